@@ -1,0 +1,44 @@
+"""gpattr: exact feature attributions of Gaussian processes, with their joint uncertainty.
+
+Names are imported on first use (PEP 562), so that ``import gpattr`` is quick and pulls in nothing that is not needed.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0.dev0"
+
+if TYPE_CHECKING:
+    from gpattr import closed_forms, exceptions, kernels, means, operators, posteriors, special
+    from gpattr._memory import memory_budget
+    from gpattr.explainer import Explainer, explain
+    from gpattr.explanation import Explanation
+    from gpattr.importance import Importance
+    from gpattr.operators import Baselines
+
+_MODULES = ("closed_forms", "exceptions", "kernels", "means", "operators", "posteriors", "special")
+_NAMES = {
+    "Baselines": "gpattr.operators",
+    "Explainer": "gpattr.explainer",
+    "Explanation": "gpattr.explanation",
+    "Importance": "gpattr.importance",
+    "explain": "gpattr.explainer",
+    "memory_budget": "gpattr._memory",
+}
+
+__all__ = [
+    "Baselines", "Explainer", "Explanation", "Importance", "closed_forms", "exceptions", "explain", "kernels", "means",
+    "memory_budget", "operators", "posteriors", "special",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"gpattr.{name}")
+    if name in _NAMES:
+        return getattr(import_module(_NAMES[name]), name)
+    raise AttributeError(f"module 'gpattr' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

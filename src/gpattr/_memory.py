@@ -1,0 +1,67 @@
+"""How much memory a call may use: blocks of rows for the work, and a refusal where the result itself would not fit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from gpattr._validation import positive_scalar
+from gpattr.exceptions import TooLargeError
+
+# 16 MiB of temporaries stays near the caches; larger blocks were slower, not faster.
+_WORKING: ContextVar[float] = ContextVar("working", default=2.0**24)
+_RESULT: ContextVar[float | None] = ContextVar("result", default=None)
+
+
+@contextmanager
+def memory_budget(*, working: float | None = None, result: float | None = None) -> Iterator[None]:
+    """Set, inside a ``with`` block, the bytes for temporaries (``working``, 16 MiB) and for one result (``result``).
+
+    By default a result may take half of the machine's memory; a larger one is refused before any work is done.
+    """
+    tokens = []
+    for name, variable, value in (("working", _WORKING, working), ("result", _RESULT, result)):
+        if value is not None:
+            tokens.append((variable, variable.set(positive_scalar(name, value))))
+    try:
+        yield
+    finally:
+        for variable, token in tokens:
+            variable.reset(token)
+
+
+def blocks(n: int, bytes_per_row: float) -> Iterator[slice]:
+    """Yield slices that cover range(n), each within the working budget (at least one row)."""
+    size = max(1, min(n, int(_WORKING.get() // max(bytes_per_row, 1.0))))
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
+
+
+def require_room(what: str, shape: tuple[int, ...], way_out: str) -> None:
+    """Raise `TooLargeError` if a float64 array of this shape exceeds the budget for a result."""
+    size = 8.0
+    for length in shape:
+        size *= length
+    limit = _RESULT.get()
+    if limit is None:
+        limit = 0.5 * _physical_memory()
+    if size > limit:
+        dimensions = " × ".join(map(str, shape))
+        raise TooLargeError(f"{what} ({dimensions}) would take {_bytes(size)}, more than the {_bytes(limit)} allowed: {way_out}")
+
+
+def _physical_memory() -> float:
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, OSError, ValueError):  # no sysconf on this platform
+        return 2.0**33
+
+
+def _bytes(size: float) -> str:
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.3g} {unit}"
+        size /= 1024
+    return f"{size:.3g} TiB"

@@ -1,0 +1,191 @@
+"""Input checks: every error names the argument, what was expected, and what came."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpattr._array import Array
+from gpattr.exceptions import InvalidInputError
+
+Names = tuple[str, ...]
+
+
+def positive(name: str, value: Any) -> float | Array:
+    """Return ``value`` as a float, or as a read-only (d,) array, all finite and positive."""
+    array = _numbers(name, value)
+    if array.ndim > 1 or array.size == 0:
+        raise InvalidInputError(f"{name}: expected one number or one per feature, got an array of shape {array.shape}")
+    if not (np.isfinite(array).all() and (array > 0).all()):
+        raise InvalidInputError(f"{name}: expected finite numbers larger than 0, got {_show(array)}")
+    return float(array) if array.ndim == 0 else read_only(array)
+
+
+def positive_scalar(name: str, value: Any) -> float:
+    """Return ``value`` as a finite float larger than 0."""
+    result = positive(name, value)
+    if not isinstance(result, float):
+        raise InvalidInputError(f"{name}: expected one number, got {len(result)}")
+    return result
+
+
+def read_only(array: Array) -> Array:
+    """Return a read-only copy, so that a frozen value really is frozen."""
+    array = np.array(array, dtype=np.float64)
+    array.flags.writeable = False
+    return array
+
+
+def is_frame(X: Any) -> bool:
+    """Tell whether X is a table with named columns (pandas, polars), without importing either."""
+    return not isinstance(X, np.ndarray) and hasattr(X, "columns") and hasattr(X, "to_numpy")
+
+
+def is_series(x: Any) -> bool:
+    """Tell whether x is a pandas Series, whose index may carry feature names."""
+    return not isinstance(x, np.ndarray) and hasattr(x, "index") and hasattr(x, "to_numpy") and not is_frame(x)
+
+
+def column_names(X: Any) -> Names | None:
+    """Return the column names of a frame, or the labels of a series; None for arrays and for unnamed (integer) labels."""
+    if not (is_frame(X) or is_series(X)):
+        return None
+    labels = list(X.columns if is_frame(X) else X.index)
+    return tuple(labels) if labels and all(isinstance(label, str) for label in labels) else None
+
+
+def as_matrix(name: str, X: Any, *, names: Names | None = None, n_features: int | None = None) -> Array:
+    """Return X as a finite float64 array (n, d); a frame's columns are put into the order of ``names``."""
+    if is_frame(X):
+        X = _align(name, X, names)
+        array = _frame_values(name, X)
+    else:
+        array = _numbers(name, X)
+    if array.ndim == 1:
+        raise InvalidInputError(
+            f"{name}: expected rows (n, d), got one dimension of length {len(array)}; a single row x goes in as x.reshape(1, -1)"
+        )
+    if array.ndim != 2:
+        raise InvalidInputError(f"{name}: expected rows (n, d), got an array of shape {array.shape}")
+    if array.shape[0] == 0 or array.shape[1] == 0:
+        raise InvalidInputError(f"{name}: expected at least one row and one column, got shape {array.shape}")
+    if n_features is not None and array.shape[1] != n_features:
+        raise InvalidInputError(f"{name}: expected {n_features} columns, got {array.shape[1]}")
+    _require_finite(name, array, column_names(X))
+    return array
+
+
+def as_vector(name: str, x: Any, *, length: int | None = None, names: Names | None = None, unit: str = "entries") -> Array:
+    """Return x as a finite float64 array (length,); a series labelled by names is put into their order."""
+    labels = column_names(x)
+    if names is not None and labels is not None:
+        if set(labels) != set(names) or len(labels) != len(names):
+            raise InvalidInputError(f"{name}: {_name_difference(labels, names)}")
+        x = x.reindex(list(names))
+    array = _numbers(name, x)
+    if array.ndim != 1:
+        raise InvalidInputError(f"{name}: expected one dimension, got an array of shape {array.shape}")
+    if length is not None and len(array) != length:
+        raise InvalidInputError(f"{name}: expected {length} {unit}, got {len(array)}")
+    if not np.isfinite(array).all():
+        i = int(np.flatnonzero(~np.isfinite(array))[0])
+        raise InvalidInputError(f"{name}: expected finite numbers, got {array[i]} at position {i}")
+    return array
+
+
+def check_names(name: str, value: Sequence[str], n_features: int) -> Names:
+    """Return feature names as a tuple of d different strings."""
+    names = tuple(value)
+    if isinstance(value, str) or not all(isinstance(label, str) for label in names):
+        raise InvalidInputError(f"{name}: expected a sequence of strings, got {value!r}")
+    if len(names) != n_features:
+        raise InvalidInputError(f"{name}: expected {n_features} names, got {len(names)}")
+    if len(set(names)) != len(names):
+        repeated = next(label for label in names if names.count(label) > 1)
+        raise InvalidInputError(f"{name}: expected different names, got {repeated!r} more than once")
+    return names
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
+    """Return ``value`` if it is one of ``choices``."""
+    if not isinstance(value, str) or value not in choices:
+        raise InvalidInputError(f"{name}: expected one of {', '.join(map(repr, choices))}, got {value!r}")
+    return value
+
+
+def _align(name: str, X: Any, names: Names | None) -> Any:
+    labels = list(X.columns)
+    repeated = [label for label in labels if labels.count(label) > 1]
+    if repeated:
+        raise InvalidInputError(f"{name}: expected different column names, got {repeated[0]!r} more than once")
+    if names is None or column_names(X) is None:
+        return X
+    if set(labels) != set(names):
+        raise InvalidInputError(f"{name}: {_name_difference(labels, names)}")
+    return X[list(names)]
+
+
+def _name_difference(labels: Sequence[str], names: Names) -> str:
+    missing = [label for label in names if label not in labels]
+    unknown = [label for label in labels if label not in names]
+    parts = [f"missing {missing}"] if missing else []
+    parts += [f"unknown {unknown}"] if unknown else []
+    return f"expected the columns {list(names)}; {' and '.join(parts)}"
+
+
+def _frame_values(name: str, X: Any) -> Array:
+    columns = [_column_values(name, label, X[label]) for label in X.columns]
+    return np.column_stack(columns) if columns else np.empty((len(X), 0))
+
+
+def _column_values(name: str, label: Any, column: Any) -> Array:
+    try:
+        values = column.to_numpy()
+        if values.dtype.kind not in "buif":
+            # Nullable integers and floats arrive as objects; text, dates and categories do not pass as numbers.
+            if values.dtype.kind != "O" or not all(value is None or _is_number(value) for value in values):
+                raise ValueError
+            values = np.array([value if _is_real(value) else np.nan for value in values])
+        return values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInputError(
+            f"{name}: expected numeric columns, got column {label!r} of type {column.dtype}; encode it as numbers first"
+        ) from None
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating, np.bool_))
+
+
+def _is_number(value: Any) -> bool:
+    return _is_real(value) or type(value).__name__ == "NAType"
+
+
+def _numbers(name: str, value: Any) -> Array:
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind == "O":
+            array = array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInputError(f"{name}: expected numbers, got {_describe(value)}") from None
+    if array.dtype.kind not in "buif":
+        raise InvalidInputError(f"{name}: expected real numbers, got {_describe(value)} of type {array.dtype}")
+    return array.astype(np.float64)
+
+
+def _require_finite(name: str, array: Array, labels: Names | None) -> None:
+    if np.isfinite(array).all():
+        return
+    row, column = map(int, np.argwhere(~np.isfinite(array))[0])
+    where = f"column {labels[column]!r}" if labels else f"column {column}"
+    raise InvalidInputError(f"{name}: expected finite numbers, got {array[row, column]} in row {row}, {where}")
+
+
+def _describe(value: Any) -> str:
+    return f"a {type(value).__name__}" if not isinstance(value, str) else repr(value)
+
+
+def _show(array: Array) -> str:
+    return repr(float(array)) if array.ndim == 0 else np.array2string(array, threshold=6)

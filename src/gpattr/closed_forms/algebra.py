@@ -1,0 +1,96 @@
+"""Rules that hold for every operator, because operators are linear: constant, scaled, added and selecting kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from gpattr._array import Array, namespace
+from gpattr.closed_forms.table import Rule
+from gpattr.kernels import Constant, Kernel, Scale, Select, Sum
+
+RuleOf = Callable[[Kernel], Rule]
+
+
+def constant(kernel: Constant, rule_of: RuleOf) -> Rule:
+    """A constant function: every operator here differentiates, so all is zero."""
+
+    def zeros(sites: Any, *shape: int) -> Array:
+        return np.zeros((*sites.shape, *shape))
+
+    return Rule(
+        cross=lambda sites, Z: zeros(sites, len(Z)),
+        cross_dot=lambda sites, Z, w: zeros(sites, w.shape[1]),
+        auto=lambda sites: zeros(sites, sites.shape[1]),
+        between=lambda sites, other: zeros(sites, sites.shape[1]),
+        error=lambda sites, Z, w: np.zeros(sites.shape[0]),
+    )
+
+
+def scale(kernel: Scale, rule_of: RuleOf) -> Rule:
+    """𝒜(σ²k) = σ² 𝒜k."""
+    rule, variance = rule_of(kernel.kernel), kernel.variance
+    return Rule(
+        cross=lambda *args: variance * rule.cross(*args),
+        cross_dot=lambda *args: variance * rule.cross_dot(*args),
+        auto=lambda *args: variance * rule.auto(*args),
+        between=lambda *args: variance * rule.between(*args),
+        error=lambda *args: variance * rule.error(*args),
+        methods=rule.methods,
+    )
+
+
+def total(kernel: Sum, rule_of: RuleOf) -> Rule:
+    """𝒜(k₁ + k₂) = 𝒜k₁ + 𝒜k₂."""
+    rules = [rule_of(part) for part in kernel.kernels]
+
+    def added(verb: str) -> Callable[..., Array]:
+        return lambda *args: reduce(add, (getattr(rule, verb)(*args) for rule in rules))
+
+    return Rule(
+        cross=added("cross"),
+        cross_dot=added("cross_dot"),
+        auto=added("auto"),
+        between=added("between"),
+        error=added("error"),
+        methods=frozenset().union(*(rule.methods for rule in rules)),
+    )
+
+
+def select(kernel: Select, rule_of: RuleOf) -> Rule:
+    """Features the kernel does not see get nothing; the others what the inner kernel gives them."""
+    rule, features = rule_of(kernel.kernel), np.asarray(kernel.features)
+
+    def spread(values: Array, d: int) -> Array:
+        result = namespace(values).zeros((values.shape[0], d, values.shape[2]))
+        result[:, features] = values
+        return result
+
+    def spread_both(values: Array, d: int) -> Array:
+        result = namespace(values).zeros((values.shape[0], d, d))
+        result[:, features[:, None], features] = values
+        return result
+
+    def cross(sites: Any, Z: Array) -> Array:
+        return spread(rule.cross(sites.select(features), Z[:, features]), sites.shape[1])
+
+    def cross_dot(sites: Any, Z: Array, w: Array) -> Array:
+        return spread(rule.cross_dot(sites.select(features), Z[:, features], w), sites.shape[1])
+
+    return Rule(
+        cross=cross,
+        cross_dot=cross_dot,
+        auto=lambda sites: spread_both(rule.auto(sites.select(features)), sites.shape[1]),
+        between=lambda sites, other: spread_both(
+            rule.between(sites.select(features), other.select(features)), sites.shape[1]
+        ),
+        error=lambda sites, Z, w: rule.error(sites.select(features), Z[:, features], w),
+        methods=rule.methods,
+    )
+
+
+ALGEBRA: dict[type[Kernel], Callable[[Any, RuleOf], Rule]] = {Constant: constant, Scale: scale, Sum: total, Select: select}

@@ -1,0 +1,137 @@
+"""The verbs: covariance of attributions with data, their means, and their prior covariance."""
+
+from __future__ import annotations
+
+from gpattr._array import Array, namespace
+from gpattr._memory import blocks
+from gpattr._validation import check_choice
+from gpattr.closed_forms.algebra import ALGEBRA
+from gpattr.closed_forms.numeric import quadrature
+from gpattr.closed_forms.table import CLOSED_FORMS, Rule
+from gpattr.exceptions import NoClosedFormError, UnsupportedModelError
+from gpattr.kernels import Kernel
+from gpattr.operators import Gradient, IntegratedGradients, Operator, Sites
+
+METHODS = ("auto", "exact", "quadrature")
+Terms = list[tuple[float, Sites]]
+
+
+def rule_for(operator: type[Operator], kernel: Kernel, method: str = "auto") -> Rule:
+    """Return the formulas of this operator for this kernel.
+
+    ``"auto"`` takes the closed form where one exists and quadrature elsewhere, part by part of a composed kernel;
+    ``"exact"`` refuses quadrature by name; ``"quadrature"`` integrates gradients throughout, for comparison.
+    """
+    check_choice("method", method, METHODS)
+    if type(kernel) in ALGEBRA:
+        return ALGEBRA[type(kernel)](kernel, lambda part: rule_for(operator, part, method))
+    closed_form = CLOSED_FORMS.get((operator, type(kernel)))
+    integrable = operator is IntegratedGradients and (Gradient, type(kernel)) in CLOSED_FORMS
+    if closed_form and not (method == "quadrature" and integrable):
+        return closed_form(kernel)
+    if not integrable:
+        raise UnsupportedModelError(
+            f"{operator.__name__} of {type(kernel).__name__}: neither a closed form nor a gradient of this kernel is known"
+        )
+    if method == "exact":
+        raise NoClosedFormError(
+            f'method: "exact" was asked for, but {operator.__name__} of {type(kernel).__name__} has no closed form; '
+            'use method="auto"'
+        )
+    return quadrature(kernel, rule_for(Gradient, kernel))
+
+
+def cross(op: Operator, kernel: Kernel, X: Array, Z: Array, *, method: str = "auto") -> Array:
+    """Return the covariance of the attributions at X with f at Z, (n, d, m)."""
+    rule = rule_for(type(op), kernel, method)
+    (weight, sites), *others = op.terms(X)
+    result = rule.cross(sites, Z)
+    if weight != 1.0:
+        result *= weight
+    for weight, sites in others:
+        result += weight * rule.cross(sites, Z)
+    return result
+
+
+def cross_dot(op: Operator, kernel: Kernel, X: Array, Z: Array, w: Array, *, method: str = "auto") -> Array:
+    """Return Σₘ cross[:, :, m] wₘ, (n, d) for w (m,) and (n, d, q) for w (m, q), in bounded memory."""
+    rule = rule_for(type(op), kernel, method)
+    W = w[:, None] if w.ndim == 1 else w
+    result = namespace(X).zeros((*X.shape, W.shape[1]))
+    for rows in blocks(len(X), 64.0 * len(Z)):
+        for weight, sites in op.rows(rows).terms(X[rows]):
+            result[rows] += weight * rule.cross_dot(sites, Z, W)
+    return result[:, :, 0] if w.ndim == 1 else result
+
+
+def error(op: Operator, kernel: Kernel, X: Array, Z: Array, w: Array, *, method: str = "auto") -> Array:
+    """Return a bound on the error of every entry of `cross_dot`, (n,)."""
+    rule = rule_for(type(op), kernel, method)
+    result = namespace(X).zeros(len(X))
+    for weight, sites in op.terms(X):
+        result += weight * rule.error(sites, Z, w[:, None] if w.ndim == 1 else w)
+    return result
+
+
+def auto(op: Operator, kernel: Kernel, X: Array, *, method: str = "auto") -> Array:
+    """Return the prior covariance of the attributions at each row, (n, d, d).
+
+    With several baselines this is Σᵤᵥ wᵤwᵥ Cov[𝒜ᵤ, 𝒜ᵥ]: the terms between different baselines are part of it.
+    """
+    xp = namespace(X)
+    rule = rule_for(type(op), kernel, method)
+    terms = op.terms(X)
+    weights = xp.asarray([weight for weight, _ in terms])
+    result = xp.zeros((*X.shape, X.shape[1]))
+    for weight, sites in terms:
+        result += weight * weight * rule.auto(sites)
+    u, v = xp.triu_indices(len(terms), 1)
+    if len(u):
+        rows = xp.arange(len(X))
+        mixed = _paired(rule, terms, terms, rows, rows, u, v, weights[u] * weights[v])
+        result += mixed + mixed.transpose(0, 2, 1)
+    return result
+
+
+def between(
+    op: Operator, kernel: Kernel, X: Array, X2: Array | None = None, *, op2: Operator | None = None, method: str = "auto"
+) -> Array:
+    """Return the prior covariance between the attributions at the rows of X and of X2, (n, d, n2, d).
+
+    ``op2`` is the operator at X2 where it differs (one baseline per row). Without X2: between the rows of X, symmetric.
+    """
+    xp = namespace(X)
+    rule = rule_for(type(op), kernel, method)
+    n, d = X.shape
+    terms = op.terms(X)
+    others = terms if X2 is None else (op2 or op).terms(X2)
+    u, v = (index.ravel() for index in xp.indices((len(terms), len(others))))
+    weights = xp.asarray([terms[i][0] * others[j][0] for i, j in zip(u, v, strict=True)])
+    if X2 is None:
+        i, j = xp.triu_indices(n)
+        pairs = _paired(rule, terms, others, i, j, u, v, weights)
+        result = xp.empty((n, d, n, d))
+        result[i, :, j, :] = pairs
+        result[j, :, i, :] = pairs.transpose(0, 2, 1)
+        return result
+    i, j = (index.ravel() for index in xp.indices((n, len(X2))))
+    pairs = _paired(rule, terms, others, i, j, u, v, weights)
+    return pairs.reshape(n, len(X2), d, d).transpose(0, 2, 1, 3)
+
+
+def _paired(
+    rule: Rule, terms: Terms, others: Terms, i: Array, j: Array, u: Array, v: Array, weights: Array
+) -> Array:
+    """Return Σ weights · Cov[term u at row i, term v at row j] over the given (u, v), for each given (i, j): (len(i), d, d)."""
+    xp = namespace(i)
+    n, d = terms[0][1].shape
+    n2 = others[0][1].shape[0]
+    left, right = (type(batch[0][1]).stack([sites for _, sites in batch]) for batch in (terms, others))
+    result = xp.zeros((len(i), d, d))
+    for rows in blocks(len(i), 64.0 * d * d):
+        width = len(i[rows])
+        for some in blocks(len(u), 64.0 * d * d * width):
+            at = (u[some, None] * n + i[rows]).ravel(), (v[some, None] * n2 + j[rows]).ravel()
+            values = rule.between(left[at[0]], right[at[1]]).reshape(-1, width, d, d)
+            result[rows] += xp.tensordot(weights[some], values, axes=1)
+    return result

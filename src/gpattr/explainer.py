@@ -1,0 +1,232 @@
+"""Explainer: a model, a baseline, rows in, an Explanation out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpattr._array import Array
+from gpattr._validation import Names, as_matrix, as_vector, check_choice, check_names, column_names, is_frame, is_series
+from gpattr.closed_forms import METHODS
+from gpattr.exceptions import InvalidInputError, NotFittedError, UnsupportedModelError
+from gpattr.explanation import Explanation, feature_index
+from gpattr.importance import Importance, draw_importance
+from gpattr.operators import Baselines, IntegratedGradients
+from gpattr.posteriors import FunctionSpacePosterior
+
+NAMED_BASELINES = {
+    "mean": ("mean of the training inputs", lambda Z: Z.mean(axis=0)),
+    "median": ("median of the training inputs", lambda Z: np.median(Z, axis=0)),
+    "zeros": ("zeros", lambda Z: np.zeros(Z.shape[1])),
+}
+
+
+class Explainer:
+    """Explains predictions of a Gaussian process by integrated gradients, exactly and with their joint uncertainty.
+
+    ``model`` is any `gpattr.posteriors` object, or a fitted estimator that carries one as ``posterior_``. ``baseline`` is where
+    attributions start from: ``"mean"`` or ``"median"`` of the training inputs, ``"zeros"``, a point (d,), or `gpattr.Baselines`.
+    ``method`` is ``"auto"`` (closed form where there is one), ``"exact"`` (nothing else) or ``"quadrature"`` (for comparison).
+
+    Frames are aligned by column name with the frame the model was trained on; ``feature_names`` names the columns of a model that
+    was trained on an array.
+    """
+
+    def __init__(
+        self, model: Any, baseline: Any = "mean", *, method: str = "auto", feature_names: Sequence[str] | None = None
+    ) -> None:
+        self.posterior = _posterior_of(model)
+        self.method = check_choice("method", method, METHODS)
+        names = self.posterior.feature_names
+        if feature_names is not None:
+            given = check_names("feature_names", feature_names, self.posterior.n_features)
+            if names is not None and given != names:
+                raise InvalidInputError(
+                    f"feature_names: the model was trained on the columns {list(names)}, got {list(given)}; "
+                    "leave feature_names out"
+                )
+            names = given
+        if names is None:
+            names = baseline.feature_names if isinstance(baseline, Baselines) else column_names(baseline)
+        self.feature_names: Names | None = names
+        self.baseline, self.baseline_name = self._resolve(baseline)
+
+    def __call__(self, X: Any, baselines: Any = None, uncertainty: str = "cov") -> Explanation:
+        """Explain the rows of X, (n, d).
+
+        ``baselines`` (n, d) gives each row its own baseline. ``uncertainty`` is ``"cov"`` for the covariance between features,
+        ``"std"`` for standard deviations only, ``"none"`` for means at about the cost of a prediction.
+        """
+        rows = self._matrix("X", X)
+        operator, name = self._operator(rows, baselines)
+        result = self.posterior.apply(operator, rows, uncertainty=uncertainty, method=self.method)
+        predictions = self.posterior.predict(rows)
+        base_values = self.posterior.predict(operator.points)
+        if not operator.per_row:
+            weights = np.ones(1) if operator.weights is None else operator.weights
+            base_values = np.full(len(rows), weights @ base_values)
+        averaged = operator.weights is not None
+        return Explanation(
+            values=result.mean,
+            var=result.var,
+            cov=result.cov,
+            predictions=predictions,
+            base_values=base_values,
+            data=rows,
+            baselines=operator.points if averaged else np.broadcast_to(operator.points, rows.shape),
+            baseline_weights=operator.weights,
+            baseline_name=name,
+            feature_names=self._names(X, rows.shape[1]),
+            row_names=_row_names(X, len(rows)),
+            method=result.method,
+            error=result.error,
+            delta=result.mean.sum(axis=1) - (predictions - base_values),
+        )
+
+    def batches(
+        self, X: Any, baselines: Any = None, uncertainty: str = "cov", *, batch_size: int = 1024
+    ) -> Iterator[Explanation]:
+        """Explain the rows of X in batches: an iterator of explanations, each of at most ``batch_size`` rows."""
+        if not isinstance(batch_size, int) or batch_size < 1:
+            raise InvalidInputError(f"batch_size: expected an integer of 1 or more, got {batch_size!r}")
+        n = len(self._matrix("X", X))
+        own = None if baselines is None else self._matrix("baselines", baselines)
+        if own is not None:
+            _require_one_per_row(own, n)
+
+        def generate() -> Iterator[Explanation]:
+            for start in range(0, n, batch_size):
+                part = slice(start, start + batch_size)
+                rows = X.iloc[part] if hasattr(X, "iloc") else X[part]
+                yield self(rows, None if own is None else own[part], uncertainty)
+
+        return generate()
+
+    def joint(self, X: Any, baselines: Any = None) -> Array:
+        """Return the covariance of the attributions between features and between rows, (n, d, n, d)."""
+        rows = self._matrix("X", X)
+        return self.posterior.joint(self._operator(rows, baselines)[0], rows, method=self.method)
+
+    def importance(self, X: Any, baselines: Any = None, *, n_samples: int = 2000, random_state: Any = 0) -> Importance:
+        """Return the mean absolute attribution of each feature over the rows of X, with its uncertainty.
+
+        The rows are correlated (they share one unknown function), so the uncertainty comes from draws of their joint distribution.
+        """
+        rows = self._matrix("X", X)
+        operator, _ = self._operator(rows, baselines)
+        mean = self.posterior.apply(operator, rows, uncertainty="none", method=self.method).mean
+        joint = self.posterior.joint(operator, rows, method=self.method)
+        return draw_importance(mean, joint, self._names(X, rows.shape[1]), n_samples, random_state)
+
+    def training_contributions(self, x: Any, feature: str | int) -> Array:
+        """Return the share of each training row in the attribution of ``feature`` at the row x, (m,).
+
+        They add up to the attribution, less that of a prior mean.
+        """
+        one = self._point("x", x) if np.ndim(x) == 1 else self._matrix("x", x)[0]
+        if np.ndim(x) == 2 and len(x) != 1:
+            raise InvalidInputError(f"x: expected one row, got {len(x)}")
+        index = feature_index(feature, self._names(x, len(one)))
+        operator, _ = self._operator(one[None, :], None)
+        return self.posterior.contributions(operator, one[None, :], method=self.method)[0, index]
+
+    def __repr__(self) -> str:
+        return f"Explainer({self.posterior!r}, baseline={self.baseline_name!r}, method={self.method!r})"
+
+    def _operator(self, rows: Array, baselines: Any) -> tuple[IntegratedGradients, str]:
+        if baselines is None:
+            return IntegratedGradients(self.baseline), self.baseline_name
+        if isinstance(baselines, (str, Baselines)):
+            raise InvalidInputError(
+                f"baselines: expected one baseline per row of X, got {baselines!r}; a baseline shared by all rows goes to Explainer(...)"
+            )
+        own = self._matrix("baselines", baselines)
+        _require_one_per_row(own, len(rows))
+        return IntegratedGradients(own), "one per row"
+
+    def _resolve(self, baseline: Any) -> tuple[Array | Baselines, str]:
+        if isinstance(baseline, str):
+            check_choice("baseline", baseline, tuple(NAMED_BASELINES))
+            name, compute = NAMED_BASELINES[baseline]
+            Z = self.posterior.training_inputs
+            if baseline == "zeros":
+                Z = self.posterior.inputs
+            if Z is None:
+                raise InvalidInputError(
+                    f'baseline: "{baseline}" needs the training inputs, which this model does not store; give a baseline of '
+                    f"{self.posterior.n_features} numbers"
+                )
+            return compute(Z), name
+        if isinstance(baseline, Baselines):
+            if baseline.points.shape[1] != self.posterior.n_features:
+                raise InvalidInputError(
+                    f"baseline: expected points with {self.posterior.n_features} features, got {baseline.points.shape[1]}"
+                )
+            return self._aligned(baseline), f"{len(baseline.points)} weighted points"
+        return self._point("baseline", baseline), "given point"
+
+    def _aligned(self, baselines: Baselines) -> Baselines:
+        names = baselines.feature_names
+        if names is None or self.feature_names is None or names == self.feature_names:
+            return baselines
+        import pandas as pd
+
+        points = as_matrix("baseline", pd.DataFrame(baselines.points, columns=list(names)), names=self.feature_names)
+        return Baselines(points, baselines.weights)
+
+    def _point(self, name: str, x: Any) -> Array:
+        if is_frame(x) or np.ndim(x) == 2:
+            if len(x) != 1:
+                raise InvalidInputError(
+                    f"{name}: expected one point, got {len(x)} rows; gpattr.Baselines(points) averages over a set, "
+                    "explainer(X, baselines=B) gives each row its own"
+                )
+            return self._matrix(name, x)[0]
+        return as_vector(name, x, length=self.posterior.n_features, names=self.feature_names, unit="numbers (one per feature)")
+
+    def _matrix(self, name: str, X: Any) -> Array:
+        return as_matrix(name, X, names=self.feature_names, n_features=self.posterior.n_features)
+
+    def _names(self, X: Any, d: int) -> Names:
+        return self.feature_names or (None if is_series(X) else column_names(X)) or tuple(f"x{i}" for i in range(d))
+
+
+def explain(
+    model: Any,
+    X: Any,
+    baseline: Any = "mean",
+    *,
+    method: str = "auto",
+    feature_names: Sequence[str] | None = None,
+    uncertainty: str = "cov",
+) -> Explanation:
+    """Explain the rows of X in one call: ``Explainer(model, baseline, …)(X, uncertainty=…)``."""
+    return Explainer(model, baseline, method=method, feature_names=feature_names)(X, uncertainty=uncertainty)
+
+
+def _posterior_of(model: Any) -> FunctionSpacePosterior:
+    if isinstance(model, FunctionSpacePosterior):
+        return model
+    posterior = getattr(model, "posterior_", None)
+    if isinstance(posterior, FunctionSpacePosterior):
+        return posterior
+    if isinstance(model, type):
+        raise UnsupportedModelError(f"model: expected a fitted model, got the class {model.__name__}")
+    if hasattr(model, "fit") and type(model).__module__.split(".")[0] == "gpattr":
+        raise NotFittedError(f"model: this {type(model).__name__} is not fitted yet; call fit(X, y) first")
+    raise UnsupportedModelError(
+        f"model: expected a gpattr posterior or a fitted estimator with a posterior_, got {type(model).__module__}."
+        f"{type(model).__name__}" + ("; if it is a gpattr estimator, call fit(X, y) first" if hasattr(model, "fit") else "")
+    )
+
+
+def _require_one_per_row(baselines: Array, n: int) -> None:
+    if len(baselines) != n:
+        raise InvalidInputError(f"baselines: expected one row per row of X ({n}), got {len(baselines)}")
+
+
+def _row_names(X: Any, n: int) -> tuple[str | int, ...]:
+    labels = list(X.index) if is_frame(X) and hasattr(X, "index") else range(n)
+    return tuple(int(label) if isinstance(label, (int, np.integer)) else str(label) for label in labels)

@@ -1,0 +1,303 @@
+"""Explanation: the frozen result, its questions and its exports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from gpattr import _export, _storage, _text
+from gpattr._array import Array
+from gpattr._memory import blocks
+from gpattr._validation import Names, check_names
+from gpattr.exceptions import InvalidInputError, MissingUncertaintyError
+from gpattr.importance import check_level
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+# The named dimensions of every array field; exports, storage and slicing go by them.
+DIMENSIONS: dict[str, tuple[str, ...]] = {
+    "values": ("row", "feature"),
+    "var": ("row", "feature"),
+    "cov": ("row", "feature", "feature"),
+    "predictions": ("row",),
+    "base_values": ("row",),
+    "data": ("row", "feature"),
+    "baselines": ("row", "feature"),  # ("baseline", "feature") where they are averaged over
+    "baseline_weights": ("baseline",),
+    "error": ("row",),
+    "delta": ("row",),
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation:
+    """Attributions of n predictions to d features: their joint Gaussian distribution, row by row.
+
+    ``values`` (n, d) are the mean attributions, ``var`` (n, d) and ``cov`` (n, d, d) their uncertainty (None where it was not asked
+    for). ``predictions`` F(x) and ``base_values`` F(b) are (n,); ``data`` (n, d) the rows explained; ``baselines`` (n, d) where
+    their paths start, or (k, d) with ``baseline_weights`` (k,) where attributions are averaged over a set.
+
+    The evidence: ``method`` says how the values were computed; ``error`` (n,) bounds the error this made, in the units of y, for
+    the model as given (it does not contain the conditioning of the model's own fit); ``delta`` (n,) is the completeness gap
+    Σ values − (F(x) − F(b)). A small ``delta`` proves nothing about single features where one moment of the closed form was obtained
+    from completeness, as on paths longer than two length-scales: rely on ``error``.
+    """
+
+    values: Array
+    predictions: Array
+    base_values: Array
+    data: Array
+    baselines: Array
+    feature_names: Names
+    error: Array
+    delta: Array
+    var: Array | None = None
+    cov: Array | None = None
+    baseline_weights: Array | None = None
+    baseline_name: str = "given point"
+    row_names: tuple[str | int, ...] = ()
+    method: str = "closed form"
+
+    def __post_init__(self) -> None:
+        n, d = np.shape(self.values)
+        sizes = {"row": n, "feature": d, "baseline": np.size(self.baseline_weights)}
+        for name, dimensions in self.dimensions().items():
+            array = np.array(getattr(self, name), dtype=np.float64)
+            expected = tuple(sizes[dimension] for dimension in dimensions)
+            if array.shape != expected:
+                raise InvalidInputError(f"{name}: expected the shape {expected}, got {array.shape}")
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        object.__setattr__(self, "feature_names", check_names("feature_names", self.feature_names, d))
+        object.__setattr__(self, "row_names", tuple(self.row_names) or tuple(range(n)))
+        if len(self.row_names) != n:
+            raise InvalidInputError(f"row_names: expected {n}, got {len(self.row_names)}")
+
+    def dimensions(self) -> dict[str, tuple[str, ...]]:
+        """Return the named dimensions of every array this explanation holds."""
+        held = {name: dims for name, dims in DIMENSIONS.items() if getattr(self, name) is not None}
+        if self.baseline_weights is not None:
+            held["baselines"] = ("baseline", "feature")
+        return held
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of rows and of features, (n, d)."""
+        n, d = self.values.shape
+        return n, d
+
+    @property
+    def std(self) -> Array | None:
+        """The standard deviation of each attribution, (n, d)."""
+        return None if self.var is None else np.sqrt(self.var)
+
+    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+        """Return the lower and upper ends, each (n, d), of the central credible intervals."""
+        half = ndtri(0.5 + 0.5 * check_level(level)) * np.sqrt(self._need("var"))
+        return self.values - half, self.values + half
+
+    def prob_positive(self) -> Array:
+        """Return P(attribution > 0), (n, d). An attribution that is surely zero gives ½: no evidence for either sign."""
+        return _prob_positive(self.values, self._need("var"))
+
+    def prob_greater(self, i: str | int, j: str | int) -> Array:
+        """Return P(attribution of i > attribution of j) in each row, (n,), from their joint distribution."""
+        C = self._need("cov")
+        a, b = feature_index(i, self.feature_names), feature_index(j, self.feature_names)
+        var = C[:, a, a] + C[:, b, b] - 2.0 * C[:, a, b]
+        return _prob_positive(self.values[:, a] - self.values[:, b], np.maximum(var, 0.0))
+
+    def rank_probabilities(self, n_samples: int = 4000, random_state: Any = 0, absolute: bool = True) -> Array:
+        """Return P(feature has rank r), (n, d, d) with the rank last, rank 0 the largest, estimated from joint draws.
+
+        Ranks go by absolute size, or by signed value with ``absolute=False``. The same standard draws serve every row, so a row's
+        answer does not depend on the others. Features that are surely tied share their ranks evenly.
+        """
+        normal = _standard_draws(n_samples, self.shape[1], random_state)
+        n, d = self.shape
+        result = np.empty((n, d, d))
+        roots = _roots(self._need("cov"))
+        for rows in blocks(n, 40.0 * n_samples * d):
+            draws = self.values[rows, None, :] + normal @ roots[rows].transpose(0, 2, 1)  # (r, s, d)
+            order = np.argsort(-np.abs(draws) if absolute else -draws, axis=2, kind="stable")
+            for rank in range(d):
+                result[rows, :, rank] = (order[:, :, rank, None] == np.arange(d)).mean(axis=1)
+        return _share_ties(result, np.abs(self.values) if absolute else self.values, self._need("var"))
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+        """Return n draws of all attributions, (n, rows, d); features are joint within a row, rows are drawn independently.
+
+        (For rows drawn jointly use the covariance of ``explainer.joint``.)
+        """
+        rows, d = self.shape
+        normal = _standard_draws(n, rows * d, random_state).reshape(n, rows, d)
+        return self.values + np.einsum("rij,nrj->nri", _roots(self._need("cov")), normal)
+
+    def group(self, groups: Mapping[str, Sequence[str | int]]) -> Explanation:
+        """Return the explanation with each group of features added into one; features not named stay as they are.
+
+        Variances and covariances add with all their cross terms. A group stands where its first feature stood; it has no single
+        value, so its ``data`` and ``baselines`` are NaN.
+        """
+        assigned: dict[int, str] = {}
+        for name, members in groups.items():
+            if isinstance(members, str) or not len(members):
+                raise InvalidInputError(f"groups: expected a list of at least one feature for {name!r}, got {members!r}")
+            for member in members:
+                index = feature_index(member, self.feature_names)
+                if index in assigned:
+                    raise InvalidInputError(f"groups: {self.feature_names[index]!r} is in {assigned[index]!r} and in {name!r}")
+                assigned[index] = name
+        labels = [assigned.get(i, label) for i, label in enumerate(self.feature_names)]
+        names = tuple(dict.fromkeys(labels))
+        singles = {label for i, label in enumerate(self.feature_names) if i not in assigned}
+        clash = singles & set(groups)
+        if clash:
+            raise InvalidInputError(f"groups: {clash.pop()!r} is also the name of a feature that is not in that group")
+        G = np.array([[label == name for name in names] for label in labels], dtype=np.float64)  # (d, g)
+        cov = None if self.cov is None else G.T @ self.cov @ G
+        if cov is None and self.var is not None and len(names) < len(labels):
+            self._need("cov")
+        column = [labels.index(name) for name in names]
+        blank = np.array([np.nan if name in groups else 0.0 for name in names])
+        return replace(
+            self,
+            values=self.values @ G,
+            cov=cov,
+            var=self.var[:, column] if cov is None and self.var is not None else _diagonal(cov),
+            data=self.data[:, column] + blank,
+            baselines=self.baselines[:, column] + blank,
+            feature_names=names,
+        )
+
+    def __getitem__(self, key: Any) -> Explanation:
+        """Select rows, or ``[rows, features]``; rows by position, features by name or position. Both axes stay."""
+        rows, features = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
+        if isinstance(rows, str):
+            raise InvalidInputError(f"rows: expected positions, got {rows!r}; a feature is chosen by ex[:, {rows!r}]")
+        n, d = self.shape
+        chosen = {"row": _positions("rows", rows, n), "feature": self._columns(features, d)}
+        changes: dict[str, Any] = {}
+        for name, dimensions in self.dimensions().items():
+            array = getattr(self, name)
+            for axis, dimension in enumerate(dimensions):
+                if dimension in chosen:
+                    array = np.take(array, chosen[dimension], axis=axis)
+            changes[name] = array
+        return replace(
+            self,
+            **changes,
+            feature_names=tuple(self.feature_names[i] for i in chosen["feature"]),
+            row_names=tuple(self.row_names[i] for i in chosen["row"]),
+        )
+
+    def to_frame(self, level: float = 0.95) -> pd.DataFrame:
+        """Return a tidy frame: one line per row and feature, with the credible interval where uncertainty is known."""
+        return _export.to_frame(self, level)
+
+    def to_shap(self, level: float = 0.95) -> Any:
+        """Return a ``shap.Explanation`` with ``error_std``, ``lower_bounds`` and ``upper_bounds`` filled in."""
+        return _export.to_shap(self, level)
+
+    def to_xarray(self) -> xr.Dataset:
+        """Return an ``xarray.Dataset`` with named dimensions row and feature (and feature_2 for the covariance)."""
+        return _export.to_xarray(self)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the explanation to a JSON file; `Explanation.load` gives it back to the last bit."""
+        _storage.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Explanation:
+        """Read an explanation that `save` wrote; a truncated, altered or foreign file is refused."""
+        return _storage.load(cls, path)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Explanation):
+            return NotImplemented
+        return all(_same(getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]  (equality is by content)
+
+    def __repr__(self) -> str:
+        return _text.plain(self)
+
+    def _repr_html_(self) -> str:
+        return _text.html(self)
+
+    def _need(self, name: str) -> Array:
+        array = getattr(self, name)
+        if array is None:
+            raise MissingUncertaintyError(
+                f"This needs {'the covariance between features' if name == 'cov' else 'variances'}, which was not computed: "
+                f"explain with uncertainty={'cov' if name == 'cov' else 'std'!r}"
+            )
+        return array
+
+    def _columns(self, features: Any, d: int) -> Array:
+        if isinstance(features, str):
+            features = [features]
+        if isinstance(features, (list, tuple)) and any(isinstance(feature, str) for feature in features):
+            features = [feature_index(feature, self.feature_names) for feature in features]
+        return _positions("features", features, d)
+
+
+def feature_index(feature: str | int, names: Names) -> int:
+    """Return the position of a feature given by name or position."""
+    if isinstance(feature, str):
+        if feature not in names:
+            raise InvalidInputError(f"feature: expected one of {list(names)}, got {feature!r}")
+        return names.index(feature)
+    return int(_positions("feature", feature, len(names))[0])
+
+
+def _positions(what: str, key: Any, length: int) -> Array:
+    try:
+        return np.atleast_1d(np.arange(length)[key])
+    except (IndexError, TypeError, ValueError):
+        raise InvalidInputError(f"{what}: expected positions below {length}, a slice or a mask, got {key!r}") from None
+
+
+def _prob_positive(mean: Array, var: Array) -> Array:
+    std = np.sqrt(var)
+    sure = std <= np.abs(mean) * 1e-300
+    z = np.divide(mean, std, out=np.zeros_like(mean), where=~sure)
+    return np.where(sure, 0.5 * (1.0 + np.sign(mean)), ndtr(z))
+
+
+def _standard_draws(n: int, size: int, random_state: Any) -> Array:
+    if not isinstance(n, (int, np.integer)) or n < 1:
+        raise InvalidInputError(f"n_samples: expected an integer of 1 or more, got {n!r}")
+    return np.random.default_rng(random_state).standard_normal((n, size))
+
+
+def _roots(C: Array) -> Array:
+    """Return symmetric A (n, d, d) with A² = C, exact zeros kept: C is singular wherever an attribution is surely zero."""
+    values, vectors = np.linalg.eigh(C)
+    roots = (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ vectors.transpose(0, 2, 1)
+    return roots * (np.diagonal(C, axis1=1, axis2=2) > 0)[:, :, None]
+
+
+def _share_ties(ranks: Array, mean: Array, var: Array) -> Array:
+    tied = (mean[:, :, None] == mean[:, None, :]) & (var[:, :, None] == 0) & (var[:, None, :] == 0)
+    return (tied / tied.sum(axis=2, keepdims=True).clip(1)) @ ranks + np.where(var[:, :, None] > 0, ranks, 0.0)
+
+
+def _diagonal(cov: Array | None) -> Array | None:
+    return None if cov is None else np.maximum(np.diagonal(cov, axis1=1, axis2=2), 0.0)
+
+
+def _same(one: Any, two: Any) -> bool:
+    if isinstance(one, np.ndarray) and isinstance(two, np.ndarray):
+        return np.array_equal(one, two, equal_nan=True)
+    return type(one) is type(two) and bool(one == two)

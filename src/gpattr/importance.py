@@ -1,0 +1,100 @@
+"""Global importance: the mean absolute attribution of each feature, with its uncertainty."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import erf
+
+from gpattr._array import Array, LinAlgError, cholesky
+from gpattr._validation import Names
+from gpattr.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Importance:
+    """Mean |attribution| over rows: ``values`` (d,) its expectation, ``std`` (d,) and ``samples`` (s, d) from joint draws."""
+
+    values: Array
+    samples: Array
+    feature_names: Names
+
+    @property
+    def std(self) -> Array:
+        """The posterior standard deviation of each importance, (d,)."""
+        return self.samples.std(axis=0, ddof=1)
+
+    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+        """Return the lower and upper ends, each (d,), of the central credible interval."""
+        tail = 0.5 * (1.0 - check_level(level))
+        lower, upper = np.quantile(self.samples, [tail, 1.0 - tail], axis=0)
+        return lower, upper
+
+    def to_frame(self, level: float = 0.95) -> pd.DataFrame:
+        """Return one line per feature, most important first."""
+        import pandas as pd
+
+        lower, upper = self.interval(level)
+        columns = {"importance": self.values, "std": self.std, "lower": lower, "upper": upper}
+        frame = pd.DataFrame(columns, index=pd.Index(self.feature_names, name="feature"))
+        return frame.sort_values("importance", ascending=False)
+
+    def __repr__(self) -> str:
+        order = np.argsort(-self.values, kind="stable")
+        width = max(map(len, self.feature_names))
+        lines = [f"  {self.feature_names[i]:<{width}}  {self.values[i]:.4g} ± {self.std[i]:.2g}" for i in order]
+        return "\n".join(["Importance: mean |attribution| ± one standard deviation", *lines])
+
+
+def draw_importance(mean: Array, joint: Array, names: Names, n_samples: int, random_state: Any) -> Importance:
+    """Return the importance for mean attributions (n, d) with joint covariance (n, d, n, d).
+
+    The expectation of each |attribution| is that of a folded normal; what the rows share enters through the draws.
+    """
+    if not isinstance(n_samples, (int, np.integer)) or n_samples < 2:
+        raise InvalidInputError(f"n_samples: expected an integer of 2 or more, got {n_samples!r}")
+    n, d = mean.shape
+    flat, C = mean.ravel(), joint.reshape(n * d, n * d)
+    root = _root(C)
+    normal = np.random.default_rng(random_state).standard_normal((n_samples, root.shape[1]))
+    draws = np.abs(flat + normal @ root.T).reshape(n_samples, n, d)
+    return Importance(folded_mean(mean, C.diagonal().reshape(n, d)).mean(axis=0), draws.mean(axis=1), names)
+
+
+def folded_mean(mean: Array, var: Array) -> Array:
+    """Return E|A| for A ~ N(μ, s²): s√(2/π) exp(−μ²/2s²) + μ erf(μ/(√2 s)), and |μ| at s = 0."""
+    s = np.sqrt(var)
+    z = np.divide(mean, s, out=np.full_like(mean, np.inf), where=s > np.abs(mean) * 1e-150)
+    folded = s * np.sqrt(2.0 / np.pi) * np.exp(-0.5 * z * z) + mean * erf(z / np.sqrt(2.0))
+    return np.where(np.isinf(z), np.abs(mean), folded)
+
+
+def check_level(level: float) -> float:
+    """Return a credible level, strictly between 0 and 1."""
+    if not isinstance(level, (int, float, np.floating)) or not 0.0 < level < 1.0:
+        raise InvalidInputError(f"level: expected a number between 0 and 1, got {level!r}")
+    return float(level)
+
+
+def _root(C: Array) -> Array:
+    """Return A (k, r) with AAᵀ = C, to far below the Monte-Carlo error.
+
+    C is singular where rows repeat or features tie; there Cholesky gets a jitter relative to each entry's own variance.
+    """
+    free = np.flatnonzero(C.diagonal() > 0)
+    std = np.sqrt(C.diagonal()[free])
+    correlation = C[np.ix_(free, free)] / std[:, None] / std
+    for jitter in (1e-14, 1e-12, 1e-10, 1e-8, 1e-6):
+        try:
+            L = cholesky(correlation + jitter * np.eye(len(free)))
+        except LinAlgError:
+            continue
+        root = np.zeros((len(C), len(free)))
+        root[free] = std[:, None] * L
+        return root
+    raise InvalidInputError("joint: expected a covariance, got a matrix with large negative eigenvalues")

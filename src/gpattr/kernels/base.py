@@ -1,0 +1,78 @@
+"""The abstract kernel: a frozen value that can be evaluated, compared, and combined with ``+`` and ``*``."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from gpattr._array import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel(ABC):
+    """A covariance function k(x, x').
+
+    Kernels know values only. What operators such as integrated gradients make of a kernel is written in
+    `gpattr.closed_forms`, one function for each pair.
+    """
+
+    __array_ufunc__ = None  # so that a NumPy scalar times a kernel asks the kernel
+
+    @abstractmethod
+    def __call__(self, X: Array, Z: Array) -> Array:
+        """Return the covariances k(xₙ, zₘ), (n, m), of the rows of X (n, d) and Z (m, d)."""
+
+    @abstractmethod
+    def diagonal(self, X: Array) -> Array:
+        """Return the variances k(xₙ, xₙ), (n,)."""
+
+    @abstractmethod
+    def span(self, step: Array) -> Array:
+        """Return how many length-scales each step (n, d) covers, (n,): quadrature chooses its panels by it."""
+
+    @abstractmethod
+    def check_features(self, d: int) -> None:
+        """Raise `InvalidInputError` if the kernel cannot act on inputs with d features."""
+
+    def __add__(self, other: Kernel | float) -> Kernel:
+        from gpattr.kernels.algebra import Sum
+        from gpattr.kernels.constant import Constant
+
+        if isinstance(other, Real):
+            other = Constant(variance=float(other))
+        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    __radd__ = __add__
+
+    def __mul__(self, other: float) -> Kernel:
+        from gpattr.kernels.algebra import Scale
+        from gpattr.kernels.constant import Constant
+
+        if isinstance(other, Constant):
+            other = other.variance
+        if isinstance(self, Constant) and isinstance(other, Kernel):
+            return Scale(other, variance=self.variance)
+        if isinstance(other, Kernel):
+            raise TypeError(
+                f"{type(self).__name__} * {type(other).__name__}: products of two kernels are not available; "
+                "multiply a kernel by a positive number, or add kernels"
+            )
+        return Scale(self, variance=float(other)) if isinstance(other, Real) else NotImplemented
+
+    __rmul__ = __mul__
+
+    def _values(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, field.name) for field in fields(self))
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other) or not isinstance(other, Kernel):
+            return NotImplemented
+        return all(np.array_equal(mine, theirs) for mine, theirs in zip(self._values(), other._values(), strict=True))
+
+    def __hash__(self) -> int:
+        hashable = (value.tobytes() if isinstance(value, np.ndarray) else value for value in self._values())
+        return hash((type(self), *hashable))

@@ -1,0 +1,31 @@
+"""The constant kernel: an unknown offset."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpattr._array import Array, namespace
+from gpattr._validation import positive_scalar
+from gpattr.kernels.base import Kernel
+
+
+@dataclass(frozen=True, eq=False)
+class Constant(Kernel):
+    """k(x, x') = σ²: a function that is the same unknown number everywhere. It has no attributions."""
+
+    variance: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "variance", positive_scalar("variance", self.variance))
+
+    def __call__(self, X: Array, Z: Array) -> Array:
+        return namespace(X, Z).full((X.shape[0], Z.shape[0]), self.variance)
+
+    def diagonal(self, X: Array) -> Array:
+        return namespace(X).full(X.shape[0], self.variance)
+
+    def span(self, step: Array) -> Array:
+        return namespace(step).zeros(step.shape[0])
+
+    def check_features(self, d: int) -> None:
+        pass

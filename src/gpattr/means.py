@@ -1,0 +1,109 @@
+"""Prior means: what the model expects before it sees data."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpattr._array import Array, namespace
+from gpattr._validation import as_vector, read_only
+from gpattr.exceptions import InvalidInputError
+
+
+class Mean(ABC):
+    """A prior mean m(x): values and gradients."""
+
+    @abstractmethod
+    def __call__(self, X: Array) -> Array:
+        """Return m at the rows of X, (n,)."""
+
+    @abstractmethod
+    def gradient(self, X: Array) -> Array:
+        """Return ∂m/∂xᵢ at the rows of X, (n, d)."""
+
+    def check_features(self, d: int) -> None:
+        """Raise `InvalidInputError` if the mean cannot act on inputs with d features."""
+
+
+@dataclass(frozen=True)
+class Zero(Mean):
+    """m(x) = 0."""
+
+    def __call__(self, X: Array) -> Array:
+        return namespace(X).zeros(X.shape[0])
+
+    def gradient(self, X: Array) -> Array:
+        return namespace(X).zeros_like(X)
+
+
+@dataclass(frozen=True)
+class Constant(Mean):
+    """m(x) = value."""
+
+    value: float
+
+    def __post_init__(self) -> None:
+        value = as_vector("value", [self.value], length=1)
+        object.__setattr__(self, "value", float(value[0]))
+
+    def __call__(self, X: Array) -> Array:
+        return namespace(X).full(X.shape[0], self.value)
+
+    def gradient(self, X: Array) -> Array:
+        return namespace(X).zeros_like(X)
+
+
+@dataclass(frozen=True, eq=False)
+class Linear(Mean):
+    """m(x) = intercept + Σᵢ coefficientᵢ xᵢ."""
+
+    coefficients: Array
+    intercept: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "coefficients", read_only(as_vector("coefficients", self.coefficients)))
+        object.__setattr__(self, "intercept", float(as_vector("intercept", [self.intercept], length=1)[0]))
+
+    def __call__(self, X: Array) -> Array:
+        return X @ self.coefficients + self.intercept
+
+    def gradient(self, X: Array) -> Array:
+        return namespace(X).broadcast_to(self.coefficients, X.shape)
+
+    def check_features(self, d: int) -> None:
+        if len(self.coefficients) != d:
+            raise InvalidInputError(f"coefficients: expected {d} (one per feature), got {len(self.coefficients)}")
+
+
+@dataclass(frozen=True)
+class Function(Mean):
+    """m(x) = value(x), any differentiable function, given with its gradient.
+
+    ``function`` maps rows (n, d) to values (n,), ``derivative`` maps rows (n, d) to gradients (n, d).
+    """
+
+    function: Callable[[Array], Array]
+    derivative: Callable[[Array], Array]
+
+    def __post_init__(self) -> None:
+        for name in ("function", "derivative"):
+            if not callable(getattr(self, name)):
+                raise InvalidInputError(f"{name}: expected a callable, got {type(getattr(self, name)).__name__}")
+
+    def __call__(self, X: Array) -> Array:
+        return _checked("function", self.function(X), (X.shape[0],))
+
+    def gradient(self, X: Array) -> Array:
+        return _checked("derivative", self.derivative(X), X.shape)
+
+
+def _checked(name: str, result: Array, shape: tuple[int, ...]) -> Array:
+    array = np.asarray(result, dtype=np.float64)
+    if array.shape != shape:
+        raise InvalidInputError(f"{name}: expected an array of shape {shape} from the prior mean, got {array.shape}")
+    if not np.isfinite(array).all():
+        raise InvalidInputError(f"{name}: expected finite numbers from the prior mean, got NaN or infinity")
+    return array

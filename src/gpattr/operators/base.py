@@ -1,0 +1,43 @@
+"""The abstract operator, and the sites it acts on."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Self
+
+from gpattr._array import Array
+
+
+class Sites(ABC):
+    """Where elementary functionals act: points for a gradient, paths for integrated gradients. One site per row."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """The number of sites and of features, (n, d)."""
+
+    @abstractmethod
+    def __getitem__(self, rows: Any) -> Self:
+        """Return the sites of these rows (a slice or an index array)."""
+
+    @classmethod
+    @abstractmethod
+    def stack(cls, batches: Sequence[Any]) -> Self:
+        """Return the sites of several batches, one after the other."""
+
+    @abstractmethod
+    def select(self, features: Array) -> Self:
+        """Return the sites as a kernel sees them that looks at these features only."""
+
+
+class Operator(ABC):
+    """A linear map from functions f to d numbers at every row: 𝒜ᵢf(xₙ), i = 1…d."""
+
+    @abstractmethod
+    def terms(self, X: Array) -> list[tuple[float, Sites]]:
+        """Return weights and sites such that 𝒜f(xₙ) is the weighted sum of the elementary functionals there."""
+
+    @abstractmethod
+    def rows(self, rows: slice) -> Operator:
+        """Return the operator for these rows of X only."""

@@ -1,0 +1,37 @@
+"""A distribution of baselines."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gpattr._array import Array
+from gpattr._validation import Names, as_matrix, as_vector, column_names, read_only
+from gpattr.exceptions import InvalidInputError
+
+
+class Baselines:
+    """Weighted points (k, d) that together serve as the baseline: attributions are averaged over them, exactly.
+
+    ``weights`` (k,) are not negative and sum to one; equal weights by default. Points in a frame keep their column names.
+    """
+
+    def __init__(self, points: Any, weights: Any = None) -> None:
+        self.points: Array = read_only(as_matrix("points", points))
+        self.feature_names: Names | None = column_names(points)
+        k = len(self.points)
+        if weights is None:
+            weights = np.full(k, 1.0 / k)
+        weights = as_vector("weights", weights, length=k, unit="weights (one per baseline)")
+        if (weights < 0).any():
+            raise InvalidInputError(f"weights: expected no negative weight, got {weights.min()} at position {weights.argmin()}")
+        total = math.fsum(weights)
+        if abs(total - 1.0) > 1e-8:
+            raise InvalidInputError(f"weights: expected weights that sum to 1, got a sum of {total}")
+        self.weights: Array = read_only(weights / total)
+
+    def __repr__(self) -> str:
+        k, d = self.points.shape
+        return f"Baselines({k} points × {d} features)"

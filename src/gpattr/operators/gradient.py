@@ -1,0 +1,44 @@
+"""The gradient of a function at a point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from gpattr._array import Array, namespace
+from gpattr.operators.base import Operator, Sites
+
+
+@dataclass(frozen=True, eq=False)
+class Points(Sites):
+    """The rows of ``X``, (n, d)."""
+
+    X: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        n, d = self.X.shape
+        return n, d
+
+    def __getitem__(self, rows: Any) -> Self:
+        return type(self)(self.X[rows])
+
+    @classmethod
+    def stack(cls, batches: Sequence[Points]) -> Self:
+        xp = namespace(batches[0].X)
+        return cls(xp.concatenate([points.X for points in batches]))
+
+    def select(self, features: Array) -> Self:
+        return type(self)(self.X[:, features])
+
+
+@dataclass(frozen=True)
+class Gradient(Operator):
+    """𝒜ᵢf(x) = ∂f/∂xᵢ(x)."""
+
+    def terms(self, X: Array) -> list[tuple[float, Sites]]:
+        return [(1.0, Points(X))]
+
+    def rows(self, rows: slice) -> Gradient:
+        return self

@@ -1,0 +1,87 @@
+"""Integrated gradients along the straight path from a baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from gpattr._array import Array, namespace
+from gpattr._validation import _numbers, as_matrix, as_vector
+from gpattr.exceptions import InvalidInputError
+from gpattr.operators.base import Operator, Sites
+from gpattr.operators.baselines import Baselines
+
+
+@dataclass(frozen=True, eq=False)
+class Paths(Sites):
+    """Straight paths from ``start``, (n, d) or one for all (1, d), to ``stop``, (n, d)."""
+
+    start: Array
+    stop: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        n, d = self.stop.shape
+        return n, d
+
+    @property
+    def step(self) -> Array:
+        """The vectors x − b, (n, d)."""
+        return self.stop - self.start
+
+    @property
+    def shared_start(self) -> bool:
+        """Whether all paths leave from the same point."""
+        return self.start.shape[0] == 1
+
+    def __getitem__(self, rows: Any) -> Self:
+        return type(self)(self.start if self.shared_start else self.start[rows], self.stop[rows])
+
+    @classmethod
+    def stack(cls, batches: Sequence[Paths]) -> Self:
+        xp = namespace(batches[0].stop)
+        starts = [xp.broadcast_to(paths.start, paths.shape) for paths in batches]
+        return cls(xp.concatenate(starts), xp.concatenate([paths.stop for paths in batches]))
+
+    def select(self, features: Array) -> Self:
+        return type(self)(self.start[:, features], self.stop[:, features])
+
+    def at(self, t: Array) -> Array:
+        """Return the points b + t(x − b), (T, n, d), for t in [0, 1]; exact at both ends."""
+        xp = namespace(self.stop)
+        t = xp.asarray(t)[:, None, None]
+        return xp.where(t < 0.5, self.start + t * self.step, self.stop - (1.0 - t) * self.step)
+
+
+class IntegratedGradients(Operator):
+    """𝒜ᵢf(x) = (xᵢ − bᵢ) ∫₀¹ ∂f/∂xᵢ(b + t(x − b)) dt.
+
+    ``baseline`` b is one point (d,), one per row (n, d), or `Baselines`: a weighted set, over which 𝒜 is averaged.
+    """
+
+    def __init__(self, baseline: Any) -> None:
+        self.weights: Array | None = None
+        self.per_row = False
+        if isinstance(baseline, Baselines):
+            self.points, self.weights = baseline.points, baseline.weights
+        elif _numbers("baseline", baseline).ndim == 2:
+            self.points, self.per_row = as_matrix("baseline", baseline), True
+        else:
+            self.points = as_vector("baseline", baseline)[None, :]
+
+    def terms(self, X: Array) -> list[tuple[float, Sites]]:
+        n, d = X.shape
+        if self.points.shape[1] != d:
+            raise InvalidInputError(f"baseline: expected {d} columns, got {self.points.shape[1]}")
+        if self.per_row:
+            if len(self.points) != n:
+                raise InvalidInputError(f"baseline: expected one row per row of X ({n}), got {len(self.points)}")
+            return [(1.0, Paths(self.points, X))]
+        weights = np.ones(1) if self.weights is None else self.weights
+        return [(float(w), Paths(b[None, :], X)) for w, b in zip(weights, self.points, strict=True) if w > 0]
+
+    def rows(self, rows: slice) -> IntegratedGradients:
+        return IntegratedGradients(self.points[rows]) if self.per_row else self

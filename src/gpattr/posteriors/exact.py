@@ -1,0 +1,100 @@
+"""The exact posterior of Gaussian-process regression with Gaussian noise."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gpattr._array import EPS, Array, LinAlgError, cholesky, solve_lower, solve_lower_transposed
+from gpattr._memory import require_room
+from gpattr._validation import as_matrix, as_vector, column_names, read_only
+from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
+from gpattr.kernels import Kernel
+from gpattr.means import Mean, Zero
+from gpattr.posteriors.function_space import FunctionSpacePosterior
+
+
+class ExactPosterior(FunctionSpacePosterior):
+    """The posterior of f ~ GP(mean, kernel) given yₙ = f(xₙ) + noise.
+
+    L = chol(k(X, X) + diag(noise)), α = L⁻ᵀL⁻¹(y − m(X)). ``X`` (m, d) may be a frame, whose column names are kept; ``noise``
+    is a variance, one number or one per row.
+    """
+
+    y: Array
+    noise: Array
+
+    def __init__(self, kernel: Kernel, X: Any, y: Any, *, noise: Any, mean: Mean | None = None) -> None:
+        if not isinstance(kernel, Kernel):
+            raise InvalidInputError(f"kernel: expected a gpattr kernel, got {type(kernel).__name__}")
+        mean = Zero() if mean is None else mean
+        if not isinstance(mean, Mean):
+            raise InvalidInputError(f"mean: expected a gpattr mean or None, got {type(mean).__name__}")
+        names = column_names(X)
+        Z = read_only(as_matrix("X", X))
+        m, d = Z.shape
+        kernel.check_features(d)
+        mean.check_features(d)
+        y = read_only(as_vector("y", y, length=m, unit="targets (one per row of X)"))
+        noise = _noise(noise, m)
+        require_room("The covariance of the training targets", (m, m), "use fewer rows")
+        factor = _factorise(kernel, Z, noise)
+        alpha = solve_lower_transposed(factor, solve_lower(factor, y - mean(Z)))
+        super().__init__(kernel, Z, read_only(alpha), factor, mean=mean, feature_names=names)
+        object.__setattr__(self, "y", y)
+        object.__setattr__(self, "noise", noise)
+
+    @property
+    def training_inputs(self) -> Array:
+        """The inputs the model was trained on, (m, d)."""
+        return self.inputs
+
+    @property
+    def log_marginal_likelihood(self) -> float:
+        """log p(y) = −½ (y − m)ᵀα − Σ log Lᵢᵢ − (m/2) log 2π."""
+        residual = self.y - self.mean(self.inputs)
+        logs = np.log(np.diagonal(self.factor)).sum()
+        return float(-0.5 * residual @ self.alpha - logs - 0.5 * len(self.y) * math.log(2.0 * math.pi))
+
+    def __repr__(self) -> str:
+        m, d = self.inputs.shape
+        return f"ExactPosterior({m} rows × {d} features, kernel={self.kernel!r})"
+
+
+def _noise(noise: Any, m: int) -> Array:
+    noise = np.asarray(noise) if np.ndim(noise) else np.asarray([noise])
+    noise = as_vector("noise", noise)
+    if len(noise) not in (1, m):
+        raise InvalidInputError(f"noise: expected one variance or one per row ({m}), got {len(noise)}")
+    if (noise < 0).any():
+        raise InvalidInputError(f"noise: expected variances, 0 or larger, got {noise.min()}")
+    return read_only(np.broadcast_to(noise, m))
+
+
+def _factorise(kernel: Kernel, Z: Array, noise: Array) -> Array:
+    K = kernel(Z, Z)
+    scale = K.diagonal().copy()
+    K[np.diag_indices_from(K)] += noise
+    try:
+        L = cholesky(K)
+    except LinAlgError:
+        L = None
+    # A pivot at the level of rounding means the factor is noise, even where LAPACK went through.
+    if L is None or (L.diagonal() ** 2 <= 4 * EPS * scale).any():
+        raise NotPositiveDefiniteError(
+            f"noise: the covariance of the {len(Z)} training targets is singular to rounding{_duplicates(Z)}; give a larger noise "
+            f"variance (say noise={1e-6 * float(scale.max()):.1g}), or remove rows that say the same"
+        )
+    L.flags.writeable = False
+    return L
+
+
+def _duplicates(Z: Array) -> str:
+    _, first, inverse = np.unique(Z, axis=0, return_index=True, return_inverse=True)
+    repeated = np.flatnonzero(first[inverse.ravel()] != np.arange(len(Z)))
+    if not len(repeated):
+        return ""
+    row = int(repeated[0])
+    return f": rows {int(first[inverse.ravel()[row]])} and {row} of X are equal and their noise is too small"
