@@ -15,7 +15,7 @@ Names = tuple[str, ...]
 
 def positive(name: str, value: Any) -> float | Array:
     """Return ``value`` as a float, or as a read-only (d,) array, all finite and positive."""
-    array = _numbers(name, value)
+    array = numbers(name, value)
     if array.ndim > 1 or array.size == 0:
         raise InvalidInputError(f"{name}: expected one number or one per feature, got an array of shape {array.shape}")
     if not (np.isfinite(array).all() and (array > 0).all()):
@@ -62,7 +62,7 @@ def as_matrix(name: str, X: Any, *, names: Names | None = None, n_features: int 
         X = _align(name, X, names)
         array = _frame_values(name, X)
     else:
-        array = _numbers(name, X)
+        array = numbers(name, X)
     if array.ndim == 1:
         raise InvalidInputError(
             f"{name}: expected rows (n, d), got one dimension of length {len(array)}; a single row x goes in as x.reshape(1, -1)"
@@ -84,7 +84,7 @@ def as_vector(name: str, x: Any, *, length: int | None = None, names: Names | No
         if set(labels) != set(names) or len(labels) != len(names):
             raise InvalidInputError(f"{name}: {_name_difference(labels, names)}")
         x = x.reindex(list(names))
-    array = _numbers(name, x)
+    array = numbers(name, x)
     if array.ndim != 1:
         raise InvalidInputError(f"{name}: expected one dimension, got an array of shape {array.shape}")
     if length is not None and len(array) != length:
@@ -163,10 +163,12 @@ def _is_number(value: Any) -> bool:
     return _is_real(value) or type(value).__name__ == "NAType"
 
 
-def _numbers(name: str, value: Any) -> Array:
+def asnumbers(name: str, value: Any) -> Array:
     try:
         array = np.asarray(value)
         if array.dtype.kind == "O":
+            if array.ndim == 0:  # None, or a thing that is no array
+                raise TypeError
             array = array.astype(np.float64)
     except (TypeError, ValueError):
         raise InvalidInputError(f"{name}: expected numbers, got {_describe(value)}") from None

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from gpattr._array import Array, namespace
-from gpattr._validation import _numbers, as_matrix, as_vector
+from gpattr._validation import as_matrix, as_vector, numbers
 from gpattr.exceptions import InvalidInputError
 from gpattr.operators.base import Operator, Sites
 from gpattr.operators.baselines import Baselines
@@ -67,7 +67,7 @@ class IntegratedGradients(Operator):
         self.per_row = False
         if isinstance(baseline, Baselines):
             self.points, self.weights = baseline.points, baseline.weights
-        elif _numbers("baseline", baseline).ndim == 2:
+        elif numbers("baseline", baseline).ndim == 2:
             self.points, self.per_row = as_matrix("baseline", baseline), True
         else:
             self.points = as_vector("baseline", baseline)[None, :]

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpattr._array import EPS, Array, LinAlgError, cholesky, solve_lower, solve_lower_transposed
 from gpattr._memory import require_room
-from gpattr._validation import as_matrix, as_vector, column_names, read_only
+from gpattr._validation import as_matrix, as_vector, column_names, numbers, read_only
 from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
 from gpattr.kernels import Kernel
 from gpattr.means import Mean, Zero
@@ -64,8 +64,7 @@ class ExactPosterior(FunctionSpacePosterior):
 
 
 def _noise(noise: Any, m: int) -> Array:
-    noise = np.asarray(noise) if np.ndim(noise) else np.asarray([noise])
-    noise = as_vector("noise", noise)
+    noise = as_vector("noise", np.atleast_1d(numbers("noise", noise)))
     if len(noise) not in (1, m):
         raise InvalidInputError(f"noise: expected one variance or one per row ({m}), got {len(noise)}")
     if (noise < 0).any():

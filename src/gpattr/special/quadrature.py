@@ -16,11 +16,32 @@ def gauss_legendre(order: int, panels: int = 1) -> tuple[Array, Array]:
 
     Exact for polynomials of degree 2·order − 1 on each of the equal panels. The arrays are shared and read-only.
     """
-    x, w = np.polynomial.legendre.leggauss(order)
-    nodes = ((np.arange(panels)[:, None] + (1.0 + x) / 2.0) / panels).ravel()
-    weights = np.tile(w / (2.0 * panels), panels)
+    x, w = _unit_rule(order)
+    nodes = ((np.arange(panels)[:, None] + x) / panels).astype(np.float64).ravel()
+    weights = np.tile((w / panels).astype(np.float64), panels)
     nodes.flags.writeable = weights.flags.writeable = False
     return nodes, weights
+
+
+def _unit_rule(order: int) -> tuple[Array, Array]:
+    """Return one panel's nodes and weights on [0, 1] in extended precision, by Newton's method from NumPy's.
+
+    NumPy's weights are off by up to 7e-14 relative at 20 nodes, which would be the largest error of the library.
+    """
+    x = np.polynomial.legendre.leggauss(order)[0].astype(np.longdouble)
+    for _ in range(3):
+        value, slope = _legendre(order, x)
+        x = x - value / slope
+    _, slope = _legendre(order, x)
+    return (1 + x) / 2, 1 / ((1 - x * x) * slope * slope)
+
+
+def _legendre(order: int, x: Array) -> tuple[Array, Array]:
+    """Return Pₙ(x) and its derivative by the three-term recurrence."""
+    previous, value = np.ones_like(x), x
+    for k in range(2, order + 1):
+        previous, value = value, ((2 * k - 1) * x * value - (k - 1) * previous) / k
+    return value, order * (x * value - previous) / (x * x - 1)
 
 
 def integrate(

@@ -1,0 +1,66 @@
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, settings
+
+import gpattr
+from gpattr.kernels import SquaredExponential
+from gpattr.posteriors import ExactPosterior
+
+settings.register_profile("gpattr", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("gpattr")
+
+REFERENCE = Path(__file__).parent / "reference"
+
+
+@pytest.fixture(scope="session")
+def wine() -> pd.DataFrame:
+    """The red wine data of the paper, 1599 × 12."""
+    folder = os.environ.get("GPATTR_DATA_DIR")
+    if not folder:
+        pytest.skip("the red wine data are not part of the project: set GPATTR_DATA_DIR to a folder with winequality-red.csv")
+    return pd.read_csv(Path(folder) / "winequality-red.csv", sep=";")
+
+
+@pytest.fixture(scope="session")
+def frame() -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    return pd.DataFrame(rng.normal(size=(12, 3)), columns=["alpha", "beta", "gamma"])
+
+
+@pytest.fixture(scope="session")
+def posterior(frame) -> ExactPosterior:
+    """A small model trained on a frame."""
+    kernel = SquaredExponential(lengthscale=[0.8, 1.3, 2.0], variance=1.7)
+    y = np.sin(frame["alpha"]) + 0.5 * frame["beta"] * frame["gamma"]
+    return ExactPosterior(kernel, frame, y, noise=0.01)
+
+
+@pytest.fixture(scope="session")
+def explainer(posterior) -> gpattr.Explainer:
+    return gpattr.Explainer(posterior)
+
+
+@pytest.fixture(scope="session")
+def rows() -> np.ndarray:
+    rows = np.random.default_rng(8).normal(size=(6, 3))
+    rows.flags.writeable = False
+    return rows
+
+
+@pytest.fixture(scope="session")
+def explanation(explainer, rows) -> gpattr.Explanation:
+    return explainer(rows)
+
+
+def load_table(name: str) -> dict[str, dict[str, np.ndarray]]:
+    """Return a reference table as {case: {name: array}}."""
+    table: dict[str, dict[str, np.ndarray]] = {}
+    with np.load(REFERENCE / name) as file:
+        for key in file.files:
+            case, field = key.split("/")
+            table.setdefault(case, {})[field] = file[key]
+    return table
