@@ -10,7 +10,9 @@ import gpattr
 from gpattr.kernels import SquaredExponential
 from gpattr.posteriors import ExactPosterior
 
-settings.register_profile("gpattr", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "gpattr", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("gpattr")
 
 REFERENCE = Path(__file__).parent / "reference"

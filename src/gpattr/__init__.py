@@ -27,8 +27,19 @@ _NAMES = {
 }
 
 __all__ = [
-    "Baselines", "Explainer", "Explanation", "Importance", "closed_forms", "exceptions", "explain", "kernels", "means",
-    "memory_budget", "operators", "posteriors", "special",
+    "Baselines",
+    "Explainer",
+    "Explanation",
+    "Importance",
+    "closed_forms",
+    "exceptions",
+    "explain",
+    "kernels",
+    "means",
+    "memory_budget",
+    "operators",
+    "posteriors",
+    "special",
 ]
 
 

@@ -13,8 +13,18 @@ Array = np.ndarray
 
 EPS = float(np.finfo(np.float64).eps)
 
-__all__ = ["EPS", "Array", "LinAlgError", "cholesky", "erf", "erfcx", "namespace", "solve_lower", "solve_lower_transposed",
-           "squared_distances"]
+__all__ = [
+    "EPS",
+    "Array",
+    "LinAlgError",
+    "cholesky",
+    "erf",
+    "erfcx",
+    "namespace",
+    "solve_lower",
+    "solve_lower_transposed",
+    "squared_distances",
+]
 
 
 def namespace(*arrays: Array):
@@ -43,4 +53,4 @@ def solve_lower(L: Array, B: Array) -> Array:
 
 def solve_lower_transposed(L: Array, B: Array) -> Array:
     """Return L⁻ᵀB for lower triangular L."""
-    return _solve_triangular(L, B, lower=True, trans="T", check_finite=False)
+    return _solve_triangular(L, B, lower=True, trans=1, check_finite=False)

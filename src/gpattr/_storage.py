@@ -1,6 +1,6 @@
 """Explanations as JSON files: readable, versioned, checked, exact to the last bit.
 
-A file is ``{"format": "gpattr.Explanation", "schema": 1, "sha256": …, "content": …}``, the digest being that of the content. Every
+A file is ``{"format": "gpattr.Explanation", "schema": 1, "sha256": …, "content": …}``, the digest being of the content. Every
 array carries the names of its dimensions, so that an output axis or mixture components can be added without a new schema.
 """
 
@@ -53,7 +53,7 @@ def load(cls: type[Explanation], path: str | PathLike[str]) -> Explanation:
         raise FileFormatError(
             f"{os.fspath(path)}: expected schema {SCHEMA}, got {document.get('schema')!r}; a newer gpattr may read it"
         )
-    content = document.get("content")
+    content: Any = document.get("content")
     if document.get("sha256") != _digest(_canonical(content)):
         raise FileFormatError(f"{os.fspath(path)}: the content was altered after it was saved (its checksum does not match)")
     try:
@@ -64,7 +64,7 @@ def load(cls: type[Explanation], path: str | PathLike[str]) -> Explanation:
             baseline_name=content["baseline_name"],
             **{name: _decode(array) for name, array in content["arrays"].items()},
         )
-    except (InvalidInputError, KeyError, TypeError, ValueError) as error:
+    except (InvalidInputError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise FileFormatError(f"{os.fspath(path)}: the content is not an explanation: {error}") from None
 
 

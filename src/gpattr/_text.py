@@ -54,7 +54,10 @@ def _table(ex: Explanation) -> tuple[str, list[str], list[str], list[list[str]]]
 
 def _one_row(ex: Explanation) -> tuple[list[str], list[list[str]]]:
     header = ["feature", "value", "attribution"]
-    columns = [[f"{value:.4g}" for value in ex.data[0]], [_signed(value) for value in ex.values[0]]]
+    columns = [
+        ["–" if value != value else f"{value:.4g}" for value in ex.data[0]],
+        [_signed(value) for value in ex.values[0]],
+    ]
     if ex.var is not None:
         header += ["± std", "P(> 0)"]
         columns += [[f"{std:.2g}" for std in np.sqrt(ex.var[0])], [f"{p:.3f}" for p in ex.prob_positive()[0]]]
@@ -86,4 +89,4 @@ def _rest(ex: Explanation) -> list[str]:
 
 
 def _signed(value: float) -> str:
-    return f"{value:+.4g}"
+    return f"{value:+.3g}"

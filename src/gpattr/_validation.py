@@ -27,7 +27,7 @@ def positive_scalar(name: str, value: Any) -> float:
     """Return ``value`` as a finite float larger than 0."""
     result = positive(name, value)
     if not isinstance(result, float):
-        raise InvalidInputError(f"{name}: expected one number, got {len(result)}")
+        raise InvalidInputError(f"{name}: expected one number, got {np.size(result)}")
     return result
 
 
@@ -163,7 +163,8 @@ def _is_number(value: Any) -> bool:
     return _is_real(value) or type(value).__name__ == "NAType"
 
 
-def asnumbers(name: str, value: Any) -> Array:
+def numbers(name: str, value: Any) -> Array:
+    """Return ``value`` as a float64 array of any shape."""
     try:
         array = np.asarray(value)
         if array.dtype.kind == "O":

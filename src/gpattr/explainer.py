@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 
 from gpattr._array import Array
-from gpattr._validation import Names, as_matrix, as_vector, check_choice, check_names, column_names, is_frame, is_series
+from gpattr._validation import (
+    Names,
+    as_matrix,
+    as_vector,
+    check_choice,
+    check_names,
+    column_names,
+    is_frame,
+    is_series,
+)
 from gpattr.closed_forms import METHODS
 from gpattr.exceptions import InvalidInputError, NotFittedError, UnsupportedModelError
 from gpattr.explanation import Explanation, feature_index
@@ -35,7 +44,12 @@ class Explainer:
     """
 
     def __init__(
-        self, model: Any, baseline: Any = "mean", *, method: str = "auto", feature_names: Sequence[str] | None = None
+        self,
+        model: Any,
+        baseline: Any = "mean",
+        *,
+        method: str = "auto",
+        feature_names: Sequence[str] | None = None,
     ) -> None:
         self.posterior = _posterior_of(model)
         self.method = check_choice("method", method, METHODS)
@@ -112,7 +126,7 @@ class Explainer:
     def importance(self, X: Any, baselines: Any = None, *, n_samples: int = 2000, random_state: Any = 0) -> Importance:
         """Return the mean absolute attribution of each feature over the rows of X, with its uncertainty.
 
-        The rows are correlated (they share one unknown function), so the uncertainty comes from draws of their joint distribution.
+        Rows share one unknown function and so are correlated: the uncertainty comes from draws of their joint distribution.
         """
         rows = self._matrix("X", X)
         operator, _ = self._operator(rows, baselines)
@@ -140,7 +154,8 @@ class Explainer:
             return IntegratedGradients(self.baseline), self.baseline_name
         if isinstance(baselines, (str, Baselines)):
             raise InvalidInputError(
-                f"baselines: expected one baseline per row of X, got {baselines!r}; a baseline shared by all rows goes to Explainer(...)"
+                f"baselines: expected one baseline per row of X, got {baselines!r}; "
+                "a baseline shared by all rows goes to Explainer(...)"
             )
         own = self._matrix("baselines", baselines)
         _require_one_per_row(own, len(rows))
@@ -184,7 +199,13 @@ class Explainer:
                     "explainer(X, baselines=B) gives each row its own"
                 )
             return self._matrix(name, x)[0]
-        return as_vector(name, x, length=self.posterior.n_features, names=self.feature_names, unit="numbers (one per feature)")
+        return as_vector(
+            name,
+            x,
+            length=self.posterior.n_features,
+            names=self.feature_names,
+            unit="numbers (one per feature)",
+        )
 
     def _matrix(self, name: str, X: Any) -> Array:
         return as_matrix(name, X, names=self.feature_names, n_features=self.posterior.n_features)

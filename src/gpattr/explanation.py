@@ -40,14 +40,14 @@ DIMENSIONS: dict[str, tuple[str, ...]] = {
 class Explanation:
     """Attributions of n predictions to d features: their joint Gaussian distribution, row by row.
 
-    ``values`` (n, d) are the mean attributions, ``var`` (n, d) and ``cov`` (n, d, d) their uncertainty (None where it was not asked
+    ``values`` (n, d) are the mean attributions, ``var`` (n, d) and ``cov`` (n, d, d) their uncertainty (None where not asked
     for). ``predictions`` F(x) and ``base_values`` F(b) are (n,); ``data`` (n, d) the rows explained; ``baselines`` (n, d) where
     their paths start, or (k, d) with ``baseline_weights`` (k,) where attributions are averaged over a set.
 
     The evidence: ``method`` says how the values were computed; ``error`` (n,) bounds the error this made, in the units of y, for
     the model as given (it does not contain the conditioning of the model's own fit); ``delta`` (n,) is the completeness gap
-    Σ values − (F(x) − F(b)). A small ``delta`` proves nothing about single features where one moment of the closed form was obtained
-    from completeness, as on paths longer than two length-scales: rely on ``error``.
+    Σ values − (F(x) − F(b)). A small ``delta`` proves nothing about single features where one moment of the closed form was
+    obtained from completeness, as on paths longer than two length-scales: rely on ``error``.
     """
 
     values: Array
@@ -67,7 +67,7 @@ class Explanation:
 
     def __post_init__(self) -> None:
         n, d = np.shape(self.values)
-        sizes = {"row": n, "feature": d, "baseline": np.size(self.baseline_weights)}
+        sizes = {"row": n, "feature": d, "baseline": 0 if self.baseline_weights is None else len(self.baseline_weights)}
         for name, dimensions in self.dimensions().items():
             array = np.array(getattr(self, name), dtype=np.float64)
             expected = tuple(sizes[dimension] for dimension in dimensions)

@@ -24,7 +24,7 @@ class Mean(ABC):
     def gradient(self, X: Array) -> Array:
         """Return ∂m/∂xᵢ at the rows of X, (n, d)."""
 
-    def check_features(self, d: int) -> None:
+    def check_features(self, d: int) -> None:  # noqa: B027  (most means act on any number of features)
         """Raise `InvalidInputError` if the mean cannot act on inputs with d features."""
 
 

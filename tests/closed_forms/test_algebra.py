@@ -9,7 +9,12 @@ from gpattr.kernels import Constant, Kernel, Scale, Select, SquaredExponential
 from gpattr.operators import Gradient, IntegratedGradients
 
 RNG = np.random.default_rng(4)
-X, X2, Z, W = RNG.normal(size=(3, 4)), RNG.normal(size=(2, 4)), RNG.normal(size=(6, 4)), RNG.normal(size=(6, 2))
+X, X2, Z, W = (
+    RNG.normal(size=(3, 4)),
+    RNG.normal(size=(2, 4)),
+    RNG.normal(size=(6, 4)),
+    RNG.normal(size=(6, 2)),
+)
 ONE, TWO = SquaredExponential(lengthscale=0.8), SquaredExponential(lengthscale=[1.0, 3.0], variance=2.0)
 NESTED = 0.5 * (ONE + 3.0 * Select(TWO + Constant(), [3, 1])) + Constant(variance=4.0)
 
@@ -58,7 +63,10 @@ def test_nested_kernels(op):
 @pytest.mark.parametrize("op", OPERATORS)
 def test_contraction_and_pairs_agree_with_the_full_arrays(op):
     np.testing.assert_allclose(
-        closed_forms.cross_dot(op, NESTED, X, Z, W), closed_forms.cross(op, NESTED, X, Z) @ W, rtol=1e-12, atol=1e-14
+        closed_forms.cross_dot(op, NESTED, X, Z, W),
+        closed_forms.cross(op, NESTED, X, Z) @ W,
+        rtol=1e-12,
+        atol=1e-14,
     )
     between = closed_forms.between(op, NESTED, X)
     np.testing.assert_allclose(between, closed_forms.between(op, NESTED, X, X), rtol=1e-12, atol=1e-14)
@@ -77,7 +85,11 @@ def test_quadrature_agrees_with_closed_forms(op):
 def test_the_memory_budget_does_not_change_the_numbers(op, method):
     def everything():
         between = closed_forms.between(op, NESTED, X, X2, method=method)
-        return closed_forms.cross_dot(op, NESTED, X, Z, W, method=method), closed_forms.auto(op, NESTED, X, method=method), between
+        return (
+            closed_forms.cross_dot(op, NESTED, X, Z, W, method=method),
+            closed_forms.auto(op, NESTED, X, method=method),
+            between,
+        )
 
     plenty = everything()
     with memory_budget(working=1):

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
-from conftest import load_table
 
+from conftest import load_table
 from gpattr import Baselines, closed_forms
+from gpattr.closed_forms import squared_exponential
 from gpattr.kernels import SquaredExponential
 from gpattr.operators import IntegratedGradients
+from gpattr.special import gauss_legendre
 
 PATHS = load_table("paths.npz")
 PAIRS = load_table("pairs.npz")
@@ -77,7 +79,9 @@ def test_between(case, method):
     X, X2 = table["x"][None], table["x2"][None]
     got = closed_forms.between(one, kernel, X, X2, op2=two, method=method)[0, :, 0, :]
     # The scale is that of the two priors: each entry is at most the product of the standard deviations.
-    scale = np.sqrt(np.diagonal(closed_forms.auto(one, kernel, X)[0]).max() * np.diagonal(closed_forms.auto(two, kernel, X2)[0]).max())
+    scale = np.sqrt(
+        np.diagonal(closed_forms.auto(one, kernel, X)[0]).max() * np.diagonal(closed_forms.auto(two, kernel, X2)[0]).max()
+    )
     assert np.abs(got - 2.5 * table["between"]).max() <= 1e-12 * scale
     swapped = closed_forms.between(two, kernel, X2, X, op2=one, method=method)[0, :, 0, :]
     assert np.abs(swapped.T - got).max() <= 1e-12 * scale
@@ -111,7 +115,10 @@ def test_an_offset_of_a_million_lengthscales_loses_nothing():
         near_op, far_op = IntegratedGradients(start), IntegratedGradients(start + far)
         near = closed_forms.cross_dot(near_op, kernel, X, Z, alpha)
         np.testing.assert_allclose(
-            closed_forms.cross_dot(far_op, kernel, X + far, Z + far, alpha), near, rtol=0, atol=2e-15 * np.abs(alpha).sum()
+            closed_forms.cross_dot(far_op, kernel, X + far, Z + far, alpha),
+            near,
+            rtol=0,
+            atol=2e-15 * np.abs(alpha).sum(),
         )
         np.testing.assert_array_equal(closed_forms.auto(far_op, kernel, X + far), closed_forms.auto(near_op, kernel, X))
         np.testing.assert_array_equal(closed_forms.between(far_op, kernel, X + far), closed_forms.between(near_op, kernel, X))
@@ -130,3 +137,16 @@ def test_beyond_the_table_nothing_breaks():
             closed_forms.auto(op, kernel, X),
         ):
             assert np.isfinite(result).all()
+
+
+@pytest.mark.parametrize("length", [30.0, 300.0, 1000.0])
+def test_long_crossing_paths_by_either_order_of_integration(length):
+    """Which path is integrated in closed form and which by panels must not matter, far beyond what 2-D tables can reach."""
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        p, q = (size * v / np.linalg.norm(v) for size, v in zip((length, 0.9 * length), rng.normal(size=(2, 3)), strict=True))
+        e = -0.3 * p + 0.6 * q + 0.3 * rng.normal(size=3)
+        nodes = gauss_legendre(16, int(length))
+        one = squared_exponential._long_pair(p[None], q[None], e[None], *nodes)[0]
+        two = squared_exponential._long_pair(q[None], p[None], -e[None], *nodes)[0]
+        assert np.abs(one - two).max() <= 1e-12 * np.abs(one).max()

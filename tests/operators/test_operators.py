@@ -27,7 +27,11 @@ def test_sites_can_be_cut_and_stacked():
 
 
 def test_terms():
-    assert [w for w, _ in IntegratedGradients(Baselines(X, [0.5, 0.0, 0.25, 0.25])).terms(X)] == [0.5, 0.25, 0.25]
+    assert [w for w, _ in IntegratedGradients(Baselines(X, [0.5, 0.0, 0.25, 0.25])).terms(X)] == [
+        0.5,
+        0.25,
+        0.25,
+    ]
     assert IntegratedGradients(X).rows(slice(1, 3)).terms(X[1:3])[0][1].shape == (2, 3)
     assert Gradient().terms(X)[0][1].shape == (4, 3)
     assert Gradient().rows(slice(0, 1)) == Gradient()

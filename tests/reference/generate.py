@@ -70,7 +70,12 @@ def scalar_tables():
     for a in [0.0, 5e-324, 1e-300, *np.logspace(-16, 6, 89).tolist(), 15.999, 16.0, 16.001]:
         A = mp.mpf(a)
         edges = path_edges(A, mp.mpf(0))
-        g.append([a, *(float(integral(lambda u, j=j: 2 * (1 - u) * u**j * mp.exp(-A * u * u / 2), edges)) for j in (0, 2))])
+        g.append(
+            [
+                a,
+                *(float(integral(lambda u, j=j: 2 * (1 - u) * u**j * mp.exp(-A * u * u / 2), edges)) for j in (0, 2)),
+            ]
+        )
     np.savez_compressed(HERE / "scalars.npz", moments=np.array(rows), centred=np.array(centred), g=np.array(g))
 
 
@@ -119,14 +124,23 @@ def path_table():
 
 
 def pair_table():
-    """Covariance between two paths by two-dimensional integration: Gauss–Legendre panels of one length-scale in both directions."""
+    """Covariance between two paths by two-dimensional integration: Gauss–Legendre panels of one length-scale."""
     rng = np.random.default_rng(7)
     cases = []
     for d in (1, 3, 10):
         scale = np.exp(0.5 * rng.normal(size=d))
         unit = lambda: (lambda v: scale * v / np.linalg.norm(v))(rng.normal(size=d))  # noqa: E731
         b = rng.normal(size=d)
-        for one, two in [(1e-8, 1e-8), (1e-6, 1.0), (0.3, 0.9), (0.99, 1.01), (1.5, 3.0), (3.0, 12.0), (30.0, 1e-4), (30.0, 20.0)]:
+        for one, two in [
+            (1e-8, 1e-8),
+            (1e-6, 1.0),
+            (0.3, 0.9),
+            (0.99, 1.01),
+            (1.5, 3.0),
+            (3.0, 12.0),
+            (30.0, 1e-4),
+            (30.0, 20.0),
+        ]:
             u, v = unit(), unit()
             cases += [(scale, b, b + one * u, b, b + two * v)]  # one baseline, two rows
             cases += [(scale, b - one * u, b, b + two * v, b)]  # two baselines, one row
@@ -162,7 +176,12 @@ def pair_covariance(p, q, e, order=22):
             inner[1] += value * s
             inner[2] += value * s * s
         for (i, j), value in {
-            (0, 0): inner[0], (0, 1): inner[1], (1, 1): inner[2], (0, 2): -t * inner[0], (1, 2): -t * inner[1], (2, 2): t * t * inner[0]
+            (0, 0): inner[0],
+            (0, 1): inner[1],
+            (1, 1): inner[2],
+            (0, 2): -t * inner[0],
+            (1, 2): -t * inner[1],
+            (2, 2): t * t * inner[0],
         }.items():
             S[i, j] += wt * value
             S[j, i] = S[i, j]

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from conftest import REFERENCE
 
+from conftest import REFERENCE
 from gpattr.special import centred_moments, g0, g2, path_moments
 
 EPS = np.finfo(float).eps

@@ -6,6 +6,17 @@ from gpattr.closed_forms.table import CLOSED_FORMS, Rule, register
 from gpattr.closed_forms.verbs import METHODS, auto, between, cross, cross_dot, error, rule_for
 
 __all__ = [
-    "CLOSED_FORMS", "METHODS", "Rule", "attribute_mean", "auto", "between", "cross", "cross_dot", "error", "gradient", "register",
-    "rule_for", "squared_exponential",
+    "CLOSED_FORMS",
+    "METHODS",
+    "Rule",
+    "attribute_mean",
+    "auto",
+    "between",
+    "cross",
+    "cross_dot",
+    "error",
+    "gradient",
+    "register",
+    "rule_for",
+    "squared_exponential",
 ]

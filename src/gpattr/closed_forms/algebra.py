@@ -85,12 +85,15 @@ def select(kernel: Select, rule_of: RuleOf) -> Rule:
         cross=cross,
         cross_dot=cross_dot,
         auto=lambda sites: spread_both(rule.auto(sites.select(features)), sites.shape[1]),
-        between=lambda sites, other: spread_both(
-            rule.between(sites.select(features), other.select(features)), sites.shape[1]
-        ),
+        between=lambda sites, other: spread_both(rule.between(sites.select(features), other.select(features)), sites.shape[1]),
         error=lambda sites, Z, w: rule.error(sites.select(features), Z[:, features], w),
         methods=rule.methods,
     )
 
 
-ALGEBRA: dict[type[Kernel], Callable[[Any, RuleOf], Rule]] = {Constant: constant, Scale: scale, Sum: total, Select: select}
+ALGEBRA: dict[type[Kernel], Callable[[Any, RuleOf], Rule]] = {
+    Constant: constant,
+    Scale: scale,
+    Sum: total,
+    Select: select,
+}

@@ -1,7 +1,7 @@
 """The same verbs by quadrature: integrated gradients of any kernel whose gradients are in the table (Theorem 1).
 
-    𝒜ᵢk(·, z)(x)  = (xᵢ − bᵢ) ∫₀¹ ∂ᵢk(b + t(x − b), z) dt
-    (𝒜k𝒜'ᵀ)ᵢⱼ    = (xᵢ − bᵢ)(x'ⱼ − b'ⱼ) ∫₀¹∫₀¹ ∂ᵢ∂'ⱼ k(b + s(x − b), b' + t(x' − b')) ds dt
+𝒜ᵢk(·, z)(x)  = (xᵢ − bᵢ) ∫₀¹ ∂ᵢk(b + t(x − b), z) dt
+(𝒜k𝒜'ᵀ)ᵢⱼ    = (xᵢ − bᵢ)(x'ⱼ − b'ⱼ) ∫₀¹∫₀¹ ∂ᵢ∂'ⱼ k(b + s(x − b), b' + t(x' − b')) ds dt
 """
 
 from __future__ import annotations
@@ -55,7 +55,11 @@ def quadrature(kernel: Kernel, gradient: Rule) -> Rule:
         value = cross_dot(paths, Z, w)
         difference = xp.abs(value - contracted(paths, Z, w, CHECK_ORDER)).max(axis=(1, 2))
         size = along(
-            paths, ORDER, lambda points: xp.abs(gradient.cross(points, Z)) @ xp.abs(w), 32.0 * paths.shape[1] * len(Z), w.shape[1]
+            paths,
+            ORDER,
+            lambda points: xp.abs(gradient.cross(points, Z)) @ xp.abs(w),
+            32.0 * paths.shape[1] * len(Z),
+            w.shape[1],
         )
         position = kernel.span(xp.abs(paths.stop) + xp.abs(paths.start))
         return difference + EPS * (32.0 + position) * xp.abs(size).max(axis=(1, 2))

@@ -115,7 +115,7 @@ def between(kernel: SquaredExponential, paths: Paths, other: Paths) -> Array:
 def _second_moments(p: Array, q: Array, e: Array, q_norm: Array) -> Array:
     """Return ∫∫ exp(−‖u‖²/2)(δᵢⱼ − uᵢuⱼ) ds dt, (n, d, d), for ‖p‖ ≥ ‖q‖: symmetric in i, j and under p ↔ q, e ↔ −e.
 
-    The number of panels follows ‖q‖ (two length-scales each, 16 nodes: the last digits); pairs are grouped by it in powers of two.
+    Panels of 16 nodes cover at most two length-scales of q each; pairs are grouped by their number, a power of two.
     """
     xp = namespace(p)
     n, d = p.shape
@@ -178,5 +178,11 @@ def _assemble(vectors: Array, S: Array) -> Array:
 
 
 register(
-    IntegratedGradients, SquaredExponential, cross=cross, cross_dot=cross_dot, auto=auto, between=between, error=error
+    IntegratedGradients,
+    SquaredExponential,
+    cross=cross,
+    cross_dot=cross_dot,
+    auto=auto,
+    between=between,
+    error=error,
 )

@@ -94,7 +94,13 @@ def auto(op: Operator, kernel: Kernel, X: Array, *, method: str = "auto") -> Arr
 
 
 def between(
-    op: Operator, kernel: Kernel, X: Array, X2: Array | None = None, *, op2: Operator | None = None, method: str = "auto"
+    op: Operator,
+    kernel: Kernel,
+    X: Array,
+    X2: Array | None = None,
+    *,
+    op2: Operator | None = None,
+    method: str = "auto",
 ) -> Array:
     """Return the prior covariance between the attributions at the rows of X and of X2, (n, d, n2, d).
 
@@ -119,9 +125,7 @@ def between(
     return pairs.reshape(n, len(X2), d, d).transpose(0, 2, 1, 3)
 
 
-def _paired(
-    rule: Rule, terms: Terms, others: Terms, i: Array, j: Array, u: Array, v: Array, weights: Array
-) -> Array:
+def _paired(rule: Rule, terms: Terms, others: Terms, i: Array, j: Array, u: Array, v: Array, weights: Array) -> Array:
     """Return Σ weights · Cov[term u at row i, term v at row j] over the given (u, v), for each given (i, j): (len(i), d, d)."""
     xp = namespace(i)
     n, d = terms[0][1].shape

@@ -83,8 +83,8 @@ def _factorise(kernel: Kernel, Z: Array, noise: Array) -> Array:
     # A pivot at the level of rounding means the factor is noise, even where LAPACK went through.
     if L is None or (L.diagonal() ** 2 <= 4 * EPS * scale).any():
         raise NotPositiveDefiniteError(
-            f"noise: the covariance of the {len(Z)} training targets is singular to rounding{_duplicates(Z)}; give a larger noise "
-            f"variance (say noise={1e-6 * float(scale.max()):.1g}), or remove rows that say the same"
+            f"noise: the covariance of the {len(Z)} training targets is singular to rounding{_duplicates(Z)}; give a larger "
+            f"noise variance (say noise={1e-6 * float(scale.max()):.1g}), or remove rows that say the same"
         )
     L.flags.writeable = False
     return L

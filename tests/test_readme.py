@@ -1,0 +1,32 @@
+"""What the README and the examples show is what comes out."""
+
+import contextlib
+import io
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
+
+
+def test_printed_output_is_the_shown_one():
+    """Every text block shows what the code block before it prints."""
+    blocks = BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    namespace, shown = {}, 0
+    for (language, code), (following, expected) in zip(blocks, blocks[1:]):
+        if language == "python" and following == "text":
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                exec(code, namespace)
+            assert printed.getvalue() == expected
+            shown += 1
+    assert shown == 1
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
+def test_examples_run(example, capsys):
+    runpy.run_path(str(example), run_name="__main__")
+    assert capsys.readouterr().out
