@@ -48,7 +48,7 @@ def test_estimators_hand_out_their_posterior(posterior, rows):
     [
         (3.0, "expected a gpattr posterior or a fitted estimator .* got builtins.float"),
         (Estimator, "expected a fitted model, got the class Estimator"),
-        (type("Foreign", (), {"fit": None})(), "got .*Foreign; if it is a gpattr estimator, call fit"),
+        (type("Foreign", (), {"fit": None})(), "got .*Foreign; gpattr.posteriors.ExactPosterior builds"),
     ],
 )
 def test_models_it_does_not_know(model, message):
@@ -71,7 +71,7 @@ def test_baselines(posterior, rows, frame):
     np.testing.assert_array_equal(weighted.baselines, Z[:4])
     np.testing.assert_array_equal(weighted.baseline_weights, [0.1, 0.2, 0.3, 0.4])
     np.testing.assert_allclose(weighted.base_values, posterior.predict(Z[:4]) @ [0.1, 0.2, 0.3, 0.4])
-    assert weighted.baseline_name == "4 weighted points"
+    assert weighted.baseline_name == "average over 4 points"
     assert weighted[2:4, ["gamma"]].baselines.shape == (4, 1)
 
 
@@ -123,12 +123,28 @@ def test_names_of_a_model_trained_on_an_array(posterior, rows):
     bare = ExactPosterior(posterior.kernel, posterior.inputs, posterior.y, noise=posterior.noise)
     assert Explainer(bare)(rows).feature_names == ("x0", "x1", "x2")
     assert Explainer(bare)(pd.DataFrame(rows, columns=list("pqr"))).feature_names == ("p", "q", "r")
-    assert Explainer(bare)(pd.DataFrame(rows)).feature_names == ("x0", "x1", "x2")
+    assert Explainer(bare)(pd.DataFrame(rows)).feature_names == ("0", "1", "2")
     named = Explainer(bare, feature_names=["p", "q", "r"])
     reversed_columns = pd.DataFrame(rows[:, ::-1], columns=list("rqp"))
     np.testing.assert_array_equal(named(reversed_columns).values, Explainer(bare)(rows).values)
     by_baseline = Explainer(bare, pd.Series([1.0, 2.0, 3.0], index=list("pqr")))
     assert by_baseline(reversed_columns) == Explainer(bare, [1.0, 2.0, 3.0], feature_names=list("pqr"))(rows)
+
+
+def test_labels_that_are_not_text_are_aligned_too(posterior, rows):
+    train = pd.DataFrame(posterior.inputs)  # columns 0, 1, 2
+    by_number = Explainer(ExactPosterior(posterior.kernel, train, posterior.y, noise=posterior.noise))
+    np.testing.assert_array_equal(by_number(pd.DataFrame(rows)[[2, 0, 1]]).values, by_number(rows).values)
+    tuples = pd.MultiIndex.from_product([["a"], ["alpha", "beta", "gamma"]])
+    for columns in ([0, 1, 2], [0, "beta", "gamma"], tuples):
+        with pytest.raises(InvalidInputError, match="X: expected the columns .* missing"):
+            Explainer(posterior)(pd.DataFrame(rows, columns=columns))
+
+
+def test_a_row_of_a_frame_needs_both_brackets(explainer, frame):
+    with pytest.raises(InvalidInputError, match=r"X: expected rows .* X.iloc\[\[i\]\], with double brackets"):
+        explainer(frame.iloc[0])
+    assert len(explainer(frame.iloc[[0]])) == 1
 
 
 def test_row_names_come_from_the_frame(explainer, rows):
@@ -191,6 +207,7 @@ def test_batches(explainer, rows, frame):
     with_own = list(explainer.batches(frame, frame / 2, "none", batch_size=5))
     np.testing.assert_allclose(np.concatenate([part.values for part in with_own]), explainer(frame, frame / 2).values, atol=1e-14)
     assert with_own[1].row_names == (5, 6, 7, 8, 9)
+    assert [part.row_names for part in explainer.batches(rows, batch_size=np.int64(4))] == [(0, 1, 2, 3), (4, 5)]
     assert len(next(explainer.batches(rows.tolist(), batch_size=2))) == 2
     # Mistakes show at the call, not at the first batch.
     for bad in (0, 2.5, "many"):
@@ -306,7 +323,8 @@ def test_nullable_numbers_are_numbers(explainer, rows):
         (pd.Series([1.0, 2.0], index=["alpha", "beta"]), r"missing \['gamma'\]"),
         (Baselines(np.zeros((2, 2))), "baseline: expected points with 3 features, got 2"),
         (Baselines(pd.DataFrame(GOOD, columns=["alpha", "beta", "delta"])), r"missing \['gamma'\]"),
-        (None, "baseline: expected numbers"),
+        (None, "baseline: expected 'mean', 'median', 'zeros', a point, or gpattr.Baselines, got None"),
+        (0, "baseline: expected 'mean', .* got 0"),
     ],
 )
 def test_bad_baselines(posterior, baseline, message):

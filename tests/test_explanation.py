@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import norm
 
@@ -67,7 +68,7 @@ def test_random_numbers_obey_the_state(explanation):
     np.testing.assert_allclose(explanation[2].rank_probabilities()[0], whole[2])
     with memory_budget(working=1):
         np.testing.assert_allclose(explanation.rank_probabilities(), whole)
-    with pytest.raises(InvalidInputError, match="n_samples: expected an integer of 1 or more, got 0"):
+    with pytest.raises(InvalidInputError, match="n: expected an integer of 1 or more, got 0"):
         explanation.sample(0)
 
 
@@ -109,6 +110,7 @@ def test_group_without_covariance(explainer, rows):
         ({"g": ["alpha"], "h": ["alpha"]}, "'alpha' is in 'g' and in 'h'"),
         ({"g": "alpha"}, "expected a list of at least one feature for 'g', got 'alpha'"),
         ({"g": []}, "at least one feature"),
+        ([["alpha"]], "groups: expected a dictionary {name: \\[features\\]}, got a list"),
         ({"beta": ["alpha", "gamma"]}, "'beta' is also the name of a feature that is not in that group"),
     ],
 )
@@ -149,6 +151,30 @@ def test_bad_slices(explanation, key):
         explanation[key]
 
 
+def test_rows_one_by_one(explanation):
+    rows = list(explanation)
+    assert [row.shape for row in rows] == [(1, 3)] * 6
+    assert rows[4] == explanation[4]
+    with pytest.raises(IndexError):
+        explanation[6]
+
+
+def test_names_select_features_in_any_container(explanation):
+    for names in (["beta", "alpha"], ("beta", "alpha"), np.array(["beta", "alpha"]), pd.Index(["beta", "alpha"])):
+        assert explanation[:, names] == explanation[:, [1, 0]]
+
+
+def test_a_selection_of_features_says_what_it_leaves_out(explanation):
+    left_out = explanation.values[0, 2]
+    assert f"features left out of this selection: {left_out:+.3g}" in repr(explanation[0, :2])
+    assert "left out" not in repr(explanation[0])
+
+
+def test_an_empty_selection_prints(explanation):
+    assert repr(explanation[:0]).splitlines()[0] == "Explanation: 0 rows × 3 features"
+    assert "0 rows" in explanation[:0]._repr_html_()
+
+
 def test_without_uncertainty_questions_are_refused(explainer, rows):
     none = explainer(rows, uncertainty="none")
     for ask in (none.interval, none.prob_positive, none.sample, none.rank_probabilities):
@@ -156,6 +182,12 @@ def test_without_uncertainty_questions_are_refused(explainer, rows):
             ask()
     with pytest.raises(MissingUncertaintyError, match="covariance between features"):
         explainer(rows, uncertainty="std").prob_greater(0, 1)
+
+
+@pytest.mark.parametrize("feature", [True, 1.0, [0, 1], None])
+def test_a_feature_is_a_name_or_a_position(explanation, feature):
+    with pytest.raises(InvalidInputError, match="feature: expected a name or a position"):
+        explanation.prob_greater(feature, 0)
 
 
 def test_equality(explanation, explainer, rows):

@@ -50,8 +50,10 @@ def test_weighted_baselines_average():
 
 
 def test_bad_means():
-    with pytest.raises(InvalidInputError, match="value: expected finite"):
+    with pytest.raises(InvalidInputError, match="value: expected one finite number, got nan"):
         Constant(np.nan)
+    with pytest.raises(InvalidInputError, match=r"intercept: expected one finite number, got \(2,\)"):
+        Linear([1.0], [1.0, 2.0])
     with pytest.raises(InvalidInputError, match="coefficients: expected 3 .* got 2"):
         Linear([1.0, 2.0]).check_features(3)
     with pytest.raises(InvalidInputError, match="derivative: expected a callable, got NoneType"):

@@ -87,6 +87,8 @@ def _digest(text: str) -> str:
 
 def _write_whole(text: str, path: str | PathLike[str]) -> None:
     target = os.path.abspath(path)
+    if not os.path.isdir(os.path.dirname(target)):
+        raise FileNotFoundError(f"{os.fspath(path)}: the folder {os.path.dirname(target)} does not exist")
     handle, temporary = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".gpattr-", suffix=".tmp")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -11,70 +13,75 @@ if TYPE_CHECKING:
     from gpattr.explanation import Explanation
 
 SHOWN = 10
+Table = tuple[list[str], list[list[str]]]  # header, lines
 
 
 def plain(ex: Explanation) -> str:
     """Return the explanation as lines of text."""
-    title, subtitle, header, lines = _table(ex)
-    cells = [header, *lines]
-    widths = [max(len(line[i]) for line in cells) for i in range(len(header))]
-    body = [
-        "  " + "  ".join(cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths, strict=True)))
-        for line in cells
+    header, lines = _table(ex)
+    widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
+    aligned = [
+        "  " + "  ".join([line[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(line[1:], widths[1:], strict=True))])
+        for line in [header, *lines]
     ]
-    return "\n".join([title, *subtitle, *(line.rstrip() for line in body), *_rest(ex)])
+    return "\n".join([*_heading(ex), *(line.rstrip() for line in aligned), *(f"  {note}" for note in _notes(ex))])
 
 
 def html(ex: Explanation) -> str:
     """Return the explanation as an HTML table for notebooks."""
-    title, subtitle, header, lines = _table(ex)
-    head = "".join(f"<th style='text-align:{'left' if i == 0 else 'right'}'>{escape(cell)}</th>" for i, cell in enumerate(header))
-    body = "".join(
-        "<tr>"
-        + "".join(f"<td style='text-align:{'left' if i == 0 else 'right'}'>{escape(cell)}</td>" for i, cell in enumerate(line))
-        + "</tr>"
-        for line in lines
-    )
-    notes = "".join(f"<br>{escape(line)}" for line in [*subtitle, *_rest(ex)])
-    return f"<div><strong>{escape(title)}</strong>{notes}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+
+    def line(cells: list[str], tag: str) -> str:
+        sides = ["left"] + ["right"] * (len(cells) - 1)
+        return "".join(f"<{tag} style='text-align:{s}'>{escape(c)}</{tag}>" for c, s in zip(cells, sides, strict=True))
+
+    header, lines = _table(ex)
+    title, *subtitle = _heading(ex)
+    body = "".join(f"<tr>{line(cells, 'td')}</tr>" for cells in lines)
+    above, below = ("".join(f"<div>{escape(text)}</div>" for text in texts) for texts in (subtitle, _notes(ex)))
+    table = f"<table><thead><tr>{line(header, 'th')}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<div><strong>{escape(title)}</strong>{above}{table}{below}</div>"
 
 
-def _table(ex: Explanation) -> tuple[str, list[str], list[str], list[list[str]]]:
+def _heading(ex: Explanation) -> list[str]:
     n, d = ex.shape
-    title = f"Explanation: {n} row{'s' * (n != 1)} × {d} feature{'s' * (d != 1)}"
-    subtitle = [f"baseline: {ex.baseline_name}; {ex.method}, error at most {ex.error.max(initial=0.0):.0e}"]
+    lines = [f"Explanation: {n} row{'s' * (n != 1)} × {d} feature{'s' * (d != 1)}"]
+    lines.append(f"baseline: {ex.baseline_name}; {ex.method}, error at most {ex.error.max(initial=0.0):.0e}")
     if n == 1:
         change = ex.predictions[0] - ex.base_values[0]
-        subtitle.append(
-            f"row {ex.row_names[0]}: prediction {ex.predictions[0]:.4g} = baseline's {ex.base_values[0]:.4g} {_signed(change)}"
+        prediction, base, change, sign = (
+            *_aligned([ex.predictions[0], ex.base_values[0], abs(change)]),
+            "−" if change < 0 else "+",
         )
-        return title, subtitle, *_one_row(ex)
-    return title, subtitle, *_many_rows(ex)
+        lines.append(f"row {ex.row_names[0]}: prediction {prediction} = baseline {base} {sign} {change}")
+    return lines
 
 
-def _one_row(ex: Explanation) -> tuple[list[str], list[list[str]]]:
-    header = ["feature", "value", "attribution"]
-    columns = [
-        ["–" if value != value else f"{value:.4g}" for value in ex.data[0]],
-        [_signed(value) for value in ex.values[0]],
-    ]
+def _table(ex: Explanation) -> Table:
+    if len(ex) == 0:
+        return ["feature"], [[name] for name in ex.feature_names[:SHOWN]]
+    return _one_row(ex) if len(ex) == 1 else _many_rows(ex)
+
+
+def _one_row(ex: Explanation) -> Table:
+    header, columns = ["feature", "data"], [_inputs(ex.data[0])]
+    if ex.baseline_weights is None:
+        header.append("baseline")
+        columns.append(_inputs(ex.baselines[0]))
+    header.append("attribution")
+    columns.append(_aligned(ex.values[0], "+"))
     if ex.var is not None:
         header += ["± std", "P(> 0)"]
-        columns += [[f"{std:.2g}" for std in np.sqrt(ex.var[0])], [f"{p:.3f}" for p in ex.prob_positive()[0]]]
+        columns += [_aligned(np.sqrt(ex.var[0])), [f"{p:.3f}" for p in ex.prob_positive()[0]]]
     return header, _lines(ex, np.abs(ex.values[0]), columns)
 
 
-def _many_rows(ex: Explanation) -> tuple[list[str], list[list[str]]]:
+def _many_rows(ex: Explanation) -> Table:
     size = np.abs(ex.values).mean(axis=0)
-    header = ["feature", "mean |attribution|", "smallest", "largest"]
-    columns = [
-        [f"{value:.4g}" for value in size],
-        [_signed(value) for value in ex.values.min(axis=0, initial=np.inf)],
-        [_signed(value) for value in ex.values.max(axis=0, initial=-np.inf)],
-    ]
+    header = ["feature", "mean |values|", "min", "max"]
+    columns = [_aligned(size), _aligned(ex.values.min(axis=0), "+"), _aligned(ex.values.max(axis=0), "+")]
     if ex.var is not None:
-        header.append("typical std")
-        columns.append([f"{std:.2g}" for std in np.sqrt(ex.var.mean(axis=0))])
+        header.append("rms std")
+        columns.append(_aligned(np.sqrt(ex.var.mean(axis=0))))
     return header, _lines(ex, size, columns)
 
 
@@ -83,10 +90,24 @@ def _lines(ex: Explanation, size: np.ndarray, columns: list[list[str]]) -> list[
     return [[ex.feature_names[i], *(column[i] for column in columns)] for i in order]
 
 
-def _rest(ex: Explanation) -> list[str]:
+def _notes(ex: Explanation) -> list[str]:
     hidden = ex.shape[1] - SHOWN
-    return [f"  … and {hidden} smaller"] if hidden > 0 else []
+    notes = [f"… and {hidden} smaller"] if hidden > 0 else []
+    if len(ex) == 1:
+        elsewhere = ex.predictions[0] - ex.base_values[0] + ex.delta[0] - ex.values[0].sum()
+        if abs(elsewhere) > ex.error[0] * (1 + ex.shape[1]):
+            notes.append(f"features left out of this selection: {elsewhere:+.3g}")
+    return notes
 
 
-def _signed(value: float) -> str:
-    return f"{value:+.3g}"
+def _inputs(values: np.ndarray) -> list[str]:
+    return ["–" if value != value else f"{value:.6g}" for value in values]
+
+
+def _aligned(values: Iterable[float], sign: str = "") -> list[str]:
+    """Format numbers with the same decimals, four digits for the largest."""
+    values = list(values)
+    largest = max(map(abs, values), default=0.0)
+    exponent = math.floor(math.log10(largest)) if largest > 0 else 0
+    style = f"{sign}.{max(0, 3 - exponent)}f" if -5 < exponent < 7 else f"{sign}.3e"
+    return [format(value, style) for value in values]

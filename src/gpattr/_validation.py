@@ -15,7 +15,7 @@ Names = tuple[str, ...]
 
 def positive(name: str, value: Any) -> float | Array:
     """Return ``value`` as a float, or as a read-only (d,) array, all finite and positive."""
-    array = numbers(name, value)
+    array = unlabelled(name, value)
     if array.ndim > 1 or array.size == 0:
         raise InvalidInputError(f"{name}: expected one number or one per feature, got an array of shape {array.shape}")
     if not (np.isfinite(array).all() and (array > 0).all()):
@@ -29,6 +29,16 @@ def positive_scalar(name: str, value: Any) -> float:
     if not isinstance(result, float):
         raise InvalidInputError(f"{name}: expected one number, got {np.size(result)}")
     return result
+
+
+def unlabelled(name: str, value: Any) -> Array:
+    """Return ``value`` as numbers; a labelled series is refused, because nothing here could align its labels."""
+    if is_series(value):
+        raise InvalidInputError(
+            f"{name}: expected plain numbers in the order of the features, got a labelled {type(value).__name__}; "
+            "put it in that order and pass .to_numpy()"
+        )
+    return numbers(name, value)
 
 
 def read_only(array: Array) -> Array:
@@ -49,11 +59,10 @@ def is_series(x: Any) -> bool:
 
 
 def column_names(X: Any) -> Names | None:
-    """Return the column names of a frame, or the labels of a series; None for arrays and for unnamed (integer) labels."""
+    """Return the column names of a frame, or the labels of a series, as strings; None for arrays."""
     if not (is_frame(X) or is_series(X)):
         return None
-    labels = list(X.columns if is_frame(X) else X.index)
-    return tuple(labels) if labels and all(isinstance(label, str) for label in labels) else None
+    return tuple(map(str, X.columns if is_frame(X) else X.index))
 
 
 def as_matrix(name: str, X: Any, *, names: Names | None = None, n_features: int | None = None) -> Array:
@@ -64,9 +73,10 @@ def as_matrix(name: str, X: Any, *, names: Names | None = None, n_features: int 
     else:
         array = numbers(name, X)
     if array.ndim == 1:
-        raise InvalidInputError(
-            f"{name}: expected rows (n, d), got one dimension of length {len(array)}; a single row x goes in as x.reshape(1, -1)"
+        advice = (
+            "X.iloc[[i]], with double brackets, is a single row" if is_series(X) else "a single row x goes in as x.reshape(1, -1)"
         )
+        raise InvalidInputError(f"{name}: expected rows (n, d), got one dimension of length {len(array)}; {advice}")
     if array.ndim != 2:
         raise InvalidInputError(f"{name}: expected rows (n, d), got an array of shape {array.shape}")
     if array.shape[0] == 0 or array.shape[1] == 0:
@@ -83,7 +93,7 @@ def as_vector(name: str, x: Any, *, length: int | None = None, names: Names | No
     if names is not None and labels is not None:
         if set(labels) != set(names) or len(labels) != len(names):
             raise InvalidInputError(f"{name}: {_name_difference(labels, names)}")
-        x = x.reindex(list(names))
+        x = x.to_numpy()[[labels.index(label) for label in names]]
     array = numbers(name, x)
     if array.ndim != 1:
         raise InvalidInputError(f"{name}: expected one dimension, got an array of shape {array.shape}")
@@ -116,15 +126,15 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
 
 
 def _align(name: str, X: Any, names: Names | None) -> Any:
-    labels = list(X.columns)
+    labels = list(map(str, X.columns))
     repeated = [label for label in labels if labels.count(label) > 1]
     if repeated:
         raise InvalidInputError(f"{name}: expected different column names, got {repeated[0]!r} more than once")
-    if names is None or column_names(X) is None:
+    if names is None:
         return X
     if set(labels) != set(names):
         raise InvalidInputError(f"{name}: {_name_difference(labels, names)}")
-    return X[list(names)]
+    return X[[X.columns[labels.index(label)] for label in names]]
 
 
 def _name_difference(labels: Sequence[str], names: Names) -> str:

@@ -11,6 +11,10 @@ class InvalidInputError(GpattrError, ValueError):
     """An argument is not what was expected; the message names it, the expectation and what came."""
 
 
+class InvalidIndexError(InvalidInputError, IndexError):
+    """A row or feature that an explanation does not have."""
+
+
 class NotFittedError(GpattrError, ValueError, AttributeError):
     """The model has not been fitted."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,13 +24,16 @@ from gpattr.exceptions import InvalidInputError, NotFittedError, UnsupportedMode
 from gpattr.explanation import Explanation, feature_index
 from gpattr.importance import Importance, draw_importance
 from gpattr.operators import Baselines, IntegratedGradients
-from gpattr.posteriors import FunctionSpacePosterior
+from gpattr.posteriors import UNCERTAINTY, FunctionSpacePosterior
 
 NAMED_BASELINES = {
     "mean": ("mean of the training inputs", lambda Z: Z.mean(axis=0)),
     "median": ("median of the training inputs", lambda Z: np.median(Z, axis=0)),
     "zeros": ("zeros", lambda Z: np.zeros(Z.shape[1])),
 }
+
+
+EXPECTED_BASELINE = "'mean', 'median', 'zeros', a point, or gpattr.Baselines"
 
 
 class Explainer:
@@ -103,18 +107,20 @@ class Explainer:
         self, X: Any, baselines: Any = None, uncertainty: str = "cov", *, batch_size: int = 1024
     ) -> Iterator[Explanation]:
         """Explain the rows of X in batches: an iterator of explanations, each of at most ``batch_size`` rows."""
-        if not isinstance(batch_size, int) or batch_size < 1:
+        if not isinstance(batch_size, (int, np.integer)) or batch_size < 1:
             raise InvalidInputError(f"batch_size: expected an integer of 1 or more, got {batch_size!r}")
-        n = len(self._matrix("X", X))
+        matrix = self._matrix("X", X)
+        names, labels = self._names(X, matrix.shape[1]), _row_names(X, len(matrix))
         own = None if baselines is None else self._matrix("baselines", baselines)
         if own is not None:
-            _require_one_per_row(own, n)
+            _require_one_per_row(own, len(matrix))
+        check_choice("uncertainty", uncertainty, UNCERTAINTY)
 
         def generate() -> Iterator[Explanation]:
-            for start in range(0, n, batch_size):
+            for start in range(0, len(matrix), batch_size):
                 part = slice(start, start + batch_size)
-                rows = X.iloc[part] if hasattr(X, "iloc") else X[part]
-                yield self(rows, None if own is None else own[part], uncertainty)
+                ex = self(matrix[part], None if own is None else own[part], uncertainty)
+                yield replace(ex, feature_names=names, row_names=labels[part])
 
         return generate()
 
@@ -135,9 +141,9 @@ class Explainer:
         return draw_importance(mean, joint, self._names(X, rows.shape[1]), n_samples, random_state)
 
     def training_contributions(self, x: Any, feature: str | int) -> Array:
-        """Return the share of each training row in the attribution of ``feature`` at the row x, (m,).
+        """Return the share of each training row in the attribution of ``feature`` at the row x, (m,), in the order of training.
 
-        They add up to the attribution, less that of a prior mean.
+        They add up to the attribution, less that of a prior mean; neighbouring rows often have large shares of opposite sign.
         """
         one = self._point("x", x) if np.ndim(x) == 1 else self._matrix("x", x)[0]
         if np.ndim(x) == 2 and len(x) != 1:
@@ -155,7 +161,7 @@ class Explainer:
         if isinstance(baselines, (str, Baselines)):
             raise InvalidInputError(
                 f"baselines: expected one baseline per row of X, got {baselines!r}; "
-                "a baseline shared by all rows goes to Explainer(...)"
+                "a baseline shared by all rows goes to Explainer(...), and uncertainty= is an argument of its own"
             )
         own = self._matrix("baselines", baselines)
         _require_one_per_row(own, len(rows))
@@ -179,7 +185,7 @@ class Explainer:
                 raise InvalidInputError(
                     f"baseline: expected points with {self.posterior.n_features} features, got {baseline.points.shape[1]}"
                 )
-            return self._aligned(baseline), f"{len(baseline.points)} weighted points"
+            return self._aligned(baseline), f"average over {len(baseline.points)} points"
         return self._point("baseline", baseline), "given point"
 
     def _aligned(self, baselines: Baselines) -> Baselines:
@@ -199,6 +205,8 @@ class Explainer:
                     "explainer(X, baselines=B) gives each row its own"
                 )
             return self._matrix(name, x)[0]
+        if x is None or np.ndim(x) == 0:
+            raise InvalidInputError(f"{name}: expected {EXPECTED_BASELINE if name == 'baseline' else 'one row'}, got {x!r}")
         return as_vector(
             name,
             x,
@@ -239,7 +247,7 @@ def _posterior_of(model: Any) -> FunctionSpacePosterior:
         raise NotFittedError(f"model: this {type(model).__name__} is not fitted yet; call fit(X, y) first")
     raise UnsupportedModelError(
         f"model: expected a gpattr posterior or a fitted estimator with a posterior_, got {type(model).__module__}."
-        f"{type(model).__name__}" + ("; if it is a gpattr estimator, call fit(X, y) first" if hasattr(model, "fit") else "")
+        f"{type(model).__name__}; gpattr.posteriors.ExactPosterior builds a posterior from kernel, data and noise"
     )
 
 
@@ -250,4 +258,5 @@ def _require_one_per_row(baselines: Array, n: int) -> None:
 
 def _row_names(X: Any, n: int) -> tuple[str | int, ...]:
     labels = list(X.index) if is_frame(X) and hasattr(X, "index") else range(n)
-    return tuple(int(label) if isinstance(label, (int, np.integer)) else str(label) for label in labels)
+    whole = (int, np.integer)
+    return tuple(int(label) if isinstance(label, whole) and not isinstance(label, bool) else str(label) for label in labels)

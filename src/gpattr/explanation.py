@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from gpattr import _export, _storage, _text
 from gpattr._array import Array
 from gpattr._memory import blocks
 from gpattr._validation import Names, check_names
-from gpattr.exceptions import InvalidInputError, MissingUncertaintyError
+from gpattr.exceptions import InvalidIndexError, InvalidInputError, MissingUncertaintyError
 from gpattr.importance import check_level
 
 if TYPE_CHECKING:
@@ -90,6 +90,10 @@ class Explanation:
     def __len__(self) -> int:
         return len(self.values)
 
+    def __iter__(self) -> Iterator[Explanation]:
+        """Go through the rows, each an explanation of one row."""
+        return (self[i] for i in range(len(self)))
+
     @property
     def shape(self) -> tuple[int, int]:
         """The number of rows and of features, (n, d)."""
@@ -123,7 +127,7 @@ class Explanation:
         Ranks go by absolute size, or by signed value with ``absolute=False``. The same standard draws serve every row, so a row's
         answer does not depend on the others. Features that are surely tied share their ranks evenly.
         """
-        normal = _standard_draws(n_samples, self.shape[1], random_state)
+        normal = _standard_draws("n_samples", n_samples, self.shape[1], random_state)
         n, d = self.shape
         result = np.empty((n, d, d))
         roots = _roots(self._need("cov"))
@@ -140,7 +144,7 @@ class Explanation:
         (For rows drawn jointly use the covariance of ``explainer.joint``.)
         """
         rows, d = self.shape
-        normal = _standard_draws(n, rows * d, random_state).reshape(n, rows, d)
+        normal = _standard_draws("n", n, rows * d, random_state).reshape(n, rows, d)
         return self.values + np.einsum("rij,nrj->nri", _roots(self._need("cov")), normal)
 
     def group(self, groups: Mapping[str, Sequence[str | int]]) -> Explanation:
@@ -149,6 +153,8 @@ class Explanation:
         Variances and covariances add with all their cross terms. A group stands where its first feature stood; it has no single
         value, so its ``data`` and ``baselines`` are NaN.
         """
+        if not isinstance(groups, Mapping):
+            raise InvalidInputError(f"groups: expected a dictionary {{name: [features]}}, got a {type(groups).__name__}")
         assigned: dict[int, str] = {}
         for name, members in groups.items():
             if isinstance(members, str) or not len(members):
@@ -184,7 +190,7 @@ class Explanation:
         """Select rows, or ``[rows, features]``; rows by position, features by name or position. Both axes stay."""
         rows, features = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
         if isinstance(rows, str):
-            raise InvalidInputError(f"rows: expected positions, got {rows!r}; a feature is chosen by ex[:, {rows!r}]")
+            raise InvalidIndexError(f"rows: expected positions, got {rows!r}; a feature is chosen by ex[:, {rows!r}]")
         n, d = self.shape
         chosen = {"row": _positions("rows", rows, n), "feature": self._columns(features, d)}
         changes: dict[str, Any] = {}
@@ -238,17 +244,18 @@ class Explanation:
     def _need(self, name: str) -> Array:
         array = getattr(self, name)
         if array is None:
+            what, request = ("the covariance between features", "cov") if name == "cov" else ("variances", "std")
             raise MissingUncertaintyError(
-                f"This needs {'the covariance between features' if name == 'cov' else 'variances'}, which was not computed: "
-                f"explain with uncertainty={'cov' if name == 'cov' else 'std'!r}"
+                f"This needs {what}, which the explanation does not hold: explain with uncertainty={request!r}"
             )
         return array
 
     def _columns(self, features: Any, d: int) -> Array:
         if isinstance(features, str):
             features = [features]
-        if isinstance(features, (list, tuple)) and any(isinstance(feature, str) for feature in features):
-            features = [feature_index(feature, self.feature_names) for feature in features]
+        named = [] if isinstance(features, slice) or np.ndim(features) != 1 else list(features)
+        if any(isinstance(feature, str) for feature in named):
+            features = [feature_index(feature, self.feature_names) for feature in named]
         return _positions("features", features, d)
 
 
@@ -256,8 +263,10 @@ def feature_index(feature: str | int, names: Names) -> int:
     """Return the position of a feature given by name or position."""
     if isinstance(feature, str):
         if feature not in names:
-            raise InvalidInputError(f"feature: expected one of {list(names)}, got {feature!r}")
+            raise InvalidIndexError(f"feature: expected one of {list(names)}, got {feature!r}")
         return names.index(feature)
+    if not isinstance(feature, (int, np.integer)) or isinstance(feature, bool):
+        raise InvalidIndexError(f"feature: expected a name or a position, got {feature!r}")
     return int(_positions("feature", feature, len(names))[0])
 
 
@@ -265,7 +274,7 @@ def _positions(what: str, key: Any, length: int) -> Array:
     try:
         return np.atleast_1d(np.arange(length)[key])
     except (IndexError, TypeError, ValueError):
-        raise InvalidInputError(f"{what}: expected positions below {length}, a slice or a mask, got {key!r}") from None
+        raise InvalidIndexError(f"{what}: expected positions below {length}, a slice or a mask, got {key!r}") from None
 
 
 def _prob_positive(mean: Array, var: Array) -> Array:
@@ -275,9 +284,9 @@ def _prob_positive(mean: Array, var: Array) -> Array:
     return np.where(sure, 0.5 * (1.0 + np.sign(mean)), ndtr(z))
 
 
-def _standard_draws(n: int, size: int, random_state: Any) -> Array:
+def _standard_draws(name: str, n: int, size: int, random_state: Any) -> Array:
     if not isinstance(n, (int, np.integer)) or n < 1:
-        raise InvalidInputError(f"n_samples: expected an integer of 1 or more, got {n!r}")
+        raise InvalidInputError(f"{name}: expected an integer of 1 or more, got {n!r}")
     return np.random.default_rng(random_state).standard_normal((n, size))
 
 

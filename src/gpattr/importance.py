@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Importance:
-    """Mean |attribution| over rows: ``values`` (d,) its expectation, ``std`` (d,) and ``samples`` (s, d) from joint draws."""
+    """Mean |attribution| over rows: ``values`` (d,) its expectation, ``std`` (d,) and ``samples`` (s, d) from joint draws.
+
+    The expectation of |attribution| contains its uncertainty: a feature of no effect that the model is unsure about is not near
+    zero. The mean of |``Explanation.values``| does not contain it, and is smaller.
+    """
 
     values: Array
     samples: Array
@@ -48,7 +52,7 @@ class Importance:
         order = np.argsort(-self.values, kind="stable")
         width = max(map(len, self.feature_names))
         lines = [f"  {self.feature_names[i]:<{width}}  {self.values[i]:.4g} ± {self.std[i]:.2g}" for i in order]
-        return "\n".join(["Importance: mean |attribution| ± one standard deviation", *lines])
+        return "\n".join(["Importance: expected mean |attribution| ± one standard deviation", *lines])
 
 
 def draw_importance(mean: Array, joint: Array, names: Names, n_samples: int, random_state: Any) -> Importance:

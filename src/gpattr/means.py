@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpattr._array import Array, namespace
-from gpattr._validation import as_vector, read_only
+from gpattr._validation import as_vector, numbers, read_only, unlabelled
 from gpattr.exceptions import InvalidInputError
 
 
@@ -46,8 +46,7 @@ class Constant(Mean):
     value: float
 
     def __post_init__(self) -> None:
-        value = as_vector("value", [self.value], length=1)
-        object.__setattr__(self, "value", float(value[0]))
+        object.__setattr__(self, "value", _one_number("value", self.value))
 
     def __call__(self, X: Array) -> Array:
         return namespace(X).full(X.shape[0], self.value)
@@ -64,8 +63,10 @@ class Linear(Mean):
     intercept: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "coefficients", read_only(as_vector("coefficients", self.coefficients)))
-        object.__setattr__(self, "intercept", float(as_vector("intercept", [self.intercept], length=1)[0]))
+        object.__setattr__(
+            self, "coefficients", read_only(as_vector("coefficients", unlabelled("coefficients", self.coefficients)))
+        )
+        object.__setattr__(self, "intercept", _one_number("intercept", self.intercept))
 
     def __call__(self, X: Array) -> Array:
         return X @ self.coefficients + self.intercept
@@ -98,6 +99,13 @@ class Function(Mean):
 
     def gradient(self, X: Array) -> Array:
         return _checked("derivative", self.derivative(X), X.shape)
+
+
+def _one_number(name: str, value: float) -> float:
+    array = numbers(name, value)
+    if array.ndim or not np.isfinite(array):
+        raise InvalidInputError(f"{name}: expected one finite number, got {value if array.ndim == 0 else array.shape}")
+    return float(array)
 
 
 def _checked(name: str, result: Array, shape: tuple[int, ...]) -> Array:

@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 
 from gpattr.exceptions import InvalidInputError
@@ -71,6 +72,12 @@ def test_bad_hyperparameters(bad):
         SquaredExponential(lengthscale=bad)
     with pytest.raises(InvalidInputError, match="^variance: expected .* got"):
         Constant(variance=bad)
+
+
+def test_labelled_hyperparameters_are_refused():
+    """Nothing could put their labels into the order of the features."""
+    with pytest.raises(InvalidInputError, match=r"lengthscale: expected plain numbers .* got a labelled Series; .*to_numpy"):
+        SquaredExponential(lengthscale=pd.Series([1.0, 2.0], index=["b", "a"]))
 
 
 def test_bad_combinations():

@@ -39,7 +39,8 @@ def test_terms():
 
 def test_baselines():
     assert Baselines(X).weights.tolist() == [0.25] * 4
-    assert repr(Baselines(X)) == "Baselines(4 points × 3 features)"
+    assert repr(Baselines(X)) == "Baselines(4 points × 3 features, equal weights)"
+    assert repr(Baselines(X[:2], [0.75, 0.25])) == "Baselines(2 points × 3 features, weights 0.25 to 0.75)"
     with pytest.raises(InvalidInputError, match="weights: expected no negative weight, got -0.5 at position 1"):
         Baselines(X, [0.5, -0.5, 0.5, 0.5])
     with pytest.raises(InvalidInputError, match="weights: expected weights that sum to 1, got a sum of 0.9"):

@@ -31,7 +31,8 @@ def rule_for(operator: type[Operator], kernel: Kernel, method: str = "auto") -> 
         return closed_form(kernel)
     if not integrable:
         raise UnsupportedModelError(
-            f"{operator.__name__} of {type(kernel).__name__}: neither a closed form nor a gradient of this kernel is known"
+            f"{operator.__name__} of {type(kernel).__name__}: neither a closed form nor a gradient of this kernel is known; "
+            "gpattr.closed_forms.register enters one"
         )
     if method == "exact":
         raise NoClosedFormError(

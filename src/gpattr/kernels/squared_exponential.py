@@ -16,8 +16,8 @@ from gpattr.kernels.base import Kernel
 class SquaredExponential(Kernel):
     """k(x, x') = σ² exp(−½ Σᵢ ((xᵢ − xᵢ')/ℓᵢ)²).
 
-    ``lengthscale`` ℓ is one number or one per feature, ``variance`` σ² a number; both in the units of the inputs and of the
-    squared target.
+    ``lengthscale`` ℓ is one number or one per feature, in the units of the inputs; ``variance`` σ² is in the units of the squared
+    target. Other libraries call this kernel RBF.
     """
 
     lengthscale: float | Array = 1.0

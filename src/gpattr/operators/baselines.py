@@ -29,9 +29,10 @@ class Baselines:
             raise InvalidInputError(f"weights: expected no negative weight, got {weights.min()} at position {weights.argmin()}")
         total = math.fsum(weights)
         if abs(total - 1.0) > 1e-8:
-            raise InvalidInputError(f"weights: expected weights that sum to 1, got a sum of {total}")
+            raise InvalidInputError(f"weights: expected weights that sum to 1, got a sum of {total}; divide them by it")
         self.weights: Array = read_only(weights / total)
 
     def __repr__(self) -> str:
         k, d = self.points.shape
-        return f"Baselines({k} points × {d} features)"
+        equal = "equal weights" if np.ptp(self.weights) == 0 else f"weights {self.weights.min():.3g} to {self.weights.max():.3g}"
+        return f"Baselines({k} points × {d} features, {equal})"

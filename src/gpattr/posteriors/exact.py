@@ -31,7 +31,9 @@ class ExactPosterior(FunctionSpacePosterior):
             raise InvalidInputError(f"kernel: expected a gpattr kernel, got {type(kernel).__name__}")
         mean = Zero() if mean is None else mean
         if not isinstance(mean, Mean):
-            raise InvalidInputError(f"mean: expected a gpattr mean or None, got {type(mean).__name__}")
+            raise InvalidInputError(
+                f"mean: expected a gpattr mean or None, got {type(mean).__name__}; gpattr.means.Constant(value) is a constant"
+            )
         names = column_names(X)
         Z = read_only(as_matrix("X", X))
         m, d = Z.shape

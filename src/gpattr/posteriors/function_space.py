@@ -133,7 +133,7 @@ class FunctionSpacePosterior:
         X = self._rows(X)
         n, d = X.shape
         m = len(self.inputs)
-        require_room("The joint covariance of the attributions", (n, d, n, d), "use fewer rows")
+        require_room("The joint covariance of the attributions", (n, d, n, d), "use fewer rows, say a random sample")
         result = closed_forms.between(operator, self.kernel, X, method=method).reshape(n * d, n * d)
         T = namespace(X).empty((m, n * d))
         for rows in blocks(n, 32.0 * d * m):
