@@ -315,7 +315,7 @@ def test_nullable_numbers_are_numbers(explainer, rows):
         ("average", "baseline: expected one of 'mean', 'median', 'zeros', got 'average'"),
         ([1.0, 2.0], r"baseline: expected 3 numbers \(one per feature\), got 2"),
         ([1.0, np.nan, 2.0], "baseline: expected finite numbers, got nan at position 1"),
-        (np.zeros((2, 3)), r"baseline: expected one point, got 2 rows; gpattr.Baselines\(points\) averages"),
+        (np.zeros((2, 3)), r"baseline: expected one row, got 2; gpattr.Baselines\(points\) averages"),
         (
             pd.Series([1.0, 2.0, 3.0], index=["alpha", "beta", "delta"]),
             r"missing \['gamma'\] and unknown \['delta'\]",

@@ -13,9 +13,10 @@ SOURCE = Path(gpattr.__file__).parent
 
 # From the ground up: a module may import from its own level and from those below it.
 LEVELS = [
-    {"exceptions", "_array"},
+    {"exceptions", "_array", "_frozen"},
     {"_validation"},
     {"_memory"},
+    {"_draws"},
     {"special"},
     {"kernels", "operators", "means"},
     {"closed_forms"},

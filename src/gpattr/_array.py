@@ -38,6 +38,8 @@ def squared_distances(X: Array, Z: Array, lengthscale: Array) -> Array:
     The expansion ‖x‖² + ‖z‖² − 2x·z is faster but loses as many digits as the data lie away from the origin.
     """
     inverse = np.broadcast_to(1.0 / np.asarray(lengthscale), X.shape[1:])
+    if inverse.max() > 1e150 or inverse.min() < 1e-150:  # its square would over- or underflow
+        return cdist((X - Z[0]) * inverse, (Z - Z[0]) * inverse, "sqeuclidean")
     return cdist(X, Z, "sqeuclidean", w=inverse * inverse)
 
 

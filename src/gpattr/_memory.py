@@ -11,20 +11,21 @@ from gpattr._validation import positive_scalar
 from gpattr.exceptions import TooLargeError
 
 # 16 MiB of temporaries stays near the caches; larger blocks were slower, not faster.
-_WORKING: ContextVar[float] = ContextVar("working", default=2.0**24)
-_RESULT: ContextVar[float | None] = ContextVar("result", default=None)
+WORKING = 2.0**24
+
+_BUDGETS: dict[str, ContextVar[float | None]] = {name: ContextVar(name, default=None) for name in ("working", "result")}
 
 
 @contextmanager
 def memory_budget(*, working: float | None = None, result: float | None = None) -> Iterator[None]:
     """Set, inside a ``with`` block, the bytes for temporaries (``working``, 16 MiB) and for one result (``result``).
 
-    By default a result may take half of the machine's memory; a larger one is refused before any work is done.
+    By default a result may take half of the machine's memory; a larger one is refused before any work is done. The setting
+    belongs to the current context: threads started inside the block see the defaults.
     """
-    tokens = []
-    for name, variable, value in (("working", _WORKING, working), ("result", _RESULT, result)):
-        if value is not None:
-            tokens.append((variable, variable.set(positive_scalar(name, value))))
+    given = {"working": working, "result": result}
+    checked = {name: positive_scalar(name, value) for name, value in given.items() if value is not None}
+    tokens = [(_BUDGETS[name], _BUDGETS[name].set(value)) for name, value in checked.items()]
     try:
         yield
     finally:
@@ -34,19 +35,17 @@ def memory_budget(*, working: float | None = None, result: float | None = None) 
 
 def blocks(n: int, bytes_per_row: float) -> Iterator[slice]:
     """Yield slices that cover range(n), each within the working budget (at least one row)."""
-    size = max(1, min(n, int(_WORKING.get() // max(bytes_per_row, 1.0))))
+    size = max(1, min(n, int((_BUDGETS["working"].get() or WORKING) // max(bytes_per_row, 1.0))))
     for start in range(0, n, size):
         yield slice(start, min(start + size, n))
 
 
-def require_room(what: str, shape: tuple[int, ...], way_out: str) -> None:
-    """Raise `TooLargeError` if a float64 array of this shape exceeds the budget for a result."""
-    size = 8.0
+def require_room(what: str, shape: tuple[int, ...], way_out: str, *, copies: int = 1) -> None:
+    """Raise `TooLargeError` if a float64 array of this shape, held so many times, exceeds the budget for a result."""
+    size = 8.0 * copies
     for length in shape:
         size *= length
-    limit = _RESULT.get()
-    if limit is None:
-        limit = 0.5 * _physical_memory()
+    limit = _BUDGETS["result"].get() or 0.5 * _physical_memory()
     if size > limit:
         dimensions = " × ".join(map(str, shape))
         raise TooLargeError(f"{what} ({dimensions}) would take {_bytes(size)}, more than the {_bytes(limit)} allowed: {way_out}")

@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -45,11 +45,11 @@ def load(cls: type[Explanation], path: str | PathLike[str]) -> Explanation:
     with open(path, encoding="utf-8") as file:
         try:
             document = json.load(file)
-        except ValueError as error:  # not JSON, or not text
+        except (ValueError, RecursionError) as error:  # not JSON, or not text, or nested without end
             raise FileFormatError(f"{os.fspath(path)}: expected a complete JSON file, but it cannot be read: {error}") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise FileFormatError(f"{os.fspath(path)}: expected a file of format {FORMAT!r}; this is something else")
-    if document.get("schema") != SCHEMA:
+    if document.get("schema") is not SCHEMA:  # not even 1.0 or true
         raise FileFormatError(
             f"{os.fspath(path)}: expected schema {SCHEMA}, got {document.get('schema')!r}; a newer gpattr may read it"
         )
@@ -64,7 +64,7 @@ def load(cls: type[Explanation], path: str | PathLike[str]) -> Explanation:
             baseline_name=content["baseline_name"],
             **{name: _decode(array) for name, array in content["arrays"].items()},
         )
-    except (InvalidInputError, AttributeError, KeyError, TypeError, ValueError) as error:
+    except (InvalidInputError, ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise FileFormatError(f"{os.fspath(path)}: the content is not an explanation: {error}") from None
 
 
@@ -89,13 +89,11 @@ def _write_whole(text: str, path: str | PathLike[str]) -> None:
     target = os.path.abspath(path)
     if not os.path.isdir(os.path.dirname(target)):
         raise FileNotFoundError(f"{os.fspath(path)}: the folder {os.path.dirname(target)} does not exist")
-    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".gpattr-", suffix=".tmp")
+    temporary = f"{target}.{secrets.token_hex(4)}.tmp"
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)  # the umask applies, as to any file
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)  # mkstemp made it private
         os.replace(temporary, target)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,7 @@ def read_only(array: Array) -> Array:
 
 def is_frame(X: Any) -> bool:
     """Tell whether X is a table with named columns (pandas, polars), without importing either."""
-    return not isinstance(X, np.ndarray) and hasattr(X, "columns") and hasattr(X, "to_numpy")
+    return not isinstance(X, np.ndarray) and hasattr(X, "to_numpy") and hasattr(X, "columns")
 
 
 def is_series(x: Any) -> bool:
@@ -107,7 +107,7 @@ def as_vector(name: str, x: Any, *, length: int | None = None, names: Names | No
 
 def check_names(name: str, value: Sequence[str], n_features: int) -> Names:
     """Return feature names as a tuple of d different strings."""
-    names = tuple(value)
+    names = tuple(value) if isinstance(value, Iterable) else (value,)
     if isinstance(value, str) or not all(isinstance(label, str) for label in names):
         raise InvalidInputError(f"{name}: expected a sequence of strings, got {value!r}")
     if len(names) != n_features:
@@ -153,13 +153,15 @@ def _frame_values(name: str, X: Any) -> Array:
 def _column_values(name: str, label: Any, column: Any) -> Array:
     try:
         values = column.to_numpy()
+        if str(column.dtype) == "category":  # its numbers are names
+            raise ValueError
         if values.dtype.kind not in "buif":
-            # Nullable integers and floats arrive as objects; text, dates and categories do not pass as numbers.
+            # Nullable integers and floats arrive as objects; text and dates do not pass as numbers.
             if values.dtype.kind != "O" or not all(value is None or _is_number(value) for value in values):
                 raise ValueError
             values = np.array([value if _is_real(value) else np.nan for value in values])
         return values.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInputError(
             f"{name}: expected numeric columns, got column {label!r} of type {column.dtype}; encode it as numbers first"
         ) from None
@@ -175,13 +177,15 @@ def _is_number(value: Any) -> bool:
 
 def numbers(name: str, value: Any) -> Array:
     """Return ``value`` as a float64 array of any shape."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise InvalidInputError(f"{name}: expected plain numbers, got a masked array; remove or fill what is masked")
     try:
         array = np.asarray(value)
         if array.dtype.kind == "O":
-            if array.ndim == 0:  # None, or a thing that is no array
+            if array.ndim == 0 or not all(_is_real(item) or item is None for item in array.flat):  # None, or not numbers
                 raise TypeError
             array = array.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInputError(f"{name}: expected numbers, got {_describe(value)}") from None
     if array.dtype.kind not in "buif":
         raise InvalidInputError(f"{name}: expected real numbers, got {_describe(value)} of type {array.dtype}")

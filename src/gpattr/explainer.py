@@ -18,6 +18,7 @@ from gpattr._validation import (
     column_names,
     is_frame,
     is_series,
+    numbers,
 )
 from gpattr.closed_forms import METHODS
 from gpattr.exceptions import InvalidInputError, NotFittedError, UnsupportedModelError
@@ -80,6 +81,9 @@ class Explainer:
         rows = self._matrix("X", X)
         operator, name = self._operator(rows, baselines)
         result = self.posterior.apply(operator, rows, uncertainty=uncertainty, method=self.method)
+        for array in (result.mean, result.var, result.cov):
+            if array is not None:
+                array.flags.writeable = False  # the explanation takes them over as they are
         predictions = self.posterior.predict(rows)
         base_values = self.posterior.predict(operator.points)
         if not operator.per_row:
@@ -107,7 +111,7 @@ class Explainer:
         self, X: Any, baselines: Any = None, uncertainty: str = "cov", *, batch_size: int = 1024
     ) -> Iterator[Explanation]:
         """Explain the rows of X in batches: an iterator of explanations, each of at most ``batch_size`` rows."""
-        if not isinstance(batch_size, (int, np.integer)) or batch_size < 1:
+        if isinstance(batch_size, bool) or not isinstance(batch_size, (int, np.integer)) or batch_size < 1:
             raise InvalidInputError(f"batch_size: expected an integer of 1 or more, got {batch_size!r}")
         matrix = self._matrix("X", X)
         names, labels = self._names(X, matrix.shape[1]), _row_names(X, len(matrix))
@@ -145,9 +149,7 @@ class Explainer:
 
         They add up to the attribution, less that of a prior mean; neighbouring rows often have large shares of opposite sign.
         """
-        one = self._point("x", x) if np.ndim(x) == 1 else self._matrix("x", x)[0]
-        if np.ndim(x) == 2 and len(x) != 1:
-            raise InvalidInputError(f"x: expected one row, got {len(x)}")
+        one = self._point("x", x)
         index = feature_index(feature, self._names(x, len(one)))
         operator, _ = self._operator(one[None, :], None)
         return self.posterior.contributions(operator, one[None, :], method=self.method)[0, index]
@@ -198,14 +200,12 @@ class Explainer:
         return Baselines(points, baselines.weights)
 
     def _point(self, name: str, x: Any) -> Array:
-        if is_frame(x) or np.ndim(x) == 2:
+        if is_frame(x) or (x is not None and numbers(name, x).ndim == 2):
             if len(x) != 1:
-                raise InvalidInputError(
-                    f"{name}: expected one point, got {len(x)} rows; gpattr.Baselines(points) averages over a set, "
-                    "explainer(X, baselines=B) gives each row its own"
-                )
+                advice = "gpattr.Baselines(points) averages over a set, explainer(X, baselines=B) gives each row its own"
+                raise InvalidInputError(f"{name}: expected one row, got {len(x)}" + (f"; {advice}" if name == "baseline" else ""))
             return self._matrix(name, x)[0]
-        if x is None or np.ndim(x) == 0:
+        if x is None or numbers(name, x).ndim == 0:
             raise InvalidInputError(f"{name}: expected {EXPECTED_BASELINE if name == 'baseline' else 'one row'}, got {x!r}")
         return as_vector(
             name,

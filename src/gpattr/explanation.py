@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -12,10 +12,11 @@ from scipy.special import ndtr, ndtri
 
 from gpattr import _export, _storage, _text
 from gpattr._array import Array
+from gpattr._draws import check_level, standard_draws
+from gpattr._frozen import Frozen
 from gpattr._memory import blocks
 from gpattr._validation import Names, check_names
 from gpattr.exceptions import InvalidIndexError, InvalidInputError, MissingUncertaintyError
-from gpattr.importance import check_level
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +38,7 @@ DIMENSIONS: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Explanation:
+class Explanation(Frozen):
     """Attributions of n predictions to d features: their joint Gaussian distribution, row by row.
 
     ``values`` (n, d) are the mean attributions, ``var`` (n, d) and ``cov`` (n, d, d) their uncertainty (None where not asked
@@ -69,14 +70,17 @@ class Explanation:
         n, d = np.shape(self.values)
         sizes = {"row": n, "feature": d, "baseline": 0 if self.baseline_weights is None else len(self.baseline_weights)}
         for name, dimensions in self.dimensions().items():
-            array = np.array(getattr(self, name), dtype=np.float64)
+            array = np.asarray(getattr(self, name), dtype=np.float64)
             expected = tuple(sizes[dimension] for dimension in dimensions)
             if array.shape != expected:
                 raise InvalidInputError(f"{name}: expected the shape {expected}, got {array.shape}")
-            array.flags.writeable = False
+            if array.flags.writeable:  # somebody else may write into it
+                array = array.copy()
+                array.flags.writeable = False
             object.__setattr__(self, name, array)
         object.__setattr__(self, "feature_names", check_names("feature_names", self.feature_names, d))
-        object.__setattr__(self, "row_names", tuple(self.row_names) or tuple(range(n)))
+        labels = tuple(int(label) if isinstance(label, np.integer) else label for label in self.row_names)
+        object.__setattr__(self, "row_names", labels or tuple(range(n)))
         if len(self.row_names) != n:
             raise InvalidInputError(f"row_names: expected {n}, got {len(self.row_names)}")
 
@@ -107,7 +111,7 @@ class Explanation:
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Return the lower and upper ends, each (n, d), of the central credible intervals."""
-        half = ndtri(0.5 + 0.5 * check_level(level)) * np.sqrt(self._need("var"))
+        half = -ndtri(0.5 * (1.0 - check_level(level))) * np.sqrt(self._need("var"))
         return self.values - half, self.values + half
 
     def prob_positive(self) -> Array:
@@ -127,7 +131,7 @@ class Explanation:
         Ranks go by absolute size, or by signed value with ``absolute=False``. The same standard draws serve every row, so a row's
         answer does not depend on the others. Features that are surely tied share their ranks evenly.
         """
-        normal = _standard_draws("n_samples", n_samples, self.shape[1], random_state)
+        normal = standard_draws("n_samples", n_samples, self.shape[1], random_state)
         n, d = self.shape
         result = np.empty((n, d, d))
         roots = _roots(self._need("cov"))
@@ -144,20 +148,20 @@ class Explanation:
         (For rows drawn jointly use the covariance of ``explainer.joint``.)
         """
         rows, d = self.shape
-        normal = _standard_draws("n", n, rows * d, random_state).reshape(n, rows, d)
+        normal = standard_draws("n", n, rows * d, random_state).reshape(n, rows, d)
         return self.values + np.einsum("rij,nrj->nri", _roots(self._need("cov")), normal)
 
-    def group(self, groups: Mapping[str, Sequence[str | int]]) -> Explanation:
+    def group(self, groups: Mapping[str, Iterable[str | int]]) -> Explanation:
         """Return the explanation with each group of features added into one; features not named stay as they are.
 
-        Variances and covariances add with all their cross terms. A group stands where its first feature stood; it has no single
-        value, so its ``data`` and ``baselines`` are NaN.
+        Variances and covariances add with all their cross terms, and errors too: the bound is that of the largest group. A group
+        stands where its first feature stood; it has no single value, so its ``data`` and ``baselines`` are NaN.
         """
         if not isinstance(groups, Mapping):
             raise InvalidInputError(f"groups: expected a dictionary {{name: [features]}}, got a {type(groups).__name__}")
         assigned: dict[int, str] = {}
         for name, members in groups.items():
-            if isinstance(members, str) or not len(members):
+            if not isinstance(members, Iterable) or isinstance(members, str) or not (members := list(members)):
                 raise InvalidInputError(f"groups: expected a list of at least one feature for {name!r}, got {members!r}")
             for member in members:
                 index = feature_index(member, self.feature_names)
@@ -170,7 +174,7 @@ class Explanation:
         clash = singles & set(groups)
         if clash:
             raise InvalidInputError(f"groups: {clash.pop()!r} is also the name of a feature that is not in that group")
-        G = np.array([[label == name for name in names] for label in labels], dtype=np.float64)  # (d, g)
+        G = np.array([label == name for label in labels for name in names], dtype=np.float64).reshape(len(labels), len(names))
         cov = None if self.cov is None else G.T @ self.cov @ G
         if cov is None and self.var is not None and len(names) < len(labels):
             self._need("cov")
@@ -184,6 +188,7 @@ class Explanation:
             data=self.data[:, column] + blank,
             baselines=self.baselines[:, column] + blank,
             feature_names=names,
+            error=self.error * max(map(labels.count, names), default=1),
         )
 
     def __getitem__(self, key: Any) -> Explanation:
@@ -272,7 +277,12 @@ def feature_index(feature: str | int, names: Names) -> int:
 
 def _positions(what: str, key: Any, length: int) -> Array:
     try:
-        return np.atleast_1d(np.arange(length)[key])
+        if key is None or isinstance(key, bool):
+            raise IndexError
+        chosen = np.atleast_1d(np.arange(length)[key if isinstance(key, slice) or np.size(key) else slice(0)])
+        if chosen.ndim > 1:
+            raise IndexError
+        return chosen
     except (IndexError, TypeError, ValueError):
         raise InvalidIndexError(f"{what}: expected positions below {length}, a slice or a mask, got {key!r}") from None
 
@@ -282,12 +292,6 @@ def _prob_positive(mean: Array, var: Array) -> Array:
     sure = std <= np.abs(mean) * 1e-300
     z = np.divide(mean, std, out=np.zeros_like(mean), where=~sure)
     return np.where(sure, 0.5 * (1.0 + np.sign(mean)), ndtr(z))
-
-
-def _standard_draws(name: str, n: int, size: int, random_state: Any) -> Array:
-    if not isinstance(n, (int, np.integer)) or n < 1:
-        raise InvalidInputError(f"{name}: expected an integer of 1 or more, got {n!r}")
-    return np.random.default_rng(random_state).standard_normal((n, size))
 
 
 def _roots(C: Array) -> Array:

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import erf
 
 from gpattr._array import Array, LinAlgError, cholesky
-from gpattr._validation import Names
-from gpattr.exceptions import InvalidInputError
+from gpattr._draws import check_level, standard_draws
+from gpattr._validation import Names, read_only
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,14 +60,13 @@ def draw_importance(mean: Array, joint: Array, names: Names, n_samples: int, ran
 
     The expectation of each |attribution| is that of a folded normal; what the rows share enters through the draws.
     """
-    if not isinstance(n_samples, (int, np.integer)) or n_samples < 2:
-        raise InvalidInputError(f"n_samples: expected an integer of 2 or more, got {n_samples!r}")
     n, d = mean.shape
     flat, C = mean.ravel(), joint.reshape(n * d, n * d)
     root = _root(C)
-    normal = np.random.default_rng(random_state).standard_normal((n_samples, root.shape[1]))
+    normal = standard_draws("n_samples", n_samples, root.shape[1], random_state)
     draws = np.abs(flat + normal @ root.T).reshape(n_samples, n, d)
-    return Importance(folded_mean(mean, C.diagonal().reshape(n, d)).mean(axis=0), draws.mean(axis=1), names)
+    expected = folded_mean(mean, C.diagonal().reshape(n, d)).mean(axis=0)
+    return Importance(read_only(expected), read_only(draws.mean(axis=1)), names)
 
 
 def folded_mean(mean: Array, var: Array) -> Array:
@@ -78,27 +77,19 @@ def folded_mean(mean: Array, var: Array) -> Array:
     return np.where(np.isinf(z), np.abs(mean), folded)
 
 
-def check_level(level: float) -> float:
-    """Return a credible level, strictly between 0 and 1."""
-    if not isinstance(level, (int, float, np.floating)) or not 0.0 < level < 1.0:
-        raise InvalidInputError(f"level: expected a number between 0 and 1, got {level!r}")
-    return float(level)
-
-
 def _root(C: Array) -> Array:
     """Return A (k, r) with AAᵀ = C, to far below the Monte-Carlo error.
 
-    C is singular where rows repeat or features tie; there Cholesky gets a jitter relative to each entry's own variance.
+    C is singular where rows repeat or features tie. A jitter relative to each entry's own variance lets Cholesky through; where
+    variances are themselves rounding it does not, and the slower eigenvectors serve.
     """
     free = np.flatnonzero(C.diagonal() > 0)
-    std = np.sqrt(C.diagonal()[free])
-    correlation = C[np.ix_(free, free)] / std[:, None] / std
-    for jitter in (1e-14, 1e-12, 1e-10, 1e-8, 1e-6):
-        try:
-            L = cholesky(correlation + jitter * np.eye(len(free)))
-        except LinAlgError:
-            continue
-        root = np.zeros((len(C), len(free)))
-        root[free] = std[:, None] * L
-        return root
-    raise InvalidInputError("joint: expected a covariance, got a matrix with large negative eigenvalues")
+    root = np.zeros((len(C), len(free)))
+    core = C[np.ix_(free, free)]
+    std = np.sqrt(core.diagonal())
+    try:
+        root[free] = std[:, None] * cholesky(core / std[:, None] / std + 1e-12 * np.eye(len(free)))
+    except LinAlgError:
+        values, vectors = np.linalg.eigh(core)
+        root[free] = vectors * np.sqrt(np.maximum(values, 0.0))
+    return root

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpattr._array import Array, namespace
+from gpattr._frozen import Frozen
 from gpattr._validation import as_vector, numbers, read_only, unlabelled
 from gpattr.exceptions import InvalidInputError
 
 
-class Mean(ABC):
+class Mean(Frozen, ABC):
     """A prior mean m(x): values and gradients."""
 
     @abstractmethod
@@ -24,7 +25,7 @@ class Mean(ABC):
     def gradient(self, X: Array) -> Array:
         """Return ∂m/∂xᵢ at the rows of X, (n, d)."""
 
-    def check_features(self, d: int) -> None:  # noqa: B027  (most means act on any number of features)
+    def check_features(self, d: int) -> None:
         """Raise `InvalidInputError` if the mean cannot act on inputs with d features."""
 
 

@@ -70,10 +70,13 @@ def quadrature(kernel: Kernel, gradient: Rule) -> Rule:
         result = xp.empty((n, d, d))
         for rows, (t, w) in _groups(panels(paths, other), ORDER, 32.0 * d * d, squared=True):
             one, two, T = paths[rows], other[rows], len(t)
-            s_points = xp.broadcast_to(one.at(t)[:, None], (T, T, *one.shape)).reshape(-1, d)
-            t_points = xp.broadcast_to(two.at(t)[None, :], (T, T, *one.shape)).reshape(-1, d)
-            values = gradient.between(Points(s_points), Points(t_points)).reshape(T * T, -1, d, d)
-            integral = xp.tensordot(xp.outer(w, w).ravel(), values, axes=1)
+            s_points, t_points, integral = one.at(t), two.at(t), xp.zeros((len(rows), d, d))
+            for some in blocks(T, 32.0 * d * d * T * len(rows)):
+                shape = (len(t[some]), T, *one.shape)
+                s_part = xp.broadcast_to(s_points[some][:, None], shape).reshape(-1, d)
+                t_part = xp.broadcast_to(t_points[None, :], shape).reshape(-1, d)
+                values = gradient.between(Points(s_part), Points(t_part)).reshape(-1, len(rows), d, d)
+                integral += xp.tensordot(xp.outer(w[some], w).ravel(), values, axes=1)
             result[rows] = one.step[:, :, None] * two.step[:, None, :] * integral
         return result
 

@@ -9,6 +9,9 @@ Everything is computed from differences x − b, b − z, x − z, so data far f
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from gpattr._array import EPS, Array, namespace, squared_distances
 from gpattr._memory import blocks
 from gpattr.closed_forms.table import register
@@ -16,6 +19,8 @@ from gpattr.kernels import SquaredExponential
 from gpattr.operators import IntegratedGradients, Paths
 from gpattr.special.gaussian import centred_moments, g2, path_moments
 from gpattr.special.quadrature import gauss_legendre
+
+REACH = 32.0  # length-scales within which different baselines share an origin
 
 
 def _geometry(kernel: SquaredExponential, paths: Paths, Z: Array) -> tuple[Array, Array, Array, Array, Array]:
@@ -35,8 +40,37 @@ def _geometry(kernel: SquaredExponential, paths: Paths, Z: Array) -> tuple[Array
     return step, shift, E, J0, J1
 
 
+def _neighbourhoods(kernel: SquaredExponential, paths: Paths) -> Iterator[Any]:
+    """Yield the rows of paths that start within 32 length-scales of each other in every feature (mostly: all of them).
+
+    They share an origin; paths that start far apart must not, or e would lose ε times their distance.
+    """
+    if paths.shared_start:
+        yield slice(None)
+        return
+    xp = namespace(paths.start)
+    starts = paths.start / kernel.lengthscale
+    todo = [xp.arange(paths.shape[0])]
+    while todo:
+        rows = todo.pop()
+        low, high = starts[rows].min(axis=0), starts[rows].max(axis=0)
+        widest = int((high - low).argmax())
+        if high[widest] - low[widest] <= REACH:
+            yield slice(None) if len(rows) == paths.shape[0] else rows
+        else:
+            right = starts[rows, widest] > 0.5 * (low[widest] + high[widest])
+            todo += [rows[right], rows[~right]]
+
+
 def cross(kernel: SquaredExponential, paths: Paths, Z: Array) -> Array:
     """Return 𝒜ᵢk(·, zₘ)(xₙ), (n, d, m)."""
+    result = namespace(paths.stop).empty((*paths.shape, len(Z)))
+    for rows in _neighbourhoods(kernel, paths):
+        result[rows] = _cross(kernel, paths[rows], Z)
+    return result
+
+
+def _cross(kernel: SquaredExponential, paths: Paths, Z: Array) -> Array:
     step, shift, E, J0, J1 = _geometry(kernel, paths, Z)
     result = J0[:, None, :] * E.T  # (n, d, m)
     if not paths.shared_start:
@@ -48,6 +82,13 @@ def cross(kernel: SquaredExponential, paths: Paths, Z: Array) -> Array:
 
 def cross_dot(kernel: SquaredExponential, paths: Paths, Z: Array, w: Array) -> Array:
     """Return Σₘ 𝒜ᵢk(·, zₘ)(xₙ) wₘ, (n, d, q), by matrix products with J₀ and J₁."""
+    result = namespace(paths.stop).empty((*paths.shape, w.shape[1]))
+    for rows in _neighbourhoods(kernel, paths):
+        result[rows] = _cross_dot(kernel, paths[rows], Z, w)
+    return result
+
+
+def _cross_dot(kernel: SquaredExponential, paths: Paths, Z: Array, w: Array) -> Array:
     step, shift, E, J0, J1 = _geometry(kernel, paths, Z)
     m, q = w.shape
     d = E.shape[1]
@@ -66,7 +107,7 @@ def error(kernel: SquaredExponential, paths: Paths, Z: Array, w: Array) -> Array
     xp = namespace(paths.stop)
     scale = xp.asarray(kernel.lengthscale)
     step = paths.step / scale
-    reach = (step * step).sum(axis=1) + (((paths.start - paths.start[0]) / scale) ** 2).sum(axis=1)
+    reach = (step * step).sum(axis=1) + (0.0 if paths.shared_start else REACH * step.shape[1])
     size = kernel.variance * xp.abs(w).sum(axis=0).max() * xp.minimum(1.0, xp.abs(step).max(axis=1))
     return EPS * (32.0 + xp.sqrt(xp.asarray(float(len(Z)))) + 2.0 * reach) * size
 

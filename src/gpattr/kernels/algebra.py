@@ -81,6 +81,8 @@ class Select(Kernel):
     def __init__(self, kernel: Kernel, features: Sequence[int]) -> None:
         _require_kernel("Select", kernel)
         try:
+            if any(isinstance(i, (bool, np.bool_)) for i in features):  # a mask is not positions
+                raise TypeError
             chosen = tuple(index(i) for i in features)
         except TypeError:
             raise InvalidInputError(f"features: expected column positions (integers), got {features!r}") from None

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from gpattr._array import Array
+from gpattr._frozen import Frozen
 
 
 @dataclass(frozen=True, eq=False)
-class Kernel(ABC):
+class Kernel(Frozen, ABC):
     """A covariance function k(x, x').
 
     Kernels know values only. What operators such as integrated gradients make of a kernel is written in
@@ -46,7 +47,8 @@ class Kernel(ABC):
             other = Constant(variance=float(other))
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
 
-    __radd__ = __add__
+    def __radd__(self, other: Kernel | float) -> Kernel:
+        return self if isinstance(other, Real) and other == 0 else self + other  # so that sum(kernels) works
 
     def __mul__(self, other: float) -> Kernel:
         from gpattr.kernels.algebra import Scale

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from gpattr._array import Array
+from gpattr._frozen import Frozen
 from gpattr._validation import Names, as_matrix, as_vector, column_names, read_only
 from gpattr.exceptions import InvalidInputError
 
 
-class Baselines:
+class Baselines(Frozen):
     """Weighted points (k, d) that together serve as the baseline: attributions are averaged over them, exactly.
 
     ``weights`` (k,) are not negative and sum to one; equal weights by default. Points in a frame keep their column names.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from gpattr.means import Mean, Zero
 from gpattr.posteriors.function_space import FunctionSpacePosterior
 
 
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class ExactPosterior(FunctionSpacePosterior):
     """The posterior of f ~ GP(mean, kernel) given yₙ = f(xₙ) + noise.
 
@@ -23,8 +25,8 @@ class ExactPosterior(FunctionSpacePosterior):
     is a variance, one number or one per row.
     """
 
-    y: Array
-    noise: Array
+    y: Array = field(kw_only=True)
+    noise: Array = field(kw_only=True)
 
     def __init__(self, kernel: Kernel, X: Any, y: Any, *, noise: Any, mean: Mean | None = None) -> None:
         if not isinstance(kernel, Kernel):
@@ -44,6 +46,8 @@ class ExactPosterior(FunctionSpacePosterior):
         require_room("The covariance of the training targets", (m, m), "use fewer rows")
         factor = _factorise(kernel, Z, noise)
         alpha = solve_lower_transposed(factor, solve_lower(factor, y - mean(Z)))
+        if not np.isfinite(alpha).all():
+            raise InvalidInputError("y: the targets are too large, or variance and noise too small, for float64; rescale y")
         super().__init__(kernel, Z, read_only(alpha), factor, mean=mean, feature_names=names)
         object.__setattr__(self, "y", y)
         object.__setattr__(self, "noise", noise)
@@ -77,16 +81,19 @@ def _noise(noise: Any, m: int) -> Array:
 def _factorise(kernel: Kernel, Z: Array, noise: Array) -> Array:
     K = kernel(Z, Z)
     scale = K.diagonal().copy()
-    K[np.diag_indices_from(K)] += noise
+    with np.errstate(over="ignore"):
+        K[np.diag_indices_from(K)] += noise
+    if not np.isfinite(K).all():
+        raise InvalidInputError("variance: expected variances whose sum with the noise is finite, got one too large for float64")
     try:
         L = cholesky(K)
     except LinAlgError:
         L = None
     # A pivot at the level of rounding means the factor is noise, even where LAPACK went through.
-    if L is None or (L.diagonal() ** 2 <= 4 * EPS * scale).any():
+    if L is None or not (L.diagonal() ** 2 > 4 * EPS * scale).all():
         raise NotPositiveDefiniteError(
             f"noise: the covariance of the {len(Z)} training targets is singular to rounding{_duplicates(Z)}; give a larger "
-            f"noise variance (say noise={1e-6 * float(scale.max()):.1g}), or remove rows that say the same"
+            f"noise variance (say noise={1e-6 * float(scale.max()):.0e}), or remove rows that say the same"
         )
     L.flags.writeable = False
     return L

@@ -12,16 +12,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from gpattr import closed_forms
 from gpattr._array import EPS, Array, namespace, solve_lower
+from gpattr._frozen import Frozen
 from gpattr._memory import blocks, require_room
-from gpattr._validation import Names, as_matrix, check_choice
+from gpattr._validation import Names, as_matrix, check_choice, read_only
 from gpattr.closed_forms.means import method_of
+from gpattr.exceptions import InvalidInputError, NoClosedFormError
 from gpattr.kernels import Kernel
 from gpattr.means import Mean, Zero
 from gpattr.operators import Operator
 
 UNCERTAINTY = ("cov", "std", "none")
+FARTHEST = 1e140  # length-scales: beyond, squares of distances overflow
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +44,7 @@ class Attributions:
 
 
 @dataclass(frozen=True, eq=False)
-class FunctionSpacePosterior:
+class FunctionSpacePosterior(Frozen):
     """A Gaussian process given by its state (Z, α, L, R, w).
 
     ``kernel`` and ``mean`` are the prior's; ``inputs`` Z (m, d), ``alpha`` (m,), ``factor`` L (m, m) lower triangular, ``root`` R
@@ -54,6 +59,18 @@ class FunctionSpacePosterior:
     column_scale: Array | None = None
     mean: Mean = Zero()  # noqa: RUF009  (a frozen value)
     feature_names: Names | None = None
+
+    def __post_init__(self) -> None:
+        m, _ = self.inputs.shape
+        sizes = {"alpha": (m,), "factor": (m, m), "column_scale": (m,)}
+        for name, expected in sizes.items():
+            value = getattr(self, name)
+            if value is not None and value.shape != expected:
+                raise InvalidInputError(f"{name}: expected the shape {expected}, got {value.shape}")
+        for name in ("inputs", "alpha", "factor", "root", "column_scale"):
+            value = getattr(self, name)
+            if value is not None and value.flags.writeable:
+                object.__setattr__(self, name, read_only(value))
 
     @property
     def n_features(self) -> int:
@@ -99,6 +116,11 @@ class FunctionSpacePosterior:
         the cost of a prediction).
         """
         check_choice("uncertainty", uncertainty, UNCERTAINTY)
+        rule = closed_forms.rule_for(type(operator), self.kernel, method)
+        if method == "exact" and method_of(self.mean):
+            raise NoClosedFormError(
+                f'method: "exact" was asked for, but the prior mean {type(self.mean).__name__} has no closed form'
+            )
         X = self._rows(X)
         xp = namespace(X)
         n, d = X.shape
@@ -115,7 +137,7 @@ class FunctionSpacePosterior:
         if var is None:
             mean = mean + closed_forms.cross_dot(operator, self.kernel, X, self.inputs, self.alpha, method=method)
         else:
-            for rows in blocks(n, 32.0 * d * len(self.inputs)):
+            for rows in blocks(n, 32.0 * d * (len(self.inputs) + len(operator.rows(slice(1)).terms(X[:1])))):
                 here, part = X[rows], operator.rows(rows)
                 cross = closed_forms.cross(part, self.kernel, here, self.inputs, method=method)  # (r, d, m)
                 mean[rows] += cross @ self.alpha
@@ -124,7 +146,6 @@ class FunctionSpacePosterior:
                 if cov is not None:
                     cov[rows] = block
         mean = mean + 0.0  # −0.0 becomes 0.0
-        rule = closed_forms.rule_for(type(operator), self.kernel, method)
         names = " + ".join(sorted(rule.methods | method_of(self.mean)))
         return Attributions(mean, var, cov, error + EPS * xp.abs(mean).max(axis=1), names)
 
@@ -133,7 +154,7 @@ class FunctionSpacePosterior:
         X = self._rows(X)
         n, d = X.shape
         m = len(self.inputs)
-        require_room("The joint covariance of the attributions", (n, d, n, d), "use fewer rows, say a random sample")
+        require_room("The joint covariance of the attributions", (n, d, n, d), "use fewer rows, say a random sample", copies=2)
         result = closed_forms.between(operator, self.kernel, X, method=method).reshape(n * d, n * d)
         T = namespace(X).empty((m, n * d))
         for rows in blocks(n, 32.0 * d * m):
@@ -154,7 +175,15 @@ class FunctionSpacePosterior:
         return closed_forms.cross(operator, self.kernel, X, self.inputs, method=method) * self.alpha
 
     def _rows(self, X: Any) -> Array:
-        return as_matrix("X", X, names=self.feature_names, n_features=self.n_features)
+        X = as_matrix("X", X, names=self.feature_names, n_features=self.n_features)
+        with np.errstate(over="ignore"):
+            distance = self.kernel.span(X - self.inputs[0])
+        if not (distance < FARTHEST).all():
+            row = int(distance.argmax())
+            raise InvalidInputError(
+                f"X: expected rows within {FARTHEST:.0e} length-scales of the data, got row {row} at {distance[row]:.0e}"
+            )
+        return X
 
     def _solve(self, k: Array) -> Array:
         """Return T = L⁻¹ diag(w) kᵀ, (m, r), for covariances k (r, m) with the function at Z."""

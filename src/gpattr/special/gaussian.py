@@ -62,7 +62,7 @@ def _moments_by_quadrature(a: Array, beta: Array, c0: Array, c1: Array, order: i
 def _moments_by_erfcx(a: Array, beta: Array, c0: Array, c1: Array, order: int) -> tuple[Array, Array]:
     xp = namespace(a, beta)
     k0, k1 = xp.exp(-0.5 * c0), xp.exp(-0.5 * c1)
-    J0 = _zeroth_moment(a, beta, k0, k1, c0 - beta * (beta / a))
+    J0 = _zeroth_moment(a, beta, k0, k1, xp.maximum(c0 - beta * (beta / a), 0.0))
     return J0, (k0 - k1 - beta * J0) / a
 
 

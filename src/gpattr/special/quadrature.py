@@ -49,12 +49,12 @@ def integrate(
 ) -> tuple[Array, Array]:
     """Return ∫₀¹ f(t) dt and an estimate of its error, by doubling Gauss–Legendre panels.
 
-    ``f`` maps nodes (T,) to values (T, ...). The number of panels doubles until two successive rules agree to ``tolerance``
+    ``f`` maps nodes (T,) to values (T, ...). The number of panels doubles until three successive rules agree to ``tolerance``
     relative to ∫|f|, or ``max_panels`` is reached. The error, of the shape of the value, is the difference of the last
     two rules (so that of the coarser one) plus the rounding of the sum; where the tolerance could not be met it is
     correspondingly large, never hidden.
     """
-    panels, coarse = 1, None
+    panels, coarse, agreements = 1, None, 0
     while True:
         nodes, weights = gauss_legendre(order, panels)
         values = np.asarray(f(nodes), dtype=np.float64)
@@ -62,6 +62,7 @@ def integrate(
         size = np.tensordot(weights, np.abs(values), axes=1)
         if coarse is not None:
             difference = np.abs(value - coarse)
-            if panels >= max_panels or np.all(difference <= tolerance * size):
+            agreements = agreements + 1 if np.all(difference <= tolerance * size) else 0
+            if panels >= max_panels or agreements == 2:
                 return value, difference + 8 * EPS * size
         coarse, panels = value, 2 * panels
