@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from gpattr._array import Array, free_device_memory
 from gpattr._validation import positive_scalar
 from gpattr.exceptions import TooLargeError
 
@@ -18,9 +19,11 @@ _BUDGETS: dict[str, ContextVar[float | None]] = {name: ContextVar(name, default=
 
 @contextmanager
 def memory_budget(*, working: float | None = None, result: float | None = None) -> Iterator[None]:
-    """Set, inside a ``with`` block, the bytes for temporaries (``working``, 16 MiB) and for one result (``result``).
+    """Set, inside a ``with`` block, the bytes for temporaries (``working``) and for one result (``result``).
 
-    By default a result may take half of the machine's memory; a larger one is refused before any work is done. The setting
+    By default temporaries take 16 MiB on a CPU and an eighth of what is free on a GPU.
+
+    A result may take half of the machine's memory; a larger one is refused before any work is done. The setting
     belongs to the current context: threads started inside the block see the defaults.
     """
     given = {"working": working, "result": result}
@@ -33,9 +36,10 @@ def memory_budget(*, working: float | None = None, result: float | None = None) 
             variable.reset(token)
 
 
-def blocks(n: int, bytes_per_row: float) -> Iterator[slice]:
-    """Yield slices that cover range(n), each within the working budget (at least one row)."""
-    size = max(1, min(n, int((_BUDGETS["working"].get() or WORKING) // max(bytes_per_row, 1.0))))
+def blocks(n: int, bytes_per_row: float, like: Array | None = None) -> Iterator[slice]:
+    """Yield slices that cover range(n), each within the working budget (at least one row) of the device that ``like`` is on."""
+    budget = _BUDGETS["working"].get() or free_device_memory(like) / 8 or WORKING
+    size = max(1, min(n, int(budget // max(bytes_per_row, 1.0))))
     for start in range(0, n, size):
         yield slice(start, min(start + size, n))
 

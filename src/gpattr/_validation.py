@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._array import Array
+from gpattr._array import Array, is_tensor, namespace, to_numpy
 from gpattr.exceptions import InvalidInputError
 
 Names = tuple[str, ...]
@@ -42,7 +42,9 @@ def unlabelled(name: str, value: Any) -> Array:
 
 
 def read_only(array: Array) -> Array:
-    """Return a read-only copy, so that a frozen value really is frozen."""
+    """Return a read-only copy, so that a frozen value really is frozen (of a tensor, which cannot be, a copy)."""
+    if is_tensor(array):
+        return array.clone()
     array = np.array(array, dtype=np.float64)
     array.flags.writeable = False
     return array
@@ -65,8 +67,13 @@ def column_names(X: Any) -> Names | None:
     return tuple(map(str, X.columns if is_frame(X) else X.index))
 
 
-def as_matrix(name: str, X: Any, *, names: Names | None = None, n_features: int | None = None) -> Array:
-    """Return X as a finite float64 array (n, d); a frame's columns are put into the order of ``names``."""
+def as_matrix(
+    name: str, X: Any, *, names: Names | None = None, n_features: int | None = None, like: Array | None = None
+) -> Array:
+    """Return X as a finite float64 array (n, d); a frame's columns are put into the order of ``names``.
+
+    Tensors stay tensors; with ``like``, the result is of its array library and on its device.
+    """
     if is_frame(X):
         X = _align(name, X, names)
         array = _frame_values(name, X)
@@ -78,16 +85,24 @@ def as_matrix(name: str, X: Any, *, names: Names | None = None, n_features: int 
         )
         raise InvalidInputError(f"{name}: expected rows (n, d), got one dimension of length {len(array)}; {advice}")
     if array.ndim != 2:
-        raise InvalidInputError(f"{name}: expected rows (n, d), got an array of shape {array.shape}")
+        raise InvalidInputError(f"{name}: expected rows (n, d), got an array of shape {tuple(array.shape)}")
     if array.shape[0] == 0 or array.shape[1] == 0:
-        raise InvalidInputError(f"{name}: expected at least one row and one column, got shape {array.shape}")
+        raise InvalidInputError(f"{name}: expected at least one row and one column, got shape {tuple(array.shape)}")
     if n_features is not None and array.shape[1] != n_features:
         raise InvalidInputError(f"{name}: expected {n_features} columns, got {array.shape[1]}")
     _require_finite(name, array, column_names(X))
-    return array
+    return array if like is None else beside(name, array, like)
 
 
-def as_vector(name: str, x: Any, *, length: int | None = None, names: Names | None = None, unit: str = "entries") -> Array:
+def as_vector(
+    name: str,
+    x: Any,
+    *,
+    length: int | None = None,
+    names: Names | None = None,
+    unit: str = "entries",
+    like: Array | None = None,
+) -> Array:
     """Return x as a finite float64 array (length,); a series labelled by names is put into their order."""
     labels = column_names(x)
     if names is not None and labels is not None:
@@ -96,13 +111,25 @@ def as_vector(name: str, x: Any, *, length: int | None = None, names: Names | No
         x = x.to_numpy()[[labels.index(label) for label in names]]
     array = numbers(name, x)
     if array.ndim != 1:
-        raise InvalidInputError(f"{name}: expected one dimension, got an array of shape {array.shape}")
+        raise InvalidInputError(f"{name}: expected one dimension, got an array of shape {tuple(array.shape)}")
     if length is not None and len(array) != length:
         raise InvalidInputError(f"{name}: expected {length} {unit}, got {len(array)}")
-    if not np.isfinite(array).all():
-        i = int(np.flatnonzero(~np.isfinite(array))[0])
-        raise InvalidInputError(f"{name}: expected finite numbers, got {array[i]} at position {i}")
-    return array
+    finite = to_numpy(namespace(array).isfinite(array))
+    if not finite.all():
+        i = int(np.flatnonzero(~finite)[0])
+        raise InvalidInputError(f"{name}: expected finite numbers, got {float(array[i])} at position {i}")
+    return array if like is None else beside(name, array, like)
+
+
+def beside(name: str, x: Array, like: Array) -> Array:
+    """Return x in the array library and on the device of ``like``; a tensor on another device is refused, not moved."""
+    if is_tensor(x) and is_tensor(like) and x.device != like.device:
+        raise InvalidInputError(f"{name}: expected a tensor on the model's device {like.device}, got one on {x.device}")
+    if is_tensor(x) and not is_tensor(like):
+        if x.device.type != "cpu":
+            raise InvalidInputError(f"{name}: expected an array on the host, as the model's, got a tensor on {x.device}")
+        return to_numpy(x)
+    return namespace(like).asarray(x)
 
 
 def check_names(name: str, value: Sequence[str], n_features: int) -> Names:
@@ -177,6 +204,10 @@ def _is_number(value: Any) -> bool:
 
 def numbers(name: str, value: Any) -> Array:
     """Return ``value`` as a float64 array of any shape."""
+    if is_tensor(value):
+        if value.is_complex():
+            raise InvalidInputError(f"{name}: expected real numbers, got a tensor of type {value.dtype}")
+        return value.detach().double()
     if isinstance(value, np.ma.MaskedArray):
         raise InvalidInputError(f"{name}: expected plain numbers, got a masked array; remove or fill what is masked")
     try:
@@ -193,11 +224,12 @@ def numbers(name: str, value: Any) -> Array:
 
 
 def _require_finite(name: str, array: Array, labels: Names | None) -> None:
-    if np.isfinite(array).all():
+    finite = to_numpy(namespace(array).isfinite(array))
+    if finite.all():
         return
-    row, column = map(int, np.argwhere(~np.isfinite(array))[0])
+    row, column = map(int, np.argwhere(~finite)[0])
     where = f"column {labels[column]!r}" if labels else f"column {column}"
-    raise InvalidInputError(f"{name}: expected finite numbers, got {array[row, column]} in row {row}, {where}")
+    raise InvalidInputError(f"{name}: expected finite numbers, got {float(array[row, column])} in row {row}, {where}")
 
 
 def _describe(value: Any) -> str:

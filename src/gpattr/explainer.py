@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._array import Array
+from gpattr._array import Array, to_numpy
 from gpattr._validation import (
     Names,
     as_matrix,
@@ -28,8 +28,8 @@ from gpattr.operators import Baselines, IntegratedGradients
 from gpattr.posteriors import UNCERTAINTY, FunctionSpacePosterior
 
 NAMED_BASELINES = {
-    "mean": ("mean of the training inputs", lambda Z: Z.mean(axis=0)),
-    "median": ("median of the training inputs", lambda Z: np.median(Z, axis=0)),
+    "mean": ("mean of the training inputs", lambda Z: to_numpy(Z).mean(axis=0)),
+    "median": ("median of the training inputs", lambda Z: np.median(to_numpy(Z), axis=0)),
     "zeros": ("zeros", lambda Z: np.zeros(Z.shape[1])),
 }
 
@@ -81,30 +81,26 @@ class Explainer:
         rows = self._matrix("X", X)
         operator, name = self._operator(rows, baselines)
         result = self.posterior.apply(operator, rows, uncertainty=uncertainty, method=self.method)
-        for array in (result.mean, result.var, result.cov):
-            if array is not None:
-                array.flags.writeable = False  # the explanation takes them over as they are
-        predictions = self.posterior.predict(rows)
-        base_values = self.posterior.predict(operator.points)
+        predictions, base_values = (to_numpy(self.posterior.predict(points)) for points in (rows, operator.points))
         if not operator.per_row:
             weights = np.ones(1) if operator.weights is None else operator.weights
             base_values = np.full(len(rows), weights @ base_values)
-        averaged = operator.weights is not None
+        averaged, points, mean = operator.weights is not None, to_numpy(operator.points), to_numpy(result.mean)
         return Explanation(
-            values=result.mean,
-            var=result.var,
-            cov=result.cov,
+            values=_handed_over(result.mean),
+            var=_handed_over(result.var),
+            cov=_handed_over(result.cov),
             predictions=predictions,
             base_values=base_values,
-            data=rows,
-            baselines=operator.points if averaged else np.broadcast_to(operator.points, rows.shape),
+            data=to_numpy(rows),
+            baselines=points if averaged else np.broadcast_to(points, rows.shape),
             baseline_weights=operator.weights,
             baseline_name=name,
             feature_names=self._names(X, rows.shape[1]),
             row_names=_row_names(X, len(rows)),
             method=result.method,
-            error=result.error,
-            delta=result.mean.sum(axis=1) - (predictions - base_values),
+            error=to_numpy(result.error),
+            delta=mean.sum(axis=1) - (predictions - base_values),
         )
 
     def batches(
@@ -131,7 +127,7 @@ class Explainer:
     def joint(self, X: Any, baselines: Any = None) -> Array:
         """Return the covariance of the attributions between features and between rows, (n, d, n, d)."""
         rows = self._matrix("X", X)
-        return self.posterior.joint(self._operator(rows, baselines)[0], rows, method=self.method)
+        return to_numpy(self.posterior.joint(self._operator(rows, baselines)[0], rows, method=self.method))
 
     def importance(self, X: Any, baselines: Any = None, *, n_samples: int = 2000, random_state: Any = 0) -> Importance:
         """Return the mean absolute attribution of each feature over the rows of X, with its uncertainty.
@@ -140,8 +136,8 @@ class Explainer:
         """
         rows = self._matrix("X", X)
         operator, _ = self._operator(rows, baselines)
-        mean = self.posterior.apply(operator, rows, uncertainty="none", method=self.method).mean
-        joint = self.posterior.joint(operator, rows, method=self.method)
+        mean = to_numpy(self.posterior.apply(operator, rows, uncertainty="none", method=self.method).mean)
+        joint = to_numpy(self.posterior.joint(operator, rows, method=self.method))
         return draw_importance(mean, joint, self._names(X, rows.shape[1]), n_samples, random_state)
 
     def training_contributions(self, x: Any, feature: str | int) -> Array:
@@ -152,7 +148,7 @@ class Explainer:
         one = self._point("x", x)
         index = feature_index(feature, self._names(x, len(one)))
         operator, _ = self._operator(one[None, :], None)
-        return self.posterior.contributions(operator, one[None, :], method=self.method)[0, index]
+        return to_numpy(self.posterior.contributions(operator, one[None, :], method=self.method)[0, index])
 
     def __repr__(self) -> str:
         return f"Explainer({self.posterior!r}, baseline={self.baseline_name!r}, method={self.method!r})"
@@ -249,6 +245,14 @@ def _posterior_of(model: Any) -> FunctionSpacePosterior:
         f"model: expected a gpattr posterior or a fitted estimator with a posterior_, got {type(model).__module__}."
         f"{type(model).__name__}; gpattr.posteriors.ExactPosterior builds a posterior from kernel, data and noise"
     )
+
+
+def _handed_over(array: Array | None) -> Array | None:
+    """Return an array that nobody else holds as one the explanation can take without a copy."""
+    if array is not None:
+        array = to_numpy(array)
+        array.flags.writeable = False
+    return array
 
 
 def _require_one_per_row(baselines: Array, n: int) -> None:

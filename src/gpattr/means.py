@@ -70,10 +70,11 @@ class Linear(Mean):
         object.__setattr__(self, "intercept", _one_number("intercept", self.intercept))
 
     def __call__(self, X: Array) -> Array:
-        return X @ self.coefficients + self.intercept
+        return X @ namespace(X).asarray(self.coefficients) + self.intercept
 
     def gradient(self, X: Array) -> Array:
-        return namespace(X).broadcast_to(self.coefficients, X.shape)
+        xp = namespace(X)
+        return xp.broadcast_to(xp.asarray(self.coefficients), X.shape)
 
     def check_features(self, d: int) -> None:
         if len(self.coefficients) != d:
@@ -99,7 +100,7 @@ class Function(Mean):
         return _checked("function", self.function(X), (X.shape[0],))
 
     def gradient(self, X: Array) -> Array:
-        return _checked("derivative", self.derivative(X), X.shape)
+        return _checked("derivative", self.derivative(X), tuple(X.shape))
 
 
 def _one_number(name: str, value: float) -> float:
@@ -110,9 +111,9 @@ def _one_number(name: str, value: float) -> float:
 
 
 def _checked(name: str, result: Array, shape: tuple[int, ...]) -> Array:
-    array = np.asarray(result, dtype=np.float64)
-    if array.shape != shape:
-        raise InvalidInputError(f"{name}: expected an array of shape {shape} from the prior mean, got {array.shape}")
-    if not np.isfinite(array).all():
+    array = numbers(name, result)
+    if tuple(array.shape) != shape:
+        raise InvalidInputError(f"{name}: expected an array of shape {shape} from the prior mean, got {tuple(array.shape)}")
+    if not namespace(array).isfinite(array).all():
         raise InvalidInputError(f"{name}: expected finite numbers from the prior mean, got NaN or infinity")
     return array

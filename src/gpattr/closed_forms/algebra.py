@@ -7,8 +7,6 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-import numpy as np
-
 from gpattr._array import Array, namespace
 from gpattr.closed_forms.table import Rule
 from gpattr.kernels import Constant, Kernel, Scale, Select, Sum
@@ -20,14 +18,14 @@ def constant(kernel: Constant, rule_of: RuleOf) -> Rule:
     """A constant function: every operator here differentiates, so all is zero."""
 
     def zeros(sites: Any, *shape: int) -> Array:
-        return np.zeros((*sites.shape, *shape))
+        return namespace(*vars(sites).values()).zeros((*sites.shape, *shape))
 
     return Rule(
         cross=lambda sites, Z: zeros(sites, len(Z)),
         cross_dot=lambda sites, Z, w: zeros(sites, w.shape[1]),
         auto=lambda sites: zeros(sites, sites.shape[1]),
         between=lambda sites, other: zeros(sites, sites.shape[1]),
-        error=lambda sites, Z, w: np.zeros(sites.shape[0]),
+        error=lambda sites, Z, w: namespace(Z).zeros(sites.shape[0]),
     )
 
 
@@ -63,7 +61,7 @@ def total(kernel: Sum, rule_of: RuleOf) -> Rule:
 
 def select(kernel: Select, rule_of: RuleOf) -> Rule:
     """Features the kernel does not see get nothing; the others what the inner kernel gives them."""
-    rule, features = rule_of(kernel.kernel), np.asarray(kernel.features)
+    rule, features = rule_of(kernel.kernel), list(kernel.features)
 
     def spread(values: Array, d: int) -> Array:
         result = namespace(values).zeros((values.shape[0], d, values.shape[2]))
@@ -71,9 +69,8 @@ def select(kernel: Select, rule_of: RuleOf) -> Rule:
         return result
 
     def spread_both(values: Array, d: int) -> Array:
-        result = namespace(values).zeros((values.shape[0], d, d))
-        result[:, features[:, None], features] = values
-        return result
+        inner = namespace(values).swapaxes(spread(values, d), 1, 2)
+        return namespace(values).swapaxes(spread(inner, d), 1, 2)
 
     def cross(sites: Any, Z: Array) -> Array:
         return spread(rule.cross(sites.select(features), Z[:, features]), sites.shape[1])

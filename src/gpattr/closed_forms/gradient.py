@@ -13,8 +13,9 @@ from gpattr.operators import Gradient, Points
 
 def cross(kernel: SquaredExponential, points: Points, Z: Array) -> Array:
     """Return ∂k(x, z)/∂xᵢ, (n, d, m)."""
-    difference = (points.X[:, None, :] - Z) / (kernel.lengthscale * kernel.lengthscale)  # (n, m, d)
-    return -(kernel(points.X, Z)[:, :, None] * difference).transpose(0, 2, 1)
+    xp = namespace(Z)
+    difference = (points.X[:, None, :] - Z) / xp.asarray(kernel.lengthscale) ** 2  # (n, m, d)
+    return -xp.swapaxes(kernel(points.X, Z)[:, :, None] * difference, 1, 2)
 
 
 def auto(kernel: SquaredExponential, points: Points) -> Array:

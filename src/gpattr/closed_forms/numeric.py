@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import reduce
 
 from gpattr._array import EPS, Array, namespace
 from gpattr._memory import blocks
@@ -25,7 +26,7 @@ def quadrature(kernel: Kernel, gradient: Rule) -> Rule:
     def panels(*batches: Paths) -> Array:
         xp = namespace(batches[0].stop)
         counts = [xp.ceil(kernel.span(paths.step) / SPAN_PER_PANEL) for paths in batches]
-        return xp.maximum(1, counts[0] if len(counts) == 1 else xp.maximum(*counts)).astype(int)
+        return xp.maximum(reduce(xp.maximum, counts), 1.0)
 
     def along(paths: Paths, order: int, at_points: Callable[[Points], Array], cost: float, size: int) -> Array:
         """Σ_t w_t g(b + t(x − b)) ∘ (x − b), (n, d, size), where g(points) is (n, d, size)."""
@@ -53,7 +54,7 @@ def quadrature(kernel: Kernel, gradient: Rule) -> Rule:
         """The difference of the two rules, plus the rounding of the sums and of the positions on the path."""
         xp = namespace(paths.stop)
         value = cross_dot(paths, Z, w)
-        difference = xp.abs(value - contracted(paths, Z, w, CHECK_ORDER)).max(axis=(1, 2))
+        difference = xp.max(xp.abs(value - contracted(paths, Z, w, CHECK_ORDER)), axis=(1, 2))
         size = along(
             paths,
             ORDER,
@@ -62,7 +63,7 @@ def quadrature(kernel: Kernel, gradient: Rule) -> Rule:
             w.shape[1],
         )
         position = kernel.span(xp.abs(paths.stop) + xp.abs(paths.start))
-        return difference + EPS * (32.0 + position) * xp.abs(size).max(axis=(1, 2))
+        return difference + EPS * (32.0 + position) * xp.max(xp.abs(size), axis=(1, 2))
 
     def between(paths: Paths, other: Paths) -> Array:
         xp = namespace(paths.stop)
@@ -76,7 +77,7 @@ def quadrature(kernel: Kernel, gradient: Rule) -> Rule:
                 s_part = xp.broadcast_to(s_points[some][:, None], shape).reshape(-1, d)
                 t_part = xp.broadcast_to(t_points[None, :], shape).reshape(-1, d)
                 values = gradient.between(Points(s_part), Points(t_part)).reshape(-1, len(rows), d, d)
-                integral += xp.tensordot(xp.outer(w[some], w).ravel(), values, axes=1)
+                integral += xp.tensordot((w[some, None] * w).ravel(), values, axes=1)
             result[rows] = one.step[:, :, None] * two.step[:, None, :] * integral
         return result
 
@@ -95,8 +96,9 @@ def _groups(
 ) -> Iterator[tuple[Array, tuple[Array, Array]]]:
     """Yield rows with the same number of panels, in blocks within the working budget, and their rule."""
     xp = namespace(panels)
-    for count in map(int, xp.unique(panels)):
+    for count in sorted(map(int, set(panels.tolist()))):
         rows = xp.nonzero(panels == count)[0]
         nodes = order * count
         for block in blocks(len(rows), bytes_per_node * (nodes * nodes if squared else nodes)):
-            yield rows[block], gauss_legendre(order, count)
+            nodes_weights = gauss_legendre(order, count)
+            yield rows[block], (xp.asarray(nodes_weights[0]), xp.asarray(nodes_weights[1]))

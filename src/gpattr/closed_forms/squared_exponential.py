@@ -10,34 +10,51 @@ Everything is computed from differences x − b, b − z, x − z, so data far f
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from gpattr._array import EPS, Array, namespace, squared_distances
+from gpattr._array import EPS, Array, chunk_rows, namespace, squared_distances
 from gpattr._memory import blocks
 from gpattr.closed_forms.table import register
 from gpattr.kernels import SquaredExponential
 from gpattr.operators import IntegratedGradients, Paths
-from gpattr.special.gaussian import centred_moments, g2, path_moments
+from gpattr.special.gaussian import centred_moments, g2, path_moments, path_products, rows_by_length
 from gpattr.special.quadrature import gauss_legendre
 
 REACH = 32.0  # length-scales within which different baselines share an origin
 
 
-def _geometry(kernel: SquaredExponential, paths: Paths, Z: Array) -> tuple[Array, Array, Array, Array, Array]:
-    """Return the whitened step (n, d), offset = E (m, d) + shift (n or 1, d), and the moments J₀, J₁ (n, m).
+@dataclass(frozen=True)
+class _Geometry:
+    """Paths and points seen from one origin o: e = (b − o)/ℓ + (o − z)/ℓ, so that products with e are matrix products."""
 
-    All paths are seen from one origin o: e = (b − o)/ℓ + (o − z)/ℓ, so that products with e are matrix products.
-    """
-    xp = namespace(paths.stop, Z)
-    scale = xp.asarray(kernel.lengthscale)
-    origin = paths.start.mean(axis=0) if not paths.shared_start else paths.start[0]
-    step, shift, E = paths.step / scale, (paths.start - origin) / scale, (origin - Z) / scale
-    a = (step * step).sum(axis=1)
-    beta = step @ E.T + (step * shift).sum(axis=1)[:, None]
-    c0 = squared_distances(paths.start, Z, scale)
-    c1 = squared_distances(paths.stop, Z, scale)
-    J0, J1 = path_moments(a, beta, c0[0] if paths.shared_start else c0, c1)
-    return step, shift, E, J0, J1
+    kernel: SquaredExponential
+    paths: Paths
+    Z: Array
+    step: Array  # p = (x − b)/ℓ, (n, d)
+    a: Array  # p·p, (n,)
+    E: Array  # (o − z)/ℓ, (m, d)
+    shift: Array | None  # (b − o)/ℓ, (n, d); None where the origin is the one baseline
+    c0: Array  # ‖(b − z)/ℓ‖², (m,) or (n, m)
+
+    @classmethod
+    def of(cls, kernel: SquaredExponential, paths: Paths, Z: Array) -> _Geometry:
+        scale = namespace(Z).asarray(kernel.lengthscale)
+        shared = paths.shared_start
+        origin = paths.start[0] if shared else paths.start.mean(axis=0)
+        step = paths.step / scale
+        c0 = squared_distances(paths.start, Z, scale)
+        shift = None if shared else (paths.start - origin) / scale
+        return cls(kernel, paths, Z, step, (step * step).sum(axis=1), (origin - Z) / scale, shift, c0[0] if shared else c0)
+
+    def chunks(self) -> Iterator[tuple[Array, tuple[Array, Array, Array, Array | None]]]:
+        """Yield row numbers and the arguments of `path_moments` for them."""
+        for rows, is_short in rows_by_length(self.a, chunk_rows(self.Z, len(self.Z))):
+            beta = self.step[rows] @ self.E.T
+            if self.shift is not None:
+                beta += (self.step[rows] * self.shift[rows]).sum(axis=1)[:, None]
+            c1 = None if is_short else squared_distances(self.paths.stop[rows], self.Z, self.kernel.lengthscale)
+            yield rows, (self.a[rows], beta, self.c0 if self.c0.ndim == 1 else self.c0[rows], c1)
 
 
 def _neighbourhoods(kernel: SquaredExponential, paths: Paths) -> Iterator[Any]:
@@ -49,11 +66,11 @@ def _neighbourhoods(kernel: SquaredExponential, paths: Paths) -> Iterator[Any]:
         yield slice(None)
         return
     xp = namespace(paths.start)
-    starts = paths.start / kernel.lengthscale
+    starts = paths.start / xp.asarray(kernel.lengthscale)
     todo = [xp.arange(paths.shape[0])]
     while todo:
         rows = todo.pop()
-        low, high = starts[rows].min(axis=0), starts[rows].max(axis=0)
+        low, high = xp.min(starts[rows], axis=0), xp.max(starts[rows], axis=0)
         widest = int((high - low).argmax())
         if high[widest] - low[widest] <= REACH:
             yield slice(None) if len(rows) == paths.shape[0] else rows
@@ -71,12 +88,18 @@ def cross(kernel: SquaredExponential, paths: Paths, Z: Array) -> Array:
 
 
 def _cross(kernel: SquaredExponential, paths: Paths, Z: Array) -> Array:
-    step, shift, E, J0, J1 = _geometry(kernel, paths, Z)
-    result = J0[:, None, :] * E.T  # (n, d, m)
-    if not paths.shared_start:
-        result += shift[:, :, None] * J0[:, None, :]
-    result += step[:, :, None] * J1[:, None, :]
-    result *= (-kernel.variance * step)[:, :, None]
+    xp = namespace(Z)
+    g = _Geometry.of(kernel, paths, Z)
+    result, ET = xp.empty((*paths.shape, len(Z))), xp.asarray(g.E.T)
+    for rows, arguments in g.chunks():
+        J0, J1 = (moment[:, None, :] for moment in path_moments(*arguments))
+        step = g.step[rows][:, :, None]
+        part = J0 * ET  # (r, d, m)
+        if g.shift is not None:
+            part += g.shift[rows][:, :, None] * J0
+        part += step * J1
+        part *= -kernel.variance * step
+        result[rows] = part
     return result
 
 
@@ -89,14 +112,19 @@ def cross_dot(kernel: SquaredExponential, paths: Paths, Z: Array, w: Array) -> A
 
 
 def _cross_dot(kernel: SquaredExponential, paths: Paths, Z: Array, w: Array) -> Array:
-    step, shift, E, J0, J1 = _geometry(kernel, paths, Z)
-    m, q = w.shape
-    d = E.shape[1]
-    along = (J1 @ w)[:, None, :]  # (n, 1, q)
-    result = (J0 @ (E[:, :, None] * w[:, None, :]).reshape(m, d * q)).reshape(-1, d, q)
-    if not paths.shared_start:
-        result += shift[:, :, None] * (J0 @ w)[:, None, :]
-    return -kernel.variance * step[:, :, None] * (result + step[:, :, None] * along)
+    xp = namespace(Z)
+    g = _Geometry.of(kernel, paths, Z)
+    (m, q), d = w.shape, g.E.shape[1]
+    right = xp.concatenate([w.T, (g.E.T[:, None, :] * w.T).reshape(d * q, m)]).T  # (m, q + dq): w and E∘w
+    result = xp.empty((*paths.shape, q))
+    for rows, arguments in g.chunks():
+        first, second = path_products(*arguments, right)
+        part = first[:, q:].reshape(-1, d, q)
+        if g.shift is not None:
+            part = part + g.shift[rows][:, :, None] * first[:, None, :q]
+        step = g.step[rows][:, :, None]
+        result[rows] = -kernel.variance * step * (part + step * second[:, None, :q])
+    return result
 
 
 def error(kernel: SquaredExponential, paths: Paths, Z: Array, w: Array) -> Array:
@@ -108,8 +136,8 @@ def error(kernel: SquaredExponential, paths: Paths, Z: Array, w: Array) -> Array
     scale = xp.asarray(kernel.lengthscale)
     step = paths.step / scale
     reach = (step * step).sum(axis=1) + (0.0 if paths.shared_start else REACH * step.shape[1])
-    size = kernel.variance * xp.abs(w).sum(axis=0).max() * xp.minimum(1.0, xp.abs(step).max(axis=1))
-    return EPS * (32.0 + xp.sqrt(xp.asarray(float(len(Z)))) + 2.0 * reach) * size
+    size = kernel.variance * xp.abs(w).sum(axis=0).max() * xp.minimum(xp.max(xp.abs(step), axis=1), 1.0)
+    return EPS * (32.0 + len(Z) ** 0.5 + 2.0 * reach) * size
 
 
 def auto(kernel: SquaredExponential, paths: Paths) -> Array:
@@ -121,7 +149,7 @@ def auto(kernel: SquaredExponential, paths: Paths) -> Array:
     second with the sum of the *other* squares, so nothing cancels on long paths.
     """
     xp = namespace(paths.stop)
-    p2 = (paths.step / kernel.lengthscale) ** 2
+    p2 = (paths.step / xp.asarray(kernel.lengthscale)) ** 2
     d = p2.shape[1]
     a = p2.sum(axis=1)
     G2 = g2(a)[:, None]
@@ -144,9 +172,9 @@ def between(kernel: SquaredExponential, paths: Paths, other: Paths) -> Array:
     """
     xp = namespace(paths.stop)
     scale = xp.asarray(kernel.lengthscale)
-    p, q = xp.broadcast_arrays(paths.step / scale, other.step / scale)
+    p, q = paths.step / scale, other.step / scale
     e = xp.broadcast_to((paths.start - other.start) / scale, p.shape)
-    p_norm, q_norm = xp.linalg.norm(p, axis=1), xp.linalg.norm(q, axis=1)
+    p_norm, q_norm = xp.sqrt((p * p).sum(axis=1)), xp.sqrt((q * q).sum(axis=1))
     swap = (q_norm > p_norm)[:, None]
     longer, shorter, offset = xp.where(swap, q, p), xp.where(swap, p, q), xp.where(swap, -e, e)
     integral = _second_moments(longer, shorter, offset, xp.minimum(p_norm, q_norm))
@@ -162,9 +190,9 @@ def _second_moments(p: Array, q: Array, e: Array, q_norm: Array) -> Array:
     n, d = p.shape
     result = xp.empty((n, d, d))
     short = (p * p).sum(axis=1) <= 1.0
-    panels = xp.exp2(xp.ceil(xp.log2(xp.maximum(0.5 * q_norm, 1.0)))).astype(int)
+    panels = xp.exp2(xp.ceil(xp.log2(xp.maximum(0.5 * q_norm, 1.0))))
     panels[short] = 0
-    for count in map(int, set(panels.tolist())):
+    for count in sorted(map(int, set(panels.tolist()))):
         rows = xp.nonzero(panels == count)[0]
         nodes = 11 * 11 if count == 0 else 16 * count
         for block in blocks(len(rows), 8 * (16 * nodes + 8 * d * d)):
@@ -179,9 +207,9 @@ def _second_moments(p: Array, q: Array, e: Array, q_norm: Array) -> Array:
 def _short_pair(p: Array, q: Array, e: Array) -> Array:
     """Both paths within one length-scale: a product rule, without any division by their lengths."""
     xp = namespace(p)
-    t, w = gauss_legendre(11)
+    t, w = map(xp.asarray, gauss_legendre(11))
     s, t = xp.repeat(t, len(t)), xp.tile(t, len(t))  # (S,)
-    weight = xp.outer(w, w).ravel()
+    weight = (w[:, None] * w).ravel()
     square = (e * e).sum(1)[:, None] + s * s * (p * p).sum(1)[:, None] + t * t * (q * q).sum(1)[:, None]
     square += 2.0 * (s * (e * p).sum(1)[:, None] - t * (e * q).sum(1)[:, None] - s * t * (p * q).sum(1)[:, None])
     value = weight * xp.exp(-0.5 * square)  # (n, S)
@@ -195,6 +223,7 @@ def _long_pair(p: Array, q: Array, e: Array, t: Array, w: Array) -> Array:
     v(t) = f − (t − t*) q⊥ is taken about the t* in [0, 1] closest to the other path, so that no large terms cancel.
     """
     xp = namespace(p)
+    t, w = xp.asarray(t), xp.asarray(w)
     a = (p * p).sum(axis=1)[:, None]
     pe, pq = (p * e).sum(axis=1)[:, None], (p * q).sum(axis=1)[:, None]
     e_perp, q_perp = e - (pe / a) * p, q - (pq / a) * p
@@ -215,7 +244,7 @@ def _long_pair(p: Array, q: Array, e: Array, t: Array, w: Array) -> Array:
 def _assemble(vectors: Array, S: Array) -> Array:
     """Return δᵢⱼ S₀₀ − (V S Vᵀ)ᵢⱼ for vectors V (n, d, 3) and their moments S (n, 3, 3)."""
     xp = namespace(S)
-    return S[:, 0, 0, None, None] * xp.eye(vectors.shape[1]) - vectors @ S @ vectors.transpose(0, 2, 1)
+    return S[:, 0, 0, None, None] * xp.eye(vectors.shape[1]) - vectors @ S @ xp.swapaxes(vectors, 1, 2)
 
 
 register(

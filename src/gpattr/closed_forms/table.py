@@ -61,4 +61,4 @@ def register(
 def rounding(terms: Array, w: Array) -> Array:
     """Return a bound, (n,), on the rounding of terms (n, d, m) @ w (m, q): 32 ε times the sum of absolute values."""
     xp = namespace(terms, w)
-    return 32 * EPS * (xp.abs(terms) @ xp.abs(w)).max(axis=(1, 2))
+    return 32 * EPS * xp.max(xp.abs(terms) @ xp.abs(w), axis=(1, 2))

@@ -59,7 +59,7 @@ def cross_dot(op: Operator, kernel: Kernel, X: Array, Z: Array, w: Array, *, met
     rule = rule_for(type(op), kernel, method)
     W = w[:, None] if w.ndim == 1 else w
     result = namespace(X).zeros((*X.shape, W.shape[1]))
-    for rows in blocks(len(X), 64.0 * len(Z)):
+    for rows in blocks(len(X), 64.0 * len(Z), X):
         for weight, sites in op.rows(rows).terms(X[rows]):
             result[rows] += weight * rule.cross_dot(sites, Z, W)
     return result[:, :, 0] if w.ndim == 1 else result
@@ -90,7 +90,7 @@ def auto(op: Operator, kernel: Kernel, X: Array, *, method: str = "auto") -> Arr
     if len(u):
         rows = xp.arange(len(X))
         mixed = _paired(rule, terms, terms, rows, rows, u, v, weights[u] * weights[v])
-        result += mixed + mixed.transpose(0, 2, 1)
+        result += mixed + xp.swapaxes(mixed, 1, 2)
     return result
 
 
@@ -119,11 +119,11 @@ def between(
         pairs = _paired(rule, terms, others, i, j, u, v, weights)
         result = xp.empty((n, d, n, d))
         result[i, :, j, :] = pairs
-        result[j, :, i, :] = pairs.transpose(0, 2, 1)
+        result[j, :, i, :] = xp.swapaxes(pairs, 1, 2)
         return result
     i, j = (index.ravel() for index in xp.indices((n, len(X2))))
     pairs = _paired(rule, terms, others, i, j, u, v, weights)
-    return pairs.reshape(n, len(X2), d, d).transpose(0, 2, 1, 3)
+    return xp.swapaxes(pairs.reshape(n, len(X2), d, d), 1, 2)
 
 
 def _paired(rule: Rule, terms: Terms, others: Terms, i: Array, j: Array, u: Array, v: Array, weights: Array) -> Array:

@@ -104,7 +104,7 @@ class Select(Kernel):
 
     def columns(self, X: Array) -> Array:
         """Return the columns of X, (n, d), that the kernel sees, (n, len(features))."""
-        return X[:, np.asarray(self.features)]
+        return X[:, list(self.features)]
 
     def check_features(self, d: int) -> None:
         if max(self.features) >= d:

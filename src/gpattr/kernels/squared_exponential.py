@@ -29,13 +29,15 @@ class SquaredExponential(Kernel):
 
     def __call__(self, X: Array, Z: Array) -> Array:
         xp = namespace(X, Z)
-        return self.variance * xp.exp(-0.5 * squared_distances(X, Z, np.asarray(self.lengthscale)))
+        return self.variance * xp.exp(-0.5 * squared_distances(X, Z, self.lengthscale))
 
     def diagonal(self, X: Array) -> Array:
         return namespace(X).full(X.shape[0], self.variance)
 
     def span(self, step: Array) -> Array:
-        return namespace(step).linalg.norm(step / self.lengthscale, axis=1)
+        xp = namespace(step)
+        whitened = step / xp.asarray(self.lengthscale)
+        return xp.sqrt((whitened * whitened).sum(axis=1))
 
     def check_features(self, d: int) -> None:
         if np.ndim(self.lengthscale) == 1 and len(np.asarray(self.lengthscale)) != d:

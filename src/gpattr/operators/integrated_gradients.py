@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from gpattr._array import Array, namespace
-from gpattr._validation import as_matrix, as_vector, numbers
+from gpattr._validation import as_matrix, as_vector, beside, numbers
 from gpattr.exceptions import InvalidInputError
 from gpattr.operators.base import Operator, Sites
 from gpattr.operators.baselines import Baselines
@@ -74,14 +74,15 @@ class IntegratedGradients(Operator):
 
     def terms(self, X: Array) -> list[tuple[float, Sites]]:
         n, d = X.shape
+        points = beside("baseline", self.points, X)
         if self.points.shape[1] != d:
             raise InvalidInputError(f"baseline: expected {d} columns, got {self.points.shape[1]}")
         if self.per_row:
             if len(self.points) != n:
                 raise InvalidInputError(f"baseline: expected one row per row of X ({n}), got {len(self.points)}")
-            return [(1.0, Paths(self.points, X))]
+            return [(1.0, Paths(points, X))]
         weights = np.ones(1) if self.weights is None else self.weights
-        return [(float(w), Paths(b[None, :], X)) for w, b in zip(weights, self.points, strict=True) if w > 0]
+        return [(float(w), Paths(b[None, :], X)) for w, b in zip(weights, points, strict=True) if w > 0]
 
     def rows(self, rows: slice) -> IntegratedGradients:
         return IntegratedGradients(self.points[rows]) if self.per_row else self

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._array import EPS, Array, LinAlgError, cholesky, solve_lower, solve_lower_transposed
+from gpattr._array import EPS, Array, LinAlgError, cholesky, is_tensor, namespace, solve_cholesky, to_numpy
 from gpattr._memory import require_room
 from gpattr._validation import as_matrix, as_vector, column_names, numbers, read_only
 from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
@@ -41,12 +41,12 @@ class ExactPosterior(FunctionSpacePosterior):
         m, d = Z.shape
         kernel.check_features(d)
         mean.check_features(d)
-        y = read_only(as_vector("y", y, length=m, unit="targets (one per row of X)"))
-        noise = _noise(noise, m)
+        y = read_only(as_vector("y", y, length=m, unit="targets (one per row of X)", like=Z))
+        noise = _noise(noise, Z)
         require_room("The covariance of the training targets", (m, m), "use fewer rows")
         factor = _factorise(kernel, Z, noise)
-        alpha = solve_lower_transposed(factor, solve_lower(factor, y - mean(Z)))
-        if not np.isfinite(alpha).all():
+        alpha = solve_cholesky(factor, y - mean(Z))
+        if not namespace(alpha).isfinite(alpha).all():
             raise InvalidInputError("y: the targets are too large, or variance and noise too small, for float64; rescale y")
         super().__init__(kernel, Z, read_only(alpha), factor, mean=mean, feature_names=names)
         object.__setattr__(self, "y", y)
@@ -61,29 +61,31 @@ class ExactPosterior(FunctionSpacePosterior):
     def log_marginal_likelihood(self) -> float:
         """log p(y) = −½ (y − m)ᵀα − Σ log Lᵢᵢ − (m/2) log 2π."""
         residual = self.y - self.mean(self.inputs)
-        logs = np.log(np.diagonal(self.factor)).sum()
-        return float(-0.5 * residual @ self.alpha - logs - 0.5 * len(self.y) * math.log(2.0 * math.pi))
+        logs = namespace(self.y).log(self.factor.diagonal()).sum()
+        return float(-0.5 * (residual @ self.alpha) - logs - 0.5 * len(self.y) * math.log(2.0 * math.pi))
 
     def __repr__(self) -> str:
         m, d = self.inputs.shape
         return f"ExactPosterior({m} rows × {d} features, kernel={self.kernel!r})"
 
 
-def _noise(noise: Any, m: int) -> Array:
-    noise = as_vector("noise", np.atleast_1d(numbers("noise", noise)))
+def _noise(noise: Any, Z: Array) -> Array:
+    m = len(Z)
+    noise = as_vector("noise", np.atleast_1d(numbers("noise", noise)) if not is_tensor(noise) else noise.reshape(-1), like=Z)
     if len(noise) not in (1, m):
         raise InvalidInputError(f"noise: expected one variance or one per row ({m}), got {len(noise)}")
     if (noise < 0).any():
-        raise InvalidInputError(f"noise: expected variances, 0 or larger, got {noise.min()}")
-    return read_only(np.broadcast_to(noise, m))
+        raise InvalidInputError(f"noise: expected variances, 0 or larger, got {float(noise.min())}")
+    return read_only(namespace(Z).broadcast_to(noise, (m,)))
 
 
 def _factorise(kernel: Kernel, Z: Array, noise: Array) -> Array:
-    K = kernel(Z, Z)
-    scale = K.diagonal().copy()
+    xp = namespace(Z)
+    K, scale = kernel(Z, Z), kernel.diagonal(Z)
+    i = xp.arange(len(Z))
     with np.errstate(over="ignore"):
-        K[np.diag_indices_from(K)] += noise
-    if not np.isfinite(K).all():
+        K[i, i] += noise
+    if not xp.isfinite(K).all():
         raise InvalidInputError("variance: expected variances whose sum with the noise is finite, got one too large for float64")
     try:
         L = cholesky(K)
@@ -92,10 +94,11 @@ def _factorise(kernel: Kernel, Z: Array, noise: Array) -> Array:
     # A pivot at the level of rounding means the factor is noise, even where LAPACK went through.
     if L is None or not (L.diagonal() ** 2 > 4 * EPS * scale).all():
         raise NotPositiveDefiniteError(
-            f"noise: the covariance of the {len(Z)} training targets is singular to rounding{_duplicates(Z)}; give a larger "
-            f"noise variance (say noise={1e-6 * float(scale.max()):.0e}), or remove rows that say the same"
+            f"noise: the covariance of the {len(Z)} training targets is singular to rounding{_duplicates(to_numpy(Z))}; "
+            f"give a larger noise variance (say noise={1e-6 * float(scale.max()):.0e}), or remove rows that say the same"
         )
-    L.flags.writeable = False
+    if not is_tensor(L):
+        L.flags.writeable = False
     return L
 
 

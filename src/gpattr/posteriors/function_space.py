@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gpattr import closed_forms
-from gpattr._array import EPS, Array, namespace, solve_lower
+from gpattr._array import EPS, Array, is_tensor, namespace, solve_lower_rows
 from gpattr._frozen import Frozen
 from gpattr._memory import blocks, require_room
 from gpattr._validation import Names, as_matrix, check_choice, read_only
@@ -69,7 +69,7 @@ class FunctionSpacePosterior(Frozen):
                 raise InvalidInputError(f"{name}: expected the shape {expected}, got {value.shape}")
         for name in ("inputs", "alpha", "factor", "root", "column_scale"):
             value = getattr(self, name)
-            if value is not None and value.flags.writeable:
+            if value is not None and not is_tensor(value) and value.flags.writeable:
                 object.__setattr__(self, name, read_only(value))
 
     @property
@@ -93,20 +93,16 @@ class FunctionSpacePosterior(Frozen):
         if return_cov:
             require_room("The covariance of the predictions", (n, n), "use return_std=True, or fewer rows")
         mean, var = self.mean(X) + 0.0, xp.empty(n)  # a copy: a user's mean may hand out its own array
-        T = xp.empty((m, n)) if return_cov else None
-        for rows in blocks(n, 32.0 * m):
+        T = xp.empty((n, m)) if return_cov else None
+        for rows in blocks(n, 32.0 * m, X):
             k = self.kernel(X[rows], self.inputs)
             mean[rows] += k @ self.alpha
-            if return_std or T is not None:
-                solved = self._solve(k)
-                if T is not None:
-                    T[:, rows] = solved
-                var[rows] = self.kernel.diagonal(X[rows]) - self._explained_variance(solved)
+            if T is not None:
+                T[rows] = self._solve(k)
+            elif return_std:
+                var[rows] = self.kernel.diagonal(X[rows]) - self._explained(self._solve(k)[:, None, :])[:, 0, 0]
         if T is not None:
-            cov = self.kernel(X, X) - T.T @ T
-            if self.root is not None:
-                cov += (T.T @ self.root) @ (self.root.T @ T)
-            return mean, _covariance(cov)
+            return mean, _covariance(self.kernel(X, X) - self._explained(T))
         return (mean, xp.sqrt(xp.maximum(var, 0.0))) if return_std else mean
 
     def apply(self, operator: Operator, X: Any, *, uncertainty: str = "cov", method: str = "auto") -> Attributions:
@@ -137,17 +133,18 @@ class FunctionSpacePosterior(Frozen):
         if var is None:
             mean = mean + closed_forms.cross_dot(operator, self.kernel, X, self.inputs, self.alpha, method=method)
         else:
-            for rows in blocks(n, 32.0 * d * (len(self.inputs) + len(operator.rows(slice(1)).terms(X[:1])))):
+            for rows in blocks(n, 32.0 * d * (len(self.inputs) + len(operator.rows(slice(1)).terms(X[:1]))), X):
                 here, part = X[rows], operator.rows(rows)
                 cross = closed_forms.cross(part, self.kernel, here, self.inputs, method=method)  # (r, d, m)
                 mean[rows] += cross @ self.alpha
-                block = _covariance(closed_forms.auto(part, self.kernel, here, method=method) - self._explained(cross))
+                explained = self._explained(self._solve(cross.reshape(-1, cross.shape[2])).reshape(cross.shape))
+                block = _covariance(closed_forms.auto(part, self.kernel, here, method=method) - explained)
                 var[rows] = xp.diagonal(block, axis1=1, axis2=2)
                 if cov is not None:
                     cov[rows] = block
         mean = mean + 0.0  # −0.0 becomes 0.0
         names = " + ".join(sorted(rule.methods | method_of(self.mean)))
-        return Attributions(mean, var, cov, error + EPS * xp.abs(mean).max(axis=1), names)
+        return Attributions(mean, var, cov, error + EPS * xp.max(xp.abs(mean), axis=1), names)
 
     def joint(self, operator: Operator, X: Any, *, method: str = "auto") -> Array:
         """Return the covariance between all features of all rows, (n, d, n, d)."""
@@ -156,14 +153,11 @@ class FunctionSpacePosterior(Frozen):
         m = len(self.inputs)
         require_room("The joint covariance of the attributions", (n, d, n, d), "use fewer rows, say a random sample", copies=2)
         result = closed_forms.between(operator, self.kernel, X, method=method).reshape(n * d, n * d)
-        T = namespace(X).empty((m, n * d))
-        for rows in blocks(n, 32.0 * d * m):
+        T = namespace(X).empty((n * d, m))
+        for rows in blocks(n, 32.0 * d * m, X):
             cross = closed_forms.cross(operator.rows(rows), self.kernel, X[rows], self.inputs, method=method)
-            T[:, rows.start * d : rows.stop * d] = self._solve(cross.reshape(-1, m))
-        result -= T.T @ T
-        if self.root is not None:
-            result += (T.T @ self.root) @ (self.root.T @ T)
-        return _covariance(result).reshape(n, d, n, d)
+            T[rows.start * d : rows.stop * d] = self._solve(cross.reshape(-1, m))
+        return _covariance(result - self._explained(T)).reshape(n, d, n, d)
 
     def contributions(self, operator: Operator, X: Any, *, method: str = "auto") -> Array:
         """Return αₘ 𝒜ᵢk(·, zₘ)(xₙ), (n, d, m): the share of each input in each mean attribution.
@@ -175,7 +169,7 @@ class FunctionSpacePosterior(Frozen):
         return closed_forms.cross(operator, self.kernel, X, self.inputs, method=method) * self.alpha
 
     def _rows(self, X: Any) -> Array:
-        X = as_matrix("X", X, names=self.feature_names, n_features=self.n_features)
+        X = as_matrix("X", X, names=self.feature_names, n_features=self.n_features, like=self.inputs)
         with np.errstate(over="ignore"):
             distance = self.kernel.span(X - self.inputs[0])
         if not (distance < FARTHEST).all():
@@ -186,22 +180,16 @@ class FunctionSpacePosterior(Frozen):
         return X
 
     def _solve(self, k: Array) -> Array:
-        """Return T = L⁻¹ diag(w) kᵀ, (m, r), for covariances k (r, m) with the function at Z."""
-        return solve_lower(self.factor, (k if self.column_scale is None else k * self.column_scale).T)
+        """Return the rows T(x)ᵀ = k(x, Z) diag(w) L⁻ᵀ, (r, m), for covariances k (r, m) with the function at Z, in place of k."""
+        return solve_lower_rows(self.factor, k if self.column_scale is None else k * self.column_scale)
 
-    def _explained_variance(self, T: Array) -> Array:
-        explained = (T * T).sum(axis=0)
-        if self.root is not None:
-            explained -= ((self.root.T @ T) ** 2).sum(axis=0)
-        return explained
-
-    def _explained(self, cross: Array) -> Array:
-        """Return Tᵀ(I − RRᵀ)T between the features of each row, (r, d, d), for cross (r, d, m)."""
-        V = self._solve(cross.reshape(-1, cross.shape[2])).T.reshape(cross.shape)
-        explained = V @ V.transpose(0, 2, 1)
+    def _explained(self, V: Array) -> Array:
+        """Return V(I − RRᵀ)Vᵀ, (..., k, k), for V (..., k, m)."""
+        xp = namespace(V)
+        explained = V @ xp.swapaxes(V, -1, -2)
         if self.root is not None:
             W = V @ self.root
-            explained -= W @ W.transpose(0, 2, 1)
+            explained -= W @ xp.swapaxes(W, -1, -2)
         return explained
 
 

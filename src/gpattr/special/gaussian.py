@@ -6,6 +6,8 @@ Its moments in t carry every attribution of a squared-exponential GP.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gpattr._array import Array, erf, erfcx, namespace
 from gpattr.special.quadrature import gauss_legendre
 
@@ -15,17 +17,32 @@ SQRT_2PI = 2.5066282746310005024  # √(2π)
 # (largest a, nodes): the fewest Gauss–Legendre nodes whose error, over every position of the peak, is below 4e-16.
 # The integrand is entire, so a fixed rule reaches the last digit; past the last entry erfcx takes over.
 SHORT_PATHS = ((0.01, 5), (0.25, 7), (1.0, 9), (4.0, 11))
+LONGEST_SHORT = SHORT_PATHS[-1][0]
 
 
-def path_moments(a: Array, beta: Array, c0: Array, c1: Array) -> tuple[Array, Array]:
+def rows_by_length(a: Array, chunk: int) -> Iterator[tuple[Array, bool]]:
+    """Yield row numbers in the order of a, in chunks that are all short (a ≤ 4, told by True) or all long.
+
+    Rows of like length share a rule; a chunk fits the cache.
+    """
+    xp = namespace(a)
+    order = xp.argsort(a)
+    short = int((a <= LONGEST_SHORT).sum())
+    for rows, is_short in ((order[:short], True), (order[short:], False)):
+        for start in range(0, len(rows), chunk):
+            yield rows[start : start + chunk], is_short
+
+
+def path_moments(a: Array, beta: Array, c0: Array, c1: Array | None) -> tuple[Array, Array]:
     """Return J₀ and J₁, each (n, m), with Jₖ = ∫₀¹ tᵏ exp(−(a t² + 2β t + c)/2) dt.
 
     ``a`` (n,) is the squared length of the path, ``beta`` (n, m) the product p·e, ``c0`` (m,) or (n, m) and ``c1`` (n, m)
-    the squared distances at t = 0 and t = 1 (``c1`` = a + 2β + c, passed in because it can be had without cancellation).
+    the squared distances at t = 0 and t = 1 (``c1`` = a + 2β + c is passed in because it can be had without cancellation).
 
-    Range: a ≥ 0, any β with β² ≤ a·c. Branches, on a alone (so by row):
+    Range: a ≥ 0, any β with β² ≤ a·c; all rows short or all long (`rows_by_length`). Branches:
 
-    * a ≤ 4: Gauss–Legendre with the nodes of ``SHORT_PATHS``; nothing is divided by a, so a = 0 is no special case.
+    * a ≤ 4: Gauss–Legendre with the nodes of ``SHORT_PATHS``; nothing is divided by a, so a = 0 is no special case, and ``c1`` is
+      not needed.
     * a > 4: with k₀ = exp(−c₀/2), k₁ = exp(−c₁/2), l = β/√(2a), u = (a + β)/√(2a), ρ² = c₀ − β²/a,
 
           J₀ = √(π/2a) [s(l) k₀ erfcx|l| − s(u) k₁ erfcx|u| + (2 exp(−ρ²/2) if l < 0 ≤ u)],   J₁ = (k₀ − k₁ − βJ₀)/a
@@ -35,35 +52,54 @@ def path_moments(a: Array, beta: Array, c0: Array, c1: Array) -> tuple[Array, Ar
     Absolute error: a few ε, plus ε·a from the cancellation in ρ² when the peak lies on the path.
     """
     xp = namespace(a, beta)
-    J0, J1 = xp.empty_like(beta), xp.empty_like(beta)
-    lower = -1.0
-    for upper, order in (*SHORT_PATHS, (xp.inf, 0)):
-        rows = (a > lower) & (a <= upper)
-        lower = upper
-        if not rows.any():
-            continue
-        rows = slice(None) if rows.all() else xp.nonzero(rows)[0]
-        short = c0 if c0.ndim == 1 else c0[rows]
-        moments = _moments_by_quadrature if order else _moments_by_erfcx
-        J0[rows], J1[rows] = moments(a[rows, None], beta[rows], short, c1[rows], order)
-    return J0, J1
-
-
-def _moments_by_quadrature(a: Array, beta: Array, c0: Array, c1: Array, order: int) -> tuple[Array, Array]:
-    xp = namespace(a, beta)
-    J0, J1 = xp.zeros_like(beta), xp.zeros_like(beta)
-    for t, w in zip(*gauss_legendre(order), strict=True):
-        value = w * xp.exp(-0.5 * (c0 + t * (2.0 * beta + t * a)))
-        J0 += value
-        J1 += t * value
-    return J0, J1
-
-
-def _moments_by_erfcx(a: Array, beta: Array, c0: Array, c1: Array, order: int) -> tuple[Array, Array]:
-    xp = namespace(a, beta)
+    a = a[:, None]
+    if c1 is None:
+        J0, J1 = xp.zeros_like(beta), xp.zeros_like(beta)
+        for value, weight, t in _along_short_paths(a, beta, c0):
+            value *= weight
+            J0 += value
+            value *= t
+            J1 += value
+        return J0, J1
     k0, k1 = xp.exp(-0.5 * c0), xp.exp(-0.5 * c1)
     J0 = _zeroth_moment(a, beta, k0, k1, xp.maximum(c0 - beta * (beta / a), 0.0))
     return J0, (k0 - k1 - beta * J0) / a
+
+
+def path_products(a: Array, beta: Array, c0: Array, c1: Array | None, right: Array) -> tuple[Array, Array]:
+    """Return J₀ @ right and J₁ @ right, (n, q): the moments of `path_moments` contracted with right (m, q).
+
+    On short paths the moments are never formed: the product is taken node by node, an exponential and a matrix product each.
+    """
+    xp = namespace(a, beta)
+    if c1 is not None:
+        J0, J1 = path_moments(a, beta, c0, c1)
+        return J0 @ right, J1 @ right
+    first = xp.zeros((beta.shape[0], right.shape[1]))
+    second = xp.zeros_like(first)
+    for value, weight, t in _along_short_paths(a[:, None], beta, c0):
+        product = value @ right
+        product *= weight
+        first += product
+        product *= t
+        second += product
+    return first, second
+
+
+def _along_short_paths(a: Array, beta: Array, c0: Array) -> Iterator[tuple[Array, Array, float]]:
+    """Yield, node by node, exp(−βt − c/2), (n, m) in one buffer, the weight w exp(−a t²/2), (n, 1), that completes it, and t.
+
+    The first factor is at most exp(a t²/2) ≤ e², so nothing overflows.
+    """
+    xp = namespace(a, beta)
+    largest = float(a.max())
+    order = next(order for upper, order in SHORT_PATHS if largest <= upper)
+    half, buffer = -0.5 * c0, xp.empty_like(beta)
+    for t, w in zip(*(rule.tolist() for rule in gauss_legendre(order)), strict=True):
+        xp.multiply(beta, -t, out=buffer)
+        buffer += half
+        xp.exp(buffer, out=buffer)
+        yield buffer, w * xp.exp((-0.5 * t * t) * a), t
 
 
 def _zeroth_moment(a: Array, beta: Array, k0: Array, k1: Array, rho2: Array) -> Array:
@@ -114,7 +150,7 @@ def g2(a: Array) -> Array:
 
 def _g(a: Array, power: int) -> Array:
     xp = namespace(a)
-    t, w = gauss_legendre(20)
+    t, w = map(xp.asarray, gauss_legendre(20))
     near = xp.minimum(a, 16.0)
     integral = xp.exp(-0.5 * near[..., None] * (t * t)) @ (2.0 * w * (1.0 - t) * t**power)
     far = xp.maximum(a, 16.0)

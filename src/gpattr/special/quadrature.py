@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from gpattr._array import EPS, Array
+from gpattr._array import EPS, Array, namespace
 
 
 @lru_cache(maxsize=256)
@@ -57,12 +57,12 @@ def integrate(
     panels, coarse, agreements = 1, None, 0
     while True:
         nodes, weights = gauss_legendre(order, panels)
-        values = np.asarray(f(nodes), dtype=np.float64)
-        value = np.tensordot(weights, values, axes=1)
-        size = np.tensordot(weights, np.abs(values), axes=1)
+        values = f(nodes)
+        xp = namespace(values)
+        value, size = (xp.tensordot(xp.asarray(weights), part, axes=1) for part in (values, xp.abs(values)))
         if coarse is not None:
-            difference = np.abs(value - coarse)
-            agreements = agreements + 1 if np.all(difference <= tolerance * size) else 0
+            difference = xp.abs(value - coarse)
+            agreements = agreements + 1 if (difference <= tolerance * size).all() else 0
             if panels >= max_panels or agreements == 2:
                 return value, difference + 8 * EPS * size
         coarse, panels = value, 2 * panels
