@@ -87,13 +87,13 @@ def test_newer_schemas_are_refused(saved):
 
 @pytest.mark.parametrize("damage", [{"arrays": {}}, {"feature_names": ["a"]}, {"method": None, "arrays": 3}])
 def test_files_with_a_valid_digest_are_still_checked(saved, damage):
-    from gpattr import _storage
+    from gpattr import _documents
 
     document = json.loads(saved.read_text())
     document["content"] |= damage
-    document["sha256"] = _storage._digest(_storage._canonical(document["content"]))
+    document["sha256"] = _documents._digest(_documents._canonical(document["content"]))
     saved.write_text(json.dumps(document))
-    with pytest.raises(FileFormatError, match="the content is not an explanation"):
+    with pytest.raises(FileFormatError, match="the content is not that of a gpattr.Explanation"):
         Explanation.load(saved)
 
 

@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
-    from gpattr import closed_forms, exceptions, kernels, means, operators, posteriors, special
+    from gpattr import closed_forms, estimators, exceptions, kernels, means, operators, posteriors, special
     from gpattr._memory import memory_budget
+    from gpattr.estimators import GPRegressor
     from gpattr.explainer import Explainer, explain
     from gpattr.explanation import Explanation
     from gpattr.importance import Importance
     from gpattr.operators import Baselines
 
-_MODULES = ("closed_forms", "exceptions", "kernels", "means", "operators", "posteriors", "special")
+_MODULES = ("closed_forms", "estimators", "exceptions", "kernels", "means", "operators", "posteriors", "special")
 _NAMES = {
     "Baselines": "gpattr.operators",
     "Explainer": "gpattr.explainer",
     "Explanation": "gpattr.explanation",
+    "GPRegressor": "gpattr.estimators",
     "Importance": "gpattr.importance",
     "explain": "gpattr.explainer",
     "memory_budget": "gpattr._memory",
@@ -30,8 +32,10 @@ __all__ = [
     "Baselines",
     "Explainer",
     "Explanation",
+    "GPRegressor",
     "Importance",
     "closed_forms",
+    "estimators",
     "exceptions",
     "explain",
     "kernels",

@@ -10,14 +10,17 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, lapack
+from scipy.linalg import LinAlgError, get_blas_funcs, get_lapack_funcs
 from scipy.linalg import cholesky as _cholesky
-from scipy.linalg.blas import dtrsm
 from scipy.spatial.distance import cdist
 from scipy.special import erf as _erf
 from scipy.special import erfcx as _erfcx
 
 Array = Any  # a NumPy array or a PyTorch tensor, float64 unless said otherwise
+
+_DOUBLE = np.empty(0)
+_gemm, _symm, _trsm = get_blas_funcs(("gemm", "symm", "trsm"), (_DOUBLE,))
+_potri, _potrs = get_lapack_funcs(("potri", "potrs"), (_DOUBLE,))
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -93,13 +96,22 @@ def cholesky(A: Array) -> Array:
 
 
 def cholesky_inverse(L: Array) -> Array:
-    """Return (LLᵀ)⁻¹, (m, m), overwriting L if it can."""
-    if is_tensor(L):
-        return sys.modules["torch"].cholesky_inverse(L)
-    inverse, _ = lapack.dpotri(L, lower=1, overwrite_c=1)
-    lower = np.tril_indices(len(inverse), -1)
-    inverse[lower[1], lower[0]] = inverse[lower]
-    return inverse
+    """Return (LLᵀ)⁻¹, (m, m), of which only the upper triangle means anything, overwriting L if it can."""
+    # LAPACK fills the lower triangle of its columns, which is the upper one of our rows.
+    return sys.modules["torch"].cholesky_inverse(L) if is_tensor(L) else _potri(L, lower=1, overwrite_c=1)[0].T
+
+
+def product(A: Array, B: Array) -> Array:
+    """Return AB through the BLAS that also factorises.
+
+    NumPy and SciPy wheels carry a BLAS each, whose idle threads spin: changing between them slows both, twofold in training.
+    """
+    return A @ B if is_tensor(A) else _gemm(1.0, B.T, A.T).T
+
+
+def symmetric_product(S: Array, B: Array) -> Array:
+    """Return SB for symmetric S, (m, m), of which only the upper triangle is read."""
+    return (S.triu() + S.triu(1).mT) @ B if is_tensor(S) else _symm(1.0, S.T, B, lower=1)
 
 
 def solve_lower_rows(L: Array, A: Array) -> Array:
@@ -107,14 +119,14 @@ def solve_lower_rows(L: Array, A: Array) -> Array:
     if is_tensor(A):
         return sys.modules["torch"].linalg.solve_triangular(L.mT, A, upper=True, left=False)
     # The transpose of C-ordered rows is what BLAS calls a matrix: trsm writes the solution over it.
-    return dtrsm(1.0, L, A.T, lower=1, overwrite_b=1).T
+    return _trsm(1.0, L, A.T, lower=1, overwrite_b=1).T
 
 
 def solve_cholesky(L: Array, b: Array) -> Array:
     """Return (LLᵀ)⁻¹b for a vector b, (m,)."""
     if is_tensor(b):
         return sys.modules["torch"].cholesky_solve(b[:, None], L)[:, 0]
-    return lapack.dpotrs(L, b, lower=1)[0]
+    return _potrs(L, b, lower=1)[0]
 
 
 @lru_cache(maxsize=8)

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from gpattr._array import EPS, Array, chunk_rows, namespace, squared_distances
+from gpattr._array import EPS, Array, chunk_rows, namespace, product, squared_distances
 from gpattr._memory import blocks
 from gpattr.closed_forms.table import register
 from gpattr.kernels import SquaredExponential
@@ -31,6 +30,7 @@ class _Geometry:
     kernel: SquaredExponential
     paths: Paths
     Z: Array
+    rows: Array  # which rows of the call these are, (n,)
     step: Array  # p = (x − b)/ℓ, (n, d)
     a: Array  # p·p, (n,)
     E: Array  # (o − z)/ℓ, (m, d)
@@ -38,42 +38,44 @@ class _Geometry:
     c0: Array  # ‖(b − z)/ℓ‖², (m,) or (n, m)
 
     @classmethod
-    def of(cls, kernel: SquaredExponential, paths: Paths, Z: Array) -> _Geometry:
+    def of(cls, kernel: SquaredExponential, paths: Paths, Z: Array, rows: Array) -> _Geometry:
         scale = namespace(Z).asarray(kernel.lengthscale)
         shared = paths.shared_start
         origin = paths.start[0] if shared else paths.start.mean(axis=0)
         step = paths.step / scale
         c0 = squared_distances(paths.start, Z, scale)
         shift = None if shared else (paths.start - origin) / scale
-        return cls(kernel, paths, Z, step, (step * step).sum(axis=1), (origin - Z) / scale, shift, c0[0] if shared else c0)
+        a, E = (step * step).sum(axis=1), (origin - Z) / scale
+        return cls(kernel, paths, Z, rows, step, a, E, shift, c0[0] if shared else c0)
 
     def chunks(self) -> Iterator[tuple[Array, tuple[Array, Array, Array, Array | None]]]:
         """Yield row numbers and the arguments of `path_moments` for them."""
         for rows, is_short in rows_by_length(self.a, chunk_rows(self.Z, len(self.Z))):
-            beta = self.step[rows] @ self.E.T
+            beta = product(self.step[rows], self.E.T)
             if self.shift is not None:
                 beta += (self.step[rows] * self.shift[rows]).sum(axis=1)[:, None]
             c1 = None if is_short else squared_distances(self.paths.stop[rows], self.Z, self.kernel.lengthscale)
             yield rows, (self.a[rows], beta, self.c0 if self.c0.ndim == 1 else self.c0[rows], c1)
 
 
-def _neighbourhoods(kernel: SquaredExponential, paths: Paths) -> Iterator[Any]:
-    """Yield the rows of paths that start within 32 length-scales of each other in every feature (mostly: all of them).
+def _neighbourhoods(kernel: SquaredExponential, paths: Paths, Z: Array) -> Iterator[_Geometry]:
+    """Yield the paths that start within 32 length-scales of each other in every feature (mostly: all of them).
 
     They share an origin; paths that start far apart must not, or e would lose ε times their distance.
     """
-    if paths.shared_start:
-        yield slice(None)
-        return
     xp = namespace(paths.start)
     starts = paths.start / xp.asarray(kernel.lengthscale)
-    todo = [xp.arange(paths.shape[0])]
+    everything = xp.arange(paths.shape[0])
+    if paths.shared_start:
+        yield _Geometry.of(kernel, paths, Z, everything)
+        return
+    todo = [everything]
     while todo:
         rows = todo.pop()
         low, high = xp.min(starts[rows], axis=0), xp.max(starts[rows], axis=0)
         widest = int((high - low).argmax())
         if high[widest] - low[widest] <= REACH:
-            yield slice(None) if len(rows) == paths.shape[0] else rows
+            yield _Geometry.of(kernel, paths[rows], Z, rows)
         else:
             right = starts[rows, widest] > 0.5 * (low[widest] + high[widest])
             todo += [rows[right], rows[~right]]
@@ -81,49 +83,35 @@ def _neighbourhoods(kernel: SquaredExponential, paths: Paths) -> Iterator[Any]:
 
 def cross(kernel: SquaredExponential, paths: Paths, Z: Array) -> Array:
     """Return 𝒜ᵢk(·, zₘ)(xₙ), (n, d, m)."""
-    result = namespace(paths.stop).empty((*paths.shape, len(Z)))
-    for rows in _neighbourhoods(kernel, paths):
-        result[rows] = _cross(kernel, paths[rows], Z)
-    return result
-
-
-def _cross(kernel: SquaredExponential, paths: Paths, Z: Array) -> Array:
     xp = namespace(Z)
-    g = _Geometry.of(kernel, paths, Z)
-    result, ET = xp.empty((*paths.shape, len(Z))), xp.asarray(g.E.T)
-    for rows, arguments in g.chunks():
-        J0, J1 = (moment[:, None, :] for moment in path_moments(*arguments))
-        step = g.step[rows][:, :, None]
-        part = J0 * ET  # (r, d, m)
-        if g.shift is not None:
-            part += g.shift[rows][:, :, None] * J0
-        part += step * J1
-        part *= -kernel.variance * step
-        result[rows] = part
+    result = xp.empty((*paths.shape, len(Z)))
+    for g in _neighbourhoods(kernel, paths, Z):
+        for rows, arguments in g.chunks():
+            J0, J1 = (moment[:, None, :] for moment in path_moments(*arguments))
+            step = g.step[rows][:, :, None]
+            part = J0 * g.E.T  # (r, d, m)
+            if g.shift is not None:
+                part += g.shift[rows][:, :, None] * J0
+            part += step * J1
+            part *= -kernel.variance * step
+            result[g.rows[rows]] = part
     return result
 
 
 def cross_dot(kernel: SquaredExponential, paths: Paths, Z: Array, w: Array) -> Array:
     """Return Σₘ 𝒜ᵢk(·, zₘ)(xₙ) wₘ, (n, d, q), by matrix products with J₀ and J₁."""
-    result = namespace(paths.stop).empty((*paths.shape, w.shape[1]))
-    for rows in _neighbourhoods(kernel, paths):
-        result[rows] = _cross_dot(kernel, paths[rows], Z, w)
-    return result
-
-
-def _cross_dot(kernel: SquaredExponential, paths: Paths, Z: Array, w: Array) -> Array:
     xp = namespace(Z)
-    g = _Geometry.of(kernel, paths, Z)
-    (m, q), d = w.shape, g.E.shape[1]
-    right = xp.concatenate([w.T, (g.E.T[:, None, :] * w.T).reshape(d * q, m)]).T  # (m, q + dq): w and E∘w
+    (m, q), d = w.shape, Z.shape[1]
     result = xp.empty((*paths.shape, q))
-    for rows, arguments in g.chunks():
-        first, second = path_products(*arguments, right)
-        part = first[:, q:].reshape(-1, d, q)
-        if g.shift is not None:
-            part = part + g.shift[rows][:, :, None] * first[:, None, :q]
-        step = g.step[rows][:, :, None]
-        result[rows] = -kernel.variance * step * (part + step * second[:, None, :q])
+    for g in _neighbourhoods(kernel, paths, Z):
+        right = xp.concatenate([w.T, (g.E.T[:, None, :] * w.T).reshape(d * q, m)]).T  # (m, q + dq): w and E∘w
+        for rows, arguments in g.chunks():
+            first, second = path_products(*arguments, right)
+            part = first[:, q:].reshape(-1, d, q)
+            if g.shift is not None:
+                part = part + g.shift[rows][:, :, None] * first[:, None, :q]
+            step = g.step[rows][:, :, None]
+            result[g.rows[rows]] = -kernel.variance * step * (part + step * second[:, None, :q])
     return result
 
 

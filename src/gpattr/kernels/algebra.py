@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import index
+from typing import Any
 
 import numpy as np
 
@@ -52,6 +53,9 @@ class Sum(Kernel):
             raise InvalidInputError("Sum: expected at least one kernel, got none")
         flat = (part for kernel in kernels for part in (kernel.kernels if isinstance(kernel, Sum) else (kernel,)))
         object.__setattr__(self, "kernels", tuple(flat))
+
+    def _build(self, fields: dict[str, Any]) -> Sum:
+        return Sum(*fields["kernels"])
 
     def __call__(self, X: Array, Z: Array) -> Array:
         return reduce(lambda total, kernel: total + kernel(X, Z), self.kernels[1:], self.kernels[0](X, Z))

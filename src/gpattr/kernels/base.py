@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from gpattr._array import Array
 from gpattr._frozen import Frozen
+from gpattr.exceptions import InvalidInputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +39,51 @@ class Kernel(Frozen, ABC):
     @abstractmethod
     def check_features(self, d: int) -> None:
         """Raise `InvalidInputError` if the kernel cannot act on inputs with d features."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; those of inner kernels as ``kernel__name``, of the i-th of a sum as ``i__name``."""
+        params: dict[str, Any] = {}
+        for name, value in self._fields().items():
+            params[name] = value
+            inner = {name: value} if isinstance(value, Kernel) else {}
+            if isinstance(value, tuple):
+                inner = {str(i): part for i, part in enumerate(value) if isinstance(part, Kernel)}
+            for prefix, kernel in inner.items() if deep else ():
+                params |= {f"{prefix}__{key}": inside for key, inside in kernel.get_params().items()}
+        return params
+
+    def with_params(self, **params: Any) -> Self:
+        """Return the kernel with some parameters replaced; names as in `get_params`."""
+        known = self.get_params()
+        for name in params:
+            if name not in known:
+                raise InvalidInputError(f"{name}: expected one of {sorted(known)}")
+        fields = self._fields()
+        nested: dict[str, dict[str, Any]] = {}
+        for name, value in params.items():
+            head, _, rest = name.partition("__")
+            if rest:
+                nested.setdefault(head, {})[rest] = value
+            else:
+                fields[name] = value
+        for head, changes in nested.items():
+            if head in fields:
+                fields[head] = fields[head].with_params(**changes)
+            else:
+                (name,) = (name for name, value in fields.items() if isinstance(value, tuple))
+                parts = list(fields[name])
+                parts[int(head)] = parts[int(head)].with_params(**changes)
+                fields[name] = tuple(parts)
+        return self._build(fields)
+
+    def __sklearn_clone__(self) -> Self:
+        return self  # frozen: a copy could not differ
+
+    def _fields(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def _build(self, fields: dict[str, Any]) -> Self:
+        return type(self)(**fields)
 
     def __add__(self, other: Kernel | float) -> Kernel:
         from gpattr.kernels.algebra import Sum
@@ -67,14 +113,12 @@ class Kernel(Frozen, ABC):
 
     __rmul__ = __mul__
 
-    def _values(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, field.name) for field in fields(self))
-
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other) or not isinstance(other, Kernel):
             return NotImplemented
-        return all(np.array_equal(mine, theirs) for mine, theirs in zip(self._values(), other._values(), strict=True))
+        theirs = other._fields()
+        return all(np.array_equal(value, theirs[name]) for name, value in self._fields().items())
 
     def __hash__(self) -> int:
-        hashable = (value.tobytes() if isinstance(value, np.ndarray) else value for value in self._values())
+        hashable = (value.tobytes() if isinstance(value, np.ndarray) else value for value in self._fields().values())
         return hash((type(self), *hashable))

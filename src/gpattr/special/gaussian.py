@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpattr._array import Array, erf, erfcx, namespace
+from gpattr._array import Array, erf, erfcx, namespace, product
 from gpattr.special.quadrature import gauss_legendre
 
 SQRT_PI_OVER_2 = 1.2533141373155002512  # √(π/2)
@@ -78,11 +78,11 @@ def path_products(a: Array, beta: Array, c0: Array, c1: Array | None, right: Arr
     first = xp.zeros((beta.shape[0], right.shape[1]))
     second = xp.zeros_like(first)
     for value, weight, t in _along_short_paths(a[:, None], beta, c0):
-        product = value @ right
-        product *= weight
-        first += product
-        product *= t
-        second += product
+        part = product(value, right)
+        part *= weight
+        first += part
+        part *= t
+        second += part
     return first, second
 
 

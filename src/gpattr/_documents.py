@@ -1,0 +1,85 @@
+"""JSON files that are readable, versioned, checked, and exact to the last bit.
+
+A file is ``{"format": …, "schema": 1, "sha256": …, "content": …}``, the digest being of the content. Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Callable
+from os import PathLike
+from typing import Any, TypeVar
+
+import numpy as np
+
+from gpattr.exceptions import FileFormatError, InvalidInputError
+
+SCHEMA = 1
+T = TypeVar("T")
+
+
+def write(kind: str, content: dict[str, Any], path: str | PathLike[str]) -> None:
+    """Write content to a file of this format, whole or not at all."""
+    text = _canonical(content)
+    head = json.dumps({"format": kind, "schema": SCHEMA, "sha256": _digest(text)})
+    _write_whole(f'{head[:-1]}, "content": {text}}}\n', path)
+
+
+def read(kind: str, path: str | PathLike[str], build: Callable[[Any], T]) -> T:
+    """Return what ``build`` makes of the content of a file of this format; refuse any other file."""
+    name = os.fspath(path)
+    with open(path, encoding="utf-8") as file:
+        try:
+            document = json.load(file)
+        except (ValueError, RecursionError) as error:  # not JSON, or not text, or nested without end
+            raise FileFormatError(f"{name}: expected a complete JSON file, but it cannot be read: {error}") from None
+    if not isinstance(document, dict) or document.get("format") != kind:
+        raise FileFormatError(f"{name}: expected a file of format {kind!r}; this is something else")
+    if document.get("schema") is not SCHEMA:  # not even 1.0 or true
+        raise FileFormatError(f"{name}: expected schema {SCHEMA}, got {document.get('schema')!r}; a newer gpattr may read it")
+    content = document.get("content")
+    if document.get("sha256") != _digest(_canonical(content)):
+        raise FileFormatError(f"{name}: the content was altered after it was saved (its checksum does not match)")
+    try:
+        return build(content)
+    except (InvalidInputError, ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise FileFormatError(f"{name}: the content is not that of a {kind}: {error}") from None
+
+
+def encode(array: np.ndarray, dimensions: tuple[str, ...]) -> dict[str, Any]:
+    """Return an array with named dimensions as JSON values; NaN, which JSON does not have, becomes null."""
+    data = [None if value != value else value for value in array.ravel().tolist()]
+    return {"dims": list(dimensions), "shape": list(array.shape), "data": data}
+
+
+def decode(array: dict[str, Any]) -> np.ndarray:
+    """Return the array that `encode` wrote."""
+    return np.array(array["data"], dtype=np.float64).reshape(array["shape"])
+
+
+def _canonical(content: Any) -> str:
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _write_whole(text: str, path: str | PathLike[str]) -> None:
+    target = os.path.abspath(path)
+    if not os.path.isdir(os.path.dirname(target)):
+        raise FileNotFoundError(f"{os.fspath(path)}: the folder {os.path.dirname(target)} does not exist")
+    temporary = f"{target}.{secrets.token_hex(4)}.tmp"
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)  # the umask applies, as to any file
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise

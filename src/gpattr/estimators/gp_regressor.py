@@ -1,0 +1,194 @@
+"""Gaussian-process regression, trained by marginal likelihood."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from gpattr._array import Array, is_tensor, namespace, to_numpy
+from gpattr._draws import standard_draws
+from gpattr._validation import as_matrix, as_vector, is_frame, numbers, positive_scalar
+from gpattr.estimators import storage
+from gpattr.estimators.hyperparameters import trainable
+from gpattr.estimators.marginal_likelihood import NOISE, Objective, maximise, most_likely_constant, report_to_stderr
+from gpattr.estimators.search_space import NOISE_SHARE, Units, bounds_for, default_kernel, scaled, spread_of, starts_from
+from gpattr.exceptions import InvalidInputError
+from gpattr.kernels import Kernel, SquaredExponential
+from gpattr.means import Constant, Mean, Zero
+from gpattr.posteriors import ExactPosterior
+
+
+class GPRegressor(RegressorMixin, BaseEstimator):
+    """Gaussian-process regression with hyperparameters learned by marginal likelihood.
+
+    Parameters
+    ----------
+    kernel : Kernel, optional
+        The prior kernel, in the units of the data; its hyperparameters are where training starts. By default a squared
+        exponential with one length-scale per feature, trained on standardised inputs and targets.
+    mean : "constant", "zero" or Mean
+        The prior mean; ``"constant"`` is learned.
+    noise_variance : float, optional
+        The noise variance if it is known; learned by default.
+    optimize : bool
+        Whether to learn hyperparameters. Without it the kernel is taken as it is.
+    n_restarts : int
+        Further starts of the optimiser, drawn around the first; the best optimum is kept.
+    bounds : dict, optional
+        ``{name: (lower, upper)}`` in the units of the data, for ``"lengthscale"``, ``"variance"``, ``"noise_variance"``; the
+        hyperparameters of a composed kernel are named as in ``kernel.get_params()``.
+    random_state : int or Generator, optional
+        For the restarts.
+    verbose : int
+        Show the progress of training.
+
+    Attributes
+    ----------
+    posterior_ : ExactPosterior
+        What `Explainer` explains.
+    kernel_, noise_variance_, mean_, log_marginal_likelihood_
+        What was learned, in the units of the data.
+    relevance_ : array (d,)
+        1/ℓ per standard deviation of each feature, for a squared-exponential kernel: 0 for a column that does not vary.
+
+    Tensors are taken as they are: training and predictions stay on their device.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | None = None,
+        *,
+        mean: str | Mean = "constant",
+        noise_variance: float | None = None,
+        optimize: bool = True,
+        n_restarts: int = 0,
+        bounds: dict[str, tuple[Any, Any]] | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.mean = mean
+        self.noise_variance = noise_variance
+        self.optimize = optimize
+        self.n_restarts = n_restarts
+        self.bounds = bounds
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, noise: Any = None) -> Self:
+        """Learn the hyperparameters and condition on the data; ``noise`` is the known noise variance of each row."""
+        self._check_options()
+        rows, y = self._check_data(X, y)
+        known = self._known_noise(noise, rows)
+        mean = self.mean if isinstance(self.mean, Mean) else Zero()
+        kernel, level = self._train(rows, y - mean(rows), known) if self.optimize else self._start(rows, y, known)
+        if self.mean == "constant":
+            mean = Constant(most_likely_constant(kernel, rows, y, level))
+        return self.condition(kernel, mean, X if is_frame(X) else rows, y, level)
+
+    def condition(self, kernel: Kernel, mean: Mean, X: Any, y: Any, noise: Any) -> Self:
+        """Become the posterior of this prior given the data, without learning anything."""
+        self.posterior_ = ExactPosterior(kernel, X, y, noise=noise, mean=mean)
+        self.kernel_, self.mean_ = kernel, mean
+        self.noise_variance_ = float(noise) if np.ndim(to_numpy(noise)) == 0 else to_numpy(noise)
+        self.log_marginal_likelihood_ = self.posterior_.log_marginal_likelihood
+        if isinstance(kernel, SquaredExponential):
+            self.relevance_ = to_numpy(spread_of(self.posterior_.inputs)) / np.asarray(kernel.lengthscale)
+        return self
+
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        """Return the mean of the latent function at X, with its standard deviation or covariance if asked (free of noise)."""
+        check_is_fitted(self)
+        if not (is_frame(X) or is_tensor(X) or is_tensor(self.posterior_.inputs)):
+            X = check_array(X, dtype="float64")
+            if X.shape[1] != self.n_features_in_:
+                raise InvalidInputError(
+                    f"X has {X.shape[1]} features, but GPRegressor is expecting {self.n_features_in_} features as input"
+                )
+        return self.posterior_.predict(X, return_std=return_std, return_cov=return_cov)
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
+        """Return draws of the latent function at X, (n, n_samples)."""
+        mean, cov = (to_numpy(part) for part in self.predict(X, return_cov=True))
+        values, vectors = np.linalg.eigh(cov)
+        normal = standard_draws("n_samples", n_samples, len(mean), random_state)
+        return mean[:, None] + (vectors * np.sqrt(np.maximum(values, 0.0))) @ normal.T
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``kernel__name=value`` replaces the kernel by one with that parameter changed."""
+        inner = {name.partition("__")[2]: value for name, value in params.items() if name.startswith("kernel__")}
+        super().set_params(**{name: value for name, value in params.items() if not name.startswith("kernel__")})
+        if inner:
+            if self.kernel is None:
+                raise InvalidInputError(f"kernel__{next(iter(inner))}: there is no kernel to set it in; give one first")
+            self.kernel = self.kernel.with_params(**inner)
+        return self
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to a JSON file."""
+        check_is_fitted(self)
+        storage.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read a model that `save` wrote: it predicts and explains as the one that was saved."""
+        return storage.load(cls, path)  # pyright: ignore[reportReturnType]
+
+    def _train(self, X: Array, y: Array, known: Array | None) -> tuple[Kernel, Any]:
+        """Return the most likely kernel and noise, in the user's units."""
+        if len(y) < 2:
+            raise InvalidInputError("X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use optimize=False")
+        if float(y.max()) == float(y.min()):
+            raise InvalidInputError(f"y: expected targets that differ, got {float(y[0])} everywhere; use optimize=False")
+        units = Units.of_data(X, y) if self.kernel is None else Units(np.ones(X.shape[1]), 1.0)
+        kernel = scaled(default_kernel(units) if self.kernel is None else self.kernel, units, inwards=True)
+        targets = y / units.unit
+        noise = None if known is not None else NOISE_SHARE * (float(spread_of(targets)) ** 2)
+        start = trainable(kernel) | ({} if noise is None else {NOISE: np.array([noise])})
+        kernel, noise = maximise(
+            Objective(units.inside(X), targets, None if known is None else known / units.unit**2, self.mean == "constant"),
+            kernel,
+            noise,
+            bounds_for(start, units, self.bounds, own_start=self.kernel is None),
+            starts_from(start, self.n_restarts, self.random_state),
+            report=report_to_stderr if self.verbose else None,
+        )
+        return scaled(kernel, units, inwards=False), known if noise is None else noise * units.unit**2
+
+    def _start(self, X: Array, y: Array, known: Array | None) -> tuple[Kernel, Any]:
+        units = Units.of_data(X, y)
+        kernel = default_kernel(units) if self.kernel is None else self.kernel
+        return kernel, NOISE_SHARE * units.unit**2 if known is None else known
+
+    def _check_data(self, X: Any, y: Any) -> tuple[Array, Array]:
+        if is_tensor(X):
+            X = as_matrix("X", X)
+            self.n_features_in_ = X.shape[1]
+            return X, as_vector("y", y, length=len(X), unit="targets (one per row of X)", like=X)
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, order="C")
+        return X, y.astype(np.float64)
+
+    def _check_options(self) -> None:
+        if self.kernel is not None and not isinstance(self.kernel, Kernel):
+            raise InvalidInputError(f"kernel: expected a gpattr kernel or None, got {type(self.kernel).__name__}")
+        if not isinstance(self.mean, Mean) and self.mean not in ("constant", "zero"):
+            raise InvalidInputError(f"mean: expected 'constant', 'zero' or a gpattr mean, got {self.mean!r}")
+        if isinstance(self.n_restarts, bool) or not isinstance(self.n_restarts, (int, np.integer)) or self.n_restarts < 0:
+            raise InvalidInputError(f"n_restarts: expected an integer of 0 or more, got {self.n_restarts!r}")
+
+    def _known_noise(self, noise: Any, X: Array) -> Array | None:
+        """Return the noise variance if it is known, one for all rows or one for each."""
+        if noise is None:
+            return None if self.noise_variance is None else namespace(X).asarray(positive_scalar(NOISE, self.noise_variance))
+        if self.noise_variance is not None:
+            raise InvalidInputError(
+                f"noise: expected None, because noise_variance={self.noise_variance} is given; give one of them"
+            )
+        noise = as_vector("noise", numbers("noise", noise), length=len(X), unit="variances (one per row of X)", like=X)
+        if (noise < 0).any():
+            raise InvalidInputError(f"noise: expected variances, 0 or larger, got {float(noise.min())}")
+        return noise

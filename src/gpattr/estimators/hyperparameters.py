@@ -1,0 +1,103 @@
+"""Kernels as vectors of hyperparameters, and the derivative of the marginal likelihood by them.
+
+A kernel built of sums, scales and selections is a weighted sum of leaves: k(x, x') = Σ_f c_f k_f(x[columns_f], x'[columns_f]).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpattr._array import Array, namespace, product, symmetric_product
+from gpattr.exceptions import UnsupportedModelError
+from gpattr.kernels import Constant, Kernel, Scale, Select, SquaredExponential, Sum
+
+TRAINABLE = ("lengthscale", "variance")
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One term of the sum: ``kernel`` on ``columns`` (None: all), times ``factor``, the product of the named ``scales``."""
+
+    kernel: Kernel
+    prefix: str
+    columns: tuple[int, ...] | None
+    factor: float
+    scales: tuple[str, ...]
+
+    def inputs(self, X: Array) -> Array:
+        """Return the columns this leaf sees."""
+        return X if self.columns is None else X[:, list(self.columns)]
+
+    def values(self, X: Array) -> Array:
+        """Return c k(X, X), (n, n), for centred X."""
+        xp = namespace(X)
+        if isinstance(self.kernel, SquaredExponential):
+            # One matrix product gives the whole exponent: w·w' − ½‖w‖² − ½‖w'‖² + log c.
+            W = self.inputs(X) / xp.asarray(self.kernel.lengthscale)
+            half, one = -0.5 * (W * W).sum(axis=1)[:, None], xp.zeros((len(X), 1)) + 1.0
+            amplitude = float(np.log(self.factor * self.kernel.variance))
+            exponent = product(xp.concatenate([W.T, half.T + amplitude, one.T]).T, xp.concatenate([W.T, one.T, half.T]))
+            return xp.exp(exponent, out=exponent)
+        return self.factor * self.kernel(self.inputs(X), self.inputs(X))
+
+
+def leaves(kernel: Kernel) -> Iterator[Leaf]:
+    """Yield the leaves of a kernel."""
+
+    def descend(
+        k: Kernel, prefix: str, columns: tuple[int, ...] | None, factor: float, scales: tuple[str, ...]
+    ) -> Iterator[Leaf]:
+        if isinstance(k, Sum):
+            for i, part in enumerate(k.kernels):
+                yield from descend(part, f"{prefix}{i}__", columns, factor, scales)
+        elif isinstance(k, Scale):
+            yield from descend(k.kernel, f"{prefix}kernel__", columns, factor * k.variance, (*scales, f"{prefix}variance"))
+        elif isinstance(k, Select):
+            seen = k.features if columns is None else tuple(columns[i] for i in k.features)
+            yield from descend(k.kernel, f"{prefix}kernel__", seen, factor, scales)
+        elif isinstance(k, (SquaredExponential, Constant)):
+            yield Leaf(k, prefix, columns, factor, scales)
+        else:
+            raise UnsupportedModelError(f"kernel: {type(k).__name__} cannot be trained; use optimize=False")
+
+    return descend(kernel, "", None, 1.0, ())
+
+
+def trainable(kernel: Kernel) -> dict[str, np.ndarray]:
+    """Return the hyperparameters of a kernel by name, in the order in which they are trained."""
+    values = kernel.get_params(deep=True)
+    return {name: np.atleast_1d(value) for name, value in values.items() if name.split("__")[-1] in TRAINABLE}
+
+
+def likelihood_gradient(kernel: Kernel, X: Array, alpha: Array, inverse: Array, values: Array | None) -> dict[str, Any]:
+    """Return ∂ log p(y)/∂ log θ = ½ Σ (ααᵀ − A⁻¹)∘∂K/∂ log θ for every hyperparameter θ.
+
+    ``inverse`` is A⁻¹ = (K + noise)⁻¹, whose upper triangle is read; ``values`` is K where the kernel has a single leaf, and is
+    overwritten. With G = (ααᵀ − A⁻¹)∘K and W = X/ℓ, all length-scales together take two matrix products:
+
+        ∂/∂ log ℓᵢ = Σₙ (G1)ₙ Wₙᵢ² − Wᵢᵀ(GW)ᵢ,     ∂/∂ log σ² = ½ 1ᵀG1.
+    """
+    xp = namespace(X)
+    gradient: dict[str, Any] = {}
+    for leaf in leaves(kernel):
+        K = leaf.values(X) if values is None else values
+        lengthscale = getattr(leaf.kernel, "lengthscale", None)
+        W = leaf.inputs(X) / xp.asarray(1.0 if lengthscale is None else lengthscale)
+        ones = xp.zeros((len(X), 1)) + 1.0
+        right = xp.concatenate([W.T, ones.T]).T
+        # (ααᵀ∘K)V = α∘K(α∘V) needs no matrix of its own; A⁻¹∘K takes the place of K.
+        GV = alpha[:, None] * product(K, alpha[:, None] * right)
+        K *= inverse
+        GV -= symmetric_product(K, right)
+        GW, G1 = GV[:, :-1], GV[:, -1]
+        amplitude = 0.5 * float(G1.sum())
+        for name in (f"{leaf.prefix}variance", *leaf.scales):
+            gradient[name] = gradient.get(name, 0.0) + amplitude
+        if lengthscale is not None:
+            slope = G1 @ (W * W) - (W * GW).sum(axis=0)
+            gradient[f"{leaf.prefix}lengthscale"] = slope if np.ndim(lengthscale) else slope.sum()
+    return gradient

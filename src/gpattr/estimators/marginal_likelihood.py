@@ -1,0 +1,143 @@
+"""Training: the marginal likelihood with its analytic gradient, maximised by L-BFGS in the logarithms of the hyperparameters."""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from gpattr._array import Array, LinAlgError, cholesky, cholesky_inverse, namespace, solve_cholesky, to_numpy
+from gpattr.estimators.hyperparameters import leaves, likelihood_gradient
+from gpattr.exceptions import NotPositiveDefiniteError
+from gpattr.kernels import Kernel
+
+NOISE = "noise_variance"
+OPTIONS = {"ftol": 1e-8, "gtol": 1e-3, "maxcor": 20, "maxiter": 1000, "maxfun": 10000}
+Values = dict[str, np.ndarray]
+
+
+class ConvergenceWarning(UserWarning):
+    """The optimiser stopped before it converged; the best point so far was kept."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """log p(y | θ) of y = m + f + noise, for rows X (centred) and targets y.
+
+    ``noise`` is the known noise variance, (n,) or a number, or None where it is one of the hyperparameters. With ``free_mean`` an
+    unknown constant mean takes its best value for each θ, c = 1ᵀA⁻¹y / 1ᵀA⁻¹1, which leaves the gradient by θ as it is.
+    """
+
+    X: Array
+    y: Array
+    noise: Any = None
+    free_mean: bool = False
+
+    def __call__(self, kernel: Kernel, noise: float | None) -> tuple[float, dict[str, Any]]:
+        """Return log p(y) and its derivatives by the logarithms of the hyperparameters, the noise included where it is free."""
+        xp = namespace(self.X)
+        terms = list(leaves(kernel))
+        K = terms[0].values(self.X)
+        for leaf in terms[1:]:
+            K += leaf.values(self.X)
+        A = K.clone() if hasattr(K, "clone") else K.copy()
+        i = xp.arange(len(A))
+        A[i, i] += self.noise if noise is None else noise
+        L = cholesky(A)
+        logs = float(xp.log(L.diagonal()).sum())
+        residual = self.y - self.best_mean(L)
+        alpha = solve_cholesky(L, residual)
+        inverse = cholesky_inverse(L)
+        value = -0.5 * float(residual @ alpha) - logs - 0.5 * len(residual) * math.log(2.0 * math.pi)
+        gradient = likelihood_gradient(kernel, self.X, alpha, inverse, K if len(terms) == 1 else None)
+        if noise is not None:
+            gradient[NOISE] = 0.5 * noise * (float(alpha @ alpha) - float(inverse.diagonal().sum()))
+        return value, gradient
+
+    def best_mean(self, L: Array) -> float:
+        """Return the most likely constant mean, or 0 where it is not free."""
+        if not self.free_mean:
+            return 0.0
+        ones = namespace(self.y).zeros(len(self.y)) + 1.0
+        solved = solve_cholesky(L, ones)
+        return float(solved @ self.y) / float(solved.sum())
+
+
+def most_likely_constant(kernel: Kernel, X: Array, y: Array, noise: Any) -> float:
+    """Return the constant mean that maximises p(y) for these hyperparameters."""
+    A = kernel(X, X)
+    i = namespace(X).arange(len(A))
+    A[i, i] += noise
+    return Objective(X, y, free_mean=True).best_mean(cholesky(A))
+
+
+def maximise(
+    objective: Objective,
+    kernel: Kernel,
+    noise: float | None,
+    bounds: Mapping[str, np.ndarray],
+    starts: list[Values],
+    *,
+    report: Callable[[int, int, float], None] | None = None,
+) -> tuple[Kernel, float | None]:
+    """Return kernel and noise at the best optimum found from the given starts (values, not logarithms).
+
+    ``bounds`` gives lower and upper ends, (2, size), of every hyperparameter; starts outside are moved inside. Where no start
+    converges, the best point so far is kept with a warning.
+    """
+    from scipy.optimize import minimize
+
+    names = list(starts[0])
+    limits = np.log(np.concatenate([bounds[name] for name in names], axis=1)).T
+    ends = np.cumsum([len(starts[0][name]) for name in names])[:-1]
+    scalar = {name for name, value in kernel.get_params().items() if np.ndim(value) == 0}
+    best_value, best, converged = -math.inf, None, False
+
+    def unpack(theta: np.ndarray) -> tuple[Kernel, float | None]:
+        values: dict[str, Any] = dict(zip(names, np.split(np.exp(theta), ends), strict=True))
+        level = float(values.pop(NOISE)[0]) if noise is not None else None
+        return kernel.with_params(**{name: float(v[0]) if name in scalar else v for name, v in values.items()}), level
+
+    def negative(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal best_value, best
+        try:
+            value, gradient = objective(*unpack(theta))
+        except LinAlgError:  # singular to rounding: a wall for the line search, not the end
+            return 1e25, np.zeros_like(theta)
+        if value > best_value:
+            best_value, best = value, theta.copy()
+        return -value, -np.concatenate([np.atleast_1d(to_numpy(gradient[name])) for name in names])
+
+    for number, start in enumerate(starts):
+        iterations = count(1)
+
+        def step(intermediate_result: Any, number: int = number, iterations: Iterator[int] = iterations) -> None:
+            if report is not None:
+                report(number, next(iterations), -float(intermediate_result.fun))
+
+        theta = np.log(np.concatenate([start[name] for name in names])).clip(*limits.T)
+        result = minimize(negative, theta, jac=True, method="L-BFGS-B", bounds=limits, options=OPTIONS, callback=step)
+        converged = converged or result.status == 0
+    if best is None:
+        raise NotPositiveDefiniteError(
+            "noise: the covariance of the targets is singular wherever training looked; raise noise_variance"
+        )
+    if not converged:
+        warnings.warn(
+            f"training stopped after {OPTIONS['maxiter']} iterations without converging; the best point so far is kept. "
+            "Try n_restarts, narrower bounds, or inputs and targets of order one",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    return unpack(best)
+
+
+def report_to_stderr(restart: int, iteration: int, value: float) -> None:
+    """Show the progress of training, one line an iteration."""
+    sys.stderr.write(f"gpattr: start {restart + 1}, iteration {iteration}: log marginal likelihood {value:.3f}\n")

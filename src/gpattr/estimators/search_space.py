@@ -1,0 +1,112 @@
+"""Where training looks: starts and bounds of the hyperparameters, in units in which they are of order one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpattr._array import Array, namespace, to_numpy
+from gpattr._validation import numbers
+from gpattr.estimators.hyperparameters import trainable
+from gpattr.estimators.marginal_likelihood import NOISE, Values
+from gpattr.exceptions import InvalidInputError
+from gpattr.kernels import Kernel, SquaredExponential
+
+# As multiples of the start's order of magnitude: wide enough for anything data can tell, narrow enough for float64.
+DEFAULT_BOUNDS = {"lengthscale": (1e-2, 1e4), "variance": (1e-4, 1e4), NOISE: (1e-6, 1e1)}
+NOISE_SHARE = 0.2  # of the targets' variance, to start with
+
+
+@dataclass(frozen=True)
+class Units:
+    """The units of training: one ``spread`` (d,) of each feature, one ``unit`` of the targets, both in the user's units."""
+
+    spread: np.ndarray
+    unit: float
+
+    @classmethod
+    def of_data(cls, X: Array, y: Array) -> Units:
+        """Return standard deviations as units; a column or target that does not vary keeps its own."""
+        spread, unit = to_numpy(spread_of(X)), to_numpy(spread_of(y))
+        return cls(np.where(spread > 0, spread, 1.0), float(unit) or 1.0)
+
+    def inside(self, X: Array) -> Array:
+        """Return centred inputs in the units of training."""
+        return (X - X.mean(axis=0)) / namespace(X).asarray(self.spread)
+
+    def of(self, name: str) -> Any:
+        """Return one unit of this hyperparameter in the user's units."""
+        return self.spread if name.split("__")[-1] == "lengthscale" else self.unit**2
+
+
+def spread_of(X: Array) -> Array:
+    """Return the standard deviation of each column."""
+    centred = X - X.mean(axis=0)
+    return namespace(X).sqrt((centred * centred).mean(axis=0))
+
+
+def default_kernel(units: Units) -> SquaredExponential:
+    """Return the ARD squared exponential where training starts, in the user's units.
+
+    Standardised points lie about √(2d) apart; length-scales of 0.6 √d let a point see its neighbours, and not everything.
+    """
+    return SquaredExponential(lengthscale=0.6 * len(units.spread) ** 0.5 * units.spread, variance=units.unit**2)
+
+
+def scaled(kernel: Kernel, units: Units, *, inwards: bool) -> Kernel:
+    """Return the kernel with its hyperparameters in the units of training, or back in the user's."""
+    values = {}
+    for name, value in trainable(kernel).items():
+        value = value / units.of(name) if inwards else value * units.of(name)
+        values[name] = value if np.ndim(kernel.get_params()[name]) else float(value[0])
+    return kernel.with_params(**values)
+
+
+def bounds_for(start: Values, units: Units, given: Mapping[str, Any] | None, *, own_start: bool) -> dict[str, np.ndarray]:
+    """Return lower and upper bounds, (2, size), of every hyperparameter in the units of training.
+
+    A start of our own moves inside the user's bounds; a user's start must lie inside them.
+    """
+    given = given or {}
+    for name in given:
+        if name not in start:
+            raise InvalidInputError(f"bounds: expected hyperparameters among {list(start)}, got {name!r}")
+    result = {}
+    for name, value in start.items():
+        if name not in given:
+            result[name] = np.outer(DEFAULT_BOUNDS[name.split("__")[-1]], value if name != NOISE else value / NOISE_SHARE)
+            continue
+        ends = result[name] = _user_bounds(name, given[name], value, units.of(name))
+        outside = (value < ends[0]) | (value > ends[1])
+        if outside.any() and not (own_start or name == NOISE):
+            back = np.broadcast_to(units.of(name), value.shape)[outside][0]
+            low, high, at = (float(part[outside][0] * back) for part in (ends[0], ends[1], value))
+            raise InvalidInputError(
+                f"bounds: {name!r} starts at {at:.4g}, outside of ({low:.4g}, {high:.4g}); start the kernel inside"
+            )
+    return result
+
+
+def starts_from(start: Values, n_restarts: int, random_state: Any) -> list[Values]:
+    """Return the start, and restarts drawn within a factor of ten around it."""
+    generator = np.random.default_rng(random_state)
+    draws = [
+        {name: value * 10.0 ** generator.uniform(-1, 1, value.shape) for name, value in start.items()} for _ in range(n_restarts)
+    ]
+    return [start, *draws]
+
+
+def _user_bounds(name: str, given: Any, value: np.ndarray, unit: Any) -> np.ndarray:
+    ends = np.empty(0)
+    try:
+        lower, upper = given
+        ends = np.stack([np.broadcast_to(numbers("bounds", end) / unit, value.shape) for end in (lower, upper)])
+        valid = np.isfinite(ends).all() and (ends[0] > 0).all() and (ends[0] <= ends[1]).all()
+    except (TypeError, ValueError):
+        valid = False
+    if not valid:
+        raise InvalidInputError(f"bounds: expected 0 < lower ≤ upper for {name!r}, got {given!r}")
+    return ends
