@@ -26,6 +26,8 @@ LEVELS = [
     {"estimators"},
     {"explanation"},
     {"explainer"},
+    {"demo"},
+    {"cli"},
     {"__init__"},
 ]
 LEVEL = {room: i for i, level in enumerate(LEVELS) for room in level}
@@ -58,7 +60,7 @@ def imported_rooms(path: Path) -> set[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "gpattr":
             parts = node.module.split(".")
-            rooms |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
+            rooms |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names if alias.name != "__version__"}
     return rooms
 
 

@@ -14,7 +14,8 @@ from gpattr._draws import standard_draws
 from gpattr._validation import as_matrix, as_vector, is_frame, numbers, positive_scalar
 from gpattr.estimators import storage
 from gpattr.estimators.hyperparameters import trainable
-from gpattr.estimators.marginal_likelihood import NOISE, Objective, maximise, most_likely_constant, report_to_stderr
+from gpattr.estimators.marginal_likelihood import NOISE, Objective, maximise, most_likely_constant
+from gpattr.estimators.progress import training_progress
 from gpattr.estimators.search_space import NOISE_SHARE, Units, bounds_for, default_kernel, scaled, spread_of, starts_from
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel, SquaredExponential
@@ -83,6 +84,8 @@ class GPRegressor(RegressorMixin, BaseEstimator):
         """Learn the hyperparameters and condition on the data; ``noise`` is the known noise variance of each row."""
         self._check_options()
         rows, y = self._check_data(X, y)
+        if self.kernel is not None:
+            self.kernel.check_features(rows.shape[1])
         known = self._known_noise(noise, rows)
         mean = self.mean if isinstance(self.mean, Mean) else Zero()
         kernel, level = self._train(rows, y - mean(rows), known) if self.optimize else self._start(rows, y, known)
@@ -144,19 +147,16 @@ class GPRegressor(RegressorMixin, BaseEstimator):
             raise InvalidInputError("X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use optimize=False")
         if float(y.max()) == float(y.min()):
             raise InvalidInputError(f"y: expected targets that differ, got {float(y[0])} everywhere; use optimize=False")
-        units = Units.of_data(X, y) if self.kernel is None else Units(np.ones(X.shape[1]), 1.0)
+        units = Units.of_data(X, y) if self.kernel is None else Units(np.ones(()), 1.0)
         kernel = scaled(default_kernel(units) if self.kernel is None else self.kernel, units, inwards=True)
         targets = y / units.unit
         noise = None if known is not None else NOISE_SHARE * (float(spread_of(targets)) ** 2)
         start = trainable(kernel) | ({} if noise is None else {NOISE: np.array([noise])})
-        kernel, noise = maximise(
-            Objective(units.inside(X), targets, None if known is None else known / units.unit**2, self.mean == "constant"),
-            kernel,
-            noise,
-            bounds_for(start, units, self.bounds, own_start=self.kernel is None),
-            starts_from(start, self.n_restarts, self.random_state),
-            report=report_to_stderr if self.verbose else None,
-        )
+        objective = Objective(units.inside(X), targets, None if known is None else known / units.unit**2, self.mean == "constant")
+        bounds = bounds_for(start, units, self.bounds, own_start=self.kernel is None)
+        starts = starts_from(start, self.n_restarts, self.random_state)
+        with training_progress(self.verbose, len(starts)) as report:
+            kernel, noise = maximise(objective, kernel, noise, bounds, starts, report=report)
         return scaled(kernel, units, inwards=False), known if noise is None else noise * units.unit**2
 
     def _start(self, X: Array, y: Array, known: Array | None) -> tuple[Kernel, Any]:

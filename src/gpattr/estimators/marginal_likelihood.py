@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -117,9 +116,9 @@ def maximise(
     for number, start in enumerate(starts):
         iterations = count(1)
 
-        def step(intermediate_result: Any, number: int = number, iterations: Iterator[int] = iterations) -> None:
+        def step(_: np.ndarray, number: int = number, iterations: Iterator[int] = iterations) -> None:
             if report is not None:
-                report(number, next(iterations), -float(intermediate_result.fun))
+                report(number, next(iterations), best_value)
 
         theta = np.log(np.concatenate([start[name] for name in names])).clip(*limits.T)
         result = minimize(negative, theta, jac=True, method="L-BFGS-B", bounds=limits, options=OPTIONS, callback=step)
@@ -136,8 +135,3 @@ def maximise(
             stacklevel=4,
         )
     return unpack(best)
-
-
-def report_to_stderr(restart: int, iteration: int, value: float) -> None:
-    """Show the progress of training, one line an iteration."""
-    sys.stderr.write(f"gpattr: start {restart + 1}, iteration {iteration}: log marginal likelihood {value:.3f}\n")

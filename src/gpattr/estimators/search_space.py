@@ -85,7 +85,7 @@ def bounds_for(start: Values, units: Units, given: Mapping[str, Any] | None, *, 
             back = np.broadcast_to(units.of(name), value.shape)[outside][0]
             low, high, at = (float(part[outside][0] * back) for part in (ends[0], ends[1], value))
             raise InvalidInputError(
-                f"bounds: {name!r} starts at {at:.4g}, outside of ({low:.4g}, {high:.4g}); start the kernel inside"
+                f"bounds: {name!r} starts at {at:.4g}, outside of ({low:.4g}, {high:.4g}); move the start inside"
             )
     return result
 

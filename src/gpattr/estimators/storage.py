@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields as dataclass_fields
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -61,9 +60,9 @@ def _encode(name: str, value: Any) -> Any:
     if isinstance(value, (Kernel, Mean)):
         room = "kernels" if isinstance(value, Kernel) else "means"
         known = getattr(ROOMS[room], type(value).__name__, None) is type(value)
-        if not is_dataclass(value) or not known or isinstance(value, means.Function):
+        if not known or isinstance(value, means.Function):
             raise InvalidInputError(f"{name}: a {type(value).__name__} of your own cannot be written to a file")
-        fields = {field: _encode(name, getattr(value, field)) for field in (f.name for f in dataclass_fields(value))}
+        fields = {field: _encode(name, getattr(value, field)) for field in value.__dataclass_fields__}  # pyright: ignore[reportAttributeAccessIssue]
         return {"room": room, "type": type(value).__name__, "fields": fields}
     if isinstance(value, np.ndarray):
         return value.tolist()

@@ -1,0 +1,121 @@
+"""Explaining one fitted GP by other tools: time per row, and how far their answers are from the exact integrated gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+
+import numpy as np
+from scipy.special import erf
+from timing import best_time, once
+
+from gpattr import Explainer, memory_budget
+from gpattr.kernels import SquaredExponential
+from gpattr.posteriors import ExactPosterior
+
+N_ROWS = 5
+
+
+def printed_formula(posterior: ExactPosterior, X: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Mean attributions by the formula as the paper prints it, Aₙᵢ with e^((2a+b)²/8a), row by row as its code does."""
+    kernel, Z = posterior.kernel, posterior.inputs
+    result = np.empty_like(X)
+    for k, x in enumerate(X):
+        D, E = (x - b) / kernel.lengthscale, (b - Z) / kernel.lengthscale
+        a, beta, c = D @ D, 2 * E @ D, (E * E).sum(axis=1)
+        d, f = -kernel.variance * D**2, -kernel.variance * D * E
+        root = np.sqrt(2 * a)
+        bracket = (
+            np.sqrt(2 * np.pi)
+            * np.exp((2 * a + beta) ** 2 / (8 * a))
+            * (erf(beta / (2 * root)) - erf((2 * a + beta) / (2 * root)))
+        )
+        A = np.exp(-(a + beta + c) / 2)[:, None] * (
+            bracket[:, None] * (beta[:, None] * d - 2 * a * f) + 4 * np.sqrt(a) * d * (np.exp((a + beta) / 2) - 1)[:, None]
+        )
+        result[k] = posterior.alpha @ A / (4 * a**1.5)
+    return result
+
+
+def with_shap(kind: str, posterior: ExactPosterior, X: np.ndarray, b: np.ndarray) -> np.ndarray:
+    import shap
+
+    def predict(rows: np.ndarray) -> np.ndarray:
+        with memory_budget(working=2**28):
+            return posterior.predict(rows)
+
+    if kind == "Kernel":
+        return shap.KernelExplainer(predict, b[None]).shap_values(X, silent=True)
+    return shap.ExactExplainer(predict, shap.maskers.Independent(b[None]))(X).values
+
+
+def with_captum(posterior: ExactPosterior, X: np.ndarray, b: np.ndarray) -> np.ndarray:
+    import torch
+    from captum.attr import IntegratedGradients
+
+    Z, alpha, scale = (
+        torch.tensor(posterior.inputs),
+        torch.tensor(posterior.alpha),
+        torch.tensor(np.array(posterior.kernel.lengthscale)),
+    )
+
+    def mean(rows):
+        differences = (rows[:, None, :] - Z) / scale
+        return posterior.kernel.variance * torch.exp(-0.5 * (differences**2).sum(-1)) @ alpha
+
+    return IntegratedGradients(mean).attribute(torch.tensor(X), baselines=torch.tensor(b)[None], n_steps=50).numpy()
+
+
+def peers(X: np.ndarray, y: np.ndarray, quick: bool) -> tuple[str, list[dict[str, str]]]:
+    m, d = (200, 6) if quick else (500, 8)
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(m, d))
+    targets = np.sin(2 * Z[:, 0]) + Z[:, 1] * Z[:, 2] + 0.1 * rng.normal(size=m)
+    posterior = ExactPosterior(SquaredExponential(lengthscale=2.0), Z, targets, noise=0.01)
+    rows, b = rng.normal(size=(N_ROWS, d)), Z.mean(axis=0)
+    explainer = Explainer(posterior)
+    exact = explainer(rows)
+    many = rng.normal(size=(1000, d))
+    time_mean = best_time(lambda: explainer(many, uncertainty="none")) / 1000
+    time_cov = best_time(lambda: explainer(many)) / 1000
+    table = [
+        _row("gpattr, mean", time_mean, time_mean, "exact", "completeness gap", f"{np.abs(exact.delta).max():.0e}"),
+        _row("gpattr, mean and covariance", time_cov, time_mean, "exact, with joint uncertainty", "", ""),
+    ]
+    others: dict[str, tuple[str, str, Callable[[], np.ndarray]]] = {
+        "the paper's printed formula": ("gpattr", "integrated gradients", lambda: printed_formula(posterior, rows, b)),
+        "Captum, 50 steps": ("captum", "integrated gradients", lambda: with_captum(posterior, rows, b)),
+        "shap ExactExplainer": ("shap", "Shapley values, another question", lambda: with_shap("Exact", posterior, rows, b)),
+        "shap KernelExplainer": ("shap", "Shapley values, sampled", lambda: with_shap("Kernel", posterior, rows, b)),
+    }
+    for name, (module, kind, compute) in others.items():
+        if find_spec(module) is None:
+            continue
+        compute()
+        seconds, values = once(compute)
+        gap = np.abs(np.asarray(values) - exact.values).max()
+        table.append(_row(name, seconds / N_ROWS, time_mean, kind, "largest difference", f"{gap:.0e}"))
+    for distance in (1e-6, 40.0):
+        direction = np.ones(d) / d**0.5 * 2.0
+        x, start = b + distance * direction, b
+        with np.errstate(all="ignore"):
+            printed = printed_formula(posterior, x[None], start)
+        ours = Explainer(posterior, start)(x[None])
+        wrong = np.abs(printed - ours.values).max() / np.abs(ours.values).max()
+        table.append(
+            _row(
+                f"the paper's formula at {distance:g} length-scales",
+                float("nan"),
+                time_mean,
+                "",
+                "relative error",
+                f"{wrong:.0e}",
+            )
+        )
+    return f"One GP of {m} points × {d} features, per explained row", table
+
+
+def _row(what: str, seconds: float, reference: float, kind: str, measure: str, value: str) -> dict[str, str]:
+    shown = "" if np.isnan(seconds) else f"{1e3 * seconds:.3g} ms"
+    ratio = "" if np.isnan(seconds) else f"{seconds / reference:.3g} × gpattr's mean"
+    return {"what": what, "time": shown, "comparison": ratio, "it computes": kind, "against exact": measure, "": value}

@@ -1,0 +1,29 @@
+"""The progress of training, on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Report = Callable[[int, int, float], None]  # (start, iteration, log marginal likelihood)
+
+
+@contextmanager
+def training_progress(verbose: int, n_starts: int) -> Iterator[Report | None]:
+    """Yield a function to report to, which keeps one line on stderr up to date; None where nothing is to be shown."""
+    if not verbose:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task("training", total=None)
+
+        def report(start: int, iteration: int, value: float) -> None:
+            where = f"start {start + 1} of {n_starts}, " if n_starts > 1 else ""
+            progress.update(task, description=f"training: {where}iteration {iteration}, log marginal likelihood {value:.2f}")
+
+        yield report
+        progress.update(task, total=1, completed=1)
