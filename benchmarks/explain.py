@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
-from timing import best_time, once, row
+from timing import best_time, once, peak_memory, row
 
 from gpattr.kernels import SquaredExponential
 from gpattr.means import Constant
@@ -66,10 +65,6 @@ def report_memory(n: int, X: np.ndarray, y: np.ndarray) -> None:
     posterior, op = wine_posterior(X, y), IntegratedGradients(X.mean(axis=0))
     rows = X[np.arange(n) % len(X)]
     seconds, _ = once(lambda: posterior.apply(op, rows, uncertainty="none"))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    peak = peak_memory()
     cov_seconds, _ = once(lambda: posterior.apply(op, X))
-    print(seconds, peak, cov_seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)
-
-
-if __name__ == "__main__":
-    raise SystemExit("run benchmarks/run.py --only explain")
+    print(seconds, peak, cov_seconds, peak_memory())

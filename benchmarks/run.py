@@ -2,8 +2,8 @@
 
     python benchmarks/run.py [--quick] [--only explain,training,peers,growth]
 
-The red wine data are used where GPATTR_DATA_DIR names a folder with them, simulated data of the same shape otherwise. Libraries not
-installed are left out: pip install -e ".[bench]" brings them all.
+The red wine data are used where GPATTR_DATA_DIR names a folder with them, simulated data of the same shape otherwise.
+Libraries not installed are left out: pip install -e ".[bench]" brings them all.
 """
 
 from __future__ import annotations

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 
@@ -21,6 +23,14 @@ def once(action: Callable[[], Any]) -> tuple[float, Any]:
     start = time.perf_counter()
     result = action()
     return time.perf_counter() - start, result
+
+
+def peak_memory() -> float:
+    """The peak memory of this process in GB. (Linux hands ru_maxrss down from parent to child, so /proc is asked first.)"""
+    status = Path("/proc/self/status")
+    if status.exists():
+        return next(float(line.split()[1]) / 1e6 for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 
 def row(what: str, seconds: float, comparison: str, other: float, **more: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 
 import numpy as np
-from timing import once
+from timing import once, peak_memory
 
 from gpattr import GPRegressor
 
@@ -168,9 +168,7 @@ def _alone(call: str) -> list[float]:
 
 
 def measure(name: str, n: int) -> None:
-    import resource
-
     X, y = simulated(n)
     LIBRARIES[name][1](X[:60], y[:60])  # imports and compilation do not count
     seconds, value = once(lambda: LIBRARIES[name][1](X, y))
-    print(seconds, value, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)
+    print(seconds, value, peak_memory())

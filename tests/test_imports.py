@@ -16,7 +16,7 @@ LEVELS = [
     {"exceptions", "_array", "_frozen"},
     {"_validation"},
     {"_memory"},
-    {"_draws"},
+    {"_normal"},
     {"special"},
     {"kernels", "operators", "means"},
     {"closed_forms"},

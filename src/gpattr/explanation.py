@@ -8,13 +8,13 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
 from gpattr import _export, _storage, _text
 from gpattr._array import Array
-from gpattr._draws import check_level, standard_draws
 from gpattr._frozen import Frozen
 from gpattr._memory import blocks
+from gpattr._normal import check_level, prob_positive, roots, share_ties, standard_draws
 from gpattr._validation import Names, check_names
 from gpattr.exceptions import InvalidIndexError, InvalidInputError, MissingUncertaintyError
 
@@ -116,14 +116,14 @@ class Explanation(Frozen):
 
     def prob_positive(self) -> Array:
         """Return P(attribution > 0), (n, d). An attribution that is surely zero gives ½: no evidence for either sign."""
-        return _prob_positive(self.values, self._need("var"))
+        return prob_positive(self.values, self._need("var"))
 
     def prob_greater(self, i: str | int, j: str | int) -> Array:
         """Return P(attribution of i > attribution of j) in each row, (n,), from their joint distribution."""
         C = self._need("cov")
         a, b = feature_index(i, self.feature_names), feature_index(j, self.feature_names)
         var = C[:, a, a] + C[:, b, b] - 2.0 * C[:, a, b]
-        return _prob_positive(self.values[:, a] - self.values[:, b], np.maximum(var, 0.0))
+        return prob_positive(self.values[:, a] - self.values[:, b], np.maximum(var, 0.0))
 
     def rank_probabilities(self, n_samples: int = 4000, random_state: Any = 0, absolute: bool = True) -> Array:
         """Return P(feature has rank r), (n, d, d) with the rank last, rank 0 the largest, estimated from joint draws.
@@ -134,13 +134,13 @@ class Explanation(Frozen):
         normal = standard_draws("n_samples", n_samples, self.shape[1], random_state)
         n, d = self.shape
         result = np.empty((n, d, d))
-        roots = _roots(self._need("cov"))
+        factors = roots(self._need("cov"))
         for rows in blocks(n, 40.0 * n_samples * d):
-            draws = self.values[rows, None, :] + normal @ roots[rows].transpose(0, 2, 1)  # (r, s, d)
+            draws = self.values[rows, None, :] + normal @ factors[rows].transpose(0, 2, 1)  # (r, s, d)
             order = np.argsort(-np.abs(draws) if absolute else -draws, axis=2, kind="stable")
             for rank in range(d):
                 result[rows, :, rank] = (order[:, :, rank, None] == np.arange(d)).mean(axis=1)
-        return _share_ties(result, np.abs(self.values) if absolute else self.values, self._need("var"))
+        return share_ties(result, np.abs(self.values) if absolute else self.values, self._need("var"))
 
     def sample(self, n: int = 1, random_state: Any = None) -> Array:
         """Return n draws of all attributions, (n, rows, d); features are joint within a row, rows are drawn independently.
@@ -149,7 +149,7 @@ class Explanation(Frozen):
         """
         rows, d = self.shape
         normal = standard_draws("n", n, rows * d, random_state).reshape(n, rows, d)
-        return self.values + np.einsum("rij,nrj->nri", _roots(self._need("cov")), normal)
+        return self.values + np.einsum("rij,nrj->nri", roots(self._need("cov")), normal)
 
     def group(self, groups: Mapping[str, Iterable[str | int]]) -> Explanation:
         """Return the explanation with each group of features added into one; features not named stay as they are.
@@ -285,25 +285,6 @@ def _positions(what: str, key: Any, length: int) -> Array:
         return chosen
     except (IndexError, TypeError, ValueError):
         raise InvalidIndexError(f"{what}: expected positions below {length}, a slice or a mask, got {key!r}") from None
-
-
-def _prob_positive(mean: Array, var: Array) -> Array:
-    std = np.sqrt(var)
-    sure = std <= np.abs(mean) * 1e-300
-    z = np.divide(mean, std, out=np.zeros_like(mean), where=~sure)
-    return np.where(sure, 0.5 * (1.0 + np.sign(mean)), ndtr(z))
-
-
-def _roots(C: Array) -> Array:
-    """Return symmetric A (n, d, d) with A² = C, exact zeros kept: C is singular wherever an attribution is surely zero."""
-    values, vectors = np.linalg.eigh(C)
-    roots = (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ vectors.transpose(0, 2, 1)
-    return roots * (np.diagonal(C, axis1=1, axis2=2) > 0)[:, :, None]
-
-
-def _share_ties(ranks: Array, mean: Array, var: Array) -> Array:
-    tied = (mean[:, :, None] == mean[:, None, :]) & (var[:, :, None] == 0) & (var[:, None, :] == 0)
-    return (tied / tied.sum(axis=2, keepdims=True).clip(1)) @ ranks + np.where(var[:, :, None] > 0, ranks, 0.0)
 
 
 def _diagonal(cov: Array | None) -> Array | None:

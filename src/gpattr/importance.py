@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import erf
 
 from gpattr._array import Array, LinAlgError, cholesky
-from gpattr._draws import check_level, standard_draws
+from gpattr._normal import check_level, standard_draws
 from gpattr._validation import Names, read_only
 
 if TYPE_CHECKING:

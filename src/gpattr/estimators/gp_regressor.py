@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from gpattr._array import Array, is_tensor, namespace, to_numpy
-from gpattr._draws import standard_draws
+from gpattr._normal import standard_draws
 from gpattr._validation import as_matrix, as_vector, is_frame, numbers, positive_scalar
 from gpattr.estimators import storage
 from gpattr.estimators.hyperparameters import trainable

@@ -1,10 +1,11 @@
-"""What draws and intervals have in common."""
+"""What is asked of normal distributions: levels, signs, draws, ranks."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 
 from gpattr._array import Array
 from gpattr._memory import require_room
@@ -30,3 +31,24 @@ def standard_draws(name: str, n: int, size: int, random_state: Any) -> Array:
             f"random_state: expected None, an integer of 0 or more, or a generator, got {random_state!r}"
         ) from None
     return generator.standard_normal((int(n), size))
+
+
+def prob_positive(mean: Array, var: Array) -> Array:
+    """Return P(A > 0) for A ~ N(mean, var); ½ where A is surely zero."""
+    std = np.sqrt(var)
+    sure = std <= np.abs(mean) * 1e-300
+    z = np.divide(mean, std, out=np.zeros_like(mean), where=~sure)
+    return np.where(sure, 0.5 * (1.0 + np.sign(mean)), ndtr(z))
+
+
+def roots(C: Array) -> Array:
+    """Return symmetric A (n, d, d) with A² = C, exact zeros kept: C is singular wherever an attribution is surely zero."""
+    values, vectors = np.linalg.eigh(C)
+    roots = (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ vectors.transpose(0, 2, 1)
+    return roots * (np.diagonal(C, axis1=1, axis2=2) > 0)[:, :, None]
+
+
+def share_ties(ranks: Array, mean: Array, var: Array) -> Array:
+    """Return rank probabilities (n, d, d) in which features that are surely tied share their ranks evenly."""
+    tied = (mean[:, :, None] == mean[:, None, :]) & (var[:, :, None] == 0) & (var[:, None, :] == 0)
+    return (tied / tied.sum(axis=2, keepdims=True).clip(1)) @ ranks + np.where(var[:, :, None] > 0, ranks, 0.0)
