@@ -40,7 +40,7 @@ EXPECTED_BASELINE = "'mean', 'median', 'zeros', a point, or gpattr.Baselines"
 class Explainer:
     """Explains predictions of a Gaussian process by integrated gradients, exactly and with their joint uncertainty.
 
-    ``model`` is any `gpattr.posteriors` object, or a fitted estimator that carries one as ``posterior_``. ``baseline`` is where
+    ``model`` is a fitted estimator such as `GPRegressor`, or any `gpattr.posteriors` object. ``baseline`` is where
     attributions start from: ``"mean"`` or ``"median"`` of the training inputs, ``"zeros"``, a point (d,), or `gpattr.Baselines`.
     ``method`` is ``"auto"`` (closed form where there is one), ``"exact"`` (nothing else) or ``"quadrature"`` (for comparison).
 
@@ -76,7 +76,7 @@ class Explainer:
         """Explain the rows of X, (n, d).
 
         ``baselines`` (n, d) gives each row its own baseline. ``uncertainty`` is ``"cov"`` for the covariance between features,
-        ``"std"`` for standard deviations only, ``"none"`` for means at about the cost of a prediction.
+        ``"std"`` for standard deviations only, ``"none"`` for means alone, which take a few times a prediction.
         """
         rows = self._matrix("X", X)
         operator, name = self._operator(rows, baselines)

@@ -30,8 +30,8 @@ class Units:
     @classmethod
     def of_data(cls, X: Array, y: Array) -> Units:
         """Return standard deviations as units; a column or target that does not vary keeps its own."""
-        spread, unit = to_numpy(spread_of(X)), to_numpy(spread_of(y))
-        return cls(np.where(spread > 0, spread, 1.0), float(unit) or 1.0)
+        spread, unit, size = to_numpy(spread_of(X)), to_numpy(spread_of(y)), np.abs(to_numpy(X)).max(axis=0)
+        return cls(np.where(spread > 1e-13 * size, spread, 1.0), float(unit) or 1.0)  # below, it is the rounding of the mean
 
     def inside(self, X: Array) -> Array:
         """Return centred inputs in the units of training."""

@@ -108,8 +108,8 @@ class FunctionSpacePosterior(Frozen):
     def apply(self, operator: Operator, X: Any, *, uncertainty: str = "cov", method: str = "auto") -> Attributions:
         """Return the joint Gaussian of the operator's d values at every row of X.
 
-        ``uncertainty`` is ``"cov"`` (covariance between features), ``"std"`` (variances only) or ``"none"`` (means, at about
-        the cost of a prediction).
+        ``uncertainty`` is ``"cov"`` (covariance between features), ``"std"`` (variances only) or ``"none"`` (means, at a
+        few times the cost of a prediction).
         """
         check_choice("uncertainty", uncertainty, UNCERTAINTY)
         rule = closed_forms.rule_for(type(operator), self.kernel, method)
