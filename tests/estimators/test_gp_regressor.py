@@ -215,6 +215,44 @@ def test_models_of_one_noise_per_row_are_saved_too(tmp_path):
     np.testing.assert_array_equal(GPRegressor.load(tmp_path / "model.json").predict(X), model.predict(X))
 
 
+def test_options_of_numpy_types_are_saved(tmp_path):
+    bounds = {"lengthscale": (np.full(3, 1e-3), np.full(3, 1e6))}
+    model = GPRegressor(n_restarts=np.int64(1), bounds=bounds, random_state=np.random.default_rng(0)).fit(X, Y)
+    model.save(tmp_path / "model.json")
+    options = GPRegressor.load(tmp_path / "model.json").get_params(deep=False)
+    assert options["n_restarts"] == 1
+    assert options["random_state"] is None  # a generator has no place in a file
+    assert options["bounds"]["lengthscale"][1] == [1e6] * 3
+
+
+def test_a_file_can_name_kernels_and_means_only(tmp_path):
+    """Even one whose digest is right: nothing else is ever called."""
+    import json
+
+    from gpattr import _documents
+
+    path = tmp_path / "model.json"
+    GPRegressor().fit(X, Y).save(path)
+    for kind in ("np", "Kernel", "abc"):
+        document = json.loads(path.read_text())
+        document["content"]["kernel"]["type"] = kind
+        document["sha256"] = _documents._digest(_documents._canonical(document["content"]))
+        (tmp_path / "other.json").write_text(json.dumps(document))
+        with pytest.raises(FileFormatError, match="the content is not that of a gpattr.GPRegressor"):
+            GPRegressor.load(tmp_path / "other.json")
+
+
+def test_singular_everywhere(monkeypatch):
+    from gpattr.exceptions import NotPositiveDefiniteError
+
+    def singular(*args):
+        raise np.linalg.LinAlgError
+
+    monkeypatch.setattr(Objective, "__call__", singular)
+    with pytest.raises(NotPositiveDefiniteError, match="singular wherever training looked"):
+        GPRegressor().fit(X, Y)
+
+
 def test_what_cannot_be_saved_or_loaded(tmp_path):
     path = tmp_path / "model.json"
     with pytest.raises(NotFittedError):
