@@ -23,11 +23,11 @@ def growth(X: np.ndarray, y: np.ndarray, quick: bool) -> tuple[str, list[dict[st
                 {
                     "what": f"{'mean' if uncertainty == 'none' else 'mean and covariance'}, {what} {base[what]} → × 2 → × 4",
                     "time": f"{times[0]:.3g} s",
-                    "× 2": ratios[0],
-                    "× 4": ratios[1],
+                    "first doubling": ratios[0],
+                    "second doubling": ratios[1],
                 }
             )
-    return "Growth of the cost, each doubling as a ratio", table
+    return "Growth of the cost with rows, training points and features", table
 
 
 def _time(uncertainty: str, *, rows: int, points: int, features: int) -> float:

@@ -24,13 +24,16 @@ def standard_draws(name: str, n: int, size: int, random_state: Any) -> Array:
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
         raise InvalidInputError(f"{name}: expected an integer of 1 or more, got {n!r}")
     require_room("The draws", (int(n), size), "use fewer draws or rows")
+    return random_generator(random_state).standard_normal((int(n), size))
+
+
+def random_generator(random_state: Any) -> np.random.Generator:
+    """Return the generator that ``random_state`` stands for."""
     try:
-        generator = np.random.default_rng(random_state)
+        return np.random.default_rng(random_state)
     except (TypeError, ValueError):
-        raise InvalidInputError(
-            f"random_state: expected None, an integer of 0 or more, or a generator, got {random_state!r}"
-        ) from None
-    return generator.standard_normal((int(n), size))
+        expected = "None, an integer of 0 or more, or a generator"
+        raise InvalidInputError(f"random_state: expected {expected}, got {random_state!r}") from None
 
 
 def prob_positive(mean: Array, var: Array) -> Array:

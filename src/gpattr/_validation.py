@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ Names = tuple[str, ...]
 
 def positive(name: str, value: Any) -> float | Array:
     """Return ``value`` as a float, or as a read-only (d,) array, all finite and positive."""
-    array = unlabelled(name, value)
+    array = to_numpy(unlabelled(name, value))
     if array.ndim > 1 or array.size == 0:
         raise InvalidInputError(f"{name}: expected one number or one per feature, got an array of shape {array.shape}")
     if not (np.isfinite(array).all() and (array > 0).all()):
@@ -27,7 +28,7 @@ def positive_scalar(name: str, value: Any) -> float:
     """Return ``value`` as a finite float larger than 0."""
     result = positive(name, value)
     if not isinstance(result, float):
-        raise InvalidInputError(f"{name}: expected one number, got {np.size(result)}")
+        raise InvalidInputError(f"{name}: expected one number, got an array of shape {np.shape(result)}")
     return result
 
 
@@ -207,7 +208,7 @@ def numbers(name: str, value: Any) -> Array:
     if is_tensor(value):
         if value.is_complex():
             raise InvalidInputError(f"{name}: expected real numbers, got a tensor of type {value.dtype}")
-        return value.detach().double()
+        return value.detach().to(sys.modules["torch"].float64, copy=True)
     if isinstance(value, np.ma.MaskedArray):
         raise InvalidInputError(f"{name}: expected plain numbers, got a masked array; remove or fill what is masked")
     try:

@@ -43,5 +43,5 @@ def demo(
         out.mkdir(parents=True, exist_ok=True)
         run(out, console, quiet=quiet)
     except OSError as error:
-        Console(stderr=True).print(f"Cannot write to {out}: {error.strerror or error}", markup=False)
+        Console(stderr=True).print(f"Cannot write to {error.filename or out}: {error.strerror or error}", markup=False)
         raise typer.Exit(1) from None

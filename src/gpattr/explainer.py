@@ -241,9 +241,14 @@ def _posterior_of(model: Any) -> FunctionSpacePosterior:
         raise UnsupportedModelError(f"model: expected a fitted model, got the class {model.__name__}")
     if hasattr(model, "fit") and type(model).__module__.split(".")[0] == "gpattr":
         raise NotFittedError(f"model: this {type(model).__name__} is not fitted yet; call fit(X, y) first")
+    hints = {
+        "steps": "explain the last step of a pipeline on what the others make of the rows: Explainer(p[-1])(p[:-1].transform(X))",
+        "best_estimator_": "explain the best estimator of a search: Explainer(search.best_estimator_)",
+    }
+    hint = next((hint for attribute, hint in hints.items() if hasattr(model, attribute)), None)
     raise UnsupportedModelError(
         f"model: expected a gpattr posterior or a fitted estimator with a posterior_, got {type(model).__module__}."
-        f"{type(model).__name__}; gpattr.posteriors.ExactPosterior builds a posterior from kernel, data and noise"
+        f"{type(model).__name__}; {hint or 'gpattr.posteriors.ExactPosterior builds a posterior from kernel, data and noise'}"
     )
 
 

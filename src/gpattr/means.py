@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpattr._array import Array, namespace
+from gpattr._array import Array, namespace, to_numpy
 from gpattr._frozen import Frozen
 from gpattr._validation import as_vector, numbers, read_only, unlabelled
 from gpattr.exceptions import InvalidInputError
@@ -65,7 +65,7 @@ class Linear(Mean):
 
     def __post_init__(self) -> None:
         object.__setattr__(
-            self, "coefficients", read_only(as_vector("coefficients", unlabelled("coefficients", self.coefficients)))
+            self, "coefficients", read_only(to_numpy(as_vector("coefficients", unlabelled("coefficients", self.coefficients))))
         )
         object.__setattr__(self, "intercept", _one_number("intercept", self.intercept))
 

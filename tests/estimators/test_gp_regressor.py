@@ -289,14 +289,14 @@ def test_progress_is_shown_on_request(capsys):
         ({}, (X, np.where(Y[2] == Y, np.nan, Y)), "Input y contains NaN"),
         ({}, (X, Y, np.ones(5)), r"noise: expected 60 variances \(one per row of X\), got 5"),
         ({}, (X, Y, -np.ones(60)), "noise: expected variances, 0 or larger, got -1.0"),
-        ({"noise_variance": 0.0}, (X, Y), "noise_variance: expected finite numbers larger than 0, got 0.0"),
+        ({"noise_variance": -1.0}, (X, Y), "noise_variance: expected finite numbers larger than 0, got -1.0"),
         ({"noise_variance": 1.0}, (X, Y, np.ones(60)), "noise: expected None, because noise_variance=1.0 is given"),
         ({"kernel": "rbf"}, (X, Y), "kernel: expected a gpattr kernel or None, got str"),
         ({"mean": "linear"}, (X, Y), "mean: expected 'constant', 'zero' or a gpattr mean, got 'linear'"),
         ({"n_restarts": -1}, (X, Y), "n_restarts: expected an integer of 0 or more, got -1"),
         ({"bounds": {"length": (1, 2)}}, (X, Y), r"bounds: expected hyperparameters among \['lengthscale', .* got 'length'"),
         ({"bounds": {"lengthscale": (2, 1)}}, (X, Y), "bounds: expected 0 < lower ≤ upper for 'lengthscale', got"),
-        ({"bounds": {"variance": 3}}, (X, Y), "bounds: expected 0 < lower ≤ upper for 'variance', got 3"),
+        ({"bounds": {"variance": 3}}, (X, Y), r"bounds: expected \(lower, upper\) for 'variance', got 3"),
         ({"bounds": {"variance": (0, 1)}}, (X, Y), "bounds: expected 0 < lower"),
         (
             {"kernel": SquaredExponential(5.0), "bounds": {"lengthscale": (10.0, 20.0)}},
@@ -355,7 +355,7 @@ def test_without_training_anything_goes():
 
 def test_an_optimiser_that_does_not_converge_says_so(monkeypatch):
     monkeypatch.setitem(marginal_likelihood.OPTIONS, "maxiter", 2)
-    with pytest.warns(ConvergenceWarning, match="training stopped after 2 iterations without converging"):
+    with pytest.warns(ConvergenceWarning, match="training did not converge .*ITERATIONS"):
         model = GPRegressor().fit(X, Y)
     assert np.isfinite(model.predict(X)).all()
 

@@ -84,7 +84,7 @@ def test_bad_combinations():
     kernel = SquaredExponential()
     with pytest.raises(InvalidInputError, match="variance: expected finite numbers larger than 0, got -2"):
         kernel * -2.0
-    with pytest.raises(InvalidInputError, match="variance: expected one number, got 2"):
+    with pytest.raises(InvalidInputError, match=r"variance: expected one number, got an array of shape \(2,\)"):
         Scale(kernel, variance=[1.0, 2.0])
     with pytest.raises(TypeError, match="SquaredExponential \\* SquaredExponential: products"):
         kernel * kernel

@@ -29,19 +29,22 @@ class GPRegressor(RegressorMixin, BaseEstimator):
     Parameters
     ----------
     kernel : Kernel, optional
-        The prior kernel, in the units of the data; its hyperparameters are where training starts. By default a squared
-        exponential with one length-scale per feature, trained on standardised inputs and targets.
+        The prior kernel, in the units of the data; its hyperparameters are where training starts, so let its variance be near
+        that of the targets. By default a squared exponential with one length-scale per feature, trained on standardised inputs
+        and targets.
     mean : "constant", "zero" or Mean
         The prior mean; ``"constant"`` is learned.
     noise_variance : float, optional
         The noise variance if it is known; learned by default.
     optimize : bool
-        Whether to learn hyperparameters. Without it the kernel is taken as it is.
+        Whether to learn hyperparameters. Without it kernel and ``noise_variance`` are taken as they are; one that is not given
+        takes the value where training would start (noise: a fifth of the targets' variance).
     n_restarts : int
         Further starts of the optimiser, drawn around the first; the best optimum is kept.
     bounds : dict, optional
         ``{name: (lower, upper)}`` in the units of the data, for ``"lengthscale"``, ``"variance"``, ``"noise_variance"``; the
-        hyperparameters of a composed kernel are named as in ``kernel.get_params()``.
+        hyperparameters of a composed kernel are named as in ``kernel.get_params()``. By default length-scales stay within 1e-2
+        and 1e4 of their start, variances within 1e-4 and 1e4, the noise within 1e-6 and 10 of the targets' variance.
     random_state : int or Generator, optional
         For the restarts.
     verbose : int
@@ -54,7 +57,7 @@ class GPRegressor(RegressorMixin, BaseEstimator):
     kernel_, noise_variance_, mean_, log_marginal_likelihood_
         What was learned, in the units of the data.
     relevance_ : array (d,)
-        1/ℓ per standard deviation of each feature, for a squared-exponential kernel: 0 for a column that does not vary.
+        1/ℓ per standard deviation of each feature, 0 for a column that does not vary; for a plain squared exponential only.
 
     Tensors are taken as they are: training and predictions stay on their device.
     """
@@ -84,10 +87,11 @@ class GPRegressor(RegressorMixin, BaseEstimator):
         """Learn the hyperparameters and condition on the data; ``noise`` is the known noise variance of each row."""
         self._check_options()
         rows, y = self._check_data(X, y)
-        if self.kernel is not None:
-            self.kernel.check_features(rows.shape[1])
-        known = self._known_noise(noise, rows)
         mean = self.mean if isinstance(self.mean, Mean) else Zero()
+        for part in (self.kernel, mean):
+            if part is not None:
+                part.check_features(rows.shape[1])
+        known = self._known_noise(noise, rows)
         kernel, level = self._train(rows, y - mean(rows), known) if self.optimize else self._start(rows, y, known)
         if self.mean == "constant":
             mean = Constant(most_likely_constant(kernel, rows, y, level))
@@ -97,21 +101,22 @@ class GPRegressor(RegressorMixin, BaseEstimator):
         """Become the posterior of this prior given the data, without learning anything."""
         self.posterior_ = ExactPosterior(kernel, X, y, noise=noise, mean=mean)
         self.kernel_, self.mean_ = kernel, mean
-        self.noise_variance_ = float(noise) if np.ndim(to_numpy(noise)) == 0 else to_numpy(noise)
+        self.noise_variance_ = float(noise) if np.ndim(to_numpy(noise)) == 0 else to_numpy(self.posterior_.noise)
         self.log_marginal_likelihood_ = self.posterior_.log_marginal_likelihood
+        self.__dict__.pop("relevance_", None)  # of an earlier fit
         if isinstance(kernel, SquaredExponential):
-            self.relevance_ = to_numpy(spread_of(self.posterior_.inputs)) / np.asarray(kernel.lengthscale)
+            self.relevance_ = spread_of(self.posterior_.inputs) / np.asarray(kernel.lengthscale)
         return self
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """Return the mean of the latent function at X, with its standard deviation or covariance if asked (free of noise)."""
         check_is_fitted(self)
+        if return_std and return_cov:
+            raise InvalidInputError("return_std: expected at most one of return_std and return_cov, got both")
         if not (is_frame(X) or is_tensor(X) or is_tensor(self.posterior_.inputs)):
             X = check_array(X, dtype="float64")
-            if X.shape[1] != self.n_features_in_:
-                raise InvalidInputError(
-                    f"X has {X.shape[1]} features, but GPRegressor is expecting {self.n_features_in_} features as input"
-                )
+            if X.shape[1] != (d := self.posterior_.n_features):  # in the words of scikit-learn
+                raise InvalidInputError(f"X has {X.shape[1]} features, but GPRegressor is expecting {d} features as input")
         return self.posterior_.predict(X, return_std=return_std, return_cov=return_cov)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
@@ -150,12 +155,13 @@ class GPRegressor(RegressorMixin, BaseEstimator):
         units = Units.of_data(X, y) if self.kernel is None else Units(np.ones(()), 1.0)
         kernel = scaled(default_kernel(units) if self.kernel is None else self.kernel, units, inwards=True)
         targets = y / units.unit
-        noise = None if known is not None else NOISE_SHARE * (float(spread_of(targets)) ** 2)
+        variance = float(spread_of(targets[:, None])[0]) ** 2
+        noise = None if known is not None else NOISE_SHARE * variance
         start = trainable(kernel) | ({} if noise is None else {NOISE: np.array([noise])})
         objective = Objective(units.inside(X), targets, None if known is None else known / units.unit**2, self.mean == "constant")
-        bounds = bounds_for(start, units, self.bounds, own_start=self.kernel is None)
+        bounds = bounds_for(start, units, self.bounds, variance, own_start=self.kernel is None)
         starts = starts_from(start, self.n_restarts, self.random_state)
-        with training_progress(self.verbose, len(starts)) as report:
+        with training_progress(self.verbose, len(starts), -len(y) * float(np.log(units.unit))) as report:
             kernel, noise = maximise(objective, kernel, noise, bounds, starts, report=report)
         return scaled(kernel, units, inwards=False), known if noise is None else noise * units.unit**2
 
@@ -168,14 +174,21 @@ class GPRegressor(RegressorMixin, BaseEstimator):
         if is_tensor(X):
             X = as_matrix("X", X)
             self.n_features_in_ = X.shape[1]
+            self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
             return X, as_vector("y", y, length=len(X), unit="targets (one per row of X)", like=X)
+        if is_frame(X):
+            as_matrix("X", X)  # our words for what is wrong with a frame
+        y = to_numpy(y)
+        for name, value in (("X", X), ("y", y)):
+            if not is_frame(value) and getattr(np.asarray(value), "dtype", np.dtype(float)).kind in "US":
+                raise InvalidInputError(f"{name}: expected numbers, got text")
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, order="C")
         return X, y.astype(np.float64)
 
     def _check_options(self) -> None:
         if self.kernel is not None and not isinstance(self.kernel, Kernel):
             raise InvalidInputError(f"kernel: expected a gpattr kernel or None, got {type(self.kernel).__name__}")
-        if not isinstance(self.mean, Mean) and self.mean not in ("constant", "zero"):
+        if not isinstance(self.mean, Mean) and not (isinstance(self.mean, str) and self.mean in ("constant", "zero")):
             raise InvalidInputError(f"mean: expected 'constant', 'zero' or a gpattr mean, got {self.mean!r}")
         if isinstance(self.n_restarts, bool) or not isinstance(self.n_restarts, (int, np.integer)) or self.n_restarts < 0:
             raise InvalidInputError(f"n_restarts: expected an integer of 0 or more, got {self.n_restarts!r}")
@@ -183,12 +196,18 @@ class GPRegressor(RegressorMixin, BaseEstimator):
     def _known_noise(self, noise: Any, X: Array) -> Array | None:
         """Return the noise variance if it is known, one for all rows or one for each."""
         if noise is None:
-            return None if self.noise_variance is None else namespace(X).asarray(positive_scalar(NOISE, self.noise_variance))
+            if self.noise_variance is None:
+                return None
+            exact = np.size(self.noise_variance) == 1 and np.all(np.asarray(self.noise_variance) == 0)
+            return namespace(X).asarray(0.0 if exact else positive_scalar(NOISE, self.noise_variance))
         if self.noise_variance is not None:
             raise InvalidInputError(
                 f"noise: expected None, because noise_variance={self.noise_variance} is given; give one of them"
             )
-        noise = as_vector("noise", numbers("noise", noise), length=len(X), unit="variances (one per row of X)", like=X)
+        noise = numbers("noise", noise)
+        if noise.ndim == 0:
+            raise InvalidInputError("noise: expected one variance per row of X, got one number; that is noise_variance=")
+        noise = as_vector("noise", noise, length=len(X), unit="variances (one per row of X)", like=X)
         if (noise < 0).any():
             raise InvalidInputError(f"noise: expected variances, 0 or larger, got {float(noise.min())}")
         return noise

@@ -16,6 +16,7 @@ from gpattr.exceptions import UnsupportedModelError
 from gpattr.kernels import Constant, Kernel, Scale, Select, SquaredExponential, Sum
 
 TRAINABLE = ("lengthscale", "variance")
+WIDE = 1e5  # squared length-scales: ε times it is the error of a distance taken from squared norms
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,15 @@ class Leaf:
         """Return the columns this leaf sees."""
         return X if self.columns is None else X[:, list(self.columns)]
 
+    def is_wide(self, X: Array) -> bool:
+        """Tell whether the data span so many length-scales that squared norms would lose the distances between neighbours."""
+        W = self.inputs(X) / namespace(X).asarray(getattr(self.kernel, "lengthscale", 1.0))
+        return float((W * W).sum(axis=1).max()) > WIDE
+
     def values(self, X: Array) -> Array:
         """Return c k(X, X), (n, n), for centred X."""
         xp = namespace(X)
-        if isinstance(self.kernel, SquaredExponential):
+        if isinstance(self.kernel, SquaredExponential) and not self.is_wide(X):
             # One matrix product gives the whole exponent: w·w' − ½‖w‖² − ½‖w'‖² + log c.
             W = self.inputs(X) / xp.asarray(self.kernel.lengthscale)
             half, one = -0.5 * (W * W).sum(axis=1)[:, None], xp.zeros((len(X), 1)) + 1.0
@@ -90,6 +96,7 @@ def likelihood_gradient(kernel: Kernel, X: Array, alpha: Array, inverse: Array, 
         ones = xp.zeros((len(X), 1)) + 1.0
         right = xp.concatenate([W.T, ones.T]).T
         # (ααᵀ∘K)V = α∘K(α∘V) needs no matrix of its own; A⁻¹∘K takes the place of K.
+        squares = _pairwise_slope(K, alpha, inverse, W) if lengthscale is not None and leaf.is_wide(X) else None
         GV = alpha[:, None] * product(K, alpha[:, None] * right)
         K *= inverse
         GV -= symmetric_product(K, right)
@@ -98,6 +105,13 @@ def likelihood_gradient(kernel: Kernel, X: Array, alpha: Array, inverse: Array, 
         for name in (f"{leaf.prefix}variance", *leaf.scales):
             gradient[name] = gradient.get(name, 0.0) + amplitude
         if lengthscale is not None:
-            slope = G1 @ (W * W) - (W * GW).sum(axis=0)
+            slope = G1 @ (W * W) - (W * GW).sum(axis=0) if squares is None else squares
             gradient[f"{leaf.prefix}lengthscale"] = slope if np.ndim(lengthscale) else slope.sum()
     return gradient
+
+
+def _pairwise_slope(K: Array, alpha: Array, inverse: Array, W: Array) -> Array:
+    """Return ½ Σₙₘ Gₙₘ (Wₙᵢ − Wₘᵢ)² from differences, feature by feature: slower, for data that span many length-scales."""
+    xp = namespace(W)
+    upper = xp.triu(K * (alpha[:, None] * alpha - inverse), 1)
+    return xp.stack([(upper * (w[:, None] - w) ** 2).sum() for w in W.T])

@@ -15,8 +15,11 @@ from gpattr._array import Array, LinAlgError, cholesky, cholesky_inverse, namesp
 from gpattr.estimators.hyperparameters import leaves, likelihood_gradient
 from gpattr.exceptions import NotPositiveDefiniteError
 from gpattr.kernels import Kernel
+from gpattr.posteriors.exact import factorise
 
 NOISE = "noise_variance"
+SINGULAR = 1e-13  # a squared pivot below this share of the prior variance is rounding, and so is what follows from it
+ABNORMAL = 2  # SciPy's status for a line search that finds nothing better
 OPTIONS = {"ftol": 1e-8, "gtol": 1e-3, "maxcor": 20, "maxiter": 1000, "maxfun": 10000}
 Values = dict[str, np.ndarray]
 
@@ -49,6 +52,8 @@ class Objective:
         i = xp.arange(len(A))
         A[i, i] += self.noise if noise is None else noise
         L = cholesky(A)
+        if float(L.diagonal().min()) ** 2 <= SINGULAR * float(K.diagonal().max()):
+            raise LinAlgError("singular to rounding")
         logs = float(xp.log(L.diagonal()).sum())
         residual = self.y - self.best_mean(L)
         alpha = solve_cholesky(L, residual)
@@ -70,10 +75,7 @@ class Objective:
 
 def most_likely_constant(kernel: Kernel, X: Array, y: Array, noise: Any) -> float:
     """Return the constant mean that maximises p(y) for these hyperparameters."""
-    A = kernel(X, X)
-    i = namespace(X).arange(len(A))
-    A[i, i] += noise
-    return Objective(X, y, free_mean=True).best_mean(cholesky(A))
+    return Objective(X, y, free_mean=True).best_mean(factorise(kernel, X, noise))
 
 
 def maximise(
@@ -96,7 +98,7 @@ def maximise(
     limits = np.log(np.concatenate([bounds[name] for name in names], axis=1)).T
     ends = np.cumsum([len(starts[0][name]) for name in names])[:-1]
     scalar = {name for name, value in kernel.get_params().items() if np.ndim(value) == 0}
-    best_value, best, converged = -math.inf, None, False
+    best_value, best, converged, walls, message = -math.inf, None, False, 0, ""
 
     def unpack(theta: np.ndarray) -> tuple[Kernel, float | None]:
         values: dict[str, Any] = dict(zip(names, np.split(np.exp(theta), ends), strict=True))
@@ -104,11 +106,14 @@ def maximise(
         return kernel.with_params(**{name: float(v[0]) if name in scalar else v for name, v in values.items()}), level
 
     def negative(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        nonlocal best_value, best
+        nonlocal best_value, best, walls
         try:
             value, gradient = objective(*unpack(theta))
-        except LinAlgError:  # singular to rounding: a wall for the line search, not the end
-            return 1e25, np.zeros_like(theta)
+        except LinAlgError:  # singular to rounding: a slope that leads the line search back, of the size of the problem
+            walls += 1
+            away = theta - (theta if best is None else best)
+            slope = 20.0 * away / max(float(away @ away), 1e-12)
+            return (0.0 if best is None else -best_value) + 10.0 + 0.5 * float(slope @ away), slope
         if value > best_value:
             best_value, best = value, theta.copy()
         return -value, -np.concatenate([np.atleast_1d(to_numpy(gradient[name])) for name in names])
@@ -121,15 +126,26 @@ def maximise(
                 report(number, next(iterations), best_value)
 
         theta = np.log(np.concatenate([start[name] for name in names])).clip(*limits.T)
-        result = minimize(negative, theta, jac=True, method="L-BFGS-B", bounds=limits, options=OPTIONS, callback=step)
-        converged = converged or result.status == 0
+        before = -math.inf
+        while True:
+            walls = 0
+            result = minimize(negative, theta, jac=True, method="L-BFGS-B", bounds=limits, options=OPTIONS, callback=step)
+            status, message = result.get("status", 0), result.message
+            # A search that met a singular point, or rounding, stops where it is: it goes on from the best point while that helps.
+            if (not walls and status != ABNORMAL) or best is None:
+                converged = converged or status == 0
+                break
+            if best_value < before + 1e-3:
+                converged = True
+                break
+            theta, before = best, best_value
     if best is None:
         raise NotPositiveDefiniteError(
-            "noise: the covariance of the targets is singular wherever training looked; raise noise_variance"
+            "noise: the covariance of the targets is singular wherever training looked; give more noise"
         )
     if not converged:
         warnings.warn(
-            f"training stopped after {OPTIONS['maxiter']} iterations without converging; the best point so far is kept. "
+            f"training did not converge ({message}); the best point so far is kept. "
             "Try n_restarts, narrower bounds, or inputs and targets of order one",
             ConvergenceWarning,
             stacklevel=4,

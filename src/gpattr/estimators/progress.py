@@ -9,8 +9,11 @@ Report = Callable[[int, int, float], None]  # (start, iteration, log marginal li
 
 
 @contextmanager
-def training_progress(verbose: int, n_starts: int) -> Iterator[Report | None]:
-    """Yield a function to report to, which keeps one line on stderr up to date; None where nothing is to be shown."""
+def training_progress(verbose: int, n_starts: int, offset: float) -> Iterator[Report | None]:
+    """Yield a function to report to, which keeps one line on stderr up to date; None where nothing is to be shown.
+
+    ``offset`` takes log p(y) from the units of training to the user's.
+    """
     if not verbose:
         yield None
         return
@@ -23,7 +26,9 @@ def training_progress(verbose: int, n_starts: int) -> Iterator[Report | None]:
 
         def report(start: int, iteration: int, value: float) -> None:
             where = f"start {start + 1} of {n_starts}, " if n_starts > 1 else ""
-            progress.update(task, description=f"training: {where}iteration {iteration}, log marginal likelihood {value:.2f}")
+            progress.update(
+                task, description=f"training: {where}iteration {iteration}, log marginal likelihood {value + offset:.2f}"
+            )
 
         yield report
         progress.update(task, total=1, completed=1)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpattr._array import Array, namespace, to_numpy
+from gpattr._normal import random_generator
 from gpattr._validation import numbers
 from gpattr.estimators.hyperparameters import trainable
 from gpattr.estimators.marginal_likelihood import NOISE, Values
@@ -30,8 +31,12 @@ class Units:
     @classmethod
     def of_data(cls, X: Array, y: Array) -> Units:
         """Return standard deviations as units; a column or target that does not vary keeps its own."""
-        spread, unit, size = to_numpy(spread_of(X)), to_numpy(spread_of(y)), np.abs(to_numpy(X)).max(axis=0)
-        return cls(np.where(spread > 1e-13 * size, spread, 1.0), float(unit) or 1.0)  # below, it is the rounding of the mean
+        spread, unit = spread_of(X), float(spread_of(y[:, None])[0]) or 1.0
+        if not 1e-140 < unit < 1e140:
+            raise InvalidInputError(
+                f"y: expected targets whose square float64 can hold, got a spread of {unit:.0e}; rescale them"
+            )
+        return cls(np.where(spread > 0, spread, 1.0), unit)
 
     def inside(self, X: Array) -> Array:
         """Return centred inputs in the units of training."""
@@ -42,10 +47,13 @@ class Units:
         return self.spread if name.split("__")[-1] == "lengthscale" else self.unit**2
 
 
-def spread_of(X: Array) -> Array:
-    """Return the standard deviation of each column."""
-    centred = X - X.mean(axis=0)
-    return namespace(X).sqrt((centred * centred).mean(axis=0))
+def spread_of(X: Array) -> np.ndarray:
+    """Return the standard deviation of each column, exactly 0 for one that does not vary but by the rounding of its mean."""
+    X = to_numpy(X)
+    size = np.abs(X).max(axis=0)
+    centred = np.divide(X, size, out=np.zeros_like(X), where=size > 0)  # of order one, so that squares stay in range
+    spread = centred.std(axis=0)
+    return np.where(spread > 1e-13, spread, 0.0) * size
 
 
 def default_kernel(units: Units) -> SquaredExponential:
@@ -65,12 +73,16 @@ def scaled(kernel: Kernel, units: Units, *, inwards: bool) -> Kernel:
     return kernel.with_params(**values)
 
 
-def bounds_for(start: Values, units: Units, given: Mapping[str, Any] | None, *, own_start: bool) -> dict[str, np.ndarray]:
+def bounds_for(
+    start: Values, units: Units, given: Mapping[str, Any] | None, target_variance: float, *, own_start: bool
+) -> dict[str, np.ndarray]:
     """Return lower and upper bounds, (2, size), of every hyperparameter in the units of training.
 
     A start of our own moves inside the user's bounds; a user's start must lie inside them.
     """
-    given = given or {}
+    given = {} if given is None else given
+    if not isinstance(given, Mapping):
+        raise InvalidInputError(f"bounds: expected a dictionary {{name: (lower, upper)}}, got {given!r}")
     for name in given:
         if name not in start:
             raise InvalidInputError(f"bounds: expected hyperparameters among {list(start)}, got {name!r}")
@@ -78,6 +90,8 @@ def bounds_for(start: Values, units: Units, given: Mapping[str, Any] | None, *, 
     for name, value in start.items():
         if name not in given:
             result[name] = np.outer(DEFAULT_BOUNDS[name.split("__")[-1]], value if name != NOISE else value / NOISE_SHARE)
+            if name.split("__")[-1] == "variance":  # a start far below the targets' own variance must be able to reach it
+                result[name][1] = np.maximum(result[name][1], DEFAULT_BOUNDS["variance"][1] * target_variance)
             continue
         ends = result[name] = _user_bounds(name, given[name], value, units.of(name))
         outside = (value < ends[0]) | (value > ends[1])
@@ -92,7 +106,7 @@ def bounds_for(start: Values, units: Units, given: Mapping[str, Any] | None, *, 
 
 def starts_from(start: Values, n_restarts: int, random_state: Any) -> list[Values]:
     """Return the start, and restarts drawn within a factor of ten around it."""
-    generator = np.random.default_rng(random_state)
+    generator = random_generator(random_state)
     draws = [
         {name: value * 10.0 ** generator.uniform(-1, 1, value.shape) for name, value in start.items()} for _ in range(n_restarts)
     ]
@@ -100,13 +114,14 @@ def starts_from(start: Values, n_restarts: int, random_state: Any) -> list[Value
 
 
 def _user_bounds(name: str, given: Any, value: np.ndarray, unit: Any) -> np.ndarray:
-    ends = np.empty(0)
     try:
-        lower, upper = given
-        ends = np.stack([np.broadcast_to(numbers("bounds", end) / unit, value.shape) for end in (lower, upper)])
-        valid = np.isfinite(ends).all() and (ends[0] > 0).all() and (ends[0] <= ends[1]).all()
+        lower, upper = (to_numpy(numbers("bounds", end)) for end in given)
     except (TypeError, ValueError):
-        valid = False
-    if not valid:
+        raise InvalidInputError(f"bounds: expected (lower, upper) for {name!r}, got {given!r}") from None
+    for end in (lower, upper):
+        if end.size not in (1, len(value)):
+            raise InvalidInputError(f"bounds: expected one number or {len(value)} for {name!r}, got {end.size}")
+    ends = np.stack([np.broadcast_to(end / unit, value.shape) for end in (lower, upper)])
+    if not (np.isfinite(ends).all() and (ends[0] > 0).all() and (ends[0] <= ends[1]).all()):
         raise InvalidInputError(f"bounds: expected 0 < lower ≤ upper for {name!r}, got {given!r}")
     return ends

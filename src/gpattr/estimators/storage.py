@@ -9,6 +9,7 @@ import numpy as np
 
 from gpattr import _documents, kernels, means
 from gpattr._array import to_numpy
+from gpattr._validation import numbers
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel
 from gpattr.means import Mean
@@ -28,6 +29,7 @@ def save(model: GPRegressor, path: str | PathLike[str]) -> None:
         "kernel": _encode("kernel", model.kernel_),
         "mean": _encode("mean", model.mean_),
         "feature_names": None if posterior.feature_names is None else list(posterior.feature_names),
+        "text_labels": "feature_names_in_" in vars(model),
         "arrays": {
             "X": _documents.encode(to_numpy(posterior.inputs), ("row", "feature")),
             "y": _documents.encode(to_numpy(posterior.y), ("row",)),
@@ -48,7 +50,8 @@ def load(cls: type[GPRegressor], path: str | PathLike[str]) -> GPRegressor:
         if names is not None:
             import pandas as pd
 
-            setattr(model, "feature_names_in_", np.array(names, dtype=object))  # noqa: B010  (what scikit-learn's fit sets)
+            if content["text_labels"]:
+                setattr(model, "feature_names_in_", np.array(names, dtype=object))  # noqa: B010  (what scikit-learn's fit sets)
             X = pd.DataFrame(X, columns=names)
         level = noise if len(noise) > 1 else float(noise[0])
         return model.condition(_decode(content["kernel"]), _decode(content["mean"]), X, y, level)
@@ -64,15 +67,15 @@ def _encode(name: str, value: Any) -> Any:
             raise InvalidInputError(f"{name}: a {type(value).__name__} of your own cannot be written to a file")
         fields = {field: _encode(name, getattr(value, field)) for field in value.__dataclass_fields__}  # pyright: ignore[reportAttributeAccessIssue]
         return {"room": room, "type": type(value).__name__, "fields": fields}
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, np.generic):
-        return value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
     if isinstance(value, dict):
         return {"dictionary": {key: _encode(name, inner) for key, inner in value.items()}}
     if isinstance(value, (list, tuple)):
         return [_encode(name, inner) for inner in value]
-    return value if value is None or isinstance(value, (bool, int, float, str)) else None  # a generator has no place in a file
+    if name == "random_state":
+        return None  # a generator has no place in a file
+    return to_numpy(numbers(name, value)).tolist()
 
 
 def _decode(value: Any) -> Any:

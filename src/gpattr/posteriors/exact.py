@@ -44,7 +44,7 @@ class ExactPosterior(FunctionSpacePosterior):
         y = read_only(as_vector("y", y, length=m, unit="targets (one per row of X)", like=Z))
         noise = _noise(noise, Z)
         require_room("The covariance of the training targets", (m, m), "use fewer rows")
-        factor = _factorise(kernel, Z, noise)
+        factor = factorise(kernel, Z, noise)
         alpha = solve_cholesky(factor, y - mean(Z))
         if not namespace(alpha).isfinite(alpha).all():
             raise InvalidInputError("y: the targets are too large, or variance and noise too small, for float64; rescale y")
@@ -79,7 +79,8 @@ def _noise(noise: Any, Z: Array) -> Array:
     return read_only(namespace(Z).broadcast_to(noise, (m,)))
 
 
-def _factorise(kernel: Kernel, Z: Array, noise: Array) -> Array:
+def factorise(kernel: Kernel, Z: Array, noise: Array) -> Array:
+    """Return chol(k(Z, Z) + diag(noise)), (m, m); refuse a matrix that is singular to rounding, with advice."""
     xp = namespace(Z)
     K, scale = kernel(Z, Z), kernel.diagonal(Z)
     i = xp.arange(len(Z))
