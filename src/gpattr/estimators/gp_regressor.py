@@ -180,7 +180,7 @@ class GPRegressor(RegressorMixin, BaseEstimator):
             as_matrix("X", X)  # our words for what is wrong with a frame
         y = to_numpy(y)
         for name, value in (("X", X), ("y", y)):
-            if not is_frame(value) and getattr(np.asarray(value), "dtype", np.dtype(float)).kind in "US":
+            if not is_frame(value) and np.asarray(value).dtype.kind in "US":
                 raise InvalidInputError(f"{name}: expected numbers, got text")
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, order="C")
         return X, y.astype(np.float64)

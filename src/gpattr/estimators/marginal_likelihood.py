@@ -19,7 +19,7 @@ from gpattr.posteriors.exact import factorise
 
 NOISE = "noise_variance"
 SINGULAR = 1e-13  # a squared pivot below this share of the prior variance is rounding, and so is what follows from it
-ABNORMAL = 2  # SciPy's status for a line search that finds nothing better
+LIMIT, ABNORMAL = 1, 2  # SciPy's status at the limit of iterations, and for a line search that finds nothing better
 OPTIONS = {"ftol": 1e-8, "gtol": 1e-3, "maxcor": 20, "maxiter": 1000, "maxfun": 10000}
 Values = dict[str, np.ndarray]
 
@@ -127,16 +127,14 @@ def maximise(
 
         theta = np.log(np.concatenate([start[name] for name in names])).clip(*limits.T)
         before = -math.inf
-        while True:
+        for _ in range(20):
             walls = 0
             result = minimize(negative, theta, jac=True, method="L-BFGS-B", bounds=limits, options=OPTIONS, callback=step)
             status, message = result.get("status", 0), result.message
             # A search that met a singular point, or rounding, stops where it is: it goes on from the best point while that helps.
-            if (not walls and status != ABNORMAL) or best is None:
-                converged = converged or status == 0
-                break
-            if best_value < before + 1e-3:
-                converged = True
+            disturbed, settled = walls > 0 or status == ABNORMAL, best_value < before + 1e-3
+            if best is None or status == LIMIT or settled or not disturbed:
+                converged = converged or status == 0 or (settled and status != LIMIT)
                 break
             theta, before = best, best_value
     if best is None:
