@@ -148,6 +148,7 @@ def test_the_general_state_is_checked_and_does_not_alias():
     state = FunctionSpacePosterior(SquaredExponential(), Z, np.ones(2), L)
     Z[0, 0] = 7.0
     assert state.inputs[0, 0] == 1.0
+    assert state.factor.flags.f_contiguous
     with pytest.raises(InvalidInputError, match=r"factor: expected the shape \(2, 2\), got \(3, 3\)"):
         FunctionSpacePosterior(SquaredExponential(), np.eye(2), np.ones(2), np.eye(3))
 

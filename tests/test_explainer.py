@@ -321,6 +321,7 @@ def test_nullable_numbers_are_numbers(explainer, rows):
             r"missing \['gamma'\] and unknown \['delta'\]",
         ),
         (pd.Series([1.0, 2.0], index=["alpha", "beta"]), r"missing \['gamma'\]"),
+        (pd.Series([1.0] * 4, index=["alpha", "beta", "gamma", "beta"]), r"more than once \['beta'\]"),
         (Baselines(np.zeros((2, 2))), "baseline: expected points with 3 features, got 2"),
         (Baselines(pd.DataFrame(GOOD, columns=["alpha", "beta", "delta"])), r"missing \['gamma'\]"),
         (None, "baseline: expected 'mean', 'median', 'zeros', a point, or gpattr.Baselines, got None"),

@@ -107,9 +107,7 @@ def as_vector(
     """Return x as a finite float64 array (length,); a series labelled by names is put into their order."""
     labels = column_names(x)
     if names is not None and labels is not None:
-        if set(labels) != set(names) or len(labels) != len(names):
-            raise InvalidInputError(f"{name}: {_name_difference(labels, names)}")
-        x = x.to_numpy()[[labels.index(label) for label in names]]
+        x = x.to_numpy()[positions_of(name, labels, names)]
     array = numbers(name, x)
     if array.ndim != 1:
         raise InvalidInputError(f"{name}: expected one dimension, got an array of shape {tuple(array.shape)}")
@@ -146,6 +144,18 @@ def check_names(name: str, value: Sequence[str], n_features: int) -> Names:
     return names
 
 
+def positions_of(name: str, labels: Sequence[str], names: Names) -> list[int]:
+    """Return where each of ``names`` stands among ``labels``, which must be the same names in any order."""
+    missing = [label for label in names if label not in labels]
+    unknown = [label for label in labels if label not in names]
+    repeated = [label for label in names if list(labels).count(label) > 1]
+    found = {"missing": missing, "unknown": unknown, "more than once": repeated}
+    wrong = [f"{what} {which}" for what, which in found.items() if which]
+    if wrong:
+        raise InvalidInputError(f"{name}: expected the columns {list(names)}; {' and '.join(wrong)}")
+    return [list(labels).index(label) for label in names]
+
+
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
     """Return ``value`` if it is one of ``choices``."""
     if not isinstance(value, str) or value not in choices:
@@ -158,19 +168,7 @@ def _align(name: str, X: Any, names: Names | None) -> Any:
     repeated = [label for label in labels if labels.count(label) > 1]
     if repeated:
         raise InvalidInputError(f"{name}: expected different column names, got {repeated[0]!r} more than once")
-    if names is None:
-        return X
-    if set(labels) != set(names):
-        raise InvalidInputError(f"{name}: {_name_difference(labels, names)}")
-    return X[[X.columns[labels.index(label)] for label in names]]
-
-
-def _name_difference(labels: Sequence[str], names: Names) -> str:
-    missing = [label for label in names if label not in labels]
-    unknown = [label for label in labels if label not in names]
-    parts = [f"missing {missing}"] if missing else []
-    parts += [f"unknown {unknown}"] if unknown else []
-    return f"expected the columns {list(names)}; {' and '.join(parts)}"
+    return X if names is None else X[[X.columns[i] for i in positions_of(name, labels, names)]]
 
 
 def _frame_values(name: str, X: Any) -> Array:

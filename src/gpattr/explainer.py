@@ -19,6 +19,7 @@ from gpattr._validation import (
     is_frame,
     is_series,
     numbers,
+    positions_of,
 )
 from gpattr.closed_forms import METHODS
 from gpattr.exceptions import InvalidInputError, NotFittedError, UnsupportedModelError
@@ -32,8 +33,6 @@ NAMED_BASELINES = {
     "median": ("median of the training inputs", lambda Z: np.median(to_numpy(Z), axis=0)),
     "zeros": ("zeros", lambda Z: np.zeros(Z.shape[1])),
 }
-
-
 EXPECTED_BASELINE = "'mean', 'median', 'zeros', a point, or gpattr.Baselines"
 
 
@@ -190,10 +189,7 @@ class Explainer:
         names = baselines.feature_names
         if names is None or self.feature_names is None or names == self.feature_names:
             return baselines
-        import pandas as pd
-
-        points = as_matrix("baseline", pd.DataFrame(baselines.points, columns=list(names)), names=self.feature_names)
-        return Baselines(points, baselines.weights)
+        return Baselines(baselines.points[:, positions_of("baseline", names, self.feature_names)], baselines.weights)
 
     def _point(self, name: str, x: Any) -> Array:
         if is_frame(x) or (x is not None and numbers(name, x).ndim == 2):

@@ -100,5 +100,5 @@ def _groups(
         rows = xp.nonzero(panels == count)[0]
         nodes = order * count
         for block in blocks(len(rows), bytes_per_node * (nodes * nodes if squared else nodes)):
-            nodes_weights = gauss_legendre(order, count)
-            yield rows[block], (xp.asarray(nodes_weights[0]), xp.asarray(nodes_weights[1]))
+            t, w = map(xp.asarray, gauss_legendre(order, count))
+            yield rows[block], (t, w)

@@ -33,17 +33,16 @@ class Leaf:
         """Return the columns this leaf sees."""
         return X if self.columns is None else X[:, list(self.columns)]
 
-    def is_wide(self, X: Array) -> bool:
-        """Tell whether the data span so many length-scales that squared norms would lose the distances between neighbours."""
-        W = self.inputs(X) / namespace(X).asarray(getattr(self.kernel, "lengthscale", 1.0))
-        return float((W * W).sum(axis=1).max()) > WIDE
+    def whitened(self, X: Array) -> Array:
+        """Return the inputs in length-scales, W = X/ℓ, where the kernel has any."""
+        return self.inputs(X) / namespace(X).asarray(getattr(self.kernel, "lengthscale", 1.0))
 
     def values(self, X: Array) -> Array:
         """Return c k(X, X), (n, n), for centred X."""
         xp = namespace(X)
-        if isinstance(self.kernel, SquaredExponential) and not self.is_wide(X):
+        W = self.whitened(X)
+        if isinstance(self.kernel, SquaredExponential) and not _is_wide(W):
             # One matrix product gives the whole exponent: w·w' − ½‖w‖² − ½‖w'‖² + log c.
-            W = self.inputs(X) / xp.asarray(self.kernel.lengthscale)
             half, one = -0.5 * (W * W).sum(axis=1)[:, None], xp.zeros((len(X), 1)) + 1.0
             amplitude = float(np.log(self.factor * self.kernel.variance))
             exponent = product(xp.concatenate([W.T, half.T + amplitude, one.T]).T, xp.concatenate([W.T, one.T, half.T]))
@@ -92,11 +91,11 @@ def likelihood_gradient(kernel: Kernel, X: Array, alpha: Array, inverse: Array, 
     for leaf in leaves(kernel):
         K = leaf.values(X) if values is None else values
         lengthscale = getattr(leaf.kernel, "lengthscale", None)
-        W = leaf.inputs(X) / xp.asarray(1.0 if lengthscale is None else lengthscale)
+        W = leaf.whitened(X)
         ones = xp.zeros((len(X), 1)) + 1.0
         right = xp.concatenate([W.T, ones.T]).T
+        slope = _pairwise_slope(K, alpha, inverse, W) if _is_wide(W) else None
         # (ααᵀ∘K)V = α∘K(α∘V) needs no matrix of its own; A⁻¹∘K takes the place of K.
-        squares = _pairwise_slope(K, alpha, inverse, W) if lengthscale is not None and leaf.is_wide(X) else None
         GV = alpha[:, None] * product(K, alpha[:, None] * right)
         K *= inverse
         GV -= symmetric_product(K, right)
@@ -105,9 +104,14 @@ def likelihood_gradient(kernel: Kernel, X: Array, alpha: Array, inverse: Array, 
         for name in (f"{leaf.prefix}variance", *leaf.scales):
             gradient[name] = gradient.get(name, 0.0) + amplitude
         if lengthscale is not None:
-            slope = G1 @ (W * W) - (W * GW).sum(axis=0) if squares is None else squares
+            slope = G1 @ (W * W) - (W * GW).sum(axis=0) if slope is None else slope
             gradient[f"{leaf.prefix}lengthscale"] = slope if np.ndim(lengthscale) else slope.sum()
     return gradient
+
+
+def _is_wide(W: Array) -> bool:
+    """Tell whether the data span so many length-scales that squared norms would lose the distances between neighbours."""
+    return float((W * W).sum(axis=1).max()) > WIDE
 
 
 def _pairwise_slope(K: Array, alpha: Array, inverse: Array, W: Array) -> Array:

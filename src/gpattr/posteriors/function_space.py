@@ -70,7 +70,8 @@ class FunctionSpacePosterior(Frozen):
         for name in ("inputs", "alpha", "factor", "root", "column_scale"):
             value = getattr(self, name)
             if value is not None and not is_tensor(value) and value.flags.writeable:
-                object.__setattr__(self, name, read_only(value))
+                # BLAS reads columns: a factor in any other order would be copied at every solve.
+                object.__setattr__(self, name, read_only(np.asfortranarray(value) if name == "factor" else value))
 
     @property
     def n_features(self) -> int:
