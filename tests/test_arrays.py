@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from gpattr import Baselines, Explainer, GPRegressor, _array, closed_forms, memory_budget
+from gpattr import Baselines, Explainer, GPRegressor, _array, memory_budget
 from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
 from gpattr.kernels import Constant, Select, SquaredExponential
 from gpattr.means import Function, Linear
@@ -169,4 +169,3 @@ def test_array_helpers_agree():
     inverse = np.linalg.inv(A)
     for got in (_array.cholesky_inverse(L.copy(order="F")), _array.cholesky_inverse(T(L)).numpy()):
         np.testing.assert_allclose(np.triu(got), np.triu(inverse), rtol=1e-9)
-    assert closed_forms.METHODS == ("auto", "exact", "quadrature")

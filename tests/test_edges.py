@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from gpattr import Baselines, Explainer, Explanation, _memory, closed_forms, memory_budget
-from gpattr.exceptions import FileFormatError, InvalidInputError, NoClosedFormError
+from gpattr.exceptions import FileFormatError, InvalidInputError, NoClosedFormError, ToleranceError
 from gpattr.kernels import Select, SquaredExponential
 from gpattr.means import Function, Linear, Mean
 from gpattr.operators import IntegratedGradients
@@ -38,14 +38,16 @@ def test_scattered_baselines_share_origins_only_with_their_neighbours():
         np.testing.assert_allclose(together[n], alone[0], atol=1e-14)
 
 
-def test_an_unresolved_prior_mean_is_admitted():
+def test_an_unresolved_prior_mean_is_refused():
     """A step far narrower than any panel: two rules agree on nothing, but m(x) − m(b) tells."""
     steep = 1e5
     mean = Function(
         lambda X: np.tanh(steep * (X[:, 0] - 0.37)), lambda X: steep / np.cosh(np.clip(steep * (X - 0.37), -300, 300)) ** 2
     )
     posterior = ExactPosterior(SquaredExponential(1.0), [[0.0]], [0.0], noise=0.1, mean=mean)
-    ex = Explainer(posterior, [0.0])([[1.0]])
+    with pytest.raises(ToleranceError, match=r"row 0 are sure to 2.0e\+00 only, not to 1e-06"):
+        Explainer(posterior, [0.0])([[1.0]])
+    ex = Explainer(posterior, [0.0], tolerance=10.0)([[1.0]])
     truth = posterior.predict([[1.0]])[0] - posterior.predict([[0.0]])[0]
     assert abs(ex.values[0, 0] - truth) <= ex.error[0]
 

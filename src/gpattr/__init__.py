@@ -9,21 +9,23 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
-    from gpattr import closed_forms, estimators, exceptions, kernels, means, operators, posteriors, special
+    from gpattr import closed_forms, estimators, exceptions, kernels, means, operators, posteriors, special, testing
     from gpattr._memory import memory_budget
+    from gpattr.convergence import convergence
     from gpattr.estimators import GPRegressor
     from gpattr.explainer import Explainer, explain
     from gpattr.explanation import Explanation
     from gpattr.importance import Importance
     from gpattr.operators import Baselines
 
-_MODULES = ("closed_forms", "estimators", "exceptions", "kernels", "means", "operators", "posteriors", "special")
+_MODULES = ("closed_forms", "estimators", "exceptions", "kernels", "means", "operators", "posteriors", "special", "testing")
 _NAMES = {
     "Baselines": "gpattr.operators",
     "Explainer": "gpattr.explainer",
     "Explanation": "gpattr.explanation",
     "GPRegressor": "gpattr.estimators",
     "Importance": "gpattr.importance",
+    "convergence": "gpattr.convergence",
     "explain": "gpattr.explainer",
     "memory_budget": "gpattr._memory",
 }
@@ -35,6 +37,7 @@ __all__ = [
     "GPRegressor",
     "Importance",
     "closed_forms",
+    "convergence",
     "estimators",
     "exceptions",
     "explain",
@@ -44,6 +47,7 @@ __all__ = [
     "operators",
     "posteriors",
     "special",
+    "testing",
 ]
 
 

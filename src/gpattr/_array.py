@@ -123,9 +123,10 @@ def solve_lower_rows(L: Array, A: Array) -> Array:
 
 
 def solve_cholesky(L: Array, b: Array) -> Array:
-    """Return (LLᵀ)⁻¹b for a vector b, (m,)."""
+    """Return (LLᵀ)⁻¹b for a vector b, (m,), or the columns of a matrix."""
     if is_tensor(b):
-        return sys.modules["torch"].cholesky_solve(b[:, None], L)[:, 0]
+        solved = sys.modules["torch"].cholesky_solve(b[:, None] if b.ndim == 1 else b, L)
+        return solved[:, 0] if b.ndim == 1 else solved
     return _potrs(L, b, lower=1)[0]
 
 
@@ -174,8 +175,11 @@ def _torch_namespace(device: Any) -> Any:
         def nonzero(self, x: Any) -> Any:
             return x.nonzero(as_tuple=True)
 
-        def concatenate(self, parts: Any) -> Any:
-            return torch.cat(list(parts))
+        def concatenate(self, parts: Any, axis: int = 0) -> Any:
+            return torch.cat(list(parts), dim=axis)
+
+        def sort(self, x: Any) -> Any:
+            return torch.sort(x).values
 
         def stack(self, parts: Any, axis: int = 0) -> Any:
             return torch.stack(list(parts), dim=axis)

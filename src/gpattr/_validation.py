@@ -32,6 +32,22 @@ def positive_scalar(name: str, value: Any) -> float:
     return result
 
 
+def check_per_feature(name: str, value: Any, d: int) -> None:
+    """Raise `InvalidInputError` unless ``value`` is one number, or one for each of d features."""
+    if np.ndim(value) == 1 and len(value) != d:
+        raise InvalidInputError(f"{name}: expected one number or {d} (one per feature), got {len(value)}")
+
+
+def returned(name: str, result: Any, shape: tuple[int, ...]) -> Array:
+    """Return what a user's function returned, if it is a finite array of this shape."""
+    array = numbers(name, result)
+    if tuple(array.shape) != tuple(shape):
+        raise InvalidInputError(f"{name}: expected an array of shape {tuple(shape)} from it, got {tuple(array.shape)}")
+    if not namespace(array).isfinite(array).all():
+        raise InvalidInputError(f"{name}: expected finite numbers from it, got NaN or infinity")
+    return array
+
+
 def unlabelled(name: str, value: Any) -> Array:
     """Return ``value`` as numbers; a labelled series is refused, because nothing here could align its labels."""
     if is_series(value):

@@ -31,6 +31,10 @@ class NotPositiveDefiniteError(GpattrError, np.linalg.LinAlgError):
     """The covariance of the training targets cannot be factorised."""
 
 
+class ToleranceError(GpattrError, ArithmeticError):
+    """Quadrature could not be made sure of its result to the tolerance."""
+
+
 class MissingUncertaintyError(GpattrError, ValueError):
     """The explanation was computed without the uncertainty this question needs."""
 

@@ -20,13 +20,15 @@ from gpattr._validation import (
     is_series,
     numbers,
     positions_of,
+    positive_scalar,
 )
 from gpattr.closed_forms import METHODS
+from gpattr.closed_forms.fixed_rules import check_steps
 from gpattr.exceptions import InvalidInputError, NotFittedError, UnsupportedModelError
 from gpattr.explanation import Explanation, feature_index
 from gpattr.importance import Importance, draw_importance
 from gpattr.operators import Baselines, IntegratedGradients
-from gpattr.posteriors import UNCERTAINTY, FunctionSpacePosterior
+from gpattr.posteriors import TOLERANCE, UNCERTAINTY, FunctionSpacePosterior
 
 NAMED_BASELINES = {
     "mean": ("mean of the training inputs", lambda Z: to_numpy(Z).mean(axis=0)),
@@ -39,9 +41,12 @@ EXPECTED_BASELINE = "'mean', 'median', 'zeros', a point, or gpattr.Baselines"
 class Explainer:
     """Explains predictions of a Gaussian process by integrated gradients, exactly and with their joint uncertainty.
 
-    ``model`` is a fitted estimator such as `GPRegressor`, or any `gpattr.posteriors` object. ``baseline`` is where
-    attributions start from: ``"mean"`` or ``"median"`` of the training inputs, ``"zeros"``, a point (d,), or `gpattr.Baselines`.
-    ``method`` is ``"auto"`` (closed form where there is one), ``"exact"`` (nothing else) or ``"quadrature"`` (for comparison).
+    ``model`` is a fitted estimator such as `GPRegressor`, or any `gpattr.posteriors` object. ``baseline`` is where attributions
+    start from: ``"mean"`` or ``"median"`` of the training inputs, ``"zeros"``, a point (d,), or `gpattr.Baselines`. ``method``
+    is ``"auto"`` (closed form where there is one, else quadrature that knows its error), ``"exact"`` (closed form or nothing),
+    ``"quadrature"`` (for comparison), or a rule with ``n_steps``: ``"right"``, ``"trapezoid"``, ``"simpson"``,
+    ``"gauss_legendre"``. Attributions by quadrature that are not sure to ``tolerance``, relative to the size of the function,
+    raise `ToleranceError`.
 
     Frames are aligned by column name with the frame the model was trained on; ``feature_names`` names the columns of a model that
     was trained on an array.
@@ -53,10 +58,14 @@ class Explainer:
         baseline: Any = "mean",
         *,
         method: str = "auto",
+        n_steps: int | None = None,
+        tolerance: float = TOLERANCE,
         feature_names: Sequence[str] | None = None,
     ) -> None:
         self.posterior = _posterior_of(model)
         self.method = check_choice("method", method, METHODS)
+        self.n_steps = check_steps(method, n_steps)
+        self.tolerance = positive_scalar("tolerance", tolerance)
         names = self.posterior.feature_names
         if feature_names is not None:
             given = check_names("feature_names", feature_names, self.posterior.n_features)
@@ -79,7 +88,7 @@ class Explainer:
         """
         rows = self._matrix("X", X)
         operator, name = self._operator(rows, baselines)
-        result = self.posterior.apply(operator, rows, uncertainty=uncertainty, method=self.method)
+        result = self.posterior.apply(operator, rows, uncertainty=uncertainty, tolerance=self.tolerance, **self._options)
         predictions, base_values = (to_numpy(self.posterior.predict(points)) for points in (rows, operator.points))
         if not operator.per_row:
             weights = np.ones(1) if operator.weights is None else operator.weights
@@ -126,7 +135,7 @@ class Explainer:
     def joint(self, X: Any, baselines: Any = None) -> Array:
         """Return the covariance of the attributions between features and between rows, (n, d, n, d)."""
         rows = self._matrix("X", X)
-        return to_numpy(self.posterior.joint(self._operator(rows, baselines)[0], rows, method=self.method))
+        return to_numpy(self.posterior.joint(self._operator(rows, baselines)[0], rows, **self._options))
 
     def importance(self, X: Any, baselines: Any = None, *, n_samples: int = 2000, random_state: Any = 0) -> Importance:
         """Return the mean absolute attribution of each feature over the rows of X, with its uncertainty.
@@ -135,8 +144,8 @@ class Explainer:
         """
         rows = self._matrix("X", X)
         operator, _ = self._operator(rows, baselines)
-        mean = to_numpy(self.posterior.apply(operator, rows, uncertainty="none", method=self.method).mean)
-        joint = to_numpy(self.posterior.joint(operator, rows, method=self.method))
+        mean = to_numpy(self.posterior.apply(operator, rows, uncertainty="none", tolerance=self.tolerance, **self._options).mean)
+        joint = to_numpy(self.posterior.joint(operator, rows, **self._options))
         return draw_importance(mean, joint, self._names(X, rows.shape[1]), n_samples, random_state)
 
     def training_contributions(self, x: Any, feature: str | int) -> Array:
@@ -147,10 +156,14 @@ class Explainer:
         one = self._point("x", x)
         index = feature_index(feature, self._names(x, len(one)))
         operator, _ = self._operator(one[None, :], None)
-        return to_numpy(self.posterior.contributions(operator, one[None, :], method=self.method)[0, index])
+        return to_numpy(self.posterior.contributions(operator, one[None, :], **self._options)[0, index])
 
     def __repr__(self) -> str:
         return f"Explainer({self.posterior!r}, baseline={self.baseline_name!r}, method={self.method!r})"
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {"method": self.method, "n_steps": self.n_steps}
 
     def _operator(self, rows: Array, baselines: Any) -> tuple[IntegratedGradients, str]:
         if baselines is None:
@@ -220,11 +233,14 @@ def explain(
     baseline: Any = "mean",
     *,
     method: str = "auto",
+    n_steps: int | None = None,
+    tolerance: float = TOLERANCE,
     feature_names: Sequence[str] | None = None,
     uncertainty: str = "cov",
 ) -> Explanation:
     """Explain the rows of X in one call: ``Explainer(model, baseline, …)(X, uncertainty=…)``."""
-    return Explainer(model, baseline, method=method, feature_names=feature_names)(X, uncertainty=uncertainty)
+    options: dict[str, Any] = {"method": method, "n_steps": n_steps, "tolerance": tolerance, "feature_names": feature_names}
+    return Explainer(model, baseline, **options)(X, uncertainty=uncertainty)
 
 
 def _posterior_of(model: Any) -> FunctionSpacePosterior:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from gpattr._array import Array, namespace, to_numpy
 from gpattr._frozen import Frozen
-from gpattr._validation import as_vector, numbers, read_only, unlabelled
+from gpattr._validation import as_matrix, as_vector, numbers, read_only, returned, unlabelled
 from gpattr.exceptions import InvalidInputError
 
 
@@ -56,18 +57,87 @@ class Constant(Mean):
         return namespace(X).zeros_like(X)
 
 
+class Basis(Mean):
+    """A mean that is linear in its coefficients, m(x) = Σⱼ βⱼ φⱼ(x), over monomials φⱼ(x) = Πᵢ xᵢ^powersⱼᵢ.
+
+    The coefficients are known, or uncertain with prior N(β, ``covariance``), or with a flat prior, ``covariance="flat"``
+    (universal kriging). What is uncertain about them enters predictions and attributions.
+    """
+
+    covariance: Array | str | None
+    powers: Array
+
+    @property
+    @abstractmethod
+    def beta(self) -> Array:
+        """The coefficients, or their prior mean, (p,)."""
+
+    @abstractmethod
+    def with_beta(self, beta: Array) -> Mean:
+        """Return the mean with these coefficients, known."""
+
+    def precision(self) -> Array:
+        """Return the inverse of the prior covariance of the coefficients, (p, p); zero for a flat prior."""
+        p = len(self.beta)
+        return np.zeros((p, p)) if isinstance(self.covariance, str) else np.linalg.inv(np.asarray(self.covariance))
+
+    def basis(self, X: Array) -> Array:
+        """Return φⱼ at the rows of X, (n, p)."""
+        return _monomials(X[:, None, :], namespace(X).asarray(self.powers)).prod(-1)
+
+    def basis_gradient(self, X: Array) -> Array:
+        """Return ∂φⱼ/∂xᵢ at the rows of X, (n, p, d)."""
+        xp = namespace(X)
+        powers = xp.asarray(self.powers)
+        values = _monomials(X[:, None, :], powers)  # (n, p, d)
+        slopes = powers * _monomials(X[:, None, :], xp.maximum(powers - 1.0, 0.0))
+        columns = []
+        for i in range(X.shape[1]):
+            others = [k for k in range(X.shape[1]) if k != i]
+            columns.append(slopes[:, :, i] * (values[:, :, others].prod(-1) if others else 1.0))
+        return xp.stack(columns, axis=2)
+
+    def __call__(self, X: Array) -> Array:
+        return self.basis(X) @ namespace(X).asarray(self.beta)
+
+    def gradient(self, X: Array) -> Array:
+        xp = namespace(X)
+        return (xp.swapaxes(self.basis_gradient(X), 1, 2) @ xp.asarray(self.beta)[:, None])[:, :, 0]
+
+
+def _monomials(X: Array, powers: Array) -> Array:
+    return X**powers
+
+
 @dataclass(frozen=True, eq=False)
-class Linear(Mean):
-    """m(x) = intercept + Σᵢ coefficientᵢ xᵢ."""
+class Linear(Basis):
+    """m(x) = intercept + Σᵢ coefficientᵢ xᵢ.
+
+    ``covariance`` (d + 1, d + 1) is that of intercept and coefficients, in this order, where they are uncertain; ``"flat"`` if
+    nothing is known about them; None if they are known.
+    """
 
     coefficients: Array
     intercept: float = 0.0
+    covariance: Array | str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(
             self, "coefficients", read_only(to_numpy(as_vector("coefficients", unlabelled("coefficients", self.coefficients))))
         )
         object.__setattr__(self, "intercept", _one_number("intercept", self.intercept))
+        object.__setattr__(self, "covariance", _covariance(self.covariance, len(self.coefficients) + 1))
+
+    @property
+    def beta(self) -> Array:
+        return np.concatenate([[self.intercept], self.coefficients])
+
+    @property
+    def powers(self) -> Array:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return np.eye(len(self.coefficients) + 1)[:, 1:]
+
+    def with_beta(self, beta: Array) -> Linear:
+        return Linear(beta[1:], float(beta[0]))
 
     def __call__(self, X: Array) -> Array:
         return X @ namespace(X).asarray(self.coefficients) + self.intercept
@@ -79,6 +149,44 @@ class Linear(Mean):
     def check_features(self, d: int) -> None:
         if len(self.coefficients) != d:
             raise InvalidInputError(f"coefficients: expected {d} (one per feature), got {len(self.coefficients)}")
+
+
+@dataclass(frozen=True, eq=False)
+class Polynomial(Basis):
+    """m(x) = Σⱼ coefficientⱼ Πᵢ xᵢ^powersⱼᵢ, any polynomial.
+
+    ``powers`` (p, d) are whole numbers, 0 or larger, such as ``PolynomialFeatures.powers_`` of scikit-learn. ``covariance`` (p,
+    p) is that of uncertain coefficients, ``"flat"`` if nothing is known about them, None if they are known.
+    """
+
+    coefficients: Array
+    powers: Array
+    covariance: Array | str | None = None
+
+    def __post_init__(self) -> None:
+        powers = to_numpy(as_matrix("powers", self.powers))
+        if not ((powers >= 0) & (powers == np.floor(powers))).all():
+            raise InvalidInputError("powers: expected whole numbers, 0 or larger")
+        coefficients = as_vector(
+            "coefficients",
+            unlabelled("coefficients", self.coefficients),
+            length=len(powers),
+            unit="coefficients (one per row of powers)",
+        )
+        object.__setattr__(self, "powers", read_only(powers))
+        object.__setattr__(self, "coefficients", read_only(to_numpy(coefficients)))
+        object.__setattr__(self, "covariance", _covariance(self.covariance, len(powers)))
+
+    @property
+    def beta(self) -> Array:
+        return self.coefficients
+
+    def with_beta(self, beta: Array) -> Polynomial:
+        return Polynomial(beta, self.powers)
+
+    def check_features(self, d: int) -> None:
+        if self.powers.shape[1] != d:
+            raise InvalidInputError(f"powers: expected {d} columns (one per feature), got {self.powers.shape[1]}")
 
 
 @dataclass(frozen=True)
@@ -97,10 +205,10 @@ class Function(Mean):
                 raise InvalidInputError(f"{name}: expected a callable, got {type(getattr(self, name)).__name__}")
 
     def __call__(self, X: Array) -> Array:
-        return _checked("function", self.function(X), (X.shape[0],))
+        return returned("function", self.function(X), (X.shape[0],))
 
     def gradient(self, X: Array) -> Array:
-        return _checked("derivative", self.derivative(X), tuple(X.shape))
+        return returned("derivative", self.derivative(X), tuple(X.shape))
 
 
 def _one_number(name: str, value: float) -> float:
@@ -110,10 +218,14 @@ def _one_number(name: str, value: float) -> float:
     return float(array)
 
 
-def _checked(name: str, result: Array, shape: tuple[int, ...]) -> Array:
-    array = numbers(name, result)
-    if tuple(array.shape) != shape:
-        raise InvalidInputError(f"{name}: expected an array of shape {shape} from the prior mean, got {tuple(array.shape)}")
-    if not namespace(array).isfinite(array).all():
-        raise InvalidInputError(f"{name}: expected finite numbers from the prior mean, got NaN or infinity")
-    return array
+def _covariance(value: Any, p: int) -> Array | str | None:
+    if value is None or (isinstance(value, str) and value == "flat"):
+        return value
+    array = to_numpy(unlabelled("covariance", value)) if not isinstance(value, str) else None
+    if array is None or array.shape != (p, p):
+        got = repr(value) if array is None else f"an array of shape {array.shape}"
+        raise InvalidInputError(f"covariance: expected an array of shape {(p, p)}, 'flat' or None, got {got}")
+    symmetric = np.isfinite(array).all() and np.allclose(array, array.T, rtol=1e-10, atol=0.0)
+    if not symmetric or np.linalg.eigvalsh(array)[0] <= 0:
+        raise InvalidInputError("covariance: expected a symmetric positive definite matrix")
+    return read_only(array)

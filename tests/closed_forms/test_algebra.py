@@ -115,14 +115,14 @@ class Rough(Kernel):
 
 
 def test_unknown_kernels_are_refused_by_name():
-    with pytest.raises(UnsupportedModelError, match="IntegratedGradients of Rough: neither"):
+    with pytest.raises(UnsupportedModelError, match="kernel: derivatives of Rough are not known"):
         closed_forms.cross(OPERATORS[0], 2.0 * Rough(), X, Z)
-    with pytest.raises(UnsupportedModelError, match="Gradient of Rough"):
+    with pytest.raises(UnsupportedModelError, match="kernel: derivatives of Rough are not known"):
         closed_forms.cross(Gradient(), Rough(), X, Z)
 
 
 def test_methods():
-    with pytest.raises(ValueError, match="method: expected one of 'auto', 'exact', 'quadrature', got 'magic'"):
+    with pytest.raises(ValueError, match="method: expected one of 'auto', 'exact', 'quadrature', .*, got 'magic'"):
         closed_forms.rule_for(IntegratedGradients, ONE, "magic")
     assert closed_forms.rule_for(IntegratedGradients, NESTED).methods == {"closed form"}
     assert closed_forms.rule_for(IntegratedGradients, Scale(ONE), "quadrature").methods == {"quadrature"}

@@ -1,3 +1,5 @@
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -292,11 +294,11 @@ def test_progress_is_shown_on_request(capsys):
         ({"noise_variance": -1.0}, (X, Y), "noise_variance: expected finite numbers larger than 0, got -1.0"),
         ({"noise_variance": 1.0}, (X, Y, np.ones(60)), "noise: expected None, because noise_variance=1.0 is given"),
         ({"kernel": "rbf"}, (X, Y), "kernel: expected a gpattr kernel or None, got str"),
-        ({"mean": "linear"}, (X, Y), "mean: expected 'constant', 'zero' or a gpattr mean, got 'linear'"),
+        ({"mean": "cubic"}, (X, Y), "mean: expected 'constant', 'zero', 'linear' or a gpattr mean, got 'cubic'"),
         ({"n_restarts": -1}, (X, Y), "n_restarts: expected an integer of 0 or more, got -1"),
         ({"bounds": {"length": (1, 2)}}, (X, Y), r"bounds: expected hyperparameters among \['lengthscale', .* got 'length'"),
         ({"bounds": {"lengthscale": (2, 1)}}, (X, Y), "bounds: expected 0 < lower ≤ upper for 'lengthscale', got"),
-        ({"bounds": {"variance": 3}}, (X, Y), r"bounds: expected \(lower, upper\) for 'variance', got 3"),
+        ({"bounds": {"variance": 3}}, (X, Y), r"bounds: expected \(lower, upper\) or 'fixed' for 'variance', got 3"),
         ({"bounds": {"variance": (0, 1)}}, (X, Y), "bounds: expected 0 < lower"),
         (
             {"kernel": SquaredExponential(5.0), "bounds": {"lengthscale": (10.0, 20.0)}},
@@ -312,7 +314,11 @@ def test_bad_input(options, data, message):
 
 
 def test_kernels_that_cannot_be_trained():
+    @dataclass(frozen=True, eq=False)
     class Flat(Kernel):
+        level: float = 1.0
+        trainable = ("level",)
+
         def __call__(self, X, Z):
             return np.ones((len(X), len(Z)))
 
@@ -325,7 +331,9 @@ def test_kernels_that_cannot_be_trained():
         def check_features(self, d):
             pass
 
-    with pytest.raises(UnsupportedModelError, match="kernel: Flat cannot be trained; use optimize=False"):
+    with pytest.raises(
+        UnsupportedModelError, match="kernel: Flat cannot be trained; enter its gradient with gpattr.estimators.register_gradient"
+    ):
         GPRegressor(Scale(Flat())).fit(X, Y)
     assert GPRegressor(Flat(), optimize=False).fit(X, Y).predict(X[:1]).shape == (1,)
 

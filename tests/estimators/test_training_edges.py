@@ -111,7 +111,7 @@ def test_frames_with_numbers_for_names_come_back_as_they_were(tmp_path):
     ("use", "message"),
     [
         (lambda: GPRegressor(mean=Linear([1.0])).fit(X, Y), "coefficients: expected 3"),
-        (lambda: GPRegressor(mean=np.array([1, 2])).fit(X, Y), "mean: expected 'constant', 'zero' or a gpattr mean"),
+        (lambda: GPRegressor(mean=np.array([1, 2])).fit(X, Y), "mean: expected 'constant', 'zero', 'linear' or a gpattr mean"),
         (lambda: GPRegressor(bounds=5).fit(X, Y), r"bounds: expected a dictionary \{name: \(lower, upper\)\}, got 5"),
         (
             lambda: GPRegressor(bounds={"lengthscale": ([1, 2], 5)}).fit(X, Y),

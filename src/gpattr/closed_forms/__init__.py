@@ -1,22 +1,31 @@
 """The table where operators meet kernels: few verbs, one function for each pair, the same verbs by quadrature."""
 
-from gpattr.closed_forms import gradient, squared_exponential
+from gpattr.closed_forms import cosine, radial, squared_exponential
+from gpattr.closed_forms.derivatives import DERIVATIVES, Jet, differentiate, register_derivatives
+from gpattr.closed_forms.fixed_rules import FIXED_RULES
 from gpattr.closed_forms.means import attribute_mean
 from gpattr.closed_forms.table import CLOSED_FORMS, Rule, register
-from gpattr.closed_forms.verbs import METHODS, auto, between, cross, cross_dot, error, rule_for
+from gpattr.closed_forms.verbs import METHODS, auto, between, cross, cross_dot, error, estimate, rule_for
 
 __all__ = [
     "CLOSED_FORMS",
+    "DERIVATIVES",
+    "FIXED_RULES",
     "METHODS",
+    "Jet",
     "Rule",
     "attribute_mean",
     "auto",
     "between",
+    "cosine",
     "cross",
     "cross_dot",
+    "differentiate",
     "error",
-    "gradient",
+    "estimate",
+    "radial",
     "register",
+    "register_derivatives",
     "rule_for",
     "squared_exponential",
 ]

@@ -22,10 +22,10 @@ def constant(kernel: Constant, rule_of: RuleOf) -> Rule:
 
     return Rule(
         cross=lambda sites, Z: zeros(sites, len(Z)),
-        cross_dot=lambda sites, Z, w: zeros(sites, w.shape[1]),
+        estimate=lambda sites, Z, w: (zeros(sites, w.shape[1]), namespace(Z).zeros(sites.shape[0])),
         auto=lambda sites: zeros(sites, sites.shape[1]),
         between=lambda sites, other: zeros(sites, sites.shape[1]),
-        error=lambda sites, Z, w: namespace(Z).zeros(sites.shape[0]),
+        bound=lambda sites, Z, w: namespace(Z).zeros(sites.shape[0]),
     )
 
 
@@ -34,11 +34,11 @@ def scale(kernel: Scale, rule_of: RuleOf) -> Rule:
     rule, variance = rule_of(kernel.kernel), kernel.variance
     return Rule(
         cross=lambda *args: variance * rule.cross(*args),
-        cross_dot=lambda *args: variance * rule.cross_dot(*args),
+        estimate=lambda *args: tuple(variance * part for part in rule.estimate(*args)),  # pyright: ignore[reportArgumentType]
         auto=lambda *args: variance * rule.auto(*args),
         between=lambda *args: variance * rule.between(*args),
-        error=lambda *args: variance * rule.error(*args),
         methods=rule.methods,
+        bound=(lambda *args: variance * bound(*args)) if (bound := rule.bound) else None,
     )
 
 
@@ -49,12 +49,16 @@ def total(kernel: Sum, rule_of: RuleOf) -> Rule:
     def added(verb: str) -> Callable[..., Array]:
         return lambda *args: reduce(add, (getattr(rule, verb)(*args) for rule in rules))
 
+    def estimate(*args: Any) -> tuple[Array, Array]:
+        values, errors = zip(*(rule.estimate(*args) for rule in rules), strict=True)
+        return reduce(add, values), reduce(add, errors)
+
     return Rule(
         cross=added("cross"),
-        cross_dot=added("cross_dot"),
+        estimate=estimate,
         auto=added("auto"),
         between=added("between"),
-        error=added("error"),
+        bound=added("bound") if all(rule.bound for rule in rules) else None,
         methods=frozenset().union(*(rule.methods for rule in rules)),
     )
 
@@ -75,15 +79,17 @@ def select(kernel: Select, rule_of: RuleOf) -> Rule:
     def cross(sites: Any, Z: Array) -> Array:
         return spread(rule.cross(sites.select(features), Z[:, features]), sites.shape[1])
 
-    def cross_dot(sites: Any, Z: Array, w: Array) -> Array:
-        return spread(rule.cross_dot(sites.select(features), Z[:, features], w), sites.shape[1])
+    def estimate(sites: Any, Z: Array, w: Array) -> tuple[Array, Array]:
+        value, error = rule.estimate(sites.select(features), Z[:, features], w)
+        return spread(value, sites.shape[1]), error
 
+    bound = rule.bound
     return Rule(
         cross=cross,
-        cross_dot=cross_dot,
+        estimate=estimate,
+        bound=(lambda sites, Z, w: bound(sites.select(features), Z[:, features], w)) if bound else None,
         auto=lambda sites: spread_both(rule.auto(sites.select(features)), sites.shape[1]),
         between=lambda sites, other: spread_both(rule.between(sites.select(features), other.select(features)), sites.shape[1]),
-        error=lambda sites, Z, w: rule.error(sites.select(features), Z[:, features], w),
         methods=rule.methods,
     )
 

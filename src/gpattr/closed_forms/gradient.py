@@ -1,35 +1,31 @@
-"""Gradients of the squared-exponential kernel: what quadrature integrates along a path.
-
-With u = (x − z)/ℓ and g = σ² exp(−‖u‖²/2): ∂k/∂xᵢ = −g uᵢ/ℓᵢ and ∂²k/∂xᵢ∂zⱼ = g (δᵢⱼ − uᵢuⱼ)/(ℓᵢℓⱼ).
-"""
+"""The gradient operator: derivatives of the kernel as they are."""
 
 from __future__ import annotations
 
 from gpattr._array import Array, namespace
-from gpattr.closed_forms.table import register
-from gpattr.kernels import SquaredExponential
-from gpattr.operators import Gradient, Points
+from gpattr.closed_forms.derivatives import differentiate, require_derivatives
+from gpattr.closed_forms.table import Rule, rounding
+from gpattr.kernels import Kernel
+from gpattr.operators import Points
 
 
-def cross(kernel: SquaredExponential, points: Points, Z: Array) -> Array:
-    """Return ∂k(x, z)/∂xᵢ, (n, d, m)."""
-    xp = namespace(Z)
-    difference = (points.X[:, None, :] - Z) / xp.asarray(kernel.lengthscale) ** 2  # (n, m, d)
-    return -xp.swapaxes(kernel(points.X, Z)[:, :, None] * difference, 1, 2)
+def gradient_rule(kernel: Kernel) -> Rule:
+    """Return ∂k(x, z)/∂xᵢ and ∂²k(x, x')/∂xᵢ∂x'ⱼ as a rule."""
+    require_derivatives(kernel)
 
+    def cross(points: Points, Z: Array) -> Array:
+        return namespace(Z).swapaxes(differentiate(kernel, points.X[:, None, :], Z).left, 1, 2)
 
-def auto(kernel: SquaredExponential, points: Points) -> Array:
-    """Return ∂²k/∂xᵢ∂x'ⱼ at x' = x, (n, d, d)."""
-    return between(kernel, points, points)
+    def estimate(points: Points, Z: Array, w: Array) -> tuple[Array, Array]:
+        terms = cross(points, Z)
+        return terms @ w, rounding(terms, w)
 
+    def between(points: Points, other: Points) -> Array:
+        return differentiate(kernel, points.X, other.X, True).mixed
 
-def between(kernel: SquaredExponential, points: Points, other: Points) -> Array:
-    """Return ∂²k/∂xᵢ∂x'ⱼ for the k-th row of each, (n, d, d)."""
-    xp = namespace(points.X)
-    inverse = xp.broadcast_to(1.0 / xp.asarray(kernel.lengthscale), points.X.shape[1:])
-    u = (points.X - other.X) * inverse
-    g = kernel.variance * xp.exp(-0.5 * (u * u).sum(axis=1))
-    return g[:, None, None] * (xp.eye(u.shape[1]) - u[:, :, None] * u[:, None, :]) * inverse[:, None] * inverse
-
-
-register(Gradient, SquaredExponential, cross=cross, auto=auto, between=between)
+    return Rule(
+        cross=cross,  # pyright: ignore[reportArgumentType]  (these rules act on points)
+        estimate=estimate,  # pyright: ignore[reportArgumentType]
+        auto=lambda points: between(points, points),  # pyright: ignore[reportArgumentType]
+        between=between,
+    )

@@ -9,83 +9,21 @@ Everything is computed from differences x − b, b − z, x − z, so data far f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-
-from gpattr._array import EPS, Array, chunk_rows, namespace, product, squared_distances
+from gpattr._array import EPS, Array, namespace
 from gpattr._memory import blocks
+from gpattr.closed_forms.geometry import REACH, neighbourhoods
 from gpattr.closed_forms.table import register
 from gpattr.kernels import SquaredExponential
 from gpattr.operators import IntegratedGradients, Paths
-from gpattr.special.gaussian import centred_moments, g2, path_moments, path_products, rows_by_length
+from gpattr.special.gaussian import centred_moments, g2, path_moments, path_products
 from gpattr.special.quadrature import gauss_legendre
-
-REACH = 32.0  # length-scales within which different baselines share an origin
-
-
-@dataclass(frozen=True)
-class _Geometry:
-    """Paths and points seen from one origin o: e = (b − o)/ℓ + (o − z)/ℓ, so that products with e are matrix products."""
-
-    kernel: SquaredExponential
-    paths: Paths
-    Z: Array
-    rows: Array  # which rows of the call these are, (n,)
-    step: Array  # p = (x − b)/ℓ, (n, d)
-    a: Array  # p·p, (n,)
-    E: Array  # (o − z)/ℓ, (m, d)
-    shift: Array | None  # (b − o)/ℓ, (n, d); None where the origin is the one baseline
-    c0: Array  # ‖(b − z)/ℓ‖², (m,) or (n, m)
-
-    @classmethod
-    def of(cls, kernel: SquaredExponential, paths: Paths, Z: Array, rows: Array) -> _Geometry:
-        scale = namespace(Z).asarray(kernel.lengthscale)
-        shared = paths.shared_start
-        origin = paths.start[0] if shared else paths.start.mean(axis=0)
-        step = paths.step / scale
-        c0 = squared_distances(paths.start, Z, scale)
-        shift = None if shared else (paths.start - origin) / scale
-        a, E = (step * step).sum(axis=1), (origin - Z) / scale
-        return cls(kernel, paths, Z, rows, step, a, E, shift, c0[0] if shared else c0)
-
-    def chunks(self) -> Iterator[tuple[Array, tuple[Array, Array, Array, Array | None]]]:
-        """Yield row numbers and the arguments of `path_moments` for them."""
-        for rows, is_short in rows_by_length(self.a, chunk_rows(self.Z, len(self.Z))):
-            beta = product(self.step[rows], self.E.T)
-            if self.shift is not None:
-                beta += (self.step[rows] * self.shift[rows]).sum(axis=1)[:, None]
-            c1 = None if is_short else squared_distances(self.paths.stop[rows], self.Z, self.kernel.lengthscale)
-            yield rows, (self.a[rows], beta, self.c0 if self.c0.ndim == 1 else self.c0[rows], c1)
-
-
-def _neighbourhoods(kernel: SquaredExponential, paths: Paths, Z: Array) -> Iterator[_Geometry]:
-    """Yield the paths that start within 32 length-scales of each other in every feature (mostly: all of them).
-
-    They share an origin; paths that start far apart must not, or e would lose ε times their distance.
-    """
-    xp = namespace(paths.start)
-    starts = paths.start / xp.asarray(kernel.lengthscale)
-    everything = xp.arange(paths.shape[0])
-    if paths.shared_start:
-        yield _Geometry.of(kernel, paths, Z, everything)
-        return
-    todo = [everything]
-    while todo:
-        rows = todo.pop()
-        low, high = xp.min(starts[rows], axis=0), xp.max(starts[rows], axis=0)
-        widest = int((high - low).argmax())
-        if high[widest] - low[widest] <= REACH:
-            yield _Geometry.of(kernel, paths[rows], Z, rows)
-        else:
-            right = starts[rows, widest] > 0.5 * (low[widest] + high[widest])
-            todo += [rows[right], rows[~right]]
 
 
 def cross(kernel: SquaredExponential, paths: Paths, Z: Array) -> Array:
     """Return 𝒜ᵢk(·, zₘ)(xₙ), (n, d, m)."""
     xp = namespace(Z)
     result = xp.empty((*paths.shape, len(Z)))
-    for g in _neighbourhoods(kernel, paths, Z):
+    for g in neighbourhoods(kernel, paths, Z):
         for rows, arguments in g.chunks():
             J0, J1 = (moment[:, None, :] for moment in path_moments(*arguments))
             step = g.step[rows][:, :, None]
@@ -103,7 +41,7 @@ def cross_dot(kernel: SquaredExponential, paths: Paths, Z: Array, w: Array) -> A
     xp = namespace(Z)
     (m, q), d = w.shape, Z.shape[1]
     result = xp.empty((*paths.shape, q))
-    for g in _neighbourhoods(kernel, paths, Z):
+    for g in neighbourhoods(kernel, paths, Z):
         right = xp.concatenate([w.T, (g.E.T[:, None, :] * w.T).reshape(d * q, m)]).T  # (m, q + dq): w and E∘w
         for rows, arguments in g.chunks():
             first, second = path_products(*arguments, right)

@@ -20,11 +20,11 @@ class Rule:
     """
 
     cross: Callable[[Sites, Array], Array]  # (sites, Z) -> (n, d, m)
-    cross_dot: Callable[[Sites, Array, Array], Array]  # (sites, Z, w) -> (n, d, q), without forming (n, d, m)
+    estimate: Callable[[Sites, Array, Array], tuple[Array, Array]]  # (sites, Z, w) -> cross @ w, (n, d, q), its error, (n,)
     auto: Callable[[Sites], Array]  # (sites) -> (n, d, d)
     between: Callable[[Any, Any], Array]  # (sites, sites) -> (n, d, d)
-    error: Callable[[Sites, Array, Array], Array]  # (sites, Z, w) -> (n,), bound on the error of cross_dot
     methods: frozenset[str] = frozenset({"closed form"})
+    bound: Callable[[Sites, Array, Array], Array] | None = None  # the error of estimate, where it is known without the value
 
 
 CLOSED_FORMS: dict[tuple[type[Operator], type[Kernel]], Callable[[Any], Rule]] = {}
@@ -39,6 +39,7 @@ def register(
     between: Callable[..., Array],
     cross_dot: Callable[..., Array] | None = None,
     error: Callable[..., Array] | None = None,
+    method: str = "closed form",
 ) -> None:
     """Enter the formulas of a pair; each takes the kernel first, then what `Rule` says.
 
@@ -46,13 +47,18 @@ def register(
     """
 
     def bind(k: Kernel) -> Rule:
-        bound = partial(cross, k)
+        def estimate(sites: Sites, Z: Array, w: Array) -> tuple[Array, Array]:
+            terms = cross(k, sites, Z) if cross_dot is None or error is None else None
+            value = cross_dot(k, sites, Z, w) if cross_dot else terms @ w  # pyright: ignore[reportOptionalOperand]
+            return value, error(k, sites, Z, w) if error else rounding(terms, w)
+
         return Rule(
-            cross=bound,
-            cross_dot=partial(cross_dot, k) if cross_dot else lambda sites, Z, w: bound(sites, Z) @ w,
+            cross=partial(cross, k),
+            estimate=estimate,
             auto=partial(auto, k),
             between=partial(between, k),
-            error=partial(error, k) if error else lambda sites, Z, w: rounding(bound(sites, Z), w),
+            methods=frozenset({method}),
+            bound=partial(error, k) if error else None,
         )
 
     CLOSED_FORMS[operator, kernel] = bind

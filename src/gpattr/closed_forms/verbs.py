@@ -2,49 +2,87 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 from gpattr._array import Array, namespace
 from gpattr._memory import blocks
 from gpattr._validation import check_choice
 from gpattr.closed_forms.algebra import ALGEBRA
+from gpattr.closed_forms.fixed_rules import FIXED_RULES, check_steps, fixed_rule
+from gpattr.closed_forms.gradient import gradient_rule
 from gpattr.closed_forms.numeric import quadrature
+from gpattr.closed_forms.products import closed_terms, merged
 from gpattr.closed_forms.table import CLOSED_FORMS, Rule
 from gpattr.exceptions import NoClosedFormError, UnsupportedModelError
-from gpattr.kernels import Kernel
+from gpattr.kernels import Constant, Kernel, Product, Scale, Sum
 from gpattr.operators import Gradient, IntegratedGradients, Operator, Sites
 
-METHODS = ("auto", "exact", "quadrature")
+METHODS = ("auto", "exact", "quadrature", *FIXED_RULES)
 Terms = list[tuple[float, Sites]]
 
 
-def rule_for(operator: type[Operator], kernel: Kernel, method: str = "auto") -> Rule:
+def rule_for(operator: type[Operator], kernel: Kernel, method: str = "auto", n_steps: int | None = None) -> Rule:
     """Return the formulas of this operator for this kernel.
 
-    ``"auto"`` takes the closed form where one exists and quadrature elsewhere, part by part of a composed kernel;
-    ``"exact"`` refuses quadrature by name; ``"quadrature"`` integrates gradients throughout, for comparison.
+    ``"auto"`` takes the closed form where one exists and quadrature elsewhere, part by part of a sum;
+    ``"exact"`` refuses quadrature by name; ``"quadrature"`` integrates gradients throughout, for comparison; the rules of the
+    paper, ``"right"``, ``"trapezoid"``, ``"simpson"`` and ``"gauss_legendre"``, take ``n_steps``.
     """
     check_choice("method", method, METHODS)
+    steps = check_steps(method, n_steps)
+    if steps is not None and operator is IntegratedGradients:
+        return fixed_rule(kernel, method, steps, rule_for(operator, kernel))
     if type(kernel) in ALGEBRA:
-        return ALGEBRA[type(kernel)](kernel, lambda part: rule_for(operator, part, method))
-    closed_form = CLOSED_FORMS.get((operator, type(kernel)))
-    integrable = operator is IntegratedGradients and (Gradient, type(kernel)) in CLOSED_FORMS
-    if closed_form and not (method == "quadrature" and integrable):
-        return closed_form(kernel)
-    if not integrable:
+        return ALGEBRA[type(kernel)](kernel, lambda part: rule_for(operator, part, method, n_steps))
+    entry = CLOSED_FORMS.get((operator, type(kernel)))
+    rule = entry(kernel) if entry else None
+    if isinstance(kernel, Product) and kernel.polynomial_degree is None and operator is IntegratedGradients:
+        terms = closed_terms(kernel)
+        rule = _sum_of_products(terms) if terms else None
+    if rule and not (method == "quadrature" and operator is IntegratedGradients):
+        if method == "exact" and "quadrature" in rule.methods:
+            _refuse(operator, kernel)
+        return rule
+    if operator is Gradient:
+        return gradient_rule(kernel)
+    if operator is not IntegratedGradients:
         raise UnsupportedModelError(
-            f"{operator.__name__} of {type(kernel).__name__}: neither a closed form nor a gradient of this kernel is known; "
-            "gpattr.closed_forms.register enters one"
+            f"{operator.__name__} of {type(kernel).__name__}: no formula is known; gpattr.closed_forms.register enters one"
         )
-    if method == "exact":
-        raise NoClosedFormError(
-            f'method: "exact" was asked for, but {operator.__name__} of {type(kernel).__name__} has no closed form; '
-            'use method="auto"'
-        )
-    return quadrature(kernel, rule_for(Gradient, kernel))
+    rule = quadrature(kernel)
+    if method == "exact" and "quadrature" in rule.methods:
+        _refuse(operator, kernel)
+    return rule
 
 
-def cross(op: Operator, kernel: Kernel, X: Array, Z: Array, *, method: str = "auto") -> Array:
+def _refuse(operator: type[Operator], kernel: Kernel) -> None:
+    name = repr(kernel) if isinstance(kernel, Product) else type(kernel).__name__
+    raise NoClosedFormError(
+        f'method: "exact" was asked for, but {operator.__name__} of {name} has no closed form; use method="auto"'
+    )
+
+
+def _sum_of_products(terms: list[tuple[float, list[Kernel]]]) -> Rule:
+    """The rule of a product that was multiplied out; which squared exponentials meet depends on the number of features."""
+
+    @cache
+    def rule_on(d: int) -> Rule:
+        parts = [Scale(merged(leaves, d), scale) if leaves else Constant(scale) for scale, leaves in terms]
+        return rule_for(IntegratedGradients, Sum(*parts))
+
+    def verb(name: str) -> Any:
+        return lambda sites, *args: getattr(rule_on(sites.shape[1]), name)(sites, *args)
+
+    methods = {
+        rule for _, leaves in terms for leaf in leaves if len(leaves) == 1 for rule in rule_for(IntegratedGradients, leaf).methods
+    }
+    return Rule(verb("cross"), verb("estimate"), verb("auto"), verb("between"), frozenset(methods | {"closed form"}))
+
+
+def cross(op: Operator, kernel: Kernel, X: Array, Z: Array, *, method: str = "auto", n_steps: int | None = None) -> Array:
     """Return the covariance of the attributions at X with f at Z, (n, d, m)."""
-    rule = rule_for(type(op), kernel, method)
+    rule = rule_for(type(op), kernel, method, n_steps)
     (weight, sites), *others = op.terms(X)
     result = rule.cross(sites, Z)
     if weight != 1.0:
@@ -54,33 +92,44 @@ def cross(op: Operator, kernel: Kernel, X: Array, Z: Array, *, method: str = "au
     return result
 
 
-def cross_dot(op: Operator, kernel: Kernel, X: Array, Z: Array, w: Array, *, method: str = "auto") -> Array:
-    """Return Σₘ cross[:, :, m] wₘ, (n, d) for w (m,) and (n, d, q) for w (m, q), in bounded memory."""
-    rule = rule_for(type(op), kernel, method)
+def estimate(
+    op: Operator, kernel: Kernel, X: Array, Z: Array, w: Array, *, method: str = "auto", n_steps: int | None = None
+) -> tuple[Array, Array]:
+    """Return Σₘ cross[:, :, m] wₘ, (n, d) for w (m,) and (n, d, q) for w (m, q), and a bound on the error of its entries, (n,).
+
+    It works in bounded memory and never forms (n, d, m).
+    """
+    rule = rule_for(type(op), kernel, method, n_steps)
     W = w[:, None] if w.ndim == 1 else w
-    result = namespace(X).zeros((*X.shape, W.shape[1]))
+    result, error = namespace(X).zeros((*X.shape, W.shape[1])), namespace(X).zeros(len(X))
     for rows in blocks(len(X), 64.0 * len(Z), X):
         for weight, sites in op.rows(rows).terms(X[rows]):
-            result[rows] += weight * rule.cross_dot(sites, Z, W)
-    return result[:, :, 0] if w.ndim == 1 else result
+            value, bound = rule.estimate(sites, Z, W)
+            result[rows] += weight * value
+            error[rows] += weight * bound
+    return result[:, :, 0] if w.ndim == 1 else result, error
 
 
-def error(op: Operator, kernel: Kernel, X: Array, Z: Array, w: Array, *, method: str = "auto") -> Array:
-    """Return a bound on the error of every entry of `cross_dot`, (n,)."""
-    rule = rule_for(type(op), kernel, method)
-    result = namespace(X).zeros(len(X))
-    for weight, sites in op.terms(X):
-        result += weight * rule.error(sites, Z, w[:, None] if w.ndim == 1 else w)
-    return result
+def cross_dot(op: Operator, kernel: Kernel, X: Array, Z: Array, w: Array, **options: Any) -> Array:
+    """Return the value of `estimate` alone."""
+    return estimate(op, kernel, X, Z, w, **options)[0]
 
 
-def auto(op: Operator, kernel: Kernel, X: Array, *, method: str = "auto") -> Array:
+def error(op: Operator, kernel: Kernel, X: Array, Z: Array, w: Array, **options: Any) -> Array:
+    """Return the error of `estimate` alone."""
+    bound = rule_for(type(op), kernel, **options).bound
+    if bound is None:
+        return estimate(op, kernel, X, Z, w, **options)[1]
+    return sum(weight * bound(sites, Z, w[:, None] if w.ndim == 1 else w) for weight, sites in op.terms(X))
+
+
+def auto(op: Operator, kernel: Kernel, X: Array, *, method: str = "auto", n_steps: int | None = None) -> Array:
     """Return the prior covariance of the attributions at each row, (n, d, d).
 
     With several baselines this is Σᵤᵥ wᵤwᵥ Cov[𝒜ᵤ, 𝒜ᵥ]: the terms between different baselines are part of it.
     """
     xp = namespace(X)
-    rule = rule_for(type(op), kernel, method)
+    rule = rule_for(type(op), kernel, method, n_steps)
     terms = op.terms(X)
     weights = xp.asarray([weight for weight, _ in terms])
     result = xp.zeros((*X.shape, X.shape[1]))
@@ -102,13 +151,14 @@ def between(
     *,
     op2: Operator | None = None,
     method: str = "auto",
+    n_steps: int | None = None,
 ) -> Array:
     """Return the prior covariance between the attributions at the rows of X and of X2, (n, d, n2, d).
 
     ``op2`` is the operator at X2 where it differs (one baseline per row). Without X2: between the rows of X, symmetric.
     """
     xp = namespace(X)
-    rule = rule_for(type(op), kernel, method)
+    rule = rule_for(type(op), kernel, method, n_steps)
     n, d = X.shape
     terms = op.terms(X)
     others = terms if X2 is None else (op2 or op).terms(X2)

@@ -19,7 +19,8 @@ from gpattr.estimators.progress import training_progress
 from gpattr.estimators.search_space import NOISE_SHARE, Units, bounds_for, default_kernel, scaled, spread_of, starts_from
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel, SquaredExponential
-from gpattr.means import Constant, Mean, Zero
+from gpattr.kernels.white import has_white
+from gpattr.means import Basis, Constant, Linear, Mean, Zero
 from gpattr.posteriors import ExactPosterior
 
 
@@ -32,10 +33,12 @@ class GPRegressor(RegressorMixin, BaseEstimator):
         The prior kernel, in the units of the data; its hyperparameters are where training starts, so let its variance be near
         that of the targets. By default a squared exponential with one length-scale per feature, trained on standardised inputs
         and targets.
-    mean : "constant", "zero" or Mean
-        The prior mean; ``"constant"`` is learned.
+    mean : "constant", "zero", "linear" or Mean
+        The prior mean; ``"constant"`` is learned, ``"linear"`` is a linear trend about which nothing is known beforehand
+        (universal kriging), whose uncertainty is part of the predictions and attributions.
     noise_variance : float, optional
-        The noise variance if it is known; learned by default.
+        The noise variance if it is known; learned by default. A kernel with a `White` part has its noise there: it is learned as
+        the variance of that part, and none is added.
     optimize : bool
         Whether to learn hyperparameters. Without it kernel and ``noise_variance`` are taken as they are; one that is not given
         takes the value where training would start (noise: a fifth of the targets' variance).
@@ -43,8 +46,9 @@ class GPRegressor(RegressorMixin, BaseEstimator):
         Further starts of the optimiser, drawn around the first; the best optimum is kept.
     bounds : dict, optional
         ``{name: (lower, upper)}`` in the units of the data, for ``"lengthscale"``, ``"variance"``, ``"noise_variance"``; the
-        hyperparameters of a composed kernel are named as in ``kernel.get_params()``. By default length-scales stay within 1e-2
-        and 1e4 of their start, variances within 1e-4 and 1e4, the noise within 1e-6 and 10 of the targets' variance.
+        hyperparameters of a composed kernel are named as in ``kernel.get_params()``, and ``{name: "fixed"}`` keeps one as it
+        is. By default length-scales stay within 1e-2 and 1e4 of their start, variances within 1e-4 and 1e4, the noise within
+        1e-6 and 10 of the targets' variance.
     random_state : int or Generator, optional
         For the restarts.
     verbose : int
@@ -55,7 +59,7 @@ class GPRegressor(RegressorMixin, BaseEstimator):
     posterior_ : ExactPosterior
         What `Explainer` explains.
     kernel_, noise_variance_, mean_, log_marginal_likelihood_
-        What was learned, in the units of the data.
+        What was learned, in the units of the data; the noise of a `White` part is in the kernel.
     relevance_ : array (d,)
         1/ℓ per standard deviation of each feature, 0 for a column that does not vary; for a plain squared exponential only.
 
@@ -88,11 +92,13 @@ class GPRegressor(RegressorMixin, BaseEstimator):
         self._check_options()
         rows, y = self._check_data(X, y)
         mean = self.mean if isinstance(self.mean, Mean) else Zero()
+        if self.mean == "linear":
+            mean = Linear(np.zeros(rows.shape[1]), covariance="flat")
         for part in (self.kernel, mean):
             if part is not None:
                 part.check_features(rows.shape[1])
         known = self._known_noise(noise, rows)
-        kernel, level = self._train(rows, y - mean(rows), known) if self.optimize else self._start(rows, y, known)
+        kernel, level = self._train(rows, y - mean(rows), known, mean) if self.optimize else self._start(rows, y, known)
         if self.mean == "constant":
             mean = Constant(most_likely_constant(kernel, rows, y, level))
         return self.condition(kernel, mean, X if is_frame(X) else rows, y, level)
@@ -101,7 +107,7 @@ class GPRegressor(RegressorMixin, BaseEstimator):
         """Become the posterior of this prior given the data, without learning anything."""
         self.posterior_ = ExactPosterior(kernel, X, y, noise=noise, mean=mean)
         self.kernel_, self.mean_ = kernel, mean
-        self.noise_variance_ = float(noise) if np.ndim(to_numpy(noise)) == 0 else to_numpy(self.posterior_.noise)
+        self.noise_variance_ = float(noise) if np.ndim(to_numpy(noise)) == 0 else to_numpy(numbers("noise", noise))
         self.log_marginal_likelihood_ = self.posterior_.log_marginal_likelihood
         self.__dict__.pop("relevance_", None)  # of an earlier fit
         if isinstance(kernel, SquaredExponential):
@@ -146,7 +152,7 @@ class GPRegressor(RegressorMixin, BaseEstimator):
         """Read a model that `save` wrote: it predicts and explains as the one that was saved."""
         return storage.load(cls, path)  # pyright: ignore[reportReturnType]
 
-    def _train(self, X: Array, y: Array, known: Array | None) -> tuple[Kernel, Any]:
+    def _train(self, X: Array, y: Array, known: Array | None, mean: Mean) -> tuple[Kernel, Any]:
         """Return the most likely kernel and noise, in the user's units."""
         if len(y) < 2:
             raise InvalidInputError("X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use optimize=False")
@@ -158,9 +164,17 @@ class GPRegressor(RegressorMixin, BaseEstimator):
         variance = float(spread_of(targets[:, None])[0]) ** 2
         noise = None if known is not None else NOISE_SHARE * variance
         start = trainable(kernel) | ({} if noise is None else {NOISE: np.array([noise])})
-        objective = Objective(units.inside(X), targets, None if known is None else known / units.unit**2, self.mean == "constant")
+        # A stationary kernel does not see where the origin is; centred rows keep more digits.
+        rows = units.inside(X) if kernel.stationary else X / namespace(X).asarray(units.spread)
+        level = None if known is None else known / units.unit**2
+        trend = None
+        if isinstance(mean, Basis) and mean.covariance is not None:
+            trend = mean.basis(X), namespace(X).asarray(mean.precision() * units.unit**2)
+        objective = Objective(rows, targets, level, self.mean == "constant", trend)
         bounds = bounds_for(start, units, self.bounds, variance, own_start=self.kernel is None)
-        starts = starts_from(start, self.n_restarts, self.random_state)
+        if not bounds:
+            return scaled(kernel, units, inwards=False), known
+        starts = starts_from({name: start[name] for name in bounds}, self.n_restarts, self.random_state)
         with training_progress(self.verbose, len(starts), -len(y) * float(np.log(units.unit))) as report:
             kernel, noise = maximise(objective, kernel, noise, bounds, starts, report=report)
         return scaled(kernel, units, inwards=False), known if noise is None else noise * units.unit**2
@@ -188,8 +202,8 @@ class GPRegressor(RegressorMixin, BaseEstimator):
     def _check_options(self) -> None:
         if self.kernel is not None and not isinstance(self.kernel, Kernel):
             raise InvalidInputError(f"kernel: expected a gpattr kernel or None, got {type(self.kernel).__name__}")
-        if not isinstance(self.mean, Mean) and not (isinstance(self.mean, str) and self.mean in ("constant", "zero")):
-            raise InvalidInputError(f"mean: expected 'constant', 'zero' or a gpattr mean, got {self.mean!r}")
+        if not isinstance(self.mean, Mean) and not (isinstance(self.mean, str) and self.mean in ("constant", "zero", "linear")):
+            raise InvalidInputError(f"mean: expected 'constant', 'zero', 'linear' or a gpattr mean, got {self.mean!r}")
         if isinstance(self.n_restarts, bool) or not isinstance(self.n_restarts, (int, np.integer)) or self.n_restarts < 0:
             raise InvalidInputError(f"n_restarts: expected an integer of 0 or more, got {self.n_restarts!r}")
 
@@ -197,7 +211,7 @@ class GPRegressor(RegressorMixin, BaseEstimator):
         """Return the noise variance if it is known, one for all rows or one for each."""
         if noise is None:
             if self.noise_variance is None:
-                return None
+                return namespace(X).asarray(0.0) if self.kernel is not None and has_white(self.kernel) else None
             exact = np.size(self.noise_variance) == 1 and np.all(np.asarray(self.noise_variance) == 0)
             return namespace(X).asarray(0.0 if exact else positive_scalar(NOISE, self.noise_variance))
         if self.noise_variance is not None:

@@ -1,121 +1,207 @@
 """Kernels as vectors of hyperparameters, and the derivative of the marginal likelihood by them.
 
-A kernel built of sums, scales and selections is a weighted sum of leaves: k(x, x') = Σ_f c_f k_f(x[columns_f], x'[columns_f]).
+With G = ½(ααᵀ − A⁻¹), ∂ log p(y)/∂ log θ = Σ G∘∂K/∂ log θ. G goes down the kernel's tree by the product rule, and every leaf
+knows the sum for its own hyperparameters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from gpattr._array import Array, namespace, product, symmetric_product
+from gpattr._array import Array, namespace, squared_distances
+from gpattr.closed_forms.derivatives import leave_one_out
 from gpattr.exceptions import UnsupportedModelError
-from gpattr.kernels import Constant, Kernel, Scale, Select, SquaredExponential, Sum
+from gpattr.kernels import (
+    Constant,
+    Cosine,
+    FullAdditive,
+    Kernel,
+    Linear,
+    Matern12,
+    Matern32,
+    Matern52,
+    Periodic,
+    Polynomial,
+    Product,
+    RationalQuadratic,
+    Rescaled,
+    Scale,
+    Select,
+    SquaredExponential,
+    Sum,
+    Warped,
+    White,
+)
 
-TRAINABLE = ("lengthscale", "variance")
 WIDE = 1e5  # squared length-scales: ε times it is the error of a distance taken from squared norms
+Gradient = Callable[[Any, Array, Array], dict[str, Any]]
+
+GRADIENTS: dict[type[Kernel], Gradient] = {}
 
 
-@dataclass(frozen=True)
-class Leaf:
-    """One term of the sum: ``kernel`` on ``columns`` (None: all), times ``factor``, the product of the named ``scales``."""
+def register_gradient(kernel: type[Kernel], gradient: Gradient) -> None:
+    """Let `GPRegressor` train a kernel: enter how its values change with its hyperparameters.
 
-    kernel: Kernel
-    prefix: str
-    columns: tuple[int, ...] | None
-    factor: float
-    scales: tuple[str, ...]
-
-    def inputs(self, X: Array) -> Array:
-        """Return the columns this leaf sees."""
-        return X if self.columns is None else X[:, list(self.columns)]
-
-    def whitened(self, X: Array) -> Array:
-        """Return the inputs in length-scales, W = X/ℓ, where the kernel has any."""
-        return self.inputs(X) / namespace(X).asarray(getattr(self.kernel, "lengthscale", 1.0))
-
-    def values(self, X: Array) -> Array:
-        """Return c k(X, X), (n, n), for centred X."""
-        xp = namespace(X)
-        W = self.whitened(X)
-        if isinstance(self.kernel, SquaredExponential) and not _is_wide(W):
-            # One matrix product gives the whole exponent: w·w' − ½‖w‖² − ½‖w'‖² + log c.
-            half, one = -0.5 * (W * W).sum(axis=1)[:, None], xp.zeros((len(X), 1)) + 1.0
-            amplitude = float(np.log(self.factor * self.kernel.variance))
-            exponent = product(xp.concatenate([W.T, half.T + amplitude, one.T]).T, xp.concatenate([W.T, one.T, half.T]))
-            return xp.exp(exponent, out=exponent)
-        return self.factor * self.kernel(self.inputs(X), self.inputs(X))
+    ``gradient(kernel, X, G)`` returns, for every name in ``kernel.trainable``, Σₙₘ Gₙₘ ∂k(xₙ, xₘ)/∂ log θ: a number, or an array
+    for a hyperparameter with one value per feature. X is (n, d), G is (n, n) and symmetric.
+    """
+    GRADIENTS[kernel] = gradient
 
 
-def leaves(kernel: Kernel) -> Iterator[Leaf]:
-    """Yield the leaves of a kernel."""
-
-    def descend(
-        k: Kernel, prefix: str, columns: tuple[int, ...] | None, factor: float, scales: tuple[str, ...]
-    ) -> Iterator[Leaf]:
-        if isinstance(k, Sum):
-            for i, part in enumerate(k.kernels):
-                yield from descend(part, f"{prefix}{i}__", columns, factor, scales)
-        elif isinstance(k, Scale):
-            yield from descend(k.kernel, f"{prefix}kernel__", columns, factor * k.variance, (*scales, f"{prefix}variance"))
-        elif isinstance(k, Select):
-            seen = k.features if columns is None else tuple(columns[i] for i in k.features)
-            yield from descend(k.kernel, f"{prefix}kernel__", seen, factor, scales)
-        elif isinstance(k, (SquaredExponential, Constant)):
-            yield Leaf(k, prefix, columns, factor, scales)
-        else:
-            raise UnsupportedModelError(f"kernel: {type(k).__name__} cannot be trained; use optimize=False")
-
-    return descend(kernel, "", None, 1.0, ())
+def parts_of(kernel: Kernel) -> Iterator[tuple[str, Kernel]]:
+    """Yield the inner kernels of a kernel, with the prefix of their parameters."""
+    for name, value in kernel.get_params(deep=False).items():
+        if isinstance(value, Kernel):
+            yield f"{name}__", value
+        elif isinstance(value, tuple):
+            yield from ((f"{i}__", part) for i, part in enumerate(value) if isinstance(part, Kernel))
 
 
 def trainable(kernel: Kernel) -> dict[str, np.ndarray]:
     """Return the hyperparameters of a kernel by name, in the order in which they are trained."""
     values = kernel.get_params(deep=True)
-    return {name: np.atleast_1d(value) for name, value in values.items() if name.split("__")[-1] in TRAINABLE}
+
+    def names(k: Kernel, prefix: str) -> Iterator[str]:
+        yield from (f"{prefix}{name}" for name in k.trainable)
+        for inner, part in parts_of(k):
+            yield from names(part, prefix + inner)
+
+    return {name: np.atleast_1d(values[name]) for name in names(kernel, "")}
 
 
-def likelihood_gradient(kernel: Kernel, X: Array, alpha: Array, inverse: Array, values: Array | None) -> dict[str, Any]:
-    """Return ∂ log p(y)/∂ log θ = ½ Σ (ααᵀ − A⁻¹)∘∂K/∂ log θ for every hyperparameter θ.
+def likelihood_gradient(kernel: Kernel, X: Array, G: Array) -> dict[str, Any]:
+    """Return Σ G∘∂K/∂ log θ for every hyperparameter θ, by name; G is (n, n) and symmetric."""
+    if isinstance(kernel, Sum):
+        return _named((f"{i}__", likelihood_gradient(part, X, G)) for i, part in enumerate(kernel.kernels))
+    if isinstance(kernel, Scale):
+        inner = likelihood_gradient(kernel.kernel, X, kernel.variance * G)
+        return {"variance": (G * kernel(X, X)).sum()} | _named([("kernel__", inner)])
+    if isinstance(kernel, Select):
+        return _named([("kernel__", likelihood_gradient(kernel.kernel, kernel.columns(X), G))])
+    if isinstance(kernel, Product):
+        rest = leave_one_out([part(X, X) for part in kernel.kernels], [0.0] * (len(kernel.kernels) - 1) + [1.0])
+        return _named((f"{i}__", likelihood_gradient(kernel.kernels[i], X, G * others)) for i, others in enumerate(rest))
+    if isinstance(kernel, FullAdditive):
+        return _full_additive(kernel, X, G)
+    if isinstance(kernel, Warped):
+        return _named([("kernel__", likelihood_gradient(kernel.kernel, kernel.features(X), G))])
+    if isinstance(kernel, Rescaled):
+        s = kernel.scales(X)
+        return _named([("kernel__", likelihood_gradient(kernel.kernel, X, G * s * s[:, None]))])
+    if not kernel.trainable:
+        return {}
+    if type(kernel) not in GRADIENTS:
+        raise UnsupportedModelError(
+            f"kernel: {type(kernel).__name__} cannot be trained; enter its gradient with gpattr.estimators.register_gradient, "
+            "or use optimize=False"
+        )
+    return GRADIENTS[type(kernel)](kernel, X, G)
 
-    ``inverse`` is A⁻¹ = (K + noise)⁻¹, whose upper triangle is read; ``values`` is K where the kernel has a single leaf, and is
-    overwritten. With G = (ααᵀ − A⁻¹)∘K and W = X/ℓ, all length-scales together take two matrix products:
 
-        ∂/∂ log ℓᵢ = Σₙ (G1)ₙ Wₙᵢ² − Wᵢᵀ(GW)ᵢ,     ∂/∂ log σ² = ½ 1ᵀG1.
-    """
+def _named(parts: Any) -> dict[str, Any]:
+    return {prefix + name: value for prefix, gradient in parts for name, value in gradient.items()}
+
+
+def _per_feature(value: Any, slopes: Array) -> Any:
+    """Return what a hyperparameter with one value, or one per feature, gets of slopes (d,)."""
+    return slopes if np.ndim(value) else slopes.sum()
+
+
+def squared_difference_sums(Q: Array, W: Array) -> Array:
+    """Return Σₙₘ Qₙₘ (Wₙᵢ − Wₘᵢ)², (d,), for symmetric Q: by two matrix products, or from differences on wide data."""
+    xp = namespace(W)
+    W = W - W.mean(axis=0)
+    if float((W * W).sum(axis=1).max()) > WIDE:
+        return xp.stack([(Q * (w[:, None] - w) ** 2).sum() for w in W.T])
+    return 2.0 * (Q.sum(axis=1) @ (W * W) - (W * (Q @ W)).sum(axis=0))
+
+
+def _radial(kernel: Any, X: Array, G: Array) -> dict[str, Any]:
+    """∂k/∂ log ℓᵢ = −σ² h(r) uᵢ², ∂k/∂ log σ² = k."""
     xp = namespace(X)
-    gradient: dict[str, Any] = {}
-    for leaf in leaves(kernel):
-        K = leaf.values(X) if values is None else values
-        lengthscale = getattr(leaf.kernel, "lengthscale", None)
-        W = leaf.whitened(X)
-        ones = xp.zeros((len(X), 1)) + 1.0
-        right = xp.concatenate([W.T, ones.T]).T
-        slope = _pairwise_slope(K, alpha, inverse, W) if _is_wide(W) else None
-        # (ααᵀ∘K)V = α∘K(α∘V) needs no matrix of its own; A⁻¹∘K takes the place of K.
-        GV = alpha[:, None] * product(K, alpha[:, None] * right)
-        K *= inverse
-        GV -= symmetric_product(K, right)
-        GW, G1 = GV[:, :-1], GV[:, -1]
-        amplitude = 0.5 * float(G1.sum())
-        for name in (f"{leaf.prefix}variance", *leaf.scales):
-            gradient[name] = gradient.get(name, 0.0) + amplitude
-        if lengthscale is not None:
-            slope = G1 @ (W * W) - (W * GW).sum(axis=0) if slope is None else slope
-            gradient[f"{leaf.prefix}lengthscale"] = slope if np.ndim(lengthscale) else slope.sum()
+    r2 = squared_distances(X, X, kernel.lengthscale)
+    if isinstance(kernel, Matern12):  # h = −exp(−r)/r, times uᵢ² = 0 at r = 0
+        r = xp.sqrt(r2)
+        slope = -xp.exp(-r) / xp.where(r > 0, r, xp.inf)
+    else:
+        slope = kernel.slope(r2)
+    sums = squared_difference_sums(-kernel.variance * G * slope, X / xp.asarray(kernel.lengthscale))
+    gradient = {
+        "lengthscale": _per_feature(kernel.lengthscale, sums),
+        "variance": kernel.variance * (G * kernel.profile(r2)).sum(),
+    }
+    if isinstance(kernel, RationalQuadratic):
+        q = r2 / (2.0 * kernel.alpha)
+        by_alpha = kernel.alpha * kernel.profile(r2) * (q / (1.0 + q) - xp.log1p(q))
+        gradient["alpha"] = kernel.variance * (G * by_alpha).sum()
     return gradient
 
 
-def _is_wide(W: Array) -> bool:
-    """Tell whether the data span so many length-scales that squared norms would lose the distances between neighbours."""
-    return float((W * W).sum(axis=1).max()) > WIDE
+def _periodic(kernel: Periodic, X: Array, G: Array) -> dict[str, Any]:
+    """∂k/∂ log ℓᵢ = 4k sin²(πδᵢ/pᵢ)/ℓᵢ², ∂k/∂ log pᵢ = k (2πδᵢ/pᵢℓᵢ²) sin(2πδᵢ/pᵢ), δ = x − x'."""
+    xp = namespace(X)
+    GK = G * kernel(X, X)
+    lengthscale, period = (xp.broadcast_to(xp.asarray(p), X.shape[1:]) for p in (kernel.lengthscale, kernel.period))
+    by_length, by_period = [], []
+    for x, scale, p in zip(X.T, lengthscale, period, strict=True):
+        phase = (2.0 * np.pi / p) * (x[:, None] - x)
+        by_length.append(4.0 * (GK * xp.sin(0.5 * phase) ** 2).sum() / scale**2)
+        by_period.append((GK * phase * xp.sin(phase)).sum() / scale**2)
+    return {
+        "lengthscale": _per_feature(kernel.lengthscale, xp.stack(by_length)),
+        "period": _per_feature(kernel.period, xp.stack(by_period)),
+        "variance": GK.sum(),
+    }
 
 
-def _pairwise_slope(K: Array, alpha: Array, inverse: Array, W: Array) -> Array:
-    """Return ½ Σₙₘ Gₙₘ (Wₙᵢ − Wₘᵢ)² from differences, feature by feature: slower, for data that span many length-scales."""
-    xp = namespace(W)
-    upper = xp.triu(K * (alpha[:, None] * alpha - inverse), 1)
-    return xp.stack([(upper * (w[:, None] - w) ** 2).sum() for w in W.T])
+def _cosine(kernel: Cosine, X: Array, G: Array) -> dict[str, Any]:
+    """∂k/∂ log pᵢ = σ² sin(v·δ) vᵢδᵢ, v = 2π/p, δ = x − x'."""
+    xp = namespace(X)
+    phase = kernel.phase(X - X[0])
+    GS = kernel.variance * G * xp.sin(phase[:, None] - phase)
+    V = (2.0 * np.pi) * (X - X[0]) / xp.asarray(kernel.period)
+    # Σ GSₙₘ (Vₙ − Vₘ) with an antisymmetric GS.
+    return {"period": _per_feature(kernel.period, 2.0 * GS.sum(axis=1) @ V), "variance": (G * kernel(X, X)).sum()}
+
+
+def _polynomial(kernel: Any, X: Array, G: Array) -> dict[str, Any]:
+    """∂k/∂ log σᵢ² = D q^(D−1) σᵢ²xᵢxᵢ', ∂k/∂ log c = D q^(D−1) c, with q = c + Σ σᵢ²xᵢxᵢ'."""
+    variance = namespace(X).asarray(kernel.variance)
+    if isinstance(kernel, Linear):
+        return {"variance": _per_feature(kernel.variance, variance * (X * (G @ X)).sum(axis=0))}
+    outer = G * kernel.degree * kernel.inner(X, X) ** (kernel.degree - 1)
+    by_variance = variance * (X * (outer @ X)).sum(axis=0)
+    return {"variance": _per_feature(kernel.variance, by_variance), "offset": kernel.offset * outer.sum()}
+
+
+def _level(kernel: Any, X: Array, G: Array) -> dict[str, Any]:
+    """∂k/∂ log σ² = k."""
+    return {"variance": (G * kernel(X, X)).sum()}
+
+
+def _full_additive(kernel: FullAdditive, X: Array, G: Array) -> dict[str, Any]:
+    """∂k/∂ log σₙ² = σₙ²eₙ; a base kernel gets G times what multiplies it."""
+    xp = namespace(X)
+    columns = [X[:, i : i + 1] for i in range(X.shape[1])]
+    z = [base(x, x) for base, x in zip(kernel.bases, columns, strict=True)]
+    variances = kernel.order_variances.tolist()
+    orders = []
+    for n in range(len(variances)):
+        alone = FullAdditive(kernel.bases, [variance if k == n else 0.0 for k, variance in enumerate(variances)])
+        orders.append((G * alone.combine(z)).sum())
+    rest = leave_one_out(z, variances)
+    bases = ((f"{i}__", likelihood_gradient(base, columns[i], G * rest[i])) for i, base in enumerate(kernel.bases))
+    return {"order_variances": xp.stack(orders)} | _named(bases)
+
+
+for _type in (SquaredExponential, Matern12, Matern32, Matern52, RationalQuadratic):
+    register_gradient(_type, _radial)
+for _type in (Linear, Polynomial):
+    register_gradient(_type, _polynomial)
+for _type in (Constant, White):
+    register_gradient(_type, _level)
+register_gradient(Periodic, _periodic)
+register_gradient(Cosine, _cosine)

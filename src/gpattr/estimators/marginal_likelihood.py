@@ -6,16 +6,19 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from itertools import count
+from operator import add
 from typing import Any
 
 import numpy as np
 
 from gpattr._array import Array, LinAlgError, cholesky, cholesky_inverse, namespace, solve_cholesky, to_numpy
-from gpattr.estimators.hyperparameters import leaves, likelihood_gradient
+from gpattr.estimators.hyperparameters import likelihood_gradient
+from gpattr.estimators.squared_exponentials import gradient_of_leaves, leaves
 from gpattr.exceptions import NotPositiveDefiniteError
 from gpattr.kernels import Kernel
-from gpattr.posteriors.exact import factorise
+from gpattr.posteriors.exact import coefficients_given, factorise
 
 NOISE = "noise_variance"
 SINGULAR = 1e-13  # a squared pivot below this share of the prior variance is rounding, and so is what follows from it
@@ -32,22 +35,23 @@ class ConvergenceWarning(UserWarning):
 class Objective:
     """log p(y | θ) of y = m + f + noise, for rows X (centred) and targets y.
 
-    ``noise`` is the known noise variance, (n,) or a number, or None where it is one of the hyperparameters. With ``free_mean`` an
-    unknown constant mean takes its best value for each θ, c = 1ᵀA⁻¹y / 1ᵀA⁻¹1, which leaves the gradient by θ as it is.
+    ``noise`` is the known noise variance, (n,) or a number, or None where it is one of the hyperparameters. With ``free_mean``
+    an unknown constant mean takes its best value for each θ, c = 1ᵀA⁻¹y / 1ᵀA⁻¹1, which leaves the gradient by θ as it is.
+    ``trend`` is (Φ, B⁻¹) of a prior mean with uncertain coefficients, which are integrated out: A⁻¹ becomes P = A⁻¹ − WCWᵀ with
+    W = A⁻¹Φ.
     """
 
     X: Array
     y: Array
     noise: Any = None
     free_mean: bool = False
+    trend: tuple[Array, Array] | None = None
 
     def __call__(self, kernel: Kernel, noise: float | None) -> tuple[float, dict[str, Any]]:
         """Return log p(y) and its derivatives by the logarithms of the hyperparameters, the noise included where it is free."""
         xp = namespace(self.X)
-        terms = list(leaves(kernel))
-        K = terms[0].values(self.X)
-        for leaf in terms[1:]:
-            K += leaf.values(self.X)
+        terms = leaves(kernel)
+        K = reduce(add, (leaf.values(self.X) for leaf in terms)) if terms else kernel(self.X, self.X)
         A = K.clone() if hasattr(K, "clone") else K.copy()
         i = xp.arange(len(A))
         A[i, i] += self.noise if noise is None else noise
@@ -57,9 +61,23 @@ class Objective:
         logs = float(xp.log(L.diagonal()).sum())
         residual = self.y - self.best_mean(L)
         alpha = solve_cholesky(L, residual)
-        inverse = cholesky_inverse(L)
-        value = -0.5 * float(residual @ alpha) - logs - 0.5 * len(residual) * math.log(2.0 * math.pi)
-        gradient = likelihood_gradient(kernel, self.X, alpha, inverse, K if len(terms) == 1 else None)
+        evidence = 0.5 * len(residual) * math.log(2.0 * math.pi)
+        W = None
+        if self.trend is not None:
+            basis, precision = self.trend
+            W = solve_cholesky(L, basis)
+            root, shift, evidence = coefficients_given(basis, W, precision, residual)
+            alpha = alpha - W @ shift
+            W = W @ root
+        inverse = cholesky_inverse(L)  # of which the upper triangle is meant
+        if W is not None:
+            inverse = inverse - W @ W.T
+        value = -0.5 * float(residual @ alpha) - logs - evidence
+        if terms:
+            gradient = gradient_of_leaves(terms, self.X, alpha, inverse, K if len(terms) == 1 else None)
+        else:
+            whole = xp.triu(inverse) + xp.triu(inverse, 1).T
+            gradient = likelihood_gradient(kernel, self.X, 0.5 * (alpha[:, None] * alpha - whole))
         if noise is not None:
             gradient[NOISE] = 0.5 * noise * (float(alpha @ alpha) - float(inverse.diagonal().sum()))
         return value, gradient

@@ -17,7 +17,9 @@ from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel, SquaredExponential
 
 # As multiples of the start's order of magnitude: wide enough for anything data can tell, narrow enough for float64.
-DEFAULT_BOUNDS = {"lengthscale": (1e-2, 1e4), "variance": (1e-4, 1e4), NOISE: (1e-6, 1e1)}
+DEFAULT_BOUNDS = {"lengthscale": (1e-2, 1e4), "variance": (1e-4, 1e4), "period": (0.2, 5.0), NOISE: (1e-6, 1e1)}
+OTHER_BOUNDS = (1e-4, 1e4)
+FIXED = "fixed"
 NOISE_SHARE = 0.2  # of the targets' variance, to start with
 
 
@@ -78,7 +80,7 @@ def bounds_for(
 ) -> dict[str, np.ndarray]:
     """Return lower and upper bounds, (2, size), of every hyperparameter in the units of training.
 
-    A start of our own moves inside the user's bounds; a user's start must lie inside them.
+    A start of our own moves inside the user's bounds; a user's start must lie inside them. One that is ``"fixed"`` has no bounds.
     """
     given = {} if given is None else given
     if not isinstance(given, Mapping):
@@ -86,11 +88,19 @@ def bounds_for(
     for name in given:
         if name not in start:
             raise InvalidInputError(f"bounds: expected hyperparameters among {list(start)}, got {name!r}")
+    free = {name: value for name, value in start.items() if not is_fixed(name, given)}
+    for name, value in free.items():
+        if not (value > 0).all():
+            raise InvalidInputError(
+                f"kernel: {name} can be trained from values larger than 0 only, got {value.min()}; "
+                f'keep it with bounds={{"{name}": "fixed"}}'
+            )
     result = {}
-    for name, value in start.items():
+    for name, value in free.items():
         if name not in given:
-            result[name] = np.outer(DEFAULT_BOUNDS[name.split("__")[-1]], value if name != NOISE else value / NOISE_SHARE)
-            if name.split("__")[-1] == "variance":  # a start far below the targets' own variance must be able to reach it
+            kind = name.split("__")[-1]
+            result[name] = np.outer(DEFAULT_BOUNDS.get(kind, OTHER_BOUNDS), value if name != NOISE else value / NOISE_SHARE)
+            if kind == "variance":  # a start far below the targets' own variance must be able to reach it
                 result[name][1] = np.maximum(result[name][1], DEFAULT_BOUNDS["variance"][1] * target_variance)
             continue
         ends = result[name] = _user_bounds(name, given[name], value, units.of(name))
@@ -113,11 +123,17 @@ def starts_from(start: Values, n_restarts: int, random_state: Any) -> list[Value
     return [start, *draws]
 
 
+def is_fixed(name: str, bounds: Mapping[str, Any] | None) -> bool:
+    """Tell whether the user keeps a hyperparameter as it is."""
+    given = (bounds or {}).get(name)
+    return isinstance(given, str) and given == FIXED
+
+
 def _user_bounds(name: str, given: Any, value: np.ndarray, unit: Any) -> np.ndarray:
     try:
         lower, upper = (to_numpy(numbers("bounds", end)) for end in given)
     except (TypeError, ValueError):
-        raise InvalidInputError(f"bounds: expected (lower, upper) for {name!r}, got {given!r}") from None
+        raise InvalidInputError(f"bounds: expected (lower, upper) or 'fixed' for {name!r}, got {given!r}") from None
     for end in (lower, upper):
         if end.size not in (1, len(value)):
             raise InvalidInputError(f"bounds: expected one number or {len(value)} for {name!r}, got {end.size}")

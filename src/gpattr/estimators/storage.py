@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -62,11 +63,15 @@ def load(cls: type[GPRegressor], path: str | PathLike[str]) -> GPRegressor:
 def _encode(name: str, value: Any) -> Any:
     if isinstance(value, (Kernel, Mean)):
         room = "kernels" if isinstance(value, Kernel) else "means"
+        content = {field.name: getattr(value, field.name) for field in fields(value)}  # pyright: ignore[reportArgumentType]
         known = getattr(ROOMS[room], type(value).__name__, None) is type(value)
-        if not known or isinstance(value, means.Function):
+        if not known or any(callable(part) and not isinstance(part, Kernel) for part in content.values()):
             raise InvalidInputError(f"{name}: a {type(value).__name__} of your own cannot be written to a file")
-        fields = {field: _encode(name, getattr(value, field)) for field in value.__dataclass_fields__}  # pyright: ignore[reportAttributeAccessIssue]
-        return {"room": room, "type": type(value).__name__, "fields": fields}
+        return {
+            "room": room,
+            "type": type(value).__name__,
+            "fields": {field: _encode(name, part) for field, part in content.items()},
+        }
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, dict):
@@ -83,8 +88,8 @@ def _decode(value: Any) -> Any:
         kind = getattr(ROOMS[value["room"]], value["type"])
         if not (isinstance(kind, type) and issubclass(kind, (Kernel, Mean))):
             raise TypeError(f"{value['type']} is neither a kernel nor a mean")
-        fields = {name: _decode(inner) for name, inner in value["fields"].items()}
-        return kind(*fields["kernels"]) if kind is kernels.Sum else kind(**fields)
+        content = {name: _decode(inner) for name, inner in value["fields"].items()}
+        return kind(*content["kernels"]) if kind in (kernels.Sum, kernels.Product) else kind(**content)
     if isinstance(value, dict):
         return {key: _decode(inner) for key, inner in value["dictionary"].items()}
     return [_decode(inner) for inner in value] if isinstance(value, list) else value

@@ -1,8 +1,41 @@
 """What the prior believes: covariance functions, values only, frozen, built up with ``+`` and ``*``."""
 
-from gpattr.kernels.algebra import Scale, Select, Sum
-from gpattr.kernels.base import Kernel
+from gpattr.kernels.additive import FullAdditive
+from gpattr.kernels.algebra import Product, Scale, Select, Sum, separable
+from gpattr.kernels.base import Kernel, Kink
 from gpattr.kernels.constant import Constant
+from gpattr.kernels.function import Function
+from gpattr.kernels.matern import Matern12, Matern32, Matern52
+from gpattr.kernels.periodic import Cosine, Periodic
+from gpattr.kernels.polynomial import Linear, Polynomial
+from gpattr.kernels.radial import Radial
+from gpattr.kernels.rational_quadratic import RationalQuadratic
 from gpattr.kernels.squared_exponential import SquaredExponential
+from gpattr.kernels.warped import Rescaled, Warped
+from gpattr.kernels.white import White
 
-__all__ = ["Constant", "Kernel", "Scale", "Select", "SquaredExponential", "Sum"]
+__all__ = [
+    "Constant",
+    "Cosine",
+    "FullAdditive",
+    "Function",
+    "Kernel",
+    "Kink",
+    "Linear",
+    "Matern12",
+    "Matern32",
+    "Matern52",
+    "Periodic",
+    "Polynomial",
+    "Product",
+    "Radial",
+    "RationalQuadratic",
+    "Rescaled",
+    "Scale",
+    "Select",
+    "SquaredExponential",
+    "Sum",
+    "Warped",
+    "White",
+    "separable",
+]

@@ -1,19 +1,19 @@
-"""Kernels made of kernels: Scale, Sum, Select."""
+"""Kernels made of kernels: Scale, Sum, Product, Select."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import index
-from typing import Any
+from operator import add, index, mul
+from typing import Any, ClassVar
 
 import numpy as np
 
 from gpattr._array import Array, namespace
-from gpattr._validation import positive_scalar
+from gpattr._validation import positive, positive_scalar
 from gpattr.exceptions import InvalidInputError
-from gpattr.kernels.base import Kernel
+from gpattr.kernels.base import Kernel, Kink
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,9 +23,26 @@ class Scale(Kernel):
     kernel: Kernel
     variance: float = 1.0
 
+    trainable: ClassVar[tuple[str, ...]] = ("variance",)
+
     def __post_init__(self) -> None:
-        _require_kernel("Scale", self.kernel)
+        require_kernel("Scale", self.kernel)
         object.__setattr__(self, "variance", positive_scalar("variance", self.variance))
+
+    @property
+    def stationary(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.kernel.stationary
+
+    @property
+    def polynomial_degree(self) -> int | None:
+        return self.kernel.polynomial_degree
+
+    @property
+    def smooth(self) -> bool:
+        return self.kernel.smooth
+
+    def kinks(self) -> tuple[Kink, ...]:
+        return self.kernel.kinks()
 
     def __call__(self, X: Array, Z: Array) -> Array:
         return self.variance * self.kernel(X, Z)
@@ -41,38 +58,93 @@ class Scale(Kernel):
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Sum(Kernel):
-    """k(x, x') = k₁(x, x') + k₂(x, x') + …: independent functions added. Nested sums are flattened."""
+class _Several(Kernel):
+    """What sums and products share: parts of the same kind are flattened, and what holds for all parts holds for the whole."""
 
     kernels: tuple[Kernel, ...]
 
     def __init__(self, *kernels: Kernel) -> None:
+        name = type(self).__name__
         for kernel in kernels:
-            _require_kernel("Sum", kernel)
+            require_kernel(name, kernel)
         if not kernels:
-            raise InvalidInputError("Sum: expected at least one kernel, got none")
-        flat = (part for kernel in kernels for part in (kernel.kernels if isinstance(kernel, Sum) else (kernel,)))
+            raise InvalidInputError(f"{name}: expected at least one kernel, got none")
+        flat = (part for kernel in kernels for part in (kernel.kernels if type(kernel) is type(self) else (kernel,)))
         object.__setattr__(self, "kernels", tuple(flat))
 
-    def _build(self, fields: dict[str, Any]) -> Sum:
-        return Sum(*fields["kernels"])
+    def _build(self, fields: dict[str, Any]) -> Any:
+        return type(self)(*fields["kernels"])
 
-    def __call__(self, X: Array, Z: Array) -> Array:
-        return reduce(lambda total, kernel: total + kernel(X, Z), self.kernels[1:], self.kernels[0](X, Z))
+    @property
+    def stationary(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return all(kernel.stationary for kernel in self.kernels)
 
-    def diagonal(self, X: Array) -> Array:
-        return sum(kernel.diagonal(X) for kernel in self.kernels)  # pyright: ignore[reportReturnType]  (never empty)
+    @property
+    def smooth(self) -> bool:
+        return all(kernel.smooth for kernel in self.kernels)
 
-    def span(self, step: Array) -> Array:
-        xp = namespace(step)
-        return reduce(xp.maximum, (kernel.span(step) for kernel in self.kernels))
+    def kinks(self) -> tuple[Kink, ...]:
+        return tuple(kink for kernel in self.kernels for kink in kernel.kinks())
 
     def check_features(self, d: int) -> None:
         for kernel in self.kernels:
             kernel.check_features(d)
 
+
+@dataclass(frozen=True, eq=False, init=False)
+class Sum(_Several):
+    """k(x, x') = k₁(x, x') + k₂(x, x') + …: independent functions added. Nested sums are flattened."""
+
+    @property
+    def polynomial_degree(self) -> int | None:
+        degrees = [kernel.polynomial_degree for kernel in self.kernels]
+        return None if None in degrees else max(degrees)  # pyright: ignore[reportArgumentType]
+
+    def __call__(self, X: Array, Z: Array) -> Array:
+        return reduce(add, (kernel(X, Z) for kernel in self.kernels))
+
+    def diagonal(self, X: Array) -> Array:
+        return reduce(add, (kernel.diagonal(X) for kernel in self.kernels))
+
+    def span(self, step: Array) -> Array:
+        xp = namespace(step)
+        return reduce(xp.maximum, (kernel.span(step) for kernel in self.kernels))
+
     def __repr__(self) -> str:
         return " + ".join(map(repr, self.kernels))
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Product(_Several):
+    """k(x, x') = k₁(x, x') k₂(x, x') …: functions that vary with all of their parts. Nested products are flattened."""
+
+    @property
+    def polynomial_degree(self) -> int | None:
+        degrees = [kernel.polynomial_degree for kernel in self.kernels]
+        return None if None in degrees else sum(degrees)  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+    def __call__(self, X: Array, Z: Array) -> Array:
+        return reduce(mul, (kernel(X, Z) for kernel in self.kernels))
+
+    def diagonal(self, X: Array) -> Array:
+        return reduce(mul, (kernel.diagonal(X) for kernel in self.kernels))
+
+    def span(self, step: Array) -> Array:
+        xp = namespace(step)
+        return xp.sqrt(sum(kernel.span(step) ** 2 for kernel in self.kernels))
+
+    def __repr__(self) -> str:
+        return " * ".join(f"({kernel!r})" if isinstance(kernel, Sum) else repr(kernel) for kernel in self.kernels)
+
+
+def separable(kernel: type[Kernel], lengthscale: Any, **params: Any) -> Product:
+    """Return the product of one-dimensional kernels, one for each feature: Πᵢ kᵢ(xᵢ, xᵢ') with ``lengthscale`` ℓᵢ (d,).
+
+    Only the squared exponential is the same as its radial form; ``separable(Matern52, [1.0, 2.0])`` is a kernel of its own.
+    Other parameters are those of every factor.
+    """
+    scales = np.atleast_1d(positive("lengthscale", lengthscale))
+    return Product(*(Select(kernel(lengthscale=float(scale), **params), [i]) for i, scale in enumerate(scales)))  # pyright: ignore[reportCallIssue]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +155,7 @@ class Select(Kernel):
     features: tuple[int, ...]
 
     def __init__(self, kernel: Kernel, features: Sequence[int]) -> None:
-        _require_kernel("Select", kernel)
+        require_kernel("Select", kernel)
         try:
             if any(isinstance(i, (bool, np.bool_)) for i in features):  # a mask is not positions
                 raise TypeError
@@ -97,8 +169,28 @@ class Select(Kernel):
         object.__setattr__(self, "kernel", kernel)
         object.__setattr__(self, "features", chosen)
 
+    @property
+    def stationary(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.kernel.stationary
+
+    @property
+    def polynomial_degree(self) -> int | None:
+        return self.kernel.polynomial_degree
+
+    @property
+    def smooth(self) -> bool:
+        return self.kernel.smooth
+
+    def kinks(self) -> tuple[Kink, ...]:
+        inner = self.kernel.kinks()
+        return tuple(
+            kink._replace(features=self.features if kink.features is None else tuple(self.features[i] for i in kink.features))
+            for kink in inner
+        )
+
     def __call__(self, X: Array, Z: Array) -> Array:
-        return self.kernel(self.columns(X), self.columns(Z))
+        columns = self.columns(X)
+        return self.kernel(columns, columns if X is Z else self.columns(Z))
 
     def diagonal(self, X: Array) -> Array:
         return self.kernel.diagonal(self.columns(X))
@@ -107,8 +199,8 @@ class Select(Kernel):
         return self.kernel.span(self.columns(step))
 
     def columns(self, X: Array) -> Array:
-        """Return the columns of X, (n, d), that the kernel sees, (n, len(features))."""
-        return X[:, list(self.features)]
+        """Return the columns of X, (..., d), that the kernel sees, (..., len(features))."""
+        return X[..., list(self.features)]
 
     def check_features(self, d: int) -> None:
         if max(self.features) >= d:
@@ -116,6 +208,7 @@ class Select(Kernel):
         self.kernel.check_features(len(self.features))
 
 
-def _require_kernel(name: str, kernel: object) -> None:
+def require_kernel(name: str, kernel: object) -> None:
+    """Raise `InvalidInputError` unless this is a kernel."""
     if not isinstance(kernel, Kernel):
         raise InvalidInputError(f"{name}: expected a gpattr kernel, got {type(kernel).__name__}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -14,15 +14,43 @@ from gpattr._frozen import Frozen
 from gpattr.exceptions import InvalidInputError
 
 
+class Kink(NamedTuple):
+    """Where derivatives of a kernel are not smooth: at r = 0, r being the distance in these features and length-scales.
+
+    ``features`` None means all. Within the radius ``floor`` the kink is too small to matter to an integral.
+    """
+
+    features: tuple[int, ...] | None
+    lengthscale: float | Array
+    floor: float
+
+
 @dataclass(frozen=True, eq=False)
 class Kernel(Frozen, ABC):
     """A covariance function k(x, x').
 
-    Kernels know values only. What operators such as integrated gradients make of a kernel is written in
-    `gpattr.closed_forms`, one function for each pair.
+    Kernels know values, and their own shape: whether they are stationary, polynomial, or have kinks. What operators such as
+    integrated gradients make of a kernel is written in `gpattr.closed_forms`, one function for each pair.
     """
 
+    trainable: ClassVar[tuple[str, ...]] = ()  # the hyperparameters that training can change; all are positive
+    stationary: ClassVar[Any] = False  # whether k(x, x') depends on x − x' only
+
     __array_ufunc__ = None  # so that a NumPy scalar times a kernel asks the kernel
+
+    @property
+    def polynomial_degree(self) -> int | None:
+        """The degree of the polynomial that k(x, x') is in each of x and x'; None if it is none."""
+        return None
+
+    def kinks(self) -> tuple[Kink, ...]:
+        """Return where derivatives are not smooth."""
+        return ()
+
+    @property
+    def smooth(self) -> bool:
+        """Whether derivatives are smooth at x = x'; a warped kernel may not be, though it cannot say where its kinks are."""
+        return not self.kinks()
 
     @abstractmethod
     def __call__(self, X: Array, Z: Array) -> Array:
@@ -41,7 +69,7 @@ class Kernel(Frozen, ABC):
         """Raise `InvalidInputError` if the kernel cannot act on inputs with d features."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; those of inner kernels as ``kernel__name``, of the i-th of a sum as ``i__name``."""
+        """Return the parameters by name; those of inner kernels as ``kernel__name``, of the i-th of several as ``i__name``."""
         params: dict[str, Any] = {}
         for name, value in self._fields().items():
             params[name] = value
@@ -70,7 +98,7 @@ class Kernel(Frozen, ABC):
             if head in fields:
                 fields[head] = fields[head].with_params(**changes)
             else:
-                (name,) = (name for name, value in fields.items() if isinstance(value, tuple))
+                (name,) = (name for name, value in fields.items() if isinstance(value, tuple) and isinstance(value[0], Kernel))
                 parts = list(fields[name])
                 parts[int(head)] = parts[int(head)].with_params(**changes)
                 fields[name] = tuple(parts)
@@ -96,8 +124,8 @@ class Kernel(Frozen, ABC):
     def __radd__(self, other: Kernel | float) -> Kernel:
         return self if isinstance(other, Real) and other == 0 else self + other  # so that sum(kernels) works
 
-    def __mul__(self, other: float) -> Kernel:
-        from gpattr.kernels.algebra import Scale
+    def __mul__(self, other: Kernel | float) -> Kernel:
+        from gpattr.kernels.algebra import Product, Scale
         from gpattr.kernels.constant import Constant
 
         if isinstance(other, Constant):
@@ -105,10 +133,7 @@ class Kernel(Frozen, ABC):
         if isinstance(self, Constant) and isinstance(other, Kernel):
             return Scale(other, variance=self.variance)
         if isinstance(other, Kernel):
-            raise TypeError(
-                f"{type(self).__name__} * {type(other).__name__}: products of two kernels are not available; "
-                "multiply a kernel by a positive number, or add kernels"
-            )
+            return Product(self, other)
         return Scale(self, variance=float(other)) if isinstance(other, Real) else NotImplemented
 
     __rmul__ = __mul__

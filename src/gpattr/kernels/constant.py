@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from gpattr._array import Array, namespace
 from gpattr._validation import positive_scalar
@@ -15,6 +16,13 @@ class Constant(Kernel):
 
     variance: float = 1.0
 
+    trainable: ClassVar[tuple[str, ...]] = ("variance",)
+    stationary: ClassVar[bool] = True
+
+    @property
+    def polynomial_degree(self) -> int:
+        return 0
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "variance", positive_scalar("variance", self.variance))
 
@@ -25,7 +33,7 @@ class Constant(Kernel):
         return namespace(X).full(X.shape[0], self.variance)
 
     def span(self, step: Array) -> Array:
-        return namespace(step).zeros(step.shape[0])
+        return namespace(step).zeros(step.shape[:-1])
 
     def check_features(self, d: int) -> None:
         pass

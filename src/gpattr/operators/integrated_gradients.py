@@ -55,6 +55,14 @@ class Paths(Sites):
         t = xp.asarray(t)[:, None, None]
         return xp.where(t < 0.5, self.start + t * self.step, self.stop - (1.0 - t) * self.step)
 
+    def along(self, t: Array) -> Array:
+        """Return the points b + t(x − b), (n, ..., d), for each path's own t, (n, ...), in [0, 1]; exact at both ends."""
+        xp = namespace(self.stop)
+        shape = (len(t), *[1] * (t.ndim - 1), self.stop.shape[1])
+        start, stop = xp.broadcast_to(self.start, self.shape).reshape(shape), self.stop.reshape(shape)
+        t, step = t[..., None], stop - start
+        return xp.where(t < 0.5, start + t * step, stop - (1.0 - t) * step)
+
 
 class IntegratedGradients(Operator):
     """𝒜ᵢf(x) = (xᵢ − bᵢ) ∫₀¹ ∂f/∂xᵢ(b + t(x − b)) dt.

@@ -12,9 +12,10 @@ from gpattr._array import EPS, Array, LinAlgError, cholesky, is_tensor, namespac
 from gpattr._memory import require_room
 from gpattr._validation import as_matrix, as_vector, column_names, numbers, read_only
 from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
-from gpattr.kernels import Kernel
-from gpattr.means import Mean, Zero
-from gpattr.posteriors.function_space import FunctionSpacePosterior
+from gpattr.kernels import Function, Kernel
+from gpattr.kernels.white import fold_white
+from gpattr.means import Basis, Mean, Zero
+from gpattr.posteriors.function_space import FunctionSpacePosterior, Trend
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -22,11 +23,16 @@ class ExactPosterior(FunctionSpacePosterior):
     """The posterior of f ~ GP(mean, kernel) given yₙ = f(xₙ) + noise.
 
     L = chol(k(X, X) + diag(noise)), α = L⁻ᵀL⁻¹(y − m(X)). ``X`` (m, d) may be a frame, whose column names are kept; ``noise``
-    is a variance, one number or one per row.
+    is a variance, one number or one per row; a `White` part of the kernel is added to it, and is no longer part of ``kernel``.
+
+    Where the coefficients β of the mean are uncertain, N(β₀, B) or flat (B⁻¹ = 0), with Φ their basis at X and A = k(X, X) +
+    noise: C = (B⁻¹ + ΦᵀA⁻¹Φ)⁻¹, β̄ = β₀ + C ΦᵀA⁻¹(y − Φβ₀), α = A⁻¹(y − Φβ̄), ``mean`` has the coefficients β̄, and ``trend``
+    holds C.
     """
 
     y: Array = field(kw_only=True)
     noise: Array = field(kw_only=True)
+    log_marginal_likelihood: float = field(kw_only=True)
 
     def __init__(self, kernel: Kernel, X: Any, y: Any, *, noise: Any, mean: Mean | None = None) -> None:
         if not isinstance(kernel, Kernel):
@@ -43,30 +49,70 @@ class ExactPosterior(FunctionSpacePosterior):
         mean.check_features(d)
         y = read_only(as_vector("y", y, length=m, unit="targets (one per row of X)", like=Z))
         noise = _noise(noise, Z)
+        check_derivatives(kernel, Z)
+        smooth, white = fold_white(kernel, Z)
+        if smooth is None:
+            raise InvalidInputError("kernel: White alone is noise without a function; add the kernel of one")
+        kernel, noise = smooth, read_only(noise + white)
         require_room("The covariance of the training targets", (m, m), "use fewer rows")
         factor = factorise(kernel, Z, noise)
-        alpha = solve_cholesky(factor, y - mean(Z))
+        residual, trend, evidence = y - mean(Z), None, 0.5 * m * math.log(2.0 * math.pi)
+        if isinstance(mean, Basis) and mean.covariance is not None:
+            trend, shift, evidence = _trend(mean, Z, factor, residual)
+            residual = residual - mean.basis(Z) @ shift
+            mean = mean.with_beta(mean.beta + to_numpy(shift))
+        alpha = solve_cholesky(factor, residual)
         if not namespace(alpha).isfinite(alpha).all():
             raise InvalidInputError("y: the targets are too large, or variance and noise too small, for float64; rescale y")
-        super().__init__(kernel, Z, read_only(alpha), factor, mean=mean, feature_names=names)
+        super().__init__(kernel, Z, read_only(alpha), factor, mean=mean, feature_names=names, trend=trend)
         object.__setattr__(self, "y", y)
         object.__setattr__(self, "noise", noise)
+        logs = float(namespace(y).log(factor.diagonal()).sum())
+        object.__setattr__(self, "log_marginal_likelihood", -0.5 * float((y - mean(Z)) @ alpha) - logs - evidence)
 
     @property
     def training_inputs(self) -> Array:
         """The inputs the model was trained on, (m, d)."""
         return self.inputs
 
-    @property
-    def log_marginal_likelihood(self) -> float:
-        """log p(y) = −½ (y − m)ᵀα − Σ log Lᵢᵢ − (m/2) log 2π."""
-        residual = self.y - self.mean(self.inputs)
-        logs = namespace(self.y).log(self.factor.diagonal()).sum()
-        return float(-0.5 * (residual @ self.alpha) - logs - 0.5 * len(self.y) * math.log(2.0 * math.pi))
-
     def __repr__(self) -> str:
         m, d = self.inputs.shape
         return f"ExactPosterior({m} rows × {d} features, kernel={self.kernel!r})"
+
+
+def _trend(mean: Basis, Z: Array, factor: Array, residual: Array) -> tuple[Trend, Array, float]:
+    """Return what is uncertain about the coefficients, β̄ − β₀ (p,), and what they take from the log evidence.
+
+    p(y) has ½ log|B⁻¹| − ½ log|B⁻¹ + ΦᵀA⁻¹Φ| more than with known coefficients; a flat prior has no first term and p factors
+    of √2π less (Rasmussen and Williams, section 2.7).
+    """
+    xp = namespace(Z)
+    basis = mean.basis(Z)
+    W = solve_cholesky(factor, basis)
+    root, shift, evidence = coefficients_given(basis, W, xp.asarray(mean.precision()), residual)
+    return Trend(mean, W, root), shift, evidence
+
+
+def coefficients_given(basis: Array, W: Array, precision: Array, residual: Array) -> tuple[Array, Array, float]:
+    """Return G with C = GGᵀ, C Wᵀ residual, and −log of what the coefficients add to the evidence, for W = A⁻¹Φ."""
+    xp = namespace(basis)
+    M = basis.T @ W + precision
+    size = xp.sqrt(M.diagonal())
+    scaled = M / size[:, None] / size
+    values = to_numpy(scaled)
+    if not np.isfinite(values).all() or np.linalg.eigvalsh(values)[0] < 1e-13:
+        raise InvalidInputError(
+            "mean: its basis functions are not independent on these rows (constant or repeated columns, or fewer rows than "
+            "coefficients); give a covariance instead of 'flat', or leave some out"
+        )
+    L = cholesky(scaled)
+    root = xp.asarray(np.linalg.inv(to_numpy(L)).T) / size[:, None]
+    logs = float(xp.log(L.diagonal()).sum() + xp.log(size).sum())
+    p, m = len(M), len(basis)
+    flat = not bool((precision != 0).any())
+    prior = 0.0 if flat else 0.5 * float(np.linalg.slogdet(to_numpy(precision))[1])
+    evidence = logs - prior + 0.5 * (m - (p if flat else 0)) * math.log(2.0 * math.pi)
+    return root, root @ (root.T @ (W.T @ residual)), evidence
 
 
 def _noise(noise: Any, Z: Array) -> Array:
@@ -101,6 +147,16 @@ def factorise(kernel: Kernel, Z: Array, noise: Array) -> Array:
     if not is_tensor(L):
         L.flags.writeable = False
     return L
+
+
+def check_derivatives(kernel: Kernel, Z: Array) -> None:
+    """Raise `InvalidInputError` if a user's own kernel comes with derivatives that are not those of its values."""
+    if isinstance(kernel, Function):
+        kernel.check_derivatives(Z)
+    for value in kernel.get_params(deep=False).values():
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, Kernel):
+                check_derivatives(part, Z)
 
 
 def _duplicates(Z: Array) -> str:

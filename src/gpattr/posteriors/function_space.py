@@ -18,14 +18,15 @@ from gpattr import closed_forms
 from gpattr._array import EPS, Array, is_tensor, namespace, solve_lower_rows
 from gpattr._frozen import Frozen
 from gpattr._memory import blocks, require_room
-from gpattr._validation import Names, as_matrix, check_choice, read_only
-from gpattr.closed_forms.means import method_of
-from gpattr.exceptions import InvalidInputError, NoClosedFormError
+from gpattr._validation import Names, as_matrix, check_choice, positive_scalar, read_only
+from gpattr.closed_forms.means import attribute_basis, method_of
+from gpattr.exceptions import InvalidInputError, NoClosedFormError, ToleranceError
 from gpattr.kernels import Kernel
-from gpattr.means import Mean, Zero
+from gpattr.means import Basis, Mean, Zero
 from gpattr.operators import Operator
 
 UNCERTAINTY = ("cov", "std", "none")
+TOLERANCE = 1e-6  # of the size of the function, for attributions by quadrature
 FARTHEST = 1e140  # length-scales: beyond, squares of distances overflow
 
 
@@ -44,11 +45,24 @@ class Attributions:
 
 
 @dataclass(frozen=True, eq=False)
+class Trend:
+    """What is still uncertain about the coefficients of a prior mean Σⱼ βⱼφⱼ: it adds R C Rᵀ, C = GGᵀ, to every covariance.
+
+    R(x) = φ(x) − k(x, Z) W with ``weights`` W = (K + noise)⁻¹Φ, (m, p), and ``root`` G, (p, p); φ are those of ``basis``.
+    """
+
+    basis: Basis
+    weights: Array
+    root: Array
+
+
+@dataclass(frozen=True, eq=False)
 class FunctionSpacePosterior(Frozen):
     """A Gaussian process given by its state (Z, α, L, R, w).
 
-    ``kernel`` and ``mean`` are the prior's; ``inputs`` Z (m, d), ``alpha`` (m,), ``factor`` L (m, m) lower triangular, ``root`` R
-    (m, r) or None, ``column_scale`` w (m,) or None. ``feature_names`` are the columns of the frame it was trained on.
+    ``kernel`` and ``mean`` are the prior's; ``inputs`` Z (m, d), ``alpha`` (m,), ``factor`` L (m, m) lower triangular, ``root``
+    R (m, r) or None, ``column_scale`` w (m,) or None. ``feature_names`` are the columns of the frame it was trained on.
+    ``trend`` is what is uncertain about the coefficients of the mean.
     """
 
     kernel: Kernel
@@ -59,6 +73,7 @@ class FunctionSpacePosterior(Frozen):
     column_scale: Array | None = None
     mean: Mean = Zero()  # noqa: RUF009  (a frozen value)
     feature_names: Names | None = None
+    trend: Trend | None = None
 
     def __post_init__(self) -> None:
         m, _ = self.inputs.shape
@@ -95,25 +110,42 @@ class FunctionSpacePosterior(Frozen):
             require_room("The covariance of the predictions", (n, n), "use return_std=True, or fewer rows")
         mean, var = self.mean(X) + 0.0, xp.empty(n)  # a copy: a user's mean may hand out its own array
         T = xp.empty((n, m)) if return_cov else None
+        trend = xp.empty((n, self.trend.root.shape[1])) if self.trend is not None and (return_std or return_cov) else None
         for rows in blocks(n, 32.0 * m, X):
             k = self.kernel(X[rows], self.inputs)
             mean[rows] += k @ self.alpha
+            if trend is not None:
+                trend[rows] = self._trend(self.trend.basis.basis(X[rows]), k)  # pyright: ignore[reportOptionalMemberAccess]
             if T is not None:
                 T[rows] = self._solve(k)
             elif return_std:
                 var[rows] = self.kernel.diagonal(X[rows]) - self._explained(self._solve(k)[:, None, :])[:, 0, 0]
+                if trend is not None:
+                    var[rows] += (trend[rows] ** 2).sum(axis=1)
         if T is not None:
-            return mean, _covariance(self.kernel(X, X) - self._explained(T))
+            return mean, _covariance(self.kernel(X, X) - self._explained(T) + (0.0 if trend is None else trend @ trend.T))
         return (mean, xp.sqrt(xp.maximum(var, 0.0))) if return_std else mean
 
-    def apply(self, operator: Operator, X: Any, *, uncertainty: str = "cov", method: str = "auto") -> Attributions:
+    def apply(
+        self,
+        operator: Operator,
+        X: Any,
+        *,
+        uncertainty: str = "cov",
+        method: str = "auto",
+        n_steps: int | None = None,
+        tolerance: float = TOLERANCE,
+    ) -> Attributions:
         """Return the joint Gaussian of the operator's d values at every row of X.
 
-        ``uncertainty`` is ``"cov"`` (covariance between features), ``"std"`` (variances only) or ``"none"`` (means, at a
-        few times the cost of a prediction).
+        ``uncertainty`` is ``"cov"`` (covariance between features), ``"std"`` (variances only) or ``"none"`` (means, at a few
+        times the cost of a prediction). ``method`` and ``n_steps`` are those of `closed_forms.rule_for`. Where quadrature
+        cannot be sure of the means to ``tolerance``, relative to the size of the function, it raises `ToleranceError`.
         """
         check_choice("uncertainty", uncertainty, UNCERTAINTY)
-        rule = closed_forms.rule_for(type(operator), self.kernel, method)
+        positive_scalar("tolerance", tolerance)
+        options: dict[str, Any] = {"method": method, "n_steps": n_steps}
+        rule = closed_forms.rule_for(type(operator), self.kernel, **options)
         if method == "exact" and method_of(self.mean):
             raise NoClosedFormError(
                 f'method: "exact" was asked for, but the prior mean {type(self.mean).__name__} has no closed form'
@@ -128,46 +160,78 @@ class FunctionSpacePosterior(Frozen):
                 'use uncertainty="std", or go through the rows in parts (explainer.batches)',
             )
         mean, error = closed_forms.attribute_mean(operator, self.mean, X)
-        error = error + closed_forms.error(operator, self.kernel, X, self.inputs, self.alpha, method=method)
+        # Where the error is known beforehand, the means come with the covariance from the same cross term.
+        by_estimate = uncertainty == "none" or rule.bound is None
+        if by_estimate:
+            value, bound = closed_forms.estimate(operator, self.kernel, X, self.inputs, self.alpha, **options)
+            mean, error = mean + value, error + bound
+        else:
+            error = error + closed_forms.error(operator, self.kernel, X, self.inputs, self.alpha, **options)
         var = xp.empty((n, d)) if uncertainty != "none" else None
         cov = xp.empty((n, d, d)) if uncertainty == "cov" else None
-        if var is None:
-            mean = mean + closed_forms.cross_dot(operator, self.kernel, X, self.inputs, self.alpha, method=method)
-        else:
+        if var is not None:
             for rows in blocks(n, 32.0 * d * (len(self.inputs) + len(operator.rows(slice(1)).terms(X[:1]))), X):
                 here, part = X[rows], operator.rows(rows)
-                cross = closed_forms.cross(part, self.kernel, here, self.inputs, method=method)  # (r, d, m)
-                mean[rows] += cross @ self.alpha
-                explained = self._explained(self._solve(cross.reshape(-1, cross.shape[2])).reshape(cross.shape))
-                block = _covariance(closed_forms.auto(part, self.kernel, here, method=method) - explained)
+                cross = closed_forms.cross(part, self.kernel, here, self.inputs, **options)  # (r, d, m)
+                if not by_estimate:
+                    mean[rows] += cross @ self.alpha
+                block = closed_forms.auto(part, self.kernel, here, **options)
+                if self.trend is not None:
+                    R = self._trend(attribute_basis(part, self.trend.basis, here), cross)
+                    block = block + R @ xp.swapaxes(R, 1, 2)
+                block = _covariance(block - self._explained(self._solve(cross.reshape(-1, cross.shape[2])).reshape(cross.shape)))
                 var[rows] = xp.diagonal(block, axis1=1, axis2=2)
                 if cov is not None:
                     cov[rows] = block
         mean = mean + 0.0  # −0.0 becomes 0.0
+        error = error + EPS * xp.max(xp.abs(mean), axis=1)
         names = " + ".join(sorted(rule.methods | method_of(self.mean)))
-        return Attributions(mean, var, cov, error + EPS * xp.max(xp.abs(mean), axis=1), names)
+        if "quadrature" in names:
+            self._require_accuracy(X, mean, error, tolerance)
+        return Attributions(mean, var, cov, error, names)
 
-    def joint(self, operator: Operator, X: Any, *, method: str = "auto") -> Array:
+    def _require_accuracy(self, X: Array, mean: Array, error: Array, tolerance: float) -> None:
+        """Raise `ToleranceError` if an error exceeds this share of the attributions and of the prior's standard deviation."""
+        xp = namespace(X)
+        size = xp.maximum(xp.max(xp.abs(mean), axis=1), xp.sqrt(self.kernel.diagonal(X)))
+        excess = error - tolerance * size
+        if not (excess <= 0).all():
+            row = int(excess.argmax())
+            raise ToleranceError(
+                f"tolerance: attributions of row {row} are sure to {float(error[row]):.1e} only, not to {tolerance:.0e} of "
+                f"{float(size[row]):.2g}; the kernel changes too fast along the path, or its derivatives are not smooth. "
+                "Check it with gpattr.testing.check_kernel, or allow a larger tolerance"
+            )
+
+    def joint(self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None) -> Array:
         """Return the covariance between all features of all rows, (n, d, n, d)."""
         X = self._rows(X)
         n, d = X.shape
         m = len(self.inputs)
         require_room("The joint covariance of the attributions", (n, d, n, d), "use fewer rows, say a random sample", copies=2)
-        result = closed_forms.between(operator, self.kernel, X, method=method).reshape(n * d, n * d)
+        options: dict[str, Any] = {"method": method, "n_steps": n_steps}
+        result = closed_forms.between(operator, self.kernel, X, **options).reshape(n * d, n * d)
         T = namespace(X).empty((n * d, m))
+        R = None if self.trend is None else namespace(X).empty((n * d, self.trend.root.shape[1]))
         for rows in blocks(n, 32.0 * d * m, X):
-            cross = closed_forms.cross(operator.rows(rows), self.kernel, X[rows], self.inputs, method=method)
+            part = operator.rows(rows)
+            cross = closed_forms.cross(part, self.kernel, X[rows], self.inputs, **options)
+            if R is not None and self.trend is not None:
+                basis = attribute_basis(part, self.trend.basis, X[rows])
+                R[rows.start * d : rows.stop * d] = self._trend(basis, cross).reshape(-1, R.shape[1])
             T[rows.start * d : rows.stop * d] = self._solve(cross.reshape(-1, m))
+        if R is not None:
+            result += R @ R.T
         return _covariance(result - self._explained(T)).reshape(n, d, n, d)
 
-    def contributions(self, operator: Operator, X: Any, *, method: str = "auto") -> Array:
+    def contributions(self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None) -> Array:
         """Return αₘ 𝒜ᵢk(·, zₘ)(xₙ), (n, d, m): the share of each input in each mean attribution.
 
         Their sum over m is the attribution less that of the prior mean.
         """
         X = self._rows(X)
         require_room("The contributions", (*X.shape, len(self.inputs)), "use fewer rows")
-        return closed_forms.cross(operator, self.kernel, X, self.inputs, method=method) * self.alpha
+        return closed_forms.cross(operator, self.kernel, X, self.inputs, method=method, n_steps=n_steps) * self.alpha
 
     def _rows(self, X: Any) -> Array:
         X = as_matrix("X", X, names=self.feature_names, n_features=self.n_features, like=self.inputs)
@@ -183,6 +247,11 @@ class FunctionSpacePosterior(Frozen):
     def _solve(self, k: Array) -> Array:
         """Return the rows T(x)ᵀ = k(x, Z) diag(w) L⁻ᵀ, (r, m), for covariances k (r, m) with the function at Z, in place of k."""
         return solve_lower_rows(self.factor, k if self.column_scale is None else k * self.column_scale)
+
+    def _trend(self, basis: Array, k: Array) -> Array:
+        """Return R(x) G, (..., p), of the uncertain coefficients, for basis functions (..., p) and covariances k (..., m)."""
+        assert self.trend is not None
+        return (basis - k @ self.trend.weights) @ self.trend.root
 
     def _explained(self, V: Array) -> Array:
         """Return V(I − RRᵀ)Vᵀ, (..., k, k), for V (..., k, m)."""

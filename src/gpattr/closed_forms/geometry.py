@@ -1,0 +1,75 @@
+"""Paths and points as radial kernels see them: whitened, from a near origin, in chunks of like length.
+
+With p = (x − b)/ℓ and e = (b − z)/ℓ, a path is ‖e + t p‖² = a t² + 2β t + c, a = p·p, β = p·e, c = e·e. Everything is computed
+from differences x − b, b − z, x − z, so data far from the origin lose nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gpattr._array import Array, chunk_rows, namespace, product, squared_distances
+from gpattr.kernels import Radial
+from gpattr.operators import Paths
+from gpattr.special.gaussian import rows_by_length
+
+REACH = 32.0  # length-scales within which different baselines share an origin
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Paths and points seen from one origin o: e = (b − o)/ℓ + (o − z)/ℓ, so that products with e are matrix products."""
+
+    kernel: Radial
+    paths: Paths
+    Z: Array
+    rows: Array  # which rows of the call these are, (n,)
+    step: Array  # p = (x − b)/ℓ, (n, d)
+    a: Array  # p·p, (n,)
+    E: Array  # (o − z)/ℓ, (m, d)
+    shift: Array | None  # (b − o)/ℓ, (n, d); None where the origin is the one baseline
+    c0: Array  # ‖(b − z)/ℓ‖², (m,) or (n, m)
+
+    @classmethod
+    def of(cls, kernel: Radial, paths: Paths, Z: Array, rows: Array) -> Geometry:
+        scale = namespace(Z).asarray(kernel.lengthscale)
+        shared = paths.shared_start
+        origin = paths.start[0] if shared else paths.start.mean(axis=0)
+        step = paths.step / scale
+        c0 = squared_distances(paths.start, Z, scale)
+        shift = None if shared else (paths.start - origin) / scale
+        a, E = (step * step).sum(axis=1), (origin - Z) / scale
+        return cls(kernel, paths, Z, rows, step, a, E, shift, c0[0] if shared else c0)
+
+    def chunks(self) -> Iterator[tuple[Array, tuple[Array, Array, Array, Array | None]]]:
+        """Yield row numbers, in order of the paths' length, and the arguments of the moments for them: a, β, c₀, c₁."""
+        for rows, is_short in rows_by_length(self.a, chunk_rows(self.Z, len(self.Z))):
+            beta = product(self.step[rows], self.E.T)
+            if self.shift is not None:
+                beta += (self.step[rows] * self.shift[rows]).sum(axis=1)[:, None]
+            c1 = None if is_short else squared_distances(self.paths.stop[rows], self.Z, self.kernel.lengthscale)
+            yield rows, (self.a[rows], beta, self.c0 if self.c0.ndim == 1 else self.c0[rows], c1)
+
+
+def neighbourhoods(kernel: Radial, paths: Paths, Z: Array) -> Iterator[Geometry]:
+    """Yield the paths that start within 32 length-scales of each other in every feature (mostly: all of them).
+
+    They share an origin; paths that start far apart must not, or e would lose ε times their distance.
+    """
+    xp = namespace(paths.start)
+    starts = paths.start / xp.asarray(kernel.lengthscale)
+    everything = xp.arange(paths.shape[0])
+    if paths.shared_start:
+        yield Geometry.of(kernel, paths, Z, everything)
+        return
+    todo = [everything]
+    while todo:
+        rows = todo.pop()
+        low, high = xp.min(starts[rows], axis=0), xp.max(starts[rows], axis=0)
+        widest = int((high - low).argmax())
+        if high[widest] - low[widest] <= REACH:
+            yield Geometry.of(kernel, paths[rows], Z, rows)
+        else:
+            right = starts[rows, widest] > 0.5 * (low[widest] + high[widest])
+            todo += [rows[right], rows[~right]]

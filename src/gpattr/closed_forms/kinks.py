@@ -1,0 +1,196 @@
+"""Quadrature of kernels with kinks, such as products with a Matérn: panels graded towards where the path passes them.
+
+A kink sits where a distance, in some features, is zero. Along a path to a point z that is one place for every (path, z);
+between two paths it is a point of the (s, t) square, or a line where the distance is of one feature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from gpattr._array import Array, namespace
+from gpattr._memory import blocks
+from gpattr.closed_forms.derivatives import differentiate
+from gpattr.closed_forms.panels import paired_groups, panel_groups
+from gpattr.kernels import Kernel
+from gpattr.operators import Paths
+from gpattr.special.graded import approach, integrate_graded
+from gpattr.special.quadrature import gauss_legendre
+
+PER_SPAN = 1.0  # length-scales to a panel
+LAMBDA_ORDER = 16
+FLOOR = 1e-4  # length-scales: the radius of a kink that is integrated twice within which it does not matter
+
+
+def pairwise(kernel: Kernel, paths: Paths, Z: Array, order: int) -> Iterator[tuple[Array, Array]]:
+    """Yield rows and (xᵢ − bᵢ) ∫∂ᵢk(b + t(x − b), z) dt, (r, m, d): every path and point z have panels of their own."""
+    xp = namespace(paths.stop)
+    d, m = paths.shape[1], len(Z)
+    for group, edges in panel_groups(kernel, paths, PER_SPAN):
+        for some in blocks(len(group), 64.0 * m * d, Z):
+            rows = group[some]
+            part = paths[rows]
+            path, point = (index.ravel() for index in xp.indices((len(rows), m)))
+            own, targets = part[path], Z[point]
+
+            def evaluate(pairs: Array, t: Array, w: Array, own: Paths = own, targets: Array = targets) -> Array:
+                left = differentiate(kernel, own[pairs].along(t), targets[pairs][:, None, :]).left  # (pairs, T, d)
+                return (w[:, None, :] @ left)[:, 0, :]
+
+            centres, deltas = _passes(kernel, own.step, own.start - targets)
+            values = integrate_graded(evaluate, edges[some][path], centres, deltas, 80.0 * d, order=order)
+            yield rows, values.reshape(len(rows), m, d) * part.step[:, None, :]
+
+
+def between_with_kinks(kernel: Kernel, one: Paths, two: Paths, apart: Callable[[Paths, Paths], Array] | None = None) -> Array:
+    """Return ∫∫ ∂∂'k for the k-th path of each, (n, d, d).
+
+    ``apart`` treats paths without a common end, where the kernel does not say where else its kinks are.
+    """
+    xp = namespace(one.stop)
+    result = xp.empty((*one.shape, one.shape[1]))
+    s0, t0 = _common_end(one, two)
+    touching = (s0 >= 0) & _evenly_cut(kernel, one) & _evenly_cut(kernel, two)
+    near, far = xp.nonzero(touching)[0], xp.nonzero(~touching)[0]
+    if len(near):
+        result[near] = _from_corner(kernel, one[near], two[near], s0[near], t0[near])
+    if len(far):
+        result[far] = (apart or partial(_crossing, kernel))(one[far], two[far])
+    return result
+
+
+def _evenly_cut(kernel: Kernel, paths: Paths) -> Array:
+    """Tell which paths have panels of one width, (n,): those along which the kernel changes in no other way than by distance."""
+    xp = namespace(paths.stop)
+    even = xp.zeros(paths.shape[0])
+    for rows, edges in panel_groups(kernel, paths, PER_SPAN):
+        width = edges[:, 1:] - edges[:, :-1]
+        even[rows] = (xp.max(width, axis=1) <= xp.min(width, axis=1) * (1.0 + 1e-9)) * 1.0
+    return even > 0
+
+
+def _passes(kernel: Kernel, p: Array, e: Array, floor: float | None = None) -> tuple[Array, Array]:
+    """Return centres and deltas, (n, K), of the kinks that paths e + t p pass, for p and e (n, d) in the user's units."""
+    xp = namespace(p, e)
+    p, e = p + 0.0 * e, e + 0.0 * p
+    if not kernel.kinks():
+        return xp.zeros((len(p), 0)), xp.zeros((len(p), 0))
+    passes = []
+    for kink in kernel.kinks():
+        columns = slice(None) if kink.features is None else list(kink.features)
+        scale = xp.asarray(kink.lengthscale)
+        passes.append(approach(p[:, columns] / scale, e[:, columns] / scale, floor or kink.floor))
+    return xp.stack([centre for centre, _ in passes], axis=1), xp.stack([delta for _, delta in passes], axis=1)
+
+
+def _common_end(one: Paths, two: Paths) -> tuple[Array, Array]:
+    """Return the ends s, t ∈ {0, 1}, (n,) each, at which two paths have a point in common; −1 where they have none."""
+    xp = namespace(one.stop)
+    ends = [[xp.broadcast_to(paths.start, paths.shape), paths.stop] for paths in (one, two)]
+    s, t = (xp.zeros(one.shape[0]) - 1.0 for _ in range(2))
+    for i in (1, 0):
+        for j in (1, 0):
+            same = (ends[0][i] == ends[1][j]).all(axis=1)
+            s, t = xp.where(same, float(i), s), xp.where(same, float(j), t)
+    return s, t
+
+
+def _from_corner(kernel: Kernel, one: Paths, two: Paths, s0: Array, t0: Array) -> Array:
+    """Return ∫∫ ∂∂'k, (n, d, d), for paths with a common end, in two triangles: (s, t) is λ(1, μ) or λ(μ, 1) from that corner.
+
+    All kinks start from the corner, each in a direction μ of its own, so that only μ needs graded panels.
+    """
+    xp = namespace(one.stop)
+    n, d = one.shape
+    turn_s, turn_t = 1.0 - 2.0 * s0, 1.0 - 2.0 * t0  # the direction in which s and t go
+    p, q = one.step * turn_s[:, None], two.step * turn_t[:, None]
+    result = xp.zeros((n, d, d))
+    groups = (panel_groups(kernel, batch, PER_SPAN) for batch in (one, two))
+    for rows, s_edges, t_edges in paired_groups(*groups):
+        lam, w = map(xp.asarray, gauss_legendre(LAMBDA_ORDER, max(s_edges.shape[1], t_edges.shape[1]) - 1))
+        for A, B, s_leads in ((p[rows], -q[rows], True), (-q[rows], p[rows], False)):
+
+            def evaluate(
+                some: Array, mu: Array, v: Array, rows: Array = rows, s_leads: bool = s_leads, lam: Array = lam, w: Array = w
+            ) -> Array:
+                at = rows[some]
+                trailing = lam[:, None] * mu[:, None, :]  # (n, Λ, M)
+                leading = lam[:, None] + 0.0 * trailing
+                s, t = (leading, trailing) if s_leads else (trailing, leading)
+                s = s0[at, None, None] + turn_s[at, None, None] * s
+                t = t0[at, None, None] + turn_t[at, None, None] * t
+                mixed = differentiate(kernel, one[at].along(s), two[at].along(t), True).mixed
+                return xp.einsum("nlm,nlmij->nij", (w * lam)[:, None] * v[:, None, :], mixed)
+
+            edges = xp.zeros((len(rows), 1)) + xp.asarray([0.0, 1.0])
+            centres, deltas = _passes(kernel, B, A)
+            result[rows] += integrate_graded(evaluate, edges, centres, deltas, 80.0 * d * d * len(lam))
+    return result
+
+
+def _crossing(kernel: Kernel, one: Paths, two: Paths) -> Array:
+    """Return ∫∫ ∂∂'k, (n, d, d), for paths anywhere: graded outside in s, and for every s inside in t."""
+    xp = namespace(one.stop)
+    n, d = one.shape
+    result = xp.empty((n, d, d))
+    groups = (panel_groups(kernel, batch, PER_SPAN) for batch in (one, two))
+    for rows, s_edges, t_edges in paired_groups(*groups):
+        first, second = one[rows], two[rows]
+        p, q, e = first.step, second.step, first.start - second.start + 0.0 * first.step
+
+        def outer(
+            pairs: Array,
+            s: Array,
+            w: Array,
+            first: Paths = first,
+            second: Paths = second,
+            offsets: tuple[Array, Array, Array] = (p, q, e),
+            t_edges: Array = t_edges,
+        ) -> Array:
+            S = s.shape[1]
+            flat, at = xp.repeat(pairs, S), s.reshape(-1)
+            own, across = first[flat].along(at), second[flat]
+            p, q, e = (part[flat] for part in offsets)
+
+            def inner(some: Array, t: Array, v: Array) -> Array:
+                mixed = differentiate(kernel, own[some][:, None, :], across[some].along(t), True).mixed
+                return (v[:, None, :] @ mixed.reshape(*t.shape, d * d))[:, 0, :]
+
+            centres, deltas = _passes(kernel, -q, e + at[:, None] * p)
+            values = integrate_graded(inner, t_edges[flat], centres, deltas, 80.0 * d * d)
+            return (w[:, None, :] @ values.reshape(len(pairs), S, d * d))[:, 0, :]
+
+        centres, deltas = _outer_kinks(kernel, p, q, e)
+        result[rows] = integrate_graded(outer, s_edges, centres, deltas, 400.0 + 8.0 * d * d).reshape(-1, d, d)
+    return result
+
+
+def _outer_kinks(kernel: Kernel, p: Array, q: Array, e: Array) -> tuple[Array, Array]:
+    """Return centres and deltas in s, (n, K'), of paths e + s p − t q.
+
+    The inner integral is not smooth where the first path passes an end of the second, where it comes closest to the second, and
+    where the kinks of two single features cross.
+    """
+    xp = namespace(p)
+    found, lines = [_passes(kernel, p, e, FLOOR), _passes(kernel, p, e - q, FLOOR)], []
+    for kink in kernel.kinks():
+        columns = list(range(p.shape[1])) if kink.features is None else list(kink.features)
+        scale = xp.asarray(kink.lengthscale)
+        pk, qk, ek = (part[:, columns] / scale for part in (p, q, e))
+        if len(columns) == 1:
+            lines.append((pk[:, 0], qk[:, 0], ek[:, 0]))
+            continue
+        # The closest approach of two lines: remove from p and e what lies along q.
+        qq = xp.maximum((qk * qk).sum(axis=1), 1e-300)[:, None]
+        across, offset = (part - (part * qk).sum(axis=1)[:, None] / qq * qk for part in (pk, ek))
+        centre, delta = approach(across, offset, FLOOR)
+        length = xp.sqrt(xp.maximum((pk * pk).sum(axis=1), 1e-300))
+        found.append((centre[:, None], xp.maximum(delta, FLOOR / length)[:, None]))
+    for i, (p1, q1, e1) in enumerate(lines):
+        for p2, q2, e2 in lines[:i]:
+            determinant = q1 * p2 - p1 * q2
+            s = (e1 * q2 - e2 * q1) / xp.where(determinant != 0, determinant, xp.inf)
+            found.append((xp.clip(s, 0.0, 1.0)[:, None], xp.zeros_like(s)[:, None]))
+    centres, deltas = (xp.concatenate([pair[k] for pair in found], axis=1) for k in (0, 1))
+    return centres, deltas

@@ -1,0 +1,54 @@
+"""How fast quadrature rules approach the exact attributions: the comparison of the paper, for any model and row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gpattr._validation import check_choice
+from gpattr.closed_forms.fixed_rules import FIXED_RULES, check_steps, nodes_and_weights
+from gpattr.exceptions import InvalidInputError
+from gpattr.explainer import Explainer
+
+
+def convergence(
+    model: Any,
+    x: Any,
+    baseline: Any = "mean",
+    *,
+    rules: Sequence[str] = FIXED_RULES,
+    n_steps: Sequence[int] = (1, 2, 4, 8, 16, 32, 64, 128),
+) -> pd.DataFrame:
+    """Return the error of each rule against the number of gradients it evaluates, for one row x, (d,) or (1, d).
+
+    One line for each rule and number of steps: ``rule``, ``n_steps``, ``evaluations``; ``mean_error`` is the largest error of a
+    mean attribution and ``std_error`` that of a standard deviation, ``mse`` the mean square of the former over the features.
+    The reference is ``method="auto"``.
+    """
+    if isinstance(rules, str) or isinstance(n_steps, (int, np.integer)):
+        raise InvalidInputError("rules, n_steps: expected sequences, as in rules=['right'], n_steps=[10, 100]")
+    reference = Explainer(model, baseline)
+    row = x if hasattr(x, "columns") else np.atleast_2d(x)
+    if len(row) != 1:
+        raise InvalidInputError(f"x: expected one row, got {len(row)}")
+    exact = reference(row, uncertainty="std")
+    lines = []
+    for rule in rules:
+        check_choice("rules", rule, FIXED_RULES)
+        for steps in n_steps:
+            check_steps(rule, steps)
+            ex = Explainer(model, reference.baseline, method=rule, n_steps=steps)(row, uncertainty="std")
+            lines.append(
+                {
+                    "rule": rule,
+                    "n_steps": int(steps),
+                    "evaluations": len(nodes_and_weights(rule, steps)[0]),
+                    "mean_error": float(np.abs(ex.values - exact.values).max()),
+                    "std_error": float(np.abs(ex.std - exact.std).max()),  # pyright: ignore[reportOptionalOperand]
+                    "mse": float(((ex.values - exact.values) ** 2).mean()),
+                }
+            )
+    return pd.DataFrame(lines)

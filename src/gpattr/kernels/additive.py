@@ -1,0 +1,98 @@
+"""The full additive kernel of Duvenaud, Nickisch and Rasmussen (2011): interactions of every order, without 2^d terms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gpattr._array import Array, namespace, to_numpy
+from gpattr._validation import as_vector, read_only, unlabelled
+from gpattr.exceptions import InvalidInputError
+from gpattr.kernels.algebra import require_kernel
+from gpattr.kernels.base import Kernel, Kink
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class FullAdditive(Kernel):
+    """k(x, x') = Σₙ σₙ² eₙ(z₁, …, z_d) with zᵢ = kᵢ(xᵢ, xᵢ'): functions of one feature, of two, … of as many as there are orders.
+
+    ``bases`` are one-dimensional kernels kᵢ, one for each feature; ``order_variances`` σ₁², σ₂², … at most d of them, not
+    negative. The elementary symmetric polynomials eₙ come from the recurrence eₙ ← eₙ + zᵢeₙ₋₁, which adds positive terms.
+    """
+
+    bases: tuple[Kernel, ...]
+    order_variances: Array
+
+    trainable: ClassVar[tuple[str, ...]] = ("order_variances",)
+
+    def __init__(self, bases: Sequence[Kernel], order_variances: Any) -> None:
+        if isinstance(bases, Kernel) or not isinstance(bases, Sequence) or not len(bases):
+            raise InvalidInputError(f"bases: expected a sequence of kernels, one per feature, got {bases!r}")
+        for i, base in enumerate(bases):
+            require_kernel("bases", base)
+            try:
+                base.check_features(1)
+            except InvalidInputError as error:
+                raise InvalidInputError(f"bases: expected one-dimensional kernels, but that of feature {i}: {error}") from None
+        variances = to_numpy(as_vector("order_variances", unlabelled("order_variances", order_variances)))
+        if not 1 <= len(variances) <= len(bases):
+            raise InvalidInputError(
+                f"order_variances: expected 1 to {len(bases)} (at most one per feature), got {len(variances)}"
+            )
+        if (variances < 0).any() or not (variances > 0).any():
+            raise InvalidInputError(f"order_variances: expected variances, 0 or larger and not all 0, got {variances.tolist()}")
+        object.__setattr__(self, "bases", tuple(bases))
+        object.__setattr__(self, "order_variances", read_only(variances))
+
+    @property
+    def stationary(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return all(base.stationary for base in self.bases)
+
+    @property
+    def polynomial_degree(self) -> int | None:
+        degrees = [base.polynomial_degree for base in self.bases]
+        if None in degrees:
+            return None
+        return sum(sorted(degrees)[-len(self.order_variances) :])  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+    @property
+    def smooth(self) -> bool:
+        return all(base.smooth for base in self.bases)
+
+    def kinks(self) -> tuple[Kink, ...]:
+        return tuple(kink._replace(features=(i,)) for i, base in enumerate(self.bases) for kink in base.kinks())
+
+    def combine(self, z: Sequence[Array]) -> Array:
+        """Return Σₙ σₙ² eₙ(z) for base values z of any one shape."""
+        xp = namespace(z[0])
+        orders = len(self.order_variances)
+        e = [xp.zeros_like(z[0]) for _ in range(orders)]  # e[n] is e of order n + 1
+        for value in z:
+            for n in range(orders - 1, 0, -1):
+                e[n] += value * e[n - 1]
+            e[0] += value
+        return sum(variance * part for variance, part in zip(self.order_variances.tolist(), e, strict=True))
+
+    def __call__(self, X: Array, Z: Array) -> Array:
+        same = X is Z
+        columns = [(X[:, i : i + 1], Z[:, i : i + 1]) for i in range(len(self.bases))]
+        return self.combine([base(x, x if same else z) for base, (x, z) in zip(self.bases, columns, strict=True)])
+
+    def diagonal(self, X: Array) -> Array:
+        return self.combine([base.diagonal(X[:, i : i + 1]) for i, base in enumerate(self.bases)])
+
+    def span(self, step: Array) -> Array:
+        spans = [base.span(step[..., i : i + 1]) for i, base in enumerate(self.bases)]
+        return namespace(step).sqrt(sum(span * span for span in spans))
+
+    def check_features(self, d: int) -> None:
+        if len(self.bases) != d:
+            raise InvalidInputError(f"bases: expected {d} (one per feature), got {len(self.bases)}")
+
+    def __repr__(self) -> str:
+        kinds = {repr(base) for base in self.bases}
+        inside = f"{len(self.bases)} × {kinds.pop()}" if len(kinds) == 1 else ", ".join(map(repr, self.bases))
+        return f"FullAdditive([{inside}], order_variances={np.array2string(self.order_variances, threshold=6)})"

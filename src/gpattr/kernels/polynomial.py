@@ -1,0 +1,88 @@
+"""Kernels of polynomials: Linear and Polynomial."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import index
+from typing import ClassVar
+
+from gpattr._array import Array, namespace
+from gpattr._validation import check_per_feature, positive, positive_scalar
+from gpattr.exceptions import InvalidInputError
+from gpattr.kernels.base import Kernel
+
+
+@dataclass(frozen=True, eq=False)
+class Linear(Kernel):
+    """k(x, x') = Σᵢ σᵢ² xᵢxᵢ': linear functions through the origin whose coefficients have variance σᵢ².
+
+    ``variance`` is one number or one per feature. Add a `Constant` for an unknown intercept.
+    """
+
+    variance: float | Array = 1.0
+
+    trainable: ClassVar[tuple[str, ...]] = ("variance",)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "variance", positive("variance", self.variance))
+
+    @property
+    def polynomial_degree(self) -> int:
+        return 1
+
+    def __call__(self, X: Array, Z: Array) -> Array:
+        return (X * namespace(X).asarray(self.variance)) @ Z.T
+
+    def diagonal(self, X: Array) -> Array:
+        return (X * X * namespace(X).asarray(self.variance)).sum(axis=1)
+
+    def span(self, step: Array) -> Array:
+        return namespace(step).zeros(step.shape[:-1])
+
+    def check_features(self, d: int) -> None:
+        check_per_feature("variance", self.variance, d)
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Polynomial(Kernel):
+    """k(x, x') = (c + Σᵢ σᵢ² xᵢxᵢ')^degree: polynomials of this degree, interactions included.
+
+    ``offset`` c > 0 lets lower powers in; ``variance`` σ² is one number or one per feature.
+    """
+
+    variance: float | Array
+    degree: int
+    offset: float
+
+    trainable: ClassVar[tuple[str, ...]] = ("variance", "offset")
+
+    def __init__(self, variance: float | Array = 1.0, *, degree: int, offset: float = 1.0) -> None:
+        try:
+            whole = index(degree)
+        except TypeError:
+            whole = 0
+        if whole < 1 or isinstance(degree, bool):
+            raise InvalidInputError(f"degree: expected an integer of 1 or more, got {degree!r}")
+        object.__setattr__(self, "variance", positive("variance", variance))
+        object.__setattr__(self, "degree", whole)
+        object.__setattr__(self, "offset", positive_scalar("offset", offset))
+
+    @property
+    def polynomial_degree(self) -> int:
+        return self.degree
+
+    def inner(self, X: Array, Z: Array) -> Array:
+        """Return c + Σᵢ σᵢ² xᵢzᵢ for every pair, (n, m)."""
+        return (X * namespace(X).asarray(self.variance)) @ Z.T + self.offset
+
+    def __call__(self, X: Array, Z: Array) -> Array:
+        return self.inner(X, Z) ** self.degree
+
+    def diagonal(self, X: Array) -> Array:
+        return ((X * X * namespace(X).asarray(self.variance)).sum(axis=1) + self.offset) ** self.degree
+
+    def span(self, step: Array) -> Array:
+        return namespace(step).zeros(step.shape[:-1])
+
+    def check_features(self, d: int) -> None:
+        check_per_feature("variance", self.variance, d)

@@ -1,0 +1,62 @@
+"""Radial kernels: functions of one scaled distance."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gpattr._array import Array, namespace, squared_distances
+from gpattr._validation import check_per_feature, positive, positive_scalar
+from gpattr.kernels.base import Kernel
+
+
+@dataclass(frozen=True, eq=False)
+class Radial(Kernel):
+    """k(x, x') = σ² g(r), r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)².
+
+    ``lengthscale`` ℓ is one number or one per feature (ARD), in the units of the inputs; ``variance`` σ² is in the units of the
+    squared target. A radial kernel is its profile g with h(r) = g'(r)/r, from which all derivatives follow.
+    """
+
+    lengthscale: float | Array = 1.0
+    variance: float = 1.0
+
+    trainable: ClassVar[tuple[str, ...]] = ("lengthscale", "variance")
+    stationary: ClassVar[bool] = True
+    kink_floor: ClassVar[float] = 0.0  # the radius within which what is odd in r is too small to matter to an integral
+
+    @property
+    def core(self) -> float:
+        """g is singular at r² = −core."""
+        return 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lengthscale", positive("lengthscale", self.lengthscale))
+        object.__setattr__(self, "variance", positive_scalar("variance", self.variance))
+
+    @abstractmethod
+    def profile(self, r2: Array) -> Array:
+        """Return g at squared distances r²."""
+
+    @abstractmethod
+    def slope(self, r2: Array) -> Array:
+        """Return h(r) = g'(r)/r at squared distances r²."""
+
+    @abstractmethod
+    def bend(self, r2: Array) -> Array:
+        """Return h'(r)/r at squared distances r²: what multiplies uᵢuⱼ in second derivatives."""
+
+    def __call__(self, X: Array, Z: Array) -> Array:
+        return self.variance * self.profile(squared_distances(X, Z, self.lengthscale))
+
+    def diagonal(self, X: Array) -> Array:
+        return namespace(X).full(X.shape[0], self.variance)
+
+    def span(self, step: Array) -> Array:
+        xp = namespace(step)
+        whitened = step / xp.asarray(self.lengthscale)
+        return xp.sqrt((whitened * whitened).sum(axis=-1))
+
+    def check_features(self, d: int) -> None:
+        check_per_feature("lengthscale", self.lengthscale, d)

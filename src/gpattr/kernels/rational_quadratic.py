@@ -1,0 +1,44 @@
+"""The rational-quadratic kernel: squared exponentials of many length-scales at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gpattr._array import Array, namespace
+from gpattr._validation import positive_scalar
+from gpattr.kernels.radial import Radial
+
+
+@dataclass(frozen=True, eq=False)
+class RationalQuadratic(Radial):
+    """k(x, x') = σ² (1 + r²/2α)^(−α), r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)²; a squared exponential for α → ∞."""
+
+    alpha: float = 1.0
+
+    trainable: ClassVar[tuple[str, ...]] = ("lengthscale", "variance", "alpha")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "alpha", positive_scalar("alpha", self.alpha))
+
+    @property
+    def core(self) -> float:
+        return 2.0 * self.alpha
+
+    def _power(self, r2: Array, exponent: float) -> Array:
+        xp = namespace(r2)
+        return xp.exp(exponent * xp.log1p(r2 / (2.0 * self.alpha)))
+
+    def profile(self, r2: Array) -> Array:
+        return self._power(r2, -self.alpha)
+
+    def slope(self, r2: Array) -> Array:
+        return -self._power(r2, -self.alpha - 1.0)
+
+    def bend(self, r2: Array) -> Array:
+        return (1.0 + 1.0 / self.alpha) * self._power(r2, -self.alpha - 2.0)
+
+    def span(self, step: Array) -> Array:
+        # Singular at r² = −2α, so a small α makes it vary faster than its length-scale says.
+        return super().span(step) * max(1.0, self.alpha**-0.5)

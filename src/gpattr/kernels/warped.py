@@ -1,0 +1,121 @@
+"""Kernels of transformed inputs and outputs: deep kernels, input warping, a variance that changes from place to place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from gpattr import _autodiff
+from gpattr._array import Array, namespace
+from gpattr._validation import returned
+from gpattr.exceptions import InvalidInputError
+from gpattr.kernels.algebra import require_kernel
+from gpattr.kernels.base import Kernel, Kink
+
+
+@dataclass(frozen=True, eq=False)
+class Warped(Kernel):
+    """k(x, x') = k₁(φ(x), φ(x')): a kernel on features φ(x), say those of a neural network (a deep kernel).
+
+    ``map`` takes rows (n, d) to (n, D), ``jacobian`` takes rows to ∂φⱼ/∂xᵢ, (n, D, d). A PyTorch module or function needs no
+    jacobian; of a module a frozen copy in float64 is kept, so training it further does not change the kernel.
+    """
+
+    kernel: Kernel
+    map: Callable[[Array], Array] = field(repr=False)
+    jacobian: Callable[[Array], Array] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        require_kernel("Warped", self.kernel)
+        _require_callables(self, "map", "jacobian")
+        if self.jacobian is None:
+            object.__setattr__(self, "map", _autodiff.own_copy("map", self.map))
+
+    def features(self, X: Array) -> Array:
+        """Return φ(x), (..., D), for inputs (..., d)."""
+        rows = X.reshape(-1, X.shape[-1])
+        phi = self.map(rows) if self.jacobian is not None else _autodiff.value("map", self.map, rows)
+        if phi.ndim != 2:
+            raise InvalidInputError(f"map: expected an array of shape ({len(rows)}, D), got {tuple(phi.shape)}")
+        return returned("map", phi, (len(rows), phi.shape[1])).reshape(*X.shape[:-1], -1)
+
+    def slopes(self, X: Array) -> Array:
+        """Return ∂φⱼ/∂xᵢ, (..., D, d), for inputs (..., d)."""
+        rows = X.reshape(-1, X.shape[-1])
+        J = self.jacobian(rows) if self.jacobian is not None else _autodiff.jacobian("map", self.map, rows)
+        D = self.features(rows[:1]).shape[1]
+        return returned("jacobian", J, (*rows.shape[:1], D, rows.shape[1])).reshape(*X.shape[:-1], D, rows.shape[1])
+
+    def __call__(self, X: Array, Z: Array) -> Array:
+        phi = self.features(X)
+        return self.kernel(phi, phi if X is Z else self.features(Z))
+
+    def diagonal(self, X: Array) -> Array:
+        return self.kernel.diagonal(self.features(X))
+
+    @property
+    def smooth(self) -> bool:
+        return self.kernel.smooth
+
+    def span(self, step: Array) -> Array:
+        return namespace(step).zeros(step.shape[:-1])  # not known from the step alone: quadrature finds out by itself
+
+    def check_features(self, d: int) -> None:
+        pass
+
+
+@dataclass(frozen=True, eq=False)
+class Rescaled(Kernel):
+    """k(x, x') = s(x) k₁(x, x') s(x'): a function whose size changes from place to place.
+
+    ``factor`` s takes rows (n, d) to (n,), ``gradient`` to ∂s/∂xᵢ, (n, d); a PyTorch function needs no gradient.
+    """
+
+    kernel: Kernel
+    factor: Callable[[Array], Array] = field(repr=False)
+    gradient: Callable[[Array], Array] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        require_kernel("Rescaled", self.kernel)
+        _require_callables(self, "factor", "gradient")
+        if self.gradient is None:
+            object.__setattr__(self, "factor", _autodiff.own_copy("factor", self.factor))
+
+    def scales(self, X: Array) -> Array:
+        """Return s(x), (...), for inputs (..., d)."""
+        rows = X.reshape(-1, X.shape[-1])
+        s = self.factor(rows) if self.gradient is not None else _autodiff.value("factor", self.factor, rows)
+        return returned("factor", s, (len(rows),)).reshape(X.shape[:-1])
+
+    def slopes(self, X: Array) -> Array:
+        """Return ∂s/∂xᵢ, (..., d), for inputs (..., d)."""
+        rows = X.reshape(-1, X.shape[-1])
+        s = self.gradient(rows) if self.gradient is not None else _autodiff.jacobian("factor", self.factor, rows)
+        return returned("gradient", s, tuple(rows.shape)).reshape(X.shape)
+
+    def __call__(self, X: Array, Z: Array) -> Array:
+        return self.scales(X)[:, None] * self.kernel(X, Z) * self.scales(Z)
+
+    def diagonal(self, X: Array) -> Array:
+        return self.scales(X) ** 2 * self.kernel.diagonal(X)
+
+    @property
+    def smooth(self) -> bool:
+        return self.kernel.smooth
+
+    def kinks(self) -> tuple[Kink, ...]:
+        return self.kernel.kinks()
+
+    def span(self, step: Array) -> Array:
+        return self.kernel.span(step)
+
+    def check_features(self, d: int) -> None:
+        self.kernel.check_features(d)
+
+
+def _require_callables(kernel: Kernel, function: str, derivative: str) -> None:
+    if not callable(getattr(kernel, function)):
+        raise InvalidInputError(f"{function}: expected a function, got {type(getattr(kernel, function)).__name__}")
+    given = getattr(kernel, derivative)
+    if given is not None and not callable(given):
+        raise InvalidInputError(f"{derivative}: expected a function or None, got {type(given).__name__}")

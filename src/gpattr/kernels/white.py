@@ -1,0 +1,76 @@
+"""White noise as a kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gpattr._array import Array, namespace
+from gpattr._validation import positive_scalar
+from gpattr.exceptions import UnsupportedModelError
+from gpattr.kernels.algebra import Product, Scale, Select, Sum
+from gpattr.kernels.base import Kernel
+
+
+@dataclass(frozen=True, eq=False)
+class White(Kernel):
+    """k(x, x') = σ² if x and x' are the same observation, else 0.
+
+    Posteriors fold it into their noise: predictions and explanations are of the function without it. Two arrays are the same
+    observations only if they are the same object.
+    """
+
+    variance: float = 1.0
+
+    trainable: ClassVar[tuple[str, ...]] = ("variance",)
+    stationary: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "variance", positive_scalar("variance", self.variance))
+
+    def __call__(self, X: Array, Z: Array) -> Array:
+        xp = namespace(X, Z)
+        return self.variance * xp.eye(X.shape[0]) if X is Z else xp.zeros((X.shape[0], Z.shape[0]))
+
+    def diagonal(self, X: Array) -> Array:
+        return namespace(X).full(X.shape[0], self.variance)
+
+    def span(self, step: Array) -> Array:
+        return namespace(step).zeros(step.shape[:-1])
+
+    def check_features(self, d: int) -> None:
+        pass
+
+
+def has_white(kernel: Kernel) -> bool:
+    """Tell whether some part of a kernel is white noise."""
+    parts = (
+        part for value in kernel.get_params(deep=False).values() for part in (value if isinstance(value, tuple) else (value,))
+    )
+    return isinstance(kernel, White) or any(isinstance(part, Kernel) and has_white(part) for part in parts)
+
+
+def fold_white(kernel: Kernel, X: Array) -> tuple[Kernel | None, Array]:
+    """Return the kernel of the function without white noise, None if there is none, and the noise variance at each row of X."""
+    if not has_white(kernel):
+        return kernel, namespace(X).zeros(X.shape[0])
+    if isinstance(kernel, White):
+        return None, kernel.diagonal(X)
+    if isinstance(kernel, Scale):
+        smooth, noise = fold_white(kernel.kernel, X)
+        return smooth and Scale(smooth, kernel.variance), kernel.variance * noise
+    if isinstance(kernel, Select):
+        smooth, noise = fold_white(kernel.kernel, kernel.columns(X))
+        return smooth and Select(smooth, kernel.features), noise
+    if isinstance(kernel, (Sum, Product)):
+        parts = [fold_white(part, X) for part in kernel.kernels]
+        smooth = [part for part, _ in parts if part is not None]
+        if isinstance(kernel, Sum):
+            return Sum(*smooth) if smooth else None, sum(noise for _, noise in parts)
+        # (s₁ + n₁)(s₂ + n₂) = s₁s₂ + n₁(s₂ + n₂) + s₁n₂, and so on.
+        value, total = 1.0, 0.0
+        for part, noise in parts:
+            own = 0.0 if part is None else part.diagonal(X)
+            value, total = value * own, total * (own + noise) + value * noise
+        return Product(*smooth) if len(smooth) == len(parts) else None, total
+    raise UnsupportedModelError(f"kernel: White inside {type(kernel).__name__} has no meaning; add it outside, or give noise")
