@@ -27,7 +27,7 @@ LEVELS = [
     {"estimators"},
     {"explanation"},
     {"explainer"},
-    {"convergence"},
+    {"rules"},
     {"demo"},
     {"cli"},
     {"__init__"},

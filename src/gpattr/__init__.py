@@ -11,12 +11,12 @@ __version__ = "0.1.0.dev0"
 if TYPE_CHECKING:
     from gpattr import closed_forms, estimators, exceptions, kernels, means, operators, posteriors, special, testing
     from gpattr._memory import memory_budget
-    from gpattr.convergence import convergence
     from gpattr.estimators import GPRegressor
     from gpattr.explainer import Explainer, explain
     from gpattr.explanation import Explanation
     from gpattr.importance import Importance
     from gpattr.operators import Baselines
+    from gpattr.rules import compare_rules
 
 _MODULES = ("closed_forms", "estimators", "exceptions", "kernels", "means", "operators", "posteriors", "special", "testing")
 _NAMES = {
@@ -25,7 +25,7 @@ _NAMES = {
     "Explanation": "gpattr.explanation",
     "GPRegressor": "gpattr.estimators",
     "Importance": "gpattr.importance",
-    "convergence": "gpattr.convergence",
+    "compare_rules": "gpattr.rules",
     "explain": "gpattr.explainer",
     "memory_budget": "gpattr._memory",
 }
@@ -37,7 +37,7 @@ __all__ = [
     "GPRegressor",
     "Importance",
     "closed_forms",
-    "convergence",
+    "compare_rules",
     "estimators",
     "exceptions",
     "explain",

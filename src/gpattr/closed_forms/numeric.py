@@ -82,7 +82,8 @@ def _along(kernel: Kernel, paths: Paths, Z: Array, order: int, reduce: Callable[
         return
     xp = namespace(paths.stop)
     width = 40.0 * len(Z) * paths.shape[1]
-    for group, edges in panel_groups(kernel, paths):
+    hidden = Z if not kernel.smooth else None  # kinks that the kernel cannot place are found by trying
+    for group, edges in panel_groups(kernel, paths, targets=hidden):
         for some in blocks(len(group), width * order * (edges.shape[1] - 1), Z):
             rows, total = group[some], 0.0
             part = paths[rows]
@@ -113,7 +114,9 @@ def _estimate(kernel: Kernel, paths: Paths, Z: Array, w: Array, orders: tuple[in
     total = kernel(paths.stop, Z) @ w - kernel(xp.broadcast_to(paths.start, paths.shape), Z) @ w
     gap = xp.max(xp.abs(value.sum(axis=2) - total), axis=1)
     position = kernel.span(xp.abs(paths.stop) + xp.abs(paths.start))  # in length-scales, each of which rounds by ε of it
-    rounding = EPS * (32.0 + position) * xp.max(xp.abs(size), axis=(1, 2))
+    peak = xp.sqrt(xp.maximum(kernel.diagonal(paths.stop), kernel.diagonal(xp.broadcast_to(paths.start, paths.shape))))
+    most = float(xp.max(xp.sqrt(kernel.diagonal(Z)) @ xp.abs(w), axis=0))
+    rounding = EPS * ((32.0 + position) * xp.max(xp.abs(size), axis=(1, 2)) + 8.0 * most * peak)
     return xp.swapaxes(value, 1, 2), difference + gap + rounding
 
 

@@ -13,17 +13,19 @@ from gpattr.special.quadrature import gauss_legendre
 
 ORDER, CHECK_ORDER = 16, 12
 AGREEMENT = 1e-11  # of the two rules, relative to ∫|f|; the finer rule is then far better
-DEEPEST = 40  # halvings: a jump in a gradient is boxed in to 1e-12 of the path
+JUMP = 1e-6  # panels that must be narrower than this box in a jump of a gradient; they are halved on, to place it exactly
+CHANGE = 1e-4  # the relative change of a gradient over such a panel that counts as a jump
+DEEPEST = 44  # halvings: 6e-14 of the path
 
 Groups = list[tuple[Array, Array]]
 
 
-def panel_groups(kernel: Kernel, paths: Paths, per_span: float = 2.0) -> Groups:
+def panel_groups(kernel: Kernel, paths: Paths, per_span: float = 2.0, targets: Array | None = None) -> Groups:
     """Return rows and the edges of their panels, (r, P + 1), grouped by the number P of panels.
 
     One panel for every ``per_span`` length-scales. For a stationary kernel that is all; one that may change in other ways along
-    the path (warped, rescaled, a user's own) is integrated by two rules against a few points on the path, and panels where they
-    differ are halved.
+    the path (warped, rescaled, a user's own) is integrated by two rules against points on the path (and ``targets``), and panels
+    where they differ are halved.
     """
     xp = namespace(paths.stop)
     n = paths.shape[0]
@@ -34,7 +36,7 @@ def panel_groups(kernel: Kernel, paths: Paths, per_span: float = 2.0) -> Groups:
     for count in sorted(map(int, set(counts.tolist()))):
         rows = xp.nonzero(counts == count)[0]
         uniform.append((rows, xp.zeros((len(rows), 1)) + xp.asarray([i / count for i in range(count + 1)])))
-    return uniform if kernel.stationary else _halved(kernel, paths, uniform)
+    return uniform if kernel.stationary else _halved(kernel, paths, uniform, targets)
 
 
 def paired_groups(one: Groups, two: Groups) -> Iterator[tuple[Array, Array, Array]]:
@@ -56,57 +58,92 @@ def nodes_on(edges: Array, order: int) -> tuple[Array, Array]:
     return (lower + width * x).reshape(len(edges), -1), (width * w).reshape(len(edges), -1)
 
 
-def _halved(kernel: Kernel, paths: Paths, uniform: Groups) -> Groups:
+def _halved(kernel: Kernel, paths: Paths, uniform: Groups, targets: Array | None) -> Groups:
+    """Return panels halved until two rules agree on each; where a gradient jumps, an edge is put, and that is enough."""
     xp = namespace(paths.stop)
-    n, d = paths.shape
-    # A kernel with kinks is not probed in the middle of the path: that would box in the kinks of the probes.
-    probes = paths.at([0.0, 1.0] if kernel.kinks() else [0.0, 0.25, 0.5, 0.75, 1.0])  # (K, n, d)
-    owner = xp.concatenate([xp.repeat(rows, edges.shape[1] - 1) for rows, edges in uniform])
-    lower = xp.concatenate([edges[:, :-1].reshape(-1) for _, edges in uniform])
-    upper = xp.concatenate([edges[:, 1:].reshape(-1) for _, edges in uniform])
-    size, done = xp.zeros(n), []
-    for depth in range(DEEPEST + 1):
-        difference, absolute = xp.zeros(len(owner)), xp.zeros(len(owner))
-        for some in blocks(len(owner), 80.0 * (ORDER + CHECK_ORDER) * len(probes) * d):
-            edges = xp.stack([lower[some], upper[some]], axis=1)
-            mine, values = paths[owner[some]], []
-            Y = xp.swapaxes(probes[:, owner[some]], 0, 1)[:, None]  # (panels, 1, K, d)
-            for order in (ORDER, CHECK_ORDER):
-                t, w = nodes_on(edges, order)
-                left = (
-                    differentiate(kernel, mine.along(t)[:, :, None, :], Y).left * mine.step[:, None, None, :]
-                )  # (panels, T, K, d)
-                values.append(xp.einsum("pt,ptkd->pkd", w, left))
-                if order == ORDER:
-                    absolute[some] = xp.max(xp.einsum("pt,ptkd->pkd", w, xp.abs(left)), axis=(1, 2))
-            # Both rules are blind to a jump beyond their outermost nodes; the values at the ends of the panel are not.
-            start, end = (differentiate(kernel, mine.along(t)[:, None, :], Y[:, 0]).value for t in (lower[some], upper[some]))
-            gap = xp.abs(values[0].sum(axis=2) - (end - start)) - 64.0 * EPS * (xp.abs(start) + xp.abs(end))
-            rules = xp.max(xp.abs(values[0] - values[1]), axis=(1, 2))
-            difference[some] = xp.maximum(rules, xp.max(gap, axis=1))
-        if depth == 0:
+    panels = (
+        xp.concatenate([xp.repeat(rows, edges.shape[1] - 1) for rows, edges in uniform]),
+        xp.concatenate([edges[:, :-1].reshape(-1) for _, edges in uniform]),
+        xp.concatenate([edges[:, 1:].reshape(-1) for _, edges in uniform]),
+    )
+    owner, lower, upper = _refine(kernel, paths, panels, targets)
+    width = upper - lower
+    if (width < JUMP).any():
+        # The narrowest of a run of narrow panels holds the jump: with an edge there, the others are not needed.
+        left, right = (xp.concatenate(parts) for parts in ((width[:1] + 1.0, width[:-1]), (width[1:], width[:1] + 1.0)))
+        jump = (width < JUMP) & (width <= left) & (width < right)
+        owner, lower = xp.concatenate([panels[0], owner[jump]]), xp.concatenate([panels[1], lower[jump]])
+        order = xp.argsort(owner * 2.0 + lower)
+        owner, lower = owner[order], lower[order]
+        last = xp.concatenate([owner[1:] != owner[:-1], xp.arange(1) == 0])
+        upper = xp.where(last, 1.0, xp.concatenate([lower[1:], lower[:1]]))
+        owner, lower, _ = _refine(kernel, paths, (owner, lower, upper), targets, jumps_known=True)
+    counts = xp.bincount(owner, minlength=paths.shape[0])
+    groups = []
+    for count in sorted(set(counts.tolist())):
+        rows = xp.nonzero(counts == count)[0]
+        starts = lower[counts[owner] == count].reshape(len(rows), count)
+        groups.append((rows, xp.concatenate([starts, xp.zeros((len(rows), 1)) + 1.0], axis=1)))
+    return groups
+
+
+def _refine(
+    kernel: Kernel, paths: Paths, panels: tuple[Array, Array, Array], targets: Array | None, *, jumps_known: bool = False
+) -> tuple[Array, Array, Array]:
+    """Return owners, lower and upper ends of the panels after halving, in order."""
+    xp = namespace(paths.stop)
+    owner, lower, upper = panels
+    size, done = None, []
+    for _ in range(DEEPEST):
+        difference, absolute, change = _disagreement(kernel, paths, owner, lower, upper, targets)
+        if size is None:
+            size = xp.zeros(paths.shape[0])
             for i, share in zip(owner.tolist(), absolute.tolist(), strict=True):
                 size[i] += share
         rough = difference > AGREEMENT * size[owner]
-        if depth == DEEPEST:
-            rough = rough & False
+        if not jumps_known:  # on a panel so narrow nothing but a jump makes a difference between its ends
+            rough = xp.where(upper - lower < JUMP, change > CHANGE, rough)
         done.append((owner[~rough], lower[~rough], upper[~rough]))
-        if not rough.any():
+        middle = 0.5 * (lower + upper)[rough]
+        owner, lower, upper = owner[rough], lower[rough], upper[rough]
+        if not len(owner):
             break
-        middle = 0.5 * (lower + upper)
-        owner = xp.concatenate([owner[rough], owner[rough]])
-        lower, upper = xp.concatenate([lower[rough], middle[rough]]), xp.concatenate([middle[rough], upper[rough]])
-    owner, lower = (xp.concatenate([part[k] for part in done]) for k in (0, 1))
-    order = xp.argsort(lower)
-    owner, lower = owner[order], lower[order]
-    counts = xp.zeros(n)
-    for i in owner.tolist():
-        counts[i] += 1
-    groups = []
-    for count in sorted(map(int, set(counts.tolist()))):
-        rows = xp.nonzero(counts == count)[0]
-        chosen = counts[owner] == count
-        by_owner = xp.argsort(owner[chosen] * 2.0 + lower[chosen])  # lower < 1, so owners stay together
-        starts = lower[chosen][by_owner].reshape(len(rows), count)
-        groups.append((rows, xp.concatenate([starts, xp.zeros((len(rows), 1)) + 1.0], axis=1)))
-    return groups
+        owner = xp.concatenate([owner, owner])
+        lower, upper = xp.concatenate([lower, middle]), xp.concatenate([middle, upper])
+    done.append((owner, lower, upper))
+    owner, lower, upper = (xp.concatenate([part[k] for part in done]) for k in (0, 1, 2))
+    order = xp.argsort(owner * 2.0 + lower)  # lower < 1, so the panels of a path stay together
+    return owner[order], lower[order], upper[order]
+
+
+def _disagreement(
+    kernel: Kernel, paths: Paths, owner: Array, lower: Array, upper: Array, targets: Array | None
+) -> tuple[Array, Array, Array]:
+    """Return by how much two rules differ on each panel, ∫|f| there, and the relative change from end to end, (panels,) each."""
+    xp = namespace(paths.stop)
+    difference, absolute, change = (xp.zeros(len(owner)) for _ in range(3))
+    # A panel is probed at its own ends, where the kernel sees it best, and at those of the path; in its middle only if that does
+    # not put a kink there.
+    K = 5 if kernel.smooth else 4
+    width = K if targets is None else K + len(targets)
+    for some in blocks(len(owner), 80.0 * (ORDER + CHECK_ORDER) * width * paths.shape[1], lower):
+        mine, low, high = paths[owner[some]], lower[some], upper[some]
+        places = xp.stack([low, high, 0.0 * low, 0.0 * low + 1.0, 0.5 * (low + high)][:K], axis=1)
+        Y = mine.along(places)
+        if targets is not None:
+            Y = xp.concatenate([Y, xp.broadcast_to(targets, (len(low), *targets.shape))], axis=1)
+        Y, values = Y[:, None], []  # (panels, 1, K, d)
+        for order in (ORDER, CHECK_ORDER):
+            t, w = nodes_on(xp.stack([low, high], axis=1), order)
+            left = differentiate(kernel, mine.along(t)[:, :, None, :], Y).left * mine.step[:, None, None, :]  # (panels, T, K, d)
+            values.append(xp.einsum("pt,ptkd->pkd", w, left))
+            if order == ORDER:
+                absolute[some] = xp.max(xp.einsum("pt,ptkd->pkd", w, xp.abs(left)), axis=(1, 2))
+        # Both rules are blind to a jump beyond their outermost nodes; the values at the ends of the panel are not.
+        start, end = (differentiate(kernel, mine.along(t)[:, None, :], Y[:, 0]) for t in (low, high))
+        rounding = 64.0 * EPS * (xp.abs(start.value) + xp.abs(end.value))
+        gap = xp.abs(values[0].sum(axis=2) - (end.value - start.value)) - rounding
+        largest = xp.maximum(xp.max(xp.abs(start.left), axis=(1, 2)), xp.max(xp.abs(end.left), axis=(1, 2)))
+        change[some] = xp.max(xp.abs(end.left - start.left), axis=(1, 2)) / xp.maximum(largest, 1e-300)
+        difference[some] = xp.maximum(xp.max(xp.abs(values[0] - values[1]), axis=(1, 2)), xp.max(gap, axis=1))
+    return difference, absolute, change

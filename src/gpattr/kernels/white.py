@@ -66,7 +66,8 @@ def fold_white(kernel: Kernel, X: Array) -> tuple[Kernel | None, Array]:
         parts = [fold_white(part, X) for part in kernel.kernels]
         smooth = [part for part, _ in parts if part is not None]
         if isinstance(kernel, Sum):
-            return Sum(*smooth) if smooth else None, sum(noise for _, noise in parts)
+            whole = Sum(*smooth) if len(smooth) > 1 else smooth[0] if smooth else None
+            return whole, sum(noise for _, noise in parts)
         # (s₁ + n₁)(s₂ + n₂) = s₁s₂ + n₁(s₂ + n₂) + s₁n₂, and so on.
         value, total = 1.0, 0.0
         for part, noise in parts:

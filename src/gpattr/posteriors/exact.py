@@ -56,19 +56,20 @@ class ExactPosterior(FunctionSpacePosterior):
         kernel, noise = smooth, read_only(noise + white)
         require_room("The covariance of the training targets", (m, m), "use fewer rows")
         factor = factorise(kernel, Z, noise)
-        residual, trend, evidence = y - mean(Z), None, 0.5 * m * math.log(2.0 * math.pi)
+        residual, shift, trend = y - mean(Z), 0.0, None
+        evidence = 0.5 * m * math.log(2.0 * math.pi)
         if isinstance(mean, Basis) and mean.covariance is not None:
-            trend, shift, evidence = _trend(mean, Z, factor, residual)
-            residual = residual - mean.basis(Z) @ shift
-            mean = mean.with_beta(mean.beta + to_numpy(shift))
-        alpha = solve_cholesky(factor, residual)
+            trend, beta, evidence = _trend(mean, Z, factor, residual)
+            shift = mean.basis(Z) @ beta
+            mean = mean.with_beta(mean.beta + to_numpy(beta))
+        alpha = solve_cholesky(factor, residual - shift)
         if not namespace(alpha).isfinite(alpha).all():
             raise InvalidInputError("y: the targets are too large, or variance and noise too small, for float64; rescale y")
         super().__init__(kernel, Z, read_only(alpha), factor, mean=mean, feature_names=names, trend=trend)
         object.__setattr__(self, "y", y)
         object.__setattr__(self, "noise", noise)
         logs = float(namespace(y).log(factor.diagonal()).sum())
-        object.__setattr__(self, "log_marginal_likelihood", -0.5 * float((y - mean(Z)) @ alpha) - logs - evidence)
+        object.__setattr__(self, "log_marginal_likelihood", -0.5 * float(residual @ alpha) - logs - evidence)
 
     @property
     def training_inputs(self) -> Array:

@@ -14,7 +14,7 @@ from gpattr.exceptions import InvalidInputError
 from gpattr.explainer import Explainer
 
 
-def convergence(
+def compare_rules(
     model: Any,
     x: Any,
     baseline: Any = "mean",
