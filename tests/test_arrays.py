@@ -6,8 +6,25 @@ import torch
 
 from gpattr import Baselines, Explainer, GPRegressor, _array, memory_budget
 from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
-from gpattr.kernels import Constant, Select, SquaredExponential
-from gpattr.means import Function, Linear
+from gpattr.kernels import (
+    Constant,
+    Cosine,
+    FullAdditive,
+    Linear,
+    Matern32,
+    Matern52,
+    Periodic,
+    Polynomial,
+    RationalQuadratic,
+    Rescaled,
+    Select,
+    SquaredExponential,
+    Warped,
+    White,
+    separable,
+)
+from gpattr.means import Function
+from gpattr.means import Linear as LinearMean
 from gpattr.operators import Gradient, IntegratedGradients
 from gpattr.posteriors import ExactPosterior, FunctionSpacePosterior
 
@@ -17,7 +34,7 @@ X = RNG.normal(size=(9, 3)) * np.array([0, 1e-8, 1e-3, 0.1, 0.5, 1, 2, 10, 100])
 KERNEL = 0.5 * SquaredExponential([1.0, 2.0, 0.5]) + Select(SquaredExponential(2.0), [0, 2]) + Constant(1.0)
 MEANS = {
     "none": None,
-    "linear": Linear([1.0, 2.0, 3.0], 4.0),
+    "linear": LinearMean([1.0, 2.0, 3.0], 4.0),
     "function": Function(lambda X: (X**2).sum(axis=1), lambda X: 2 * X),
 }
 BASELINES = {"point": np.zeros(3), "per row": X / 3 + 0.1, "weighted": Baselines(Z[:3], [0.5, 0.3, 0.2])}
@@ -152,6 +169,34 @@ def test_users_tensors_are_left_alone():
     inputs += 1.0
     targets += 1.0
     torch.testing.assert_close(posterior.predict(torch.tensor(X[:5])), before, rtol=0, atol=0)
+
+
+torch.manual_seed(0)
+OTHERS = [
+    Matern32([1.0, 2.0, 0.5]),
+    Matern52(1.5),
+    RationalQuadratic(1.0, alpha=0.5),
+    Periodic(1.0, 3.0),
+    Cosine(3.0),
+    Linear() * Polynomial(degree=2),
+    SquaredExponential(1.5) * Select(SquaredExponential(), [1]),
+    Matern32(1.0) * Linear() + separable(Matern52, [1.0, 2.0, 0.5]),
+    FullAdditive([SquaredExponential(), Matern52(), Linear()], [1.0, 0.5, 0.2]),
+    Warped(Matern52(), torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh())),
+    Rescaled(Matern52(), lambda x: torch.exp(-(x**2).sum(1) / 10)),
+]
+
+
+@pytest.mark.parametrize("kernel", OTHERS, ids=lambda k: type(k).__name__)
+@pytest.mark.parametrize("baseline", ["point", "weighted"])
+def test_other_kernels(kernel, baseline):
+    here, there = both(kernel=kernel + White(0.05))
+    op, rows = IntegratedGradients(BASELINES[baseline]), X[[0, 1, 3, 5, 6]]
+    one, two = here.apply(op, rows), there.apply(op, torch.tensor(rows))
+    scale = max(1.0, float(np.abs(one.mean).max()), float(here.kernel.diagonal(rows).max()))
+    assert_same(one.mean, two.mean, 10 * scale)
+    assert_same(one.cov, two.cov, 10 * scale)
+    assert_same(here.joint(op, rows[2:4]), there.joint(op, torch.tensor(rows[2:4])), 10 * scale)
 
 
 def test_array_helpers_agree():

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from gpattr import _autodiff
-from gpattr._array import Array, namespace
+from gpattr._array import Array, chunk_rows, namespace
 from gpattr._validation import returned
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.kernels import (
@@ -214,25 +214,25 @@ def leave_one_out(z: list[Array], variances: list[float]) -> list[Array]:
     """Return ∂/∂zᵢ of Σₙ σₙ² eₙ(z) for every i: Σₙ σₙ² eₙ₋₁ of the others.
 
     Reverse mode through the recurrence eₙ ← eₙ + zᵢeₙ₋₁: 2dD additions and products for all i together, of positive terms where z
-    is positive, so nothing cancels.
+    is positive, so nothing cancels. In chunks that stay in the cache, for the recurrence passes over them 2d times.
     """
-    if not z:
-        return []
+    if not z or not variances:
+        return [namespace(part).zeros_like(part) for part in z]
     xp = namespace(z[0])
-    orders = len(variances)
-    if not orders:
-        return [xp.zeros_like(part) for part in z]
-    prefix, e = [], [xp.zeros_like(z[0]) + 1.0] + [xp.zeros_like(z[0]) for _ in range(orders - 1)]  # orders 0 … D − 1
-    for part in z:
-        prefix.append(e)
-        e = [e[0]] + [e[n] + part * e[n - 1] for n in range(1, orders)]
-    adjoint = [xp.zeros_like(z[0]) + variance for variance in variances]  # of e₁ … e_D
-    result = [z[0]] * len(z)
-    for i in range(len(z) - 1, -1, -1):
-        result[i] = sum(bar * before for bar, before in zip(adjoint, prefix[i], strict=True))
-        for n in range(orders - 1):
-            adjoint[n] = adjoint[n] + z[i] * adjoint[n + 1]
-    return result
+    flat, orders = xp.stack([part.reshape(-1) for part in z]), len(variances)  # (d, N)
+    result, weights = xp.empty_like(flat), xp.asarray(variances)[:, None]
+    chunk = max(64, chunk_rows(flat, 4 * orders))
+    for start in range(0, flat.shape[1], chunk):
+        part = flat[:, start : start + chunk]
+        e = xp.zeros((len(z), orders, part.shape[1]))  # e[i, n] = eₙ of the first i
+        e[:, 0] = 1.0
+        for i in range(1, len(z)):
+            e[i, 1:] = e[i - 1, 1:] + part[i - 1] * e[i - 1, :-1]
+        adjoint = weights + 0.0 * part[:1]  # of e₁ … e_D
+        for i in range(len(z) - 1, -1, -1):
+            result[i, start : start + chunk] = (adjoint * e[i]).sum(axis=0)
+            adjoint[:-1] += part[i] * adjoint[1:]
+    return [row.reshape(z[0].shape) for row in result]
 
 
 def _warped(kernel: Warped, x: Array, y: Array, second: bool) -> Jet:

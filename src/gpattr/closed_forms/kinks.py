@@ -66,7 +66,7 @@ def _evenly_cut(kernel: Kernel, paths: Paths) -> Array:
     even = xp.zeros(paths.shape[0])
     for rows, edges in panel_groups(kernel, paths, PER_SPAN):
         width = edges[:, 1:] - edges[:, :-1]
-        even[rows] = (xp.max(width, axis=1) <= xp.min(width, axis=1) * (1.0 + 1e-9)) * 1.0
+        even[rows] = xp.asarray(xp.max(width, axis=1) <= xp.min(width, axis=1) * (1.0 + 1e-9))
     return even > 0
 
 

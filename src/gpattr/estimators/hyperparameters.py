@@ -188,10 +188,7 @@ def _full_additive(kernel: FullAdditive, X: Array, G: Array) -> dict[str, Any]:
     columns = [X[:, i : i + 1] for i in range(X.shape[1])]
     z = [base(x, x) for base, x in zip(kernel.bases, columns, strict=True)]
     variances = kernel.order_variances.tolist()
-    orders = []
-    for n in range(len(variances)):
-        alone = FullAdditive(kernel.bases, [variance if k == n else 0.0 for k, variance in enumerate(variances)])
-        orders.append((G * alone.combine(z)).sum())
+    orders = [variance * (G * e).sum() for variance, e in zip(variances, kernel.orders(z), strict=True)]
     rest = leave_one_out(z, variances)
     bases = ((f"{i}__", likelihood_gradient(base, columns[i], G * rest[i])) for i, base in enumerate(kernel.bases))
     return {"order_variances": xp.stack(orders)} | _named(bases)

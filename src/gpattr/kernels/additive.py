@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any, ClassVar
 
 import numpy as np
@@ -65,8 +67,8 @@ class FullAdditive(Kernel):
     def kinks(self) -> tuple[Kink, ...]:
         return tuple(kink._replace(features=(i,)) for i, base in enumerate(self.bases) for kink in base.kinks())
 
-    def combine(self, z: Sequence[Array]) -> Array:
-        """Return Σₙ σₙ² eₙ(z) for base values z of any one shape."""
+    def orders(self, z: Sequence[Array]) -> list[Array]:
+        """Return e₁(z), e₂(z), … for base values z of any one shape."""
         xp = namespace(z[0])
         orders = len(self.order_variances)
         e = [xp.zeros_like(z[0]) for _ in range(orders)]  # e[n] is e of order n + 1
@@ -74,7 +76,11 @@ class FullAdditive(Kernel):
             for n in range(orders - 1, 0, -1):
                 e[n] += value * e[n - 1]
             e[0] += value
-        return sum(variance * part for variance, part in zip(self.order_variances.tolist(), e, strict=True))
+        return e
+
+    def combine(self, z: Sequence[Array]) -> Array:
+        """Return Σₙ σₙ² eₙ(z) for base values z of any one shape."""
+        return reduce(add, (variance * e for variance, e in zip(self.order_variances.tolist(), self.orders(z), strict=True)))
 
     def __call__(self, X: Array, Z: Array) -> Array:
         same = X is Z

@@ -43,7 +43,8 @@ def radial_moments(kernel: Any, a: Array, beta: Array, c0: Array, c1: Array | No
     ends = c0 + 2.0 * beta + a if c1 is None else c1
     root = xp.sqrt(a)
     reach = xp.sqrt(c0 + kernel.core) + xp.sqrt(xp.maximum(ends, 0.0) + kernel.core)
-    order = _order(kernel, float(a.max()), reach, root)
+    relative = reach / xp.maximum(root, 1e-300)
+    order = _order(kernel, float(a.max()), relative)
     H0, H1 = xp.zeros_like(beta), xp.zeros_like(beta)
     if order:
         for value, t in _along(kernel, a, beta, c0, order):
@@ -51,7 +52,6 @@ def radial_moments(kernel: Any, a: Array, beta: Array, c0: Array, c1: Array | No
             if c1 is None:
                 value *= t
                 H1 += value
-    relative = reach / xp.maximum(root, 1e-300)
     for rows, columns, single in _near(kernel, relative, order):
         pairs = (a[rows, 0], beta[rows, columns], c0[columns] if c0.ndim == 1 else c0[rows, columns])
         moments = single(kernel, *pairs)
@@ -62,12 +62,12 @@ def radial_moments(kernel: Any, a: Array, beta: Array, c0: Array, c1: Array | No
     return H0, H1
 
 
-def _order(kernel: Any, largest: float, reach: Array, root: Array) -> int:
+def _order(kernel: Any, largest: float, relative: Array) -> int:
     """Return how many nodes to take for all pairs of a chunk, at the least cost; 0 if every pair is to be graded."""
     fewest = next((order for upper, order in TIERS if largest <= upper), 0)
     if not fewest:
         return 0
-    sample = reach[:: max(1, len(reach) // 4)] / root[:: max(1, len(reach) // 4)]
+    sample = relative[:: max(1, len(relative) // 4)]
     pairs = sample.shape[0] * sample.shape[1]
     costs = [
         (order + SINGLE * float((sample < nearest_allowed(kernel, order)).sum()) / pairs, order)
@@ -121,6 +121,7 @@ def _fixed(kernel: Any, a: Array, beta: Array, c0: Array) -> Array:
 def _graded(kernel: Any, a: Array, beta: Array, c0: Array) -> Array:
     """Return H₀ and H₁, (N, 2), of single pairs, with panels that halve towards the nearest point."""
     xp = namespace(a)
+    a = xp.maximum(a, 1e-300)  # a path that does not move
     centre = -beta / a
     rho2 = xp.maximum(c0 + beta * centre, 0.0)
     nearest = xp.clip(centre, 0.0, 1.0)

@@ -1,0 +1,43 @@
+"""What can be done with each kernel, read from the registries: the table in the documentation."""
+
+from __future__ import annotations
+
+from gpattr import kernels
+from gpattr.closed_forms.algebra import ALGEBRA
+from gpattr.closed_forms.derivatives import DERIVATIVES, REFUSED
+from gpattr.closed_forms.verbs import rule_for
+from gpattr.kernels import Kernel
+from gpattr.operators import Gradient, IntegratedGradients
+
+SE = kernels.SquaredExponential()
+EXAMPLES: dict[type[Kernel], Kernel] = {  # of kernels that cannot be made without arguments
+    kernels.FullAdditive: kernels.FullAdditive([SE], [1.0]),
+    kernels.Function: kernels.Function(abs, abs, abs),
+    kernels.Polynomial: kernels.Polynomial(degree=2),
+    kernels.Product: SE * kernels.Matern52(),
+    kernels.Rescaled: kernels.Rescaled(SE, abs, abs),
+    kernels.Warped: kernels.Warped(SE, abs, abs),
+}
+NOTES = {
+    kernels.Product: "; closed form if all parts are squared exponentials or polynomials",
+    kernels.White: "; folded into the noise",
+}
+
+
+def support_table() -> str:
+    """Return a Markdown table: every kernel of the library, how gradients and integrated gradients of it are computed."""
+    lines = ["| kernel | gradient | integrated gradients | hyperparameters that are learned |", "|---|---|---|---|"]
+    for name in kernels.__all__:
+        kind = getattr(kernels, name)
+        if not (isinstance(kind, type) and issubclass(kind, Kernel) and (kind in DERIVATIVES or kind in REFUSED)):
+            continue
+        if kind in REFUSED:
+            ways = ["refused: it has none"] * 2
+        elif kind in ALGEBRA and kind is not kernels.Constant:
+            ways = ["as its parts"] * 2
+        else:
+            example = EXAMPLES.get(kind) or kind()
+            ways = [" + ".join(sorted(rule_for(operator, example).methods)) for operator in (Gradient, IntegratedGradients)]
+        learned = ", ".join(f"`{parameter}`" for parameter in kind.trainable) or "none of its own"
+        lines.append(f"| `{name}` | {ways[0]} | {ways[1]}{NOTES.get(kind, '')} | {learned} |")
+    return "\n".join(lines)
