@@ -1,6 +1,6 @@
 """Measure gpattr against the bare linear algebra and against other libraries; print ratios, all from this one run.
 
-    python benchmarks/run.py [--quick] [--only explain,training,peers,growth]
+    python benchmarks/run.py [--quick] [--only explain,kernels,training,peers,growth]
 
 The red wine data are used where GPATTR_DATA_DIR names a folder with them, simulated data of the same shape otherwise.
 Libraries not installed are left out: pip install -e ".[bench]" brings them all.
@@ -22,7 +22,15 @@ from rich.console import Console
 from rich.table import Table
 from training import training
 
-SECTIONS = {"explain": (explain_wine, explain_many_rows), "training": (training,), "peers": (peers,), "growth": (growth,)}
+from kernels import additive, kernels
+
+SECTIONS = {
+    "explain": (explain_wine, explain_many_rows),
+    "kernels": (kernels, additive),
+    "training": (training,),
+    "peers": (peers,),
+    "growth": (growth,),
+}
 
 
 def main() -> None:

@@ -17,12 +17,14 @@ from gpattr.closed_forms.derivatives import differentiate, require_derivatives
 from gpattr.closed_forms.kinks import between_with_kinks, pairwise
 from gpattr.closed_forms.panels import nodes_on, paired_groups, panel_groups
 from gpattr.closed_forms.table import Rule
+from gpattr.exceptions import ToleranceError
 from gpattr.kernels import Kernel
 from gpattr.operators import Paths
 from gpattr.special import graded
 from gpattr.special.quadrature import gauss_legendre
 
 ORDER, CHECK_ORDER = 16, 12  # nodes a panel, and those of the second rule
+UNRESOLVED = 1e-6  # of the prior variance: an error of the covariance that is not accepted
 
 
 def quadrature(kernel: Kernel) -> Rule:
@@ -47,7 +49,9 @@ def quadrature(kernel: Kernel) -> Rule:
         if degree is not None:
             return between(paths, paths)
         integral = _stationary(kernel, paths) if kernel.stationary else _twice_half_square(kernel, paths)
-        return integral * paths.step[:, :, None] * paths.step[:, None, :]
+        result = integral * paths.step[:, :, None] * paths.step[:, None, :]
+        _require_completeness(kernel, paths, result)
+        return result
 
     def between(paths: Paths, other: Paths) -> Array:
         def apart(one: Paths, two: Paths) -> Array:
@@ -118,6 +122,21 @@ def _estimate(kernel: Kernel, paths: Paths, Z: Array, w: Array, orders: tuple[in
     most = float(xp.max(xp.sqrt(kernel.diagonal(Z)) @ xp.abs(w), axis=0))
     rounding = EPS * ((32.0 + position) * xp.max(xp.abs(size), axis=(1, 2)) + 8.0 * most * peak)
     return xp.swapaxes(value, 1, 2), difference + gap + rounding
+
+
+def _require_completeness(kernel: Kernel, paths: Paths, covariance: Array) -> None:
+    """Raise `ToleranceError` unless the covariance adds up to the prior variance of f(x) − f(b)."""
+    xp = namespace(paths.stop)
+    start = xp.broadcast_to(paths.start, paths.shape)
+    ends = kernel.diagonal(paths.stop), kernel.diagonal(start)
+    gain = ends[0] + ends[1] - 2.0 * differentiate(kernel, paths.stop, start).value
+    gap = xp.abs(covariance.sum(axis=(1, 2)) - gain) / xp.maximum(xp.maximum(ends[0], ends[1]), 1e-300)
+    if not (gap <= UNRESOLVED).all():
+        row = int(gap.argmax())
+        raise ToleranceError(
+            f"tolerance: the prior covariance of the attributions of row {row} is sure to {float(gap[row]):.1e} of the prior "
+            "variance only; the kernel changes too fast along the path. Check it with gpattr.testing.check_kernel"
+        )
 
 
 def _stationary(kernel: Kernel, paths: Paths) -> Array:

@@ -14,10 +14,11 @@ from gpattr.closed_forms.geometry import REACH, neighbourhoods
 from gpattr.closed_forms.table import register
 from gpattr.kernels import Matern32, Matern52, Radial, RationalQuadratic
 from gpattr.operators import IntegratedGradients, Paths
+from gpattr.special import graded
 from gpattr.special.graded import integrate_graded
-from gpattr.special.radial import prior_moments, radial_moments
+from gpattr.special.radial import finest_panel, prior_moments, radial_moments
 
-QUADRATURE_ERROR = 2e-12  # of Hₖ, seen in the tests against 50 digits to be larger than any
+QUADRATURE_ERROR = 1e-12  # relative to σ² min(1, ‖p‖∞): twice the largest that was seen
 TOUCH = 1e-7  # length-scales: paths that come nearer count as touching, at an error of its square
 
 
@@ -137,7 +138,9 @@ def _triangle(kernel: Radial, u: Array, A: Array, B: Array) -> Array:
     uu, uA, uB, AA, AB, BB = ((x * y).sum(axis=1) for x, y in ((u, u), (u, A), (u, B), (A, A), (A, B), (B, B)))
     BB_safe = xp.where(BB > 0, BB, 1.0)
     longest = xp.sqrt(xp.maximum(xp.maximum(AA, AA + 2.0 * AB + BB), 1e-300))
-    near = xp.sqrt(uu + kernel.core)
+    finest = finest_panel(kernel) if kernel.core else TOUCH
+    order = 16 if kernel.core else graded.ORDER
+    near = xp.maximum(xp.sqrt(uu), min(kernel.core**0.5, 1.0))
     delta = xp.where(near > TOUCH, xp.minimum(near, 2.0), 2.0) / longest
     edges = xp.zeros((len(u), 1)) + xp.asarray([0.0, 1.0])
 
@@ -148,7 +151,7 @@ def _triangle(kernel: Radial, u: Array, A: Array, B: Array) -> Array:
         linear, square = L * (uB[at] + L * AB[at]), xp.maximum(L * L * BB_safe[at], 1e-300)  # L = 0 at empty panels
         nearest = xp.clip(-linear / square, 0.0, 1.0)
         here = xp.maximum(constant + nearest * (2.0 * linear + nearest * square), 0.0)
-        inner_delta = xp.sqrt(xp.maximum(here + kernel.core, TOUCH**2) / square)
+        inner_delta = xp.sqrt(xp.maximum(here, finest**2) / square)
 
         def inner(some: Array, mu: Array, v: Array) -> Array:
             r2 = constant[some, None] + mu * (2.0 * linear[some, None] + mu * square[some, None])
@@ -158,13 +161,13 @@ def _triangle(kernel: Radial, u: Array, A: Array, B: Array) -> Array:
             return xp.stack([*sums, (v * kernel.slope(r2)).sum(axis=1)], axis=1)
 
         ones = xp.zeros((len(L), 1)) + xp.asarray([0.0, 1.0])
-        part = integrate_graded(inner, ones, nearest[:, None], inner_delta[:, None], 48.0).reshape(-1, T, 4)
+        part = integrate_graded(inner, ones, nearest[:, None], inner_delta[:, None], 48.0, order=order).reshape(-1, T, 4)
         b0, b1, b2, h = (part[:, :, k] for k in range(4))
         w1, w2, w3 = w * lam, w * lam**2, w * lam**3
         sums = ((w1, b0), (w2, b0), (w2, b1), (w3, b0), (w3, b1), (w3, b2), (w1, h))
         return xp.stack([(x * y).sum(axis=1) for x, y in sums], axis=1)
 
-    return integrate_graded(outer, edges, xp.zeros_like(delta)[:, None], delta[:, None], 2000.0)
+    return integrate_graded(outer, edges, xp.zeros_like(delta)[:, None], delta[:, None], 2000.0, order=order)
 
 
 for _kernel in (Matern32, Matern52, RationalQuadratic):

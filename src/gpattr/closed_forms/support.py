@@ -12,7 +12,7 @@ from gpattr.operators import Gradient, IntegratedGradients
 SE = kernels.SquaredExponential()
 EXAMPLES: dict[type[Kernel], Kernel] = {  # of kernels that cannot be made without arguments
     kernels.FullAdditive: kernels.FullAdditive([SE], [1.0]),
-    kernels.Function: kernels.Function(abs, abs, abs),
+    kernels.Function: kernels.Function(max, max, max),
     kernels.Polynomial: kernels.Polynomial(degree=2),
     kernels.Product: SE * kernels.Matern52(),
     kernels.Rescaled: kernels.Rescaled(SE, abs, abs),

@@ -39,6 +39,7 @@ class Matern12(Radial):
 class Matern32(Radial):
     """k(x, x') = σ² (1 + √3 r) exp(−√3 r), r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)²: once differentiable functions."""
 
+    digits: ClassVar[float] = 12.5  # its branch points are weak, like r, so one more comes out
     kink_floor: ClassVar[float] = 1e-6  # what is odd in r, ∫r over this radius, is below 1e-12
 
     def profile(self, r2: Array) -> Array:
@@ -67,6 +68,7 @@ class Matern32(Radial):
 class Matern52(Radial):
     """k(x, x') = σ² (1 + √5 r + 5r²/3) exp(−√5 r), r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)²: twice differentiable functions."""
 
+    digits: ClassVar[float] = 11.5  # its branch points are weak, like r³, so two more come out
     kink_floor: ClassVar[float] = 1e-3  # ∫r³ over this radius is below 1e-12
 
     def profile(self, r2: Array) -> Array:

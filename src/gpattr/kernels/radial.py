@@ -26,6 +26,8 @@ class Radial(Kernel):
     stationary: ClassVar[bool] = True
     kink_floor: ClassVar[float] = 0.0  # the radius within which what is odd in r is too small to matter to an integral
 
+    digits: ClassVar[float] = 14.0  # asked of an ellipse that keeps clear of where g is singular
+
     @property
     def core(self) -> float:
         """g is singular at r² = −core."""

@@ -15,13 +15,17 @@ from typing import Any
 
 from gpattr._array import Array, namespace
 from gpattr._memory import blocks
+from gpattr.special import graded
 from gpattr.special.graded import integrate_graded
 from gpattr.special.quadrature import gauss_legendre
 
-# (largest a, fewest nodes): exp(−√5 r) varies by e^(√5 √a) along the path, which these nodes integrate to 1e-14.
-TIERS = ((0.25, 6), (1.0, 8), (4.0, 10), (16.0, 16), (64.0, 24))
+# (largest a, fewest nodes): exp(−√5 r) varies by e^(√5 √a) along the path, which these nodes integrate to 1e-14. With core > 0 the
+# kernel may be all but a squared exponential, which varies faster.
+TIERS = {
+    False: ((0.25, 6), (1.0, 8), (4.0, 10), (16.0, 16), (64.0, 24)),
+    True: ((0.25, 8), (1.0, 10), (4.0, 16), (16.0, 24)),
+}
 ORDERS = (6, 8, 10, 12, 16, 24)
-ACCURACY = {True: 14.0, False: 11.0}  # digits asked of the ellipse: by core > 0; at core = 0 branch points are weak (r, r³)
 SINGLE = 40.0  # the cost of a pair that is treated by itself, in nodes
 BYTES_PER_NODE = 48.0
 SHORT = 4.0  # up to this a both moments are integrated; beyond, completeness gives the second without dividing by little
@@ -29,14 +33,19 @@ SHORT = 4.0  # up to this a both moments are integrated; beyond, completeness gi
 
 def nearest_allowed(kernel: Any, order: int) -> float:
     """Return the smallest A for which this many nodes reach the accuracy."""
-    rho = 10.0 ** (ACCURACY[kernel.core > 0] / (2 * order))
+    rho = 10.0 ** (kernel.digits / (2 * order))
     return 0.5 * (rho + 1.0 / rho)
+
+
+def finest_panel(kernel: Any) -> float:
+    """Return the length below which no panel is needed: a kink too small to matter, or the distance to where g is singular."""
+    return min(kernel.core**0.5, 1.0) if kernel.core else kernel.kink_floor
 
 
 def radial_moments(kernel: Any, a: Array, beta: Array, c0: Array, c1: Array | None) -> tuple[Array, Array]:
     """Return H₀ and H₁, (n, m), for a (n,), β (n, m), c₀ (m,) or (n, m), and c₁ (n, m), which long paths (a > 4) need.
 
-    Absolute error below 1e-12 for every position of the path, those through a point included.
+    Absolute error below 5e-13 for every position of the path, those through a point included.
     """
     xp = namespace(a, beta)
     a = a[:, None]
@@ -64,7 +73,7 @@ def radial_moments(kernel: Any, a: Array, beta: Array, c0: Array, c1: Array | No
 
 def _order(kernel: Any, largest: float, relative: Array) -> int:
     """Return how many nodes to take for all pairs of a chunk, at the least cost; 0 if every pair is to be graded."""
-    fewest = next((order for upper, order in TIERS if largest <= upper), 0)
+    fewest = next((order for upper, order in TIERS[kernel.core > 0] if largest <= upper), 0)
     if not fewest:
         return 0
     sample = relative[:: max(1, len(relative) // 4)]
@@ -126,14 +135,15 @@ def _graded(kernel: Any, a: Array, beta: Array, c0: Array) -> Array:
     rho2 = xp.maximum(c0 + beta * centre, 0.0)
     nearest = xp.clip(centre, 0.0, 1.0)
     here = rho2 + a * (nearest - centre) ** 2
-    delta = xp.sqrt(xp.maximum(here + kernel.core, kernel.kink_floor**2) / a)
+    delta = xp.sqrt(xp.maximum(here, finest_panel(kernel) ** 2) / a)
     edges = xp.zeros((len(a), 1)) + xp.asarray([0.0, 1.0])
 
     def evaluate(rows: Array, t: Array, w: Array) -> Array:
         value = w * kernel.slope(rho2[rows, None] + a[rows, None] * (t - centre[rows, None]) ** 2)
         return xp.stack([value.sum(axis=1), (value * t).sum(axis=1)], axis=1)
 
-    return integrate_graded(evaluate, edges, nearest[:, None], delta[:, None], BYTES_PER_NODE)
+    order = 16 if kernel.core else graded.ORDER
+    return integrate_graded(evaluate, edges, nearest[:, None], delta[:, None], BYTES_PER_NODE, order=order)
 
 
 def prior_moments(kernel: Any, a: Array) -> tuple[Array, Array]:
