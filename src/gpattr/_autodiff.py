@@ -84,7 +84,13 @@ def _call(name: str, function: Any, rows: list[Any]) -> Any:
 
     if isinstance(function, torch.nn.Module):
         function = function.to(rows[0].device)
-    result = function(*rows)
+    try:
+        result = function(*rows)
+    except Exception as error:
+        raise InvalidInputError(
+            f"{name}: it failed on PyTorch tensors of shape {tuple(rows[0].shape)}: {error}. Write it in PyTorch, or give its "
+            "derivative"
+        ) from error
     if not is_tensor(result):
         raise InvalidInputError(
             f"{name}: without its derivative it must return a PyTorch tensor, got {type(result).__name__}; give the derivative"

@@ -19,8 +19,8 @@ def compare_rules(
     x: Any,
     baseline: Any = "mean",
     *,
-    rules: Sequence[str] = FIXED_RULES,
-    n_steps: Sequence[int] = (1, 2, 4, 8, 16, 32, 64, 128),
+    rules: str | Sequence[str] = FIXED_RULES,
+    n_steps: int | Sequence[int] = (1, 2, 4, 8, 16, 32, 64, 128),
 ) -> pd.DataFrame:
     """Return the error of each rule against the number of gradients it evaluates, for one row x, (d,) or (1, d).
 
@@ -28,8 +28,8 @@ def compare_rules(
     mean attribution and ``std_error`` that of a standard deviation, ``mse`` the mean square of the former over the features.
     The reference is ``method="auto"``.
     """
-    if isinstance(rules, str) or isinstance(n_steps, (int, np.integer)):
-        raise InvalidInputError("rules, n_steps: expected sequences, as in rules=['right'], n_steps=[10, 100]")
+    rules = [rules] if isinstance(rules, str) else rules
+    n_steps = [n_steps] if isinstance(n_steps, (int, np.integer)) else n_steps
     reference = Explainer(model, baseline)
     row = x if hasattr(x, "columns") else np.atleast_2d(x)
     if len(row) != 1:

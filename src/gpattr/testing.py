@@ -80,6 +80,9 @@ def _check_derivatives(kernel: Kernel, X: np.ndarray, step: float, where: str) -
     all_pairs = differentiate(kernel, x[:, None, :], y)
     _agree(f"first derivatives of all pairs{where}", all_pairs.left[range(len(x)), range(len(x))], jet.left, TIGHT)
     size = float(np.abs(jet.value).max())
+    same = differentiate(kernel, x, x, True)
+    finite = all(np.isfinite(part).all() for both in (jet, same) for part in both)
+    assert finite, f"derivatives{where}: expected finite numbers, at x = x' too"
     for i in range(x.shape[1]):
         move = step * np.eye(x.shape[1])[i]
         up, down = np.diagonal(kernel(x + move, y)), np.diagonal(kernel(x - move, y))

@@ -168,3 +168,19 @@ def test_files(kernel, tmp_path):
     warped = GPRegressor(Warped(Matern52(), torch.nn.Linear(2, 2)), optimize=False).fit(X, Y)
     with pytest.raises(InvalidInputError, match="kernel: a Warped of your own cannot be written to a file"):
         warped.save(tmp_path / "warped.json")
+
+
+@pytest.mark.parametrize("kind", [SquaredExponential, Matern12, Matern32, Matern52, RationalQuadratic])
+def test_a_class_starts_where_the_data_are(kind, tmp_path):
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(60, 2)) * [1e3, 1e-3] + [5e3, 0.0]
+    y = 1e4 * np.sin(rows[:, 0] / 1e3) + 1e6 * rows[:, 1] + 1e5
+    model = GPRegressor(kind).fit(rows, y)
+    assert isinstance(model.kernel_, kind)
+    assert model.score(rows, y) > 0.95
+    assert model.relevance_.shape == (2,)
+    model.save(tmp_path / "model.json")
+    assert GPRegressor.load(tmp_path / "model.json").kernel is kind
+    for wrong in (Linear, Kernel, int):
+        with pytest.raises(InvalidInputError, match=f"kernel: expected .* got the class {wrong.__name__}"):
+            GPRegressor(wrong).fit(rows, y)

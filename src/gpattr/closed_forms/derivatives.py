@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from gpattr import _autodiff
 from gpattr._array import Array, chunk_rows, namespace
 from gpattr._validation import returned
-from gpattr.exceptions import UnsupportedModelError
+from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.kernels import (
     Constant,
     Cosine,
@@ -266,7 +266,12 @@ def _function(kernel: Function, x: Array, y: Array, second: bool) -> Jet:
         pairs = (xp.broadcast_to(part, shape).reshape(-1, shape[-1]) for part in (x, y))
         parts = _autodiff.kernel_derivatives(kernel.value, next(pairs), next(pairs), second)
         ends = (), shape[-1:], shape[-1:], (shape[-1], shape[-1])
-        return Jet(*(part.reshape(*shape[:-1], *end) for part, end in zip(parts, ends, strict=False)))
+        jet = Jet(*(part.reshape(*shape[:-1], *end) for part, end in zip(parts, ends, strict=False)))
+        if not all(xp.isfinite(part).all() for part in jet if part is not None):
+            raise InvalidInputError(
+                "value: automatic differentiation gave derivatives that are not finite; a square root has none at x = x'"
+            )
+        return jet
     value, left = kernel.values(x, y), returned("gradient", kernel.gradient(x, y), tuple(shape))
     if not second:
         return Jet(value, left)

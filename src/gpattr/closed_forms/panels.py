@@ -13,8 +13,8 @@ from gpattr.special.quadrature import gauss_legendre
 
 ORDER, CHECK_ORDER = 16, 12
 AGREEMENT = 1e-11  # of the two rules, relative to ∫|f|; the finer rule is then far better
-JUMP = 1e-6  # panels that must be narrower than this box in a jump of a gradient; they are halved on, to place it exactly
-CHANGE = 1e-4  # the relative change of a gradient over such a panel that counts as a jump
+JUMP = 1e-4  # panels that must be narrower than this box in a jump of a gradient; they are halved on, to place it exactly
+CHANGE = 1e-4  # the relative change of a gradient from end to end of such a panel for which it is halved
 DEEPEST = 44  # halvings: 6e-14 of the path
 
 Groups = list[tuple[Array, Array]]
@@ -95,14 +95,20 @@ def _refine(
     owner, lower, upper = panels
     size, done = None, []
     for _ in range(DEEPEST):
-        difference, absolute, change = _disagreement(kernel, paths, owner, lower, upper, targets)
+        narrow = (upper - lower < JUMP) & (not jumps_known)
+        difference, absolute = xp.zeros(len(owner)), xp.zeros(len(owner))
+        wide = xp.nonzero(~narrow)[0]
+        if len(wide):
+            parts = _disagreement(kernel, paths, owner[wide], lower[wide], upper[wide], targets)
+            difference[wide], absolute[wide] = parts
         if size is None:
             size = xp.zeros(paths.shape[0])
             for i, share in zip(owner.tolist(), absolute.tolist(), strict=True):
                 size[i] += share
         rough = difference > AGREEMENT * size[owner]
-        if not jumps_known:  # on a panel so narrow nothing but a jump makes a difference between its ends
-            rough = xp.where(upper - lower < JUMP, change > CHANGE, rough)
+        slim = xp.nonzero(narrow)[0]
+        if len(slim):
+            rough[slim] = _changes(kernel, paths[owner[slim]], lower[slim], upper[slim]) > CHANGE
         done.append((owner[~rough], lower[~rough], upper[~rough]))
         middle = 0.5 * (lower + upper)[rough]
         owner, lower, upper = owner[rough], lower[rough], upper[rough]
@@ -118,10 +124,10 @@ def _refine(
 
 def _disagreement(
     kernel: Kernel, paths: Paths, owner: Array, lower: Array, upper: Array, targets: Array | None
-) -> tuple[Array, Array, Array]:
-    """Return by how much two rules differ on each panel, ∫|f| there, and the relative change from end to end, (panels,) each."""
+) -> tuple[Array, Array]:
+    """Return by how much two rules differ on each panel, and ∫|f| there, (panels,) each."""
     xp = namespace(paths.stop)
-    difference, absolute, change = (xp.zeros(len(owner)) for _ in range(3))
+    difference, absolute = xp.zeros(len(owner)), xp.zeros(len(owner))
     # A panel is probed at its own ends, where the kernel sees it best, and at those of the path; in its middle only if that does
     # not put a kink there.
     K = 5 if kernel.smooth else 4
@@ -140,10 +146,18 @@ def _disagreement(
             if order == ORDER:
                 absolute[some] = xp.max(xp.einsum("pt,ptkd->pkd", w, xp.abs(left)), axis=(1, 2))
         # Both rules are blind to a jump beyond their outermost nodes; the values at the ends of the panel are not.
-        start, end = (differentiate(kernel, mine.along(t)[:, None, :], Y[:, 0]) for t in (low, high))
-        rounding = 64.0 * EPS * (xp.abs(start.value) + xp.abs(end.value))
-        gap = xp.abs(values[0].sum(axis=2) - (end.value - start.value)) - rounding
-        largest = xp.maximum(xp.max(xp.abs(start.left), axis=(1, 2)), xp.max(xp.abs(end.left), axis=(1, 2)))
-        change[some] = xp.max(xp.abs(end.left - start.left), axis=(1, 2)) / xp.maximum(largest, 1e-300)
+        start, end = (differentiate(kernel, mine.along(t)[:, None, :], Y[:, 0]).value for t in (low, high))
+        gap = xp.abs(values[0].sum(axis=2) - (end - start)) - 64.0 * EPS * (xp.abs(start) + xp.abs(end))
         difference[some] = xp.maximum(xp.max(xp.abs(values[0] - values[1]), axis=(1, 2)), xp.max(gap, axis=1))
-    return difference, absolute, change
+    return difference, absolute
+
+
+def _changes(kernel: Kernel, paths: Paths, lower: Array, upper: Array) -> Array:
+    """Return the relative change of the gradient from end to end of each panel, (panels,): a jump inside makes it large."""
+    xp = namespace(lower)
+    # Seen from the ends of the path and from a point beside the panel, where the gradient is not zero for lack of distance.
+    aside = xp.clip(lower - 0.1, 0.0, 1.0)
+    Y = paths.along(xp.stack([0.0 * lower, aside, 0.0 * lower + 1.0], axis=1))
+    start, end = (differentiate(kernel, paths.along(t)[:, None, :], Y).left for t in (lower, upper))
+    largest = xp.maximum(xp.max(xp.abs(start), axis=(1, 2)), xp.max(xp.abs(end), axis=(1, 2)))
+    return xp.max(xp.abs(end - start), axis=(1, 2)) / xp.maximum(largest, 1e-300)

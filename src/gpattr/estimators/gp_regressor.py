@@ -18,7 +18,7 @@ from gpattr.estimators.marginal_likelihood import NOISE, Objective, maximise, mo
 from gpattr.estimators.progress import training_progress
 from gpattr.estimators.search_space import NOISE_SHARE, Units, bounds_for, default_kernel, scaled, spread_of, starts_from
 from gpattr.exceptions import InvalidInputError
-from gpattr.kernels import Kernel, SquaredExponential
+from gpattr.kernels import Kernel, Radial
 from gpattr.kernels.white import has_white
 from gpattr.means import Basis, Constant, Linear, Mean, Zero
 from gpattr.posteriors import ExactPosterior
@@ -29,16 +29,17 @@ class GPRegressor(RegressorMixin, BaseEstimator):
 
     Parameters
     ----------
-    kernel : Kernel, optional
-        The prior kernel, in the units of the data; its hyperparameters are where training starts, so let its variance be near
-        that of the targets. By default a squared exponential with one length-scale per feature, trained on standardised inputs
-        and targets.
+    kernel : Kernel, or a radial kernel class, optional
+        A class, such as ``Matern52``, is trained with one length-scale per feature from a start that suits the data, in
+        standardised inputs and targets; `SquaredExponential` is the default. A kernel is in the units of the data, and its
+        hyperparameters are where training starts: let its length-scales be near the spread of the inputs, its variance near
+        that of the targets.
     mean : "constant", "zero", "linear" or Mean
         The prior mean; ``"constant"`` is learned, ``"linear"`` is a linear trend about which nothing is known beforehand
         (universal kriging), whose uncertainty is part of the predictions and attributions.
     noise_variance : float, optional
         The noise variance if it is known; learned by default. A kernel with a `White` part has its noise there: it is learned as
-        the variance of that part, and none is added.
+        the variance of that part, and none is added unless it is given.
     optimize : bool
         Whether to learn hyperparameters. Without it kernel and ``noise_variance`` are taken as they are; one that is not given
         takes the value where training would start (noise: a fifth of the targets' variance).
@@ -61,14 +62,14 @@ class GPRegressor(RegressorMixin, BaseEstimator):
     kernel_, noise_variance_, mean_, log_marginal_likelihood_
         What was learned, in the units of the data; the noise of a `White` part is in the kernel.
     relevance_ : array (d,)
-        1/ℓ per standard deviation of each feature, 0 for a column that does not vary; for a plain squared exponential only.
+        1/ℓ per standard deviation of each feature, 0 for a column that does not vary; for a single radial kernel only.
 
     Tensors are taken as they are: training and predictions stay on their device.
     """
 
     def __init__(
         self,
-        kernel: Kernel | None = None,
+        kernel: Kernel | type[Radial] | None = None,
         *,
         mean: str | Mean = "constant",
         noise_variance: float | None = None,
@@ -94,7 +95,7 @@ class GPRegressor(RegressorMixin, BaseEstimator):
         mean = self.mean if isinstance(self.mean, Mean) else Zero()
         if self.mean == "linear":
             mean = Linear(np.zeros(rows.shape[1]), covariance="flat")
-        for part in (self.kernel, mean):
+        for part in (self._given_kernel, mean):
             if part is not None:
                 part.check_features(rows.shape[1])
         known = self._known_noise(noise, rows)
@@ -106,11 +107,11 @@ class GPRegressor(RegressorMixin, BaseEstimator):
     def condition(self, kernel: Kernel, mean: Mean, X: Any, y: Any, noise: Any) -> Self:
         """Become the posterior of this prior given the data, without learning anything."""
         self.posterior_ = ExactPosterior(kernel, X, y, noise=noise, mean=mean)
-        self.kernel_, self.mean_ = kernel, mean
+        self.kernel_, self.mean_, self._prior_mean = kernel, self.posterior_.mean, mean
         self.noise_variance_ = float(noise) if np.ndim(to_numpy(noise)) == 0 else to_numpy(numbers("noise", noise))
         self.log_marginal_likelihood_ = self.posterior_.log_marginal_likelihood
         self.__dict__.pop("relevance_", None)  # of an earlier fit
-        if isinstance(kernel, SquaredExponential):
+        if isinstance(kernel, Radial):
             self.relevance_ = spread_of(self.posterior_.inputs) / np.asarray(kernel.lengthscale)
         return self
 
@@ -137,7 +138,7 @@ class GPRegressor(RegressorMixin, BaseEstimator):
         inner = {name.partition("__")[2]: value for name, value in params.items() if name.startswith("kernel__")}
         super().set_params(**{name: value for name, value in params.items() if not name.startswith("kernel__")})
         if inner:
-            if self.kernel is None:
+            if not isinstance(self.kernel, Kernel):
                 raise InvalidInputError(f"kernel__{next(iter(inner))}: there is no kernel to set it in; give one first")
             self.kernel = self.kernel.with_params(**inner)
         return self
@@ -152,14 +153,20 @@ class GPRegressor(RegressorMixin, BaseEstimator):
         """Read a model that `save` wrote: it predicts and explains as the one that was saved."""
         return storage.load(cls, path)  # pyright: ignore[reportReturnType]
 
+    @property
+    def _given_kernel(self) -> Kernel | None:
+        """The kernel the user gave, None if only its kind was given."""
+        return self.kernel if isinstance(self.kernel, Kernel) else None
+
     def _train(self, X: Array, y: Array, known: Array | None, mean: Mean) -> tuple[Kernel, Any]:
         """Return the most likely kernel and noise, in the user's units."""
         if len(y) < 2:
             raise InvalidInputError("X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use optimize=False")
         if float(y.max()) == float(y.min()):
             raise InvalidInputError(f"y: expected targets that differ, got {float(y[0])} everywhere; use optimize=False")
-        units = Units.of_data(X, y) if self.kernel is None else Units(np.ones(()), 1.0)
-        kernel = scaled(default_kernel(units) if self.kernel is None else self.kernel, units, inwards=True)
+        given = self._given_kernel
+        units = Units.of_data(X, y) if given is None else Units(np.ones(()), 1.0)
+        kernel = scaled(default_kernel(units, self.kernel) if given is None else given, units, inwards=True)  # pyright: ignore[reportArgumentType]
         targets = y / units.unit
         variance = float(spread_of(targets[:, None])[0]) ** 2
         noise = None if known is not None else NOISE_SHARE * variance
@@ -171,7 +178,7 @@ class GPRegressor(RegressorMixin, BaseEstimator):
         if isinstance(mean, Basis) and mean.covariance is not None:
             trend = mean.basis(X), namespace(X).asarray(mean.precision() * units.unit**2)
         objective = Objective(rows, targets, level, self.mean == "constant", trend)
-        bounds = bounds_for(start, units, self.bounds, variance, own_start=self.kernel is None)
+        bounds = bounds_for(start, units, self.bounds, variance, own_start=given is None)
         if not bounds:
             return scaled(kernel, units, inwards=False), known
         starts = starts_from({name: start[name] for name in bounds}, self.n_restarts, self.random_state)
@@ -181,7 +188,8 @@ class GPRegressor(RegressorMixin, BaseEstimator):
 
     def _start(self, X: Array, y: Array, known: Array | None) -> tuple[Kernel, Any]:
         units = Units.of_data(X, y)
-        kernel = default_kernel(units) if self.kernel is None else self.kernel
+        given = self._given_kernel
+        kernel = default_kernel(units, self.kernel) if given is None else given  # pyright: ignore[reportArgumentType]
         return kernel, NOISE_SHARE * units.unit**2 if known is None else known
 
     def _check_data(self, X: Any, y: Any) -> tuple[Array, Array]:
@@ -200,8 +208,12 @@ class GPRegressor(RegressorMixin, BaseEstimator):
         return X, y.astype(np.float64)
 
     def _check_options(self) -> None:
-        if self.kernel is not None and not isinstance(self.kernel, Kernel):
-            raise InvalidInputError(f"kernel: expected a gpattr kernel or None, got {type(self.kernel).__name__}")
+        radial = isinstance(self.kernel, type) and issubclass(self.kernel, Radial)
+        if self.kernel is not None and not (radial or isinstance(self.kernel, Kernel)):
+            got = f"the class {self.kernel.__name__}" if isinstance(self.kernel, type) else type(self.kernel).__name__
+            raise InvalidInputError(
+                f"kernel: expected a gpattr kernel, a radial kernel class such as Matern52, or None, got {got}"
+            )
         if not isinstance(self.mean, Mean) and not (isinstance(self.mean, str) and self.mean in ("constant", "zero", "linear")):
             raise InvalidInputError(f"mean: expected 'constant', 'zero', 'linear' or a gpattr mean, got {self.mean!r}")
         if isinstance(self.n_restarts, bool) or not isinstance(self.n_restarts, (int, np.integer)) or self.n_restarts < 0:
@@ -211,7 +223,8 @@ class GPRegressor(RegressorMixin, BaseEstimator):
         """Return the noise variance if it is known, one for all rows or one for each."""
         if noise is None:
             if self.noise_variance is None:
-                return namespace(X).asarray(0.0) if self.kernel is not None and has_white(self.kernel) else None
+                kernel = self._given_kernel
+                return namespace(X).asarray(0.0) if kernel is not None and has_white(kernel) else None
             exact = np.size(self.noise_variance) == 1 and np.all(np.asarray(self.noise_variance) == 0)
             return namespace(X).asarray(0.0 if exact else positive_scalar(NOISE, self.noise_variance))
         if self.noise_variance is not None:

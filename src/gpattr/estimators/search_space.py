@@ -14,7 +14,7 @@ from gpattr._validation import numbers
 from gpattr.estimators.hyperparameters import trainable
 from gpattr.estimators.marginal_likelihood import NOISE, Values
 from gpattr.exceptions import InvalidInputError
-from gpattr.kernels import Kernel, SquaredExponential
+from gpattr.kernels import Kernel, Radial, SquaredExponential
 
 # As multiples of the start's order of magnitude: wide enough for anything data can tell, narrow enough for float64.
 DEFAULT_BOUNDS = {"lengthscale": (1e-2, 1e4), "variance": (1e-4, 1e4), "period": (0.2, 5.0), NOISE: (1e-6, 1e1)}
@@ -46,7 +46,8 @@ class Units:
 
     def of(self, name: str) -> Any:
         """Return one unit of this hyperparameter in the user's units."""
-        return self.spread if name.split("__")[-1] == "lengthscale" else self.unit**2
+        units = {"lengthscale": self.spread, "variance": self.unit**2, NOISE: self.unit**2}
+        return units.get(name.split("__")[-1], 1.0)
 
 
 def spread_of(X: Array) -> np.ndarray:
@@ -58,12 +59,12 @@ def spread_of(X: Array) -> np.ndarray:
     return np.where(spread > 1e-13, spread, 0.0) * size
 
 
-def default_kernel(units: Units) -> SquaredExponential:
-    """Return the ARD squared exponential where training starts, in the user's units.
+def default_kernel(units: Units, kind: type[Radial] | None = None) -> Radial:
+    """Return the ARD kernel of this kind, a squared exponential by default, where training starts, in the user's units.
 
     Standardised points lie about √(2d) apart; length-scales of 0.6 √d let a point see its neighbours, and not everything.
     """
-    return SquaredExponential(lengthscale=0.6 * len(units.spread) ** 0.5 * units.spread, variance=units.unit**2)
+    return (kind or SquaredExponential)(lengthscale=0.6 * len(units.spread) ** 0.5 * units.spread, variance=units.unit**2)
 
 
 def scaled(kernel: Kernel, units: Units, *, inwards: bool) -> Kernel:

@@ -28,7 +28,7 @@ def save(model: GPRegressor, path: str | PathLike[str]) -> None:
     content = {
         "options": {name: _encode(name, value) for name, value in model.get_params(deep=False).items()},
         "kernel": _encode("kernel", model.kernel_),
-        "mean": _encode("mean", model.mean_),
+        "mean": _encode("mean", model._prior_mean),
         "feature_names": None if posterior.feature_names is None else list(posterior.feature_names),
         "text_labels": "feature_names_in_" in vars(model),
         "arrays": {
@@ -66,7 +66,9 @@ def _encode(name: str, value: Any) -> Any:
         content = {field.name: getattr(value, field.name) for field in fields(value)}  # pyright: ignore[reportArgumentType]
         known = getattr(ROOMS[room], type(value).__name__, None) is type(value)
         if not known or any(callable(part) and not isinstance(part, Kernel) for part in content.values()):
-            raise InvalidInputError(f"{name}: a {type(value).__name__} of your own cannot be written to a file")
+            raise InvalidInputError(
+                f"{name}: a {type(value).__name__} of your own cannot be written to a file; keep the code that makes it"
+            )
         return {
             "room": room,
             "type": type(value).__name__,
@@ -74,6 +76,8 @@ def _encode(name: str, value: Any) -> Any:
         }
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
+    if isinstance(value, type):
+        return {"class": value.__name__}
     if isinstance(value, dict):
         return {"dictionary": {key: _encode(name, inner) for key, inner in value.items()}}
     if isinstance(value, (list, tuple)):
@@ -90,6 +94,11 @@ def _decode(value: Any) -> Any:
             raise TypeError(f"{value['type']} is neither a kernel nor a mean")
         content = {name: _decode(inner) for name, inner in value["fields"].items()}
         return kind(*content["kernels"]) if kind in (kernels.Sum, kernels.Product) else kind(**content)
+    if isinstance(value, dict) and "class" in value:
+        kind = getattr(kernels, value["class"])
+        if not (isinstance(kind, type) and issubclass(kind, kernels.Radial)):
+            raise TypeError(f"{value['class']} is not a radial kernel")
+        return kind
     if isinstance(value, dict):
         return {key: _decode(inner) for key, inner in value["dictionary"].items()}
     return [_decode(inner) for inner in value] if isinstance(value, list) else value

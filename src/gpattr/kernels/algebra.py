@@ -143,7 +143,9 @@ def separable(kernel: type[Kernel], lengthscale: Any, **params: Any) -> Product:
     Only the squared exponential is the same as its radial form; ``separable(Matern52, [1.0, 2.0])`` is a kernel of its own.
     Other parameters are those of every factor.
     """
-    scales = np.atleast_1d(positive("lengthscale", lengthscale))
+    scales = np.asarray(positive("lengthscale", lengthscale))
+    if scales.ndim == 0:
+        raise InvalidInputError(f"lengthscale: expected one for each feature, got one number, {float(scales)}")
     return Product(*(Select(kernel(lengthscale=float(scale), **params), [i]) for i, scale in enumerate(scales)))  # pyright: ignore[reportCallIssue]
 
 

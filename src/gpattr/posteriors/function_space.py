@@ -55,6 +55,11 @@ class Trend:
     weights: Array
     root: Array
 
+    @property
+    def covariance(self) -> Array:
+        """The posterior covariance C of the coefficients, (p, p)."""
+        return self.root @ self.root.T
+
 
 @dataclass(frozen=True, eq=False)
 class FunctionSpacePosterior(Frozen):
@@ -199,8 +204,9 @@ class FunctionSpacePosterior(Frozen):
             row = int(excess.argmax())
             raise ToleranceError(
                 f"tolerance: attributions of row {row} are sure to {float(error[row]):.1e} only, not to {tolerance:.0e} of "
-                f"{float(size[row]):.2g}; the kernel changes too fast along the path, or its derivatives are not smooth. "
-                "Check it with gpattr.testing.check_kernel, or allow a larger tolerance"
+                f"{float(size[row]):.2g} (the larger of the attributions and the prior's standard deviation). The kernel changes "
+                "too fast along the path, its derivatives are not smooth (gpattr.testing.check_kernel tells), or rounding does "
+                "not allow more; a larger tolerance= accepts it"
             )
 
     def joint(self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None) -> Array:

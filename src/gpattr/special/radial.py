@@ -19,8 +19,8 @@ from gpattr.special import graded
 from gpattr.special.graded import integrate_graded
 from gpattr.special.quadrature import gauss_legendre
 
-# (largest a, fewest nodes): exp(−√5 r) varies by e^(√5 √a) along the path, which these nodes integrate to 1e-14. With core > 0 the
-# kernel may be all but a squared exponential, which varies faster.
+# (largest a, fewest nodes): exp(−√5 r) varies by e^(√5 √a) along the path, which these nodes integrate to 1e-14. With core > 0
+# the kernel may be all but a squared exponential, which varies faster.
 TIERS = {
     False: ((0.25, 6), (1.0, 8), (4.0, 10), (16.0, 16), (64.0, 24)),
     True: ((0.25, 8), (1.0, 10), (4.0, 16), (16.0, 24)),
