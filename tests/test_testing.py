@@ -48,6 +48,7 @@ def net(activation):
         Linear([1.0, 2.0, 3.0]),
         Polynomial(0.5, degree=3),
         Constant(2.0),
+        SquaredExponential() * Select(SquaredExponential(0.5), [1]) * (SquaredExponential([1.0, 2.0, 3.0]) + 1.0),
         SquaredExponential() * Select(SquaredExponential(0.5), [1]) * (Linear() + 1.0),
         Matern52() * Linear() + Select(Matern32() * Periodic(), [0]),
         separable(Matern32, [1.0, 2.0, 0.5]),

@@ -8,6 +8,7 @@ from tests.reference import definition
 from tests.reference.generate_kernels import CASES, case_of, crossing_cases
 
 from gpattr import closed_forms
+from gpattr.closed_forms import kinks
 from gpattr.kernels import Linear, Matern32, Matern52, RationalQuadratic, SquaredExponential, separable
 from gpattr.operators import IntegratedGradients, Paths
 
@@ -34,6 +35,16 @@ def test_paths_that_cross():
         for method in ("auto", "quadrature"):
             got = closed_forms.rule_for(IntegratedGradients, kernel, method).between(one, two)[0]
             np.testing.assert_allclose(got, expected, rtol=0, atol=1e-9, err_msg=f"{kernel} {method}")
+
+
+def test_kinks_of_single_features_that_cross(monkeypatch):
+    """Where two kinks cross inside the square there is an edge: fifty times as many panels change nothing."""
+    kernel = separable(Matern32, [1.0, 0.7])
+    one = Paths(np.array([[-0.5, -0.25]]), np.array([[0.75, 0.5]]))
+    two = Paths(np.array([[0.62, -0.5]]), np.array([[-0.3, 0.77]]))
+    coarse = kinks.between_with_kinks(kernel, one, two)
+    monkeypatch.setattr(kinks, "PER_SPAN", 0.02)
+    np.testing.assert_allclose(coarse, kinks.between_with_kinks(kernel, one, two), rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize(
