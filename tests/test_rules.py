@@ -1,6 +1,7 @@
 """The paper's quadrature rules: what they are, what they cost, and how fast they converge."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from gpattr import Explainer, closed_forms, compare_rules
@@ -78,6 +79,21 @@ def test_bad_input():
         compare_rules(posterior, X[0], B, rules=["left"])
     with pytest.raises(InvalidInputError, match="x: expected one row, got 2"):
         compare_rules(posterior, X, B)
+
+
+def test_series_are_aligned_by_name():
+    frame = pd.DataFrame(Z, columns=["a", "b"])
+    posterior = ExactPosterior(SquaredExponential(), frame, Y, noise=0.1)
+    one = compare_rules(posterior, frame.iloc[3], n_steps=iter([4]))
+    two = compare_rules(posterior, frame.iloc[3][["b", "a"]], n_steps=4)
+    pd.testing.assert_frame_equal(one, two)
+    assert len(one) == 4
+    for options, message in [
+        ({"n_steps": 4.0}, "n_steps: expected one or more, got 4.0"),
+        ({"rules": []}, "rules: expected one or more"),
+    ]:
+        with pytest.raises(InvalidInputError, match=message):
+            compare_rules(posterior, Z[0], **options)
 
 
 def test_joint_by_a_rule():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,32 @@ def returned(name: str, result: Any, shape: tuple[int, ...]) -> Array:
     if not namespace(array).isfinite(array).all():
         raise InvalidInputError(f"{name}: expected finite numbers from it, got NaN or infinity")
     return array
+
+
+def require_derivative(
+    name: str, of_what: str, function: Callable[[Any], Any], derivative: Callable[[Any], Any], X: Array
+) -> None:
+    """Raise `InvalidInputError` if a user's derivative, (n, ..., d), is not that of the function, (n, ...), at some rows of X."""
+    rows = to_numpy(X)[:8]
+    base = to_numpy(numbers(of_what, function(rows)))
+    given = to_numpy(returned(name, derivative(rows), (*base.shape, rows.shape[1])))
+    spread = max(float(np.ptp(rows, axis=0).max()), float(np.abs(rows).max()) * 1e-9, 1e-9)
+    for i in range(rows.shape[1]):
+        worst = math.inf
+        for step in spread * 10.0 ** -np.arange(2.0, 9.0):  # the function's own scale is not known: the best step counts
+            up, down = rows.copy(), rows.copy()
+            up[:, i] += step
+            down[:, i] -= step
+            width = (up - down)[:, i].reshape(-1, *[1] * (base.ndim - 1))
+            if (width > 0).all():
+                numeric = to_numpy(function(up) - function(down)) / width
+                allowed = 1e-4 * float(np.abs(numeric).max()) + 1e-6 * float(np.abs(base).max()) / spread
+                worst = min(worst, float(np.abs(numeric - given[..., i]).max()) / (allowed + 1e-300))
+        if worst > 1.0:
+            raise InvalidInputError(
+                f"{name}: expected the derivative of {of_what}, but by feature {i} it differs from finite differences, by "
+                f"{worst:.1g} times what rounding and curvature explain"
+            )
 
 
 def unlabelled(name: str, value: Any) -> Array:

@@ -76,6 +76,10 @@ class Basis(Mean):
     def with_beta(self, beta: Array) -> Mean:
         """Return the mean with these coefficients, known."""
 
+    def centred(self, X: Array) -> Basis:
+        """Return the same prior over functions, written so that its basis is well conditioned on rows X."""
+        return self
+
     def precision(self) -> Array:
         """Return the inverse of the prior covariance of the coefficients, (p, p); zero for a flat prior."""
         p = len(self.beta)
@@ -111,17 +115,24 @@ def _monomials(X: Array, powers: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Linear(Basis):
-    """m(x) = intercept + Σᵢ coefficientᵢ xᵢ.
+    """m(x) = intercept + Σᵢ coefficientᵢ (xᵢ − originᵢ), origin 0 unless it is given.
 
     ``covariance`` (d + 1, d + 1) is that of intercept and coefficients, in this order, where they are uncertain; ``"flat"`` if
-    nothing is known about them; None if they are known.
+    nothing is known about them; None if they are known. A posterior with a flat prior puts the origin in the middle of its
+    data, where an intercept can be told from a slope however far away the data lie.
     """
 
     coefficients: Array
     intercept: float = 0.0
     covariance: Array | str | None = None
+    origin: Array | None = None
 
     def __post_init__(self) -> None:
+        if self.origin is not None:
+            origin = as_vector(
+                "origin", self.origin, length=len(np.atleast_1d(self.coefficients)), unit="numbers (one per feature)"
+            )
+            object.__setattr__(self, "origin", read_only(to_numpy(origin)))
         object.__setattr__(
             self, "coefficients", read_only(to_numpy(as_vector("coefficients", unlabelled("coefficients", self.coefficients))))
         )
@@ -137,10 +148,23 @@ class Linear(Basis):
         return np.eye(len(self.coefficients) + 1)[:, 1:]
 
     def with_beta(self, beta: Array) -> Linear:
-        return Linear(beta[1:], float(beta[0]))
+        return Linear(beta[1:], float(beta[0]), origin=self.origin)
+
+    def centred(self, X: Array) -> Linear:
+        if not isinstance(self.covariance, str) or self.origin is not None:
+            return self
+        middle = to_numpy(X).mean(axis=0)
+        return Linear(self.coefficients, self.intercept + float(self.coefficients @ middle), self.covariance, middle)
+
+    def basis(self, X: Array) -> Array:
+        xp = namespace(X)
+        return xp.concatenate([xp.zeros((len(X), 1)) + 1.0, self._seen(X)], axis=1)
+
+    def _seen(self, X: Array) -> Array:
+        return X if self.origin is None else X - namespace(X).asarray(self.origin)
 
     def __call__(self, X: Array) -> Array:
-        return X @ namespace(X).asarray(self.coefficients) + self.intercept
+        return self._seen(X) @ namespace(X).asarray(self.coefficients) + self.intercept
 
     def gradient(self, X: Array) -> Array:
         xp = namespace(X)

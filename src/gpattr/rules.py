@@ -28,12 +28,9 @@ def compare_rules(
     mean attribution and ``std_error`` that of a standard deviation, ``mse`` the mean square of the former over the features.
     The reference is ``method="auto"``.
     """
-    rules = [rules] if isinstance(rules, str) else rules
-    n_steps = [n_steps] if isinstance(n_steps, (int, np.integer)) else n_steps
+    rules, n_steps = (_listed(name, value) for name, value in (("rules", rules), ("n_steps", n_steps)))
     reference = Explainer(model, baseline)
-    row = x if hasattr(x, "columns") else np.atleast_2d(x)
-    if len(row) != 1:
-        raise InvalidInputError(f"x: expected one row, got {len(row)}")
+    row = reference._point("x", x)[None]
     exact = reference(row, uncertainty="std")
     lines = []
     for rule in rules:
@@ -52,3 +49,14 @@ def compare_rules(
                 }
             )
     return pd.DataFrame(lines)
+
+
+def _listed(name: str, value: Any) -> list[Any]:
+    """Return one value or several as a list with at least one."""
+    try:
+        values = [value] if isinstance(value, (str, int, np.integer)) else list(value)
+    except TypeError:
+        values = []
+    if not values:
+        raise InvalidInputError(f"{name}: expected one or more, got {value!r}")
+    return values

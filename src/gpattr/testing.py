@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpattr import closed_forms
+from gpattr._array import to_numpy
 from gpattr._validation import as_matrix
 from gpattr.closed_forms.derivatives import Jet, differentiate, require_derivatives
 from gpattr.exceptions import InvalidInputError
@@ -28,7 +29,7 @@ def check_kernel(kernel: Kernel, X: Any = None, *, random_state: int = 0) -> Non
     if not isinstance(kernel, Kernel):
         raise InvalidInputError(f"kernel: expected a gpattr kernel, got {type(kernel).__name__}")
     rng = np.random.default_rng(random_state)
-    rows = rng.normal(size=(12, _features(kernel))) if X is None else as_matrix("X", X)
+    rows = rng.normal(size=(12, _features(kernel))) if X is None else to_numpy(as_matrix("X", X))
     if len(rows) < 4:
         raise InvalidInputError(f"X: expected at least 4 rows, got {len(rows)}")
     kernel.check_features(rows.shape[1])
@@ -107,6 +108,8 @@ def _check_attributions(kernel: Kernel, X: np.ndarray) -> None:
     _agree("completeness of the cross covariance", cross["auto"].sum(axis=1), gain, TIGHT, size)
     variance = kernel.diagonal(x) - 2 * kernel(x, b[None])[:, 0] + kernel.diagonal(b[None])
     _agree("completeness of the prior covariance", auto["auto"].sum(axis=(1, 2)), variance, TIGHT, size)
+    across = kernel(x, x) - kernel(x, b[None]) - kernel(b[None], x) + kernel(b[None], b[None])
+    _agree("completeness of the covariance between rows", between["auto"].sum(axis=(1, 3)), across, TIGHT, size)
     same = between["auto"][range(len(x)), :, range(len(x))]
     _agree("between a row and itself = auto", same, auto["auto"], TIGHT, size)
     still = np.concatenate([cross["auto"][0, 0], auto["auto"][0, 0], auto["auto"][0, :, 0]])

@@ -7,10 +7,23 @@ import pytest
 from tests.reference import definition
 from tests.reference.generate_kernels import CASES, case_of, crossing_cases
 
-from gpattr import closed_forms
+from gpattr import Explainer, closed_forms
 from gpattr.closed_forms import kinks
-from gpattr.kernels import Linear, Matern32, Matern52, RationalQuadratic, SquaredExponential, separable
+from gpattr.exceptions import ToleranceError
+from gpattr.kernels import (
+    FullAdditive,
+    Linear,
+    Matern32,
+    Matern52,
+    Periodic,
+    RationalQuadratic,
+    Select,
+    SquaredExponential,
+    Warped,
+    separable,
+)
 from gpattr.operators import IntegratedGradients, Paths
+from gpattr.posteriors import ExactPosterior
 
 HERE = Path(__file__).parents[1] / "reference"
 
@@ -35,6 +48,76 @@ def test_paths_that_cross():
         for method in ("auto", "quadrature"):
             got = closed_forms.rule_for(IntegratedGradients, kernel, method).between(one, two)[0]
             np.testing.assert_allclose(got, expected, rtol=0, atol=1e-9, err_msg=f"{kernel} {method}")
+
+
+def complete(kernel, X, b, got):
+    origin = b[None]
+    expected = kernel(X, X) - kernel(X, origin) - kernel(origin, X) + kernel(origin, origin)
+    return np.abs(got.sum(axis=(1, 3)) - expected).max() / float(kernel.diagonal(np.vstack([X, origin])).max())
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        separable(Matern32, [0.1, 5.0]),
+        Matern52(10.0) * Periodic(1.0, 0.6),
+        Select(Matern52(), [0]) * Select(SquaredExponential(0.05), [1]),
+        FullAdditive([Matern32(), SquaredExponential(0.05)], [1.0, 1.0]),
+        Select(Periodic(1.0, 1.0), [0]) * Select(Matern52(), [1]),
+    ],
+    ids=repr,
+)
+def test_rows_of_one_baseline_where_one_part_is_narrow(kernel):
+    rows = np.array([[1.5, -1.0], [1.3, -1.2], [0.2, 2.0]])
+    got = closed_forms.between(IntegratedGradients(np.zeros(2)), kernel, rows)
+    assert complete(kernel, rows, np.zeros(2), got) < 1e-9
+    assert np.linalg.eigvalsh(got.reshape(6, 6))[0] > -1e-9
+    apart = closed_forms.between(IntegratedGradients(np.array([[0.0, 1e-9], [0.0, 0.0], [1e-9, 0.0]])), kernel, rows)
+    np.testing.assert_allclose(got, apart, atol=1e-5)  # by nested panels, for baselines that differ by nothing much
+
+
+@pytest.mark.parametrize("kernel", [Matern32(), Matern52(), RationalQuadratic(alpha=0.5)], ids=repr)
+@pytest.mark.parametrize("length", [1e2, 1e3, 1e4])
+def test_long_paths_that_are_nearly_parallel(kernel, length):
+    rows = np.array([[0.6, 0.8, 0.1], [0.61, 0.8, 0.1], [0.3, -0.2, 0.9], [0.6, 0.8, 0.1]]) * length
+    op = IntegratedGradients(np.zeros(3))
+    got = closed_forms.between(op, kernel, rows)
+    assert complete(kernel, rows, np.zeros(3), got) < 1e-10
+    np.testing.assert_allclose(got[0, :, 3], closed_forms.auto(op, kernel, rows)[0], atol=1e-9)
+
+
+@pytest.mark.parametrize("alpha", [1e-4, 1e-3, 0.03, 1.0, 1e3])
+def test_every_shape_of_the_rational_quadratic(alpha):
+    rows, Z = np.array([[1.5, -1.0], [0.3, 0.02], [14.0, 9.0]]), np.array([[0.7, -0.5], [1.5, -1.0], [-3.0, 2.0]])
+    kernel, op = RationalQuadratic(0.3, alpha=alpha), IntegratedGradients(np.zeros(2))
+    verbs = [(closed_forms.cross, (Z,)), (closed_forms.auto, ()), (closed_forms.between, ())]
+    for verb, more in verbs[: 3 if alpha > 0.01 else 2]:  # double integrals of a kernel so narrow take too many panels
+        one, two = (verb(op, kernel, rows, *more, method=method) for method in ("auto", "quadrature"))
+        np.testing.assert_allclose(one, two, rtol=0, atol=1e-11)
+
+
+def test_paths_too_long_for_quadrature_are_refused():
+    op = IntegratedGradients(np.zeros(2))
+    with pytest.raises(ToleranceError, match=r"a path covers 1e\+08 length-scales, and this kernel has no closed form"):
+        closed_forms.cross(op, Periodic(1.0, 2 * np.pi), np.array([[1e8, 0.0]]), np.ones((1, 2)))
+    with pytest.raises(ToleranceError, match='squares of panels.* uncertainty="none" explains without it'):
+        closed_forms.auto(op, SquaredExponential() * Linear(), np.array([[2e3, 0.0]]))
+
+
+def test_a_warped_path_that_comes_back_to_itself_is_refused_not_wrong():
+    def circle(X):
+        return np.hstack([np.sin(3 * X), np.cos(3 * X)])
+
+    def slopes(X):
+        return np.stack([3 * np.cos(3 * X), -3 * np.sin(3 * X)], axis=1)
+
+    for kernel in (Warped(Matern32(), circle, slopes), Warped(Matern32(), circle, slopes) * Matern52()):
+        rows = np.linspace(-3, 3, 8)[:, None]
+        posterior = ExactPosterior(kernel, rows, np.sin(3 * rows[:, 0]), noise=0.1)
+        ex = Explainer(posterior, [-2.0])([[2.5]], uncertainty="none")
+        assert abs(ex.delta[0]) <= ex.error[0] < 1e-6
+    with pytest.raises(ToleranceError, match="the prior covariance of attributions is sure to"):
+        Explainer(ExactPosterior(Warped(Matern32(), circle, slopes), rows, rows[:, 0], noise=0.1), [-2.0])([[2.5]])
 
 
 def test_kinks_of_single_features_that_cross(monkeypatch):

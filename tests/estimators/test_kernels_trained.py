@@ -106,6 +106,10 @@ def test_fixed_hyperparameters_stay():
     names = trainable(SquaredExponential())
     still = GPRegressor(SquaredExponential(), noise_variance=0.1, bounds=dict.fromkeys(names, "fixed")).fit(X, Y)
     assert still.kernel_ == SquaredExponential()
+    quiet = GPRegressor(SquaredExponential([1.0, 1.0]), bounds={"noise_variance": "fixed"}).fit(X, Y)
+    np.testing.assert_allclose(quiet.noise_variance_, 0.2 * Y.var())
+    all_fixed = dict.fromkeys([*names, "noise_variance"], "fixed")
+    np.testing.assert_allclose(GPRegressor(SquaredExponential(), bounds=all_fixed).fit(X, Y).noise_variance_, 0.2 * Y.var())
     partly = FullAdditive([Matern52(), Matern52()], [0.0, 1.0])
     with pytest.raises(InvalidInputError, match="order_variances can be trained from values larger than 0 only, got 0.0"):
         GPRegressor(partly).fit(X, Y)

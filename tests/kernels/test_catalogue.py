@@ -9,7 +9,7 @@ import torch
 from tests.reference import definition
 
 from gpattr import Explainer, GPRegressor, closed_forms
-from gpattr.exceptions import InvalidInputError, NoClosedFormError, UnsupportedModelError
+from gpattr.exceptions import InvalidInputError, NoClosedFormError, ToleranceError, UnsupportedModelError
 from gpattr.kernels import (
     Constant,
     Cosine,
@@ -208,6 +208,17 @@ def test_modules_are_copied_and_left_alone():
         (lambda: Warped(Matern52(), lambda x: x.numpy())(X, Z), "map: without its derivative it must return a PyTorch tensor"),
         (lambda: Warped(Matern52(), torch.nn.Linear(3, 2))(X, Z), "map: it failed on PyTorch tensors of shape .4, 2."),
         (lambda: Function(lambda x, y: np.exp(x.sum(-1)))(X, Z), "value: it failed on PyTorch|value: without its derivative"),
+        (lambda: separable(Matern52(), [1.0]), "kernel: expected a kernel class with a length-scale"),
+        (lambda: separable(Linear, [1.0]), "kernel: expected a kernel class with a length-scale"),
+        (
+            lambda: ExactPosterior(Warped(Matern52(np.ones(3)), abs, abs), X, X[:, 0], noise=0.1),
+            "lengthscale: expected one number or 2",
+        ),
+        (
+            lambda: ExactPosterior(Linear(), X, X[:, 0], noise=0.1).predict([[1e200, 0.0]]),
+            "X: row 0 lies so far out that its prior",
+        ),
+        (lambda: Warped(Matern52(), lambda x: None, abs)(X, Z), "map: expected numbers, got"),
         (lambda: separable(Matern52, 1.0), "lengthscale: expected one for each feature, got one number, 1.0"),
         (
             lambda: Rescaled(Matern52(), lambda x: x, lambda x: x)(X, Z),
@@ -234,6 +245,57 @@ def test_a_gradient_that_disagrees_with_the_values_is_named(which, message):
     ExactPosterior(Function(definition.exponential, **right), Z, Z[:, 0], noise=0.1)
     with pytest.raises(InvalidInputError, match=f"{message}, but by feature 0 it differs from finite differences"):
         ExactPosterior(2.0 * (Matern52() + Function(definition.exponential, **wrong)), Z, Z[:, 0], noise=0.1)
+
+
+def test_derivatives_of_maps_and_factors_are_checked_where_they_stand():
+    rows = np.column_stack([Z, Z[:, 0]])
+    one = Function(
+        lambda x, y: (x * y)[..., 0], lambda x, y: y + 0.0 * x, lambda x, y: np.ones((*np.broadcast_shapes(x.shape, y.shape), 1))
+    )
+    ExactPosterior(Select(one, [2]) + FullAdditive([one, one, one], [1.0]), rows, Z[:, 0], noise=0.1)  # of one feature only
+    for kernel, message in [
+        (
+            Warped(Matern52(), definition.bend, lambda x: 1.01 * definition.bend_jacobian(x)),
+            "jacobian: expected the derivative of map",
+        ),
+        (Rescaled(Matern52(), definition.bump, lambda x: 0.0 * x), "gradient: expected the derivative of factor"),
+    ]:
+        with pytest.raises(InvalidInputError, match=message):
+            ExactPosterior(0.5 * kernel + Matern52(), Z, Z[:, 0], noise=0.1)
+
+
+@pytest.mark.parametrize(
+    "rows", [[[0.0], [5.0], [1e6], [1e6 + 7]], [[0.0], [0.5], [1e5], [1e5 + 0.7]], 1e7 + np.arange(5.0)[:, None]]
+)
+def test_right_derivatives_are_not_refused_on_odd_rows(rows):
+    def value(x, y):
+        return np.exp(-0.5 * ((x - y) ** 2).sum(axis=-1))
+
+    def mixed(x, y):
+        return (value(x, y) * (1 - ((x - y) ** 2).sum(axis=-1)))[..., None, None]
+
+    ExactPosterior(Function(value, lambda x, y: value(x, y)[..., None] * (y - x), mixed), rows, np.arange(len(rows)), noise=0.1)
+
+
+def test_zero_derivatives_of_a_narrow_kernel_are_refused():
+    def value(x, y):
+        return np.exp(-0.5 * ((x - y) ** 2).sum(axis=-1) / 0.01**2)
+
+    kernel = Function(value, lambda x, y: 0.0 * (x + y), lambda x, y: 0.0 * (x + y)[..., None] * np.ones(2))
+    with pytest.raises(InvalidInputError, match="gradient: expected the derivative of value"):
+        ExactPosterior(kernel, Z, Z[:, 0], noise=0.1)
+
+
+def test_derivatives_that_are_a_little_wrong_show_in_the_error():
+    """Too little for a check by differences; completeness sees it, and so does the tolerance."""
+    kernel = Rescaled(SquaredExponential(), definition.bump, lambda x: definition.bump_gradient(x) * (1 + 3e-5))
+    posterior = ExactPosterior(kernel, Z, Z[:, 0], noise=0.1)
+    exact = ExactPosterior(Rescaled(SquaredExponential(), definition.bump, definition.bump_gradient), Z, Z[:, 0], noise=0.1)
+    ex, truth = (Explainer(p, [0.5, 0.5], tolerance=1e-3)(X[:1], uncertainty="none") for p in (posterior, exact))
+    assert truth.error[0] < 1e-12
+    assert 1e-8 < np.abs(ex.values - truth.values).max() <= ex.error[0]
+    with pytest.raises(ToleranceError, match="attributions of row 0 are sure to"):
+        Explainer(posterior, [0.5, 0.5], tolerance=1e-9)(X[:1])
 
 
 def test_operator_refusals_survive_composition():

@@ -41,7 +41,9 @@ def test_a_flat_prior_is_generalised_least_squares():
     H, A = np.column_stack([np.ones(25), Z]), KERNEL(Z, Z) + 0.05 * np.eye(25)
     C = np.linalg.inv(H.T @ np.linalg.solve(A, H))
     beta = C @ H.T @ np.linalg.solve(A, Y)
-    np.testing.assert_allclose([posterior.mean.intercept, *posterior.mean.coefficients], beta, rtol=1e-10)
+    np.testing.assert_allclose(posterior.mean.coefficients, beta[1:], rtol=1e-10)
+    np.testing.assert_allclose(posterior.mean(np.zeros((1, 2))), beta[:1], rtol=1e-10)
+    np.testing.assert_allclose(posterior.trend.covariance[1:, 1:], C[1:, 1:], rtol=1e-9)
     h = np.column_stack([np.ones(4), X])
     R = h - KERNEL(X, Z) @ np.linalg.solve(A, H)
     cov = KERNEL(X, X) - KERNEL(X, Z) @ np.linalg.solve(A, KERNEL(Z, X)) + R @ C @ R.T
@@ -55,6 +57,22 @@ def test_a_flat_prior_is_generalised_least_squares():
     ex, other = Explainer(posterior, B)(X), Explainer(wide, B)(X)
     np.testing.assert_allclose(ex.values, other.values, atol=1e-6)
     np.testing.assert_allclose(ex.cov, other.cov, atol=1e-6)
+
+
+@pytest.mark.parametrize("offset", [2.0**20, 2.0**26])
+def test_a_flat_trend_far_from_the_origin(offset):
+    """Coordinates and times far from zero: rows on a grid, so that moving them is exact."""
+    rows, points = np.round(Z * 2**10) / 2**10, np.round(X * 2**10) / 2**10
+    near, far = (
+        ExactPosterior(KERNEL, rows + shift, Y, noise=0.1, mean=LinearMean([0.0, 0.0], covariance="flat"))
+        for shift in (0, offset)
+    )
+    here, there = Explainer(near, points[0])(points), Explainer(far, points[0] + offset)(points + offset)
+    np.testing.assert_allclose(here.values, there.values, atol=1e-7)
+    np.testing.assert_allclose(here.cov, there.cov, atol=1e-7)
+    assert abs(near.log_marginal_likelihood - far.log_marginal_likelihood) < 1e-6
+    model = GPRegressor(mean="linear").fit(rows + offset, Y)
+    np.testing.assert_allclose(model.mean_.coefficients, [-1.0, 3.0], atol=0.7)
 
 
 def test_polynomials():

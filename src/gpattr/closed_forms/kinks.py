@@ -12,7 +12,7 @@ from functools import partial
 from gpattr._array import Array, namespace
 from gpattr._memory import blocks
 from gpattr.closed_forms.derivatives import differentiate
-from gpattr.closed_forms.panels import paired_groups, panel_groups
+from gpattr.closed_forms.panels import paired_groups, panel_groups, require_few_squares
 from gpattr.kernels import Kernel
 from gpattr.operators import Paths
 from gpattr.special.graded import approach, integrate_graded
@@ -27,7 +27,7 @@ def pairwise(kernel: Kernel, paths: Paths, Z: Array, order: int) -> Iterator[tup
     """Yield rows and (xᵢ − bᵢ) ∫∂ᵢk(b + t(x − b), z) dt, (r, m, d): every path and point z have panels of their own."""
     xp = namespace(paths.stop)
     d, m = paths.shape[1], len(Z)
-    for group, edges in panel_groups(kernel, paths, PER_SPAN):
+    for group, edges in panel_groups(kernel, paths, PER_SPAN, Z if _hides_kinks(kernel) else None):
         for some in blocks(len(group), 64.0 * m * d, Z):
             rows = group[some]
             part = paths[rows]
@@ -58,6 +58,16 @@ def between_with_kinks(kernel: Kernel, one: Paths, two: Paths, apart: Callable[[
     if len(far):
         result[far] = (apart or partial(_crossing, kernel))(one[far], two[far])
     return result
+
+
+def _hides_kinks(kernel: Kernel) -> bool:
+    """Tell whether some part has kinks that it cannot place: those are found by trying."""
+    if not kernel.smooth and not kernel.kinks():
+        return True
+    parts = (
+        part for value in kernel.get_params(deep=False).values() for part in (value if isinstance(value, tuple) else (value,))
+    )
+    return any(_hides_kinks(part) for part in parts if isinstance(part, Kernel))
 
 
 def _evenly_cut(kernel: Kernel, paths: Paths) -> Array:
@@ -108,7 +118,9 @@ def _from_corner(kernel: Kernel, one: Paths, two: Paths, s0: Array, t0: Array) -
     result = xp.zeros((n, d, d))
     groups = (panel_groups(kernel, batch, PER_SPAN) for batch in (one, two))
     for rows, s_edges, t_edges in paired_groups(*groups):
-        lam, w = map(xp.asarray, gauss_legendre(LAMBDA_ORDER, max(s_edges.shape[1], t_edges.shape[1]) - 1))
+        require_few_squares(s_edges, t_edges)
+        P = max(s_edges.shape[1], t_edges.shape[1]) - 1  # at λ = 1 μ runs along a whole path too
+        lam, w = map(xp.asarray, gauss_legendre(LAMBDA_ORDER, P))
         for A, B, s_leads in ((p[rows], -q[rows], True), (-q[rows], p[rows], False)):
 
             def evaluate(
@@ -123,7 +135,7 @@ def _from_corner(kernel: Kernel, one: Paths, two: Paths, s0: Array, t0: Array) -
                 mixed = differentiate(kernel, one[at].along(s), two[at].along(t), True).mixed
                 return xp.einsum("nlm,nlmij->nij", (w * lam)[:, None] * v[:, None, :], mixed)
 
-            edges = xp.zeros((len(rows), 1)) + xp.asarray([0.0, 1.0])
+            edges = xp.zeros((len(rows), 1)) + xp.asarray([i / P for i in range(P + 1)])
             centres, deltas = _passes(kernel, B, A)
             result[rows] += integrate_graded(evaluate, edges, centres, deltas, 80.0 * d * d * len(lam))
     return result
@@ -136,6 +148,7 @@ def _crossing(kernel: Kernel, one: Paths, two: Paths) -> Array:
     result = xp.empty((n, d, d))
     groups = (panel_groups(kernel, batch, PER_SPAN) for batch in (one, two))
     for rows, s_edges, t_edges in paired_groups(*groups):
+        require_few_squares(s_edges, t_edges)
         first, second = one[rows], two[rows]
         p, q, e = first.step, second.step, first.start - second.start + 0.0 * first.step
 

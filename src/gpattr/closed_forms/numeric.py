@@ -10,12 +10,13 @@ A smooth kernel shares its nodes among all points z; one with kinks (Matérn) is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import reduce
 
 from gpattr._array import EPS, Array, namespace
 from gpattr._memory import blocks
 from gpattr.closed_forms.derivatives import differentiate, require_derivatives
 from gpattr.closed_forms.kinks import between_with_kinks, pairwise
-from gpattr.closed_forms.panels import nodes_on, paired_groups, panel_groups
+from gpattr.closed_forms.panels import nodes_on, paired_groups, panel_groups, require_few_squares
 from gpattr.closed_forms.table import Rule
 from gpattr.exceptions import ToleranceError
 from gpattr.kernels import Kernel
@@ -50,13 +51,14 @@ def quadrature(kernel: Kernel) -> Rule:
             return between(paths, paths)
         integral = _stationary(kernel, paths) if kernel.stationary else _twice_half_square(kernel, paths)
         result = integral * paths.step[:, :, None] * paths.step[:, None, :]
-        _require_completeness(kernel, paths, result)
+        _require_completeness(kernel, paths, paths, result)
         return result
 
     def between(paths: Paths, other: Paths) -> Array:
         def apart(one: Paths, two: Paths) -> Array:
             integral = namespace(one.stop).empty((*one.shape, one.shape[1]))
             for rows, s_edges, t_edges in paired_groups(panel_groups(kernel, one), panel_groups(kernel, two)):
+                require_few_squares(s_edges, t_edges)
                 nodes = nodes_on(s_edges, order), nodes_on(t_edges, order)
                 integral[rows] = _square(kernel, one[rows], two[rows], *nodes)
             return integral
@@ -68,7 +70,9 @@ def quadrature(kernel: Kernel) -> Rule:
             same = ((paths.start == other.start) & (paths.stop == other.stop)).all(axis=1)
             if same.any():
                 result[same] = _twice_half_square(kernel, paths[same])
-        return result * paths.step[:, :, None] * other.step[:, None, :]
+        result = result * paths.step[:, :, None] * other.step[:, None, :]
+        _require_completeness(kernel, paths, other, result)
+        return result
 
     return Rule(
         cross=cross,  # pyright: ignore[reportArgumentType]  (these rules act on paths)
@@ -124,18 +128,22 @@ def _estimate(kernel: Kernel, paths: Paths, Z: Array, w: Array, orders: tuple[in
     return xp.swapaxes(value, 1, 2), difference + gap + rounding
 
 
-def _require_completeness(kernel: Kernel, paths: Paths, covariance: Array) -> None:
-    """Raise `ToleranceError` unless the covariance adds up to the prior variance of f(x) − f(b)."""
+def _require_completeness(kernel: Kernel, paths: Paths, other: Paths, covariance: Array) -> None:
+    """Raise `ToleranceError` unless the covariance adds up to the prior covariance of f(x) − f(b) and f(x') − f(b')."""
     xp = namespace(paths.stop)
-    start = xp.broadcast_to(paths.start, paths.shape)
-    ends = kernel.diagonal(paths.stop), kernel.diagonal(start)
-    gain = ends[0] + ends[1] - 2.0 * differentiate(kernel, paths.stop, start).value
-    gap = xp.abs(covariance.sum(axis=(1, 2)) - gain) / xp.maximum(xp.maximum(ends[0], ends[1]), 1e-300)
+    (b, x), (b2, x2) = ((xp.broadcast_to(batch.start, batch.shape), batch.stop) for batch in (paths, other))
+    gain = sum(
+        sign * differentiate(kernel, one, two).value
+        for sign, one, two in ((1.0, x, x2), (-1.0, x, b2), (-1.0, b, x2), (1.0, b, b2))
+    )
+    largest = reduce(xp.maximum, (kernel.diagonal(end) for end in (b, x, b2, x2)))
+    gap = xp.abs(covariance.sum(axis=(1, 2)) - gain) / xp.maximum(largest, 1e-300)
     if not (gap <= UNRESOLVED).all():
         row = int(gap.argmax())
         raise ToleranceError(
-            f"tolerance: the prior covariance of the attributions of row {row} is sure to {float(gap[row]):.1e} of the prior "
-            "variance only; the kernel changes too fast along the path. Check it with gpattr.testing.check_kernel"
+            f"tolerance: the prior covariance of attributions is sure to {float(gap[row]):.1e} of the prior variance only; the "
+            "kernel changes too fast along the path, or has kinks where a warped path comes back to itself. "
+            'uncertainty="none" explains without it; gpattr.testing.check_kernel checks the kernel'
         )
 
 
@@ -164,6 +172,7 @@ def _twice_half_square(kernel: Kernel, paths: Paths) -> Array:
     a, b = xp.repeat(x, ORDER), xp.tile(x, ORDER)
     weight = xp.repeat(w, ORDER) * xp.tile(w, ORDER)
     for group, edges in panel_groups(kernel, paths):
+        require_few_squares(edges, edges)
         lower, width = edges[:, :-1, None], (edges[:, 1:] - edges[:, :-1])[:, :, None]  # (r, P, 1)
         u = width * a
         t = lower + (width - u) * b

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gpattr._array import EPS, Array, namespace
 from gpattr._memory import blocks
 from gpattr.closed_forms.derivatives import differentiate
+from gpattr.exceptions import ToleranceError
 from gpattr.kernels import Kernel
 from gpattr.operators import Paths
 from gpattr.special.quadrature import gauss_legendre
@@ -15,6 +16,9 @@ ORDER, CHECK_ORDER = 16, 12
 AGREEMENT = 1e-11  # of the two rules, relative to ∫|f|; the finer rule is then far better
 JUMP = 1e-4  # panels that must be narrower than this box in a jump of a gradient; they are halved on, to place it exactly
 CHANGE = 1e-4  # the relative change of a gradient from end to end of such a panel for which it is halved
+MOST = 128  # panels of one path that may need halving at a time
+LONGEST = 4096  # panels of a path
+MOST_SQUARES = 2**17  # of panels of two paths
 DEEPEST = 44  # halvings: 6e-14 of the path
 
 Groups = list[tuple[Array, Array]]
@@ -32,6 +36,11 @@ def panel_groups(kernel: Kernel, paths: Paths, per_span: float = 2.0, targets: A
     if kernel.polynomial_degree is not None:
         return [(xp.arange(n), xp.zeros((n, 2)) + xp.asarray([0.0, 1.0]))]
     counts = xp.maximum(xp.ceil(kernel.span(paths.step) / per_span), 1.0)
+    if not (counts <= LONGEST).all():
+        raise ToleranceError(
+            f"tolerance: a path covers {float(counts.max()) * per_span:.0e} length-scales, and this kernel has no closed form; "
+            f"quadrature goes to {LONGEST * per_span:.0f}. Explain rows nearer to the baseline, or a slower kernel"
+        )
     uniform = []
     for count in sorted(map(int, set(counts.tolist()))):
         rows = xp.nonzero(counts == count)[0]
@@ -48,6 +57,16 @@ def paired_groups(one: Groups, two: Groups) -> Iterator[tuple[Array, Array, Arra
             if mine:
                 here, there = (list(index) for index in zip(*mine, strict=True))
                 yield rows[here], edges[here], other_edges[there]
+
+
+def require_few_squares(s_edges: Array, t_edges: Array) -> None:
+    """Raise `ToleranceError` where the covariance would need more squares of panels than can be integrated in reasonable time."""
+    squares = (s_edges.shape[1] - 1) * (t_edges.shape[1] - 1)
+    if squares > MOST_SQUARES:
+        raise ToleranceError(
+            f"tolerance: the covariance of attributions would take {squares} squares of panels, more than {MOST_SQUARES}: the "
+            'path covers many length-scales or the kernel is rough; uncertainty="none" explains without it'
+        )
 
 
 def nodes_on(edges: Array, order: int) -> tuple[Array, Array]:
@@ -109,6 +128,9 @@ def _refine(
         slim = xp.nonzero(narrow)[0]
         if len(slim):
             rough[slim] = _changes(kernel, paths[owner[slim]], lower[slim], upper[slim]) > CHANGE
+        # Derivatives that are not those of the values, or a function rough everywhere, would be halved without end: what is left
+        # then shows in the error.
+        rough = rough & (xp.bincount(owner[rough], minlength=paths.shape[0]) <= MOST)[owner]
         done.append((owner[~rough], lower[~rough], upper[~rough]))
         middle = 0.5 * (lower + upper)[rough]
         owner, lower, upper = owner[rough], lower[rough], upper[rough]

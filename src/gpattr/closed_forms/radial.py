@@ -95,27 +95,22 @@ def between(kernel: Radial, paths: Paths, other: Paths) -> Array:
     scale = xp.asarray(kernel.lengthscale)
     p, q = paths.step / scale, other.step / scale
     e = xp.broadcast_to((paths.start - other.start) / scale, p.shape)
-    n, d = p.shape
+    integral = xp.zeros((*p.shape, p.shape[1]))
     s, t = _closest(p, q, e)
     u = e + s[:, None] * p - t[:, None] * q
-    S, H = xp.zeros((n, 3, 3)), xp.zeros(n)  # moments of (1, s − s*, −(t − t*)) with weight h'/r, and of h
     for ds in (-s, 1.0 - s):
         for dt in (-t, 1.0 - t):
             rows = xp.nonzero(ds * dt != 0)[0]
             if not len(rows):
                 continue
             one, two = ds[rows, None] * p[rows], -dt[rows, None] * q[rows]
-            area = xp.abs(ds[rows] * dt[rows])
-            for A, B, order in ((one, two, [0, 1, 2]), (two, one, [0, 2, 1])):
-                moments = _triangle(kernel, u[rows], A, B) * area[:, None]
-                H[rows] += moments[:, 6]
-                part = moments[:, [0, 1, 2, 1, 3, 4, 2, 4, 5]]  # as a symmetric matrix
-                part = part.reshape(-1, 3, 3)[:, order][:, :, order]
-                factor = xp.stack([xp.ones_like(area), ds[rows], -dt[rows]], axis=1)
-                S[rows] += part * factor[:, :, None] * factor[:, None, :]
-    vectors = xp.stack([u, p, q], axis=2)
-    integral = H[:, None, None] * xp.eye(d) + vectors @ S @ xp.swapaxes(vectors, 1, 2)
-    return -kernel.variance * p[:, :, None] * q[:, None, :] * integral
+            area = xp.abs(ds[rows] * dt[rows])[:, None, None]
+            integral[rows] += area * (_triangle(kernel, u[rows], one, two) + _triangle(kernel, u[rows], two, one))
+    result = -kernel.variance * p[:, :, None] * q[:, None, :] * integral
+    same = ((paths.start == other.start) & (paths.stop == other.stop)).all(axis=1)
+    if same.any():
+        result[same] = auto(kernel, paths[same])
+    return result
 
 
 def _closest(p: Array, q: Array, e: Array) -> tuple[Array, Array]:
@@ -133,41 +128,54 @@ def _closest(p: Array, q: Array, e: Array) -> tuple[Array, Array]:
 
 
 def _triangle(kernel: Radial, u: Array, A: Array, B: Array) -> Array:
-    """Return ∫∫ λ b (1, λ, λμ, λ², λ²μ, λ²μ²) dλ dμ and ∫∫ λ h dλ dμ, (n, 7), at r = ‖u + λ(A + μB)‖, b = h'/r."""
+    """Return ∫∫ λ (h δᵢⱼ + b vᵢvⱼ) dλ dμ, (n, d, d), v = u + λ(A + μB), r = ‖v‖, b = h'/r.
+
+    With C = A − (A·B/B·B) B and ν = μ + A·B/B·B, v = u + λC + λνB and C ⟂ B: where paths are nearly parallel and long, the
+    large terms of A + μB cancel before anything is squared.
+    """
     xp = namespace(u)
-    uu, uA, uB, AA, AB, BB = ((x * y).sum(axis=1) for x, y in ((u, u), (u, A), (u, B), (A, A), (A, B), (B, B)))
-    BB_safe = xp.where(BB > 0, BB, 1.0)
-    longest = xp.sqrt(xp.maximum(xp.maximum(AA, AA + 2.0 * AB + BB), 1e-300))
+    BB = (B * B).sum(axis=1)
+    BB = xp.where(BB > 0, BB, 1.0)
+    turn = (A * B).sum(axis=1) / BB
+    C = A - turn[:, None] * B
+    uu, uC, uB, CC, AA = ((x * y).sum(axis=1) for x, y in ((u, u), (u, C), (u, B), (C, C), (A, A)))
+    ends = A + B
+    longest = xp.sqrt(xp.maximum(xp.maximum(AA, (ends * ends).sum(axis=1)), 1e-300))
     finest = finest_panel(kernel) if kernel.core else TOUCH
     order = 16 if kernel.core else graded.ORDER
     near = xp.maximum(xp.sqrt(uu), min(kernel.core**0.5, 1.0))
     delta = xp.where(near > TOUCH, xp.minimum(near, 2.0), 2.0) / longest
-    edges = xp.zeros((len(u), 1)) + xp.asarray([0.0, 1.0])
+    unit = xp.zeros((len(u), 1)) + xp.asarray([0.0, 1.0])
 
     def outer(rows: Array, lam: Array, w: Array) -> Array:
         T = lam.shape[1]
         at, L = xp.repeat(rows, T), lam.reshape(-1)
-        constant = uu[at] + L * (2.0 * uA[at] + L * AA[at])
-        linear, square = L * (uB[at] + L * AB[at]), xp.maximum(L * L * BB_safe[at], 1e-300)  # L = 0 at empty panels
-        nearest = xp.clip(-linear / square, 0.0, 1.0)
-        here = xp.maximum(constant + nearest * (2.0 * linear + nearest * square), 0.0)
+        constant, linear = uu[at] + L * (2.0 * uC[at] + L * CC[at]), L * uB[at]  # r² = constant + 2ν linear + ν² square
+        square, shift = xp.maximum(L * L * BB[at], 1e-300), turn[at]  # L = 0 at empty panels
+        nearest = xp.clip(-linear / square - shift, 0.0, 1.0)
+        nu = nearest + shift
+        here = xp.maximum(constant + nu * (2.0 * linear + nu * square), 0.0)
         inner_delta = xp.sqrt(xp.maximum(here, finest**2) / square)
 
         def inner(some: Array, mu: Array, v: Array) -> Array:
-            r2 = constant[some, None] + mu * (2.0 * linear[some, None] + mu * square[some, None])
+            nu = mu + shift[some, None]
+            r2 = constant[some, None] + nu * (2.0 * linear[some, None] + nu * square[some, None])
             r2 = xp.maximum(r2, (0.01 * TOUCH) ** 2)  # h'/r may be infinite at 0, where what it multiplies vanishes
             bend = v * kernel.bend(r2)
-            sums = [bend.sum(axis=1), (bend * mu).sum(axis=1), (bend * mu * mu).sum(axis=1)]
+            sums = [bend.sum(axis=1), (bend * nu).sum(axis=1), (bend * nu * nu).sum(axis=1)]
             return xp.stack([*sums, (v * kernel.slope(r2)).sum(axis=1)], axis=1)
 
-        ones = xp.zeros((len(L), 1)) + xp.asarray([0.0, 1.0])
-        part = integrate_graded(inner, ones, nearest[:, None], inner_delta[:, None], 48.0, order=order).reshape(-1, T, 4)
+        edges = xp.zeros((len(L), 1)) + xp.asarray([0.0, 1.0])
+        part = integrate_graded(inner, edges, nearest[:, None], inner_delta[:, None], 48.0, order=order).reshape(-1, T, 4)
         b0, b1, b2, h = (part[:, :, k] for k in range(4))
         w1, w2, w3 = w * lam, w * lam**2, w * lam**3
         sums = ((w1, b0), (w2, b0), (w2, b1), (w3, b0), (w3, b1), (w3, b2), (w1, h))
         return xp.stack([(x * y).sum(axis=1) for x, y in sums], axis=1)
 
-    return integrate_graded(outer, edges, xp.zeros_like(delta)[:, None], delta[:, None], 2000.0, order=order)
+    moments = integrate_graded(outer, unit, xp.zeros_like(delta)[:, None], delta[:, None], 2000.0, order=order)
+    S = moments[:, [0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(-1, 3, 3)  # of (1, λ, λν), weighted by b
+    vectors = xp.stack([u, C, B], axis=2)
+    return moments[:, 6, None, None] * xp.eye(u.shape[1]) + vectors @ S @ xp.swapaxes(vectors, 1, 2)
 
 
 for _kernel in (Matern32, Matern52, RationalQuadratic):

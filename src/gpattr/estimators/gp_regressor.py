@@ -176,11 +176,11 @@ class GPRegressor(RegressorMixin, BaseEstimator):
         level = None if known is None else known / units.unit**2
         trend = None
         if isinstance(mean, Basis) and mean.covariance is not None:
-            trend = mean.basis(X), namespace(X).asarray(mean.precision() * units.unit**2)
+            trend = mean.centred(X).basis(X), namespace(X).asarray(mean.precision() * units.unit**2)
         objective = Objective(rows, targets, level, self.mean == "constant", trend)
         bounds = bounds_for(start, units, self.bounds, variance, own_start=given is None)
         if not bounds:
-            return scaled(kernel, units, inwards=False), known
+            return scaled(kernel, units, inwards=False), known if noise is None else noise * units.unit**2
         starts = starts_from({name: start[name] for name in bounds}, self.n_restarts, self.random_state)
         with training_progress(self.verbose, len(starts), -len(y) * float(np.log(units.unit))) as report:
             kernel, noise = maximise(objective, kernel, noise, bounds, starts, report=report)

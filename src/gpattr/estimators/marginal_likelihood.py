@@ -120,7 +120,7 @@ def maximise(
 
     def unpack(theta: np.ndarray) -> tuple[Kernel, float | None]:
         values: dict[str, Any] = dict(zip(names, np.split(np.exp(theta), ends), strict=True))
-        level = float(values.pop(NOISE)[0]) if noise is not None else None
+        level = float(values.pop(NOISE)[0]) if NOISE in values else noise
         return kernel.with_params(**{name: float(v[0]) if name in scalar else v for name, v in values.items()}), level
 
     def negative(theta: np.ndarray) -> tuple[float, np.ndarray]:

@@ -98,6 +98,10 @@ class FullAdditive(Kernel):
         if len(self.bases) != d:
             raise InvalidInputError(f"bases: expected {d} (one per feature), got {len(self.bases)}")
 
+    def check_derivatives(self, X: Array) -> None:
+        for i, base in enumerate(self.bases):
+            base.check_derivatives(X[:, i : i + 1])
+
     def __repr__(self) -> str:
         kinds = {repr(base) for base in self.bases}
         inside = f"{len(self.bases)} × {kinds.pop()}" if len(kinds) == 1 else ", ".join(map(repr, self.bases))

@@ -146,7 +146,11 @@ def separable(kernel: type[Kernel], lengthscale: Any, **params: Any) -> Product:
     scales = np.asarray(positive("lengthscale", lengthscale))
     if scales.ndim == 0:
         raise InvalidInputError(f"lengthscale: expected one for each feature, got one number, {float(scales)}")
-    return Product(*(Select(kernel(lengthscale=float(scale), **params), [i]) for i, scale in enumerate(scales)))  # pyright: ignore[reportCallIssue]
+    try:
+        factors = [kernel(lengthscale=float(scale), **params) for scale in scales]  # pyright: ignore[reportCallIssue]
+    except TypeError as error:
+        raise InvalidInputError(f"kernel: expected a kernel class with a length-scale, such as Matern52: {error}") from None
+    return Product(*(Select(factor, [i]) for i, factor in enumerate(factors)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,6 +212,9 @@ class Select(Kernel):
         if max(self.features) >= d:
             raise InvalidInputError(f"features: column {max(self.features)} is selected, but the inputs have {d} columns")
         self.kernel.check_features(len(self.features))
+
+    def check_derivatives(self, X: Array) -> None:
+        self.kernel.check_derivatives(self.columns(X))
 
 
 def require_kernel(name: str, kernel: object) -> None:

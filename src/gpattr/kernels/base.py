@@ -68,6 +68,13 @@ class Kernel(Frozen, ABC):
     def check_features(self, d: int) -> None:
         """Raise `InvalidInputError` if the kernel cannot act on inputs with d features."""
 
+    def check_derivatives(self, X: Array) -> None:
+        """Raise `InvalidInputError` if derivatives that the user gave are not those of the values, at a few rows of X."""
+        for value in self._fields().values():
+            for part in value if isinstance(value, tuple) else (value,):
+                if isinstance(part, Kernel):
+                    part.check_derivatives(X)
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; those of inner kernels as ``kernel__name``, of the i-th of several as ``i__name``."""
         params: dict[str, Any] = {}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from gpattr import _autodiff
 from gpattr._array import Array, namespace
-from gpattr._validation import returned
+from gpattr._validation import numbers, require_derivative, returned
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels.algebra import require_kernel
 from gpattr.kernels.base import Kernel, Kink
@@ -35,6 +35,7 @@ class Warped(Kernel):
         """Return φ(x), (..., D), for inputs (..., d)."""
         rows = X.reshape(-1, X.shape[-1])
         phi = self.map(rows) if self.jacobian is not None else _autodiff.value("map", self.map, rows)
+        phi = numbers("map", phi)
         if phi.ndim != 2:
             raise InvalidInputError(f"map: expected an array of shape ({len(rows)}, D), got {tuple(phi.shape)}")
         return returned("map", phi, (len(rows), phi.shape[1])).reshape(*X.shape[:-1], -1)
@@ -62,6 +63,12 @@ class Warped(Kernel):
 
     def check_features(self, d: int) -> None:
         pass
+
+    def check_derivatives(self, X: Array) -> None:
+        self.kernel.check_features(self.features(X[:1]).shape[1])
+        if self.jacobian is not None:
+            require_derivative("jacobian", "map", self.features, self.slopes, X)
+        self.kernel.check_derivatives(self.features(X))
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +118,11 @@ class Rescaled(Kernel):
 
     def check_features(self, d: int) -> None:
         self.kernel.check_features(d)
+
+    def check_derivatives(self, X: Array) -> None:
+        if self.gradient is not None:
+            require_derivative("gradient", "factor", self.scales, self.slopes, X)
+        self.kernel.check_derivatives(X)
 
 
 def _require_callables(kernel: Kernel, function: str, derivative: str) -> None:

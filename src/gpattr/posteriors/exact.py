@@ -12,7 +12,7 @@ from gpattr._array import EPS, Array, LinAlgError, cholesky, is_tensor, namespac
 from gpattr._memory import require_room
 from gpattr._validation import as_matrix, as_vector, column_names, numbers, read_only
 from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
-from gpattr.kernels import Function, Kernel
+from gpattr.kernels import Kernel
 from gpattr.kernels.white import fold_white
 from gpattr.means import Basis, Mean, Zero
 from gpattr.posteriors.function_space import FunctionSpacePosterior, Trend
@@ -49,13 +49,15 @@ class ExactPosterior(FunctionSpacePosterior):
         mean.check_features(d)
         y = read_only(as_vector("y", y, length=m, unit="targets (one per row of X)", like=Z))
         noise = _noise(noise, Z)
-        check_derivatives(kernel, Z)
+        kernel.check_derivatives(Z)
         smooth, white = fold_white(kernel, Z)
         if smooth is None:
             raise InvalidInputError("kernel: White alone is noise without a function; add the kernel of one")
         kernel, noise = smooth, read_only(noise + white)
         require_room("The covariance of the training targets", (m, m), "use fewer rows")
         factor = factorise(kernel, Z, noise)
+        if isinstance(mean, Basis):
+            mean = mean.centred(Z)
         residual, shift, trend = y - mean(Z), 0.0, None
         evidence = 0.5 * m * math.log(2.0 * math.pi)
         if isinstance(mean, Basis) and mean.covariance is not None:
@@ -99,6 +101,7 @@ def coefficients_given(basis: Array, W: Array, precision: Array, residual: Array
     xp = namespace(basis)
     M = basis.T @ W + precision
     size = xp.sqrt(M.diagonal())
+    size = xp.where(size > 0, size, 1.0)  # a column of zeros is refused below
     scaled = M / size[:, None] / size
     values = to_numpy(scaled)
     if not np.isfinite(values).all() or np.linalg.eigvalsh(values)[0] < 1e-13:
@@ -143,21 +146,11 @@ def factorise(kernel: Kernel, Z: Array, noise: Array) -> Array:
     if L is None or not (L.diagonal() ** 2 > 4 * EPS * scale).all():
         raise NotPositiveDefiniteError(
             f"noise: the covariance of the {len(Z)} training targets is singular to rounding{_duplicates(to_numpy(Z))}; "
-            f"give a larger noise variance (say noise={1e-6 * float(scale.max()):.0e}), or remove rows that say the same"
+            f"give a larger noise variance (say noise={1e-6 * float(abs(scale).max()):.0e}), or remove rows that say the same"
         )
     if not is_tensor(L):
         L.flags.writeable = False
     return L
-
-
-def check_derivatives(kernel: Kernel, Z: Array) -> None:
-    """Raise `InvalidInputError` if a user's own kernel comes with derivatives that are not those of its values."""
-    if isinstance(kernel, Function):
-        kernel.check_derivatives(Z)
-    for value in kernel.get_params(deep=False).values():
-        for part in value if isinstance(value, tuple) else (value,):
-            if isinstance(part, Kernel):
-                check_derivatives(part, Z)
 
 
 def _duplicates(Z: Array) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gpattr import closed_forms
-from gpattr._array import EPS, Array, is_tensor, namespace, solve_lower_rows
+from gpattr._array import EPS, Array, is_tensor, namespace, solve_lower_rows, to_numpy
 from gpattr._frozen import Frozen
 from gpattr._memory import blocks, require_room
 from gpattr._validation import Names, as_matrix, check_choice, positive_scalar, read_only
@@ -241,8 +241,12 @@ class FunctionSpacePosterior(Frozen):
 
     def _rows(self, X: Any) -> Array:
         X = as_matrix("X", X, names=self.feature_names, n_features=self.n_features, like=self.inputs)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             distance = self.kernel.span(X - self.inputs[0])
+            size = self.kernel.diagonal(X)
+        finite = to_numpy(namespace(X).isfinite(size))
+        if not finite.all():
+            raise InvalidInputError(f"X: row {int(finite.argmin())} lies so far out that its prior variance is not finite")
         if not (distance < FARTHEST).all():
             row = int(distance.argmax())
             raise InvalidInputError(

@@ -153,7 +153,7 @@ def prior_moments(kernel: Any, a: Array) -> tuple[Array, Array]:
     """
     xp = namespace(a)
     edges = xp.zeros((len(a), 1)) + xp.asarray([0.0, 1.0])
-    delta = 2.0 / xp.sqrt(xp.maximum(a, 1e-300))
+    delta = (min(2.0, kernel.core**0.5) if kernel.core else 2.0) / xp.sqrt(xp.maximum(a, 1e-300))
 
     def evaluate(rows: Array, u: Array, w: Array) -> Array:
         r2, weight = a[rows, None] * u * u, 2.0 * w * (1.0 - u)
