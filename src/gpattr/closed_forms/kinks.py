@@ -20,6 +20,8 @@ from gpattr.special.quadrature import gauss_legendre
 
 PER_SPAN = 1.0  # length-scales to a panel
 LAMBDA_ORDER = 16
+QUARTER_GAP = 1e-11  # of the prior variance: a part of the square that adds up to this is not cut further
+MOST_QUARTERS = 60_000
 FLOOR = 1e-4  # length-scales: the radius of a kink that is integrated twice within which it does not matter
 
 
@@ -78,6 +80,47 @@ def _evenly_cut(kernel: Kernel, paths: Paths) -> Array:
         width = edges[:, 1:] - edges[:, :-1]
         even[rows] = xp.asarray(xp.max(width, axis=1) <= xp.min(width, axis=1) * (1.0 + 1e-9))
     return even > 0
+
+
+def quartered(kernel: Kernel, one: Paths, two: Paths) -> Array:
+    """Return the covariance between the attributions of paths, (n, d, d), for kinks that lie anywhere.
+
+    The (s, t) square is quartered until each part adds up: Σᵢⱼ pᵢqⱼ ∫∫ ∂ᵢ∂'ⱼk over [s₀, s₁] × [t₀, t₁] is what k itself says at
+    the corners.
+    """
+    xp = namespace(one.stop)
+    n, d = one.shape
+    p, q = one.step, two.step
+    peak = xp.sqrt(kernel.diagonal(one.stop) * kernel.diagonal(two.stop)) + xp.sqrt(kernel.diagonal(one.stop - p))
+    x, w = map(xp.asarray, gauss_legendre(10))
+    corners = xp.asarray([i / 4 for i in range(4)])
+    row = xp.repeat(xp.arange(n), 16)
+    s, t, width = xp.tile(xp.repeat(corners, 4), n), xp.tile(xp.tile(corners, 4), n), 0.25
+    result = xp.zeros((n, d, d))
+    for depth in range(16):
+        unfinished = []
+        last = depth == 15 or len(row) > MOST_QUARTERS
+        for some in blocks(len(row), 800.0 * d * d * 10, row):
+            at, s0, t0 = row[some], s[some, None], t[some, None]
+            mine, theirs = one[at], two[at]
+            X, Y = mine.along(s0 + width * x)[:, :, None, :], theirs.along(t0 + width * x)[:, None, :, :]
+            mixed = differentiate(kernel, X, Y, True).mixed
+            part = width * width * xp.einsum("s,t,nstij->nij", w, w, mixed) * p[at][:, :, None] * q[at][:, None, :]
+            a, b = (batch.along(xp.concatenate([low, low + width], axis=1)) for batch, low in ((mine, s0), (theirs, t0)))
+            k = differentiate(kernel, a[:, :, None, :], b[:, None, :, :]).value  # (N, 2, 2)
+            gain = k[:, 1, 1] - k[:, 1, 0] - k[:, 0, 1] + k[:, 0, 0]
+            good = xp.abs(part.sum(axis=(1, 2)) - gain) <= QUARTER_GAP * peak[at]
+            good = good | last
+            mine_only = xp.asarray(at[:, None] == xp.arange(n)) * xp.asarray(good)[:, None]  # (N, n)
+            result += (1.0 * mine_only.T @ part.reshape(len(at), -1)).reshape(n, d, d)
+            unfinished.append((at[~good], s[some][~good], t[some][~good]))
+        row, s, t = (xp.concatenate([piece[k] for piece in unfinished]) for k in range(3))
+        if not len(row):
+            break
+        width *= 0.5
+        row = xp.tile(row, 4)
+        s, t = xp.concatenate([s, s + width, s, s + width]), xp.concatenate([t, t, t + width, t + width])
+    return result
 
 
 def _passes(kernel: Kernel, p: Array, e: Array, floor: float | None = None) -> tuple[Array, Array]:

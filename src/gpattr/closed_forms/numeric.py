@@ -15,7 +15,7 @@ from functools import reduce
 from gpattr._array import EPS, Array, namespace
 from gpattr._memory import blocks
 from gpattr.closed_forms.derivatives import differentiate, require_derivatives
-from gpattr.closed_forms.kinks import between_with_kinks, pairwise
+from gpattr.closed_forms.kinks import between_with_kinks, pairwise, quartered
 from gpattr.closed_forms.panels import nodes_on, paired_groups, panel_groups, require_few_squares
 from gpattr.closed_forms.table import Rule
 from gpattr.exceptions import ToleranceError
@@ -26,6 +26,7 @@ from gpattr.special.quadrature import gauss_legendre
 
 ORDER, CHECK_ORDER = 16, 12  # nodes a panel, and those of the second rule
 UNRESOLVED = 1e-6  # of the prior variance: an error of the covariance that is not accepted
+QUARTERED = 1e-9  # and one for which a second way is tried
 
 
 def quadrature(kernel: Kernel) -> Rule:
@@ -50,9 +51,7 @@ def quadrature(kernel: Kernel) -> Rule:
         if degree is not None:
             return between(paths, paths)
         integral = _stationary(kernel, paths) if kernel.stationary else _twice_half_square(kernel, paths)
-        result = integral * paths.step[:, :, None] * paths.step[:, None, :]
-        _require_completeness(kernel, paths, paths, result)
-        return result
+        return _completed(kernel, paths, paths, integral * paths.step[:, :, None] * paths.step[:, None, :])
 
     def between(paths: Paths, other: Paths) -> Array:
         def apart(one: Paths, two: Paths) -> Array:
@@ -70,9 +69,7 @@ def quadrature(kernel: Kernel) -> Rule:
             same = ((paths.start == other.start) & (paths.stop == other.stop)).all(axis=1)
             if same.any():
                 result[same] = _twice_half_square(kernel, paths[same])
-        result = result * paths.step[:, :, None] * other.step[:, None, :]
-        _require_completeness(kernel, paths, other, result)
-        return result
+        return _completed(kernel, paths, other, result * paths.step[:, :, None] * other.step[:, None, :])
 
     return Rule(
         cross=cross,  # pyright: ignore[reportArgumentType]  (these rules act on paths)
@@ -128,23 +125,31 @@ def _estimate(kernel: Kernel, paths: Paths, Z: Array, w: Array, orders: tuple[in
     return xp.swapaxes(value, 1, 2), difference + gap + rounding
 
 
-def _require_completeness(kernel: Kernel, paths: Paths, other: Paths, covariance: Array) -> None:
-    """Raise `ToleranceError` unless the covariance adds up to the prior covariance of f(x) − f(b) and f(x') − f(b')."""
+def _completed(kernel: Kernel, paths: Paths, other: Paths, covariance: Array) -> Array:
+    """Return the covariance; raise `ToleranceError` unless it adds up to that of f(x) − f(b) and f(x') − f(b').
+
+    A kernel whose kinks nobody can place (a warped Matérn) gets a second try by squares that are quartered around them.
+    """
+    gap = _gap(kernel, paths, other, covariance)
+    if not kernel.smooth and (again := gap > QUARTERED).any():
+        covariance[again] = quartered(kernel, paths[again], other[again])
+        gap[again] = _gap(kernel, paths[again], other[again], covariance[again])
+    if not (gap <= UNRESOLVED).all():
+        raise ToleranceError(
+            f"tolerance: the prior covariance of attributions is sure to {float(gap.max()):.1e} of the prior variance only; the "
+            'kernel changes too fast along the path. uncertainty="none" explains without it; check it with check_kernel'
+        )
+    return covariance
+
+
+def _gap(kernel: Kernel, paths: Paths, other: Paths, covariance: Array) -> Array:
+    """Return by how much a covariance fails to add up, (n,), relative to the prior variance."""
     xp = namespace(paths.stop)
     (b, x), (b2, x2) = ((xp.broadcast_to(batch.start, batch.shape), batch.stop) for batch in (paths, other))
-    gain = sum(
-        sign * differentiate(kernel, one, two).value
-        for sign, one, two in ((1.0, x, x2), (-1.0, x, b2), (-1.0, b, x2), (1.0, b, b2))
-    )
+    ends = ((1.0, x, x2), (-1.0, x, b2), (-1.0, b, x2), (1.0, b, b2))
+    gain = sum(sign * differentiate(kernel, one, two).value for sign, one, two in ends)
     largest = reduce(xp.maximum, (kernel.diagonal(end) for end in (b, x, b2, x2)))
-    gap = xp.abs(covariance.sum(axis=(1, 2)) - gain) / xp.maximum(largest, 1e-300)
-    if not (gap <= UNRESOLVED).all():
-        row = int(gap.argmax())
-        raise ToleranceError(
-            f"tolerance: the prior covariance of attributions is sure to {float(gap[row]):.1e} of the prior variance only; the "
-            "kernel changes too fast along the path, or has kinks where a warped path comes back to itself. "
-            'uncertainty="none" explains without it; gpattr.testing.check_kernel checks the kernel'
-        )
+    return xp.abs(covariance.sum(axis=(1, 2)) - gain) / xp.maximum(largest, 1e-300)
 
 
 def _stationary(kernel: Kernel, paths: Paths) -> Array:
