@@ -76,10 +76,8 @@ def require_derivatives(kernel: Kernel) -> None:
         raise UnsupportedModelError(
             f"kernel: derivatives of {type(kernel).__name__} are not known; gpattr.closed_forms.register_derivatives enters them"
         )
-    for value in kernel.get_params(deep=False).values():
-        for part in value if isinstance(value, tuple) else (value,):
-            if isinstance(part, Kernel):
-                require_derivatives(part)
+    for part in kernel.parts().values():
+        require_derivatives(part)
 
 
 def _outer(u: Array, v: Array) -> Array:

@@ -66,10 +66,7 @@ def _hides_kinks(kernel: Kernel) -> bool:
     """Tell whether some part has kinks that it cannot place: those are found by trying."""
     if not kernel.smooth and not kernel.kinks():
         return True
-    parts = (
-        part for value in kernel.get_params(deep=False).values() for part in (value if isinstance(value, tuple) else (value,))
-    )
-    return any(_hides_kinks(part) for part in parts if isinstance(part, Kernel))
+    return any(_hides_kinks(part) for part in kernel.parts().values())
 
 
 def _evenly_cut(kernel: Kernel, paths: Paths) -> Array:

@@ -51,23 +51,14 @@ def register_gradient(kernel: type[Kernel], gradient: Gradient) -> None:
     GRADIENTS[kernel] = gradient
 
 
-def parts_of(kernel: Kernel) -> Iterator[tuple[str, Kernel]]:
-    """Yield the inner kernels of a kernel, with the prefix of their parameters."""
-    for name, value in kernel.get_params(deep=False).items():
-        if isinstance(value, Kernel):
-            yield f"{name}__", value
-        elif isinstance(value, tuple):
-            yield from ((f"{i}__", part) for i, part in enumerate(value) if isinstance(part, Kernel))
-
-
 def trainable(kernel: Kernel) -> dict[str, np.ndarray]:
     """Return the hyperparameters of a kernel by name, in the order in which they are trained."""
     values = kernel.get_params(deep=True)
 
     def names(k: Kernel, prefix: str) -> Iterator[str]:
         yield from (f"{prefix}{name}" for name in k.trainable)
-        for inner, part in parts_of(k):
-            yield from names(part, prefix + inner)
+        for inner, part in k.parts().items():
+            yield from names(part, f"{prefix}{inner}__")
 
     return {name: np.atleast_1d(values[name]) for name in names(kernel, "")}
 

@@ -70,21 +70,24 @@ class Kernel(Frozen, ABC):
 
     def check_derivatives(self, X: Array) -> None:
         """Raise `InvalidInputError` if derivatives that the user gave are not those of the values, at a few rows of X."""
-        for value in self._fields().values():
-            for part in value if isinstance(value, tuple) else (value,):
-                if isinstance(part, Kernel):
-                    part.check_derivatives(X)
+        for part in self.parts().values():
+            part.check_derivatives(X)
+
+    def parts(self) -> dict[str, Kernel]:
+        """Return the inner kernels by the prefix of their parameters: ``"kernel"``, or ``"0"``, ``"1"``, … of several."""
+        found: dict[str, Kernel] = {}
+        for name, value in self._fields().items():
+            if isinstance(value, Kernel):
+                found[name] = value
+            elif isinstance(value, tuple):
+                found |= {str(i): part for i, part in enumerate(value) if isinstance(part, Kernel)}
+        return found
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; those of inner kernels as ``kernel__name``, of the i-th of several as ``i__name``."""
-        params: dict[str, Any] = {}
-        for name, value in self._fields().items():
-            params[name] = value
-            inner = {name: value} if isinstance(value, Kernel) else {}
-            if isinstance(value, tuple):
-                inner = {str(i): part for i, part in enumerate(value) if isinstance(part, Kernel)}
-            for prefix, kernel in inner.items() if deep else ():
-                params |= {f"{prefix}__{key}": inside for key, inside in kernel.get_params().items()}
+        params = self._fields()
+        for prefix, kernel in self.parts().items() if deep else ():
+            params |= {f"{prefix}__{key}": inside for key, inside in kernel.get_params().items()}
         return params
 
     def with_params(self, **params: Any) -> Self:

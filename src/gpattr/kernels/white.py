@@ -44,10 +44,7 @@ class White(Kernel):
 
 def has_white(kernel: Kernel) -> bool:
     """Tell whether some part of a kernel is white noise."""
-    parts = (
-        part for value in kernel.get_params(deep=False).values() for part in (value if isinstance(value, tuple) else (value,))
-    )
-    return isinstance(kernel, White) or any(isinstance(part, Kernel) and has_white(part) for part in parts)
+    return isinstance(kernel, White) or any(has_white(part) for part in kernel.parts().values())
 
 
 def fold_white(kernel: Kernel, X: Array) -> tuple[Kernel | None, Array]:
