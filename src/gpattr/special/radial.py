@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from gpattr._array import Array, namespace
 from gpattr._memory import blocks
 from gpattr.special import graded
@@ -110,7 +112,8 @@ def _along(kernel: Any, a: Array, beta: Array, c0: Array, order: int) -> Iterato
         xp.multiply(beta, 2.0 * t, out=r2)
         r2 += c0
         r2 += (t * t) * a
-        value = kernel.slope(xp.maximum(r2, 0.0))
+        with np.errstate(invalid="ignore"):  # r² < 0 by rounding: a path through the point, which is treated singly
+            value = kernel.slope(r2)
         value *= w
         yield value, t
 
