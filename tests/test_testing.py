@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from gpattr import closed_forms
-from gpattr.exceptions import InvalidInputError, UnsupportedModelError
+from gpattr.closed_forms import squared_exponential as se
+from gpattr.exceptions import InvalidInputError, ToleranceError, UnsupportedModelError
 from gpattr.kernels import (
     Constant,
     Cosine,
@@ -27,6 +28,7 @@ from gpattr.kernels import (
     Warped,
     separable,
 )
+from gpattr.operators import IntegratedGradients
 from gpattr.testing import check_kernel
 
 torch.manual_seed(1)
@@ -122,10 +124,15 @@ def test_faults_are_named(registered, fault, message):
         check_kernel(Faulty(fault))
 
 
-def test_a_wrong_closed_form_is_found(registered):
-    from gpattr.closed_forms import squared_exponential as se
-    from gpattr.operators import IntegratedGradients
+def test_a_covariance_that_does_not_add_up_is_refused(registered):
+    rows, op = np.array([[1.0, -0.5], [0.3, 0.2]]), IntegratedGradients(np.zeros(2))
+    closed_forms.auto(op, Faulty(), rows)
+    for verb in (closed_forms.auto, closed_forms.between):
+        with pytest.raises(ToleranceError, match=r"prior covariance of attributions is sure to .* uncertainty=\"none\" explains"):
+            verb(op, Faulty("mixed"), rows)
 
+
+def test_a_wrong_closed_form_is_found(registered):
     right = SquaredExponential()
     for verb in ("cross", "auto", "between"):
         formulas = {
