@@ -8,6 +8,7 @@ from gpattr import Explainer, closed_forms, compare_rules
 from gpattr.closed_forms.fixed_rules import nodes_and_weights
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Matern52, SquaredExponential
+from gpattr.means import Function
 from gpattr.operators import IntegratedGradients
 from gpattr.posteriors import ExactPosterior
 
@@ -94,6 +95,14 @@ def test_series_are_aligned_by_name():
     ]:
         with pytest.raises(InvalidInputError, match=message):
             compare_rules(posterior, Z[0], **options)
+
+
+def test_a_prior_mean_is_integrated_exactly():
+    mean = Function(lambda x: np.sin(x[:, 0]), lambda x: np.column_stack([np.cos(x[:, 0]), 0 * x[:, 1]]))
+    posterior = ExactPosterior(SquaredExponential(), Z, np.sin(Z[:, 0]), noise=0.1, mean=mean)  # nothing is left to the kernel
+    ex = Explainer(posterior, B, method="right", n_steps=2)(X)
+    assert ex.method == "quadrature + right rule, 2 steps"
+    np.testing.assert_allclose(ex.values[:, 0], np.sin(X[:, 0]) - np.sin(B[0]), atol=1e-12)
 
 
 def test_joint_by_a_rule():

@@ -1,6 +1,7 @@
 """The rules of the paper, for comparison: right-hand, trapezoid, Simpson, and Gauss–Legendre, with a given number of steps.
 
-The rule stands on both sides of the derivative kernel, so mean and covariance are those of the Gaussian Σ_t w_t ∂f(b + t(x − b)).
+The rule stands on both sides of the derivative kernel, so mean and covariance are those of the Gaussian
+Σ_t w_t ∂f(b + t(x − b)), f being without its prior mean: what is known beforehand is integrated exactly.
 """
 
 from __future__ import annotations

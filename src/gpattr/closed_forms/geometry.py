@@ -6,7 +6,7 @@ from differences x − b, b − z, x − z, so data far from the origin lose not
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from gpattr._array import Array, chunk_rows, namespace, product, squared_distances
@@ -73,3 +73,19 @@ def neighbourhoods(kernel: Radial, paths: Paths, Z: Array) -> Iterator[Geometry]
         else:
             right = starts[rows, widest] > 0.5 * (low[widest] + high[widest])
             todo += [rows[right], rows[~right]]
+
+
+def from_moments(kernel: Radial, paths: Paths, Z: Array, moments: Callable[..., tuple[Array, Array]], factor: float) -> Array:
+    """Return factor · pᵢ (eᵢ M₀ + pᵢ M₁), (n, d, m), for the moments M₀ and M₁ of each path and point."""
+    result = namespace(Z).empty((*paths.shape, len(Z)))
+    for g in neighbourhoods(kernel, paths, Z):
+        for rows, arguments in g.chunks():
+            M0, M1 = (moment[:, None, :] for moment in moments(*arguments))
+            step = g.step[rows][:, :, None]
+            part = M0 * g.E.T  # (r, d, m)
+            if g.shift is not None:
+                part += g.shift[rows][:, :, None] * M0
+            part += step * M1
+            part *= factor * step
+            result[g.rows[rows]] = part
+    return result

@@ -9,8 +9,10 @@ H₀ has no elementary form, but one number a pair suffices for all features; qu
 
 from __future__ import annotations
 
+from functools import partial
+
 from gpattr._array import EPS, Array, namespace, product
-from gpattr.closed_forms.geometry import REACH, neighbourhoods
+from gpattr.closed_forms.geometry import REACH, from_moments, neighbourhoods
 from gpattr.closed_forms.table import register
 from gpattr.kernels import Matern32, Matern52, Radial, RationalQuadratic
 from gpattr.operators import IntegratedGradients, Paths
@@ -24,18 +26,7 @@ TOUCH = 1e-7  # length-scales: paths that come nearer count as touching, at an e
 
 def cross(kernel: Radial, paths: Paths, Z: Array) -> Array:
     """Return 𝒜ᵢk(·, zₘ)(xₙ), (n, d, m)."""
-    result = namespace(Z).empty((*paths.shape, len(Z)))
-    for g in neighbourhoods(kernel, paths, Z):
-        for rows, arguments in g.chunks():
-            H0, H1 = (moment[:, None, :] for moment in radial_moments(kernel, *arguments))
-            step = g.step[rows][:, :, None]
-            part = H0 * g.E.T  # (r, d, m)
-            if g.shift is not None:
-                part += g.shift[rows][:, :, None] * H0
-            part += step * H1
-            part *= kernel.variance * step
-            result[g.rows[rows]] = part
-    return result
+    return from_moments(kernel, paths, Z, partial(radial_moments, kernel), kernel.variance)
 
 
 def cross_dot(kernel: Radial, paths: Paths, Z: Array, w: Array) -> Array:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from gpattr._array import EPS, Array, namespace
 from gpattr._memory import blocks
-from gpattr.closed_forms.geometry import REACH, neighbourhoods
+from gpattr.closed_forms.geometry import REACH, from_moments, neighbourhoods
 from gpattr.closed_forms.table import register
 from gpattr.kernels import SquaredExponential
 from gpattr.operators import IntegratedGradients, Paths
@@ -21,19 +21,7 @@ from gpattr.special.quadrature import gauss_legendre
 
 def cross(kernel: SquaredExponential, paths: Paths, Z: Array) -> Array:
     """Return 𝒜ᵢk(·, zₘ)(xₙ), (n, d, m)."""
-    xp = namespace(Z)
-    result = xp.empty((*paths.shape, len(Z)))
-    for g in neighbourhoods(kernel, paths, Z):
-        for rows, arguments in g.chunks():
-            J0, J1 = (moment[:, None, :] for moment in path_moments(*arguments))
-            step = g.step[rows][:, :, None]
-            part = J0 * g.E.T  # (r, d, m)
-            if g.shift is not None:
-                part += g.shift[rows][:, :, None] * J0
-            part += step * J1
-            part *= -kernel.variance * step
-            result[g.rows[rows]] = part
-    return result
+    return from_moments(kernel, paths, Z, path_moments, -kernel.variance)
 
 
 def cross_dot(kernel: SquaredExponential, paths: Paths, Z: Array, w: Array) -> Array:
