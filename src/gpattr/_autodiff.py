@@ -86,7 +86,7 @@ def _call(name: str, function: Any, rows: list[Any]) -> Any:
         function = function.to(rows[0].device)
     try:
         result = function(*rows)
-    except Exception as error:
+    except Exception as error:  # whatever a user's function may raise, say which one it was
         raise InvalidInputError(
             f"{name}: it failed on PyTorch tensors of shape {tuple(rows[0].shape)}: {error}. Write it in PyTorch, or give its "
             "derivative"

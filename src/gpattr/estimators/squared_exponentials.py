@@ -62,15 +62,11 @@ def leaves(kernel: Kernel) -> list[Leaf] | None:
         elif isinstance(k, Select):
             seen = k.features if columns is None else tuple(columns[i] for i in k.features)
             yield from descend(k.kernel, f"{prefix}kernel__", seen, factor, scales)
-        elif isinstance(k, (SquaredExponential, Constant)):
-            yield Leaf(k, prefix, columns, factor, scales)
         else:
-            raise TypeError  # a leaf of another kind
+            yield Leaf(k, prefix, columns, factor, scales)
 
-    try:
-        return list(descend(kernel, "", None, 1.0, ()))
-    except TypeError:
-        return None
+    found = list(descend(kernel, "", None, 1.0, ()))
+    return found if all(isinstance(leaf.kernel, (SquaredExponential, Constant)) for leaf in found) else None
 
 
 def gradient_of_leaves(terms: list[Leaf], X: Array, alpha: Array, inverse: Array, values: Array | None) -> dict[str, Any]:
