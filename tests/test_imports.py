@@ -19,7 +19,7 @@ LEVELS = [
     {"_memory"},
     {"_normal"},
     {"special"},
-    {"kernels", "operators", "means"},
+    {"bases", "kernels", "operators", "means"},
     {"closed_forms"},
     {"posteriors", "testing"},
     {"importance", "_export", "_documents", "_text"},

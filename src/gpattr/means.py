@@ -11,7 +11,8 @@ import numpy as np
 
 from gpattr._array import Array, namespace, to_numpy
 from gpattr._frozen import Frozen
-from gpattr._validation import as_matrix, as_vector, numbers, read_only, returned, unlabelled
+from gpattr._validation import as_vector, numbers, read_only, returned, unlabelled
+from gpattr.bases import Monomials
 from gpattr.exceptions import InvalidInputError
 
 
@@ -57,26 +58,30 @@ class Constant(Mean):
         return namespace(X).zeros_like(X)
 
 
-class Basis(Mean):
-    """A mean that is linear in its coefficients, m(x) = Σⱼ βⱼ φⱼ(x), over monomials φⱼ(x) = Πᵢ xᵢ^powersⱼᵢ.
+class Expansion(Mean):
+    """A mean that is linear in its coefficients, m(x) = Σⱼ βⱼ φⱼ(x), over monomials φⱼ.
 
     The coefficients are known, or uncertain with prior N(β, ``covariance``), or with a flat prior, ``covariance="flat"``
     (universal kriging). What is uncertain about them enters predictions and attributions.
     """
 
     covariance: Array | str | None
-    powers: Array
 
     @property
     @abstractmethod
     def beta(self) -> Array:
         """The coefficients, or their prior mean, (p,)."""
 
+    @property
+    @abstractmethod
+    def basis(self) -> Monomials:
+        """The functions φⱼ."""
+
     @abstractmethod
     def with_beta(self, beta: Array) -> Mean:
         """Return the mean with these coefficients, known."""
 
-    def centred(self, X: Array) -> Basis:
+    def centred(self, X: Array) -> Expansion:
         """Return the same prior over functions, written so that its basis is well conditioned on rows X."""
         return self
 
@@ -85,36 +90,15 @@ class Basis(Mean):
         p = len(self.beta)
         return np.zeros((p, p)) if isinstance(self.covariance, str) else np.linalg.inv(np.asarray(self.covariance))
 
-    def basis(self, X: Array) -> Array:
-        """Return φⱼ at the rows of X, (n, p)."""
-        return _monomials(X[:, None, :], namespace(X).asarray(self.powers)).prod(-1)
-
-    def basis_gradient(self, X: Array) -> Array:
-        """Return ∂φⱼ/∂xᵢ at the rows of X, (n, p, d)."""
-        xp = namespace(X)
-        powers = xp.asarray(self.powers)
-        values = _monomials(X[:, None, :], powers)  # (n, p, d)
-        slopes = powers * _monomials(X[:, None, :], xp.maximum(powers - 1.0, 0.0))
-        columns = []
-        for i in range(X.shape[1]):
-            others = [k for k in range(X.shape[1]) if k != i]
-            columns.append(slopes[:, :, i] * (values[:, :, others].prod(-1) if others else 1.0))
-        return xp.stack(columns, axis=2)
-
     def __call__(self, X: Array) -> Array:
         return self.basis(X) @ namespace(X).asarray(self.beta)
 
     def gradient(self, X: Array) -> Array:
-        xp = namespace(X)
-        return (xp.swapaxes(self.basis_gradient(X), 1, 2) @ xp.asarray(self.beta)[:, None])[:, :, 0]
-
-
-def _monomials(X: Array, powers: Array) -> Array:
-    return X**powers
+        return self.basis.gradient(X) @ namespace(X).asarray(self.beta)
 
 
 @dataclass(frozen=True, eq=False)
-class Linear(Basis):
+class Linear(Expansion):
     """m(x) = intercept + Σᵢ coefficientᵢ (xᵢ − originᵢ), origin 0 unless it is given.
 
     ``covariance`` (d + 1, d + 1) is that of intercept and coefficients, in this order, where they are uncertain; ``"flat"`` if
@@ -144,8 +128,8 @@ class Linear(Basis):
         return np.concatenate([[self.intercept], self.coefficients])
 
     @property
-    def powers(self) -> Array:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return np.eye(len(self.coefficients) + 1)[:, 1:]
+    def basis(self) -> Monomials:
+        return Monomials(np.eye(len(self.coefficients) + 1)[:, 1:], self.origin)
 
     def with_beta(self, beta: Array) -> Linear:
         return Linear(beta[1:], float(beta[0]), origin=self.origin)
@@ -156,15 +140,8 @@ class Linear(Basis):
         middle = to_numpy(X).mean(axis=0)
         return Linear(self.coefficients, self.intercept + float(self.coefficients @ middle), self.covariance, middle)
 
-    def basis(self, X: Array) -> Array:
-        xp = namespace(X)
-        return xp.concatenate([xp.zeros((len(X), 1)) + 1.0, self._seen(X)], axis=1)
-
-    def _seen(self, X: Array) -> Array:
-        return X if self.origin is None else X - namespace(X).asarray(self.origin)
-
     def __call__(self, X: Array) -> Array:
-        return self._seen(X) @ namespace(X).asarray(self.coefficients) + self.intercept
+        return self.basis.local(X) @ namespace(X).asarray(self.coefficients) + self.intercept
 
     def gradient(self, X: Array) -> Array:
         xp = namespace(X)
@@ -176,7 +153,7 @@ class Linear(Basis):
 
 
 @dataclass(frozen=True, eq=False)
-class Polynomial(Basis):
+class Polynomial(Expansion):
     """m(x) = Σⱼ coefficientⱼ Πᵢ xᵢ^powersⱼᵢ, any polynomial.
 
     ``powers`` (p, d) are whole numbers, 0 or larger, such as ``PolynomialFeatures.powers_`` of scikit-learn. ``covariance`` (p,
@@ -188,22 +165,24 @@ class Polynomial(Basis):
     covariance: Array | str | None = None
 
     def __post_init__(self) -> None:
-        powers = to_numpy(as_matrix("powers", self.powers))
-        if not ((powers >= 0) & (powers == np.floor(powers))).all():
-            raise InvalidInputError("powers: expected whole numbers, 0 or larger")
+        powers = Monomials(self.powers).powers
         coefficients = as_vector(
             "coefficients",
             unlabelled("coefficients", self.coefficients),
             length=len(powers),
             unit="coefficients (one per row of powers)",
         )
-        object.__setattr__(self, "powers", read_only(powers))
+        object.__setattr__(self, "powers", powers)
         object.__setattr__(self, "coefficients", read_only(to_numpy(coefficients)))
         object.__setattr__(self, "covariance", _covariance(self.covariance, len(powers)))
 
     @property
     def beta(self) -> Array:
         return self.coefficients
+
+    @property
+    def basis(self) -> Monomials:
+        return Monomials(self.powers)
 
     def with_beta(self, beta: Array) -> Polynomial:
         return Polynomial(beta, self.powers)

@@ -2,14 +2,16 @@
 
 from gpattr.closed_forms import cosine, radial, squared_exponential
 from gpattr.closed_forms.derivatives import DERIVATIVES, Jet, differentiate, register_derivatives
-from gpattr.closed_forms.fixed_rules import FIXED_RULES
+from gpattr.closed_forms.features import FEATURES, features, register_features, weighted_features
+from gpattr.closed_forms.fixed_rules import FIXED_RULES, METHODS
 from gpattr.closed_forms.means import attribute_mean
 from gpattr.closed_forms.table import CLOSED_FORMS, Rule, register
-from gpattr.closed_forms.verbs import METHODS, auto, between, cross, cross_dot, error, estimate, rule_for
+from gpattr.closed_forms.verbs import auto, between, cross, cross_dot, error, estimate, rule_for
 
 __all__ = [
     "CLOSED_FORMS",
     "DERIVATIVES",
+    "FEATURES",
     "FIXED_RULES",
     "METHODS",
     "Jet",
@@ -23,9 +25,12 @@ __all__ = [
     "differentiate",
     "error",
     "estimate",
+    "features",
     "radial",
     "register",
     "register_derivatives",
+    "register_features",
     "rule_for",
     "squared_exponential",
+    "weighted_features",
 ]

@@ -21,6 +21,7 @@ from gpattr.operators import Paths
 from gpattr.special.quadrature import gauss_legendre
 
 FIXED_RULES = ("right", "trapezoid", "simpson", "gauss_legendre")
+METHODS = ("auto", "exact", "quadrature", *FIXED_RULES)
 
 
 def nodes_and_weights(rule: str, n_steps: int) -> tuple[np.ndarray, np.ndarray]:

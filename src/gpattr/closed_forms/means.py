@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from gpattr._array import EPS, Array, namespace
 from gpattr._memory import blocks
-from gpattr.means import Basis, Constant, Linear, Mean, Zero
+from gpattr.closed_forms.features import weighted_features
+from gpattr.means import Constant, Expansion, Linear, Mean, Zero
 from gpattr.operators import Operator, Paths, Points, Sites
-from gpattr.special.quadrature import gauss_legendre, integrate
+from gpattr.special.quadrature import integrate
 
 
 def attribute_mean(op: Operator, mean: Mean, X: Array) -> tuple[Array, Array]:
@@ -20,33 +21,20 @@ def attribute_mean(op: Operator, mean: Mean, X: Array) -> tuple[Array, Array]:
     if isinstance(mean, (Zero, Constant)):
         return values, errors
     for rows in blocks(len(X), 8.0 * 256 * X.shape[1]):
-        for weight, sites in op.rows(rows).terms(X[rows]):
+        part = op.rows(rows)
+        if isinstance(mean, Expansion) and not isinstance(mean, Linear):
+            values[rows], errors[rows] = weighted_features(part, mean.basis, X[rows], xp.asarray(mean.beta))
+            continue
+        for weight, sites in part.terms(X[rows]):
             value, error = _on_sites(mean, sites)
             values[rows] += weight * value
             errors[rows] += weight * (error + EPS * xp.max(xp.abs(value), axis=1))
     return values, errors
 
 
-def attribute_basis(op: Operator, mean: Basis, X: Array) -> Array:
-    """Return 𝒜ᵢφⱼ at the rows of X, (n, d, p), exactly."""
-    return sum(weight * _basis_on_sites(mean, sites) for weight, sites in op.terms(X))  # pyright: ignore[reportReturnType]
-
-
-def _basis_on_sites(mean: Basis, sites: Sites) -> Array:
-    if isinstance(sites, Points):
-        return namespace(sites.X).swapaxes(mean.basis_gradient(sites.X), 1, 2)
-    assert isinstance(sites, Paths)
-    xp, (n, d) = namespace(sites.stop), sites.shape
-    total = xp.zeros((n, len(mean.beta), d))
-    degree = int(mean.powers.sum(axis=1).max())
-    for t, w in zip(*(rule.tolist() for rule in gauss_legendre(degree // 2 + 1)), strict=True):
-        total += w * mean.basis_gradient(sites.at([t])[0])
-    return xp.swapaxes(total * sites.step[:, None, :], 1, 2)
-
-
 def method_of(mean: Mean) -> frozenset[str]:
     """Return how attributions of this mean are computed."""
-    return frozenset() if isinstance(mean, (Zero, Constant, Basis)) else frozenset({"quadrature"})
+    return frozenset() if isinstance(mean, (Zero, Constant, Expansion)) else frozenset({"quadrature"})
 
 
 def _on_sites(mean: Mean, sites: Sites) -> tuple[Array, Array]:
@@ -58,10 +46,6 @@ def _on_sites(mean: Mean, sites: Sites) -> tuple[Array, Array]:
     if isinstance(mean, Linear):
         value = xp.asarray(mean.coefficients) * step
         return value, 2 * EPS * xp.max(xp.abs(value), axis=1)
-    if isinstance(mean, Basis):
-        values = _basis_on_sites(mean, sites)
-        beta = xp.asarray(mean.beta)
-        return values @ beta, 8 * EPS * xp.max(xp.abs(values) @ xp.abs(beta), axis=1)
     value, error = integrate(lambda t: mean.gradient(sites.at(t).reshape(-1, step.shape[1])).reshape(len(t), *step.shape))
     value, error = value * step, xp.max(error * xp.abs(step), axis=1)
     # What a rule has missed altogether shows here: the attributions must add up to m(x) − m(b).

@@ -9,7 +9,7 @@ from gpattr._array import Array, namespace
 from gpattr._memory import blocks
 from gpattr._validation import check_choice
 from gpattr.closed_forms.algebra import ALGEBRA
-from gpattr.closed_forms.fixed_rules import FIXED_RULES, check_steps, fixed_rule
+from gpattr.closed_forms.fixed_rules import METHODS, check_steps, fixed_rule
 from gpattr.closed_forms.gradient import gradient_rule
 from gpattr.closed_forms.numeric import quadrature
 from gpattr.closed_forms.products import closed_terms, merged
@@ -18,7 +18,6 @@ from gpattr.exceptions import NoClosedFormError, UnsupportedModelError
 from gpattr.kernels import Constant, Kernel, Product, Scale, Sum
 from gpattr.operators import Gradient, IntegratedGradients, Operator, Sites
 
-METHODS = ("auto", "exact", "quadrature", *FIXED_RULES)
 Terms = list[tuple[float, Sites]]
 
 

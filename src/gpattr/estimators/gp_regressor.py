@@ -20,7 +20,7 @@ from gpattr.estimators.search_space import NOISE_SHARE, Units, bounds_for, defau
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel, Radial
 from gpattr.kernels.white import has_white
-from gpattr.means import Basis, Constant, Linear, Mean, Zero
+from gpattr.means import Constant, Expansion, Linear, Mean, Zero
 from gpattr.posteriors import ExactPosterior
 
 
@@ -175,7 +175,7 @@ class GPRegressor(RegressorMixin, BaseEstimator):
         rows = units.inside(X) if kernel.stationary else X / namespace(X).asarray(units.spread)
         level = None if known is None else known / units.unit**2
         trend = None
-        if isinstance(mean, Basis) and mean.covariance is not None:
+        if isinstance(mean, Expansion) and mean.covariance is not None:
             trend = mean.centred(X).basis(X), namespace(X).asarray(mean.precision() * units.unit**2)
         objective = Objective(rows, targets, level, self.mean == "constant", trend)
         bounds = bounds_for(start, units, self.bounds, variance, own_start=given is None)

@@ -14,7 +14,7 @@ from gpattr._validation import as_matrix, as_vector, column_names, numbers, read
 from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
 from gpattr.kernels import Kernel
 from gpattr.kernels.white import fold_white
-from gpattr.means import Basis, Mean, Zero
+from gpattr.means import Expansion, Mean, Zero
 from gpattr.posteriors.function_space import FunctionSpacePosterior, Trend
 
 
@@ -56,11 +56,11 @@ class ExactPosterior(FunctionSpacePosterior):
         kernel, noise = smooth, read_only(noise + white)
         require_room("The covariance of the training targets", (m, m), "use fewer rows")
         factor = factorise(kernel, Z, noise)
-        if isinstance(mean, Basis):
+        if isinstance(mean, Expansion):
             mean = mean.centred(Z)
         residual, shift, trend = y - mean(Z), 0.0, None
         evidence = 0.5 * m * math.log(2.0 * math.pi)
-        if isinstance(mean, Basis) and mean.covariance is not None:
+        if isinstance(mean, Expansion) and mean.covariance is not None:
             trend, beta, evidence = _trend(mean, Z, factor, residual)
             shift = mean.basis(Z) @ beta
             mean = mean.with_beta(mean.beta + to_numpy(beta))
@@ -83,7 +83,7 @@ class ExactPosterior(FunctionSpacePosterior):
         return f"ExactPosterior({m} rows × {d} features, kernel={self.kernel!r})"
 
 
-def _trend(mean: Basis, Z: Array, factor: Array, residual: Array) -> tuple[Trend, Array, float]:
+def _trend(mean: Expansion, Z: Array, factor: Array, residual: Array) -> tuple[Trend, Array, float]:
     """Return what is uncertain about the coefficients, β̄ − β₀ (p,), and what they take from the log evidence.
 
     p(y) has ½ log|B⁻¹| − ½ log|B⁻¹ + ΦᵀA⁻¹Φ| more than with known coefficients; a flat prior has no first term and p factors
@@ -93,7 +93,7 @@ def _trend(mean: Basis, Z: Array, factor: Array, residual: Array) -> tuple[Trend
     basis = mean.basis(Z)
     W = solve_cholesky(factor, basis)
     root, shift, evidence = coefficients_given(basis, W, xp.asarray(mean.precision()), residual)
-    return Trend(mean, W, root), shift, evidence
+    return Trend(mean.basis, W, root), shift, evidence
 
 
 def coefficients_given(basis: Array, W: Array, precision: Array, residual: Array) -> tuple[Array, Array, float]:

@@ -19,10 +19,11 @@ from gpattr._array import EPS, Array, is_tensor, namespace, solve_lower_rows, to
 from gpattr._frozen import Frozen
 from gpattr._memory import blocks, require_room
 from gpattr._validation import Names, as_matrix, check_choice, positive_scalar, read_only
-from gpattr.closed_forms.means import attribute_basis, method_of
+from gpattr.bases import Basis
+from gpattr.closed_forms.means import method_of
 from gpattr.exceptions import InvalidInputError, NoClosedFormError, ToleranceError
 from gpattr.kernels import Kernel
-from gpattr.means import Basis, Mean, Zero
+from gpattr.means import Mean, Zero
 from gpattr.operators import Operator
 
 UNCERTAINTY = ("cov", "std", "none")
@@ -120,7 +121,7 @@ class FunctionSpacePosterior(Frozen):
             k = self.kernel(X[rows], self.inputs)
             mean[rows] += k @ self.alpha
             if trend is not None:
-                trend[rows] = self._trend(self.trend.basis.basis(X[rows]), k)  # pyright: ignore[reportOptionalMemberAccess]
+                trend[rows] = self._trend(self.trend.basis(X[rows]), k)  # pyright: ignore[reportOptionalMemberAccess]
             if T is not None:
                 T[rows] = self._solve(k)
             elif return_std:
@@ -182,7 +183,7 @@ class FunctionSpacePosterior(Frozen):
                     mean[rows] += cross @ self.alpha
                 block = closed_forms.auto(part, self.kernel, here, **options)
                 if self.trend is not None:
-                    R = self._trend(attribute_basis(part, self.trend.basis, here), cross)
+                    R = self._trend(closed_forms.features(part, self.trend.basis, here), cross)
                     block = block + R @ xp.swapaxes(R, 1, 2)
                 block = _covariance(block - self._explained(self._solve(cross.reshape(-1, cross.shape[2])).reshape(cross.shape)))
                 var[rows] = xp.diagonal(block, axis1=1, axis2=2)
@@ -223,7 +224,7 @@ class FunctionSpacePosterior(Frozen):
             part = operator.rows(rows)
             cross = closed_forms.cross(part, self.kernel, X[rows], self.inputs, **options)
             if R is not None and self.trend is not None:
-                basis = attribute_basis(part, self.trend.basis, X[rows])
+                basis = closed_forms.features(part, self.trend.basis, X[rows])
                 R[rows.start * d : rows.stop * d] = self._trend(basis, cross).reshape(-1, R.shape[1])
             T[rows.start * d : rows.stop * d] = self._solve(cross.reshape(-1, m))
         if R is not None:

@@ -1,0 +1,32 @@
+"""The abstract basis."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from gpattr._array import Array
+from gpattr._frozen import Frozen
+
+
+class Basis(Frozen, ABC):
+    """Functions φ₁ … φₚ of d features, of which f(x) = Σⱼ wⱼ φⱼ(x) is made."""
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int:
+        """The number of features d."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """The number of functions p."""
+
+    @abstractmethod
+    def __call__(self, X: Array) -> Array:
+        """Return φⱼ at the rows of X, (n, p)."""
+
+    def check_rows(self, name: str, X: Array) -> None:
+        """Raise `InvalidInputError` if the functions say nothing at some row of X; ``name`` is the argument it came in."""
+
+    def phase(self, X: Array) -> float:
+        """Return the largest argument a trigonometric function meets at rows X; it has an error of ε times that."""
+        return 0.0

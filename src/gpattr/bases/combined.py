@@ -1,0 +1,48 @@
+"""Several bases side by side, each on some of the features: additive models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import index
+
+from gpattr._array import Array, namespace
+from gpattr.bases.base import Basis
+from gpattr.exceptions import InvalidInputError
+
+
+@dataclass(frozen=True, eq=False)
+class Combined(Basis):
+    """The functions of every part, each of which sees its own columns: f(x) = Σ_parts f_part(x[columns_part])."""
+
+    parts: tuple[Basis, ...]
+    columns: tuple[tuple[int, ...], ...]
+    width: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(self.parts))
+        object.__setattr__(self, "columns", tuple(tuple(index(i) for i in some) for some in self.columns))
+        if not self.parts or len(self.parts) != len(self.columns):
+            raise InvalidInputError(f"columns: expected one list for each of {len(self.parts)} parts, got {len(self.columns)}")
+        for part, columns in zip(self.parts, self.columns, strict=True):
+            if len(set(columns)) != part.n_features or not all(0 <= i < self.width for i in columns):
+                raise InvalidInputError(
+                    f"columns: expected {part.n_features} different positions below {self.width}, got {columns}"
+                )
+
+    @property
+    def n_features(self) -> int:
+        return self.width
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    def __call__(self, X: Array) -> Array:
+        values = [part(X[:, list(some)]) for part, some in zip(self.parts, self.columns, strict=True)]
+        return namespace(X).concatenate(values, axis=1)
+
+    def check_rows(self, name: str, X: Array) -> None:
+        for part, some in zip(self.parts, self.columns, strict=True):
+            part.check_rows(name, X[:, list(some)])
+
+    def phase(self, X: Array) -> float:
+        return max(part.phase(X[:, list(some)]) for part, some in zip(self.parts, self.columns, strict=True))

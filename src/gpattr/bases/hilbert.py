@@ -1,0 +1,88 @@
+"""Eigenfunctions of the Laplacian on a box: the basis of Hilbert-space models."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gpattr._array import Array, namespace, to_numpy
+from gpattr._validation import as_matrix, as_vector, positive, read_only
+from gpattr.bases.base import Basis
+from gpattr.exceptions import InvalidInputError
+
+
+@dataclass(frozen=True, eq=False)
+class Hilbert(Basis):
+    """φⱼ(x) = Πᵢ sin(ωⱼᵢ(xᵢ − cᵢ + Lᵢ))/√Lᵢ, ωⱼᵢ = π jᵢ/2Lᵢ, on the box |xᵢ − cᵢ| ≤ Lᵢ, at whose sides they vanish.
+
+    ``centre`` c and ``half_width`` L are (d,); ``n_basis`` (d,) is the number of functions of each feature: all their products
+    are in the basis, so that p = Πᵢ n_basisᵢ. ``extent`` (d,) is half the range of the data, in which an error tells how large
+    a box would have to be. (Solin and Särkkä 2020; Riutort-Mayol et al. 2023.)
+    """
+
+    centre: Array
+    half_width: Array
+    n_basis: tuple[int, ...]
+    extent: Array | None = None
+    feature_names: tuple[str, ...] | None = None
+    indices: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        centre = read_only(to_numpy(as_vector("centre", self.centre)))
+        d = len(centre)
+        half = to_numpy(as_vector("half_width", self.half_width, length=d, unit="numbers (one per feature)"))
+        object.__setattr__(self, "centre", centre)
+        object.__setattr__(self, "half_width", positive("half_width", half))
+        numbers = tuple(int(number) for number in self.n_basis)
+        if len(numbers) != d or min(numbers) < 1:
+            raise InvalidInputError(f"n_basis: expected {d} integers of 1 or more, got {self.n_basis!r}")
+        object.__setattr__(self, "n_basis", numbers)
+        grid = np.indices(numbers).reshape(d, -1).T + 1.0
+        object.__setattr__(self, "indices", read_only(as_matrix("indices", grid)))
+
+    @property
+    def n_features(self) -> int:
+        return len(self.centre)
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    @property
+    def frequencies(self) -> Array:
+        """ωⱼᵢ, the square roots of the eigenvalues, (p, d)."""
+        return self.indices * (0.5 * math.pi / self.half_width)
+
+    @property
+    def lower(self) -> Array:
+        """The corner c − L of the box, (d,)."""
+        return self.centre - self.half_width
+
+    def __call__(self, X: Array) -> Array:
+        xp = namespace(X)
+        u = X - xp.asarray(self.lower)
+        result = xp.zeros((len(X), 1)) + 1.0 / math.sqrt(float(np.prod(self.half_width)))
+        for i, number in enumerate(self.n_basis):  # at most three features
+            omega = xp.asarray(np.arange(1.0, number + 1.0) * (0.5 * math.pi / self.half_width[i]))
+            sines = xp.sin(u[:, i, None] * omega)
+            result = (result[:, :, None] * sines[:, None, :]).reshape(len(X), -1)
+        return result
+
+    def phase(self, X: Array) -> float:
+        return float((0.5 * math.pi * np.array(self.n_basis)).sum() * 2.0)
+
+    def check_rows(self, name: str, X: Array) -> None:
+        offset = abs(to_numpy(X) - self.centre)
+        outside = offset > self.half_width * (1.0 + 1e-12)
+        if not outside.any():
+            return
+        row, i = map(int, np.argwhere(outside)[0])
+        label = f"column {i}" if self.feature_names is None else f"column {self.feature_names[i]!r}"
+        extent = self.half_width if self.extent is None else self.extent
+        needed = math.ceil(10.0 * float((offset / extent).max()) + 0.5) / 10.0
+        low, high = (float(self.centre[i] + side * self.half_width[i]) for side in (-1, 1))
+        raise InvalidInputError(
+            f"{name}: row {row} has {float(to_numpy(X)[row, i]):.6g} in {label}, outside of the box from {low:.6g} to {high:.6g} "
+            f"on which the basis lives; fit again with boundary={needed:.1f} or larger"
+        )
