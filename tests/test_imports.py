@@ -17,7 +17,7 @@ LEVELS = [
     {"_autodiff"},
     {"_validation"},
     {"_memory"},
-    {"_normal"},
+    {"_normal", "_mixture"},
     {"special"},
     {"bases", "kernels", "operators", "means"},
     {"closed_forms"},

@@ -19,12 +19,18 @@ def check_level(level: float) -> float:
     return float(level)
 
 
-def standard_draws(name: str, n: int, size: int, random_state: Any) -> Array:
-    """Return n standard normal draws of this size, (n, size)."""
+def check_count(name: str, n: Any) -> int:
+    """Return a number of draws, 1 or more."""
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
         raise InvalidInputError(f"{name}: expected an integer of 1 or more, got {n!r}")
-    require_room("The draws", (int(n), size), "use fewer draws or rows")
-    return random_generator(random_state).standard_normal((int(n), size))
+    return int(n)
+
+
+def standard_draws(name: str, n: int, size: int, random_state: Any) -> Array:
+    """Return n standard normal draws of this size, (n, size)."""
+    n = check_count(name, n)
+    require_room("The draws", (n, size), "use fewer draws or rows")
+    return random_generator(random_state).standard_normal((n, size))
 
 
 def random_generator(random_state: Any) -> np.random.Generator:

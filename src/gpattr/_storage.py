@@ -19,7 +19,6 @@ def save(ex: Explanation, path: str | PathLike[str]) -> None:
         "feature_names": list(ex.feature_names),
         "row_names": list(ex.row_names),
         "output_names": None,
-        "component_weights": None,
         "method": ex.method,
         "baseline_name": ex.baseline_name,
         "arrays": {name: _documents.encode(getattr(ex, name), dims) for name, dims in ex.dimensions().items()},

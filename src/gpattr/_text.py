@@ -45,7 +45,8 @@ def html(ex: Explanation) -> str:
 def _heading(ex: Explanation) -> list[str]:
     n, d = ex.shape
     lines = [f"Explanation: {n} row{'s' * (n != 1)} × {d} feature{'s' * (d != 1)}"]
-    lines.append(f"baseline: {ex.baseline_name}; {ex.method}, error at most {ex.error.max(initial=0.0):.0e}")
+    mixture = "" if ex.component_weights is None else f"mixture of {len(ex.component_weights)} models; "
+    lines.append(f"baseline: {ex.baseline_name}; {mixture}{ex.method}, error at most {ex.error.max(initial=0.0):.0e}")
     if n == 1:
         change = ex.predictions[0] - ex.base_values[0]
         prediction, base, change, sign = (

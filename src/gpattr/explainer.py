@@ -28,13 +28,9 @@ from gpattr.exceptions import InvalidInputError, NotFittedError, UnsupportedMode
 from gpattr.explanation import Explanation, feature_index
 from gpattr.importance import Importance, draw_importance
 from gpattr.operators import Baselines, IntegratedGradients
-from gpattr.posteriors import TOLERANCE, UNCERTAINTY, FunctionSpacePosterior
+from gpattr.posteriors import TOLERANCE, UNCERTAINTY, FunctionSpacePosterior, Posterior
 
-NAMED_BASELINES = {
-    "mean": ("mean of the training inputs", lambda Z: to_numpy(Z).mean(axis=0)),
-    "median": ("median of the training inputs", lambda Z: np.median(to_numpy(Z), axis=0)),
-    "zeros": ("zeros", lambda Z: np.zeros(Z.shape[1])),
-}
+NAMED_BASELINES = {"mean": "mean of the training inputs", "median": "median of the training inputs", "zeros": "zeros"}
 EXPECTED_BASELINE = "'mean', 'median', 'zeros', a point, or gpattr.Baselines"
 
 
@@ -94,6 +90,10 @@ class Explainer:
             weights = np.ones(1) if operator.weights is None else operator.weights
             base_values = np.full(len(rows), weights @ base_values)
         averaged, points, mean = operator.weights is not None, to_numpy(operator.points), to_numpy(result.mean)
+        parts = result.components
+        mixture = {} if parts is None else {f"component_{name}": getattr(parts, name) for name in ("weights", "var", "cov")}
+        if parts is not None:
+            mixture["component_values"] = parts.mean
         return Explanation(
             values=_handed_over(result.mean),
             var=_handed_over(result.var),
@@ -109,6 +109,7 @@ class Explainer:
             method=result.method,
             error=to_numpy(result.error),
             delta=mean.sum(axis=1) - (predictions - base_values),
+            **{name: _handed_over(array) for name, array in mixture.items()},
         )
 
     def batches(
@@ -144,15 +145,24 @@ class Explainer:
         """
         rows = self._matrix("X", X)
         operator, _ = self._operator(rows, baselines)
-        mean = to_numpy(self.posterior.apply(operator, rows, uncertainty="none", tolerance=self.tolerance, **self._options).mean)
-        joint = to_numpy(self.posterior.joint(operator, rows, **self._options))
-        return draw_importance(mean, joint, self._names(X, rows.shape[1]), n_samples, random_state)
+
+        def parts() -> Iterator[tuple[float, Array, Array]]:
+            for weight, posterior in self.posterior.components:
+                result = posterior.apply(operator, rows, uncertainty="none", tolerance=self.tolerance, **self._options)
+                yield weight, to_numpy(result.mean), to_numpy(posterior.joint(operator, rows, **self._options))
+
+        return draw_importance(parts(), self._names(X, rows.shape[1]), n_samples, random_state)
 
     def training_contributions(self, x: Any, feature: str | int) -> Array:
         """Return the share of each training row in the attribution of ``feature`` at the row x, (m,), in the order of training.
 
         They add up to the attribution, less that of a prior mean; neighbouring rows often have large shares of opposite sign.
         """
+        if not isinstance(self.posterior, FunctionSpacePosterior):
+            raise UnsupportedModelError(
+                f"model: the share of each training row is known for posteriors in function space, such as ExactPosterior; "
+                f"a {type(self.posterior).__name__} keeps sums over its rows only"
+            )
         one = self._point("x", x)
         index = feature_index(feature, self._names(x, len(one)))
         operator, _ = self._operator(one[None, :], None)
@@ -180,16 +190,13 @@ class Explainer:
     def _resolve(self, baseline: Any) -> tuple[Array | Baselines, str]:
         if isinstance(baseline, str):
             check_choice("baseline", baseline, tuple(NAMED_BASELINES))
-            name, compute = NAMED_BASELINES[baseline]
-            Z = self.posterior.training_inputs
-            if baseline == "zeros":
-                Z = self.posterior.inputs
-            if Z is None:
+            points = {"zeros": np.zeros(self.posterior.n_features), **self.posterior.landmarks}
+            if baseline not in points:
                 raise InvalidInputError(
                     f'baseline: "{baseline}" needs the training inputs, which this model does not store; give a baseline of '
                     f"{self.posterior.n_features} numbers"
                 )
-            return compute(Z), name
+            return points[baseline], NAMED_BASELINES[baseline]
         if isinstance(baseline, Baselines):
             if baseline.points.shape[1] != self.posterior.n_features:
                 raise InvalidInputError(
@@ -243,11 +250,11 @@ def explain(
     return Explainer(model, baseline, **options)(X, uncertainty=uncertainty)
 
 
-def _posterior_of(model: Any) -> FunctionSpacePosterior:
-    if isinstance(model, FunctionSpacePosterior):
+def _posterior_of(model: Any) -> Posterior:
+    if isinstance(model, Posterior):
         return model
     posterior = getattr(model, "posterior_", None)
-    if isinstance(posterior, FunctionSpacePosterior):
+    if isinstance(posterior, Posterior):
         return posterior
     if isinstance(model, type):
         raise UnsupportedModelError(f"model: expected a fitted model, got the class {model.__name__}")

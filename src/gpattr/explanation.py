@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,8 @@ from gpattr import _export, _storage, _text
 from gpattr._array import Array
 from gpattr._frozen import Frozen
 from gpattr._memory import blocks
-from gpattr._normal import check_level, prob_positive, roots, share_ties, standard_draws
+from gpattr._mixture import Mixture
+from gpattr._normal import check_level, prob_positive, random_generator, roots, share_ties, standard_draws
 from gpattr._validation import Names, check_names
 from gpattr.exceptions import InvalidIndexError, InvalidInputError, MissingUncertaintyError
 
@@ -32,6 +33,10 @@ DIMENSIONS: dict[str, tuple[str, ...]] = {
     "data": ("row", "feature"),
     "baselines": ("row", "feature"),  # ("baseline", "feature") where they are averaged over
     "baseline_weights": ("baseline",),
+    "component_weights": ("component",),
+    "component_values": ("component", "row", "feature"),
+    "component_var": ("component", "row", "feature"),
+    "component_cov": ("component", "row", "feature", "feature"),
     "error": ("row",),
     "delta": ("row",),
 }
@@ -39,11 +44,15 @@ DIMENSIONS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation(Frozen):
-    """Attributions of n predictions to d features: their joint Gaussian distribution, row by row.
+    """Attributions of n predictions to d features: their joint distribution, row by row.
 
     ``values`` (n, d) are the mean attributions, ``var`` (n, d) and ``cov`` (n, d, d) their uncertainty (None where not asked
     for). ``predictions`` F(x) and ``base_values`` F(b) are (n,); ``data`` (n, d) the rows explained; ``baselines`` (n, d) where
     their paths start, or (k, d) with ``baseline_weights`` (k,) where attributions are averaged over a set.
+
+    The distribution is Gaussian, unless the model is a mixture of K models: then ``component_weights`` (K,) and
+    ``component_values``, ``component_var``, ``component_cov``, each with K in front, say of which Gaussians; intervals,
+    probabilities and draws are those of the mixture.
 
     The evidence: ``method`` says how the values were computed; ``error`` (n,) bounds the error this made, in the units of y, for
     the model as given (it does not contain the conditioning of the model's own fit); ``delta`` (n,) is the completeness gap
@@ -62,6 +71,10 @@ class Explanation(Frozen):
     var: Array | None = None
     cov: Array | None = None
     baseline_weights: Array | None = None
+    component_weights: Array | None = None
+    component_values: Array | None = None
+    component_var: Array | None = None
+    component_cov: Array | None = None
     baseline_name: str = "given point"
     row_names: tuple[str | int, ...] = ()
     method: str = "closed form"
@@ -69,6 +82,7 @@ class Explanation(Frozen):
     def __post_init__(self) -> None:
         n, d = np.shape(self.values)
         sizes = {"row": n, "feature": d, "baseline": 0 if self.baseline_weights is None else len(self.baseline_weights)}
+        sizes["component"] = 0 if self.component_weights is None else len(self.component_weights)
         for name, dimensions in self.dimensions().items():
             array = np.asarray(getattr(self, name), dtype=np.float64)
             expected = tuple(sizes[dimension] for dimension in dimensions)
@@ -111,19 +125,29 @@ class Explanation(Frozen):
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Return the lower and upper ends, each (n, d), of the central credible intervals."""
-        half = -ndtri(0.5 * (1.0 - check_level(level))) * np.sqrt(self._need("var"))
+        tail = 0.5 * (1.0 - check_level(level))
+        if self.component_weights is not None:
+            self._need("var")
+            mixture = Mixture(self.component_weights, self.component_values, self.component_var)
+            return mixture.quantile(tail), mixture.quantile(1.0 - tail)
+        half = -ndtri(tail) * np.sqrt(self._need("var"))
         return self.values - half, self.values + half
 
     def prob_positive(self) -> Array:
         """Return P(attribution > 0), (n, d). An attribution that is surely zero gives ½: no evidence for either sign."""
-        return prob_positive(self.values, self._need("var"))
+        self._need("var")
+        return self._averaged(lambda values, var, _: prob_positive(values, var))
 
     def prob_greater(self, i: str | int, j: str | int) -> Array:
         """Return P(attribution of i > attribution of j) in each row, (n,), from their joint distribution."""
-        C = self._need("cov")
+        self._need("cov")
         a, b = feature_index(i, self.feature_names), feature_index(j, self.feature_names)
-        var = C[:, a, a] + C[:, b, b] - 2.0 * C[:, a, b]
-        return prob_positive(self.values[:, a] - self.values[:, b], np.maximum(var, 0.0))
+
+        def greater(values: Array, _: Array, C: Array) -> Array:
+            var = C[:, a, a] + C[:, b, b] - 2.0 * C[:, a, b]
+            return prob_positive(values[:, a] - values[:, b], np.maximum(var, 0.0))
+
+        return self._averaged(greater)
 
     def rank_probabilities(self, n_samples: int = 4000, random_state: Any = 0, absolute: bool = True) -> Array:
         """Return P(feature has rank r), (n, d, d) with the rank last, rank 0 the largest, estimated from joint draws.
@@ -133,14 +157,18 @@ class Explanation(Frozen):
         """
         normal = standard_draws("n_samples", n_samples, self.shape[1], random_state)
         n, d = self.shape
-        result = np.empty((n, d, d))
-        factors = roots(self._need("cov"))
-        for rows in blocks(n, 40.0 * n_samples * d):
-            draws = self.values[rows, None, :] + normal @ factors[rows].transpose(0, 2, 1)  # (r, s, d)
-            order = np.argsort(-np.abs(draws) if absolute else -draws, axis=2, kind="stable")
-            for rank in range(d):
-                result[rows, :, rank] = (order[:, :, rank, None] == np.arange(d)).mean(axis=1)
-        return share_ties(result, np.abs(self.values) if absolute else self.values, self._need("var"))
+        self._need("cov")
+
+        def ranks(values: Array, var: Array, C: Array) -> Array:
+            result, factors = np.empty((n, d, d)), roots(C)
+            for rows in blocks(n, 40.0 * n_samples * d):
+                draws = values[rows, None, :] + normal @ factors[rows].transpose(0, 2, 1)  # (r, s, d)
+                order = np.argsort(-np.abs(draws) if absolute else -draws, axis=2, kind="stable")
+                for rank in range(d):
+                    result[rows, :, rank] = (order[:, :, rank, None] == np.arange(d)).mean(axis=1)
+            return share_ties(result, np.abs(values) if absolute else values, var)
+
+        return self._averaged(ranks)
 
     def sample(self, n: int = 1, random_state: Any = None) -> Array:
         """Return n draws of all attributions, (n, rows, d); features are joint within a row, rows are drawn independently.
@@ -148,8 +176,17 @@ class Explanation(Frozen):
         (For rows drawn jointly use the covariance of ``explainer.joint``.)
         """
         rows, d = self.shape
-        normal = standard_draws("n", n, rows * d, random_state).reshape(n, rows, d)
-        return self.values + np.einsum("rij,nrj->nri", roots(self._need("cov")), normal)
+        generator = random_generator(random_state)
+        normal = standard_draws("n", n, rows * d, generator).reshape(n, rows, d)
+        self._need("cov")
+        draws, taken = np.empty((n, rows, d)), 0
+        parts = list(self._parts())
+        counts = generator.multinomial(n, [weight for weight, *_ in parts]) if len(parts) > 1 else [n]
+        for count, (_, values, _, C) in zip(counts, parts, strict=True):
+            here = slice(taken, taken + count)
+            draws[here] = values + np.einsum("rij,nrj->nri", roots(C), normal[here])
+            taken += count
+        return draws if len(parts) == 1 else generator.permutation(draws)
 
     def group(self, groups: Mapping[str, Iterable[str | int]]) -> Explanation:
         """Return the explanation with each group of features added into one; features not named stay as they are.
@@ -176,15 +213,22 @@ class Explanation(Frozen):
             raise InvalidInputError(f"groups: {clash.pop()!r} is also the name of a feature that is not in that group")
         G = np.array([label == name for label in labels for name in names], dtype=np.float64).reshape(len(labels), len(names))
         cov = None if self.cov is None else G.T @ self.cov @ G
+        component_cov = None if self.component_cov is None else G.T @ self.component_cov @ G
         if cov is None and self.var is not None and len(names) < len(labels):
             self._need("cov")
         column = [labels.index(name) for name in names]
         blank = np.array([np.nan if name in groups else 0.0 for name in names])
+        component_var = _diagonal(component_cov)
+        if component_var is None and self.component_var is not None:
+            component_var = self.component_var[:, :, column]
         return replace(
             self,
             values=self.values @ G,
             cov=cov,
             var=self.var[:, column] if cov is None and self.var is not None else _diagonal(cov),
+            component_values=None if self.component_values is None else self.component_values @ G,
+            component_cov=component_cov,
+            component_var=component_var,
             data=self.data[:, column] + blank,
             baselines=self.baselines[:, column] + blank,
             feature_names=names,
@@ -246,6 +290,21 @@ class Explanation(Frozen):
     def _repr_html_(self) -> str:
         return _text.html(self)
 
+    def _parts(self) -> Iterator[tuple[float, Any, Any, Any]]:
+        """Go through the Gaussians of the mixture: weight, values, var, cov; one, of weight 1, where there is no mixture."""
+        if self.component_weights is None:
+            yield 1.0, self.values, self.var, self.cov
+            return
+        for k, weight in enumerate(self.component_weights.tolist()):
+            values, var, cov = (
+                None if array is None else array[k] for array in (self.component_values, self.component_var, self.component_cov)
+            )
+            yield weight, values, var, cov
+
+    def _averaged(self, question: Callable[[Any, Any, Any], Array]) -> Array:
+        """Return the probabilities that ``question(values, var, cov)`` gives for a Gaussian, averaged over the mixture."""
+        return sum(weight * question(*gaussian) for weight, *gaussian in self._parts())  # pyright: ignore[reportReturnType]
+
     def _need(self, name: str) -> Array:
         array = getattr(self, name)
         if array is None:
@@ -288,7 +347,7 @@ def _positions(what: str, key: Any, length: int) -> Array:
 
 
 def _diagonal(cov: Array | None) -> Array | None:
-    return None if cov is None else np.maximum(np.diagonal(cov, axis1=1, axis2=2), 0.0)
+    return None if cov is None else np.maximum(np.diagonal(cov, axis1=-2, axis2=-1), 0.0)
 
 
 def _same(one: Any, two: Any) -> bool:

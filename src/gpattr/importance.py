@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from scipy.special import erf
 
 from gpattr._array import Array, LinAlgError, cholesky
-from gpattr._normal import check_level, standard_draws
+from gpattr._normal import check_count, check_level, random_generator, standard_draws
 from gpattr._validation import Names, read_only
 
 if TYPE_CHECKING:
@@ -55,18 +56,26 @@ class Importance:
         return "\n".join(["Importance: expected mean |attribution| ± one standard deviation", *lines])
 
 
-def draw_importance(mean: Array, joint: Array, names: Names, n_samples: int, random_state: Any) -> Importance:
-    """Return the importance for mean attributions (n, d) with joint covariance (n, d, n, d).
+def draw_importance(parts: Iterable[tuple[float, Array, Array]], names: Names, n_samples: int, random_state: Any) -> Importance:
+    """Return the importance for a mixture of Gaussians: weight, mean attributions (n, d), joint covariance (n, d, n, d) of each.
 
-    The expectation of each |attribution| is that of a folded normal; what the rows share enters through the draws.
+    The expectation of each |attribution| is that of a folded normal; what the rows share enters through the draws. Each part
+    has its share of the draws.
     """
-    n, d = mean.shape
-    flat, C = mean.ravel(), joint.reshape(n * d, n * d)
-    root = _root(C)
-    normal = standard_draws("n_samples", n_samples, root.shape[1], random_state)
-    draws = np.abs(flat + normal @ root.T).reshape(n_samples, n, d)
-    expected = folded_mean(mean, C.diagonal().reshape(n, d)).mean(axis=0)
-    return Importance(read_only(expected), read_only(draws.mean(axis=1)), names)
+    n_samples, generator = check_count("n_samples", n_samples), random_generator(random_state)
+    expected, draws, reached, taken = 0.0, [], 0.0, 0
+    for weight, mean, joint in parts:
+        n, d = mean.shape
+        flat, C = mean.ravel(), joint.reshape(n * d, n * d)
+        expected = expected + weight * folded_mean(mean, C.diagonal().reshape(n, d)).mean(axis=0)
+        reached += weight
+        share = int(reached * n_samples + 1e-6) - taken
+        if share > 0:
+            root = _root(C)
+            normal = standard_draws("n_samples", share, root.shape[1], generator)
+            draws.append(np.abs(flat + normal @ root.T).reshape(share, n, d).mean(axis=1))
+            taken += share
+    return Importance(read_only(expected), read_only(np.concatenate(draws)), names)
 
 
 def folded_mean(mean: Array, var: Array) -> Array:

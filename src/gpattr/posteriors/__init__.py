@@ -1,6 +1,19 @@
 """What the data taught: frozen posteriors that predict and that operators apply to."""
 
+from gpattr.posteriors.base import TOLERANCE, UNCERTAINTY, Attributions, Components, Posterior
 from gpattr.posteriors.exact import ExactPosterior
-from gpattr.posteriors.function_space import TOLERANCE, UNCERTAINTY, Attributions, FunctionSpacePosterior
+from gpattr.posteriors.function_space import FunctionSpacePosterior
+from gpattr.posteriors.mixture import MixturePosterior
+from gpattr.posteriors.weight_space import WeightSpacePosterior
 
-__all__ = ["TOLERANCE", "UNCERTAINTY", "Attributions", "ExactPosterior", "FunctionSpacePosterior"]
+__all__ = [
+    "TOLERANCE",
+    "UNCERTAINTY",
+    "Attributions",
+    "Components",
+    "ExactPosterior",
+    "FunctionSpacePosterior",
+    "MixturePosterior",
+    "Posterior",
+    "WeightSpacePosterior",
+]

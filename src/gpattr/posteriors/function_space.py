@@ -9,6 +9,7 @@ The form stays factored: forming K⁻¹ and k − kK⁻¹k loses five digits of 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,6 @@ import numpy as np
 
 from gpattr import closed_forms
 from gpattr._array import EPS, Array, is_tensor, namespace, solve_lower_rows, to_numpy
-from gpattr._frozen import Frozen
 from gpattr._memory import blocks, require_room
 from gpattr._validation import Names, as_matrix, check_choice, positive_scalar, read_only
 from gpattr.bases import Basis
@@ -25,24 +25,9 @@ from gpattr.exceptions import InvalidInputError, NoClosedFormError, ToleranceErr
 from gpattr.kernels import Kernel
 from gpattr.means import Mean, Zero
 from gpattr.operators import Operator
+from gpattr.posteriors.base import TOLERANCE, UNCERTAINTY, Attributions, Posterior, covariance, require_covariance_room
 
-UNCERTAINTY = ("cov", "std", "none")
-TOLERANCE = 1e-6  # of the size of the function, for attributions by quadrature
 FARTHEST = 1e140  # length-scales: beyond, squares of distances overflow
-
-
-@dataclass(frozen=True, eq=False)
-class Attributions:
-    """The Gaussian 𝒜f at n rows: ``mean`` (n, d), ``var`` (n, d), ``cov`` (n, d, d), as far as they were asked for.
-
-    ``error`` (n,) bounds the error of ``mean`` that the evaluation makes; ``method`` says how it was evaluated.
-    """
-
-    mean: Array
-    var: Array | None
-    cov: Array | None
-    error: Array
-    method: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +48,7 @@ class Trend:
 
 
 @dataclass(frozen=True, eq=False)
-class FunctionSpacePosterior(Frozen):
+class FunctionSpacePosterior(Posterior):
     """A Gaussian process given by its state (Z, α, L, R, w).
 
     ``kernel`` and ``mean`` are the prior's; ``inputs`` Z (m, d), ``alpha`` (m,), ``factor`` L (m, m) lower triangular, ``root``
@@ -96,8 +81,14 @@ class FunctionSpacePosterior(Frozen):
 
     @property
     def n_features(self) -> int:
-        """The number of features d."""
         return self.inputs.shape[1]
+
+    @property
+    def landmarks(self) -> Mapping[str, Array]:
+        if self.training_inputs is None:
+            return {}
+        Z = to_numpy(self.training_inputs)
+        return {"mean": Z.mean(axis=0), "median": np.median(Z, axis=0)}
 
     @property
     def training_inputs(self) -> Array | None:
@@ -105,10 +96,6 @@ class FunctionSpacePosterior(Frozen):
         return None
 
     def predict(self, X: Any, *, return_std: bool = False, return_cov: bool = False) -> Any:
-        """Return the mean of the latent function at X, (n,); with its standard deviation (n,) or covariance (n, n) if asked.
-
-        The latent function is free of noise: its variance does not contain the noise of an observation.
-        """
         X = self._rows(X)
         xp = namespace(X)
         n, m = len(X), len(self.inputs)
@@ -129,7 +116,7 @@ class FunctionSpacePosterior(Frozen):
                 if trend is not None:
                     var[rows] += (trend[rows] ** 2).sum(axis=1)
         if T is not None:
-            return mean, _covariance(self.kernel(X, X) - self._explained(T) + (0.0 if trend is None else trend @ trend.T))
+            return mean, covariance(self.kernel(X, X) - self._explained(T) + (0.0 if trend is None else trend @ trend.T))
         return (mean, xp.sqrt(xp.maximum(var, 0.0))) if return_std else mean
 
     def apply(
@@ -142,12 +129,6 @@ class FunctionSpacePosterior(Frozen):
         n_steps: int | None = None,
         tolerance: float = TOLERANCE,
     ) -> Attributions:
-        """Return the joint Gaussian of the operator's d values at every row of X.
-
-        ``uncertainty`` is ``"cov"`` (covariance between features), ``"std"`` (variances only) or ``"none"`` (means, at a few
-        times the cost of a prediction). ``method`` and ``n_steps`` are those of `closed_forms.rule_for`. Where quadrature
-        cannot be sure of the means to ``tolerance``, relative to the size of the function, it raises `ToleranceError`.
-        """
         check_choice("uncertainty", uncertainty, UNCERTAINTY)
         positive_scalar("tolerance", tolerance)
         options: dict[str, Any] = {"method": method, "n_steps": n_steps}
@@ -160,11 +141,7 @@ class FunctionSpacePosterior(Frozen):
         xp = namespace(X)
         n, d = X.shape
         if uncertainty == "cov":
-            require_room(
-                "The covariance of the attributions",
-                (n, d, d),
-                'use uncertainty="std", or go through the rows in parts (explainer.batches)',
-            )
+            require_covariance_room(n, d)
         mean, error = closed_forms.attribute_mean(operator, self.mean, X)
         # Where the error is known beforehand, the means come with the covariance from the same cross term.
         by_estimate = uncertainty == "none" or rule.bound is None
@@ -185,7 +162,7 @@ class FunctionSpacePosterior(Frozen):
                 if self.trend is not None:
                     R = self._trend(closed_forms.features(part, self.trend.basis, here), cross)
                     block = block + R @ xp.swapaxes(R, 1, 2)
-                block = _covariance(block - self._explained(self._solve(cross.reshape(-1, cross.shape[2])).reshape(cross.shape)))
+                block = covariance(block - self._explained(self._solve(cross.reshape(-1, cross.shape[2])).reshape(cross.shape)))
                 var[rows] = xp.diagonal(block, axis1=1, axis2=2)
                 if cov is not None:
                     cov[rows] = block
@@ -211,7 +188,6 @@ class FunctionSpacePosterior(Frozen):
             )
 
     def joint(self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None) -> Array:
-        """Return the covariance between all features of all rows, (n, d, n, d)."""
         X = self._rows(X)
         n, d = X.shape
         m = len(self.inputs)
@@ -229,7 +205,7 @@ class FunctionSpacePosterior(Frozen):
             T[rows.start * d : rows.stop * d] = self._solve(cross.reshape(-1, m))
         if R is not None:
             result += R @ R.T
-        return _covariance(result - self._explained(T)).reshape(n, d, n, d)
+        return covariance(result - self._explained(T)).reshape(n, d, n, d)
 
     def contributions(self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None) -> Array:
         """Return αₘ 𝒜ᵢk(·, zₘ)(xₙ), (n, d, m): the share of each input in each mean attribution.
@@ -272,12 +248,3 @@ class FunctionSpacePosterior(Frozen):
             W = V @ self.root
             explained -= W @ xp.swapaxes(W, -1, -2)
         return explained
-
-
-def _covariance(C: Array) -> Array:
-    """Return C (..., k, k) made exactly symmetric, its variances not below zero: rounding can leave either a little off."""
-    xp = namespace(C)
-    C = 0.5 * (C + xp.swapaxes(C, -1, -2))
-    diagonal = xp.arange(C.shape[-1])
-    C[..., diagonal, diagonal] = xp.maximum(C[..., diagonal, diagonal], 0.0)
-    return C

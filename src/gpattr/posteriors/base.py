@@ -1,0 +1,126 @@
+"""What every posterior can do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpattr._array import Array, namespace, to_numpy
+from gpattr._frozen import Frozen
+from gpattr._memory import require_room
+from gpattr._mixture import Mixture
+from gpattr._normal import roots, standard_draws
+from gpattr._validation import Names
+from gpattr.operators import Operator
+
+UNCERTAINTY = ("cov", "std", "none")
+TOLERANCE = 1e-6  # of the size of the function, for attributions by quadrature
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """The Gaussians that a mixture makes of the attributions: ``weights`` (K,), ``mean`` (K, n, d), ``var``, ``cov``.
+
+    ``var`` (K, n, d) and ``cov`` (K, n, d, d) are there as far as they were asked for.
+    """
+
+    weights: Array
+    mean: Array
+    var: Array | None
+    cov: Array | None
+
+    def marginals(self) -> Mixture:
+        """Return the mixture of each attribution by itself, with its density and quantiles."""
+        assert self.var is not None, "asked for without variances"
+        return Mixture(self.weights, self.mean, self.var)
+
+
+@dataclass(frozen=True, eq=False)
+class Attributions:
+    """𝒜f at n rows: ``mean`` (n, d), ``var`` (n, d), ``cov`` (n, d, d), as far as they were asked for.
+
+    It is Gaussian unless ``components`` are there, which say of what it is a mixture. ``error`` (n,) bounds the error of ``mean``
+    that the evaluation makes; ``method`` says how it was evaluated.
+    """
+
+    mean: Array
+    var: Array | None
+    cov: Array | None
+    error: Array
+    method: str
+    components: Components | None = None
+
+
+class Posterior(Frozen, ABC):
+    """The distribution of a function given data: it predicts, and operators apply to it."""
+
+    feature_names: Names | None
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int:
+        """The number of features d."""
+
+    @property
+    @abstractmethod
+    def landmarks(self) -> Mapping[str, Array]:
+        """Points (d,) of the training inputs that can serve as baselines, by name: "mean" and "median", where they are known."""
+
+    @property
+    def components(self) -> tuple[tuple[float, Posterior], ...]:
+        """The Gaussian posteriors of which this is a mixture, with their weights."""
+        return ((1.0, self),)
+
+    @abstractmethod
+    def predict(self, X: Any, *, return_std: bool = False, return_cov: bool = False) -> Any:
+        """Return the mean of the latent function at X, (n,); with its standard deviation (n,) or covariance (n, n) if asked.
+
+        The latent function is free of noise: its variance does not contain the noise of an observation.
+        """
+
+    @abstractmethod
+    def apply(
+        self,
+        operator: Operator,
+        X: Any,
+        *,
+        uncertainty: str = "cov",
+        method: str = "auto",
+        n_steps: int | None = None,
+        tolerance: float = TOLERANCE,
+    ) -> Attributions:
+        """Return the joint distribution of the operator's d values at every row of X.
+
+        ``uncertainty`` is ``"cov"`` (covariance between features), ``"std"`` (variances only) or ``"none"`` (means, at a few
+        times the cost of a prediction). ``method`` and ``n_steps`` are those of `closed_forms.rule_for`. Where quadrature
+        cannot be sure of the means to ``tolerance``, relative to the size of the function, it raises `ToleranceError`.
+        """
+
+    @abstractmethod
+    def joint(self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None) -> Array:
+        """Return the covariance between all features of all rows, (n, d, n, d)."""
+
+    def sample(self, operator: Operator, X: Any, n: int = 1, *, random_state: Any = None) -> np.ndarray:
+        """Return n draws of the operator's values at all rows of X together, (n, rows, d)."""
+        mean = to_numpy(self.apply(operator, X, uncertainty="none").mean)
+        C = to_numpy(self.joint(operator, X)).reshape(mean.size, mean.size)
+        return mean + (standard_draws("n", n, mean.size, random_state) @ roots(C[None])[0]).reshape(n, *mean.shape)
+
+
+def require_covariance_room(n: int, d: int, *, copies: int = 1) -> None:
+    """Raise `TooLargeError` if the covariances of n rows do not fit."""
+    way_out = 'use uncertainty="std", or go through the rows in parts (explainer.batches)'
+    require_room("The covariance of the attributions", (n, d, d), way_out, copies=copies)
+
+
+def covariance(C: Array) -> Array:
+    """Return C (..., k, k) made exactly symmetric, its variances not below zero: rounding can leave either a little off."""
+    xp = namespace(C)
+    C = 0.5 * (C + xp.swapaxes(C, -1, -2))
+    diagonal = xp.arange(C.shape[-1])
+    C[..., diagonal, diagonal] = xp.maximum(C[..., diagonal, diagonal], 0.0)
+    return C

@@ -1,0 +1,229 @@
+"""Gaussian weights over a finite basis: linear, polynomial, random-feature and Hilbert-space models.
+
+    f(x) = m(x) + φ(x)ᵀw,     w ~ N(μ, S):      E[𝒜f] = 𝒜m + (𝒜φ)ᵀμ,      Cov[𝒜f, 𝒜'f] = (𝒜φ)ᵀ S (𝒜'φ)
+
+S stays factored, S = RRᵀ or S⁻¹ = LLᵀ: variances are sums of squares, and nothing is subtracted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gpattr import closed_forms
+from gpattr._array import EPS, Array, is_tensor, namespace, solve_lower_rows, to_numpy
+from gpattr._memory import blocks, require_room
+from gpattr._normal import standard_draws
+from gpattr._validation import Names, as_matrix, as_vector, check_choice, check_names, numbers, read_only
+from gpattr.bases import Basis
+from gpattr.closed_forms.features import method_name
+from gpattr.closed_forms.means import method_of
+from gpattr.exceptions import InvalidInputError, NoClosedFormError
+from gpattr.means import Mean, Zero
+from gpattr.operators import Operator
+from gpattr.posteriors.base import TOLERANCE, UNCERTAINTY, Attributions, Posterior, covariance, require_covariance_room
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class WeightSpacePosterior(Posterior):
+    """f(x) = m(x) + φ(x)ᵀw with w ~ N(``weights``, S), over the functions φ of ``basis``.
+
+    S is given as ``covariance`` (p, p), symmetric and positive semi-definite, or by ``precision_factor`` L, lower triangular with
+    S⁻¹ = LLᵀ, which keeps more digits. ``mean`` is a known prior mean. ``feature_names`` are the columns of the frame it was
+    trained on, ``landmarks`` points that can serve as baselines, such as ``{"mean": …}`` of the training inputs.
+    """
+
+    basis: Basis
+    weights: Array
+    mean: Mean
+    feature_names: Names | None
+    landmarks: Mapping[str, Array] = field(repr=False)  # pyright: ignore[reportIncompatibleMethodOverride]
+    root: Array | None
+    precision_factor: Array | None
+
+    def __init__(
+        self,
+        basis: Basis,
+        weights: Any,
+        covariance: Any = None,
+        *,
+        precision_factor: Any = None,
+        mean: Mean | None = None,
+        feature_names: Names | None = None,
+        landmarks: Mapping[str, Any] | None = None,
+    ) -> None:
+        if not isinstance(basis, Basis):
+            raise InvalidInputError(f"basis: expected a gpattr basis, got {type(basis).__name__}")
+        mean = Zero() if mean is None else mean
+        if not isinstance(mean, Mean):
+            raise InvalidInputError(f"mean: expected a gpattr mean or None, got {type(mean).__name__}")
+        d, p = basis.n_features, len(basis)
+        mean.check_features(d)
+        weights = read_only(as_vector("weights", weights, length=p, unit="weights (one per function of the basis)"))
+        if (covariance is None) == (precision_factor is None):
+            raise InvalidInputError("covariance: expected exactly one of covariance and precision_factor")
+        root, factor = None, None
+        if covariance is not None:
+            root = namespace(weights).asarray(_root(to_numpy(_square("covariance", covariance, p))))
+        else:
+            factor = _square("precision_factor", precision_factor, p)
+            if not (factor.diagonal() > 0).all():
+                raise InvalidInputError("precision_factor: expected a lower triangular matrix with a positive diagonal")
+            factor = factor if is_tensor(factor) else np.asfortranarray(factor)  # columns are what BLAS reads
+        for matrix in (root, factor):
+            if matrix is not None and not is_tensor(matrix):
+                matrix.flags.writeable = False
+        points = {name: read_only(as_vector(f"landmarks[{name!r}]", x, length=d)) for name, x in (landmarks or {}).items()}
+        names = None if feature_names is None else check_names("feature_names", feature_names, d)
+        state = {"basis": basis, "weights": weights, "mean": mean, "feature_names": names, "landmarks": points}
+        for name, value in (state | {"root": root, "precision_factor": factor}).items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def n_features(self) -> int:
+        return self.basis.n_features
+
+    @property
+    def covariance(self) -> Array:
+        """The covariance S of the weights, (p, p)."""
+        half = self._half(namespace(self.weights).eye(len(self.basis)))
+        return covariance(half @ half.T)
+
+    def predict(self, X: Any, *, return_std: bool = False, return_cov: bool = False) -> Any:
+        """Return the mean of the latent function at X, (n,); with its standard deviation (n,) or covariance (n, n) if asked."""
+        X = self._rows(X)
+        xp, n, p = namespace(X), len(X), len(self.basis)
+        mean, var = self.mean(X) + 0.0, xp.empty(n)
+        half = None
+        if return_cov:
+            require_room("The covariance of the predictions", (n, max(n, p)), "use return_std=True, or fewer rows", copies=2)
+            half = xp.empty((n, p))
+        for rows in blocks(n, 32.0 * p, X):
+            values = self.basis(X[rows])
+            mean[rows] += values @ self.weights
+            if half is not None:
+                half[rows] = self._half(values)
+            elif return_std:
+                var[rows] = (self._half(values) ** 2).sum(axis=1)
+        if half is not None:
+            return mean, covariance(half @ half.T)
+        return (mean, xp.sqrt(var)) if return_std else mean
+
+    def apply(
+        self,
+        operator: Operator,
+        X: Any,
+        *,
+        uncertainty: str = "cov",
+        method: str = "auto",
+        n_steps: int | None = None,
+        tolerance: float = TOLERANCE,
+    ) -> Attributions:
+        check_choice("uncertainty", uncertainty, UNCERTAINTY)
+        options: dict[str, Any] = {"method": method, "n_steps": n_steps}
+        X = self._rows(X)
+        xp = namespace(X)
+        n, d = X.shape
+        p = len(self.basis)
+        if method == "exact" and method_of(self.mean):
+            raise NoClosedFormError(
+                f'method: "exact" was asked for, but the prior mean {type(self.mean).__name__} has no closed form'
+            )
+        if uncertainty == "cov":
+            require_covariance_room(n, d)
+        mean, error = closed_forms.attribute_mean(operator, self.mean, X)
+        var = xp.empty((n, d)) if uncertainty != "none" else None
+        cov = xp.empty((n, d, d)) if uncertainty == "cov" else None
+        exact = method in ("auto", "exact")
+        terms = len(operator.rows(slice(1)).terms(X[:1]))
+        for rows in blocks(n, 24.0 * p * (1 if exact and var is None else d) * min(terms, 2), X):
+            part, here = operator.rows(rows), X[rows]
+            value, bound = closed_forms.weighted_features(part, self.basis, here, self.weights)
+            if var is not None or not exact:
+                F = closed_forms.features(part, self.basis, here, **options)  # (r, d, p)
+                if not exact:
+                    by_rule = F @ self.weights
+                    value, bound = by_rule, bound + xp.max(abs(by_rule - value), axis=1)
+                if var is not None:
+                    V = self._half(F.reshape(-1, p)).reshape(F.shape)
+                    if cov is not None:
+                        cov[rows] = covariance(V @ xp.swapaxes(V, 1, 2))
+                        var[rows] = xp.diagonal(cov[rows], axis1=1, axis2=2)
+                    else:
+                        V *= V
+                        var[rows] = V.sum(axis=2)
+            mean[rows] += value
+            error[rows] += bound
+        mean = mean + 0.0  # −0.0 becomes 0.0
+        error = error + EPS * xp.max(abs(mean), axis=1)
+        names = " + ".join(sorted({method_name(method, n_steps)} | method_of(self.mean)))
+        return Attributions(mean, var, cov, error, names)
+
+    def joint(self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None) -> Array:
+        X = self._rows(X)
+        n, d = X.shape
+        p = len(self.basis)
+        require_room("The joint covariance of the attributions", (n, d, n, d), "use fewer rows, say a random sample", copies=2)
+        require_room("The attributions of the basis", (n, d, p), "use fewer rows, say a random sample")
+        V = namespace(X).empty((n * d, p))
+        for rows in blocks(n, 24.0 * d * p, X):
+            F = closed_forms.features(operator.rows(rows), self.basis, X[rows], method=method, n_steps=n_steps)
+            V[rows.start * d : rows.stop * d] = self._half(F.reshape(-1, p))
+        return covariance(V @ V.T).reshape(n, d, n, d)
+
+    def sample(self, operator: Operator, X: Any, n: int = 1, *, random_state: Any = None) -> np.ndarray:
+        """Return n draws of the operator's values at all rows of X together, (n, rows, d): those of n draws of the weights."""
+        X = self._rows(X)
+        xp = namespace(X)
+        half = self._half(xp.eye(len(self.basis)))
+        normal = xp.asarray(standard_draws("n", n, half.shape[1], random_state))
+        weights = (self.weights + normal @ half.T).T  # (p, n)
+        require_room("The draws", (n, *X.shape), "use fewer draws or rows")
+        mean, _ = closed_forms.attribute_mean(operator, self.mean, X)
+        draws = np.empty((n, *X.shape))
+        for rows in blocks(len(X), 24.0 * X.shape[1] * len(self.basis), X):
+            values = closed_forms.features(operator.rows(rows), self.basis, X[rows]) @ weights  # (r, d, n)
+            draws[:, rows] = np.moveaxis(to_numpy(values + mean[rows][:, :, None]), 2, 0)
+        return draws
+
+    def _rows(self, X: Any) -> Array:
+        X = as_matrix("X", X, names=self.feature_names, n_features=self.n_features, like=self.weights)
+        self.basis.check_rows("X", X)
+        return X
+
+    def _half(self, F: Array) -> Array:
+        """Return V (r, ·) with VVᵀ = FSFᵀ for F (r, p), in place of F where it can."""
+        if self.precision_factor is not None:
+            return solve_lower_rows(self.precision_factor, F)
+        return F @ self.root
+
+    def __repr__(self) -> str:
+        kind = type(self.basis).__name__
+        return f"WeightSpacePosterior({len(self.basis)} functions of {self.n_features} features, basis={kind})"
+
+
+def _square(name: str, matrix: Any, p: int) -> Array:
+    array = numbers(name, matrix)
+    if tuple(array.shape) != (p, p):
+        raise InvalidInputError(f"{name}: expected an array of shape {(p, p)}, got {tuple(array.shape)}")
+    if not namespace(array).isfinite(array).all():
+        raise InvalidInputError(f"{name}: expected finite numbers, got NaN or infinity")
+    return array
+
+
+def _root(S: np.ndarray) -> np.ndarray:
+    """Return R with RRᵀ = S; refuse what is no covariance."""
+    scale = np.sqrt(np.maximum(S.diagonal(), 0.0))
+    size = scale[:, None] * scale
+    unit = np.divide(S, size, out=np.zeros_like(S), where=size > 0)
+    if not np.allclose(unit, unit.T, rtol=0.0, atol=1e-10) or (np.abs(S) > 1.0000001 * size).any():
+        raise InvalidInputError("covariance: expected a symmetric positive semi-definite matrix")
+    values, vectors = np.linalg.eigh(0.5 * (unit + unit.T))
+    if values[0] < -1e-10 * len(S):
+        raise InvalidInputError(
+            f"covariance: expected a positive semi-definite matrix, got correlations with the eigenvalue {values[0]:.2g}"
+        )
+    return scale[:, None] * (vectors * np.sqrt(np.maximum(values, 0.0)))
