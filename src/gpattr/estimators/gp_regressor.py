@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from os import PathLike
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from gpattr._array import Array, is_tensor, namespace, to_numpy
-from gpattr._normal import standard_draws
-from gpattr._validation import as_matrix, as_vector, is_frame, numbers, positive_scalar
+from gpattr import _documents
+from gpattr._array import Array, namespace, to_numpy
+from gpattr._validation import Names, as_vector, is_frame, numbers, positive_scalar
 from gpattr.estimators import storage
+from gpattr.estimators.base import KernelRegressor
 from gpattr.estimators.hyperparameters import trainable
 from gpattr.estimators.marginal_likelihood import NOISE, Objective, maximise, most_likely_constant
 from gpattr.estimators.progress import training_progress
@@ -24,7 +22,7 @@ from gpattr.means import Constant, Expansion, Linear, Mean, Zero
 from gpattr.posteriors import ExactPosterior
 
 
-class GPRegressor(RegressorMixin, BaseEstimator):
+class GPRegressor(KernelRegressor):
     """Gaussian-process regression with hyperparameters learned by marginal likelihood.
 
     Parameters
@@ -115,49 +113,6 @@ class GPRegressor(RegressorMixin, BaseEstimator):
             self.relevance_ = spread_of(self.posterior_.inputs) / np.asarray(kernel.lengthscale)
         return self
 
-    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
-        """Return the mean of the latent function at X, with its standard deviation or covariance if asked (free of noise)."""
-        check_is_fitted(self)
-        if return_std and return_cov:
-            raise InvalidInputError("return_std: expected at most one of return_std and return_cov, got both")
-        if not (is_frame(X) or is_tensor(X) or is_tensor(self.posterior_.inputs)):
-            X = check_array(X, dtype="float64")
-            if X.shape[1] != (d := self.posterior_.n_features):  # in the words of scikit-learn
-                raise InvalidInputError(f"X has {X.shape[1]} features, but GPRegressor is expecting {d} features as input")
-        return self.posterior_.predict(X, return_std=return_std, return_cov=return_cov)
-
-    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
-        """Return draws of the latent function at X, (n, n_samples)."""
-        mean, cov = (to_numpy(part) for part in self.predict(X, return_cov=True))
-        values, vectors = np.linalg.eigh(cov)
-        normal = standard_draws("n_samples", n_samples, len(mean), random_state)
-        return mean[:, None] + (vectors * np.sqrt(np.maximum(values, 0.0))) @ normal.T
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters; ``kernel__name=value`` replaces the kernel by one with that parameter changed."""
-        inner = {name.partition("__")[2]: value for name, value in params.items() if name.startswith("kernel__")}
-        super().set_params(**{name: value for name, value in params.items() if not name.startswith("kernel__")})
-        if inner:
-            if not isinstance(self.kernel, Kernel):
-                raise InvalidInputError(f"kernel__{next(iter(inner))}: there is no kernel to set it in; give one first")
-            self.kernel = self.kernel.with_params(**inner)
-        return self
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to a JSON file."""
-        check_is_fitted(self)
-        storage.save(self, path)
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
-        """Read a model that `save` wrote: it predicts and explains as the one that was saved."""
-        return storage.load(cls, path)  # pyright: ignore[reportReturnType]
-
-    @property
-    def _given_kernel(self) -> Kernel | None:
-        """The kernel the user gave, None if only its kind was given."""
-        return self.kernel if isinstance(self.kernel, Kernel) else None
-
     def _train(self, X: Array, y: Array, known: Array | None, mean: Mean) -> tuple[Kernel, Any]:
         """Return the most likely kernel and noise, in the user's units."""
         if len(y) < 2:
@@ -186,26 +141,32 @@ class GPRegressor(RegressorMixin, BaseEstimator):
             kernel, noise = maximise(objective, kernel, noise, bounds, starts, report=report)
         return scaled(kernel, units, inwards=False), known if noise is None else noise * units.unit**2
 
+    def _content(self) -> dict[str, Any]:
+        return {
+            "kernel": storage.encode("kernel", self.kernel_),
+            "mean": storage.encode("mean", self._prior_mean),
+            "arrays": {
+                "X": _documents.encode(to_numpy(self.posterior_.inputs), ("row", "feature")),
+                "y": _documents.encode(to_numpy(self.posterior_.y), ("row",)),
+                "noise": _documents.encode(np.atleast_1d(self.noise_variance_), ("row",)),
+            },
+        }
+
+    def _restore(self, content: Any, names: Names | None) -> None:
+        X, y, noise = (_documents.decode(content["arrays"][name]) for name in ("X", "y", "noise"))
+        self.n_features_in_ = X.shape[1]
+        if names is not None:
+            import pandas as pd
+
+            X = pd.DataFrame(X, columns=list(names))
+        level = noise if len(noise) > 1 else float(noise[0])
+        self.condition(storage.decode(content["kernel"]), storage.decode(content["mean"]), X, y, level)
+
     def _start(self, X: Array, y: Array, known: Array | None) -> tuple[Kernel, Any]:
         units = Units.of_data(X, y)
         given = self._given_kernel
         kernel = default_kernel(units, self.kernel) if given is None else given  # pyright: ignore[reportArgumentType]
         return kernel, NOISE_SHARE * units.unit**2 if known is None else known
-
-    def _check_data(self, X: Any, y: Any) -> tuple[Array, Array]:
-        if is_tensor(X):
-            X = as_matrix("X", X)
-            self.n_features_in_ = X.shape[1]
-            self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
-            return X, as_vector("y", y, length=len(X), unit="targets (one per row of X)", like=X)
-        if is_frame(X):
-            as_matrix("X", X)  # our words for what is wrong with a frame
-        y = to_numpy(y)
-        for name, value in (("X", X), ("y", y)):
-            if not is_frame(value) and np.asarray(value).dtype.kind in "US":
-                raise InvalidInputError(f"{name}: expected numbers, got text")
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, order="C")
-        return X, y.astype(np.float64)
 
     def _check_options(self) -> None:
         radial = isinstance(self.kernel, type) and issubclass(self.kernel, Radial)

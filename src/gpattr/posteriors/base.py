@@ -56,9 +56,14 @@ class Attributions:
 
 
 class Posterior(Frozen, ABC):
-    """The distribution of a function given data: it predicts, and operators apply to it."""
+    """The distribution of a function given data: it predicts, and operators apply to it.
+
+    ``feature_names`` are the columns of the frame it was trained on. ``landmarks`` are points (d,) of the training inputs that can
+    serve as baselines, by name: "mean" and "median", where they are known.
+    """
 
     feature_names: Names | None
+    landmarks: Mapping[str, Array]
 
     @property
     @abstractmethod
@@ -67,8 +72,8 @@ class Posterior(Frozen, ABC):
 
     @property
     @abstractmethod
-    def landmarks(self) -> Mapping[str, Array]:
-        """Points (d,) of the training inputs that can serve as baselines, by name: "mean" and "median", where they are known."""
+    def like(self) -> Array:
+        """An array of the library and on the device that this posterior lives on."""
 
     @property
     def components(self) -> tuple[tuple[float, Posterior], ...]:

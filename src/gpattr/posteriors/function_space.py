@@ -80,11 +80,16 @@ class FunctionSpacePosterior(Posterior):
                 object.__setattr__(self, name, read_only(np.asfortranarray(value) if name == "factor" else value))
 
     @property
+    def like(self) -> Array:
+        return self.inputs
+
+    @property
     def n_features(self) -> int:
         return self.inputs.shape[1]
 
     @property
-    def landmarks(self) -> Mapping[str, Array]:
+    def landmarks(self) -> Mapping[str, Array]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The mean and the median of the training inputs, where they are known."""
         if self.training_inputs is None:
             return {}
         Z = to_numpy(self.training_inputs)

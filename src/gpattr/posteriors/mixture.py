@@ -66,6 +66,10 @@ class MixturePosterior(Posterior):
         object.__setattr__(self, "weights", read_only(np.array([w for w, _ in flat])))
 
     @property
+    def like(self) -> Array:
+        return self.posteriors[0].like
+
+    @property
     def n_features(self) -> int:
         return self.posteriors[0].n_features
 
@@ -75,7 +79,8 @@ class MixturePosterior(Posterior):
         return self.posteriors[0].feature_names
 
     @property
-    def landmarks(self) -> Mapping[str, Array]:
+    def landmarks(self) -> Mapping[str, Array]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The mean and the median of the training inputs, where they are known."""
         return self.posteriors[0].landmarks
 
     @property

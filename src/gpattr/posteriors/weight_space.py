@@ -8,7 +8,7 @@ S stays factored, S = RRᵀ or S⁻¹ = LLᵀ: variances are sums of squares, an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,7 @@ class WeightSpacePosterior(Posterior):
     weights: Array
     mean: Mean
     feature_names: Names | None
-    landmarks: Mapping[str, Array] = field(repr=False)  # pyright: ignore[reportIncompatibleMethodOverride]
+    landmarks: Mapping[str, Array]
     root: Array | None
     precision_factor: Array | None
 
@@ -81,6 +81,10 @@ class WeightSpacePosterior(Posterior):
         state = {"basis": basis, "weights": weights, "mean": mean, "feature_names": names, "landmarks": points}
         for name, value in (state | {"root": root, "precision_factor": factor}).items():
             object.__setattr__(self, name, value)
+
+    @property
+    def like(self) -> Array:
+        return self.weights
 
     @property
     def n_features(self) -> int:

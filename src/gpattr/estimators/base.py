@@ -1,0 +1,105 @@
+"""What all regressors share: data in, predictions, draws and files out."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from gpattr._array import Array, is_tensor, to_numpy
+from gpattr._normal import check_count, random_generator, standard_draws
+from gpattr._validation import as_matrix, as_vector, is_frame
+from gpattr.estimators import storage
+from gpattr.exceptions import InvalidInputError
+from gpattr.kernels import Kernel
+
+
+class PosteriorRegressor(RegressorMixin, BaseEstimator):
+    """A regressor that learns a ``posterior_``."""
+
+    posterior_: Any
+
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        """Return the mean of the latent function at X, with its standard deviation or covariance if asked (free of noise)."""
+        check_is_fitted(self)
+        if return_std and return_cov:
+            raise InvalidInputError("return_std: expected at most one of return_std and return_cov, got both")
+        if not (is_frame(X) or is_tensor(X) or is_tensor(self.posterior_.like)):
+            X = check_array(X, dtype="float64")
+            if X.shape[1] != (d := self.posterior_.n_features):  # in the words of scikit-learn
+                name = type(self).__name__
+                raise InvalidInputError(f"X has {X.shape[1]} features, but {name} is expecting {d} features as input")
+        return self.posterior_.predict(X, return_std=return_std, return_cov=return_cov)
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
+        """Return draws of the latent function at X, (n, n_samples)."""
+        self.predict(X)  # for what may be wrong with X
+        check_count("n_samples", n_samples)
+        generator, parts = random_generator(random_state), self.posterior_.components
+        counts = generator.multinomial(n_samples, [weight for weight, _ in parts]) if len(parts) > 1 else [n_samples]
+        draws = []
+        for count, (_, posterior) in zip(counts, parts, strict=True):
+            if count:
+                mean, cov = (to_numpy(part) for part in posterior.predict(X, return_cov=True))
+                values, vectors = np.linalg.eigh(cov)
+                normal = standard_draws("n_samples", int(count), len(mean), generator)
+                draws.append(mean[:, None] + (vectors * np.sqrt(np.maximum(values, 0.0))) @ normal.T)
+        return np.concatenate(draws, axis=1)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to a JSON file."""
+        check_is_fitted(self)
+        storage.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read a model that `save` wrote: it predicts and explains as the one that was saved."""
+        return storage.load(cls, path)
+
+    def _content(self) -> dict[str, Any]:
+        """Return what a file must hold besides the options, as JSON values."""
+        raise NotImplementedError
+
+    def _restore(self, content: Any, names: tuple[str, ...] | None) -> None:
+        """Become the model whose `_content` this is."""
+        raise NotImplementedError
+
+    def _check_data(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Array, Array]:
+        if is_tensor(X):
+            X = as_matrix("X", X)
+            if reset:
+                self.n_features_in_ = X.shape[1]
+                self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+            return X, as_vector("y", y, length=len(X), unit="targets (one per row of X)", like=X)
+        if is_frame(X):
+            as_matrix("X", X)  # our words for what is wrong with a frame
+        y = to_numpy(y)
+        for name, value in (("X", X), ("y", y)):
+            if not is_frame(value) and np.asarray(value).dtype.kind in "US":
+                raise InvalidInputError(f"{name}: expected numbers, got text")
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, order="C", reset=reset)
+        return X, y.astype(np.float64)
+
+
+class KernelRegressor(PosteriorRegressor):
+    """A regressor with a ``kernel``, whose hyperparameters can be set by name."""
+
+    kernel: Any
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``kernel__name=value`` replaces the kernel by one with that parameter changed."""
+        inner = {name.partition("__")[2]: value for name, value in params.items() if name.startswith("kernel__")}
+        super().set_params(**{name: value for name, value in params.items() if not name.startswith("kernel__")})
+        if inner:
+            if not isinstance(self.kernel, Kernel):
+                raise InvalidInputError(f"kernel__{next(iter(inner))}: there is no kernel to set it in; give one first")
+            self.kernel = self.kernel.with_params(**inner)
+        return self
+
+    @property
+    def _given_kernel(self) -> Kernel | None:
+        """The kernel the user gave, None if only its kind was given."""
+        return self.kernel if isinstance(self.kernel, Kernel) else None
