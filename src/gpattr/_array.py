@@ -19,7 +19,7 @@ from scipy.special import erfcx as _erfcx
 Array = Any  # a NumPy array or a PyTorch tensor, float64 unless said otherwise
 
 _DOUBLE = np.empty(0)
-_gemm, _symm, _trsm = get_blas_funcs(("gemm", "symm", "trsm"), (_DOUBLE,))
+_gemm, _symm, _syrk, _trsm = get_blas_funcs(("gemm", "symm", "syrk", "trsm"), (_DOUBLE,))
 _potri, _potrs = get_lapack_funcs(("potri", "potrs"), (_DOUBLE,))
 
 EPS = float(np.finfo(np.float64).eps)
@@ -107,6 +107,13 @@ def product(A: Array, B: Array) -> Array:
     NumPy and SciPy wheels carry a BLAS each, whose idle threads spin: changing between them slows both, twofold in training.
     """
     return A @ B if is_tensor(A) else _gemm(1.0, B.T, A.T).T
+
+
+def add_gram(G: Array, F: Array) -> Array:
+    """Return G + FᵀF for rows F (r, p), in place of G (p, p), of which only the lower triangle is kept up."""
+    if is_tensor(F):
+        return G + F.mT @ F
+    return _syrk(1.0, F.T, beta=1.0, c=G, lower=1, overwrite_c=1)
 
 
 def symmetric_product(S: Array, B: Array) -> Array:

@@ -35,14 +35,14 @@ def standard_frequencies(kernel: Radial, d: int, M: int, sampling: str, generato
     """Return M frequencies (M, d) of the kernel with unit length-scales.
 
     ``"plain"`` draws are independent. ``"orthogonal"`` ones come in blocks of d at right angles, lengths as before (Yu et al.
-    2016). ``"quasi-random"`` ones are scrambled Sobol points through the quantiles.
+    2016). ``"quasi-random"`` ones are Sobol points, shifted at random, through the quantiles.
     """
     check_spectral(kernel)
     if sampling == "quasi-random":
         from scipy.stats.qmc import Sobol
 
-        points = Sobol(d + 1, seed=generator).random_base2(max(1, math.ceil(math.log2(M))))[:M]
-        points = points.clip(1e-12, 1.0 - 1e-12)
+        points = Sobol(d + 1, scramble=False).random_base2(math.ceil(math.log2(M)))[:M]
+        points = ((points + generator.random(d + 1)) % 1.0).clip(1e-12, 1.0 - 1e-12)
         return ndtri(points[:, :d]) * _mixing(kernel, points[:, d])[:, None]
     normal = generator.standard_normal((M, d))
     factors = _mixing(kernel, generator.random(M))[:, None]

@@ -1,6 +1,8 @@
 """scikit-learn estimators that fit and hand out a posterior."""
 
+from gpattr.estimators.bayesian_linear_regressor import BayesianLinearRegressor
 from gpattr.estimators.gp_regressor import GPRegressor
 from gpattr.estimators.hyperparameters import register_gradient
+from gpattr.estimators.random_feature_gp_regressor import RandomFeatureGPRegressor
 
-__all__ = ["GPRegressor", "register_gradient"]
+__all__ = ["BayesianLinearRegressor", "GPRegressor", "RandomFeatureGPRegressor", "register_gradient"]

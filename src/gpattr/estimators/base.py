@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
 from gpattr._array import Array, is_tensor, to_numpy
 from gpattr._normal import check_count, random_generator, standard_draws
@@ -29,9 +29,7 @@ class PosteriorRegressor(RegressorMixin, BaseEstimator):
             raise InvalidInputError("return_std: expected at most one of return_std and return_cov, got both")
         if not (is_frame(X) or is_tensor(X) or is_tensor(self.posterior_.like)):
             X = check_array(X, dtype="float64")
-            if X.shape[1] != (d := self.posterior_.n_features):  # in the words of scikit-learn
-                name = type(self).__name__
-                raise InvalidInputError(f"X has {X.shape[1]} features, but {name} is expecting {d} features as input")
+            self._check_width(X)
         return self.posterior_.predict(X, return_std=return_std, return_cov=return_cov)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
@@ -73,6 +71,7 @@ class PosteriorRegressor(RegressorMixin, BaseEstimator):
             if reset:
                 self.n_features_in_ = X.shape[1]
                 self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+            self._check_width(X)
             return X, as_vector("y", y, length=len(X), unit="targets (one per row of X)", like=X)
         if is_frame(X):
             as_matrix("X", X)  # our words for what is wrong with a frame
@@ -80,8 +79,17 @@ class PosteriorRegressor(RegressorMixin, BaseEstimator):
         for name, value in (("X", X), ("y", y)):
             if not is_frame(value) and np.asarray(value).dtype.kind in "US":
                 raise InvalidInputError(f"{name}: expected numbers, got text")
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, order="C", reset=reset)
+        if not reset:
+            X, y = check_X_y(X, y, dtype="float64", y_numeric=True, order="C")
+            self._check_width(X)
+            return X, y.astype(np.float64)
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, order="C")
         return X, y.astype(np.float64)
+
+    def _check_width(self, X: Array) -> None:
+        if X.shape[1] != self.n_features_in_:  # in the words of scikit-learn
+            name, d = type(self).__name__, self.n_features_in_
+            raise InvalidInputError(f"X has {X.shape[1]} features, but {name} is expecting {d} features as input")
 
 
 class KernelRegressor(PosteriorRegressor):

@@ -32,3 +32,19 @@ def training_progress(verbose: int, n_starts: int, offset: float) -> Iterator[Re
 
         yield report
         progress.update(task, total=1, completed=1)
+
+
+@contextmanager
+def stream_progress(verbose: int) -> Iterator[Callable[[int, int], None]]:
+    """Yield a function to report chunks and rows to, which keeps one line on stderr up to date where it is to be shown."""
+    if not verbose:
+        yield lambda chunks, rows: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task("learning", total=None)
+        yield lambda chunks, rows: progress.update(task, description=f"learning: {chunks} chunks, {rows:,} rows")
+        progress.update(task, total=1, completed=1)

@@ -31,9 +31,10 @@ from gpattr.posteriors.base import TOLERANCE, UNCERTAINTY, Attributions, Posteri
 class WeightSpacePosterior(Posterior):
     """f(x) = m(x) + φ(x)ᵀw with w ~ N(``weights``, S), over the functions φ of ``basis``.
 
-    S is given as ``covariance`` (p, p), symmetric and positive semi-definite, or by ``precision_factor`` L, lower triangular with
-    S⁻¹ = LLᵀ, which keeps more digits. ``mean`` is a known prior mean. ``feature_names`` are the columns of the frame it was
-    trained on, ``landmarks`` points that can serve as baselines, such as ``{"mean": …}`` of the training inputs.
+    S is given as ``covariance`` (p, p), symmetric and positive semi-definite, or by a factor, which keeps more digits: ``root`` R
+    (p, r) with S = RRᵀ, or ``precision_factor`` L, lower triangular with S⁻¹ = LLᵀ. ``mean`` is a known prior mean.
+    ``feature_names`` are the columns of the frame it was trained on, ``landmarks`` points that can serve as baselines, such as
+    ``{"mean": …}`` of the training inputs.
     """
 
     basis: Basis
@@ -50,6 +51,7 @@ class WeightSpacePosterior(Posterior):
         weights: Any,
         covariance: Any = None,
         *,
+        root: Any = None,
         precision_factor: Any = None,
         mean: Mean | None = None,
         feature_names: Names | None = None,
@@ -63,13 +65,15 @@ class WeightSpacePosterior(Posterior):
         d, p = basis.n_features, len(basis)
         mean.check_features(d)
         weights = read_only(as_vector("weights", weights, length=p, unit="weights (one per function of the basis)"))
-        if (covariance is None) == (precision_factor is None):
-            raise InvalidInputError("covariance: expected exactly one of covariance and precision_factor")
-        root, factor = None, None
+        if sum(given is not None for given in (covariance, root, precision_factor)) != 1:
+            raise InvalidInputError("covariance: expected exactly one of covariance, root and precision_factor")
+        factor = None
         if covariance is not None:
-            root = namespace(weights).asarray(_root(to_numpy(_square("covariance", covariance, p))))
+            root = namespace(weights).asarray(_root(to_numpy(_matrix("covariance", covariance, p, p))))
+        elif root is not None:
+            root = _matrix("root", root, p, None)
         else:
-            factor = _square("precision_factor", precision_factor, p)
+            factor = _matrix("precision_factor", precision_factor, p, p)
             if not (factor.diagonal() > 0).all():
                 raise InvalidInputError("precision_factor: expected a lower triangular matrix with a positive diagonal")
             factor = factor if is_tensor(factor) else np.asfortranarray(factor)  # columns are what BLAS reads
@@ -209,10 +213,11 @@ class WeightSpacePosterior(Posterior):
         return f"WeightSpacePosterior({len(self.basis)} functions of {self.n_features} features, basis={kind})"
 
 
-def _square(name: str, matrix: Any, p: int) -> Array:
+def _matrix(name: str, matrix: Any, p: int, columns: int | None) -> Array:
     array = numbers(name, matrix)
-    if tuple(array.shape) != (p, p):
-        raise InvalidInputError(f"{name}: expected an array of shape {(p, p)}, got {tuple(array.shape)}")
+    if array.ndim != 2 or array.shape[0] != p or (columns is not None and array.shape[1] != columns):
+        expected = f"({p}, {'r' if columns is None else columns})"
+        raise InvalidInputError(f"{name}: expected an array of shape {expected}, got {tuple(array.shape)}")
     if not namespace(array).isfinite(array).all():
         raise InvalidInputError(f"{name}: expected finite numbers, got NaN or infinity")
     return array

@@ -1,0 +1,234 @@
+"""Bayesian linear and polynomial regression."""
+
+from __future__ import annotations
+
+import math
+from operator import index
+from typing import Any, Self
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.optimize import minimize_scalar
+
+from gpattr import _documents
+from gpattr._array import LinAlgError, cholesky, to_numpy
+from gpattr._memory import require_room
+from gpattr._validation import Names, as_vector, column_names, numbers, positive_scalar, unlabelled
+from gpattr.bases import Monomials
+from gpattr.estimators.base import PosteriorRegressor
+from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
+from gpattr.posteriors import WeightSpacePosterior
+
+RATIOS = np.logspace(-12, 16, 141)  # of prior to noise variance, for features of order one
+FLOOR = 1e-12  # of the targets' variance, below which no noise can be told from rounding
+
+
+class BayesianLinearRegressor(PosteriorRegressor):
+    """y = c + φ(x)ᵀw + noise with Gaussian weights w ~ N(μ, Σ): φ(x) = x, or all monomials of x up to a degree.
+
+    Parameters
+    ----------
+    prior_mean : array (p,), optional
+        The prior mean μ, 0 by default.
+    prior_cov : array (p, p), optional
+        The prior covariance Σ, symmetric and positive definite. By default Σ = τ²I with τ² learned by evidence, for features
+        in units of their spread, so that a change of units changes nothing. With a prior of yours, features are in your units.
+    noise_variance : float, optional
+        The noise variance if it is known; learned by evidence by default.
+    fit_intercept : bool
+        Whether there is a constant c, about which nothing is known beforehand (a flat prior).
+    degree : int
+        The degree of the polynomial; features are in the order of scikit-learn's ``PolynomialFeatures``, without the constant.
+
+    Attributes
+    ----------
+    posterior_ : WeightSpacePosterior
+        What `Explainer` explains. In a linear model the attribution of feature i is wᵢ(xᵢ − bᵢ).
+    coef_, intercept_
+        The posterior means of w (d,) and c, in the units of the data; of a linear model only.
+    noise_variance_, prior_variance_, log_marginal_likelihood_
+        The noise, τ² (1 where Σ is given), and log p(y).
+    """
+
+    def __init__(
+        self,
+        *,
+        prior_mean: Any = None,
+        prior_cov: Any = None,
+        noise_variance: float | None = None,
+        fit_intercept: bool = True,
+        degree: int = 1,
+    ) -> None:
+        self.prior_mean = prior_mean
+        self.prior_cov = prior_cov
+        self.noise_variance = noise_variance
+        self.fit_intercept = fit_intercept
+        self.degree = degree
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn the weights, and the variances that are not given."""
+        rows, targets = (to_numpy(part) for part in self._check_data(X, y))
+        n = len(rows)
+        basis = self._basis(rows)
+        p = len(basis)
+        require_room("The features", (n, p), "use a lower degree, or fewer rows", copies=3)
+        known = None if self.noise_variance is None else positive_scalar("noise_variance", self.noise_variance)
+        mu = np.zeros(p) if self.prior_mean is None else self._prior_mean(p)
+        root = np.eye(p) if self.prior_cov is None else self._prior_root(p)
+        features = basis(rows)
+        middle, level = (features.mean(axis=0), targets.mean()) if self.fit_intercept else (np.zeros(p), 0.0)
+        features -= middle
+        residual = targets - level - features @ mu
+        whitened = features @ root
+        model = _Evidence(whitened, residual, n - 1 if self.fit_intercept else n)
+        tau2, noise = self._variances(model, known, float(np.var(targets)))
+        # QR keeps the digits that forming ΦᵀΦ would square away.
+        tau = math.sqrt(tau2)
+        _, R = np.linalg.qr(np.concatenate([whitened * (tau / math.sqrt(noise)), np.eye(p)]))
+        half = tau * solve_triangular(R, root.T, trans=1).T  # root R⁻¹: Cov[w] = half halfᵀ
+        weights = mu + tau * (root @ model.mean(tau2, noise))
+        if self.fit_intercept:
+            weights = np.concatenate([[level - middle @ weights], weights])
+            half = np.block([[np.full((1, 1), math.sqrt(noise / n)), -middle[None] @ half], [np.zeros((p, 1)), half]])
+        evidence = model.value(tau2, noise) - (0.5 * math.log(n) if self.fit_intercept else 0.0)
+        landmarks = {"mean": rows.mean(axis=0), "median": np.median(rows, axis=0)}
+        self._set(basis, weights, half, landmarks, column_names(X), (noise, tau2, evidence))
+        return self
+
+    def _set(self, basis: Monomials, weights: Any, half: Any, landmarks: Any, names: Names | None, learned: Any) -> None:
+        if self.fit_intercept:
+            constant = np.zeros((1, basis.n_features))
+            basis = Monomials(np.concatenate([constant, basis.powers]), basis.origin, basis.scale)
+        self.posterior_ = WeightSpacePosterior(basis, weights, root=half, feature_names=names, landmarks=landmarks)
+        self.noise_variance_, self.prior_variance_, self.log_marginal_likelihood_ = map(float, learned)
+        for name in ("coef_", "intercept_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+        if basis.degree == 1:
+            d = basis.n_features
+            self.coef_ = weights[-d:] / (1.0 if basis.scale is None else basis.scale)
+            origin = np.zeros(d) if basis.origin is None else basis.origin
+            self.intercept_ = float((weights[0] if self.fit_intercept else 0.0) - origin @ self.coef_)
+
+    def _basis(self, X: np.ndarray) -> Monomials:
+        """Return the monomials, in coordinates of order one unless a prior fixes what they are."""
+        try:
+            degree = 0 if isinstance(self.degree, bool) else index(self.degree)
+        except TypeError:
+            degree = 0
+        if degree < 1:
+            raise InvalidInputError(f"degree: expected an integer of 1 or more, got {self.degree!r}")
+        d = X.shape[1]
+        require_room("The monomials", (math.comb(d + degree, degree), d), "use a lower degree")
+        given = self.prior_mean is not None or self.prior_cov is not None
+        origin = scale = None
+        if self.fit_intercept and (degree == 1 or not given):
+            origin = X.mean(axis=0)
+        if not given:
+            centred = X if origin is None else X - origin
+            size = np.abs(centred).max(axis=0)
+            unit = np.where(size > 1e-13 * np.abs(X).max(axis=0), size, 1.0)
+            spread = unit * np.sqrt(((centred / unit) ** 2).mean(axis=0))
+            scale = np.where(spread > 0, spread, 1.0)
+        return Monomials.up_to(degree, d, constant=False, origin=origin, scale=scale)
+
+    def _prior_mean(self, p: int) -> np.ndarray:
+        return to_numpy(
+            as_vector("prior_mean", unlabelled("prior_mean", self.prior_mean), length=p, unit="numbers (one per feature)")
+        )
+
+    def _prior_root(self, p: int) -> np.ndarray:
+        cov = to_numpy(numbers("prior_cov", self.prior_cov))
+        if cov.shape != (p, p):
+            raise InvalidInputError(f"prior_cov: expected an array of shape {(p, p)} (one row per feature), got {cov.shape}")
+        symmetric = np.isfinite(cov).all() and np.allclose(cov, cov.T, rtol=1e-10, atol=0.0)
+        try:
+            if not symmetric:
+                raise LinAlgError
+            return cholesky(cov.copy())
+        except LinAlgError:
+            lowest = f", got the eigenvalue {np.linalg.eigvalsh(cov)[0]:.2g}" if symmetric else ""
+            raise NotPositiveDefiniteError(f"prior_cov: expected a symmetric positive definite matrix{lowest}") from None
+
+    def _variances(self, model: _Evidence, known: float | None, variance: float) -> tuple[float, float]:
+        """Return τ² and the noise, those that are not given learned."""
+        given = self.prior_cov is not None
+        if given and known is not None:
+            return 1.0, known
+        if model.n < 1 or (model.n < 2 and known is None):
+            raise InvalidInputError(
+                "X: expected at least 2 rows (3 with an intercept) to learn variances; with n_samples=1 give prior_cov and "
+                "noise_variance"
+            )
+        if variance == 0:
+            raise InvalidInputError(
+                "y: expected targets that differ, got one value everywhere; give prior_cov and noise_variance"
+            )
+        return model.maximise(1.0 if given else None, known, FLOOR * variance)
+
+    def _content(self) -> dict[str, Any]:
+        posterior = self.posterior_
+        basis = posterior.basis
+        arrays = {
+            "powers": (basis.powers[1 if self.fit_intercept else 0 :], ("function", "feature")),
+            "weights": (posterior.weights, ("function",)),
+            "root": (posterior.root, ("function", "function")),
+            "mean": (posterior.landmarks["mean"], ("feature",)),
+            "median": (posterior.landmarks["median"], ("feature",)),
+        }
+        for name in ("origin", "scale"):
+            if getattr(basis, name) is not None:
+                arrays[name] = (getattr(basis, name), ("feature",))
+        return {
+            "learned": [self.noise_variance_, self.prior_variance_, self.log_marginal_likelihood_],
+            "arrays": {name: _documents.encode(array, dims) for name, (array, dims) in arrays.items()},
+        }
+
+    def _restore(self, content: Any, names: Names | None) -> None:
+        arrays = {name: _documents.decode(array) for name, array in content["arrays"].items()}
+        basis = Monomials(arrays["powers"], arrays.get("origin"), arrays.get("scale"))
+        self.n_features_in_ = basis.n_features
+        landmarks = {name: arrays[name] for name in ("mean", "median")}
+        self._set(basis, arrays["weights"], arrays["root"], landmarks, names, content["learned"])
+
+
+class _Evidence:
+    """log p(y) of y = Ψz + noise, z ~ N(0, τ²I), through the singular values of Ψ; n degrees of freedom."""
+
+    def __init__(self, features: np.ndarray, y: np.ndarray, n: int) -> None:
+        U, self.s, self.Vt = np.linalg.svd(features, full_matrices=False)
+        self.u = U.T @ y
+        self.rest = float(((y - U @ self.u) ** 2).sum())
+        self.n = n
+
+    def value(self, tau2: float, noise: float) -> float:
+        """Return log p(y)."""
+        spread = tau2 * self.s**2 + noise
+        rank = min(len(self.s), self.n)
+        logs = np.log(spread[:rank]).sum() + (self.n - rank) * math.log(noise) + self.n * math.log(2.0 * math.pi)
+        return float(-0.5 * ((self.u**2 / spread).sum() + self.rest / noise + logs))
+
+    def mean(self, tau2: float, noise: float) -> np.ndarray:
+        """Return the posterior mean of z/τ."""
+        return self.Vt.T @ (math.sqrt(tau2) * self.s / (tau2 * self.s**2 + noise) * self.u)
+
+    def maximise(self, tau2: float | None, noise: float | None, floor: float) -> tuple[float, float]:
+        """Return the most likely τ² and noise, each unless it is given: on a grid of one number, then by Brent's method.
+
+        That number is the noise where τ² is given, else the ratio ρ = τ²/σ². For a given ratio the best noise is known, σ² =
+        (Σ u²/(1 + ρs²) + rest)/n.
+        """
+
+        def at(log: float) -> tuple[float, float]:
+            number = math.exp(log)
+            if tau2 is not None:
+                return tau2, max(number, floor)
+            best = noise or max((float((self.u**2 / (1.0 + number * self.s**2)).sum()) + self.rest) / self.n, floor)
+            return number * best, best
+
+        size = floor / RATIOS[0] if tau2 is not None else self.n / max(float(self.s.max(initial=0.0)) ** 2, 1e-300)
+        grid = np.log(size * RATIOS)
+        values = [self.value(*at(point)) for point in grid]
+        k = int(np.argmax(values))
+        ends = grid[max(k - 1, 0)], grid[min(k + 1, len(grid) - 1)]
+        found = minimize_scalar(lambda x: -self.value(*at(x)), bounds=ends, method="bounded", options={"xatol": 1e-10})
+        return at(found.x if -found.fun > values[k] else grid[k])

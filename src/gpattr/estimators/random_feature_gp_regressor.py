@@ -1,0 +1,369 @@
+"""Random-feature Gaussian-process regression: waves with random frequencies, trained in memory or from a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from operator import index
+from typing import Any, Self
+
+import numpy as np
+
+from gpattr import _documents
+from gpattr._array import Array, to_numpy
+from gpattr._normal import random_generator
+from gpattr._validation import Names, check_choice, column_names, positive_scalar
+from gpattr.bases import Fourier
+from gpattr.bases.spectral import SAMPLINGS, check_spectral, standard_frequencies
+from gpattr.estimators import storage
+from gpattr.estimators.base import KernelRegressor
+from gpattr.estimators.gp_regressor import GPRegressor
+from gpattr.estimators.hyperparameters import trainable
+from gpattr.estimators.marginal_likelihood import NOISE, maximise
+from gpattr.estimators.progress import stream_progress, training_progress
+from gpattr.estimators.random_feature_evidence import AmplitudeEvidence, FrequencyEvidence, amplitudes
+from gpattr.estimators.search_space import NOISE_SHARE, Units, bounds_for, default_kernel, spread_of, starts_from
+from gpattr.estimators.sums import RowSums, Sums
+from gpattr.estimators.weight_evidence import fit_weights
+from gpattr.exceptions import InvalidInputError, NotFittedError
+from gpattr.kernels import Radial, SquaredExponential
+from gpattr.means import Constant, Zero
+from gpattr.posteriors import MixturePosterior, Posterior, WeightSpacePosterior
+
+AMPLITUDE = "amplitude"
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What the rows so far have taught."""
+
+    posterior: Posterior
+    kernel: Radial
+    noise: float
+    constant: float
+    log_marginal_likelihood: float
+
+
+class RandomFeatureGPRegressor(KernelRegressor):
+    """Gaussian-process regression with M random frequencies v: f(x) = c + Σₘ aₘ sin(vₘ·x) + bₘ cos(vₘ·x), weights N(0, σ²/M).
+
+    Training takes O(nM²) time and O(M²) memory, from arrays (`fit`) or from a stream of chunks (`partial_fit`, `fit_chunks`).
+
+    Parameters
+    ----------
+    n_frequencies : int
+        The number M of frequencies; attributions come closer to those of the exact model as 1/√M.
+    kernel : Radial kernel, or its class, optional
+        `SquaredExponential` (default), `Matern32`, `Matern52` or `RationalQuadratic`, whose spectral density the frequencies
+        are drawn from. A class is trained with one length-scale per feature; a kernel is where training starts, in the units
+        of the data, or what is used as it is.
+    mean : "constant" or "zero"
+        The prior mean; the constant is learned.
+    noise_variance : float, optional
+        The noise variance if it is known; learned by default.
+    optimize : bool or "amplitude"
+        True learns length-scales, variance and noise, moving the frequencies with the length-scales; ``"amplitude"`` keeps the
+        kernel's length-scales; False learns nothing. Rows of a stream never move length-scales: they are those of the kernel
+        given, or learned from the first chunk; variance and noise are learned again from all rows.
+    ensemble : int
+        The number of models, with frequencies of their own and equal weights. More than one give a `MixturePosterior`: the
+        model with its frequencies integrated out. Hyperparameters are learned with the first one's frequencies.
+    sampling : "orthogonal", "plain" or "quasi-random"
+        How frequencies are drawn: at right angles in blocks, independently, or as Sobol points.
+    n_restarts, bounds, random_state, verbose
+        As in `GPRegressor`; ``random_state`` draws the frequencies too.
+
+    Attributes
+    ----------
+    posterior_ : WeightSpacePosterior or MixturePosterior
+        What `Explainer` explains.
+    kernel_, noise_variance_, mean_, log_marginal_likelihood_, n_rows_
+        What was learned, in the units of the data, from so many rows; the likelihood is that of the first model.
+    """
+
+    def __init__(
+        self,
+        n_frequencies: int = 200,
+        *,
+        kernel: Radial | type[Radial] | None = None,
+        mean: str = "constant",
+        noise_variance: float | None = None,
+        optimize: bool | str = True,
+        ensemble: int = 1,
+        sampling: str = "orthogonal",
+        n_restarts: int = 0,
+        bounds: dict[str, tuple[Any, Any]] | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_frequencies = n_frequencies
+        self.kernel = kernel
+        self.mean = mean
+        self.noise_variance = noise_variance
+        self.optimize = optimize
+        self.ensemble = ensemble
+        self.sampling = sampling
+        self.n_restarts = n_restarts
+        self.bounds = bounds
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @classmethod
+    def from_exact(cls, model: GPRegressor, n_frequencies: int = 200, **options: Any) -> Self:
+        """Return an unfitted model with the kernel and the noise of a fitted exact one, and ``optimize=False``."""
+        if not isinstance(model, GPRegressor) or not hasattr(model, "kernel_"):
+            raise InvalidInputError(f"model: expected a fitted GPRegressor, got {model!r}")
+        check_spectral(model.kernel_)
+        if np.ndim(model.noise_variance_):
+            raise InvalidInputError("model: expected one noise variance, got one per row")
+        given = {"kernel": model.kernel_, "noise_variance": model.noise_variance_, "optimize": False}
+        if isinstance(model.mean, str) and model.mean == "zero":
+            given["mean"] = "zero"
+        return cls(n_frequencies, **(given | options))
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from all rows at once, and forget those of earlier calls."""
+        self._check_options()
+        rows, targets = self._check_data(X, y)
+        self._begin(rows, targets, column_names(X), learn=self.optimize is True)
+        self._rows.add(rows, targets)
+        self._median = np.median(to_numpy(rows), axis=0)
+        self._cache = self._learn_all()
+        return self
+
+    def partial_fit(self, X: Any, y: Any) -> Self:
+        """Add rows to those already learned from.
+
+        The first chunk fixes the length-scales: those of the kernel given, or learned from this chunk.
+        """
+        if not hasattr(self, "_rows"):
+            self._check_options()
+            rows, targets = self._check_data(X, y)
+            self._begin(rows, targets, column_names(X), learn=self.optimize is True and self._given_kernel is None)
+        else:
+            rows, targets = self._check_data(self._in_order(X), y, reset=False)
+        self._rows.add(rows, targets)
+        self._streamed, self._median, self._cache = True, None, None
+        return self
+
+    def fit_chunks(self, chunks: Iterable[tuple[Any, Any]]) -> Self:
+        """Learn from a stream of chunks (X, y), of any sizes, and forget what earlier calls taught.
+
+        The result does not depend on how the rows are cut into chunks, given the kernel. An error names the chunk it is in; what
+        was learned from the chunks before stays.
+        """
+        for name in ("_rows", "_cache"):
+            self.__dict__.pop(name, None)
+        with stream_progress(self.verbose) as report:
+            for number, chunk in enumerate(chunks):
+                try:
+                    X, y = chunk
+                except (TypeError, ValueError):
+                    raise InvalidInputError(
+                        f"chunks: expected pairs (X, y), got {type(chunk).__name__} as chunk {number}"
+                    ) from None
+                try:
+                    self.partial_fit(X, y)
+                except ValueError as error:
+                    raise InvalidInputError(f"chunks: chunk {number}: {error}") from error
+                report(number + 1, self._rows.n)
+        if not hasattr(self, "_rows"):
+            raise InvalidInputError("chunks: expected at least one chunk of rows, got an empty stream")
+        self._cache = self._learn_all()
+        return self
+
+    @property
+    def posterior_(self) -> Posterior:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What the rows so far have taught; computed when it is first asked for."""
+        return self._learned.posterior
+
+    @property
+    def kernel_(self) -> Radial:
+        """The kernel, with what was learned."""
+        return self._learned.kernel
+
+    @property
+    def noise_variance_(self) -> float:
+        """The noise variance, known or learned."""
+        return self._learned.noise
+
+    @property
+    def mean_(self) -> Zero | Constant:
+        """The prior mean, with its constant learned."""
+        return Zero() if self.mean == "zero" else Constant(self._learned.constant)
+
+    @property
+    def log_marginal_likelihood_(self) -> float:
+        """log p(y) of the first model."""
+        return self._learned.log_marginal_likelihood
+
+    @property
+    def n_rows_(self) -> int:
+        """The number of rows learned from."""
+        self._require_fitted()
+        return self._rows.n
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_rows")
+
+    def _require_fitted(self) -> None:
+        if not hasattr(self, "_rows"):
+            raise NotFittedError("This RandomFeatureGPRegressor is not fitted yet; call fit(X, y) first")
+
+    @property
+    def _learned(self) -> Learned:
+        self._require_fitted()
+        if self._cache is None:
+            self._cache = self._learn_all()
+        return self._cache
+
+    def _begin(self, X: Array, y: Array, names: Names | None, *, learn: bool) -> None:
+        """Fix the length-scales and the frequencies, and start the sums."""
+        d, generator = X.shape[1], random_generator(self.random_state)
+        given = self._given_kernel
+        kernel = default_kernel(Units.of_data(X, y), self.kernel) if given is None else given
+        kernel.check_features(d)
+        assert isinstance(kernel, Radial)
+        draws = [
+            standard_frequencies(kernel, d, self.n_frequencies, self.sampling, generator) for _ in range(index(self.ensemble))
+        ]
+        known = None if self.noise_variance is None else positive_scalar(NOISE, self.noise_variance)
+        noise = known
+        if learn:
+            kernel, noise = self._train(X, y, kernel, known, draws[0], generator)
+        elif known is None:
+            noise = NOISE_SHARE * Units.of_data(X, y).unit ** 2
+        self._start(draws, kernel, noise, names)
+
+    def _start(self, draws: list[np.ndarray], kernel: Any, noise: Any, names: Names | None) -> None:
+        self._draws, self._prior, self._names = draws, (kernel, float(noise)), names
+        self._rows = RowSums(self._bases_at, centre_targets=self.mean == "constant")
+        self._streamed, self._median, self._cache = False, None, None
+
+    def _bases_at(self, origin: Array) -> list[Fourier]:
+        lengthscale = np.asarray(self._prior[0].lengthscale)
+        return [Fourier(draws / lengthscale, origin) for draws in self._draws]
+
+    def _train(self, X: Array, y: Array, kernel: Radial, known: float | None, draws: np.ndarray, generator: Any) -> Any:
+        variance = float(spread_of(y[:, None])[0]) ** 2
+        noise = self._start_noise(variance, len(y), known)
+        middle = float(y.mean()) if self.mean == "constant" else 0.0  # a constant is learned, and so is this one
+        objective = FrequencyEvidence(X - X.mean(axis=0), y - middle, draws, known, self.mean == "constant")
+        return self._search(
+            objective, kernel, noise, ("lengthscale", "variance"), float(spread_of(y[:, None])[0]) ** 2, generator
+        )
+
+    def _start_noise(self, variance: float, n: int, known: float | None) -> float | None:
+        if n < 2:
+            raise InvalidInputError("X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use optimize=False")
+        if variance == 0:
+            raise InvalidInputError("y: expected targets that differ, got one value everywhere; use optimize=False")
+        return NOISE_SHARE * variance if known is None else None
+
+    def _search(self, objective: Any, kernel: Radial, noise: float | None, names: Any, variance: float, generator: Any) -> Any:
+        """Return the most likely kernel and noise."""
+        start = {name: value for name, value in trainable(kernel).items() if name in names}
+        start |= {} if noise is None else {NOISE: np.array([noise])}
+        given = {name: ends for name, ends in (self.bounds or {}).items() if name in start or name not in ("lengthscale", NOISE)}
+        bounds = bounds_for(start, Units(np.ones(()), 1.0), given, variance, own_start=self._given_kernel is None)
+        if not bounds:
+            return kernel, objective.noise if noise is None else noise
+        starts = starts_from({name: start[name] for name in bounds}, self.n_restarts, generator)
+        with training_progress(self.verbose, len(starts), 0.0) as report:
+            kernel, level = maximise(objective, kernel, noise, bounds, starts, report=report)  # pyright: ignore[reportAssignmentType]
+        return kernel, objective.noise if level is None else level
+
+    def _learn_all(self, *, relearn: bool = True) -> Learned:
+        """Return the posterior given all rows so far, variance and noise learned again where they are to be."""
+        bases, sums, shift, inputs_mean = self._rows.total()
+        kernel, noise = self._prior
+        free_mean = self.mean == "constant"
+        if relearn and (self.optimize == AMPLITUDE or (self.optimize and self._streamed)):
+            first = sums[0]
+            variance = max(first.square / first.n - (first.target / first.n) ** 2, 0.0)
+            known = None if self.noise_variance is None else noise
+            level = self._start_noise(variance, first.n, known)
+            objective = AmplitudeEvidence(first, self.n_frequencies, known, free_mean)
+            kernel, noise = self._search(objective, kernel, level, ("variance",), variance, random_generator(0))
+        posteriors, constants, evidences = [], [], []
+        landmarks = {"mean": inputs_mean} | ({} if self._median is None else {"median": self._median})
+        for basis, part in zip(bases, sums, strict=True):
+            variances = amplitudes(kernel, self.n_frequencies, part.ones)
+            fitted = fit_weights(part, variances, noise, free_mean=free_mean)
+            mean = Constant(shift + fitted.constant) if free_mean else Zero()
+            posteriors.append(
+                WeightSpacePosterior(
+                    basis,
+                    fitted.weights,
+                    precision_factor=fitted.precision_factor,
+                    mean=mean,
+                    feature_names=self._names,
+                    landmarks=landmarks,
+                )
+            )
+            constants.append(shift + fitted.constant)
+            evidences.append(fitted.log_marginal_likelihood)
+        posterior = posteriors[0] if len(posteriors) == 1 else MixturePosterior(posteriors)
+        return Learned(posterior, kernel, float(noise), float(np.mean(constants)), evidences[0])
+
+    def _in_order(self, X: Any) -> Any:
+        """Return a frame with its columns in the order of the first one."""
+        names = column_names(X)
+        if self._names is None or names is None or names == self._names:
+            return X
+        missing = [name for name in self._names if name not in names]
+        if missing or len(names) != len(self._names):
+            raise InvalidInputError(f"X: expected the columns {list(self._names)} of the first chunk, got {list(names)}")
+        return X[[X.columns[names.index(name)] for name in self._names]]
+
+    def _content(self) -> dict[str, Any]:
+        learned = self._learned
+        bases, sums, shift, inputs_mean = self._rows.total()
+        upper = np.tril_indices(len(bases[0]))
+        arrays = {
+            "draws": (np.stack(self._draws), ("component", "frequency", "feature")),
+            "gram": (np.stack([to_numpy(part.gram)[upper] for part in sums]), ("component", "entry")),
+            "ones": (np.stack([to_numpy(part.ones) for part in sums]), ("component", "function")),
+            "cross": (np.stack([to_numpy(part.cross) for part in sums]), ("component", "function")),
+            "origin": (np.asarray(bases[0].origin), ("feature",)),  # pyright: ignore[reportAttributeAccessIssue]
+            "inputs_mean": (inputs_mean, ("feature",)),
+        }
+        if self._median is not None:
+            arrays["median"] = (self._median, ("feature",))
+        return {
+            "kernel": storage.encode("kernel", learned.kernel),
+            "noise": learned.noise,
+            "rows": {"n": self._rows.n, "shift": shift, "target": sums[0].target, "square": sums[0].square},
+            "streamed": self._streamed,
+            "arrays": {name: _documents.encode(array, dims) for name, (array, dims) in arrays.items()},
+        }
+
+    def _restore(self, content: Any, names: Names | None) -> None:
+        arrays = {name: _documents.decode(array) for name, array in content["arrays"].items()}
+        self.n_features_in_ = arrays["draws"].shape[2]
+        self._start(list(arrays["draws"]), storage.decode(content["kernel"]), content["noise"], names)
+        p = 2 * arrays["draws"].shape[1]
+        lower = np.tril_indices(p)
+        rows, sums = content["rows"], []
+        for gram, ones, cross in zip(arrays["gram"], arrays["ones"], arrays["cross"], strict=True):
+            whole = np.zeros((p, p), order="F")
+            whole[lower] = gram
+            sums.append(Sums(rows["n"], whole, ones, cross, rows["target"], rows["square"]))
+        self._rows.restore(arrays["origin"], rows["shift"], sums, arrays["inputs_mean"])
+        self._streamed, self._median = bool(content["streamed"]), arrays.get("median")
+        self._cache = self._learn_all(relearn=False)
+
+    def _check_options(self) -> None:
+        for name in ("n_frequencies", "ensemble"):
+            value = getattr(self, name)
+            try:
+                whole = 0 if isinstance(value, bool) else index(value)
+            except TypeError:
+                whole = 0
+            if whole < 1:
+                raise InvalidInputError(f"{name}: expected an integer of 1 or more, got {value!r}")
+        check_spectral(SquaredExponential if self.kernel is None else self.kernel)
+        check_choice("sampling", self.sampling, SAMPLINGS)
+        check_choice("mean", self.mean, ("constant", "zero"))
+        if not (isinstance(self.optimize, bool) or self.optimize == AMPLITUDE):
+            raise InvalidInputError(f"optimize: expected True, False or 'amplitude', got {self.optimize!r}")
