@@ -9,22 +9,36 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
-    from gpattr import closed_forms, estimators, exceptions, kernels, means, operators, posteriors, special, testing
+    from gpattr import bases, closed_forms, estimators, exceptions, kernels, means, operators, posteriors, special, testing
     from gpattr._memory import memory_budget
-    from gpattr.estimators import GPRegressor
+    from gpattr.estimators import BayesianLinearRegressor, GPRegressor, HilbertGPRegressor, RandomFeatureGPRegressor
     from gpattr.explainer import Explainer, explain
     from gpattr.explanation import Explanation
     from gpattr.importance import Importance
     from gpattr.operators import Baselines
     from gpattr.rules import compare_rules
 
-_MODULES = ("closed_forms", "estimators", "exceptions", "kernels", "means", "operators", "posteriors", "special", "testing")
+_MODULES = (
+    "bases",
+    "closed_forms",
+    "estimators",
+    "exceptions",
+    "kernels",
+    "means",
+    "operators",
+    "posteriors",
+    "special",
+    "testing",
+)
 _NAMES = {
     "Baselines": "gpattr.operators",
+    "BayesianLinearRegressor": "gpattr.estimators",
     "Explainer": "gpattr.explainer",
     "Explanation": "gpattr.explanation",
     "GPRegressor": "gpattr.estimators",
+    "HilbertGPRegressor": "gpattr.estimators",
     "Importance": "gpattr.importance",
+    "RandomFeatureGPRegressor": "gpattr.estimators",
     "compare_rules": "gpattr.rules",
     "explain": "gpattr.explainer",
     "memory_budget": "gpattr._memory",
@@ -32,10 +46,14 @@ _NAMES = {
 
 __all__ = [
     "Baselines",
+    "BayesianLinearRegressor",
     "Explainer",
     "Explanation",
     "GPRegressor",
+    "HilbertGPRegressor",
     "Importance",
+    "RandomFeatureGPRegressor",
+    "bases",
     "closed_forms",
     "compare_rules",
     "estimators",

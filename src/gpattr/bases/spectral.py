@@ -43,9 +43,9 @@ def standard_frequencies(kernel: Radial, d: int, M: int, sampling: str, generato
 
         points = Sobol(d + 1, scramble=False).random_base2(math.ceil(math.log2(M)))[:M]
         points = ((points + generator.random(d + 1)) % 1.0).clip(1e-12, 1.0 - 1e-12)
-        return ndtri(points[:, :d]) * _mixing(kernel, points[:, d])[:, None]
+        return ndtri(points[:, :d]) * mixing(kernel, points[:, d])[:, None]
     normal = generator.standard_normal((M, d))
-    factors = _mixing(kernel, generator.random(M))[:, None]
+    factors = mixing(kernel, generator.random(M))[:, None]
     if sampling == "orthogonal":
         directions = [np.linalg.qr(generator.standard_normal((d, d)))[0].T for _ in range(-(-M // d))]
         lengths = np.sqrt((normal * normal).sum(axis=1, keepdims=True))
@@ -53,7 +53,7 @@ def standard_frequencies(kernel: Radial, d: int, M: int, sampling: str, generato
     return normal * factors
 
 
-def _mixing(kernel: Radial, u: np.ndarray) -> np.ndarray:
+def mixing(kernel: Radial, u: np.ndarray) -> np.ndarray:
     """Return the factors of standard normal vectors, (M,), from uniform numbers u."""
     if isinstance(kernel, SquaredExponential):
         return np.ones_like(u)

@@ -2,7 +2,15 @@
 
 from gpattr.estimators.bayesian_linear_regressor import BayesianLinearRegressor
 from gpattr.estimators.gp_regressor import GPRegressor
+from gpattr.estimators.hilbert_gp_regressor import BasisWarning, HilbertGPRegressor
 from gpattr.estimators.hyperparameters import register_gradient
 from gpattr.estimators.random_feature_gp_regressor import RandomFeatureGPRegressor
 
-__all__ = ["BayesianLinearRegressor", "GPRegressor", "RandomFeatureGPRegressor", "register_gradient"]
+__all__ = [
+    "BasisWarning",
+    "BayesianLinearRegressor",
+    "GPRegressor",
+    "HilbertGPRegressor",
+    "RandomFeatureGPRegressor",
+    "register_gradient",
+]

@@ -11,18 +11,17 @@ import numpy as np
 
 from gpattr import _documents
 from gpattr._array import Array, to_numpy
-from gpattr._normal import random_generator
+from gpattr._normal import check_count, random_generator
 from gpattr._validation import Names, check_choice, column_names, positive_scalar
 from gpattr.bases import Fourier
 from gpattr.bases.spectral import SAMPLINGS, check_spectral, standard_frequencies
 from gpattr.estimators import storage
-from gpattr.estimators.base import KernelRegressor
+from gpattr.estimators.feature_regressor import FeatureRegressor
 from gpattr.estimators.gp_regressor import GPRegressor
-from gpattr.estimators.hyperparameters import trainable
-from gpattr.estimators.marginal_likelihood import NOISE, maximise
-from gpattr.estimators.progress import stream_progress, training_progress
+from gpattr.estimators.marginal_likelihood import NOISE
+from gpattr.estimators.progress import stream_progress
 from gpattr.estimators.random_feature_evidence import AmplitudeEvidence, FrequencyEvidence, amplitudes
-from gpattr.estimators.search_space import NOISE_SHARE, Units, bounds_for, default_kernel, spread_of, starts_from
+from gpattr.estimators.search_space import NOISE_SHARE, Units, default_kernel, spread_of
 from gpattr.estimators.sums import RowSums, Sums
 from gpattr.estimators.weight_evidence import fit_weights
 from gpattr.exceptions import InvalidInputError, NotFittedError
@@ -44,7 +43,7 @@ class Learned:
     log_marginal_likelihood: float
 
 
-class RandomFeatureGPRegressor(KernelRegressor):
+class RandomFeatureGPRegressor(FeatureRegressor):
     """Gaussian-process regression with M random frequencies v: f(x) = c + Σₘ aₘ sin(vₘ·x) + bₘ cos(vₘ·x), weights N(0, σ²/M).
 
     Training takes O(nM²) time and O(M²) memory, from arrays (`fit`) or from a stream of chunks (`partial_fit`, `fit_chunks`).
@@ -245,33 +244,10 @@ class RandomFeatureGPRegressor(KernelRegressor):
         return [Fourier(draws / lengthscale, origin) for draws in self._draws]
 
     def _train(self, X: Array, y: Array, kernel: Radial, known: float | None, draws: np.ndarray, generator: Any) -> Any:
-        variance = float(spread_of(y[:, None])[0]) ** 2
-        noise = self._start_noise(variance, len(y), known)
-        middle = float(y.mean()) if self.mean == "constant" else 0.0  # a constant is learned, and so is this one
+        middle = float(y.mean()) if self.mean == "constant" else 0.0  # the constant that is learned is relative to it
         objective = FrequencyEvidence(X - X.mean(axis=0), y - middle, draws, known, self.mean == "constant")
-        return self._search(
-            objective, kernel, noise, ("lengthscale", "variance"), float(spread_of(y[:, None])[0]) ** 2, generator
-        )
-
-    def _start_noise(self, variance: float, n: int, known: float | None) -> float | None:
-        if n < 2:
-            raise InvalidInputError("X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use optimize=False")
-        if variance == 0:
-            raise InvalidInputError("y: expected targets that differ, got one value everywhere; use optimize=False")
-        return NOISE_SHARE * variance if known is None else None
-
-    def _search(self, objective: Any, kernel: Radial, noise: float | None, names: Any, variance: float, generator: Any) -> Any:
-        """Return the most likely kernel and noise."""
-        start = {name: value for name, value in trainable(kernel).items() if name in names}
-        start |= {} if noise is None else {NOISE: np.array([noise])}
-        given = {name: ends for name, ends in (self.bounds or {}).items() if name in start or name not in ("lengthscale", NOISE)}
-        bounds = bounds_for(start, Units(np.ones(()), 1.0), given, variance, own_start=self._given_kernel is None)
-        if not bounds:
-            return kernel, objective.noise if noise is None else noise
-        starts = starts_from({name: start[name] for name in bounds}, self.n_restarts, generator)
-        with training_progress(self.verbose, len(starts), 0.0) as report:
-            kernel, level = maximise(objective, kernel, noise, bounds, starts, report=report)  # pyright: ignore[reportAssignmentType]
-        return kernel, objective.noise if level is None else level
+        variance = float(spread_of(y[:, None])[0]) ** 2
+        return self._search(objective, kernel, known, variance, len(y), generator, ("lengthscale", "variance"))
 
     def _learn_all(self, *, relearn: bool = True) -> Learned:
         """Return the posterior given all rows so far, variance and noise learned again where they are to be."""
@@ -282,9 +258,8 @@ class RandomFeatureGPRegressor(KernelRegressor):
             first = sums[0]
             variance = max(first.square / first.n - (first.target / first.n) ** 2, 0.0)
             known = None if self.noise_variance is None else noise
-            level = self._start_noise(variance, first.n, known)
             objective = AmplitudeEvidence(first, self.n_frequencies, known, free_mean)
-            kernel, noise = self._search(objective, kernel, level, ("variance",), variance, random_generator(0))
+            kernel, noise = self._search(objective, kernel, known, variance, first.n, 0, ("variance",))
         posteriors, constants, evidences = [], [], []
         landmarks = {"mean": inputs_mean} | ({} if self._median is None else {"median": self._median})
         for basis, part in zip(bases, sums, strict=True):
@@ -355,13 +330,7 @@ class RandomFeatureGPRegressor(KernelRegressor):
 
     def _check_options(self) -> None:
         for name in ("n_frequencies", "ensemble"):
-            value = getattr(self, name)
-            try:
-                whole = 0 if isinstance(value, bool) else index(value)
-            except TypeError:
-                whole = 0
-            if whole < 1:
-                raise InvalidInputError(f"{name}: expected an integer of 1 or more, got {value!r}")
+            check_count(name, getattr(self, name))
         check_spectral(SquaredExponential if self.kernel is None else self.kernel)
         check_choice("sampling", self.sampling, SAMPLINGS)
         check_choice("mean", self.mean, ("constant", "zero"))

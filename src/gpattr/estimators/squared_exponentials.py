@@ -50,6 +50,12 @@ class Leaf:
 
 def leaves(kernel: Kernel) -> list[Leaf] | None:
     """Return the leaves of a kernel, if all are squared exponentials and constants; else None."""
+    found = summands(kernel)
+    return found if all(isinstance(leaf.kernel, (SquaredExponential, Constant)) for leaf in found) else None
+
+
+def summands(kernel: Kernel) -> list[Leaf]:
+    """Return the terms of a kernel built of sums, scales and selections; a kernel of any other kind is one term."""
 
     def descend(
         k: Kernel, prefix: str, columns: tuple[int, ...] | None, factor: float, scales: tuple[str, ...]
@@ -65,8 +71,7 @@ def leaves(kernel: Kernel) -> list[Leaf] | None:
         else:
             yield Leaf(k, prefix, columns, factor, scales)
 
-    found = list(descend(kernel, "", None, 1.0, ()))
-    return found if all(isinstance(leaf.kernel, (SquaredExponential, Constant)) for leaf in found) else None
+    return list(descend(kernel, "", None, 1.0, ()))
 
 
 def gradient_of_leaves(terms: list[Leaf], X: Array, alpha: Array, inverse: Array, values: Array | None) -> dict[str, Any]:
