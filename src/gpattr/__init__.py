@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
-    from gpattr import bases, closed_forms, estimators, exceptions, kernels, means, operators, posteriors, special, testing
+    from gpattr import (
+        bases,
+        closed_forms,
+        estimators,
+        exceptions,
+        kernels,
+        means,
+        operators,
+        posteriors,
+        special,
+        testing,
+    )
     from gpattr._memory import memory_budget
     from gpattr.estimators import BayesianLinearRegressor, GPRegressor, HilbertGPRegressor, RandomFeatureGPRegressor
     from gpattr.explainer import Explainer, explain

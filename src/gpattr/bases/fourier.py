@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpattr._array import Array, namespace, to_numpy
+from gpattr._array import Array, namespace, product, to_numpy
 from gpattr._validation import as_matrix, as_vector, read_only
 from gpattr.bases.base import Basis
 from gpattr.exceptions import InvalidInputError
@@ -45,7 +45,7 @@ class Fourier(Basis):
     def phases(self, X: Array) -> Array:
         """Return vₘ·(x − o), (n, M)."""
         xp = namespace(X)
-        return (X if self.origin is None else X - xp.asarray(self.origin)) @ xp.asarray(self.frequencies).T
+        return product(X if self.origin is None else X - xp.asarray(self.origin), xp.asarray(self.frequencies).T)
 
     def phase(self, X: Array) -> float:
         xp = namespace(X)

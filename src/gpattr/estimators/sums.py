@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpattr._array import Array, add_gram, is_tensor, namespace, to_numpy
+from gpattr._array import Array, add_gram, is_tensor, namespace, product, to_numpy
 from gpattr.bases import Basis
 
 BLOCK = 1024  # rows: large enough for matrix products at full speed, small enough for 500 frequencies to take 8 MB
@@ -38,11 +38,12 @@ class Sums:
     def plus(self, F: Array, y: Array, *, in_place: bool) -> Sums:
         """Return the sums with rows F (r, p) and targets y (r,) added; ``in_place`` lets ``gram`` be overwritten."""
         gram = self.gram if in_place or is_tensor(self.gram) else self.gram.copy(order="F")
+        ones, cross = product(namespace(y).stack([y * 0.0 + 1.0, y]), F)
         return Sums(
             self.n + len(y),
             add_gram(gram, F),
-            self.ones + F.sum(axis=0),
-            self.cross + y @ F,
+            self.ones + ones,
+            self.cross + cross,
             self.target + float(y.sum()),
             self.square + float(y @ y),
         )
