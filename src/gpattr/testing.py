@@ -12,7 +12,9 @@ from gpattr._validation import as_matrix
 from gpattr.closed_forms.derivatives import Jet, differentiate, require_derivatives
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel, SquaredExponential
-from gpattr.operators import IntegratedGradients, Paths
+from gpattr.operators import Baselines, Gradient, IntegratedGradients, Paths
+from gpattr.posteriors import Posterior
+from gpattr.special.quadrature import gauss_legendre
 
 STEP = 6e-6  # ε^(1/3): where truncation and rounding of a central difference balance
 LOOSE, TIGHT = 1e-5, 1e-9  # relative to the size of what is compared: finite differences, and everything else
@@ -119,3 +121,131 @@ def _check_attributions(kernel: Kernel, X: np.ndarray) -> None:
     assert lowest >= -1e-9 * max(highest, size), f"attributions: their prior covariance has the eigenvalue {lowest:.2g}"
     reverse = closed_forms.rule_for(IntegratedGradients, kernel).auto(Paths(x, np.broadcast_to(b, x.shape)))
     _agree("path reversal", reverse, auto["auto"], TIGHT, size)
+
+
+def check_posterior(posterior: Posterior, X: Any, *, random_state: int = 0) -> None:
+    """Check that a posterior can be trusted; raise ``AssertionError`` that names the law it breaks.
+
+    Predictions agree with each other, whichever way they are asked for; attributions are complete in mean and in covariance, also
+    between rows and over weighted baselines; they are the integral of the posterior's own gradients, leave features that do not
+    move at zero, change sign with the path's direction, and do not depend on the other rows; draws have their mean and
+    covariance. ``X`` (n, d) are at least 5 rows in the range where the posterior is used.
+    """
+    if not isinstance(posterior, Posterior):
+        raise InvalidInputError(f"posterior: expected a gpattr posterior, got {type(posterior).__name__}")
+    rows = to_numpy(as_matrix("X", X, names=posterior.feature_names, n_features=posterior.n_features))
+    if len(rows) < 5:
+        raise InvalidInputError(f"X: expected at least 5 rows, got {len(rows)}")
+    generator = np.random.default_rng(random_state)
+    rows = rows[generator.permutation(len(rows))[:6]]
+    b, x = rows[0], rows[1:5].copy()
+    x[0, 0] = b[0]
+    mean, cov = _check_predictions(posterior, np.vstack([x, b]))
+    _check_posterior_attributions(posterior, x, b, mean, cov)
+    _check_several_baselines(posterior, x, rows)
+    _check_integrals(posterior, x, b)
+    _check_draws(posterior, x[:2], b, generator)
+
+
+def _check_predictions(posterior: Posterior, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    n = len(X)
+    mean, cov = (to_numpy(part) for part in posterior.predict(X, return_cov=True))
+    again, std = (to_numpy(part) for part in posterior.predict(X, return_std=True))
+    assert (mean.shape, cov.shape, std.shape) == ((n,), (n, n), (n,)), "predictions: expected (n,), (n, n) and (n,)"
+    assert all(np.isfinite(part).all() for part in (mean, cov, std)), "predictions: expected finite numbers"
+    for other in (again, to_numpy(posterior.predict(X))):
+        _agree("the mean does not depend on what else is asked for", other, mean, TIGHT)
+    _agree("standard deviations are those of the covariance", std**2, np.diagonal(cov), TIGHT)
+    alone = np.concatenate([to_numpy(posterior.predict(X[i : i + 1])) for i in range(n)])
+    _agree("predictions do not depend on the other rows", alone, mean, TIGHT)
+    _agree("symmetry of the covariance", cov, cov.T, TIGHT)
+    lowest, highest = np.linalg.eigvalsh(cov)[[0, -1]]
+    assert lowest >= -TIGHT * highest, f"the covariance of the predictions has the eigenvalue {lowest:.2g}"
+    return mean, cov
+
+
+def _check_posterior_attributions(posterior: Posterior, x: np.ndarray, b: np.ndarray, mean: np.ndarray, cov: np.ndarray) -> None:
+    n, d = x.shape
+    op = IntegratedGradients(b)
+    result = posterior.apply(op, x)
+    assert result.var is not None, "apply: expected variances"
+    assert result.cov is not None, "apply: expected covariances"
+    values, var, C, error = (to_numpy(part) for part in (result.mean, result.var, result.cov, result.error))
+    assert values.shape == var.shape == (n, d), "attributions: expected (n, d)"
+    assert C.shape == (n, d, d), "attributions: expected a covariance (n, d, d)"
+    assert error.shape == (n,), "attributions: expected one error per row"
+    size, spread = float(np.abs(mean).max()), float(np.diagonal(cov).max())
+    gain = mean[:-1] - mean[-1]
+    _agree("completeness of the mean", values.sum(axis=1), gain, TIGHT, size)
+    variance = np.diagonal(cov)[:-1] - 2.0 * cov[:-1, -1] + cov[-1, -1]
+    _agree("completeness of the covariance", C.sum(axis=(1, 2)), variance, TIGHT, spread)
+    _agree("variances are those of the covariance", var, np.diagonal(C, axis1=1, axis2=2), TIGHT, spread)
+    for uncertainty in ("std", "none"):
+        other = posterior.apply(op, x, uncertainty=uncertainty)
+        assert other.cov is None, f'uncertainty="{uncertainty}": expected no covariance'
+        _agree(f'means with uncertainty="{uncertainty}"', to_numpy(other.mean), values, TIGHT, size)
+        if uncertainty == "std":
+            _agree('variances with uncertainty="std"', to_numpy(other.var), var, TIGHT, spread)
+    lowest = np.linalg.eigvalsh(C).min()
+    assert lowest >= -TIGHT * spread, f"attributions: their covariance has the eigenvalue {lowest:.2g}"
+    still = np.concatenate([values[0, :1], C[0, 0], C[0, :, 0]])
+    assert not still.any(), f"dummy: a feature that does not move gets {np.abs(still).max():.2g}"
+    reverse = posterior.apply(IntegratedGradients(x), np.broadcast_to(b, x.shape).copy())
+    _agree("path reversal of the mean", to_numpy(reverse.mean), -values, TIGHT, size)
+    _agree("path reversal of the covariance", to_numpy(reverse.cov), C, TIGHT, spread)
+    alone = posterior.apply(op, x[1:2])
+    _agree("means do not depend on the other rows", to_numpy(alone.mean), values[1:2], TIGHT, size)
+    _agree("covariances do not depend on the other rows", to_numpy(alone.cov), C[1:2], TIGHT, spread)
+    joint = to_numpy(posterior.joint(op, x))
+    _agree("between a row and itself", joint[range(n), :, range(n)], C, TIGHT, spread)
+    across = cov[:-1, :-1] - cov[:-1, -1:] - cov[-1:, :-1] + cov[-1, -1]
+    _agree("completeness of the covariance between rows", joint.sum(axis=(1, 3)), across, TIGHT, spread)
+    lowest = np.linalg.eigvalsh(joint.reshape(n * d, n * d)).min()
+    assert lowest >= -TIGHT * spread * n * d, f"attributions: their joint covariance has the eigenvalue {lowest:.2g}"
+
+
+def _check_several_baselines(posterior: Posterior, x: np.ndarray, rows: np.ndarray) -> None:
+    weights = np.array([0.5, 0.3, 0.2])
+    points = rows[[0, 4, 2]]
+    averaged = posterior.apply(IntegratedGradients(Baselines(points, weights)), x)
+    single = [to_numpy(posterior.apply(IntegratedGradients(point), x, uncertainty="none").mean) for point in points]
+    mean, cov = (to_numpy(part) for part in posterior.predict(np.vstack([x, points]), return_cov=True))
+    size, spread = float(np.abs(mean).max()), float(np.diagonal(cov).max())
+    _agree("means over weighted baselines", to_numpy(averaged.mean), np.tensordot(weights, single, axes=1), TIGHT, size)
+    change = np.hstack([np.eye(len(x)), np.broadcast_to(-weights, (len(x), 3))])
+    variance = np.einsum("ni,ij,nj->n", change, cov, change)
+    _agree("completeness over weighted baselines", to_numpy(averaged.cov).sum(axis=(1, 2)), variance, TIGHT, spread)
+
+
+def _check_integrals(posterior: Posterior, x: np.ndarray, b: np.ndarray) -> None:
+    """Attributions are integrals of the posterior's gradients, and gradients the slopes of its predictions."""
+    n, d = x.shape
+    nodes, weights = gauss_legendre(20, 8)
+    points = (b + nodes[:, None, None] * (x - b)).reshape(-1, d)
+    gradients = to_numpy(posterior.apply(Gradient(), points, uncertainty="none").mean).reshape(len(nodes), n, d)
+    values = to_numpy(posterior.apply(IntegratedGradients(b), x, uncertainty="none").mean)
+    size = float(np.abs(to_numpy(posterior.predict(points))).max())
+    by_integral = np.tensordot(weights, gradients, axes=1) * (x - b)
+    _agree("attributions against the integral of gradients", values, by_integral, 1e-8, size)
+    spread = np.abs(x - b).max(axis=0) + 1e-300
+    for i in range(d):
+        move = STEP * spread[i] * np.eye(d)[i]
+        inner = 0.5 * (x + b)
+        up, down = (to_numpy(posterior.predict(inner + sign * move)) for sign in (1, -1))
+        slope = to_numpy(posterior.apply(Gradient(), inner, uncertainty="none").mean)[:, i]
+        _agree(f"∂f/∂x{i} against finite differences", slope * spread[i], (up - down) / (2 * STEP), LOOSE, size)
+    draws = posterior.apply(Gradient(), points[: n * 2])
+    assert np.isfinite(to_numpy(draws.cov)).all(), "gradients: expected a finite covariance"
+
+
+def _check_draws(posterior: Posterior, x: np.ndarray, b: np.ndarray, generator: np.random.Generator) -> None:
+    count, op = 4000, IntegratedGradients(b)
+    draws = posterior.sample(op, x, count, random_state=generator)
+    assert draws.shape == (count, *x.shape), f"draws: expected {(count, *x.shape)}, got {draws.shape}"
+    flat, mean = draws.reshape(count, -1), to_numpy(posterior.apply(op, x, uncertainty="none").mean).ravel()
+    C = to_numpy(posterior.joint(op, x)).reshape(mean.size, mean.size)
+    variance = np.diagonal(C)
+    limit = 6.0 * np.sqrt(variance / count) + TIGHT * float(np.abs(mean).max())
+    assert (np.abs(flat.mean(axis=0) - mean) <= limit).all(), "draws: their mean is not that of the attributions"
+    limit = 12.0 * np.sqrt((C**2 + np.outer(variance, variance)) / count) + TIGHT * float(variance.max())
+    assert (np.abs(np.cov(flat.T) - C) <= limit).all(), "draws: their covariance is not that of the attributions"

@@ -108,7 +108,7 @@ class WeightSpacePosterior(Posterior):
         half = None
         if return_cov:
             require_room("The covariance of the predictions", (n, max(n, p)), "use return_std=True, or fewer rows", copies=2)
-            half = xp.empty((n, p))
+            half = xp.empty((n, self._rank))
         for rows in blocks(n, 32.0 * p, X):
             values = self.basis(X[rows])
             mean[rows] += values @ self.weights
@@ -156,7 +156,7 @@ class WeightSpacePosterior(Posterior):
                     by_rule = F @ self.weights
                     value, bound = by_rule, bound + xp.max(abs(by_rule - value), axis=1)
                 if var is not None:
-                    V = self._half(F.reshape(-1, p)).reshape(F.shape)
+                    V = self._half(F.reshape(-1, p)).reshape(*F.shape[:2], -1)
                     if cov is not None:
                         cov[rows] = covariance(V @ xp.swapaxes(V, 1, 2))
                         var[rows] = xp.diagonal(cov[rows], axis1=1, axis2=2)
@@ -176,7 +176,7 @@ class WeightSpacePosterior(Posterior):
         p = len(self.basis)
         require_room("The joint covariance of the attributions", (n, d, n, d), "use fewer rows, say a random sample", copies=2)
         require_room("The attributions of the basis", (n, d, p), "use fewer rows, say a random sample")
-        V = namespace(X).empty((n * d, p))
+        V = namespace(X).empty((n * d, self._rank))
         for rows in blocks(n, 24.0 * d * p, X):
             F = closed_forms.features(operator.rows(rows), self.basis, X[rows], method=method, n_steps=n_steps)
             V[rows.start * d : rows.stop * d] = self._half(F.reshape(-1, p))
@@ -201,6 +201,10 @@ class WeightSpacePosterior(Posterior):
         X = as_matrix("X", X, names=self.feature_names, n_features=self.n_features, like=self.weights)
         self.basis.check_rows("X", X)
         return X
+
+    @property
+    def _rank(self) -> int:
+        return len(self.basis) if self.root is None else self.root.shape[1]
 
     def _half(self, F: Array) -> Array:
         """Return V (r, ·) with VVᵀ = FSFᵀ for F (r, p), in place of F where it can."""
