@@ -47,9 +47,9 @@ def standard_frequencies(kernel: Radial, d: int, M: int, sampling: str, generato
     normal = generator.standard_normal((M, d))
     factors = mixing(kernel, generator.random(M))[:, None]
     if sampling == "orthogonal":
-        directions = [np.linalg.qr(generator.standard_normal((d, d)))[0].T for _ in range(-(-M // d))]
+        directions = np.linalg.qr(generator.standard_normal((-(-M // d), d, d)))[0].reshape(-1, d)
         lengths = np.sqrt((normal * normal).sum(axis=1, keepdims=True))
-        normal = np.concatenate(directions)[:M] * lengths
+        normal = directions[:M] * lengths
     return normal * factors
 
 

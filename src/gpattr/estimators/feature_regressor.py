@@ -9,7 +9,7 @@ import numpy as np
 
 from gpattr.estimators.base import KernelRegressor
 from gpattr.estimators.hyperparameters import trainable
-from gpattr.estimators.marginal_likelihood import NOISE, maximise
+from gpattr.estimators.marginal_likelihood import NOISE, OPTIONS, maximise
 from gpattr.estimators.progress import training_progress
 from gpattr.estimators.search_space import NOISE_SHARE, Units, bounds_for, starts_from
 from gpattr.exceptions import InvalidInputError
@@ -35,6 +35,7 @@ class FeatureRegressor(KernelRegressor):
         generator: Any,
         names: Collection[str] | None = None,
         limits: Mapping[str, np.ndarray] | None = None,
+        ftol: float = OPTIONS["ftol"],
     ) -> tuple[K, float]:
         """Return the most likely kernel and noise, for n targets of this variance; ``names`` are those to learn (all by default).
 
@@ -57,7 +58,7 @@ class FeatureRegressor(KernelRegressor):
         if bounds:
             starts = starts_from({name: start[name] for name in bounds}, self.n_restarts, generator)
             with training_progress(self.verbose, len(starts), 0.0) as report:
-                kernel, noise = maximise(objective, kernel, noise, bounds, starts, report=report)  # pyright: ignore
+                kernel, noise = maximise(objective, kernel, noise, bounds, starts, report=report, ftol=ftol)  # pyright: ignore
         level = known if noise is None else noise
         assert level is not None
         return kernel, level

@@ -104,11 +104,12 @@ def maximise(
     starts: list[Values],
     *,
     report: Callable[[int, int, float], None] | None = None,
+    ftol: float = OPTIONS["ftol"],
 ) -> tuple[Kernel, float | None]:
     """Return kernel and noise at the best optimum found from the given starts (values, not logarithms).
 
     ``bounds`` gives lower and upper ends, (2, size), of every hyperparameter; starts outside are moved inside. Where no start
-    converges, the best point so far is kept with a warning.
+    converges, the best point so far is kept with a warning. A search ends where a step gains less than ``ftol``, relatively.
     """
     from scipy.optimize import minimize
 
@@ -117,6 +118,7 @@ def maximise(
     ends = np.cumsum([len(starts[0][name]) for name in names])[:-1]
     scalar = {name for name, value in kernel.get_params().items() if np.ndim(value) == 0}
     best_value, best, converged, walls, message = -math.inf, None, False, 0, ""
+    options = OPTIONS | {"ftol": ftol}
 
     def unpack(theta: np.ndarray) -> tuple[Kernel, float | None]:
         values: dict[str, Any] = dict(zip(names, np.split(np.exp(theta), ends), strict=True))
@@ -147,7 +149,9 @@ def maximise(
         before = -math.inf
         for _ in range(20):
             walls = 0
-            result = minimize(negative, theta, jac=True, method="L-BFGS-B", bounds=limits, options=OPTIONS, callback=step)
+            result = minimize(
+                negative, theta, jac=True, method="L-BFGS-B", bounds=limits, options=OPTIONS | {"ftol": ftol}, callback=step
+            )
             status, message = result.get("status", 0), result.message
             # A search that met a singular point, or rounding, stops where it is: it goes on from the best point while that helps.
             disturbed, settled = walls > 0 or status == ABNORMAL, best_value < before + 1e-3

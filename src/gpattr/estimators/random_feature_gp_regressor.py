@@ -30,6 +30,7 @@ from gpattr.means import Constant, Zero
 from gpattr.posteriors import MixturePosterior, Posterior, WeightSpacePosterior
 
 AMPLITUDE = "amplitude"
+ROUGHLY = 1e-5  # of log p(y), which differs by more from one draw of frequencies to the next
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
                     X, y = chunk
                 except (TypeError, ValueError):
                     raise InvalidInputError(
-                        f"chunks: expected pairs (X, y), got {type(chunk).__name__} as chunk {number}"
+                        f"chunks: expected pairs (X, y), got a {type(chunk).__name__} as chunk {number}"
                     ) from None
                 try:
                     self.partial_fit(X, y)
@@ -247,7 +248,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         middle = float(y.mean()) if self.mean == "constant" else 0.0  # the constant that is learned is relative to it
         objective = FrequencyEvidence(X - X.mean(axis=0), y - middle, draws, known, self.mean == "constant")
         variance = float(spread_of(y[:, None])[0]) ** 2
-        return self._search(objective, kernel, known, variance, len(y), generator, ("lengthscale", "variance"))
+        return self._search(objective, kernel, known, variance, len(y), generator, ("lengthscale", "variance"), ftol=ROUGHLY)
 
     def _learn_all(self, *, relearn: bool = True) -> Learned:
         """Return the posterior given all rows so far, variance and noise learned again where they are to be."""
