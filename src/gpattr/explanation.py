@@ -127,11 +127,17 @@ class Explanation(Frozen):
         """Return the lower and upper ends, each (n, d), of the central credible intervals."""
         tail = 0.5 * (1.0 - check_level(level))
         if self.component_weights is not None:
-            self._need("var")
-            mixture = Mixture(self.component_weights, self.component_values, self.component_var)
+            mixture = self.mixture()
             return mixture.quantile(tail), mixture.quantile(1.0 - tail)
         half = -ndtri(tail) * np.sqrt(self._need("var"))
         return self.values - half, self.values + half
+
+    def mixture(self) -> Mixture:
+        """Return the distribution of each attribution by itself: density, cdf, quantiles (of one normal, where it is Gaussian)."""
+        var = self._need("var")
+        if self.component_weights is None:
+            return Mixture(np.ones(1), self.values[None], var[None])
+        return Mixture(self.component_weights, self.component_values, self.component_var)
 
     def prob_positive(self) -> Array:
         """Return P(attribution > 0), (n, d). An attribution that is surely zero gives ½: no evidence for either sign."""

@@ -149,9 +149,7 @@ def maximise(
         before = -math.inf
         for _ in range(20):
             walls = 0
-            result = minimize(
-                negative, theta, jac=True, method="L-BFGS-B", bounds=limits, options=OPTIONS | {"ftol": ftol}, callback=step
-            )
+            result = minimize(negative, theta, jac=True, method="L-BFGS-B", bounds=limits, options=options, callback=step)
             status, message = result.get("status", 0), result.message
             # A search that met a singular point, or rounding, stops where it is: it goes on from the best point while that helps.
             disturbed, settled = walls > 0 or status == ABNORMAL, best_value < before + 1e-3
