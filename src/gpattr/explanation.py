@@ -133,7 +133,7 @@ class Explanation(Frozen):
         return self.values - half, self.values + half
 
     def mixture(self) -> Mixture:
-        """Return the distribution of each attribution by itself: density, cdf, quantiles (of one normal, where it is Gaussian)."""
+        """Return the distribution of each attribution by itself, which has a density, a cdf and quantiles."""
         var = self._need("var")
         if self.component_weights is None:
             return Mixture(np.ones(1), self.values[None], var[None])

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import product
+from itertools import product as all_combinations
 from typing import Any
 
-from gpattr._array import EPS, Array, namespace
+from gpattr._array import EPS, Array, namespace, product
 from gpattr._validation import check_choice
 from gpattr.bases import Basis, Combined, Fourier, Hilbert, Monomials
 from gpattr.closed_forms.fixed_rules import METHODS, check_steps, nodes_and_weights
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.operators import Operator, Paths, Points, Sites
 from gpattr.special.quadrature import gauss_legendre
-from gpattr.special.trigonometric import sin_cos, sinc
+from gpattr.special.trigonometric import mean_slopes
 
 MeanGradient = Callable[[Any, Paths], Array]  # (basis, paths) -> (n, d, p)
 FEATURES: dict[type[Basis], MeanGradient] = {}
@@ -56,11 +56,9 @@ def weighted_features(op: Operator, basis: Basis, X: Array, w: Array) -> tuple[A
         paths = _path(sites, basis)
         if isinstance(basis, Fourier):
             V = xp.asarray(basis.frequencies)
-            slopes = _wave_slopes(V, _origin(basis, X), paths)
-            both = []
-            for part, vector, waves in ((slopes, w, V), (abs(slopes), abs(w), abs(V))):
-                weighted = part * vector
-                both.append((weighted[:, : len(V)] + weighted[:, len(V) :]) @ waves)
+            weighted = _wave_slopes(V, _origin(basis, X), paths) * w
+            largest = (w[: len(V)] ** 2 + w[len(V) :] ** 2) ** 0.5  # sine and cosine of one wave together
+            both = [product(weighted[:, : len(V)] + weighted[:, len(V) :], V), largest @ abs(V)]
         else:
             part = _closed_form(basis)(basis, paths)
             both = [part @ w, abs(part) @ abs(w)]
@@ -136,19 +134,17 @@ def _wave_slopes(V: Array, origin: Any, paths: Paths) -> Array:
     With θ = v·(x − b) and the phase in the middle of the path, mid: cos(mid) sinc(θ/2) and −sin(mid) sinc(θ/2). Nothing is
     divided by θ, so a frequency orthogonal to the path is no special case.
     """
-    M = len(V)
-    xp = namespace(V)
     middle = 0.5 * ((paths.start - origin) + (paths.stop - origin))
-    both = sin_cos(middle @ V.T)
-    damping = sinc(0.5 * (paths.step @ V.T))
-    return xp.concatenate([both[:, M:] * damping, -both[:, :M] * damping], axis=1)
+    return mean_slopes(product(middle, V.T), product(0.5 * paths.step, V.T))
 
 
 def _fourier(basis: Fourier, paths: Paths) -> Array:
     xp = namespace(paths.stop)
     V = xp.asarray(basis.frequencies)
     slopes = _wave_slopes(V, _origin(basis, V), paths)
-    return slopes[:, None, :] * xp.concatenate([V.T, V.T], axis=1)
+    waves = xp.empty((V.shape[1], 2 * len(V)))  # in the order in which the result is wanted
+    waves[:, : len(V)] = waves[:, len(V) :] = V.T
+    return slopes[:, None, :] * waves
 
 
 def _hilbert(basis: Hilbert, paths: Paths) -> Array:
@@ -157,7 +153,7 @@ def _hilbert(basis: Hilbert, paths: Paths) -> Array:
     omega, d = xp.asarray(basis.frequencies), basis.n_features
     lower = xp.asarray(basis.lower)
     total = 0.0
-    for tail in product((1.0, -1.0), repeat=d - 1):
+    for tail in all_combinations((1.0, -1.0), repeat=d - 1):
         signs = (1.0, *tail)
         V = omega * xp.asarray(signs)
         slopes = _wave_slopes(V, lower, paths)

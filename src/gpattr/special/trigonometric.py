@@ -7,13 +7,6 @@ import numpy as np
 from gpattr._array import Array, chunk_rows, is_tensor, namespace
 
 
-def sinc(x: Array) -> Array:
-    """Return sin(x)/x, 1 at x = 0: the mean of cos over [−x, x], without a special case that loses digits."""
-    xp = namespace(x)
-    safe = xp.where(x == 0, 1.0, x)
-    return xp.where(x == 0, 1.0, xp.sin(safe) / safe)
-
-
 def sin_cos(x: Array) -> Array:
     """Return sin(x) beside cos(x), (n, 2m), for x (n, m), each with an absolute error of at most 1e-15.
 
@@ -40,3 +33,40 @@ def sin_cos(x: Array) -> Array:
         tangent += tangent
         np.divide(tangent, square, out=sine)
     return result
+
+
+def mean_slopes(middle: Array, half: Array) -> Array:
+    """Return the mean derivatives of sine and cosine over [middle − half, middle + half], (n, 2m), for arrays (n, m).
+
+    They are cos(middle) sinc(half) beside −sin(middle) sinc(half), sinc x = sin(x)/x. Nothing is divided where ``half`` is so
+    small that its sinc is 1 to the last digit.
+    """
+    xp = namespace(middle)
+    n, m = middle.shape
+    both = sin_cos(middle)
+    result = xp.empty((n, 2 * m))
+    size = min(n, chunk_rows(middle, m))
+    for start in range(0, n, size):
+        rows = slice(start, min(start + size, n))
+        damping = sinc(half[rows])
+        result[rows, :m] = both[rows, m:] * damping
+        result[rows, m:] = both[rows, :m] * -damping
+    return result
+
+
+def sinc(x: Array) -> Array:
+    """Return sin(x)/x, 1 at x = 0, from t = tan(x/2) as in `sin_cos`: (2t/x)/(1 + t²)."""
+    xp = namespace(x)
+    small = abs(x) < 1e-8  # 1 − x²/6 is 1
+    x = xp.where(small, 1.0, x)
+    if is_tensor(x):
+        value = xp.sin(x) / x
+    else:
+        value = np.multiply(x, 0.5)
+        np.tan(value, out=value)
+        square = value * value
+        square += 1.0
+        value += value
+        value /= x
+        value /= square
+    return xp.where(small, 1.0, value)
