@@ -71,7 +71,8 @@ class PosteriorRegressor(RegressorMixin, BaseEstimator):
             if reset:
                 self.n_features_in_ = X.shape[1]
                 self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
-            self._check_width(X)
+            else:
+                self._check_width(X)
             return X, as_vector("y", y, length=len(X), unit="targets (one per row of X)", like=X)
         if is_frame(X):
             as_matrix("X", X)  # our words for what is wrong with a frame
@@ -86,9 +87,14 @@ class PosteriorRegressor(RegressorMixin, BaseEstimator):
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, order="C")
         return X, y.astype(np.float64)
 
+    @property
+    def _width(self) -> int:
+        """The number of features of what was learned."""
+        return self.posterior_.n_features
+
     def _check_width(self, X: Array) -> None:
-        if X.shape[1] != self.n_features_in_:  # in the words of scikit-learn
-            name, d = type(self).__name__, self.n_features_in_
+        name, d = type(self).__name__, self._width
+        if X.shape[1] != d:  # in the words of scikit-learn
             raise InvalidInputError(f"X has {X.shape[1]} features, but {name} is expecting {d} features as input")
 
 

@@ -203,6 +203,10 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         self._require_fitted()
         return self._rows.n
 
+    @property
+    def _width(self) -> int:
+        return self._draws[0].shape[1]
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_rows")
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from gpattr._array import Array, LinAlgError, cholesky, cholesky_inverse, namespace, solve_cholesky, solve_lower_rows
+from gpattr._array import Array, cholesky, cholesky_inverse, namespace, solve_cholesky, solve_lower_rows
 from gpattr.estimators.sums import Sums
+from gpattr.exceptions import NotPositiveDefiniteError
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,9 @@ def fit_weights(sums: Sums, variances: Array, noise: float, *, free_mean: bool) 
     i = xp.arange(len(B))
     B[i, i] += 1.0
     if not xp.isfinite(B).all():
-        raise LinAlgError("not finite")
+        raise NotPositiveDefiniteError(
+            "noise: the precision of the weights is not finite; give a larger noise variance, or a kernel of smaller variance"
+        )
     L = cholesky(B)
     std = math.sqrt(noise)
     both = solve_lower_rows(L, xp.stack([sums.cross, sums.ones]) * (scale / std))
