@@ -32,6 +32,7 @@ def main() -> None:
 
     agreement(device)
     speed(device, options.points, options.features, options.rows)
+    stream(device)
 
 
 def problem(m: int, d: int, n: int) -> tuple[SquaredExponential, np.ndarray, np.ndarray, np.ndarray]:
@@ -91,6 +92,35 @@ def speed(device: torch.device, m: int, d: int, n: int) -> None:
     print(f"bare triangular solve of {n * d} right-hand sides: {bare:.2f} s (solving from the left {bare_left:.2f} s)")
     print(f"mean and covariance: {explained:.2f} s = {explained / min(bare, bare_left):.2f} × the bare triangular solve")
     print(f"means alone: {means:.3f} s = {means / predicted:.1f} × a prediction ({predicted:.3f} s)")
+
+
+def stream(device: torch.device, n: int = 4_000_000, d: int = 10, frequencies: int = 500) -> None:
+    """A random-feature model from a stream on the device: rows a second against the bare product, and against NumPy's numbers."""
+    kernel = SquaredExponential(lengthscale=np.full(d, 2.0))
+    options = {"kernel": kernel, "noise_variance": 0.01, "optimize": False, "random_state": 0}
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, d))
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=len(X))
+    there = [torch.as_tensor(part, device=device) for part in (X, y)]
+    one, two = (gpattr.RandomFeatureGPRegressor(frequencies, **options).fit(*data) for data in ((X, y), there))
+    a, b = (gpattr.Explainer(model)(X[:200]) for model in (one, two))
+    print(
+        f"random features, difference to NumPy: mean {np.abs(a.values - b.values).max():.1e}, cov {np.abs(a.cov - b.cov).max():.1e}"
+    )
+    big = [torch.as_tensor(part, device=device).repeat(*([50] + [1] * (part.ndim - 1))) for part in (X, y)]
+    model = gpattr.RandomFeatureGPRegressor(frequencies, **options)
+
+    def learn() -> None:
+        model.fit_chunks(tuple(big) for _ in range(n // len(big[0])))
+
+    F = torch.randn(65536, 2 * frequencies, dtype=torch.float64, device=device)
+    learned, bare = timed(device, learn, 1), timed(device, lambda: [F.mT @ F for _ in range(10)])
+    rate, limit = n / learned, 10 * len(F) / bare
+    print(f"stream of {n} rows: {rate:.3g} rows a second, {rate / limit:.2f} of the bare product's {limit:.3g}")
+    rows = big[0][:100_000]
+    op = IntegratedGradients(X.mean(axis=0))
+    explained = timed(device, lambda: model.posterior_.apply(op, rows, uncertainty="std"))
+    print(f"explaining {len(rows)} rows with std: {len(rows) / explained:.3g} rows a second")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import numpy as np
 from gpattr import _documents
 from gpattr._array import Array, to_numpy
 from gpattr._normal import check_count, random_generator
-from gpattr._validation import Names, check_choice, column_names, positive_scalar
+from gpattr._validation import Names, beside, check_choice, column_names, positive_scalar
 from gpattr.bases import Fourier
 from gpattr.bases.spectral import SAMPLINGS, check_spectral, standard_frequencies
 from gpattr.estimators import storage
@@ -141,7 +141,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
             rows, targets = self._check_data(X, y)
             self._begin(rows, targets, column_names(X), learn=self.optimize is True and self._given_kernel is None)
         else:
-            rows, targets = self._check_data(self._in_order(X), y, reset=False)
+            rows, targets = (beside("X", part, self._like) for part in self._check_data(self._in_order(X), y, reset=False))
         self._rows.add(rows, targets)
         self._streamed, self._median, self._cache = True, None, None
         return self
@@ -237,10 +237,10 @@ class RandomFeatureGPRegressor(FeatureRegressor):
             kernel, noise = self._train(X, y, kernel, known, draws[0], generator)
         elif known is None:
             noise = NOISE_SHARE * Units.of_data(X, y).unit ** 2
-        self._start(draws, kernel, noise, names)
+        self._start(draws, kernel, noise, names, X[:0])
 
-    def _start(self, draws: list[np.ndarray], kernel: Any, noise: Any, names: Names | None) -> None:
-        self._draws, self._prior, self._names = draws, (kernel, float(noise)), names
+    def _start(self, draws: list[np.ndarray], kernel: Any, noise: Any, names: Names | None, like: Array) -> None:
+        self._draws, self._prior, self._names, self._like = draws, (kernel, float(noise)), names, like
         self._rows = RowSums(self._bases_at, centre_targets=self.mean == "constant")
         self._streamed, self._median, self._cache = False, None, None
 
@@ -321,7 +321,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
     def _restore(self, content: Any, names: Names | None) -> None:
         arrays = {name: _documents.decode(array) for name, array in content["arrays"].items()}
         self.n_features_in_ = arrays["draws"].shape[2]
-        self._start(list(arrays["draws"]), storage.decode(content["kernel"]), content["noise"], names)
+        self._start(list(arrays["draws"]), storage.decode(content["kernel"]), content["noise"], names, np.empty(0))
         p = 2 * arrays["draws"].shape[1]
         lower = np.tril_indices(p)
         rows, sums = content["rows"], []

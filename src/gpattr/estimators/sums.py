@@ -15,6 +15,7 @@ from gpattr._array import Array, add_gram, is_tensor, namespace, product, to_num
 from gpattr.bases import Basis
 
 BLOCK = 1024  # rows: large enough for matrix products at full speed, small enough for 500 frequencies to take 8 MB
+BLOCK_ON_GPU = 65536
 
 
 @dataclass(frozen=True)
@@ -74,17 +75,17 @@ class RowSums:
     def add(self, X: Array, y: Array) -> None:
         """Add the rows X (r, d) with targets y (r,)."""
         self.n += len(X)
-        at = 0
+        at, size = 0, BLOCK_ON_GPU if is_tensor(X) and X.device.type != "cpu" else BLOCK
         if self.rest is not None:
-            at = min(len(X), BLOCK - len(self.rest[0]))
+            at = min(len(X), size - len(self.rest[0]))
             self.rest = self._joined(X[:at], y[:at])
-            if len(self.rest[0]) < BLOCK:
+            if len(self.rest[0]) < size:
                 return
             self._consume(*self.rest)
             self.rest = None
-        while at + BLOCK <= len(X):
-            self._consume(X[at : at + BLOCK], y[at : at + BLOCK])
-            at += BLOCK
+        while at + size <= len(X):
+            self._consume(X[at : at + size], y[at : at + size])
+            at += size
         if at < len(X):
             self.rest = (X[at:] + 0.0, y[at:] + 0.0)  # copies: the caller may reuse its arrays
 
