@@ -95,7 +95,7 @@ def speed(device: torch.device, m: int, d: int, n: int) -> None:
 
 
 def stream(device: torch.device, n: int = 4_000_000, d: int = 10, frequencies: int = 500) -> None:
-    """A random-feature model from a stream on the device: rows a second against the bare product, and against NumPy's numbers."""
+    """A random-feature model from a stream on the device: against the bare product, and against NumPy's numbers."""
     kernel = SquaredExponential(lengthscale=np.full(d, 2.0))
     options = {"kernel": kernel, "noise_variance": 0.01, "optimize": False, "random_state": 0}
     rng = np.random.default_rng(0)
