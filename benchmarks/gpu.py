@@ -95,7 +95,7 @@ def speed(device: torch.device, m: int, d: int, n: int) -> None:
 
 
 def stream(device: torch.device, n: int = 4_000_000, d: int = 10, frequencies: int = 500) -> None:
-    """A random-feature model from a stream on the device: against the bare product, and against NumPy's numbers."""
+    """A random-feature model from a stream on the device, against the bare product and against NumPy."""
     kernel = SquaredExponential(lengthscale=np.full(d, 2.0))
     options = {"kernel": kernel, "noise_variance": 0.01, "optimize": False, "random_state": 0}
     rng = np.random.default_rng(0)
@@ -104,9 +104,8 @@ def stream(device: torch.device, n: int = 4_000_000, d: int = 10, frequencies: i
     there = [torch.as_tensor(part, device=device) for part in (X, y)]
     one, two = (gpattr.RandomFeatureGPRegressor(frequencies, **options).fit(*data) for data in ((X, y), there))
     a, b = (gpattr.Explainer(model)(X[:200]) for model in (one, two))
-    print(
-        f"random features, difference to NumPy: mean {np.abs(a.values - b.values).max():.1e}, cov {np.abs(a.cov - b.cov).max():.1e}"
-    )
+    off = np.abs(a.values - b.values).max(), np.abs(a.cov - b.cov).max()
+    print(f"random features, difference to NumPy: mean {off[0]:.1e}, covariance {off[1]:.1e}")
     big = [torch.as_tensor(part, device=device).repeat(*([50] + [1] * (part.ndim - 1))) for part in (X, y)]
     model = gpattr.RandomFeatureGPRegressor(frequencies, **options)
 

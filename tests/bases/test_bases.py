@@ -158,6 +158,9 @@ def test_eigenfunctions_are_orthonormal_and_vanish_at_the_walls():
     values = box(1.0 + 2.0 * t[:, None])
     assert values.T @ (2.0 * w[:, None] * values) == pytest.approx(np.eye(6), abs=1e-13)
     assert np.abs(box(np.array([[-1.0], [3.0]]))).max() <= 1e-14
+    box.check_rows("X", np.array([[-1.0], [3.0]]))
+    with pytest.raises(InvalidInputError, match="outside of the box"):
+        box.check_rows("X", np.array([[3.01]]))
     assert box.frequencies[:, 0] == pytest.approx(np.arange(1, 7) * math.pi / 4)
 
 

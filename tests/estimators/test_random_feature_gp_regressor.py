@@ -198,6 +198,33 @@ def test_partial_fit_goes_on():
     assert not np.array_equal(model.predict(X[:2]), before)
 
 
+def test_asking_in_between_changes_nothing_and_arrays_may_be_reused():
+    asked, silent = (RandomFeatureGPRegressor(15, kernel=KERNEL, random_state=0) for _ in "ab")
+    for start, stop in ((0, 700), (700, 1500), (1500, len(BIG))):
+        rows, y = BIG[start:stop].copy(), BIG_Y[start:stop].copy()
+        asked.partial_fit(rows, y)
+        assert np.array_equal(asked.predict(X[:3]), asked.predict(X[:3]))
+        silent.partial_fit(rows, y)
+        rows[:] = y[:] = np.nan  # a buffer for the next chunk
+    assert np.array_equal(asked.predict(X), silent.predict(X))
+    assert np.isfinite(asked.predict(X)).all()
+
+
+def test_arrays_and_tensors_in_one_stream():
+    mixed = RandomFeatureGPRegressor(15, **FIXED).fit_chunks([(X[:30], Y[:30]), (torch.tensor(X[30:]), torch.tensor(Y[30:]))])
+    assert np.array_equal(mixed.predict(X), RandomFeatureGPRegressor(15, **FIXED).fit(X, Y).predict(X))
+
+
+def test_a_file_of_a_stream(tmp_path):
+    model = RandomFeatureGPRegressor(15, kernel=KERNEL, random_state=0).fit_chunks(cut(1000))
+    model.save(tmp_path / "m.json")
+    loaded = RandomFeatureGPRegressor.load(tmp_path / "m.json")
+    assert loaded.noise_variance_ == model.noise_variance_
+    assert loaded.kernel_.variance == model.kernel_.variance
+    assert np.array_equal(loaded.predict(X), model.predict(X))
+    assert loaded.n_rows_ == len(BIG)
+
+
 def test_streams_of_frames_are_aligned_by_name():
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     model = RandomFeatureGPRegressor(15, kernel=KERNEL, random_state=0)
