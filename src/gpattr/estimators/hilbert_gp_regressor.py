@@ -33,7 +33,7 @@ from gpattr.estimators.hyperparameters import trainable
 from gpattr.estimators.marginal_likelihood import NOISE
 from gpattr.estimators.search_space import NOISE_SHARE, Units, default_kernel, spread_of
 from gpattr.estimators.squared_exponentials import Leaf, summands
-from gpattr.estimators.sums import Sums
+from gpattr.estimators.sums import Sums, from_content, to_content
 from gpattr.estimators.weight_evidence import fit_weights
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.kernels import Kernel, Radial, Select, SquaredExponential, Sum
@@ -300,20 +300,17 @@ class HilbertGPRegressor(FeatureRegressor):
 
     def _content(self) -> dict[str, Any]:
         designs, (centre, extent), sums, shift = self._state
-        lower = np.tril_indices(len(sums.ones))
         arrays = {
             "centre": (centre, ("feature",)),
             "extent": (extent, ("feature",)),
-            "gram": (to_numpy(sums.gram)[lower], ("entry",)),
-            "ones": (to_numpy(sums.ones), ("function",)),
-            "cross": (to_numpy(sums.cross), ("function",)),
             **{name: (point, ("feature",)) for name, point in self.posterior_.landmarks.items()},
         }
         return {
             "kernel": storage.encode("kernel", self.kernel_),
             "noise": self.noise_variance_,
             "designs": [{"n_basis": list(design.n_basis), "boundary": list(design.boundary)} for design in designs],
-            "rows": {"n": sums.n, "shift": shift, "target": sums.target, "square": sums.square},
+            "shift": shift,
+            "sums": to_content([sums]),
             "diagnostics": [{name: storage.encode(name, value) for name, value in entry.items()} for entry in self.diagnostics_],
             "arrays": {name: _documents.encode(array, dims) for name, (array, dims) in arrays.items()},
         }
@@ -321,15 +318,12 @@ class HilbertGPRegressor(FeatureRegressor):
     def _restore(self, content: Any, names: Names | None) -> None:
         arrays = {name: _documents.decode(array) for name, array in content["arrays"].items()}
         designs = [Design(tuple(entry["n_basis"]), tuple(entry["boundary"])) for entry in content["designs"]]
-        p, rows = len(arrays["ones"]), content["rows"]
-        gram = np.zeros((p, p), order="F")
-        gram[np.tril_indices(p)] = arrays["gram"]
-        sums = Sums(rows["n"], gram, arrays["ones"], arrays["cross"], rows["target"], rows["square"])
+        sums = from_content(content["sums"])[0]
         self.n_features_in_ = len(arrays["centre"])
         landmarks = {name: arrays[name] for name in ("mean", "median")}
         frame = (arrays["centre"], arrays["extent"])
         kernel = storage.decode(content["kernel"])
-        self._condition(kernel, content["noise"], designs, frame, sums, rows["shift"], names, landmarks)
+        self._condition(kernel, content["noise"], designs, frame, sums, content["shift"], names, landmarks)
         self.diagnostics_ = [
             {name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()}
             for entry in content["diagnostics"]

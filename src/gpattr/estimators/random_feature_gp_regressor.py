@@ -22,7 +22,7 @@ from gpattr.estimators.marginal_likelihood import NOISE
 from gpattr.estimators.progress import stream_progress
 from gpattr.estimators.random_feature_evidence import AmplitudeEvidence, FrequencyEvidence, amplitudes
 from gpattr.estimators.search_space import NOISE_SHARE, Units, default_kernel, spread_of
-from gpattr.estimators.sums import RowSums, Sums
+from gpattr.estimators.sums import RowSums, from_content, to_content
 from gpattr.estimators.weight_evidence import fit_weights
 from gpattr.exceptions import InvalidInputError, NotFittedError
 from gpattr.kernels import Radial, SquaredExponential
@@ -190,7 +190,8 @@ class RandomFeatureGPRegressor(FeatureRegressor):
     @property
     def mean_(self) -> Zero | Constant:
         """The prior mean, with its constant learned."""
-        return Zero() if self.mean == "zero" else Constant(self._learned.constant)
+        learned = self._learned
+        return Constant(learned.constant) if self._rows.centre_targets else Zero()
 
     @property
     def log_marginal_likelihood_(self) -> float:
@@ -258,17 +259,17 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         """Return the posterior given all rows so far, variance and noise learned again where they are to be."""
         bases, sums, shift, inputs_mean = self._rows.total()
         kernel, noise = self._prior
-        free_mean = self.mean == "constant"
+        free_mean, M = self._rows.centre_targets, len(self._draws[0])  # what they were when the first row came
         if relearn and (self.optimize == AMPLITUDE or (self.optimize and self._streamed)):
             first = sums[0]
             variance = max(first.square / first.n - (first.target / first.n) ** 2, 0.0)
             known = None if self.noise_variance is None else noise
-            objective = AmplitudeEvidence(first, self.n_frequencies, known, free_mean)
+            objective = AmplitudeEvidence(first, M, known, free_mean)
             kernel, noise = self._search(objective, kernel, known, variance, first.n, 0, ("variance",))
         posteriors, constants, evidences = [], [], []
         landmarks = {"mean": inputs_mean} | ({} if self._median is None else {"median": self._median})
         for basis, part in zip(bases, sums, strict=True):
-            variances = amplitudes(kernel, self.n_frequencies, part.ones)
+            variances = amplitudes(kernel, M, part.ones)
             fitted = fit_weights(part, variances, noise, free_mean=free_mean)
             mean = Constant(shift + fitted.constant) if free_mean else Zero()
             posteriors.append(
@@ -299,12 +300,8 @@ class RandomFeatureGPRegressor(FeatureRegressor):
     def _content(self) -> dict[str, Any]:
         learned = self._learned
         bases, sums, shift, inputs_mean = self._rows.total()
-        upper = np.tril_indices(len(bases[0]))
         arrays = {
             "draws": (np.stack(self._draws), ("component", "frequency", "feature")),
-            "gram": (np.stack([to_numpy(part.gram)[upper] for part in sums]), ("component", "entry")),
-            "ones": (np.stack([to_numpy(part.ones) for part in sums]), ("component", "function")),
-            "cross": (np.stack([to_numpy(part.cross) for part in sums]), ("component", "function")),
             "origin": (np.asarray(bases[0].origin), ("feature",)),  # pyright: ignore[reportAttributeAccessIssue]
             "inputs_mean": (inputs_mean, ("feature",)),
         }
@@ -313,7 +310,8 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         return {
             "kernel": storage.encode("kernel", learned.kernel),
             "noise": learned.noise,
-            "rows": {"n": self._rows.n, "shift": shift, "target": sums[0].target, "square": sums[0].square},
+            "shift": shift,
+            "sums": to_content(sums),
             "streamed": self._streamed,
             "arrays": {name: _documents.encode(array, dims) for name, (array, dims) in arrays.items()},
         }
@@ -322,14 +320,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         arrays = {name: _documents.decode(array) for name, array in content["arrays"].items()}
         self.n_features_in_ = arrays["draws"].shape[2]
         self._start(list(arrays["draws"]), storage.decode(content["kernel"]), content["noise"], names, np.empty(0))
-        p = 2 * arrays["draws"].shape[1]
-        lower = np.tril_indices(p)
-        rows, sums = content["rows"], []
-        for gram, ones, cross in zip(arrays["gram"], arrays["ones"], arrays["cross"], strict=True):
-            whole = np.zeros((p, p), order="F")
-            whole[lower] = gram
-            sums.append(Sums(rows["n"], whole, ones, cross, rows["target"], rows["square"]))
-        self._rows.restore(arrays["origin"], rows["shift"], sums, arrays["inputs_mean"])
+        self._rows.restore(arrays["origin"], content["shift"], from_content(content["sums"]), arrays["inputs_mean"])
         self._streamed, self._median = bool(content["streamed"]), arrays.get("median")
         self._cache = self._learn_all(relearn=False)
 

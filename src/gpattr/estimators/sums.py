@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from gpattr import _documents
 from gpattr._array import Array, add_gram, is_tensor, namespace, product, to_numpy
 from gpattr.bases import Basis
 
@@ -53,6 +55,30 @@ class Sums:
         """Return ΦᵀΦ with both triangles."""
         xp = namespace(self.gram)
         return xp.tril(self.gram) + xp.tril(self.gram, -1).T
+
+
+def to_content(sums: Sequence[Sums]) -> dict[str, Any]:
+    """Return sums over the same rows, of bases of the same size, as JSON values."""
+    lower = np.tril_indices(len(sums[0].ones))
+    arrays = {
+        "gram": (np.stack([to_numpy(part.gram)[lower] for part in sums]), ("component", "entry")),
+        "ones": (np.stack([to_numpy(part.ones) for part in sums]), ("component", "function")),
+        "cross": (np.stack([to_numpy(part.cross) for part in sums]), ("component", "function")),
+    }
+    content: dict[str, Any] = {name: _documents.encode(array, dims) for name, (array, dims) in arrays.items()}
+    return content | {"n": sums[0].n, "target": sums[0].target, "square": sums[0].square}
+
+
+def from_content(content: Any) -> list[Sums]:
+    """Return the sums that `to_content` wrote."""
+    gram, ones, cross = (_documents.decode(content[name]) for name in ("gram", "ones", "cross"))
+    p = ones.shape[1]
+    result = []
+    for k in range(len(ones)):
+        whole = np.zeros((p, p), order="F")
+        whole[np.tril_indices(p)] = gram[k]
+        result.append(Sums(content["n"], whole, ones[k], cross[k], content["target"], content["square"]))
+    return result
 
 
 class RowSums:
