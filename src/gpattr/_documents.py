@@ -46,7 +46,7 @@ def read(kind: str, path: str | PathLike[str], build: Callable[[Any], T]) -> T:
         raise FileFormatError(f"{name}: the content was altered after it was saved (its checksum does not match)")
     try:
         return build(content)
-    except (InvalidInputError, ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
+    except (InvalidInputError, ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise FileFormatError(f"{name}: the content is not that of a {kind}: {error}") from None
 
 

@@ -94,6 +94,12 @@ def test_too_few_functions_are_noticed(options):
     assert HilbertGPRegressor(**better, **fixed).fit(X, Y).diagnostics_[0]["prior_error"] < 0.05  # and the advice is good
 
 
+def test_a_fixed_basis_that_cannot_follow_the_data_is_noticed():
+    x = np.linspace(0, 1, 300)[:, None]
+    with pytest.warns(BasisWarning):
+        HilbertGPRegressor(10, noise_variance=1e-4).fit(x, np.sin(60 * x[:, 0]))
+
+
 def test_the_box_must_contain_what_is_explained():
     frame = pd.DataFrame(X, columns=["dose", "age"])
     model = HilbertGPRegressor(boundary=1.5).fit(frame, Y)

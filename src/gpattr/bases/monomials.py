@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -61,7 +62,24 @@ class Monomials(Basis):
         return len(self.powers)
 
     def __call__(self, X: Array) -> Array:
-        return (self.local(X)[:, None, :] ** namespace(X).asarray(self.powers)).prod(-1)
+        factors = self._factors(X)
+        result = factors[0]
+        for factor in factors[1:]:
+            result = result * factor
+        return result
+
+    def _factors(self, X: Array) -> list[Array]:
+        """Return the coordinates, (n, p) each, whose product is the monomial; 1 where it has fewer than the degree."""
+        xp = namespace(X)
+        u = xp.concatenate([self.local(X), xp.zeros((len(X), 1)) + 1.0], axis=1)
+        return [u[:, places] for places in self._places]
+
+    @cached_property
+    def _places(self) -> list[list[int]]:
+        """For every factor, the feature it is, (p,); d where there is none."""
+        d, degree = self.n_features, max(self.degree, 1)
+        rows = [np.repeat(np.arange(d), powers.astype(int)).tolist() for powers in self.powers]
+        return [[row[k] if k < len(row) else d for row in rows] for k in range(degree)]
 
     def local(self, X: Array) -> Array:
         """Return u = (x − origin)/scale, (n, d)."""
@@ -70,18 +88,19 @@ class Monomials(Basis):
         return X if self.scale is None else X / xp.asarray(self.scale)
 
     def gradient(self, X: Array) -> Array:
-        """Return ∂φⱼ/∂xᵢ at the rows of X, (n, d, p)."""
+        """Return ∂φⱼ/∂xᵢ at the rows of X, (n, d, p): the product rule, factor by factor."""
         xp = namespace(X)
-        powers, u = xp.asarray(self.powers), self.local(X)[:, None, :]
-        values = u**powers  # (n, p, d)
-        slopes = powers * u ** xp.maximum(powers - 1.0, 0.0)
-        if self.scale is not None:
-            slopes = slopes / xp.asarray(self.scale)
-        columns = []
-        for i in range(X.shape[1]):
-            others = [k for k in range(X.shape[1]) if k != i]
-            columns.append(slopes[:, :, i] * (values[:, :, others].prod(-1) if others else 1.0))
-        return xp.stack(columns, axis=1)
+        n, d, p = len(X), self.n_features, len(self)
+        factors = self._factors(X)
+        before, after = [xp.zeros((n, p)) + 1.0], [xp.zeros((n, p)) + 1.0]
+        for first, last in zip(factors[:-1], factors[:0:-1], strict=True):
+            before.append(before[-1] * first)
+            after.append(after[-1] * last)
+        result = xp.zeros((n, d + 1, p))  # the last is for factors that are not there
+        for places, left, right in zip(self._places, before, reversed(after), strict=True):
+            result[:, places, list(range(p))] += left * right
+        result = result[:, :d]
+        return result if self.scale is None else result / xp.asarray(self.scale)[:, None]
 
     def check_rows(self, name: str, X: Array) -> None:
         with np.errstate(over="ignore"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike
 from typing import Any, Self
 
@@ -28,8 +30,9 @@ class PosteriorRegressor(RegressorMixin, BaseEstimator):
         if return_std and return_cov:
             raise InvalidInputError("return_std: expected at most one of return_std and return_cov, got both")
         if not (is_frame(X) or is_tensor(X) or is_tensor(self.posterior_.like)):
+            _require_numbers(X=X)
             X = check_array(X, dtype="float64")
-            self._check_width(X)
+            self._check_width(X, self.posterior_.n_features)
         return self.posterior_.predict(X, return_std=return_std, return_cov=return_cov)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
@@ -65,37 +68,53 @@ class PosteriorRegressor(RegressorMixin, BaseEstimator):
         """Become the model whose `_content` this is."""
         raise NotImplementedError
 
-    def _check_data(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Array, Array]:
+    @contextmanager
+    def _unchanged_on_error(self) -> Iterator[None]:
+        """Leave what scikit-learn notes about the data as it was, if what is done with it fails."""
+        noted = ("n_features_in_", "feature_names_in_")
+        before = {name: value for name, value in vars(self).items() if name in noted}
+        try:
+            yield
+        except BaseException:
+            for name in noted:
+                self.__dict__.pop(name, None)
+            self.__dict__.update(before)
+            raise
+
+    def _check_data(self, X: Any, y: Any, *, width: int | None = None) -> tuple[Array, Array]:
+        """Return rows and targets as float64; ``width`` is the number of features where earlier rows have fixed it."""
         if is_tensor(X):
             X = as_matrix("X", X)
-            if reset:
+            if width is None:
                 self.n_features_in_ = X.shape[1]
                 self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
             else:
-                self._check_width(X)
+                self._check_width(X, width)
             return X, as_vector("y", y, length=len(X), unit="targets (one per row of X)", like=X)
         if is_frame(X):
             as_matrix("X", X)  # our words for what is wrong with a frame
         y = to_numpy(y)
-        for name, value in (("X", X), ("y", y)):
-            if not is_frame(value) and np.asarray(value).dtype.kind in "US":
-                raise InvalidInputError(f"{name}: expected numbers, got text")
-        if not reset:
+        _require_numbers(X=X, y=y)
+        if width is not None:
             X, y = check_X_y(X, y, dtype="float64", y_numeric=True, order="C")
-            self._check_width(X)
+            self._check_width(X, width)
             return X, y.astype(np.float64)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, order="C")
         return X, y.astype(np.float64)
 
-    @property
-    def _width(self) -> int:
-        """The number of features of what was learned."""
-        return self.posterior_.n_features
-
-    def _check_width(self, X: Array) -> None:
-        name, d = type(self).__name__, self._width
+    def _check_width(self, X: Array, d: int) -> None:
         if X.shape[1] != d:  # in the words of scikit-learn
+            name = type(self).__name__
             raise InvalidInputError(f"X has {X.shape[1]} features, but {name} is expecting {d} features as input")
+
+
+def _require_numbers(**arrays: Any) -> None:
+    """Refuse what scikit-learn would take for numbers: text, dates, and what is masked."""
+    for name, value in arrays.items():
+        if isinstance(value, np.ma.MaskedArray):
+            raise InvalidInputError(f"{name}: expected plain numbers, got a masked array; remove or fill what is masked")
+        if not is_frame(value) and (kind := np.asarray(value).dtype.kind) in "USmM":
+            raise InvalidInputError(f"{name}: expected numbers, got {'text' if kind in 'US' else 'dates'}")
 
 
 class KernelRegressor(PosteriorRegressor):

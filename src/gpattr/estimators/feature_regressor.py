@@ -25,6 +25,13 @@ class FeatureRegressor(KernelRegressor):
     n_restarts: int
     verbose: int
 
+    def _check_search(self) -> None:
+        """Raise `InvalidInputError` for what the options of the search cannot be."""
+        if self.bounds is not None and not isinstance(self.bounds, Mapping):
+            raise InvalidInputError(f"bounds: expected a dictionary {{name: (lower, upper)}}, got {self.bounds!r}")
+        if isinstance(self.n_restarts, bool) or not isinstance(self.n_restarts, (int, np.integer)) or self.n_restarts < 0:
+            raise InvalidInputError(f"n_restarts: expected an integer of 0 or more, got {self.n_restarts!r}")
+
     def _search(
         self,
         objective: Callable[[Kernel, float | None], tuple[float, dict[str, Any]]],

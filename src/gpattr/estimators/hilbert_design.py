@@ -18,16 +18,21 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import erfc, ndtri, stdtrit
 
-from gpattr._array import Array
+from gpattr._array import Array, namespace, to_numpy
+from gpattr._memory import blocks
+from gpattr._validation import Names
 from gpattr.bases import Basis, Combined, Hilbert
 from gpattr.bases.spectral import SMOOTHNESS, mixing
-from gpattr.estimators.squared_exponentials import Leaf
-from gpattr.kernels import Radial, RationalQuadratic, SquaredExponential
+from gpattr.estimators.hilbert_evidence import prior_variances
+from gpattr.estimators.hyperparameters import trainable
+from gpattr.estimators.squared_exponentials import Leaf, summands
+from gpattr.kernels import Kernel, Radial, RationalQuadratic, SquaredExponential
 
 SHARES = tuple(10.0**-k for k in (6, 5, 4, 3))  # of the prior variance, that may be missing: the smallest that is affordable
 ENOUGH = 1e-2  # what a design must reach
 AFFORDABLE, MOST = 800, 2000  # functions: what training does not feel, and what it can bear
 LONGEST = 10.0  # half-ranges: a function with a longer length-scale is straight on the data, and does not need a larger box
+SHORTEST = 1e-3  # half-ranges
 NARROWEST = 1.2  # a box is larger than the data by at least this factor
 
 
@@ -98,23 +103,99 @@ def within(designs: list[Design], most: int) -> list[Design]:
     return designs
 
 
-def basis_of(
-    leaves: list[Leaf], designs: list[Design], centre: Array, extent: Array, names: tuple[str, ...] | None
-) -> tuple[Basis, list[Hilbert]]:
-    """Return the basis of all terms together, and that of each."""
-    d = len(centre)
-    parts, columns = [], []
-    for leaf, design in zip(leaves, designs, strict=True):
-        seen = columns_of(leaf, d)
-        at = list(seen)
-        half = np.array(design.boundary) * extent[at]
-        labels = None if names is None else tuple(names[i] for i in seen)
-        parts.append(Hilbert(centre[at], half, design.n_basis, extent[at], labels))
-        columns.append(seen)
-    whole = len(parts) == 1 and columns[0] == tuple(range(d))
-    return (parts[0] if whole else Combined(tuple(parts), tuple(columns), d)), parts
+@dataclass(frozen=True)
+class Plan:
+    """The range of the data, ``centre`` ± ``extent`` (d,), and what the user fixed: ``n_basis`` and ``boundary``, or None."""
 
+    centre: Array
+    extent: Array
+    n_basis: Any = None
+    boundary: Any = None
 
-def columns_of(leaf: Leaf, d: int) -> tuple[int, ...]:
-    """Return the positions of the features a term sees."""
-    return tuple(range(d)) if leaf.columns is None else tuple(leaf.columns)
+    @classmethod
+    def of(cls, X: Array, n_basis: Any, boundary: Any) -> Plan:
+        """Return the plan for rows X; a feature that does not vary has the extent 1."""
+        low, high = to_numpy(X).min(axis=0), to_numpy(X).max(axis=0)
+        extent = 0.5 * (high - low)
+        return cls(low + extent, np.where(extent > 0, extent, 1.0), n_basis, boundary)
+
+    def designs(self, leaves: list[Leaf], slack: float) -> list[Design]:
+        """Return the finest designs that are affordable, with what the user fixed."""
+        designs = []
+        for share in (*SHARES, ENOUGH):
+            designs = [self._design(leaf, share, slack) for leaf in leaves]
+            if sum(design.size for design in designs) <= AFFORDABLE:
+                break
+        return designs if self.n_basis is not None else within(designs, MOST)
+
+    def _design(self, leaf: Leaf, share: float, slack: float) -> Design:
+        columns = self.columns(leaf)
+        boundary, number = (
+            None if given is None else np.broadcast_to(given, self.extent.shape)[columns]
+            for given in (self.boundary, self.n_basis)
+        )
+        return design_for(leaf, self.extent[columns], share, slack=slack, boundary=boundary, n_basis=number)
+
+    def columns(self, leaf: Leaf) -> list[int]:
+        """Return the positions of the features a term sees."""
+        return list(range(len(self.centre)) if leaf.columns is None else leaf.columns)
+
+    def limits(self, leaves: list[Leaf], designs: list[Design]) -> dict[str, Array]:
+        """Return between which length-scales to search, (2, size): those that a basis chosen for them represents.
+
+        A basis that the user fixed sets no limits; the diagnostic tells where it is too small.
+        """
+        result = {}
+        for leaf, design in zip(leaves, designs, strict=True):
+            extent = self.extent[self.columns(leaf)]
+            low, high = supported(leaf, design, extent)
+            low = low if self.n_basis is None else SHORTEST * extent
+            high = np.maximum(high if self.boundary is None else LONGEST * extent, low)
+            if np.ndim(leaf.kernel.lengthscale) == 0:  # pyright: ignore[reportAttributeAccessIssue]
+                low, high = low.max(keepdims=True), np.maximum(high.min(), low.max(keepdims=True))
+            result[f"{leaf.prefix}lengthscale"] = np.stack([low, high])
+        return result
+
+    def is_bound(self, kernel: Kernel, limits: dict[str, Array]) -> bool:
+        """Tell whether a length-scale ended where the basis does, and another basis would let it go on."""
+        values = trainable(kernel)
+        for leaf in summands(kernel):
+            name = f"{leaf.prefix}lengthscale"
+            low, high = limits[name]
+            short = (values[name] < 1.01 * low) & (self.n_basis is None)
+            long = (values[name] > 0.99 * high) & (high < 0.99 * LONGEST * self.extent[self.columns(leaf)])
+            if (short | (long & (self.boundary is None))).any():
+                return True
+        return False
+
+    def basis(self, leaves: list[Leaf], designs: list[Design], names: Names | None) -> tuple[Basis, list[Hilbert]]:
+        """Return the basis of all terms together, and that of each."""
+        parts, columns, d = [], [], len(self.centre)
+        for leaf, design in zip(leaves, designs, strict=True):
+            at = self.columns(leaf)
+            half = np.array(design.boundary) * self.extent[at]
+            labels = None if names is None else tuple(names[i] for i in at)
+            parts.append(Hilbert(self.centre[at], half, design.n_basis, self.extent[at], labels))
+            columns.append(tuple(at))
+        whole = len(parts) == 1 and columns[0] == tuple(range(d))
+        return (parts[0] if whole else Combined(tuple(parts), tuple(columns), d)), parts
+
+    def diagnose(self, kernel: Kernel, designs: list[Design], X: Array) -> list[dict[str, Any]]:
+        """Return, for each term, how much of its prior variance the basis gets wrong at the worst of the rows X."""
+        leaves, at, report = summands(kernel), 0, []
+        _, parts = self.basis(leaves, designs, None)
+        variances = prior_variances(kernel, parts)[0]
+        for leaf, design, part in zip(leaves, designs, parts, strict=True):
+            columns = self.columns(leaf)
+            extent = self.extent[columns]
+            share = variances[at : at + len(part)] / (leaf.factor * leaf.kernel.variance)  # pyright: ignore[reportAttributeAccessIssue]
+            at += len(part)
+            worst = 0.0
+            for rows in blocks(len(X), 32.0 * len(part), X):
+                worst = max(worst, float(abs(part(X[rows][:, columns]) ** 2 @ namespace(X).asarray(share) - 1.0).max()))
+            wide = np.maximum(design.boundary, design_for(leaf, extent, ENOUGH).boundary)
+            need = design_for(leaf, extent, ENOUGH, boundary=wide)
+            used = {"n_basis": design.n_basis, "boundary": design.boundary}
+            needed = {"n_basis_needed": need.n_basis, "boundary_needed": need.boundary}
+            report.append({"features": tuple(columns), "prior_error": worst, **used, **needed})
+        return report

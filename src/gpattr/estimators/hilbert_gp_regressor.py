@@ -15,24 +15,12 @@ from gpattr._validation import Names, check_choice, column_names, numbers, posit
 from gpattr.bases.spectral import check_spectral
 from gpattr.estimators import storage
 from gpattr.estimators.feature_regressor import FeatureRegressor
-from gpattr.estimators.hilbert_design import (
-    AFFORDABLE,
-    ENOUGH,
-    LONGEST,
-    MOST,
-    SHARES,
-    Design,
-    basis_of,
-    columns_of,
-    design_for,
-    supported,
-    within,
-)
+from gpattr.estimators.hilbert_design import Design, Plan
 from gpattr.estimators.hilbert_evidence import HilbertEvidence, prior_variances
 from gpattr.estimators.hyperparameters import trainable
 from gpattr.estimators.marginal_likelihood import NOISE
 from gpattr.estimators.search_space import NOISE_SHARE, Units, default_kernel, spread_of
-from gpattr.estimators.squared_exponentials import Leaf, summands
+from gpattr.estimators.squared_exponentials import summands
 from gpattr.estimators.sums import Sums, from_content, to_content
 from gpattr.estimators.weight_evidence import fit_weights
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
@@ -119,31 +107,29 @@ class HilbertGPRegressor(FeatureRegressor):
         self._check_kernel(kernel, d)
         known = None if self.noise_variance is None else positive_scalar(NOISE, self.noise_variance)
         noise = NOISE_SHARE * units.unit**2 if known is None else known
-        low, high = to_numpy(rows).min(axis=0), to_numpy(rows).max(axis=0)
-        extent = 0.5 * (high - low)
-        frame = (low + extent, np.where(extent > 0, extent, 1.0))
+        plan = Plan.of(rows, self.n_basis, self.boundary)
         shift = float(targets.mean()) if self.mean == "constant" else 0.0
         variance, generator = float(spread_of(targets[:, None])[0]) ** 2, random_generator(self.random_state)
-        slack, names = 1.0, column_names(X)
-        remaining = ROUNDS
+        slack, names, remaining = 1.0, column_names(X), ROUNDS
         while True:
             remaining -= 1
             leaves = summands(kernel)
-            designs = self._designs(leaves, frame[1], slack)
-            basis, parts = basis_of(leaves, designs, *frame, names)
+            designs = plan.designs(leaves, slack)
+            basis, parts = plan.basis(leaves, designs, names)
             sums = self._sums(basis, rows, targets - shift)
             if not self.optimize:
                 break
             objective = HilbertEvidence(sums, parts, known, self.mean == "constant")
             learned = [name for name in trainable(kernel) if not name.endswith("alpha")]
-            limits = self._limits(leaves, designs, frame[1])
+            limits = plan.limits(leaves, designs)
             kernel, noise = self._search(objective, kernel, known, variance, len(targets), generator, learned, limits)
-            if remaining == 0 or not self._is_bound(kernel, limits, frame[1]):
+            if remaining == 0 or not plan.is_bound(kernel, limits):
                 break
             slack = 1.3
         landmarks = {"mean": to_numpy(rows).mean(axis=0), "median": np.median(to_numpy(rows), axis=0)}
-        self._condition(kernel, noise, designs, frame, sums, shift, names, landmarks)
-        self._diagnose(rows)
+        self._condition(kernel, noise, plan, designs, sums, shift, names, landmarks)
+        self.diagnostics_ = plan.diagnose(kernel, designs, rows)
+        self._warn()
         return self
 
     def _first_kernel(self, units: Units) -> Kernel:
@@ -153,50 +139,6 @@ class HilbertGPRegressor(FeatureRegressor):
         return Sum(
             *(Select(kind(lengthscale=units.spread[i], variance=units.unit**2 / d), [i]) for i in range(d))  # pyright: ignore
         )
-
-    def _designs(self, leaves: list[Leaf], extent: np.ndarray, slack: float) -> list[Design]:
-        """Return the finest designs that are affordable, with what the user fixed."""
-        for share in (*SHARES, ENOUGH):
-            designs = self._at_share(leaves, extent, share, slack)
-            if sum(design.size for design in designs) <= AFFORDABLE:
-                break
-        return designs if self.n_basis is not None else within(designs, MOST)  # pyright: ignore[reportPossiblyUnboundVariable]
-
-    def _at_share(self, leaves: list[Leaf], extent: np.ndarray, share: float, slack: float) -> list[Design]:
-        designs = []
-        for leaf in leaves:
-            columns = list(columns_of(leaf, len(extent)))
-            boundary, number = (
-                None if given is None else np.broadcast_to(given, extent.shape)[columns]
-                for given in (self.boundary, self.n_basis)
-            )
-            designs.append(design_for(leaf, extent[columns], share, slack=slack, boundary=boundary, n_basis=number))
-        return designs
-
-    def _limits(self, leaves: list[Leaf], designs: list[Design], extent: np.ndarray) -> dict[str, np.ndarray]:
-        """Return between which length-scales to search: those that the basis represents, where it was chosen for them."""
-        limits = {}
-        for leaf, design in zip(leaves, designs, strict=True):
-            here = extent[list(columns_of(leaf, len(extent)))]
-            shortest, longest = supported(leaf, design, here)
-            ends = np.stack([np.minimum(shortest, longest), np.maximum(shortest, longest)])
-            if np.ndim(leaf.kernel.lengthscale) == 0:  # pyright: ignore[reportAttributeAccessIssue]
-                ends = np.array([[ends[0].max()], [max(ends[1].min(), ends[0].max())]])
-            limits[f"{leaf.prefix}lengthscale"] = ends
-        return limits
-
-    def _is_bound(self, kernel: Kernel, limits: dict[str, np.ndarray], extent: np.ndarray) -> bool:
-        """Tell whether a length-scale ended where the basis does, and another basis would let it go on."""
-        values = trainable(kernel)
-        for leaf in summands(kernel):
-            name = f"{leaf.prefix}lengthscale"
-            low, high = limits[name]
-            stuck = (values[name] < 1.01 * low) & (self.n_basis is None)
-            largest = 0.99 * LONGEST * extent[list(columns_of(leaf, len(extent)))]
-            stuck = stuck | ((values[name] > 0.99 * high) & (high < largest) & (self.boundary is None))
-            if stuck.any():
-                return True
-        return False
 
     def _sums(self, basis: Any, X: Array, y: Array) -> Sums:
         sums = Sums.empty(len(basis), X)
@@ -208,15 +150,14 @@ class HilbertGPRegressor(FeatureRegressor):
         self,
         kernel: Kernel,
         noise: float,
+        plan: Plan,
         designs: list[Design],
-        frame: tuple[np.ndarray, np.ndarray],
         sums: Sums,
         shift: float,
         names: Names | None,
         landmarks: dict[str, np.ndarray],
     ) -> None:
-        leaves = summands(kernel)
-        basis, parts = basis_of(leaves, designs, *frame, names)
+        basis, parts = plan.basis(summands(kernel), designs, names)
         variances = namespace(sums.ones).asarray(prior_variances(kernel, parts)[0])
         free_mean = self.mean == "constant"
         fit = fit_weights(sums, variances, noise, free_mean=free_mean)
@@ -231,35 +172,10 @@ class HilbertGPRegressor(FeatureRegressor):
         )
         self.kernel_, self.noise_variance_, self.mean_ = kernel, float(noise), mean
         self.log_marginal_likelihood_ = fit.log_marginal_likelihood
-        self._state = (designs, frame, sums, shift)
+        self._state = (plan, designs, sums, shift)
 
-    def _diagnose(self, X: Array) -> None:
-        """Compare the prior variance of the basis with that of the kernel at the rows, and warn where they differ."""
-        designs, frame, *_ = self._state
-        leaves = summands(self.kernel_)
-        _, parts = basis_of(leaves, designs, *frame, None)
-        variances, _ = prior_variances(self.kernel_, parts)
-        self.diagnostics_ = []
-        at = 0
-        for leaf, design, part in zip(leaves, designs, parts, strict=True):
-            columns = list(columns_of(leaf, X.shape[1]))
-            share = namespace(X).asarray(variances[at : at + len(part)]) / (leaf.factor * leaf.kernel.variance)  # pyright: ignore
-            at += len(part)
-            worst = 0.0
-            for rows in blocks(len(X), 32.0 * len(part), X):
-                worst = max(worst, float(abs(part(X[rows][:, columns]) ** 2 @ share - 1.0).max()))
-            wide = np.maximum(design.boundary, design_for(leaf, frame[1][columns], ENOUGH).boundary)
-            need = design_for(leaf, frame[1][columns], ENOUGH, boundary=wide)
-            self.diagnostics_.append(
-                {
-                    "features": tuple(columns),
-                    "prior_error": worst,
-                    "n_basis": design.n_basis,
-                    "boundary": design.boundary,
-                    "n_basis_needed": need.n_basis,
-                    "boundary_needed": need.boundary,
-                }
-            )
+    def _warn(self) -> None:
+        """Warn where the prior variance of the basis is not that of the kernel."""
         bad = max(self.diagnostics_, key=lambda entry: entry["prior_error"])
         if bad["prior_error"] > TOLERATED:
             numbers, factors = max(bad["n_basis_needed"]), max(bad["boundary_needed"])
@@ -289,20 +205,20 @@ class HilbertGPRegressor(FeatureRegressor):
     def _check_kernel(self, kernel: Kernel, d: int) -> None:
         for leaf in summands(kernel):
             check_spectral(leaf.kernel)
-            columns = columns_of(leaf, d)
+            columns = range(d) if leaf.columns is None else leaf.columns
             if len(columns) > WIDEST:
                 raise UnsupportedModelError(
                     f"kernel: expected terms of at most {WIDEST} features, got one of {len(columns)}, whose functions "
                     "would be too many; use a sum of kernels, such as Select(Matern52(), [0]) + Select(Matern52(), [1, 2])"
                 )
             if len(set(columns)) != len(columns):
-                raise InvalidInputError(f"kernel: expected different features in a term, got {columns}")
+                raise InvalidInputError(f"kernel: expected different features in a term, got {tuple(columns)}")
 
     def _content(self) -> dict[str, Any]:
-        designs, (centre, extent), sums, shift = self._state
+        plan, designs, sums, shift = self._state
         arrays = {
-            "centre": (centre, ("feature",)),
-            "extent": (extent, ("feature",)),
+            "centre": (plan.centre, ("feature",)),
+            "extent": (plan.extent, ("feature",)),
             **{name: (point, ("feature",)) for name, point in self.posterior_.landmarks.items()},
         }
         return {
@@ -321,9 +237,9 @@ class HilbertGPRegressor(FeatureRegressor):
         sums = from_content(content["sums"])[0]
         self.n_features_in_ = len(arrays["centre"])
         landmarks = {name: arrays[name] for name in ("mean", "median")}
-        frame = (arrays["centre"], arrays["extent"])
+        plan = Plan(arrays["centre"], arrays["extent"], self.n_basis, self.boundary)
         kernel = storage.decode(content["kernel"])
-        self._condition(kernel, content["noise"], designs, frame, sums, content["shift"], names, landmarks)
+        self._condition(kernel, content["noise"], plan, designs, sums, content["shift"], names, landmarks)
         self.diagnostics_ = [
             {name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()}
             for entry in content["diagnostics"]

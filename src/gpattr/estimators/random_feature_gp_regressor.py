@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
+from copy import deepcopy
 from dataclasses import dataclass
-from operator import index
 from typing import Any, Self
 
 import numpy as np
 
 from gpattr import _documents
 from gpattr._array import Array, to_numpy
+from gpattr._memory import require_room
 from gpattr._normal import check_count, random_generator
 from gpattr._validation import Names, beside, check_choice, column_names, positive_scalar
 from gpattr.bases import Fourier
@@ -18,19 +20,51 @@ from gpattr.bases.spectral import SAMPLINGS, check_spectral, standard_frequencie
 from gpattr.estimators import storage
 from gpattr.estimators.feature_regressor import FeatureRegressor
 from gpattr.estimators.gp_regressor import GPRegressor
-from gpattr.estimators.marginal_likelihood import NOISE
+from gpattr.estimators.marginal_likelihood import NOISE, ConvergenceWarning
 from gpattr.estimators.progress import stream_progress
 from gpattr.estimators.random_feature_evidence import AmplitudeEvidence, FrequencyEvidence, amplitudes
 from gpattr.estimators.search_space import NOISE_SHARE, Units, default_kernel, spread_of
 from gpattr.estimators.sums import RowSums, from_content, to_content
 from gpattr.estimators.weight_evidence import fit_weights
-from gpattr.exceptions import InvalidInputError, NotFittedError
+from gpattr.exceptions import InvalidInputError, NotFittedError, NotPositiveDefiniteError
 from gpattr.kernels import Radial, SquaredExponential
 from gpattr.means import Constant, Zero
 from gpattr.posteriors import MixturePosterior, Posterior, WeightSpacePosterior
 
 AMPLITUDE = "amplitude"
+MEANS = ("constant", "zero")
+SUBSAMPLE = 300  # rows for the start of the search
+LARGEST = 1e140  # targets: beyond, their squares overflow
 ROUGHLY = 1e-5  # of log p(y), which differs by more from one draw of frequencies to the next
+
+
+class FirstChunkWarning(UserWarning):
+    """Length-scales are learned from a first chunk of very few rows."""
+
+
+@dataclass
+class Stream:
+    """What is fixed when the first row comes, and the sums since: standard ``draws``, ``kernel``, ``noise`` if known, …
+
+    ``like`` is an empty array of the library and device of the first rows; ``streamed`` tells whether rows came in parts.
+    """
+
+    draws: list[np.ndarray]
+    kernel: Radial
+    noise: float | None
+    names: Names | None
+    like: Array
+    free_mean: bool
+    streamed: bool = False
+    median: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        self.rows = RowSums(self.bases_at, centre_targets=self.free_mean)
+
+    def bases_at(self, origin: Array) -> list[Fourier]:
+        """Return the waves of every model, which start at ``origin``."""
+        lengthscale = np.asarray(self.kernel.lengthscale)
+        return [Fourier(draws / lengthscale, origin) for draws in self.draws]
 
 
 @dataclass(frozen=True)
@@ -116,19 +150,20 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         check_spectral(model.kernel_)
         if np.ndim(model.noise_variance_):
             raise InvalidInputError("model: expected one noise variance, got one per row")
-        given = {"kernel": model.kernel_, "noise_variance": model.noise_variance_, "optimize": False}
-        if isinstance(model.mean, str) and model.mean == "zero":
-            given["mean"] = "zero"
+        if not isinstance(model.mean, str) or model.mean not in MEANS:
+            raise InvalidInputError(f"model: expected one with a constant or a zero mean, got mean={model.mean!r}")
+        given = {"kernel": model.kernel_, "noise_variance": model.noise_variance_, "optimize": False, "mean": model.mean}
         return cls(n_frequencies, **(given | options))
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from all rows at once, and forget those of earlier calls."""
         self._check_options()
-        rows, targets = self._check_data(X, y)
-        self._begin(rows, targets, column_names(X), learn=self.optimize is True)
-        self._rows.add(rows, targets)
-        self._median = np.median(to_numpy(rows), axis=0)
-        self._cache = self._learn_all()
+        with self._unchanged_on_error():
+            rows, targets = self._check_data(X, y)
+            stream = self._begin(rows, targets, column_names(X), learn=self.optimize is True)
+            self._add(stream, rows, targets)
+            stream.median = np.median(to_numpy(rows), axis=0)
+            self._cache, self._stream = self._learn_all(stream), stream
         return self
 
     def partial_fit(self, X: Any, y: Any) -> Self:
@@ -136,41 +171,69 @@ class RandomFeatureGPRegressor(FeatureRegressor):
 
         The first chunk fixes the length-scales: those of the kernel given, or learned from this chunk.
         """
-        if not hasattr(self, "_rows"):
-            self._check_options()
-            rows, targets = self._check_data(X, y)
-            self._begin(rows, targets, column_names(X), learn=self.optimize is True and self._given_kernel is None)
-        else:
-            rows, targets = (beside("X", part, self._like) for part in self._check_data(self._in_order(X), y, reset=False))
-        self._rows.add(rows, targets)
-        self._streamed, self._median, self._cache = True, None, None
+        self._stream, self._cache = self._with_chunk(getattr(self, "_stream", None), X, y), None
         return self
 
     def fit_chunks(self, chunks: Iterable[tuple[Any, Any]]) -> Self:
         """Learn from a stream of chunks (X, y), of any sizes, and forget what earlier calls taught.
 
-        The result does not depend on how the rows are cut into chunks, given the kernel. An error names the chunk it is in; what
-        was learned from the chunks before stays.
+        The result does not depend on how the rows are cut into chunks, given the kernel. Chunks without rows are passed over. An
+        error names the chunk it is in, counted from 0; what was learned from the chunks before stays.
         """
-        for name in ("_rows", "_cache"):
-            self.__dict__.pop(name, None)
+        if not isinstance(chunks, Iterable):
+            raise InvalidInputError(f"chunks: expected an iterable of pairs (X, y), got {chunks!r}")
+        stream = None
         with stream_progress(self.verbose) as report:
             for number, chunk in enumerate(chunks):
                 try:
                     X, y = chunk
                 except (TypeError, ValueError):
-                    raise InvalidInputError(
-                        f"chunks: expected pairs (X, y), got a {type(chunk).__name__} as chunk {number}"
-                    ) from None
+                    what = type(chunk).__name__
+                    raise InvalidInputError(f"chunks: expected pairs (X, y), got a {what} as chunk {number}") from None
+                if hasattr(X, "__len__") and len(X) == 0:
+                    continue
                 try:
-                    self.partial_fit(X, y)
+                    stream = self._with_chunk(stream, X, y)
                 except ValueError as error:
                     raise InvalidInputError(f"chunks: chunk {number}: {error}") from error
-                report(number + 1, self._rows.n)
-        if not hasattr(self, "_rows"):
+                self._stream, self._cache = stream, None
+                report(number + 1, stream.rows.n)
+        if stream is None:
             raise InvalidInputError("chunks: expected at least one chunk of rows, got an empty stream")
-        self._cache = self._learn_all()
+        self._cache = self._learn_all(stream)
         return self
+
+    def _with_chunk(self, stream: Stream | None, X: Any, y: Any) -> Stream:
+        """Return the stream, begun if there is none, with these rows added; nothing changes if they are not as they should be."""
+        with self._unchanged_on_error():
+            if stream is None:
+                self._check_options()
+                rows, targets = self._check_data(X, y)
+                learn = self.optimize is True and self._given_kernel is None
+                if learn and len(rows) <= 2 * rows.shape[1]:
+                    warnings.warn(
+                        f"the length-scales of {rows.shape[1]} features are learned from the first chunk, which has only "
+                        f"{len(rows)} rows; give a kernel, or a larger first chunk",
+                        FirstChunkWarning,
+                        stacklevel=3,
+                    )
+                stream = self._begin(rows, targets, column_names(X), learn=learn)
+            else:
+                rows, targets = self._check_data(_in_order(X, stream.names), y, width=stream.draws[0].shape[1])
+                rows, targets = beside("X", rows, stream.like), beside("y", targets, stream.like)
+            self._add(stream, rows, targets)
+        stream.streamed, stream.median = True, None
+        return stream
+
+    @staticmethod
+    def _add(stream: Stream, X: Array, y: Array) -> None:
+        if not float(abs(y).max()) < LARGEST:
+            raise InvalidInputError(
+                f"y: expected targets whose square float64 can hold, got {float(abs(y).max()):.0e}; rescale them"
+            )
+        for basis in stream.rows.bases[:1] or stream.bases_at(to_numpy(X.mean(axis=0)))[:1]:
+            basis.check_rows("X", X)
+        stream.rows.add(X, y)
 
     @property
     def posterior_(self) -> Posterior:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -191,7 +254,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
     def mean_(self) -> Zero | Constant:
         """The prior mean, with its constant learned."""
         learned = self._learned
-        return Constant(learned.constant) if self._rows.centre_targets else Zero()
+        return Constant(learned.constant) if self._stream.free_mean else Zero()
 
     @property
     def log_marginal_likelihood_(self) -> float:
@@ -202,52 +265,53 @@ class RandomFeatureGPRegressor(FeatureRegressor):
     def n_rows_(self) -> int:
         """The number of rows learned from."""
         self._require_fitted()
-        return self._rows.n
-
-    @property
-    def _width(self) -> int:
-        return self._draws[0].shape[1]
+        return self._stream.rows.n
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_rows")
+        return hasattr(self, "_stream")
+
+    def __copy__(self) -> Self:
+        return deepcopy(self)  # sums are added to in place, and belong to one model
 
     def _require_fitted(self) -> None:
-        if not hasattr(self, "_rows"):
+        if not hasattr(self, "_stream"):
             raise NotFittedError("This RandomFeatureGPRegressor is not fitted yet; call fit(X, y) first")
 
     @property
     def _learned(self) -> Learned:
         self._require_fitted()
         if self._cache is None:
-            self._cache = self._learn_all()
+            self._cache = self._learn_all(self._stream)
         return self._cache
 
-    def _begin(self, X: Array, y: Array, names: Names | None, *, learn: bool) -> None:
-        """Fix the length-scales and the frequencies, and start the sums."""
+    def _begin(self, X: Array, y: Array, names: Names | None, *, learn: bool) -> Stream:
+        """Fix the length-scales and the frequencies."""
         d, generator = X.shape[1], random_generator(self.random_state)
-        given = self._given_kernel
-        kernel = default_kernel(Units.of_data(X, y), self.kernel) if given is None else given
+        p = 2 * int(self.n_frequencies)
+        require_room("The sums over rows", (int(self.ensemble), p, p), "use fewer frequencies or models", copies=3)
+        units, given = Units.of_data(X, y), self._given_kernel
+        kernel = default_kernel(units, self.kernel) if given is None else given
         kernel.check_features(d)
         assert isinstance(kernel, Radial)
-        draws = [
-            standard_frequencies(kernel, d, self.n_frequencies, self.sampling, generator) for _ in range(index(self.ensemble))
-        ]
         known = None if self.noise_variance is None else positive_scalar(NOISE, self.noise_variance)
+        if learn and given is None:
+            kernel = self._exact_start(X, y, kernel)
+        draws = [standard_frequencies(kernel, d, p // 2, self.sampling, generator) for _ in range(int(self.ensemble))]
         noise = known
         if learn:
             kernel, noise = self._train(X, y, kernel, known, draws[0], generator)
-        elif known is None:
-            noise = NOISE_SHARE * Units.of_data(X, y).unit ** 2
-        self._start(draws, kernel, noise, names, X[:0])
+        return Stream(draws, kernel, noise, names, X[:0], self.mean == "constant")
 
-    def _start(self, draws: list[np.ndarray], kernel: Any, noise: Any, names: Names | None, like: Array) -> None:
-        self._draws, self._prior, self._names, self._like = draws, (kernel, float(noise)), names, like
-        self._rows = RowSums(self._bases_at, centre_targets=self.mean == "constant")
-        self._streamed, self._median, self._cache = False, None, None
-
-    def _bases_at(self, origin: Array) -> list[Fourier]:
-        lengthscale = np.asarray(self._prior[0].lengthscale)
-        return [Fourier(draws / lengthscale, origin) for draws in self._draws]
+    def _exact_start(self, X: Array, y: Array, kernel: Radial) -> Radial:
+        """Return the kernel that an exact GP learns from a few rows: a better start than any guess, and quickly had."""
+        every = max(1, len(X) // SUBSAMPLE)
+        model = GPRegressor(type(kernel), mean=self.mean, noise_variance=self.noise_variance)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                return model.fit(X[::every][:SUBSAMPLE], y[::every][:SUBSAMPLE]).kernel_
+        except (InvalidInputError, NotPositiveDefiniteError):  # what is wrong with the data, if anything, is said later
+            return kernel
 
     def _train(self, X: Array, y: Array, kernel: Radial, known: float | None, draws: np.ndarray, generator: Any) -> Any:
         middle = float(y.mean()) if self.mean == "constant" else 0.0  # the constant that is learned is relative to it
@@ -255,19 +319,20 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         variance = float(spread_of(y[:, None])[0]) ** 2
         return self._search(objective, kernel, known, variance, len(y), generator, ("lengthscale", "variance"), ftol=ROUGHLY)
 
-    def _learn_all(self, *, relearn: bool = True) -> Learned:
+    def _learn_all(self, stream: Stream, *, relearn: bool = True) -> Learned:
         """Return the posterior given all rows so far, variance and noise learned again where they are to be."""
-        bases, sums, shift, inputs_mean = self._rows.total()
-        kernel, noise = self._prior
-        free_mean, M = self._rows.centre_targets, len(self._draws[0])  # what they were when the first row came
-        if relearn and (self.optimize == AMPLITUDE or (self.optimize and self._streamed)):
-            first = sums[0]
-            variance = max(first.square / first.n - (first.target / first.n) ** 2, 0.0)
+        bases, sums, shift, inputs_mean = stream.rows.total()
+        kernel, noise, free_mean, M = stream.kernel, stream.noise, stream.free_mean, len(stream.draws[0])
+        first = sums[0]
+        variance = max(first.square / first.n - (first.target / first.n) ** 2, 0.0)
+        if relearn and (self.optimize == AMPLITUDE or (self.optimize and stream.streamed)):
             known = None if self.noise_variance is None else noise
             objective = AmplitudeEvidence(first, M, known, free_mean)
             kernel, noise = self._search(objective, kernel, known, variance, first.n, 0, ("variance",))
+        if noise is None:
+            noise = NOISE_SHARE * (variance or 1.0)
         posteriors, constants, evidences = [], [], []
-        landmarks = {"mean": inputs_mean} | ({} if self._median is None else {"median": self._median})
+        landmarks = {"mean": inputs_mean} | ({} if stream.median is None else {"median": stream.median})
         for basis, part in zip(bases, sums, strict=True):
             variances = amplitudes(kernel, M, part.ones)
             fitted = fit_weights(part, variances, noise, free_mean=free_mean)
@@ -278,7 +343,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
                     fitted.weights,
                     precision_factor=fitted.precision_factor,
                     mean=mean,
-                    feature_names=self._names,
+                    feature_names=stream.names,
                     landmarks=landmarks,
                 )
             )
@@ -287,48 +352,52 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         posterior = posteriors[0] if len(posteriors) == 1 else MixturePosterior(posteriors)
         return Learned(posterior, kernel, float(noise), float(np.mean(constants)), evidences[0])
 
-    def _in_order(self, X: Any) -> Any:
-        """Return a frame with its columns in the order of the first one."""
-        names = column_names(X)
-        if self._names is None or names is None or names == self._names:
-            return X
-        missing = [name for name in self._names if name not in names]
-        if missing or len(names) != len(self._names):
-            raise InvalidInputError(f"X: expected the columns {list(self._names)} of the first chunk, got {list(names)}")
-        return X[[X.columns[names.index(name)] for name in self._names]]
-
     def _content(self) -> dict[str, Any]:
-        learned = self._learned
-        bases, sums, shift, inputs_mean = self._rows.total()
+        learned, stream = self._learned, self._stream
+        bases, sums, shift, inputs_mean = stream.rows.total()
         arrays = {
-            "draws": (np.stack(self._draws), ("component", "frequency", "feature")),
+            "draws": (np.stack(stream.draws), ("component", "frequency", "feature")),
             "origin": (np.asarray(bases[0].origin), ("feature",)),  # pyright: ignore[reportAttributeAccessIssue]
             "inputs_mean": (inputs_mean, ("feature",)),
         }
-        if self._median is not None:
-            arrays["median"] = (self._median, ("feature",))
+        if stream.median is not None:
+            arrays["median"] = (stream.median, ("feature",))
         return {
             "kernel": storage.encode("kernel", learned.kernel),
             "noise": learned.noise,
+            "free_mean": stream.free_mean,
+            "streamed": stream.streamed,
             "shift": shift,
             "sums": to_content(sums),
-            "streamed": self._streamed,
             "arrays": {name: _documents.encode(array, dims) for name, (array, dims) in arrays.items()},
         }
 
     def _restore(self, content: Any, names: Names | None) -> None:
         arrays = {name: _documents.decode(array) for name, array in content["arrays"].items()}
-        self.n_features_in_ = arrays["draws"].shape[2]
-        self._start(list(arrays["draws"]), storage.decode(content["kernel"]), content["noise"], names, np.empty(0))
-        self._rows.restore(arrays["origin"], content["shift"], from_content(content["sums"]), arrays["inputs_mean"])
-        self._streamed, self._median = bool(content["streamed"]), arrays.get("median")
-        self._cache = self._learn_all(relearn=False)
+        draws, kernel = list(arrays["draws"]), storage.decode(content["kernel"])
+        self.n_features_in_ = draws[0].shape[1]
+        noise = positive_scalar("noise", content["noise"])
+        stream = Stream(draws, kernel, noise, names, np.empty(0), bool(content["free_mean"]), bool(content["streamed"]))
+        stream.rows.restore(arrays["origin"], content["shift"], from_content(content["sums"]), arrays["inputs_mean"])
+        stream.median = arrays.get("median")
+        self._stream, self._cache = stream, self._learn_all(stream, relearn=False)
 
     def _check_options(self) -> None:
         for name in ("n_frequencies", "ensemble"):
             check_count(name, getattr(self, name))
         check_spectral(SquaredExponential if self.kernel is None else self.kernel)
         check_choice("sampling", self.sampling, SAMPLINGS)
-        check_choice("mean", self.mean, ("constant", "zero"))
+        check_choice("mean", self.mean, MEANS)
+        self._check_search()
         if not (isinstance(self.optimize, bool) or self.optimize == AMPLITUDE):
             raise InvalidInputError(f"optimize: expected True, False or 'amplitude', got {self.optimize!r}")
+
+
+def _in_order(X: Any, expected: Names | None) -> Any:
+    """Return a frame with its columns in the order of the first one."""
+    names = column_names(X)
+    if expected is None or names is None or names == expected:
+        return X
+    if set(names) != set(expected) or len(names) != len(expected):
+        raise InvalidInputError(f"X: expected the columns {list(expected)} of the first chunk, got {list(names)}")
+    return X[[X.columns[names.index(name)] for name in expected]]

@@ -63,6 +63,10 @@ def encode(name: str, value: Any) -> Any:
             "type": type(value).__name__,
             "fields": {field: encode(name, part) for field, part in content.items()},
         }
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, np.ndarray) and value.dtype.kind in "iub":
+        return value.tolist()
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, type):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from gpattr._array import Array, cholesky, cholesky_inverse, namespace, solve_cholesky, solve_lower_rows
+from gpattr._array import Array, LinAlgError, cholesky, cholesky_inverse, namespace, solve_cholesky, solve_lower_rows
 from gpattr.estimators.sums import Sums
 from gpattr.exceptions import NotPositiveDefiniteError
 
@@ -58,9 +58,14 @@ def fit_weights(sums: Sums, variances: Array, noise: float, *, free_mean: bool) 
     B[i, i] += 1.0
     if not xp.isfinite(B).all():
         raise NotPositiveDefiniteError(
-            "noise: the precision of the weights is not finite; give a larger noise variance, or a kernel of smaller variance"
+            "noise_variance: the precision of the weights is not finite; give a larger one, or a kernel of smaller variance"
         )
-    L = cholesky(B)
+    try:
+        L = cholesky(B)
+    except LinAlgError:
+        raise NotPositiveDefiniteError(
+            f"noise_variance: with {noise:.0e} the weights cannot be told apart to rounding; give a larger one"
+        ) from None
     std = math.sqrt(noise)
     both = solve_lower_rows(L, xp.stack([sums.cross, sums.ones]) * (scale / std))
     y, one = both[0], both[1]
