@@ -59,18 +59,19 @@ class Mixture(Frozen):
         _, m, s, _ = self._numpy(0.0)
         ends = m + ndtri(level) * s
         low, high = ends.min(axis=0), ends.max(axis=0)
+        high = np.where(self.cdf(low) >= level, low, high)
         x = np.clip(to_numpy(self.mean) + ndtri(level) * np.sqrt(to_numpy(self.var)), low, high)
         for _ in range(MAX_STEPS):
             excess, slope = self.cdf(x) - level, self.density(x)
             low, high = np.where(excess < 0, x, low), np.where(excess < 0, high, x)
-            step = np.divide(-excess, slope, out=np.full_like(x, np.inf), where=slope > 0)
-            new = x + step
+            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+                new = x - excess / slope
             new = np.where((new > low) & (new < high), new, 0.5 * (low + high))
-            settled = np.abs(new - x) <= 4e-16 * np.maximum(np.abs(low), np.abs(high))
+            settled = (np.abs(new - x) <= 4e-16 * np.maximum(np.abs(low), np.abs(high))) | (excess == 0)
             x = np.where(excess == 0, x, new)
-            if (settled | (excess == 0) | (high <= low)).all():
+            if (settled | (high <= low)).all():
                 break
-        return x
+        return np.where(np.abs(self.cdf(x) - level) <= 1e-10, x, high)  # at a jump, where it ends
 
     def _numpy(self, x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         x = to_numpy(numbers("x", x))

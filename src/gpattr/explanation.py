@@ -179,7 +179,7 @@ class Explanation(Frozen):
     def sample(self, n: int = 1, random_state: Any = None) -> Array:
         """Return n draws of all attributions, (n, rows, d); features are joint within a row, rows are drawn independently.
 
-        (For rows drawn jointly use the covariance of ``explainer.joint``.)
+        Of a mixture, all rows of a draw are of the same model. (For rows drawn jointly use `Posterior.sample`.)
         """
         rows, d = self.shape
         generator = random_generator(random_state)

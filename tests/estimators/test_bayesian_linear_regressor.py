@@ -1,15 +1,18 @@
 """Bayesian linear regression against the paper's formula, an exact GP, and scikit-learn."""
 
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import multivariate_normal
+from sklearn.base import clone
 from sklearn.linear_model import BayesianRidge
 from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gpattr import BayesianLinearRegressor, Explainer
-from gpattr.exceptions import FileFormatError, InvalidInputError, NotPositiveDefiniteError
+from gpattr.exceptions import FileFormatError, InvalidInputError, NotPositiveDefiniteError, TooLargeError
 from gpattr.kernels import Linear
 from gpattr.means import Polynomial
 from gpattr.posteriors import ExactPosterior
@@ -189,6 +192,9 @@ def test_frames_are_aligned_by_name():
         ({"degree": 0}, InvalidInputError, "degree: expected an integer of 1 or more, got 0"),
         ({"degree": 1.5}, InvalidInputError, "degree: expected an integer of 1 or more, got 1.5"),
         ({"degree": True}, InvalidInputError, "degree"),
+        ({"degree": 300}, TooLargeError, "The covariance of 4590551 monomials .*: use a lower degree"),
+        ({"fit_intercept": "no"}, InvalidInputError, "fit_intercept: expected True or False, got 'no'"),
+        ({"prior_cov": pd.DataFrame(np.eye(3))}, InvalidInputError, "prior_cov: expected a plain matrix .* labelled frame"),
     ],
 )  # fmt: skip
 def test_bad_options(options, error, words):
@@ -196,7 +202,57 @@ def test_bad_options(options, error, words):
         BayesianLinearRegressor(**options).fit(X, Y)
 
 
+def test_features_that_do_not_vary():
+    model = BayesianLinearRegressor().fit(np.ones((40, 2)), Y)
+    assert model.predict(np.ones((1, 2))) == pytest.approx([Y.mean()])
+    assert model.noise_variance_ == pytest.approx(Y.var() * 40 / 39)
+
+
+def test_options_changed_later_do_not_leak(tmp_path):
+    model = BayesianLinearRegressor(fit_intercept=False).fit(X, Y)
+    before = model.predict(X)
+    model.set_params(fit_intercept=True, degree=2).save(tmp_path / "m.json")
+    assert np.array_equal(BayesianLinearRegressor.load(tmp_path / "m.json").predict(X), before)
+    with pytest.raises(InvalidInputError):
+        model.fit(np.ones((5, 4)), np.ones(5))
+    assert model.n_features_in_ == 3
+    assert np.array_equal(model.predict(X), before)
+
+
+def test_whole_numbers_of_numpy_survive_a_file(tmp_path):
+    model = BayesianLinearRegressor(degree=np.int64(2), noise_variance=np.float64(0.1)).fit(X, Y)
+    model.save(tmp_path / "m.json")
+    clone(BayesianLinearRegressor.load(tmp_path / "m.json")).fit(X, Y)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e5, 1e9])
+def test_polynomials_far_from_the_origin_keep_their_digits(offset):
+    """Against exact fractions of the very numbers that went in."""
+    x = np.random.default_rng(1).normal(size=(50, 1)) + offset
+    model = BayesianLinearRegressor(degree=4, noise_variance=1e-3).fit(x, np.sin(2 * (x[:, 0] - offset)))
+    basis, w = model.posterior_.basis, [Fraction(v) for v in model.posterior_.weights.tolist()]
+
+    def exactly(point):
+        u = (Fraction(float(point)) - Fraction(float(basis.origin[0]))) / Fraction(float(basis.scale[0]))
+        return sum(wj * u ** int(k) for wj, k in zip(w, basis.powers[:, 0]))
+
+    b = x[7]
+    ex = Explainer(model, b)(x[:6])
+    for value, error, row in zip(ex.values[:, 0], ex.error, x[:6, 0]):
+        off = abs(float(Fraction(float(value)) - (exactly(row) - exactly(b[0]))))
+        assert off <= error
+        assert off <= 1e-13
+
+
 def test_bad_data():
+    for name, data in {"X": (np.ma.masked_array(X, X > 1), Y), "y": (X, np.ma.masked_array(Y, Y > 1))}.items():
+        with pytest.raises(InvalidInputError, match=f"{name}: expected plain numbers, got a masked array"):
+            BayesianLinearRegressor().fit(*data)
+    with pytest.raises(InvalidInputError, match="X: expected numbers, got dates"):
+        BayesianLinearRegressor().fit(np.full((40, 2), np.datetime64("2026-01-01")), Y)
+    with pytest.raises(InvalidInputError, match="y: expected targets whose square float64 can hold"):
+        BayesianLinearRegressor().fit(X, Y * 1e170)
+    assert BayesianLinearRegressor(fit_intercept=False).fit(X, np.ones(40)).score(X, Y) < 1  # a constant is not one value of w·x
     with pytest.raises(InvalidInputError, match="n_samples=1"):
         BayesianLinearRegressor().fit(X[:1], Y[:1])
     with pytest.raises(InvalidInputError, match="y: expected targets that differ"):

@@ -17,7 +17,7 @@ from gpattr.estimators.hilbert_design import cutoff, reach
 from gpattr.estimators.hilbert_evidence import HilbertEvidence
 from gpattr.estimators.hyperparameters import trainable
 from gpattr.estimators.sums import Sums
-from gpattr.exceptions import InvalidInputError, UnsupportedModelError
+from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError, TooLargeError, UnsupportedModelError
 from gpattr.kernels import Linear, Matern12, Matern32, Matern52, RationalQuadratic, Select, SquaredExponential
 
 RNG = np.random.default_rng(8)
@@ -89,20 +89,24 @@ def test_too_few_functions_are_noticed(options):
     entry = model.diagnostics_[0]
     assert entry["prior_error"] > 0.05
     assert max(entry["n_basis_needed"]) > 4 or max(entry["boundary_needed"]) > 1.01
+    if model.optimize:
+        return  # a basis of three functions finds length-scales that no basis could follow
     better = {key: max(entry[f"{key}_needed"]) for key in ("n_basis", "boundary")}
     fixed = {"kernel": model.kernel_, "noise_variance": model.noise_variance_, "optimize": False}
     assert HilbertGPRegressor(**better, **fixed).fit(X, Y).diagnostics_[0]["prior_error"] < 0.05  # and the advice is good
 
 
-def test_a_fixed_basis_that_cannot_follow_the_data_is_noticed():
-    x = np.linspace(0, 1, 300)[:, None]
-    with pytest.warns(BasisWarning):
-        HilbertGPRegressor(10, noise_variance=1e-4).fit(x, np.sin(60 * x[:, 0]))
+def test_a_fixed_box_that_bends_the_length_scales_is_noticed():
+    """Nearly straight in one feature: the walls are too close for its length-scale, wherever the search ends."""
+    rows = RNG.normal(size=(300, 2))
+    y = np.sin(2 * rows[:, 0]) + 0.5 * rows[:, 1] ** 2 + 0.1 * RNG.normal(size=300)
+    with pytest.warns(BasisWarning, match="boundary"):
+        HilbertGPRegressor(boundary=1.5, n_basis=12).fit(rows, y)
 
 
 def test_the_box_must_contain_what_is_explained():
     frame = pd.DataFrame(X, columns=["dose", "age"])
-    model = HilbertGPRegressor(boundary=1.5).fit(frame, Y)
+    model = HilbertGPRegressor(boundary=1.5, kernel=SquaredExponential([0.3, 3.0]), optimize=False).fit(frame, Y)
     with pytest.raises(
         InvalidInputError,
         match=r"X: row 1 has 90 in column 'age', outside of the box .*; fit again with boundary=4\.\d or larger",
@@ -114,6 +118,14 @@ def test_the_box_must_contain_what_is_explained():
         model.predict([[9.0, 50.0]])
     wide = HilbertGPRegressor(boundary=4.3).fit(frame, Y)
     assert np.isfinite(Explainer(wide)(np.array([[0.0, 90.0]])).values).all()
+    known = HilbertGPRegressor(domain=([-1.0, 10.0], [1.0, 90.0])).fit(frame, Y)
+    assert np.isfinite(Explainer(known)(np.array([[0.0, 90.0], [0.0, 10.0]])).values).all()
+    additive = HilbertGPRegressor(10, 2.0, kernel=Select(SquaredExponential(4.0), [1]), optimize=False).fit(X, Y)
+    with pytest.raises(InvalidInputError, match=r"X: row 0 has 90 in column 1, outside of the box"):
+        additive.predict([[0.0, 90.0]])
+    for domain, words in (((1.0,), "domain: expected"), (([2.0, 3.0], [1.0, 4.0]), "lower ≤ upper"), ("ab", "domain: expected")):
+        with pytest.raises(InvalidInputError, match=words):
+            HilbertGPRegressor(domain=domain).fit(X, Y)
 
 
 def test_additive_structure():
@@ -134,7 +146,7 @@ def test_evidence_and_its_gradient(kernel):
     parts = [Hilbert([0.0, 50.0], [2.0, 21.0], (5, 4))]
     y = Y - Y.mean()
     objective = HilbertEvidence(Sums.empty(20, X).plus(parts[0](X), y, in_place=True), parts, None, False)
-    F, S = parts[0](X), np.exp(log_spectral_density(kernel, parts[0].frequencies)[0])
+    F, S = parts[0](X), np.exp(log_spectral_density(kernel, parts[0].frequencies)[0]) / (2.0 * 21.0)
     value, gradient = objective(kernel, 0.1)
     assert value == pytest.approx(multivariate_normal(np.zeros(150), (F * S) @ F.T + 0.1 * np.eye(150)).logpdf(y), rel=1e-9)
     h = 1e-5
@@ -174,7 +186,7 @@ def test_spectral_density_in_two_and_three_dimensions(kernel, d):
         k = k.with_params(alpha=6.0)  # a smaller one would need a still larger box
     box = Hilbert(np.zeros(d), np.full(d, 7.0), (60, 50, 40)[:d])
     points = RNG.uniform(-1, 1, size=(4, d))
-    S = np.exp(log_spectral_density(k, box.frequencies)[0])
+    S = np.exp(log_spectral_density(k, box.frequencies)[0]) / 7.0**d
     tolerance = 1e-4 if kernel is SquaredExponential else 0.02  # heavy tails need larger boxes and bases
     assert np.abs((box(points) * S) @ box(points).T - k(points, points)).max() <= tolerance
 
@@ -214,6 +226,18 @@ def test_file(tmp_path):
         ({"kernel": SquaredExponential() * Matern52()}, UnsupportedModelError, "kernel: .* got Product"),
         ({"mean": "linear"}, InvalidInputError, "mean: expected"),
         ({"noise_variance": 0}, InvalidInputError, "noise_variance"),
+        ({"kernel": "rbf"}, InvalidInputError, "kernel: expected a gpattr kernel, a radial kernel class or None, got 'rbf'"),
+        ({"kernel": Linear}, UnsupportedModelError, "kernel: expected one whose spectral density is known .*, got Linear"),
+        ({"kernel": RationalQuadratic(alpha=500.0)}, UnsupportedModelError, "as good as a SquaredExponential"),
+        ({"optimize": "all"}, InvalidInputError, "optimize: expected True or False, got 'all'"),
+        ({"bounds": [1, 2]}, InvalidInputError, "bounds: expected a dictionary"),
+        ({"n_restarts": -1}, InvalidInputError, "n_restarts: expected an integer of 0 or more, got -1"),
+        ({"n_basis": 10**6}, TooLargeError, "The sums over rows"),
+        (
+            {"kernel": SquaredExponential([2.0, 20.0]), "optimize": False, "noise_variance": 1e-18},
+            NotPositiveDefiniteError,
+            "noise_variance: with 1e-18 the weights cannot be told apart",
+        ),
     ],
 )
 def test_bad_options(options, error, words):
@@ -224,6 +248,35 @@ def test_bad_options(options, error, words):
 def test_wide_kernels_are_refused():
     with pytest.raises(UnsupportedModelError, match=r"kernel: expected terms of at most 3 features, got one of 5"):
         HilbertGPRegressor(kernel=SquaredExponential()).fit(WIDE, WIDE_Y)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-60, 1e60, 1e100])
+def test_units_change_nothing(scale):
+    kernel = SquaredExponential([0.4, 4.0])
+    one = Explainer(HilbertGPRegressor(8, 2.0, kernel=kernel, optimize=False, noise_variance=0.01).fit(X, Y))(X[:3])
+    other = SquaredExponential(scale * np.array([0.4, 4.0]))
+    two = Explainer(HilbertGPRegressor(8, 2.0, kernel=other, optimize=False, noise_variance=0.01).fit(X * scale, Y))(
+        X[:3] * scale
+    )
+    assert np.abs(one.values - two.values).max() <= 1e-9
+    assert np.abs(one.cov - two.cov).max() <= 1e-9
+
+
+def test_heavy_tails():
+    with pytest.warns(BasisWarning):
+        model = HilbertGPRegressor(kernel=RationalQuadratic([0.4, 4.0], alpha=0.2), optimize=False).fit(X, Y)
+    assert np.isfinite(Explainer(model)(X[:3]).cov).all()
+
+
+def test_options_changed_later_do_not_leak(tmp_path):
+    model = HilbertGPRegressor().fit(X, Y + 100)
+    before = model.predict(X)
+    model.set_params(mean="zero").save(tmp_path / "m.json")
+    assert np.array_equal(HilbertGPRegressor.load(tmp_path / "m.json").predict(X), before)
+    with pytest.raises(InvalidInputError):
+        model.fit(WIDE[:1], WIDE_Y[:1])
+    assert model.n_features_in_ == 2
+    assert np.array_equal(model.predict(X), before)
 
 
 def test_awkward_data():

@@ -1,5 +1,8 @@
 """Random-feature regression: the exact GP of its own finite kernel, streams, ensembles, and the road to the exact GP."""
 
+import copy
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,10 +13,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gpattr import Explainer, GPRegressor, RandomFeatureGPRegressor, explain
 from gpattr.bases.spectral import SAMPLINGS, standard_frequencies
+from gpattr.estimators import FirstChunkWarning
 from gpattr.estimators.random_feature_evidence import FrequencyEvidence
 from gpattr.estimators.sums import BLOCK
-from gpattr.exceptions import InvalidInputError, NotFittedError, UnsupportedModelError
+from gpattr.exceptions import InvalidInputError, NotFittedError, TooLargeError, UnsupportedModelError
 from gpattr.kernels import Function, Linear, Matern12, Matern32, Matern52, RationalQuadratic, SquaredExponential
+from gpattr.means import Constant
 from gpattr.posteriors import ExactPosterior, MixturePosterior, WeightSpacePosterior
 
 RNG = np.random.default_rng(6)
@@ -135,6 +140,9 @@ def test_taken_from_an_exact_process():
         RandomFeatureGPRegressor.from_exact(GPRegressor())
     with pytest.raises(UnsupportedModelError, match="kernel: expected one whose spectral density is known .*, got Linear"):
         RandomFeatureGPRegressor.from_exact(GPRegressor(Linear(), optimize=False).fit(X, Y))
+    for mean in ("linear", Constant(5.0)):
+        with pytest.raises(InvalidInputError, match="model: expected one with a constant or a zero mean"):
+            RandomFeatureGPRegressor.from_exact(GPRegressor(mean=mean).fit(X, Y))
     with pytest.raises(InvalidInputError, match="one noise variance"):
         RandomFeatureGPRegressor.from_exact(GPRegressor().fit(X, Y, noise=np.full(N, 0.1)))
 
@@ -261,6 +269,74 @@ def test_what_is_wrong_with_a_stream():
         model.fit_chunks([X])
 
 
+def test_what_fails_leaves_the_last_model_as_it_was():
+    model = RandomFeatureGPRegressor(15, kernel=KERNEL, optimize="amplitude", random_state=0).fit(X, Y)
+    before = model.predict(X)
+    far = np.full((2, 3), 1e300)
+    for attempt in (
+        lambda: model.fit(X[:1], Y[:1]),
+        lambda: model.fit(np.ones((5, 4)), np.ones(5)),
+        lambda: model.fit_chunks([]),
+        lambda: model.fit_chunks([(X, Y[:3])]),
+        lambda: model.partial_fit(far, Y[:2]),
+        lambda: model.partial_fit(X[:2], [1e200, 1.0]),
+        lambda: model.partial_fit(X[:, :2], Y),
+    ):
+        with pytest.raises(InvalidInputError):
+            attempt()
+        assert np.array_equal(model.predict(X), before)
+        assert model.n_rows_ == N
+        assert model.n_features_in_ == 3
+    with pytest.raises(InvalidInputError, match="chunks: chunk 1: X: row 0 lies so far out"):
+        model.fit_chunks([(X, Y), (far, Y[:2])])
+    with pytest.raises(InvalidInputError, match="X: row 1 lies so far out"):
+        model.fit(np.vstack([X[:1], [[1e25, 0, 0]], X]), np.ones(N + 2) * np.arange(N + 2))
+    for chunks in (5, None):
+        with pytest.raises(InvalidInputError, match="chunks: expected an iterable of pairs"):
+            model.fit_chunks(chunks)
+
+
+def test_options_changed_later_do_not_leak(tmp_path):
+    model = RandomFeatureGPRegressor(15, kernel=KERNEL, random_state=0).partial_fit(X, Y + 100)
+    same = RandomFeatureGPRegressor(15, kernel=KERNEL, random_state=0).fit_chunks([(X, Y + 100), (X, Y + 100)])
+    model.set_params(mean="zero", n_frequencies=30).partial_fit(X, Y + 100)
+    assert np.array_equal(model.predict(X), same.predict(X))
+    model.save(tmp_path / "m.json")
+    assert np.array_equal(RandomFeatureGPRegressor.load(tmp_path / "m.json").predict(X), same.predict(X))
+
+
+def test_a_copy_is_a_model_of_its_own():
+    model = RandomFeatureGPRegressor(15, **FIXED).partial_fit(X, Y)
+    other = copy.copy(model)
+    other.partial_fit(X, Y + 5)
+    assert (model.n_rows_, other.n_rows_) == (N, 2 * N)
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+
+
+def test_chunks_without_rows_are_passed_over():
+    chunks = [(X[:0], Y[:0]), (X[:30], Y[:30]), (X[:0], Y[:0]), (X[30:], Y[30:])]
+    model = RandomFeatureGPRegressor(15, **FIXED).fit_chunks(chunks)
+    assert np.array_equal(model.predict(X), RandomFeatureGPRegressor(15, **FIXED).fit(X, Y).predict(X))
+
+
+def test_noise_that_is_neither_known_nor_learned_is_that_of_all_rows():
+    options = {"kernel": KERNEL, "optimize": False, "random_state": 0}
+    models = [RandomFeatureGPRegressor(15, **options).fit_chunks(cut(size)) for size in (50, 1000, len(BIG))]
+    assert len({model.noise_variance_ for model in models}) == 1
+    assert models[0].noise_variance_ == pytest.approx(0.2 * BIG_Y.var(), rel=1e-9)
+
+
+def test_a_small_first_chunk_is_noticed():
+    with pytest.warns(FirstChunkWarning, match="length-scales of 3 features are learned from the first chunk, .* only 5 rows"):
+        RandomFeatureGPRegressor(5, random_state=0).partial_fit(X[:5], Y[:5])
+
+
+def test_too_large_models_are_refused():
+    for options in ({"n_frequencies": 10**6}, {"n_frequencies": 500, "ensemble": 10**5}):
+        with pytest.raises(TooLargeError, match="The sums over rows .*: use fewer frequencies or models"):
+            RandomFeatureGPRegressor(**options).fit(X, Y)
+
+
 def test_ensemble_is_the_mixture_of_its_models():
     model = RandomFeatureGPRegressor(10, ensemble=4, **FIXED).fit(X, Y)
     assert isinstance(model.posterior_, MixturePosterior)
@@ -351,6 +427,8 @@ def test_tiny_noise():
         ({"optimize": "all"}, InvalidInputError, "optimize: expected True, False or 'amplitude', got 'all'"),
         ({"noise_variance": -1.0}, InvalidInputError, "noise_variance: expected"),
         ({"random_state": "x"}, InvalidInputError, "random_state: expected"),
+        ({"bounds": "fixed"}, InvalidInputError, "bounds: expected a dictionary"),
+        ({"n_restarts": 1.5}, InvalidInputError, "n_restarts: expected an integer"),
         ({"bounds": {"nonsense": (1, 2)}}, InvalidInputError, "bounds: expected hyperparameters among"),
     ],
 )

@@ -151,6 +151,14 @@ def test_quantiles_to_the_last_digits():
     assert sure.quantile(0.9) == pytest.approx([1.0])
     assert sure.cdf(np.array([0.0])) == pytest.approx([0.2])
     assert sure.density(np.array([0.0])) == 0.0
+    jumps = Mixture(np.array([0.5, 0.5]), np.array([[0.0], [1.0]]), np.zeros((2, 1)))
+    assert [float(jumps.quantile(level)[0]) for level in (0.2, 0.5, 0.9)] == [0.0, 0.0, 1.0]  # the smallest x with cdf ≥ level
+    apart = Mixture(
+        np.array([0.19715409, 0.02071104, 0.54256999, 0.10224844, 0.13731644]),
+        np.array([-45.08171648, -67.49912022, -21.02517652, 21.49878203, -9.57049729])[:, None],
+        np.array([0.00489136, 0.03141975, 0.0018125, 0.00689609, 0.00718505])[:, None],
+    )
+    assert apart.cdf(apart.quantile(0.17183027925376698)) == pytest.approx(0.17183027925376698, abs=1e-12)
     zero = Mixture(np.array([0.5, 0.5]), np.zeros((2, 1)), np.zeros((2, 1)))
     assert zero.quantile(0.3) == 0.0
     assert zero.quantile(0.7) == 0.0
@@ -189,4 +197,8 @@ def test_bad_rows():
     with pytest.raises(InvalidInputError, match="n: expected an integer of 1 or more"):
         MIXTURE.sample(OP, X, 0)
     assert "3 × ExactPosterior" in repr(MIXTURE)
-    assert gpattr.Explainer(MIXTURE).baseline == pytest.approx(Z.mean(axis=0))
+    assert gpattr.Explainer(MixturePosterior(PARTS[:2])).baseline == pytest.approx(Z.mean(axis=0))
+    with pytest.raises(InvalidInputError, match='baseline: "mean" needs the training inputs'):
+        gpattr.Explainer(MIXTURE)  # of which one component knows none
+    with pytest.raises(InvalidInputError, match="posteriors: expected a list of gpattr posteriors, got a ExactPosterior"):
+        MixturePosterior(PARTS[0])

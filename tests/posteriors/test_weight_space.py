@@ -128,6 +128,8 @@ def test_covariances_of_any_scale():
         ({"covariance": np.full((12, 12), np.inf)}, "covariance: expected finite numbers"),
         ({"covariance": None, "root": HALF[:5]}, r"root: expected an array of shape \(12, r\), got \(5, 12\)"),
         ({"covariance": None, "precision_factor": -np.eye(12)}, "precision_factor: expected a lower triangular matrix"),
+        ({"covariance": None, "precision_factor": np.eye(12) + 0.1}, "precision_factor: expected a lower triangular matrix"),
+        ({"landmarks": [B]}, "landmarks: expected a dictionary"),
         ({"mean": 3.0}, "mean: expected a gpattr mean or None, got float"),
         ({"feature_names": ("a",)}, "feature_names: expected 3"),
         ({"landmarks": {"mean": [1.0]}}, r"landmarks\['mean'\]: expected 3"),

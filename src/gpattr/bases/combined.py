@@ -24,7 +24,13 @@ class Combined(Basis):
         if not self.parts or len(self.parts) != len(self.columns):
             raise InvalidInputError(f"columns: expected one list for each of {len(self.parts)} parts, got {len(self.columns)}")
         for part, columns in zip(self.parts, self.columns, strict=True):
-            if len(set(columns)) != part.n_features or not all(0 <= i < self.width for i in columns):
+            if not isinstance(part, Basis):
+                raise InvalidInputError(f"parts: expected gpattr bases, got a {type(part).__name__}")
+            if (
+                len(columns) != part.n_features
+                or len(set(columns)) != len(columns)
+                or not all(0 <= i < self.width for i in columns)
+            ):
                 raise InvalidInputError(
                     f"columns: expected {part.n_features} different positions below {self.width}, got {columns}"
                 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from operator import index
 
 import numpy as np
 
@@ -15,18 +16,20 @@ from gpattr.exceptions import InvalidInputError
 
 @dataclass(frozen=True, eq=False)
 class Hilbert(Basis):
-    """φⱼ(x) = Πᵢ sin(ωⱼᵢ(xᵢ − cᵢ + Lᵢ))/√Lᵢ, ωⱼᵢ = π jᵢ/2Lᵢ, on the box |xᵢ − cᵢ| ≤ Lᵢ, at whose sides they vanish.
+    """φⱼ(x) = Πᵢ sin(ωⱼᵢ(xᵢ − cᵢ + Lᵢ)), ωⱼᵢ = π jᵢ/2Lᵢ, on the box |xᵢ − cᵢ| ≤ Lᵢ, at whose sides they vanish.
+
+    (The literature divides them by √Lᵢ; here that is part of the weights, so that a change of units changes nothing.)
 
     ``centre`` c and ``half_width`` L are (d,); ``n_basis`` (d,) is the number of functions of each feature: all their products
     are in the basis, so that p = Πᵢ n_basisᵢ. ``extent`` (d,) is half the range of the data, in which an error tells how large
-    a box would have to be. (Solin and Särkkä 2020; Riutort-Mayol et al. 2023.)
+    a box would have to be, and ``labels`` are its words for the features. (Solin and Särkkä 2020; Riutort-Mayol et al. 2023.)
     """
 
     centre: Array
     half_width: Array
     n_basis: tuple[int, ...]
     extent: Array | None = None
-    feature_names: tuple[str, ...] | None = None
+    labels: tuple[str, ...] | None = None
     indices: Array = field(init=False)
 
     def __post_init__(self) -> None:
@@ -35,7 +38,10 @@ class Hilbert(Basis):
         half = to_numpy(as_vector("half_width", self.half_width, length=d, unit="numbers (one per feature)"))
         object.__setattr__(self, "centre", centre)
         object.__setattr__(self, "half_width", positive("half_width", half))
-        numbers = tuple(int(number) for number in self.n_basis)
+        try:
+            numbers = tuple(index(number) for number in self.n_basis)
+        except TypeError:
+            numbers = ()
         if len(numbers) != d or min(numbers) < 1:
             raise InvalidInputError(f"n_basis: expected {d} integers of 1 or more, got {self.n_basis!r}")
         object.__setattr__(self, "n_basis", numbers)
@@ -62,7 +68,7 @@ class Hilbert(Basis):
     def __call__(self, X: Array) -> Array:
         xp = namespace(X)
         u = X - xp.asarray(self.lower)
-        result = xp.zeros((len(X), 1)) + 1.0 / math.sqrt(float(np.prod(self.half_width)))
+        result = xp.zeros((len(X), 1)) + 1.0
         for i, number in enumerate(self.n_basis):  # at most three features
             omega = xp.asarray(np.arange(1.0, number + 1.0) * (0.5 * math.pi / self.half_width[i]))
             sines = xp.sin(u[:, i, None] * omega)
@@ -78,11 +84,11 @@ class Hilbert(Basis):
         if not outside.any():
             return
         row, i = map(int, np.argwhere(outside)[0])
-        label = f"column {i}" if self.feature_names is None else f"column {self.feature_names[i]!r}"
+        label = f"column {i}" if self.labels is None else self.labels[i]
         extent = self.half_width if self.extent is None else self.extent
         needed = math.ceil(10.0 * float((offset / extent).max()) + 0.5) / 10.0
         low, high = (float(self.centre[i] + side * self.half_width[i]) for side in (-1, 1))
         raise InvalidInputError(
             f"{name}: row {row} has {float(to_numpy(X)[row, i]):.6g} in {label}, outside of the box from {low:.6g} to {high:.6g} "
-            f"on which the basis lives; fit again with boundary={needed:.1f} or larger"
+            f"on which the basis lives; fit again with boundary={needed:.1f} or larger, or a domain= that contains it"
         )

@@ -62,16 +62,16 @@ class Monomials(Basis):
         return len(self.powers)
 
     def __call__(self, X: Array) -> Array:
-        factors = self._factors(X)
+        factors = self._factors(self.local(X))
         result = factors[0]
         for factor in factors[1:]:
             result = result * factor
         return result
 
-    def _factors(self, X: Array) -> list[Array]:
+    def _factors(self, u: Array) -> list[Array]:
         """Return the coordinates, (n, p) each, whose product is the monomial; 1 where it has fewer than the degree."""
-        xp = namespace(X)
-        u = xp.concatenate([self.local(X), xp.zeros((len(X), 1)) + 1.0], axis=1)
+        xp = namespace(u)
+        u = xp.concatenate([u, xp.zeros((len(u), 1)) + 1.0], axis=1)
         return [u[:, places] for places in self._places]
 
     @cached_property
@@ -88,10 +88,14 @@ class Monomials(Basis):
         return X if self.scale is None else X / xp.asarray(self.scale)
 
     def gradient(self, X: Array) -> Array:
-        """Return ∂φⱼ/∂xᵢ at the rows of X, (n, d, p): the product rule, factor by factor."""
-        xp = namespace(X)
-        n, d, p = len(X), self.n_features, len(self)
-        factors = self._factors(X)
+        """Return ∂φⱼ/∂xᵢ at the rows of X, (n, d, p)."""
+        return self.local_gradient(self.local(X))
+
+    def local_gradient(self, u: Array) -> Array:
+        """Return ∂φⱼ/∂xᵢ at local coordinates u (n, d), (n, d, p): the product rule, factor by factor."""
+        xp = namespace(u)
+        n, d, p = len(u), self.n_features, len(self)
+        factors = self._factors(u)
         before, after = [xp.zeros((n, p)) + 1.0], [xp.zeros((n, p)) + 1.0]
         for first, last in zip(factors[:-1], factors[:0:-1], strict=True):
             before.append(before[-1] * first)

@@ -61,7 +61,8 @@ def weighted_features(op: Operator, basis: Basis, X: Array, w: Array) -> tuple[A
             both = [product(weighted[:, : len(V)] + weighted[:, len(V) :], V), largest @ abs(V)]
         else:
             part = _closed_form(basis)(basis, paths)
-            both = [part @ w, abs(part) @ abs(w)]
+            sizes = _monomials(basis, paths, abs) if isinstance(basis, Monomials) else abs(part)  # what a sum may cancel
+            both = [part @ w, sizes @ abs(w)]
         step = paths.step if isinstance(sites, Paths) else 1.0
         value = value + weight * step * both[0]
         size = size + weight * abs(step) * both[1]
@@ -116,11 +117,14 @@ def _averaging(basis: Basis, method: str, n_steps: int | None) -> Callable[[Path
     return converged
 
 
-def _monomials(basis: Monomials, paths: Paths) -> Array:
-    """A polynomial is integrated exactly by Gauss–Legendre with as many nodes as half its degree asks for."""
-    total = 0.0
+def _monomials(basis: Monomials, paths: Paths, part: Callable[[Array], Array] = lambda gradient: gradient) -> Array:
+    """A polynomial is integrated exactly by Gauss–Legendre with as many nodes as half its degree asks for.
+
+    Points of the path are found in the basis's own coordinates: far from the origin they would lose their digits.
+    """
+    total, local = 0.0, Paths(basis.local(paths.start), basis.local(paths.stop))
     for t, w in zip(*(rule.tolist() for rule in gauss_legendre(basis.degree // 2 + 1)), strict=True):
-        total = total + w * basis.gradient(paths.at([t])[0])
+        total = total + w * part(basis.local_gradient(local.at([t])[0]))
     return total  # pyright: ignore[reportReturnType]
 
 
@@ -161,7 +165,7 @@ def _hilbert(basis: Hilbert, paths: Paths) -> Array:
         quarter = int(sum(signs)) % 4
         slope = (cosines, sines, -cosines, -sines)[quarter]
         total = total + slope[:, None, :] * V.T
-    return total * (2.0 ** (1 - d) / math.prod(basis.half_width.tolist()) ** 0.5)  # pyright: ignore[reportReturnType]
+    return total * 2.0 ** (1 - d)  # pyright: ignore[reportReturnType]
 
 
 def _combined(basis: Combined, paths: Paths) -> Array:

@@ -4,11 +4,12 @@ from gpattr.estimators.bayesian_linear_regressor import BayesianLinearRegressor
 from gpattr.estimators.gp_regressor import GPRegressor
 from gpattr.estimators.hilbert_gp_regressor import BasisWarning, HilbertGPRegressor
 from gpattr.estimators.hyperparameters import register_gradient
-from gpattr.estimators.random_feature_gp_regressor import RandomFeatureGPRegressor
+from gpattr.estimators.random_feature_gp_regressor import FirstChunkWarning, RandomFeatureGPRegressor
 
 __all__ = [
     "BasisWarning",
     "BayesianLinearRegressor",
+    "FirstChunkWarning",
     "GPRegressor",
     "HilbertGPRegressor",
     "RandomFeatureGPRegressor",

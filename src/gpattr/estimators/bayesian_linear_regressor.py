@@ -13,9 +13,10 @@ from scipy.optimize import minimize_scalar
 from gpattr import _documents
 from gpattr._array import LinAlgError, cholesky, to_numpy
 from gpattr._memory import require_room
-from gpattr._validation import Names, as_vector, column_names, numbers, positive_scalar, unlabelled
+from gpattr._validation import Names, as_vector, column_names, is_frame, numbers, positive_scalar, unlabelled
 from gpattr.bases import Monomials
 from gpattr.estimators.base import PosteriorRegressor
+from gpattr.estimators.search_space import Units
 from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
 from gpattr.posteriors import WeightSpacePosterior
 
@@ -43,7 +44,8 @@ class BayesianLinearRegressor(PosteriorRegressor):
     Attributes
     ----------
     posterior_ : WeightSpacePosterior
-        What `Explainer` explains. In a linear model the attribution of feature i is wᵢ(xᵢ − bᵢ).
+        What `Explainer` explains. In a linear model the attribution of feature i is wᵢ(xᵢ − bᵢ). Its ``weights`` are those of
+        the monomials with ``basis.powers``, in the coordinates (x − ``basis.origin``)/``basis.scale``.
     coef_, intercept_
         The posterior means of w (d,) and c, in the units of the data; of a linear model only.
     noise_variance_, prior_variance_, log_marginal_likelihood_
@@ -67,38 +69,42 @@ class BayesianLinearRegressor(PosteriorRegressor):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the weights, and the variances that are not given."""
-        rows, targets = (to_numpy(part) for part in self._check_data(X, y))
-        n = len(rows)
+        if not isinstance(self.fit_intercept, (bool, np.bool_)):
+            raise InvalidInputError(f"fit_intercept: expected True or False, got {self.fit_intercept!r}")
+        with self._unchanged_on_error():
+            rows, targets = (to_numpy(part) for part in self._check_data(X, y))
+            self._learn(rows, targets, column_names(X))
+        return self
+
+    def _learn(self, rows: np.ndarray, targets: np.ndarray, names: Names | None) -> None:
+        n, intercept = len(rows), bool(self.fit_intercept)
+        Units.of_data(rows, targets)  # refuses what float64 cannot square
         basis = self._basis(rows)
         p = len(basis)
-        require_room("The features", (n, p), "use a lower degree, or fewer rows", copies=3)
         known = None if self.noise_variance is None else positive_scalar("noise_variance", self.noise_variance)
         mu = np.zeros(p) if self.prior_mean is None else self._prior_mean(p)
         root = np.eye(p) if self.prior_cov is None else self._prior_root(p)
         features = basis(rows)
-        middle, level = (features.mean(axis=0), targets.mean()) if self.fit_intercept else (np.zeros(p), 0.0)
+        middle, level = (features.mean(axis=0), targets.mean()) if intercept else (np.zeros(p), 0.0)
         features -= middle
         residual = targets - level - features @ mu
         whitened = features @ root
-        model = _Evidence(whitened, residual, n - 1 if self.fit_intercept else n)
-        tau2, noise = self._variances(model, known, float(np.var(targets)))
+        model = _Evidence(whitened, residual, n - 1 if intercept else n)
+        tau2, noise = self._variances(model, known)
         # QR keeps the digits that forming ΦᵀΦ would square away.
         tau = math.sqrt(tau2)
         _, R = np.linalg.qr(np.concatenate([whitened * (tau / math.sqrt(noise)), np.eye(p)]))
         half = tau * solve_triangular(R, root.T, trans=1).T  # root R⁻¹: Cov[w] = half halfᵀ
         weights = mu + tau * (root @ model.mean(tau2, noise))
-        if self.fit_intercept:
+        if intercept:
             weights = np.concatenate([[level - middle @ weights], weights])
             half = np.block([[np.full((1, 1), math.sqrt(noise / n)), -middle[None] @ half], [np.zeros((p, 1)), half]])
-        evidence = model.value(tau2, noise) - (0.5 * math.log(n) if self.fit_intercept else 0.0)
+            basis = Monomials(np.concatenate([np.zeros((1, basis.n_features)), basis.powers]), basis.origin, basis.scale)
+        evidence = model.value(tau2, noise) - (0.5 * math.log(n) if intercept else 0.0)
         landmarks = {"mean": rows.mean(axis=0), "median": np.median(rows, axis=0)}
-        self._set(basis, weights, half, landmarks, column_names(X), (noise, tau2, evidence))
-        return self
+        self._set(basis, weights, half, landmarks, names, (noise, tau2, evidence))
 
     def _set(self, basis: Monomials, weights: Any, half: Any, landmarks: Any, names: Names | None, learned: Any) -> None:
-        if self.fit_intercept:
-            constant = np.zeros((1, basis.n_features))
-            basis = Monomials(np.concatenate([constant, basis.powers]), basis.origin, basis.scale)
         self.posterior_ = WeightSpacePosterior(basis, weights, root=half, feature_names=names, landmarks=landmarks)
         self.noise_variance_, self.prior_variance_, self.log_marginal_likelihood_ = map(float, learned)
         for name in ("coef_", "intercept_"):
@@ -107,7 +113,7 @@ class BayesianLinearRegressor(PosteriorRegressor):
             d = basis.n_features
             self.coef_ = weights[-d:] / (1.0 if basis.scale is None else basis.scale)
             origin = np.zeros(d) if basis.origin is None else basis.origin
-            self.intercept_ = float((weights[0] if self.fit_intercept else 0.0) - origin @ self.coef_)
+            self.intercept_ = float((weights[0] if len(weights) > d else 0.0) - origin @ self.coef_)
 
     def _basis(self, X: np.ndarray) -> Monomials:
         """Return the monomials, in coordinates of order one unless a prior fixes what they are."""
@@ -118,7 +124,8 @@ class BayesianLinearRegressor(PosteriorRegressor):
         if degree < 1:
             raise InvalidInputError(f"degree: expected an integer of 1 or more, got {self.degree!r}")
         d = X.shape[1]
-        require_room("The monomials", (math.comb(d + degree, degree), d), "use a lower degree")
+        p = math.comb(d + degree, degree)
+        require_room(f"The covariance of {p} monomials", (p, p + len(X)), "use a lower degree, or fewer features", copies=4)
         given = self.prior_mean is not None or self.prior_cov is not None
         origin = scale = None
         if self.fit_intercept and (degree == 1 or not given):
@@ -137,6 +144,11 @@ class BayesianLinearRegressor(PosteriorRegressor):
         )
 
     def _prior_root(self, p: int) -> np.ndarray:
+        if is_frame(self.prior_cov):
+            raise InvalidInputError(
+                "prior_cov: expected a plain matrix in the order of the features, got a labelled frame; "
+                "put it in that order and pass .to_numpy()"
+            )
         cov = to_numpy(numbers("prior_cov", self.prior_cov))
         if cov.shape != (p, p):
             raise InvalidInputError(f"prior_cov: expected an array of shape {(p, p)} (one row per feature), got {cov.shape}")
@@ -149,7 +161,7 @@ class BayesianLinearRegressor(PosteriorRegressor):
             lowest = f", got the eigenvalue {np.linalg.eigvalsh(cov)[0]:.2g}" if symmetric else ""
             raise NotPositiveDefiniteError(f"prior_cov: expected a symmetric positive definite matrix{lowest}") from None
 
-    def _variances(self, model: _Evidence, known: float | None, variance: float) -> tuple[float, float]:
+    def _variances(self, model: _Evidence, known: float | None) -> tuple[float, float]:
         """Return τ² and the noise, those that are not given learned."""
         given = self.prior_cov is not None
         if given and known is not None:
@@ -159,6 +171,7 @@ class BayesianLinearRegressor(PosteriorRegressor):
                 "X: expected at least 2 rows (3 with an intercept) to learn variances; with n_samples=1 give prior_cov and "
                 "noise_variance"
             )
+        variance = (float(model.u @ model.u) + model.rest) / model.n
         if variance == 0:
             raise InvalidInputError(
                 "y: expected targets that differ, got one value everywhere; give prior_cov and noise_variance"
@@ -169,7 +182,7 @@ class BayesianLinearRegressor(PosteriorRegressor):
         posterior = self.posterior_
         basis = posterior.basis
         arrays = {
-            "powers": (basis.powers[1 if self.fit_intercept else 0 :], ("function", "feature")),
+            "powers": (basis.powers, ("function", "feature")),
             "weights": (posterior.weights, ("function",)),
             "root": (posterior.root, ("function", "function")),
             "mean": (posterior.landmarks["mean"], ("feature",)),
@@ -225,6 +238,8 @@ class _Evidence:
             best = noise or max((float((self.u**2 / (1.0 + number * self.s**2)).sum()) + self.rest) / self.n, floor)
             return number * best, best
 
+        if tau2 is None and not self.s.any():  # features that do not vary say nothing of their weights
+            return 1.0, noise or max((float(self.u @ self.u) + self.rest) / self.n, floor)
         size = floor / RATIOS[0] if tau2 is not None else self.n / max(float(self.s.max(initial=0.0)) ** 2, 1e-300)
         grid = np.log(size * RATIOS)
         values = [self.value(*at(point)) for point in grid]

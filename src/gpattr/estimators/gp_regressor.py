@@ -89,6 +89,10 @@ class GPRegressor(KernelRegressor):
     def fit(self, X: Any, y: Any, noise: Any = None) -> Self:
         """Learn the hyperparameters and condition on the data; ``noise`` is the known noise variance of each row."""
         self._check_options()
+        with self._unchanged_on_error():
+            return self._fit(X, y, noise)
+
+    def _fit(self, X: Any, y: Any, noise: Any) -> Self:
         rows, y = self._check_data(X, y)
         mean = self.mean if isinstance(self.mean, Mean) else Zero()
         if self.mean == "linear":

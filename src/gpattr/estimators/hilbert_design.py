@@ -11,6 +11,7 @@ For δ = 1 % this is the advice of Riutort-Mayol et al. (2023), to a few per cen
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,23 +34,29 @@ ENOUGH = 1e-2  # what a design must reach
 AFFORDABLE, MOST = 800, 2000  # functions: what training does not feel, and what it can bear
 LONGEST = 10.0  # half-ranges: a function with a longer length-scale is straight on the data, and does not need a larger box
 SHORTEST = 1e-3  # half-ranges
+FARTHEST = 1e8
 NARROWEST = 1.2  # a box is larger than the data by at least this factor
 
 
 def reach(kernel: Radial, share: float) -> float:
-    """Return the distance, in length-scales, at which the correlation has fallen to ``share``."""
-    return float(brentq(lambda r: float(kernel.profile(np.array(r * r))) - share, 0.0, 1e8))  # pyright: ignore[reportArgumentType]
+    """Return the distance, in length-scales, at which the correlation has fallen to ``share``; at most 10⁸."""
+    return _first_zero(lambda r: float(kernel.profile(np.array(r * r))) - share)
 
 
 def cutoff(kernel: Radial, share: float) -> float:
-    """Return the frequency, in 1/ℓ, beyond which lies this share of the spectrum, in one dimension."""
+    """Return the frequency, in 1/ℓ, beyond which lies this share of the spectrum, in one dimension; at most 10⁸."""
     if isinstance(kernel, SquaredExponential):
         return float(-ndtri(0.5 * share))
     if isinstance(kernel, RationalQuadratic):
-        factors = mixing(kernel, (np.arange(2000) + 0.5) / 2000)
-        tail = lambda q: float(erfc(q / (math.sqrt(2.0) * factors)).mean()) - share  # noqa: E731
-        return float(brentq(tail, 0.0, 1e8))  # pyright: ignore[reportArgumentType]
+        factors = np.maximum(mixing(kernel, (np.arange(2000) + 0.5) / 2000), 1e-100)
+        return _first_zero(lambda q: float(erfc(q / (math.sqrt(2.0) * factors)).mean()) - share)
     return float(-stdtrit(2.0 * SMOOTHNESS[type(kernel)], 0.5 * share))
+
+
+def _first_zero(f: Callable[[float], float]) -> float:
+    if f(FARTHEST) > 0:  # tails heavier than any box
+        return FARTHEST
+    return float(brentq(f, 0.0, FARTHEST))  # pyright: ignore[reportArgumentType]
 
 
 @dataclass(frozen=True)
@@ -113,9 +120,11 @@ class Plan:
     boundary: Any = None
 
     @classmethod
-    def of(cls, X: Array, n_basis: Any, boundary: Any) -> Plan:
-        """Return the plan for rows X; a feature that does not vary has the extent 1."""
+    def of(cls, X: Array, n_basis: Any, boundary: Any, domain: Any) -> Plan:
+        """Return the plan for rows X, and all others in the ``domain`` (2, d); a feature that does not vary has the extent 1."""
         low, high = to_numpy(X).min(axis=0), to_numpy(X).max(axis=0)
+        if domain is not None:
+            low, high = np.minimum(low, domain[0]), np.maximum(high, domain[1])
         extent = 0.5 * (high - low)
         return cls(low + extent, np.where(extent > 0, extent, 1.0), n_basis, boundary)
 
@@ -174,7 +183,7 @@ class Plan:
         for leaf, design in zip(leaves, designs, strict=True):
             at = self.columns(leaf)
             half = np.array(design.boundary) * self.extent[at]
-            labels = None if names is None else tuple(names[i] for i in at)
+            labels = tuple(f"column {i}" if names is None else f"column {names[i]!r}" for i in at)
             parts.append(Hilbert(self.centre[at], half, design.n_basis, self.extent[at], labels))
             columns.append(tuple(at))
         whole = len(parts) == 1 and columns[0] == tuple(range(d))

@@ -20,14 +20,14 @@ NEGLIGIBLE = -80.0  # below e^−80 of the largest, a prior variance is as good 
 
 
 def prior_variances(kernel: Kernel, parts: list[Hilbert]) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return the prior variances S(ω) of the weights, (p,), and their relative derivatives by log ℓ, term by term."""
+    """Return the prior variances S(ω)/Πᵢ Lᵢ of the weights, (p,), and their relative derivatives by log ℓ, term by term."""
     values, slopes = [], []
     for leaf, basis in zip(summands(kernel), parts, strict=True):
         value, slope = log_spectral_density(leaf.kernel, basis.frequencies)  # pyright: ignore[reportArgumentType]
-        values.append(value + np.log(leaf.factor))
+        values.append(value - np.log(basis.half_width).sum() + np.log(leaf.factor))
         slopes.append(slope)
     logs = np.concatenate(values)
-    return np.exp(np.maximum(logs, max(logs.max(), -600.0) + NEGLIGIBLE)), slopes
+    return np.exp(np.maximum(logs, logs.max() + NEGLIGIBLE)), slopes
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpattr import _documents
 from gpattr._array import Array, namespace, to_numpy
-from gpattr._memory import blocks
+from gpattr._memory import blocks, require_room
 from gpattr._normal import check_count, random_generator
 from gpattr._validation import Names, check_choice, column_names, numbers, positive_scalar
 from gpattr.bases.spectral import check_spectral
@@ -24,13 +24,14 @@ from gpattr.estimators.squared_exponentials import summands
 from gpattr.estimators.sums import Sums, from_content, to_content
 from gpattr.estimators.weight_evidence import fit_weights
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
-from gpattr.kernels import Kernel, Radial, Select, SquaredExponential, Sum
+from gpattr.kernels import Kernel, Radial, RationalQuadratic, Select, SquaredExponential, Sum
 from gpattr.means import Constant, Zero
 from gpattr.posteriors import WeightSpacePosterior
 
 WIDEST = 3  # features of one term: a tensor basis of more does not scale
 ROUNDS = 6  # of training with a basis that suits the length-scales found
 TOLERATED = 0.05  # of the prior variance
+LARGEST_ALPHA = 200.0  # its Bessel functions overflow beyond
 
 
 class BasisWarning(UserWarning):
@@ -48,8 +49,11 @@ class HilbertGPRegressor(FeatureRegressor):
     n_basis : int or one per feature, optional
         The number of functions of each feature; chosen from the length-scales by default.
     boundary : float or one per feature, optional
-        How much larger than the range of the data the box is; chosen from the length-scales by default. Rows that are explained
-        must lie in the box.
+        How much larger than the range of the data the box is; chosen from the length-scales by default. Rows that are predicted
+        or explained must lie in the box.
+    domain : (lower, upper), optional
+        The range that rows can have, each one number or one per feature, where it is larger than that of the training rows: the
+        box is made for it. (In cross-validation, give that of all rows.)
     kernel : Kernel, or a radial kernel class, optional
         `SquaredExponential`, `Matern32`, `Matern52` or `RationalQuadratic` of at most three features, or a sum of such kernels,
         each of some features (`Select`) and scaled if need be. A class, and the default `SquaredExponential`, is one kernel of
@@ -76,6 +80,7 @@ class HilbertGPRegressor(FeatureRegressor):
         n_basis: Any = None,
         boundary: Any = None,
         *,
+        domain: Any = None,
         kernel: Kernel | type[Radial] | None = None,
         mean: str = "constant",
         noise_variance: float | None = None,
@@ -87,6 +92,7 @@ class HilbertGPRegressor(FeatureRegressor):
     ) -> None:
         self.n_basis = n_basis
         self.boundary = boundary
+        self.domain = domain
         self.kernel = kernel
         self.mean = mean
         self.noise_variance = noise_variance
@@ -98,28 +104,37 @@ class HilbertGPRegressor(FeatureRegressor):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Choose a basis, learn the hyperparameters, and choose again until the basis suits them."""
+        with self._unchanged_on_error():
+            self._fit(X, y)
+        self._warn()
+        return self
+
+    def _fit(self, X: Any, y: Any) -> None:
         rows, targets = self._check_data(X, y)
         d = rows.shape[1]
         self._check_options(d)
+        free_mean = self.mean == "constant"
         units = Units.of_data(rows, targets)
         kernel = self._first_kernel(units) if self._given_kernel is None else self._given_kernel
         kernel.check_features(d)
         self._check_kernel(kernel, d)
         known = None if self.noise_variance is None else positive_scalar(NOISE, self.noise_variance)
         noise = NOISE_SHARE * units.unit**2 if known is None else known
-        plan = Plan.of(rows, self.n_basis, self.boundary)
-        shift = float(targets.mean()) if self.mean == "constant" else 0.0
+        plan = Plan.of(rows, self.n_basis, self.boundary, self._checked_domain(d))
+        shift = float(targets.mean()) if free_mean else 0.0
         variance, generator = float(spread_of(targets[:, None])[0]) ** 2, random_generator(self.random_state)
         slack, names, remaining = 1.0, column_names(X), ROUNDS
         while True:
             remaining -= 1
             leaves = summands(kernel)
             designs = plan.designs(leaves, slack)
+            p = sum(design.size for design in designs)
+            require_room("The sums over rows", (p, p), "use a smaller n_basis", copies=4)
             basis, parts = plan.basis(leaves, designs, names)
             sums = self._sums(basis, rows, targets - shift)
             if not self.optimize:
                 break
-            objective = HilbertEvidence(sums, parts, known, self.mean == "constant")
+            objective = HilbertEvidence(sums, parts, known, free_mean)
             learned = [name for name in trainable(kernel) if not name.endswith("alpha")]
             limits = plan.limits(leaves, designs)
             kernel, noise = self._search(objective, kernel, known, variance, len(targets), generator, learned, limits)
@@ -127,10 +142,8 @@ class HilbertGPRegressor(FeatureRegressor):
                 break
             slack = 1.3
         landmarks = {"mean": to_numpy(rows).mean(axis=0), "median": np.median(to_numpy(rows), axis=0)}
-        self._condition(kernel, noise, plan, designs, sums, shift, names, landmarks)
+        self._condition(kernel, noise, plan, designs, sums, shift, free_mean, names, landmarks)
         self.diagnostics_ = plan.diagnose(kernel, designs, rows)
-        self._warn()
-        return self
 
     def _first_kernel(self, units: Units) -> Kernel:
         kind, d = self.kernel or SquaredExponential, len(units.spread)
@@ -154,12 +167,12 @@ class HilbertGPRegressor(FeatureRegressor):
         designs: list[Design],
         sums: Sums,
         shift: float,
+        free_mean: bool,
         names: Names | None,
         landmarks: dict[str, np.ndarray],
     ) -> None:
         basis, parts = plan.basis(summands(kernel), designs, names)
         variances = namespace(sums.ones).asarray(prior_variances(kernel, parts)[0])
-        free_mean = self.mean == "constant"
         fit = fit_weights(sums, variances, noise, free_mean=free_mean)
         mean = Constant(shift + fit.constant) if free_mean else Zero()
         self.posterior_ = WeightSpacePosterior(
@@ -172,7 +185,7 @@ class HilbertGPRegressor(FeatureRegressor):
         )
         self.kernel_, self.noise_variance_, self.mean_ = kernel, float(noise), mean
         self.log_marginal_likelihood_ = fit.log_marginal_likelihood
-        self._state = (plan, designs, sums, shift)
+        self._state = (plan, designs, sums, shift, free_mean)
 
     def _warn(self) -> None:
         """Warn where the prior variance of the basis is not that of the kernel."""
@@ -201,10 +214,33 @@ class HilbertGPRegressor(FeatureRegressor):
                 for number in np.atleast_1d(np.asarray(value)).tolist():
                     check_count("n_basis", number)
         check_choice("mean", self.mean, ("constant", "zero"))
+        self._check_search()
+        if not isinstance(self.optimize, bool):
+            raise InvalidInputError(f"optimize: expected True or False, got {self.optimize!r}")
+        if not (self.kernel is None or isinstance(self.kernel, (Kernel, type))):
+            raise InvalidInputError(f"kernel: expected a gpattr kernel, a radial kernel class or None, got {self.kernel!r}")
+        if isinstance(self.kernel, type):
+            check_spectral(self.kernel)
+
+    def _checked_domain(self, d: int) -> np.ndarray | None:
+        if self.domain is None:
+            return None
+        try:
+            lower, upper = (np.broadcast_to(to_numpy(numbers("domain", end)), (d,)) for end in self.domain)
+        except (TypeError, ValueError):
+            raise InvalidInputError(f"domain: expected (lower, upper), each one number or {d}, got {self.domain!r}") from None
+        if not (np.isfinite(lower) & np.isfinite(upper) & (lower <= upper)).all():
+            raise InvalidInputError(f"domain: expected finite numbers, lower ≤ upper, got {self.domain!r}")
+        return np.stack([lower, upper])
 
     def _check_kernel(self, kernel: Kernel, d: int) -> None:
         for leaf in summands(kernel):
             check_spectral(leaf.kernel)
+            if isinstance(leaf.kernel, RationalQuadratic) and leaf.kernel.alpha > LARGEST_ALPHA:
+                raise UnsupportedModelError(
+                    f"kernel: expected a RationalQuadratic with an alpha of at most {LARGEST_ALPHA:.0f}, got "
+                    f"{leaf.kernel.alpha:.3g}, which is as good as a SquaredExponential"
+                )
             columns = range(d) if leaf.columns is None else leaf.columns
             if len(columns) > WIDEST:
                 raise UnsupportedModelError(
@@ -215,7 +251,7 @@ class HilbertGPRegressor(FeatureRegressor):
                 raise InvalidInputError(f"kernel: expected different features in a term, got {tuple(columns)}")
 
     def _content(self) -> dict[str, Any]:
-        plan, designs, sums, shift = self._state
+        plan, designs, sums, shift, free_mean = self._state
         arrays = {
             "centre": (plan.centre, ("feature",)),
             "extent": (plan.extent, ("feature",)),
@@ -226,6 +262,7 @@ class HilbertGPRegressor(FeatureRegressor):
             "noise": self.noise_variance_,
             "designs": [{"n_basis": list(design.n_basis), "boundary": list(design.boundary)} for design in designs],
             "shift": shift,
+            "free_mean": free_mean,
             "sums": to_content([sums]),
             "diagnostics": [{name: storage.encode(name, value) for name, value in entry.items()} for entry in self.diagnostics_],
             "arrays": {name: _documents.encode(array, dims) for name, (array, dims) in arrays.items()},
@@ -239,7 +276,8 @@ class HilbertGPRegressor(FeatureRegressor):
         landmarks = {name: arrays[name] for name in ("mean", "median")}
         plan = Plan(arrays["centre"], arrays["extent"], self.n_basis, self.boundary)
         kernel = storage.decode(content["kernel"])
-        self._condition(kernel, content["noise"], plan, designs, sums, content["shift"], names, landmarks)
+        noise, free_mean = positive_scalar("noise", content["noise"]), bool(content["free_mean"])
+        self._condition(kernel, noise, plan, designs, sums, content["shift"], free_mean, names, landmarks)
         self.diagnostics_ = [
             {name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()}
             for entry in content["diagnostics"]

@@ -227,12 +227,9 @@ class RandomFeatureGPRegressor(FeatureRegressor):
 
     @staticmethod
     def _add(stream: Stream, X: Array, y: Array) -> None:
-        if not float(abs(y).max()) < LARGEST:
-            raise InvalidInputError(
-                f"y: expected targets whose square float64 can hold, got {float(abs(y).max()):.0e}; rescale them"
-            )
-        for basis in stream.rows.bases[:1] or stream.bases_at(to_numpy(X.mean(axis=0)))[:1]:
-            basis.check_rows("X", X)
+        if not (largest := float(abs(y).max())) < LARGEST:
+            raise InvalidInputError(f"y: expected targets whose square float64 can hold, got {largest:.0e}; rescale them")
+        stream.bases_at(stream.rows.origin(X))[0].check_rows("X", X)
         stream.rows.add(X, y)
 
     @property
@@ -309,7 +306,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                return model.fit(X[::every][:SUBSAMPLE], y[::every][:SUBSAMPLE]).kernel_
+                return model.fit(X[::every][:SUBSAMPLE], y[::every][:SUBSAMPLE]).kernel_  # pyright: ignore[reportReturnType]
         except (InvalidInputError, NotPositiveDefiniteError):  # what is wrong with the data, if anything, is said later
             return kernel
 

@@ -98,6 +98,12 @@ class RowSums:
         self.rest: tuple[Array, Array] | None = None  # rows that do not fill a block yet
         self.n = 0
 
+    def origin(self, X: Array) -> np.ndarray:
+        """Return where waves start, or would if the rows X came now."""
+        if self.start is not None:
+            return self.start[0]
+        return to_numpy((X if self.rest is None else self.rest[0]).mean(axis=0))
+
     def add(self, X: Array, y: Array) -> None:
         """Add the rows X (r, d) with targets y (r,)."""
         self.n += len(X)

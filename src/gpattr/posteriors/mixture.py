@@ -38,6 +38,8 @@ class MixturePosterior(Posterior):
     weights: Array
 
     def __init__(self, posteriors: Sequence[Posterior], weights: Any = None) -> None:
+        if not isinstance(posteriors, Sequence):
+            raise InvalidInputError(f"posteriors: expected a list of gpattr posteriors, got a {type(posteriors).__name__}")
         posteriors = tuple(posteriors)
         for posterior in posteriors:
             if not isinstance(posterior, Posterior):
@@ -80,8 +82,13 @@ class MixturePosterior(Posterior):
 
     @property
     def landmarks(self) -> Mapping[str, Array]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The mean and the median of the training inputs, where they are known."""
-        return self.posteriors[0].landmarks
+        """The mean and the median of the training inputs, where all components agree on them."""
+        first, *others = (posterior.landmarks for posterior in self.posteriors)
+
+        def shared(name: str, point: Array) -> bool:
+            return all(name in other and np.array_equal(other[name], point) for other in others)
+
+        return {name: point for name, point in first.items() if shared(name, point)}
 
     @property
     def components(self) -> tuple[tuple[float, Posterior], ...]:

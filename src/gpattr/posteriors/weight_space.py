@@ -17,7 +17,7 @@ from gpattr import closed_forms
 from gpattr._array import EPS, Array, is_tensor, namespace, solve_lower_rows, to_numpy
 from gpattr._memory import blocks, require_room
 from gpattr._normal import standard_draws
-from gpattr._validation import Names, as_matrix, as_vector, check_choice, check_names, numbers, read_only
+from gpattr._validation import Names, as_matrix, as_vector, beside, check_choice, check_names, numbers, read_only
 from gpattr.bases import Basis
 from gpattr.closed_forms.features import method_name
 from gpattr.closed_forms.means import method_of
@@ -71,15 +71,17 @@ class WeightSpacePosterior(Posterior):
         if covariance is not None:
             root = namespace(weights).asarray(_root(to_numpy(_matrix("covariance", covariance, p, p))))
         elif root is not None:
-            root = _matrix("root", root, p, None)
+            root = beside("root", _matrix("root", root, p, None), weights)
         else:
-            factor = _matrix("precision_factor", precision_factor, p, p)
-            if not (factor.diagonal() > 0).all():
+            factor = beside("precision_factor", _matrix("precision_factor", precision_factor, p, p), weights)
+            if not (factor.diagonal() > 0).all() or namespace(factor).triu(factor, 1).any():
                 raise InvalidInputError("precision_factor: expected a lower triangular matrix with a positive diagonal")
             factor = factor if is_tensor(factor) else np.asfortranarray(factor)  # columns are what BLAS reads
         for matrix in (root, factor):
             if matrix is not None and not is_tensor(matrix):
                 matrix.flags.writeable = False
+        if landmarks is not None and not isinstance(landmarks, Mapping):
+            raise InvalidInputError(f"landmarks: expected a dictionary {{name: point}}, got a {type(landmarks).__name__}")
         points = {name: read_only(as_vector(f"landmarks[{name!r}]", x, length=d)) for name, x in (landmarks or {}).items()}
         names = None if feature_names is None else check_names("feature_names", feature_names, d)
         state = {"basis": basis, "weights": weights, "mean": mean, "feature_names": names, "landmarks": points}
