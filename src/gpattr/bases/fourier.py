@@ -56,8 +56,8 @@ class Fourier(Basis):
         with np.errstate(over="ignore", invalid="ignore"):
             if self.phase(X) < DIGITLESS:
                 return
-            inside = to_numpy(namespace(X).max(abs(self.phases(X)), axis=1) < DIGITLESS)
-        if not inside.all():
+            sizes = to_numpy(namespace(X).max(abs(self.phases(X)), axis=1))
+        if not (sizes < DIGITLESS).all():
             raise InvalidInputError(
-                f"{name}: row {int(inside.argmin())} lies so far out that float64 cannot tell where in its period a wave is"
+                f"{name}: row {int(sizes.argmax())} lies so far out that float64 cannot tell where in its period a wave is"
             )
