@@ -1,6 +1,7 @@
 """Bases and what operators make of them, against 50 digits of the definition."""
 
 import math
+from fractions import Fraction
 
 import mpmath as mp
 import numpy as np
@@ -112,6 +113,15 @@ def test_frequencies_orthogonal_to_the_path_lose_no_digit(small):
                 for column, ratio in zip((m, m + 3), ratios):
                     exact = float((mp.mpf(x[i]) - mp.mpf(b[i])) * mp.mpf(v[i]) * ratio)
                     assert abs(found[i, column] - exact) <= 4e-16 * abs(x[i] - b[i]) * abs(v[i]), (v, i)
+
+
+def test_the_error_of_a_sum_that_cancels_is_not_relative_to_what_is_left():
+    """x⁴ from −1 to 1 + 10⁻⁹: the slopes cancel to 10⁻⁹ of their size."""
+    b, x = np.array([-1.0]), np.array([[1.0 + 1e-9]])
+    value, error = closed_forms.weighted_features(IntegratedGradients(b), Monomials([[4]]), x, np.ones(1))
+    exact = Fraction(float(x[0, 0])) ** 4 - 1
+    assert abs(float(Fraction(float(value[0, 0])) - exact)) <= error[0]
+    assert error[0] > 1e-16
 
 
 def test_origin_keeps_the_digits_of_data_far_away():
