@@ -116,6 +116,8 @@ def test_the_box_must_contain_what_is_explained():
         Explainer(model, [9.0, 50.0])(X[:2])
     with pytest.raises(InvalidInputError, match=r"X: row 0 has 9 in column 'dose', outside of the box"):
         model.predict([[9.0, 50.0]])
+    with pytest.raises(InvalidInputError, match=r"X: row 0 has 1.7e\+308 in column 'dose', outside of the box"):
+        model.predict([[1.7e308, 50.0]])
     wide = HilbertGPRegressor(boundary=4.3).fit(frame, Y)
     assert np.isfinite(Explainer(wide)(np.array([[0.0, 90.0]])).values).all()
     known = HilbertGPRegressor(domain=([-1.0, 10.0], [1.0, 90.0])).fit(frame, Y)

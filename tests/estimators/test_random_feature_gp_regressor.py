@@ -292,6 +292,8 @@ def test_what_fails_leaves_the_last_model_as_it_was():
         lambda: model.fit(np.ones((5, 4)), np.ones(5)),
         lambda: model.fit_chunks([]),
         lambda: model.fit_chunks([(X, Y[:3])]),
+        lambda: model.fit_chunks([(X, np.ones(N))]),
+        lambda: model.partial_fit(X, pd.DataFrame({"y": pd.date_range("2026", periods=N)})),
         lambda: model.partial_fit(far, Y[:2]),
         lambda: model.partial_fit(X[:2], [1e200, 1.0]),
         lambda: model.partial_fit(X[:, :2], Y),
@@ -313,10 +315,16 @@ def test_what_fails_leaves_the_last_model_as_it_was():
 def test_options_changed_later_do_not_leak(tmp_path):
     model = RandomFeatureGPRegressor(15, kernel=KERNEL, random_state=0).partial_fit(X, Y + 100)
     same = RandomFeatureGPRegressor(15, kernel=KERNEL, random_state=0).fit_chunks([(X, Y + 100), (X, Y + 100)])
-    model.set_params(mean="zero", n_frequencies=30).partial_fit(X, Y + 100)
+    model.set_params(mean="zero", n_frequencies=30, optimize=False, noise_variance=0.5).partial_fit(X, Y + 100)
     assert np.array_equal(model.predict(X), same.predict(X))
     model.save(tmp_path / "m.json")
-    assert np.array_equal(RandomFeatureGPRegressor.load(tmp_path / "m.json").predict(X), same.predict(X))
+    loaded = RandomFeatureGPRegressor.load(tmp_path / "m.json")
+    assert np.array_equal(loaded.predict(X), same.predict(X))
+    for m in (loaded, same):
+        m.partial_fit(X, Y)
+    assert loaded.noise_variance_ == pytest.approx(same.noise_variance_, rel=1e-3)
+    with pytest.raises(InvalidInputError, match="noise_variance: expected"):
+        model.set_params(noise_variance=-1).partial_fit(X, Y)
 
 
 def test_a_copy_is_a_model_of_its_own():

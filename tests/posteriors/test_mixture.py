@@ -153,6 +153,13 @@ def test_quantiles_to_the_last_digits():
     assert sure.density(np.array([0.0])) == 0.0
     jumps = Mixture(np.array([0.5, 0.5]), np.array([[0.0], [1.0]]), np.zeros((2, 1)))
     assert [float(jumps.quantile(level)[0]) for level in (0.2, 0.5, 0.9)] == [0.0, 0.0, 1.0]  # the smallest x with cdf ≥ level
+    plateau = Mixture(np.array([0.25, 0.25, 0.5]), np.array([[0.0], [1.0], [20.0]]), np.array([[0.0], [0.0], [1.0]]))
+    assert plateau.quantile(0.5) == 1.0
+    for shift in (0.0, 1e6, 1e10):
+        far = Mixture(np.array([0.267, 0.733]), np.array([[0.69], [-3.21]]) + shift, np.array([[0.0165], [0.011]]))
+        assert far.cdf(far.quantile(0.5)) == pytest.approx(0.5, abs=1e-15 * max(shift, 100.0))
+    decades = Mixture(np.array([0.5, 0.5]), np.zeros((2, 1)), np.array([[1e-60], [1e60]]))
+    assert decades.cdf(decades.quantile(0.6)) == pytest.approx(0.6, abs=1e-12)
     apart = Mixture(
         np.array([0.19715409, 0.02071104, 0.54256999, 0.10224844, 0.13731644]),
         np.array([-45.08171648, -67.49912022, -21.02517652, 21.49878203, -9.57049729])[:, None],

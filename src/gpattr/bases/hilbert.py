@@ -86,9 +86,11 @@ class Hilbert(Basis):
         row, i = map(int, np.argwhere(outside)[0])
         label = f"column {i}" if self.labels is None else self.labels[i]
         extent = self.half_width if self.extent is None else self.extent
-        needed = math.ceil(10.0 * float((offset / extent).max()) + 0.5) / 10.0
+        with np.errstate(over="ignore"):
+            factor = float((offset / extent).max())
+        needed = math.ceil(10.0 * factor + 0.5) / 10.0 if factor < 1e6 else factor
         low, high = (float(self.centre[i] + side * self.half_width[i]) for side in (-1, 1))
         raise InvalidInputError(
             f"{name}: row {row} has {float(to_numpy(X)[row, i]):.6g} in {label}, outside of the box from {low:.6g} to {high:.6g} "
-            f"on which the basis lives; fit again with boundary={needed:.1f} or larger, or a domain= that contains it"
+            f"on which the basis lives; fit again with boundary={needed:.8g} or larger, or a domain= that contains it"
         )

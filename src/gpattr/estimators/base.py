@@ -91,8 +91,6 @@ class PosteriorRegressor(RegressorMixin, BaseEstimator):
             else:
                 self._check_width(X, width)
             return X, as_vector("y", y, length=len(X), unit="targets (one per row of X)", like=X)
-        if is_frame(X):
-            as_matrix("X", X)  # our words for what is wrong with a frame
         y = to_numpy(y)
         _require_numbers(X=X, y=y)
         if width is not None:
@@ -113,7 +111,9 @@ def _require_numbers(**arrays: Any) -> None:
     for name, value in arrays.items():
         if isinstance(value, np.ma.MaskedArray):
             raise InvalidInputError(f"{name}: expected plain numbers, got a masked array; remove or fill what is masked")
-        if not is_frame(value) and (kind := np.asarray(value).dtype.kind) in "USmM":
+        if is_frame(value):
+            as_matrix(name, value)  # our words for what is wrong with a frame
+        elif (kind := np.asarray(value).dtype.kind) in "USmM":
             raise InvalidInputError(f"{name}: expected numbers, got {'text' if kind in 'US' else 'dates'}")
 
 

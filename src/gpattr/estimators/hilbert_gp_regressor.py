@@ -41,7 +41,7 @@ class BasisWarning(UserWarning):
 class HilbertGPRegressor(FeatureRegressor):
     """Gaussian-process regression with eigenfunctions of the Laplacian on a box (Riutort-Mayol et al. 2023).
 
-    f(x) = c + Σⱼ wⱼφⱼ(x), wⱼ ~ N(0, S(ωⱼ)/ΠL), φⱼ products of sines, S the spectral density of the kernel. Sums over rows are made
+    f(x) = c + Σⱼ wⱼφⱼ(x), wⱼ ~ N(0, S(ωⱼ)/ΠL), φⱼ products of sines, S the kernel's spectral density. Sums over rows are made
     once for each basis; learning hyperparameters takes no more passes over the data.
 
     Parameters

@@ -26,7 +26,7 @@ from gpattr.estimators.random_feature_evidence import AmplitudeEvidence, Frequen
 from gpattr.estimators.search_space import NOISE_SHARE, Units, default_kernel, spread_of
 from gpattr.estimators.sums import RowSums, from_content, to_content
 from gpattr.estimators.weight_evidence import fit_weights
-from gpattr.exceptions import InvalidInputError, NotFittedError, NotPositiveDefiniteError
+from gpattr.exceptions import GpattrError, InvalidInputError, NotFittedError, NotPositiveDefiniteError
 from gpattr.kernels import Radial, SquaredExponential
 from gpattr.means import Constant, Zero
 from gpattr.posteriors import MixturePosterior, Posterior, WeightSpacePosterior
@@ -44,17 +44,20 @@ class FirstChunkWarning(UserWarning):
 
 @dataclass
 class Stream:
-    """What is fixed when the first row comes, and the sums since: standard ``draws``, ``kernel``, ``noise`` if known, …
+    """What is fixed when the first row comes, and the sums since; options that are set later do not change it.
 
+    ``draws`` are standard frequencies; ``noise`` is given (``known``), learned, or None where it is to follow from all rows;
     ``like`` is an empty array of the library and device of the first rows; ``streamed`` tells whether rows came in parts.
     """
 
     draws: list[np.ndarray]
     kernel: Radial
     noise: float | None
+    known: bool
     names: Names | None
     like: Array
     free_mean: bool
+    optimize: bool | str
     streamed: bool = False
     median: np.ndarray | None = None
 
@@ -182,7 +185,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         """
         if not isinstance(chunks, Iterable):
             raise InvalidInputError(f"chunks: expected an iterable of pairs (X, y), got {chunks!r}")
-        stream = None
+        stream, before = None, {name: value for name, value in vars(self).items() if name in ("_stream", "_cache")}
         with stream_progress(self.verbose) as report:
             for number, chunk in enumerate(chunks):
                 try:
@@ -194,20 +197,25 @@ class RandomFeatureGPRegressor(FeatureRegressor):
                     continue
                 try:
                     stream = self._with_chunk(stream, X, y)
-                except ValueError as error:
+                except (TypeError, ValueError) as error:
                     raise InvalidInputError(f"chunks: chunk {number}: {error}") from error
                 self._stream, self._cache = stream, None
                 report(number + 1, stream.rows.n)
         if stream is None:
             raise InvalidInputError("chunks: expected at least one chunk of rows, got an empty stream")
-        self._cache = self._learn_all(stream)
+        try:
+            self._cache = self._learn_all(stream)
+        except GpattrError:  # nothing can be learned from these rows: the last model stays
+            del self._stream, self._cache
+            vars(self).update(before)
+            raise
         return self
 
     def _with_chunk(self, stream: Stream | None, X: Any, y: Any) -> Stream:
         """Return the stream, begun if there is none, with these rows added; nothing changes if they are not as they should be."""
         with self._unchanged_on_error():
+            self._check_options()
             if stream is None:
-                self._check_options()
                 rows, targets = self._check_data(X, y)
                 learn = self.optimize is True and self._given_kernel is None
                 if learn and len(rows) <= 2 * rows.shape[1]:
@@ -297,7 +305,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         noise = known
         if learn:
             kernel, noise = self._train(X, y, kernel, known, draws[0], generator)
-        return Stream(draws, kernel, noise, names, X[:0], self.mean == "constant")
+        return Stream(draws, kernel, noise, known is not None, names, X[:0], self.mean == "constant", self.optimize)
 
     def _exact_start(self, X: Array, y: Array, kernel: Radial) -> Radial:
         """Return the kernel that an exact GP learns from a few rows: a better start than any guess, and quickly had."""
@@ -322,8 +330,8 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         kernel, noise, free_mean, M = stream.kernel, stream.noise, stream.free_mean, len(stream.draws[0])
         first = sums[0]
         variance = max(first.square / first.n - (first.target / first.n) ** 2, 0.0)
-        if relearn and (self.optimize == AMPLITUDE or (self.optimize and stream.streamed)):
-            known = None if self.noise_variance is None else noise
+        if relearn and (stream.optimize == AMPLITUDE or (stream.optimize and stream.streamed)):
+            known = noise if stream.known else None
             objective = AmplitudeEvidence(first, M, known, free_mean)
             kernel, noise = self._search(objective, kernel, known, variance, first.n, 0, ("variance",))
         if noise is None:
@@ -362,7 +370,9 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         return {
             "kernel": storage.encode("kernel", learned.kernel),
             "noise": learned.noise,
+            "known": stream.known,
             "free_mean": stream.free_mean,
+            "optimize": stream.optimize,
             "streamed": stream.streamed,
             "shift": shift,
             "sums": to_content(sums),
@@ -374,7 +384,8 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         draws, kernel = list(arrays["draws"]), storage.decode(content["kernel"])
         self.n_features_in_ = draws[0].shape[1]
         noise = positive_scalar("noise", content["noise"])
-        stream = Stream(draws, kernel, noise, names, np.empty(0), bool(content["free_mean"]), bool(content["streamed"]))
+        flags = bool(content["known"]), names, np.empty(0), bool(content["free_mean"])
+        stream = Stream(draws, kernel, noise, *flags, content["optimize"], bool(content["streamed"]))
         stream.rows.restore(arrays["origin"], content["shift"], from_content(content["sums"]), arrays["inputs_mean"])
         stream.median = arrays.get("median")
         self._stream, self._cache = stream, self._learn_all(stream, relearn=False)
@@ -385,6 +396,8 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         check_spectral(SquaredExponential if self.kernel is None else self.kernel)
         check_choice("sampling", self.sampling, SAMPLINGS)
         check_choice("mean", self.mean, MEANS)
+        if self.noise_variance is not None:
+            positive_scalar(NOISE, self.noise_variance)
         self._check_search()
         if not (isinstance(self.optimize, bool) or self.optimize == AMPLITUDE):
             raise InvalidInputError(f"optimize: expected True, False or 'amplitude', got {self.optimize!r}")
