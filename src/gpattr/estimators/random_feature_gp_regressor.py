@@ -64,10 +64,13 @@ class Stream:
     def __post_init__(self) -> None:
         self.rows = RowSums(self.bases_at, centre_targets=self.free_mean)
 
+    def basis_at(self, origin: Array, member: int = 0) -> Fourier:
+        """Return the waves of one model, which start at ``origin``."""
+        return Fourier(self.draws[member] / np.asarray(self.kernel.lengthscale), origin)
+
     def bases_at(self, origin: Array) -> list[Fourier]:
-        """Return the waves of every model, which start at ``origin``."""
-        lengthscale = np.asarray(self.kernel.lengthscale)
-        return [Fourier(draws / lengthscale, origin) for draws in self.draws]
+        """Return the waves of every model."""
+        return [self.basis_at(origin, member) for member in range(len(self.draws))]
 
 
 @dataclass(frozen=True)
@@ -237,7 +240,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
     def _add(stream: Stream, X: Array, y: Array) -> None:
         if not (largest := float(abs(y).max())) < LARGEST:
             raise InvalidInputError(f"y: expected targets whose square float64 can hold, got {largest:.0e}; rescale them")
-        stream.bases_at(stream.rows.origin(X))[0].check_rows("X", X)
+        stream.basis_at(stream.rows.origin(X)).check_rows("X", X)
         stream.rows.add(X, y)
 
     @property
