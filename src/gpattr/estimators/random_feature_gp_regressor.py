@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -15,73 +14,29 @@ from gpattr._array import Array, to_numpy
 from gpattr._memory import require_room
 from gpattr._normal import check_count, random_generator
 from gpattr._validation import Names, beside, check_choice, column_names, positive_scalar
-from gpattr.bases import Fourier
 from gpattr.bases.spectral import SAMPLINGS, check_spectral, standard_frequencies
 from gpattr.estimators import storage
 from gpattr.estimators.feature_regressor import FeatureRegressor
 from gpattr.estimators.gp_regressor import GPRegressor
 from gpattr.estimators.marginal_likelihood import NOISE, ConvergenceWarning
 from gpattr.estimators.progress import stream_progress
-from gpattr.estimators.random_feature_evidence import AmplitudeEvidence, FrequencyEvidence, amplitudes
+from gpattr.estimators.random_feature_evidence import AmplitudeEvidence, FrequencyEvidence
+from gpattr.estimators.random_feature_stream import Learned, Stream, in_order
 from gpattr.estimators.search_space import NOISE_SHARE, Units, default_kernel, spread_of
-from gpattr.estimators.sums import RowSums, from_content, to_content
-from gpattr.estimators.weight_evidence import fit_weights
+from gpattr.estimators.sums import from_content, to_content
 from gpattr.exceptions import GpattrError, InvalidInputError, NotFittedError, NotPositiveDefiniteError
 from gpattr.kernels import Radial, SquaredExponential
 from gpattr.means import Constant, Zero
-from gpattr.posteriors import MixturePosterior, Posterior, WeightSpacePosterior
+from gpattr.posteriors import Posterior
 
 AMPLITUDE = "amplitude"
 MEANS = ("constant", "zero")
 SUBSAMPLE = 300  # rows for the start of the search
-LARGEST = 1e140  # targets: beyond, their squares overflow
 ROUGHLY = 1e-5  # of log p(y), which differs by more from one draw of frequencies to the next
 
 
 class FirstChunkWarning(UserWarning):
     """Length-scales are learned from a first chunk of very few rows."""
-
-
-@dataclass
-class Stream:
-    """What is fixed when the first row comes, and the sums since; options that are set later do not change it.
-
-    ``draws`` are standard frequencies; ``noise`` is given (``known``), learned, or None where it is to follow from all rows;
-    ``like`` is an empty array of the library and device of the first rows; ``streamed`` tells whether rows came in parts.
-    """
-
-    draws: list[np.ndarray]
-    kernel: Radial
-    noise: float | None
-    known: bool
-    names: Names | None
-    like: Array
-    free_mean: bool
-    optimize: bool | str
-    streamed: bool = False
-    median: np.ndarray | None = None
-
-    def __post_init__(self) -> None:
-        self.rows = RowSums(self.bases_at, centre_targets=self.free_mean)
-
-    def basis_at(self, origin: Array, member: int = 0) -> Fourier:
-        """Return the waves of one model, which start at ``origin``."""
-        return Fourier(self.draws[member] / np.asarray(self.kernel.lengthscale), origin)
-
-    def bases_at(self, origin: Array) -> list[Fourier]:
-        """Return the waves of every model."""
-        return [self.basis_at(origin, member) for member in range(len(self.draws))]
-
-
-@dataclass(frozen=True)
-class Learned:
-    """What the rows so far have taught."""
-
-    posterior: Posterior
-    kernel: Radial
-    noise: float
-    constant: float
-    log_marginal_likelihood: float
 
 
 class RandomFeatureGPRegressor(FeatureRegressor):
@@ -167,7 +122,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         with self._unchanged_on_error():
             rows, targets = self._check_data(X, y)
             stream = self._begin(rows, targets, column_names(X), learn=self.optimize is True)
-            self._add(stream, rows, targets)
+            stream.add(rows, targets)
             stream.median = np.median(to_numpy(rows), axis=0)
             self._cache, self._stream = self._learn_all(stream), stream
         return self
@@ -230,18 +185,11 @@ class RandomFeatureGPRegressor(FeatureRegressor):
                     )
                 stream = self._begin(rows, targets, column_names(X), learn=learn)
             else:
-                rows, targets = self._check_data(_in_order(X, stream.names), y, width=stream.draws[0].shape[1])
+                rows, targets = self._check_data(in_order(X, stream.names), y, width=stream.draws[0].shape[1])
                 rows, targets = beside("X", rows, stream.like), beside("y", targets, stream.like)
-            self._add(stream, rows, targets)
+            stream.add(rows, targets)
         stream.streamed, stream.median = True, None
         return stream
-
-    @staticmethod
-    def _add(stream: Stream, X: Array, y: Array) -> None:
-        if not (largest := float(abs(y).max())) < LARGEST:
-            raise InvalidInputError(f"y: expected targets whose square float64 can hold, got {largest:.0e}; rescale them")
-        stream.basis_at(stream.rows.origin(X)).check_rows("X", X)
-        stream.rows.add(X, y)
 
     @property
     def posterior_(self) -> Posterior:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -339,26 +287,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
             kernel, noise = self._search(objective, kernel, known, variance, first.n, 0, ("variance",))
         if noise is None:
             noise = NOISE_SHARE * (variance or 1.0)
-        posteriors, constants, evidences = [], [], []
-        landmarks = {"mean": inputs_mean} | ({} if stream.median is None else {"median": stream.median})
-        for basis, part in zip(bases, sums, strict=True):
-            variances = amplitudes(kernel, M, part.ones)
-            fitted = fit_weights(part, variances, noise, free_mean=free_mean)
-            mean = Constant(shift + fitted.constant) if free_mean else Zero()
-            posteriors.append(
-                WeightSpacePosterior(
-                    basis,
-                    fitted.weights,
-                    precision_factor=fitted.precision_factor,
-                    mean=mean,
-                    feature_names=stream.names,
-                    landmarks=landmarks,
-                )
-            )
-            constants.append(shift + fitted.constant)
-            evidences.append(fitted.log_marginal_likelihood)
-        posterior = posteriors[0] if len(posteriors) == 1 else MixturePosterior(posteriors)
-        return Learned(posterior, kernel, float(noise), float(np.mean(constants)), evidences[0])
+        return stream.given(kernel, float(noise), bases, sums, shift, inputs_mean)
 
     def _content(self) -> dict[str, Any]:
         learned, stream = self._learned, self._stream
@@ -404,13 +333,3 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         self._check_search()
         if not (isinstance(self.optimize, bool) or self.optimize == AMPLITUDE):
             raise InvalidInputError(f"optimize: expected True, False or 'amplitude', got {self.optimize!r}")
-
-
-def _in_order(X: Any, expected: Names | None) -> Any:
-    """Return a frame with its columns in the order of the first one."""
-    names = column_names(X)
-    if expected is None or names is None or names == expected:
-        return X
-    if set(names) != set(expected) or len(names) != len(expected):
-        raise InvalidInputError(f"X: expected the columns {list(expected)} of the first chunk, got {list(names)}")
-    return X[[X.columns[names.index(name)] for name in expected]]

@@ -1,0 +1,106 @@
+"""What a random-feature model keeps of its rows, and the posterior that follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpattr._array import Array
+from gpattr._validation import Names, column_names
+from gpattr.bases import Basis, Fourier
+from gpattr.estimators.random_feature_evidence import amplitudes
+from gpattr.estimators.sums import RowSums, Sums
+from gpattr.estimators.weight_evidence import fit_weights
+from gpattr.exceptions import InvalidInputError
+from gpattr.kernels import Radial
+from gpattr.means import Constant, Zero
+from gpattr.posteriors import MixturePosterior, Posterior, WeightSpacePosterior
+
+LARGEST = 1e140  # targets: beyond, their squares overflow
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What the rows so far have taught."""
+
+    posterior: Posterior
+    kernel: Radial
+    noise: float
+    constant: float
+    log_marginal_likelihood: float
+
+
+@dataclass
+class Stream:
+    """What is fixed when the first row comes, and the sums since; options that are set later do not change it.
+
+    ``draws`` are standard frequencies; ``noise`` is given (``known``), learned, or None where it is to follow from all rows;
+    ``like`` is an empty array of the library and device of the first rows; ``streamed`` tells whether rows came in parts.
+    """
+
+    draws: list[np.ndarray]
+    kernel: Radial
+    noise: float | None
+    known: bool
+    names: Names | None
+    like: Array
+    free_mean: bool
+    optimize: bool | str
+    streamed: bool = False
+    median: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        self.rows = RowSums(self.bases_at, centre_targets=self.free_mean)
+
+    def basis_at(self, origin: Array, member: int = 0) -> Fourier:
+        """Return the waves of one model, which start at ``origin``."""
+        return Fourier(self.draws[member] / np.asarray(self.kernel.lengthscale), origin)
+
+    def bases_at(self, origin: Array) -> list[Fourier]:
+        """Return the waves of every model."""
+        return [self.basis_at(origin, member) for member in range(len(self.draws))]
+
+    def add(self, X: Array, y: Array) -> None:
+        """Add rows X (r, d) with targets y (r,); refuse what the waves or the sums could not hold, and add nothing."""
+        if not (largest := float(abs(y).max())) < LARGEST:
+            raise InvalidInputError(f"y: expected targets whose square float64 can hold, got {largest:.0e}; rescale them")
+        self.basis_at(self.rows.origin(X)).check_rows("X", X)
+        self.rows.add(X, y)
+
+    def given(
+        self, kernel: Radial, noise: float, bases: Sequence[Basis], sums: list[Sums], shift: float, inputs_mean: np.ndarray
+    ) -> Learned:
+        """Return the posterior given these sums, for this kernel and noise; targets are relative to ``shift``."""
+        posteriors, constants, evidences = [], [], []
+        landmarks = {"mean": inputs_mean} | ({} if self.median is None else {"median": self.median})
+        for basis, part in zip(bases, sums, strict=True):
+            variances = amplitudes(kernel, len(self.draws[0]), part.ones)
+            fitted = fit_weights(part, variances, noise, free_mean=self.free_mean)
+            mean = Constant(shift + fitted.constant) if self.free_mean else Zero()
+            posteriors.append(
+                WeightSpacePosterior(
+                    basis,
+                    fitted.weights,
+                    precision_factor=fitted.precision_factor,
+                    mean=mean,
+                    feature_names=self.names,
+                    landmarks=landmarks,
+                )
+            )
+            constants.append(shift + fitted.constant)
+            evidences.append(fitted.log_marginal_likelihood)
+        posterior = posteriors[0] if len(posteriors) == 1 else MixturePosterior(posteriors)
+        return Learned(posterior, kernel, noise, float(np.mean(constants)), evidences[0])
+
+
+def in_order(X: Any, expected: Names | None) -> Any:
+    """Return a frame with its columns in the order of the first one."""
+    names = column_names(X)
+    if expected is None or names is None or names == expected:
+        return X
+    if set(names) != set(expected) or len(names) != len(expected):
+        raise InvalidInputError(f"X: expected the columns {list(expected)} of the first chunk, got {list(names)}")
+    return X[[X.columns[names.index(name)] for name in expected]]
