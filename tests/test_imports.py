@@ -21,7 +21,7 @@ LEVELS = [
     {"special"},
     {"bases", "kernels", "operators", "means"},
     {"closed_forms"},
-    {"posteriors", "testing"},
+    {"posteriors", "testing", "datasets"},
     {"importance", "_export", "_documents", "_text"},
     {"_storage"},
     {"estimators"},

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gpattr import (
         bases,
         closed_forms,
+        datasets,
         estimators,
         exceptions,
         kernels,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 _MODULES = (
     "bases",
     "closed_forms",
+    "datasets",
     "estimators",
     "exceptions",
     "kernels",
@@ -67,6 +69,7 @@ __all__ = [
     "bases",
     "closed_forms",
     "compare_rules",
+    "datasets",
     "estimators",
     "exceptions",
     "explain",

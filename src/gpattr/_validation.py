@@ -33,6 +33,13 @@ def positive_scalar(name: str, value: Any) -> float:
     return result
 
 
+def finite_scalar(name: str, value: Any) -> float:
+    """Return ``value`` as a finite float."""
+    if isinstance(value, bool) or not _is_real(value) or not np.isfinite(value):
+        raise InvalidInputError(f"{name}: expected one finite number, got {value!r}")
+    return float(value)
+
+
 def check_per_feature(name: str, value: Any, d: int) -> None:
     """Raise `InvalidInputError` unless ``value`` is one number, or one for each of d features."""
     if np.ndim(value) == 1 and len(value) != d:

@@ -45,3 +45,7 @@ class TooLargeError(GpattrError, MemoryError):
 
 class FileFormatError(GpattrError, ValueError):
     """A file is not a complete, unaltered file that gpattr wrote."""
+
+
+class DatasetError(GpattrError, OSError):
+    """A published data set cannot be read: not found, not downloaded, not whole, or altered."""

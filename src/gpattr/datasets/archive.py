@@ -1,0 +1,135 @@
+"""Where a published table comes from: a folder the user names, the cache, or the official archive; verified in every case.
+
+The official archive is a zip file whose own checksum may change when it is packed anew, so what is verified is the table that
+was read: its shape and a digest of its values to ten significant digits, which is the same for a spreadsheet and its CSV export.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from urllib.parse import unquote_plus
+
+import numpy as np
+import pandas as pd
+
+from gpattr.exceptions import DatasetError, InvalidInputError
+
+FOLDER_VARIABLE = "GPATTR_DATA_DIR"
+BY_HAND = f"or put it in a folder and name that folder in data_home= or in the environment variable {FOLDER_VARIABLE}"
+
+
+@dataclass(frozen=True)
+class Source:
+    """One table: the archive that holds it, the file's name there (and others it goes by), how to read it, what it must hold."""
+
+    url: str
+    names: tuple[str, ...]
+    read: Callable[[str, bytes], pd.DataFrame]
+    shape: tuple[int, int]
+    digest: str
+
+    def load(self, data_home: str | PathLike[str] | None = None) -> pd.DataFrame:
+        """Return the verified table from ``data_home``, else from ``GPATTR_DATA_DIR``, else from the cache or the archive."""
+        if data_home is not None and not isinstance(data_home, (str, PathLike)):
+            raise InvalidInputError(f"data_home: expected the path of a folder, got {data_home!r}")
+        folder = data_home or os.environ.get(FOLDER_VARIABLE)
+        return self._from_folder(Path(os.fsdecode(folder))) if folder else self._from_cache()
+
+    def _from_folder(self, folder: Path) -> pd.DataFrame:
+        """Read the file from a folder, unpacked or in its archive; nothing is written there."""
+        if not folder.is_dir():
+            raise DatasetError(f"data_home: expected a folder with {self.names[0]!r}, but {str(folder)!r} is not a folder")
+        packed = self.url.rsplit("/", 1)[1]
+        for name in (*self.names, packed, unquote_plus(packed)):
+            path = folder / name
+            if path.is_file():
+                if path.suffix != ".zip":
+                    return self._verified(str(path), name, path.read_bytes())
+                return self._verified(str(path), *self._unpacked(path))
+        raise DatasetError(
+            f"data_home: expected one of {[*self.names, packed]} in {str(folder)!r}, which has none; "
+            f"it is published at {self.url}"
+        )
+
+    def _from_cache(self) -> pd.DataFrame:
+        """Read the file from the user's cache; download it first if it is not there or not whole."""
+        import pooch
+
+        cache = Path(pooch.os_cache("gpattr"))
+        kept = cache / self.names[0]
+        with suppress(OSError, DatasetError):  # not there, or not whole: the download below replaces it
+            return self._verified(str(kept), kept.name, kept.read_bytes())
+        with tempfile.TemporaryDirectory() as folder:
+            packed = Path(folder) / "archive.zip"
+            _download(self.url, packed)
+            name, content = self._unpacked(packed, self.url)
+        table = self._verified(self.url, name, content)
+        _keep(content, kept)
+        return table
+
+    def _unpacked(self, path: Path, origin: str | None = None) -> tuple[str, bytes]:
+        """Return the name and the content of this table's file in an archive."""
+        try:
+            with zipfile.ZipFile(path) as archive:
+                for member in archive.namelist():
+                    if Path(member).name in self.names:
+                        return Path(member).name, archive.read(member)
+                inside = archive.namelist()
+        except (zipfile.BadZipFile, EOFError, zipfile.zlib.error) as error:  # pyright: ignore[reportAttributeAccessIssue]
+            raise DatasetError(f"{origin or path}: expected a whole zip file, but it cannot be unpacked: {error}") from None
+        raise DatasetError(f"{origin or path}: expected {self.names[0]!r} in the archive, got {inside[:10]}")
+
+    def _verified(self, origin: str, name: str, content: bytes) -> pd.DataFrame:
+        """Return the table if it holds what was published, to the last value."""
+        try:
+            table = self.read(name, content)
+        except Exception as error:  # whatever a parser makes of a broken file
+            raise DatasetError(f"{origin}: expected the published table, but it cannot be read: {error}") from None
+        if table.shape != self.shape:
+            raise DatasetError(f"{origin}: expected {self.shape} rows and columns, got {table.shape}; the file was altered")
+        if digest(table) != self.digest:
+            raise DatasetError(f"{origin}: the values are not those that were published; the file was altered")
+        return table
+
+
+def digest(table: pd.DataFrame) -> str:
+    """Return the SHA-256 of a table's values, numbers to ten significant digits; column names do not matter."""
+    rows = table.to_numpy(object)
+    lines = (",".join(f"{v:.10g}" if isinstance(v, (int, float, np.number)) else str(v) for v in row) for row in rows)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _download(url: str, path: Path) -> None:
+    """Write what the address answers to a new file, with a progress bar where somebody watches."""
+    import pooch
+    import requests
+
+    from gpattr.datasets.progress import Bar
+
+    with Bar(f"Downloading {unquote_plus(url.rsplit('/', 1)[1])}") as bar:
+        try:
+            pooch.HTTPDownloader(progressbar=bar, timeout=60)(url, path, None)  # pyright: ignore[reportArgumentType]
+        except requests.RequestException as error:
+            raise DatasetError(f"Cannot download {url}: {error}. Try again later, {BY_HAND}.") from None
+
+
+def _keep(content: bytes, path: Path) -> None:
+    """Write a file whole or not at all; a cache that cannot be written to is only a slower one."""
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            try:
+                file.write(content)
+                file.close()
+                os.replace(file.name, path)
+            except BaseException:
+                os.unlink(file.name)
+                raise
