@@ -5,17 +5,16 @@ A file is ``{"format": …, "schema": 1, "sha256": …, "content": …}``, the d
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
-import secrets
 from collections.abc import Callable
 from os import PathLike
 from typing import Any, TypeVar
 
 import numpy as np
 
+from gpattr._files import write_whole
 from gpattr.exceptions import FileFormatError, InvalidInputError
 
 SCHEMA = 1
@@ -26,7 +25,7 @@ def write(kind: str, content: dict[str, Any], path: str | PathLike[str]) -> None
     """Write content to a file of this format, whole or not at all."""
     text = _canonical(content)
     head = json.dumps({"format": kind, "schema": SCHEMA, "sha256": _digest(text)})
-    _write_whole(f'{head[:-1]}, "content": {text}}}\n', path)
+    write_whole(f'{head[:-1]}, "content": {text}}}\n'.encode(), path)
 
 
 def read(kind: str, path: str | PathLike[str], build: Callable[[Any], T]) -> T:
@@ -67,19 +66,3 @@ def _canonical(content: Any) -> str:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _write_whole(text: str, path: str | PathLike[str]) -> None:
-    target = os.path.abspath(path)
-    if not os.path.isdir(os.path.dirname(target)):
-        raise FileNotFoundError(f"{os.fspath(path)}: the folder {os.path.dirname(target)} does not exist")
-    temporary = f"{target}.{secrets.token_hex(4)}.tmp"
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)  # the umask applies, as to any file
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise

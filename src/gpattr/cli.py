@@ -1,4 +1,4 @@
-"""The command line: ``gpattr demo``."""
+"""The command line: ``gpattr demo`` and ``gpattr paper``."""
 
 from __future__ import annotations
 
@@ -43,5 +43,44 @@ def demo(
         out.mkdir(parents=True, exist_ok=True)
         run(out, console, quiet=quiet)
     except OSError as error:
-        Console(stderr=True).print(f"Cannot write to {error.filename or out}: {error.strerror or error}", markup=False)
+        raise _cannot_write(out, error) from None
+
+
+@app.command()
+def paper(
+    figure: Annotated[
+        list[str] | None,
+        typer.Option(help="1 to 7 (6 and 7 are the appendix's), linear or axioms; may be repeated. All by default."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for pictures and numbers.")] = Path("gpattr-paper"),
+    data_home: Annotated[
+        Path | None, typer.Option(help="Folder with the data; unless given GPATTR_DATA_DIR, or a download kept in the cache.")
+    ] = None,
+    reduced: Annotated[bool, typer.Option("--reduced", help="Fewer restarts, models and repetitions.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say only what failed and where the files are.")] = False,
+) -> None:
+    """Reproduce the paper: every figure with its numbers, compared with what is expected. Fails if a number is not as expected."""
+    from gpattr.exceptions import DatasetError
+    from gpattr.paper import EXPERIMENTS
+    from gpattr.paper.command import run
+
+    names = figure or list(EXPERIMENTS)
+    for name in names:
+        if name not in EXPERIMENTS:
+            raise typer.BadParameter(f"expected one of {', '.join(EXPERIMENTS)}, got {name!r}", param_hint="--figure")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        passed = run(names, out, Console(), data_home=data_home, reduced=reduced, quiet=quiet)
+    except DatasetError as error:
+        Console(stderr=True).print(str(error), markup=False, soft_wrap=True)
         raise typer.Exit(1) from None
+    except OSError as error:
+        raise _cannot_write(out, error) from None
+    if not passed:
+        raise typer.Exit(1)
+
+
+def _cannot_write(out: Path, error: OSError) -> typer.Exit:
+    """Say in one sentence what could not be written; return the exit."""
+    Console(stderr=True).print(f"Cannot write to {error.filename or out}: {error.strerror or error}", markup=False)
+    return typer.Exit(1)

@@ -20,6 +20,7 @@ from urllib.parse import unquote_plus
 import numpy as np
 import pandas as pd
 
+from gpattr._files import write_whole
 from gpattr.exceptions import DatasetError, InvalidInputError
 
 FOLDER_VARIABLE = "GPATTR_DATA_DIR"
@@ -122,14 +123,7 @@ def _download(url: str, path: Path) -> None:
 
 
 def _keep(content: bytes, path: Path) -> None:
-    """Write a file whole or not at all; a cache that cannot be written to is only a slower one."""
+    """Put a file into the cache; one that cannot be written to is only slower."""
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            try:
-                file.write(content)
-                file.close()
-                os.replace(file.name, path)
-            except BaseException:
-                os.unlink(file.name)
-                raise
+        write_whole(content, path)

@@ -1,0 +1,68 @@
+"""Numbers against what is expected of them: ``expected/*.json``, one file for each experiment.
+
+An expectation is ``{"ours": …, "between": [low, high], "source": …}``: what a verified run of ours gave, what is accepted (null
+is an open end), and where the range comes from; ``"published"`` is what the paper's figure shows, where it can be read off.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Check:
+    """One number, what was expected of it, and whether it is so."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    ours: float
+    published: str
+    source: str
+
+    @property
+    def passed(self) -> bool:
+        """Whether the number lies in the accepted range; NaN does not."""
+        return self.low <= self.value <= self.high
+
+    @property
+    def accepted(self) -> str:
+        """The accepted range in words."""
+        if self.low == self.high:
+            return f"exactly {self.low:g}"
+        if math.isinf(self.low):
+            return f"at most {self.high:g}"
+        return f"at least {self.low:g}" if math.isinf(self.high) else f"{self.low:g} to {self.high:g}"
+
+
+def expectations(experiment: str) -> dict[str, dict[str, Any]]:
+    """Return what is expected of the numbers of one experiment."""
+    return json.loads((files("gpattr.paper") / "expected" / f"{experiment}.json").read_text(encoding="utf-8"))
+
+
+def compare(experiment: str, numbers: dict[str, float]) -> list[Check]:
+    """Return a check for every number; that the names are those expected is itself required."""
+    expected = expectations(experiment)
+    if set(numbers) != set(expected):
+        raise RuntimeError(f"{experiment}: numbers and expectations differ in {sorted(set(numbers) ^ set(expected))}")
+    checks = []
+    for name, value in numbers.items():
+        entry = expected[name]
+        low, high = entry["between"]
+        checks.append(
+            Check(
+                name,
+                float(value),
+                -math.inf if low is None else low,
+                math.inf if high is None else high,
+                entry["ours"],
+                entry.get("published", ""),
+                entry["source"],
+            )
+        )
+    return checks

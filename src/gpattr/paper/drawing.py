@@ -1,0 +1,48 @@
+"""What the paper's pictures have in common: colours safe for colour-blind readers, light axes, bands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
+
+BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "0.35"  # Okabe and Ito
+
+
+def canvas(width: float, height: float) -> Figure:
+    """Return an empty figure of this size in inches; nothing in it can overlap."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def stacked(figure: Figure, *heights: float) -> list[SubFigure]:
+    """Return parts of a figure, one above the other, with heights in these proportions."""
+    return list(figure.subfigures(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0])  # pyright: ignore[reportIndexIssue]
+
+
+def tidy(axes: Axes, title: str = "", x: str = "", y: str = "") -> Axes:
+    """Name the axes and take away what carries no information."""
+    axes.set_title(title, loc="left", fontsize=10)
+    axes.set_xlabel(x, fontsize=9)
+    axes.set_ylabel(y, fontsize=9)
+    axes.tick_params(labelsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def band(axes: Axes, x: Any, mean: Any, std: Any, color: str, label: str | None = None) -> None:
+    """Draw a mean with one standard deviation on both sides."""
+    mean, std = np.asarray(mean), np.asarray(std)
+    axes.fill_between(x, mean - std, mean + std, color=color, alpha=0.25, lw=0)
+    axes.plot(x, mean, color=color, lw=1.6, label=label)
+
+
+def bars(axes: Axes, values: Any, std: Any | None, names: list[str]) -> None:
+    """Draw horizontal bars, the first on top, with error bars of one standard deviation."""
+    places = np.arange(len(names))[::-1]
+    axes.barh(places, values, color=np.where(np.asarray(values) < 0, BLUE, ORANGE), height=0.65, alpha=0.85)
+    if std is not None:
+        axes.errorbar(values, places, xerr=std, fmt="none", ecolor="0.2", capsize=3, lw=1.1)
+    axes.set_yticks(places, names)
+    axes.axvline(0.0, color="0.2", lw=0.8)

@@ -1,0 +1,85 @@
+"""Run experiments, write their pictures and numbers, compare the numbers with what is expected."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+
+from gpattr._files import write_whole
+from gpattr.exceptions import InvalidInputError
+from gpattr.paper.checks import Check, compare
+from gpattr.paper.experiment import Outcome, Setting
+
+EXPERIMENTS = {
+    "linear": "gpattr.paper.linear",
+    "axioms": "gpattr.paper.axioms",
+    "1": "gpattr.paper.figure_1",
+    "2": "gpattr.paper.figure_2",
+    "3": "gpattr.paper.figure_3",
+    "4": "gpattr.paper.figure_4",
+    "5": "gpattr.paper.figure_5",
+    "6": "gpattr.paper.figure_6",
+    "7": "gpattr.paper.figure_7",
+}
+
+
+@dataclass(frozen=True)
+class Report:
+    """What became of one experiment."""
+
+    title: str
+    checks: list[Check]
+    seconds: float
+    picture: Path | None
+
+    @property
+    def passed(self) -> bool:
+        """Whether every number is as expected."""
+        return all(check.passed for check in self.checks)
+
+
+def reproduce(
+    experiments: Iterable[str] = tuple(EXPERIMENTS),
+    out: str | PathLike[str] | None = None,
+    *,
+    data_home: str | PathLike[str] | None = None,
+    reduced: bool = False,
+    say: Callable[[str], None] = lambda _: None,
+) -> list[Report]:
+    """Run experiments by name, in order, and return their reports.
+
+    Pictures and numbers go to the folder ``out`` as each experiment ends, ``figure_1.png`` and ``figure_1.json``; with None
+    nothing is written. ``data_home`` is the folder with the data; by default they come from ``GPATTR_DATA_DIR``, the cache or the
+    official archive. ``reduced`` is quicker: fewer restarts, models and repetitions. ``say`` is told what is going on.
+    """
+    names = [experiments] if isinstance(experiments, str) else list(experiments)
+    for name in names:
+        if name not in EXPERIMENTS:
+            raise InvalidInputError(f"experiments: expected names among {list(EXPERIMENTS)}, got {name!r}")
+    folder = None if out is None else Path(out)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    return [_run(name, Setting(data_home, reduced, say), folder) for name in names]
+
+
+def _run(name: str, setting: Setting, folder: Path | None) -> Report:
+    module = import_module(EXPERIMENTS[name])
+    start = time.perf_counter()
+    outcome: Outcome = module.run(setting)
+    seconds = time.perf_counter() - start
+    stem = EXPERIMENTS[name].rsplit(".", 1)[1]
+    checks, picture = compare(stem, outcome.numbers), None
+    if folder is not None:
+        picture = folder / f"{stem}.png"
+        image = io.BytesIO()
+        outcome.figure.savefig(image, dpi=160)
+        write_whole(image.getvalue(), picture)
+        content = {"title": module.TITLE, "reduced": setting.reduced, "seconds": round(seconds, 2), "numbers": outcome.numbers}
+        write_whole((json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode(), folder / f"{stem}.json")
+    return Report(module.TITLE, checks, seconds, picture)
