@@ -19,12 +19,18 @@ REFERENCE = Path(__file__).parent / "reference"
 
 
 @pytest.fixture(scope="session")
-def wine() -> pd.DataFrame:
-    """The red wine data of the paper, 1599 × 12."""
+def data_folder() -> Path:
+    """The folder with the paper's data, which are no part of the project."""
     folder = os.environ.get("GPATTR_DATA_DIR")
     if not folder:
-        pytest.skip("the red wine data are not part of the project: set GPATTR_DATA_DIR to a folder with winequality-red.csv")
-    return pd.read_csv(Path(folder) / "winequality-red.csv", sep=";")
+        pytest.skip("the published data are no part of the project: set GPATTR_DATA_DIR to a folder that has them")
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def wine(data_folder) -> pd.DataFrame:
+    """The red wine data of the paper, 1599 × 12."""
+    return gpattr.datasets.load_wine_quality("red", data_home=data_folder).frame
 
 
 @pytest.fixture(scope="session")

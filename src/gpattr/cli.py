@@ -59,7 +59,7 @@ def paper(
     reduced: Annotated[bool, typer.Option("--reduced", help="Fewer restarts, models and repetitions.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say only what failed and where the files are.")] = False,
 ) -> None:
-    """Reproduce the paper: every figure with its numbers, compared with what is expected. Fails if a number is not as expected."""
+    """Reproduce the paper: every figure and its numbers, which are compared with what is expected of them."""
     from gpattr.exceptions import DatasetError
     from gpattr.paper import EXPERIMENTS
     from gpattr.paper.command import run

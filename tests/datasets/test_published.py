@@ -1,7 +1,6 @@
 """The published tables: what they hold, and what becomes of files that are missing, broken or altered."""
 
 import io
-import os
 import threading
 import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,18 +24,10 @@ LOADERS = {
 MODULES = {"wine": wine_quality, "real": taipei_housing, "wpbc": breast_cancer_prognostic}
 
 
-@pytest.fixture(scope="module")
-def folder():
-    path = os.environ.get("GPATTR_DATA_DIR")
-    if not path:
-        pytest.skip("the published data are no part of the project: set GPATTR_DATA_DIR to a folder that has them")
-    return Path(path)
-
-
 @pytest.fixture(params=LOADERS)
-def case(request, folder):
+def case(request, data_folder):
     """The content of one file as it is published, and its loader."""
-    return request.param, (folder / request.param).read_bytes(), LOADERS[request.param]
+    return request.param, (data_folder / request.param).read_bytes(), LOADERS[request.param]
 
 
 def packed(name: str, content: bytes) -> bytes:
@@ -108,7 +99,7 @@ def files_in(folder: Path) -> list[str]:
         (datasets.load_breast_cancer_prognostic, 198, 30, "time"),
     ],
 )
-def test_the_tables_as_scikit_learn_would_return_them(folder, load, rows, d, target):
+def test_the_tables_as_scikit_learn_would_return_them(data_folder, load, rows, d, target):
     data = load()
     assert data.data.shape == (rows, d)
     assert list(data.data.columns) == data.feature_names
@@ -123,7 +114,7 @@ def test_the_tables_as_scikit_learn_would_return_them(folder, load, rows, d, tar
     assert set(data.units) <= set(data.frame.columns)
 
 
-def test_rows_carry_their_published_names(folder):
+def test_rows_carry_their_published_names(data_folder):
     houses = datasets.load_taipei_housing().frame
     assert houses.loc[262, "price per area"] == 24.4
     assert houses.index[0] == 1
@@ -135,12 +126,12 @@ def test_rows_carry_their_published_names(folder):
     assert patients["lymph nodes"].isna().sum() == 4
 
 
-def test_first_use_downloads_and_the_second_does_not(case, server, tmp_path, folder):
+def test_first_use_downloads_and_the_second_does_not(case, server, tmp_path, data_folder):
     name, content, load = case
     answers, asked = server
     answers[path_of(name)] = packed(name, content)
     first = load()
-    pd.testing.assert_frame_equal(first.frame, load(data_home=folder).frame)
+    pd.testing.assert_frame_equal(first.frame, load(data_home=data_folder).frame)
     assert len(asked) == 1
     assert len(files_in(tmp_path)) == 1
     pd.testing.assert_frame_equal(first.frame, load().frame)
@@ -185,22 +176,22 @@ def test_without_a_network_the_error_says_what_to_do(server, monkeypatch):
         datasets.load_wine_quality()
 
 
-def test_a_cache_that_cannot_be_written_is_no_obstacle(server, folder, tmp_path):
+def test_a_cache_that_cannot_be_written_is_no_obstacle(server, data_folder, tmp_path):
     answers, asked = server
     name = "wpbc.data"
-    answers[path_of(name)] = packed(name, (folder / name).read_bytes())
+    answers[path_of(name)] = packed(name, (data_folder / name).read_bytes())
     (tmp_path / "cache").write_text("a file where the folder should be")
     for _ in range(2):
         assert len(datasets.load_breast_cancer_prognostic().frame) == 198
     assert len(asked) == 2
 
 
-def test_a_folder_may_hold_the_archive_and_is_never_written_to(case, tmp_path, folder, monkeypatch):
+def test_a_folder_may_hold_the_archive_and_is_never_written_to(case, tmp_path, data_folder, monkeypatch):
     name, content, load = case
     path = tmp_path / path_of(name)[1:]
     path.write_bytes(packed(name, content))
     monkeypatch.setenv("GPATTR_DATA_DIR", str(tmp_path))
-    pd.testing.assert_frame_equal(load().frame, load(data_home=folder).frame)
+    pd.testing.assert_frame_equal(load().frame, load(data_home=data_folder).frame)
     assert files_in(tmp_path) == [path.name]
 
 
