@@ -1,6 +1,6 @@
 """Measure gpattr against the bare linear algebra and against other libraries; print ratios, all from this one run.
 
-    python benchmarks/run.py [--quick] [--only explain,kernels,training,peers,growth,weights]
+    python benchmarks/run.py [--quick] [--only explain,kernels,training,peers,growth,weights,rules]
 
 The red wine data are used where GPATTR_DATA_DIR names a folder with them, simulated data of the same shape otherwise.
 Libraries not installed are left out: pip install -e ".[bench]" brings them all.
@@ -20,6 +20,7 @@ from growth import growth
 from peers import peers
 from rich.console import Console
 from rich.table import Table
+from rules import rules
 from training import training
 from weight_space import convergence, explain_rows, stream
 
@@ -32,6 +33,7 @@ SECTIONS = {
     "peers": (peers,),
     "growth": (growth,),
     "weights": (stream, explain_rows, convergence),
+    "rules": (rules,),
 }
 
 

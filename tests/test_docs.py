@@ -1,13 +1,35 @@
-"""The table of kernels in the documentation is the one the registry gives."""
+"""The tables in the documentation are those the code gives, and its pictures are there."""
 
+import re
 from pathlib import Path
 
+import pytest
+
 from gpattr.closed_forms.support import support_table
+from gpattr.paper.checks import expected_table
+from gpattr.paper.reproduce import EXPERIMENTS
 
 DOCS = Path(__file__).parents[1] / "docs"
 
 
+def generated(page: str, by: str) -> str:
+    """What a page shows between the mark of this generator and the next end."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    assert text.count(f"{by} -->\n") == 1
+    return text.partition(f"{by} -->\n")[2].partition("\n<!-- end -->")[0]
+
+
 def test_table_of_kernels_is_generated():
-    text = (DOCS / "kernels.md").read_text(encoding="utf-8")
-    shown = text.partition("support_table() -->\n")[2].partition("\n<!-- end -->")[0]
-    assert shown == support_table()
+    assert generated("kernels.md", "support_table()") == support_table()
+
+
+@pytest.mark.parametrize("module", EXPERIMENTS.values())
+def test_tables_of_the_paper_are_generated(module):
+    stem = module.rsplit(".", 1)[1]
+    assert generated("paper.md", f"expected_table({stem!r})") == expected_table(stem)
+
+
+def test_pictures_are_there():
+    for page in DOCS.glob("*.md"):
+        for path in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
+            assert (DOCS / path).is_file(), f"{page.name}: {path}"

@@ -66,3 +66,11 @@ def compare(experiment: str, numbers: dict[str, float]) -> list[Check]:
             )
         )
     return checks
+
+
+def expected_table(experiment: str) -> str:
+    """Return the expectations of one experiment as a Markdown table."""
+    lines = ["| number | ours | published | accepted |", "|---|---|---|---|"]
+    for check in compare(experiment, {name: entry["ours"] for name, entry in expectations(experiment).items()}):
+        lines.append(f"| {check.name.replace('|', '∣')} | {check.ours:g} | {check.published} | {check.accepted} |")
+    return "\n".join(lines)
