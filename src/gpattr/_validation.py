@@ -35,9 +35,13 @@ def positive_scalar(name: str, value: Any) -> float:
 
 def finite_scalar(name: str, value: Any) -> float:
     """Return ``value`` as a finite float."""
-    if isinstance(value, bool) or not _is_real(value) or not np.isfinite(value):
+    try:
+        number = float(value) if _is_real(value) and not isinstance(value, (bool, np.bool_)) else math.nan
+    except OverflowError:  # a whole number of hundreds of digits
+        number = math.inf
+    if not math.isfinite(number):
         raise InvalidInputError(f"{name}: expected one finite number, got {value!r}")
-    return float(value)
+    return number
 
 
 def check_per_feature(name: str, value: Any, d: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -28,6 +30,9 @@ def main(
     ] = False,
 ) -> None:
     """Take the options that stand before any command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal or file that has no ω shows a question mark instead
 
 
 @app.command()
@@ -64,7 +69,7 @@ def paper(
     from gpattr.paper import EXPERIMENTS
     from gpattr.paper.command import run
 
-    names = figure or list(EXPERIMENTS)
+    names = list(dict.fromkeys(figure or EXPERIMENTS))
     for name in names:
         if name not in EXPERIMENTS:
             raise typer.BadParameter(f"expected one of {', '.join(EXPERIMENTS)}, got {name!r}", param_hint="--figure")

@@ -2,10 +2,11 @@
 
 import mpmath
 import numpy as np
+import pandas as pd
 import pytest
 
 from gpattr import datasets
-from gpattr.exceptions import InvalidInputError
+from gpattr.exceptions import InvalidInputError, TooLargeError
 
 W = [2.0, -1.5, 0.25]
 CASES = {
@@ -47,6 +48,27 @@ def test_completeness_and_one_baseline_per_row(name):
     np.testing.assert_allclose(known.attributions(X[2:3], B[2]), attributions[2:3], rtol=1e-13, atol=1e-13)
 
 
+def test_sines_near_the_baseline():
+    """The function itself keeps its digits near 0, where the cosines of its expansion differ by rounding only."""
+    for e in (1e-3, 1e-8, 1e-100):
+        X = np.array([[e, e]])
+        value = datasets.sine_product()(X)[0]
+        assert value == pytest.approx(np.sin(e) * np.sin(2 * e), rel=1e-14)
+        assert datasets.sine_product().attributions(X, [0.0, 0.0]).sum() == pytest.approx(value, rel=1e-13)
+
+
+def test_labels_are_aligned():
+    X = pd.DataFrame({"a": [1.0, 2.0], "b": [5.0, 3.0]})
+    known = datasets.linear_function([1.0, 10.0])
+    expected = known.attributions(X.to_numpy(), [0.5, 2.0])
+    np.testing.assert_array_equal(known.attributions(X, pd.Series({"b": 2.0, "a": 0.5})), expected)
+    np.testing.assert_array_equal(known.attributions(X, pd.DataFrame({"b": [2.0] * 2, "a": [0.5] * 2})), expected)
+    with pytest.raises(InvalidInputError, match="baseline: .*labelled"):
+        known.attributions(X.to_numpy(), pd.Series({"b": 2.0, "a": 0.5}))
+    with pytest.raises(InvalidInputError, match="baseline"):
+        known.attributions(X, pd.Series({"b": 2.0, "c": 0.5}))
+
+
 def test_the_shares_of_an_interaction_are_equal():
     X = np.array([[2.0, 3.0, 5.0]])
     np.testing.assert_allclose(datasets.product_function(3).attributions(X, np.zeros(3)), [[10.0, 10.0, 10.0]], rtol=1e-14)
@@ -80,8 +102,20 @@ def test_simulated_data():
         (lambda: datasets.sine_product().attributions(np.ones((2, 2)), [1.0]), "baseline"),
         (lambda: datasets.sine_product().attributions(np.ones((2, 2)), [1.0, "a"]), "baseline"),
         (lambda: datasets.make_heteroscedastic(random_state="x"), "random_state"),
+        (lambda: datasets.sine_product(10**400), "frequency: expected one finite number"),
+        (lambda: datasets.sine_product(True), "frequency: expected one finite number, got True"),
+        (lambda: datasets.sine_product(1e300)([[1.0, 2.0]]), "X: "),
+        (lambda: datasets.sine_product(1e300).attributions([[0.0, 0.0]], [1.0, 2.0]), "baseline: "),
+        (lambda: datasets.sine_product().sample(3, low=-1.7e308, high=1.7e308), "high: expected a finite distance"),
+        (lambda: datasets.linear_function([]), "weights: expected at least one"),
+        (lambda: datasets.KnownFunction("abc", [1.0, 2.0, 3.0]), "basis: expected a gpattr basis, got str"),
     ],
 )
 def test_bad_arguments(call, message):
     with pytest.raises(InvalidInputError, match=message):
         call()
+
+
+def test_too_many_samples_are_refused():
+    with pytest.raises(TooLargeError, match="The inputs"):
+        datasets.make_heteroscedastic(10**15)

@@ -154,7 +154,7 @@ def altered(name: str, content: bytes) -> bytes:
         (lambda name, content: b"<html>sorry</html>", "expected a whole zip file"),
         (lambda name, content: packed(name, content)[: len(content) // 9], "expected a whole zip file"),
         (lambda name, content: (10**6, packed(name, content)[:2000]), "Cannot download http.*data_home"),
-        (lambda name, content: packed("other.csv", content), "expected '.*' in the archive, got"),
+        (lambda name, content: packed("other.csv", content), "expected '.*' in the archive, .* got"),
         (lambda name, content: packed(name, altered(name, content)), "not those that were published"),
         (lambda name, content: packed(name, content[: content[:-1].rindex(b"\n") + 1]), "expected .* rows and columns, got"),
         (lambda name, content: None, "Cannot download http.*404"),
@@ -172,7 +172,7 @@ def test_a_bad_download_is_refused_and_leaves_nothing(case, server, tmp_path, sp
 
 def test_without_a_network_the_error_says_what_to_do(server, monkeypatch):
     monkeypatch.setattr(wine_quality, "URL", "http://127.0.0.1:9/wine.zip")
-    with pytest.raises(OSError, match="Cannot download .*wine.zip.*data_home= or in the environment variable GPATTR_DATA_DIR"):
+    with pytest.raises(OSError, match="Cannot download .*wine.zip.*data_home= .* or in the environment variable GPATTR_DATA_DIR"):
         datasets.load_wine_quality()
 
 
@@ -203,6 +203,72 @@ def test_a_folder_with_an_altered_file_is_refused(case, tmp_path):
     (tmp_path / name).write_bytes(b"\x00\xff nonsense")
     with pytest.raises(DatasetError, match="cannot be read|rows and columns"):
         load(data_home=tmp_path)
+
+
+def damaged(content: bytes, how: str) -> bytes:
+    """An archive whose first entry was marked as encrypted, or as packed by a method nobody knows."""
+    archive = bytearray(content)
+    for signature, flags, method in ((b"PK\x03\x04", 6, 8), (b"PK\x01\x02", 8, 10)):
+        start = archive.rindex(signature)
+        if how == "encrypted":
+            archive[start + flags] |= 1
+        else:
+            archive[start + method] = 97
+    return bytes(archive)
+
+
+@pytest.mark.parametrize("how", ["encrypted", "unknown method"])
+def test_an_archive_that_cannot_be_unpacked_is_refused(data_folder, tmp_path, how):
+    content = packed("wpbc.data", (data_folder / "wpbc.data").read_bytes())
+    (tmp_path / path_of("wpbc.data")[1:]).write_bytes(damaged(content, how))
+    with pytest.raises(DatasetError, match="expected a whole zip file, but it cannot be unpacked"):
+        datasets.load_breast_cancer_prognostic(data_home=tmp_path)
+
+
+def test_what_else_an_archive_may_hold(data_folder, tmp_path):
+    """Folders and a Mac's notes under the same name are passed over; a file far too large is not even unpacked."""
+    path = tmp_path / path_of("wpbc.data")[1:]
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("wpbc.data/", "")
+        file.writestr("__MACOSX/wpbc.data", "notes")
+        file.writestr("wpbc.data", (data_folder / "wpbc.data").read_bytes())
+    assert len(datasets.load_breast_cancer_prognostic(data_home=tmp_path).frame) == 198
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("wpbc.data", bytes(archive.LARGEST + 1))
+    with pytest.raises(DatasetError, match="expected 'wpbc.data' in the archive, of at most 16 MiB"):
+        datasets.load_breast_cancer_prognostic(data_home=tmp_path)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path, monkeypatch):
+    def refuse(self):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    (tmp_path / "wpbc.data").write_text("")
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(DatasetError, match="data_home: cannot read 'wpbc.data' in .*Permission denied"):
+        datasets.load_breast_cancer_prognostic(data_home=tmp_path)
+    monkeypatch.setenv("GPATTR_DATA_DIR", str(tmp_path))
+    with pytest.raises(DatasetError, match="GPATTR_DATA_DIR: cannot read"):
+        datasets.load_breast_cancer_prognostic()
+
+
+def test_a_folder_in_the_home_of_the_user(data_folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    (tmp_path / "wpbc.data").write_bytes((data_folder / "wpbc.data").read_bytes())
+    assert len(datasets.load_breast_cancer_prognostic(data_home="~").frame) == 198
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_what_a_user_does_to_a_table_stays_with_the_user(data_folder, name):
+    first = LOADERS[name]()
+    first.units.clear()
+    first.feature_names.append("another")
+    first.frame.iloc[0] = first.frame.iloc[1]
+    again = LOADERS[name]()
+    assert again.units
+    assert "another" not in again.feature_names
+    assert not again.frame.equals(first.frame)
 
 
 def test_bad_arguments(tmp_path):

@@ -2,6 +2,9 @@
 
 import json
 import math
+import os
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -11,10 +14,10 @@ from typer.testing import CliRunner
 
 from gpattr import Explainer, paper
 from gpattr.cli import app
-from gpattr.exceptions import InvalidInputError
-from gpattr.paper import EXPERIMENTS, Check, checks, figure_3, figure_5
+from gpattr.exceptions import DatasetError, InvalidInputError
+from gpattr.paper import EXPERIMENTS, Check, axioms, checks, figure_3, figure_4, figure_5
 from gpattr.paper.checks import compare, expectations
-from gpattr.paper.experiment import Setting
+from gpattr.paper.experiment import Outcome, Setting
 from gpattr.paper.models import normalised, train, wines
 
 WITHOUT_DATA = ("axioms", "1")
@@ -142,8 +145,49 @@ def test_nothing_is_written_unless_asked(tmp_path, monkeypatch):
     (report,) = paper.reproduce("axioms")
     assert report.picture is None
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(InvalidInputError, match="experiments: expected names among .*, got '9'"):
-        paper.reproduce(["1", "9"])
+    for wrong, shown in ((["1", "9"], "'9'"), (5, "5"), (None, "None"), ([["1"]], r"\['1'\]"), (b"1", "b'1'")):
+        with pytest.raises(InvalidInputError, match=f"experiments: expected names among .*, got {shown}"):
+            paper.reproduce(wrong)
+    with pytest.raises(InvalidInputError, match="out: expected the path of a folder, or None, got 3"):
+        paper.reproduce(["axioms"], 3)
+
+
+def test_a_rule_that_never_comes_near_is_no_crash():
+    far = np.array([np.full(50, 5.0), np.ones(50)])
+    assert figure_4.measure(far, (0.0, 1.0))["partitions needed for 0.1 sd"] == math.inf
+
+
+def test_numbers_that_are_not_finite_are_written_as_null(tmp_path, monkeypatch):
+    outcome = axioms.run(Setting())
+    monkeypatch.setattr(axioms, "run", lambda _: Outcome(outcome.figure, outcome.numbers | {"4 linearity": math.nan}))
+    (report,) = paper.reproduce(["axioms"], tmp_path)
+    assert not report.passed
+    assert json.loads((tmp_path / "axioms.json").read_text(encoding="utf-8"))["numbers"]["4 linearity"] is None
+
+
+def test_wines_are_read_anew(data_folder, monkeypatch):
+    """What is kept between figures is what was learned, not the data."""
+    first = wines(Setting(reduced=True))
+    first.X.iloc[0, 0] = 1e6
+    assert wines(Setting(reduced=True)).X.iloc[0, 0] != 1e6
+    monkeypatch.setenv("GPATTR_DATA_DIR", "nowhere")
+    with pytest.raises(DatasetError, match="GPATTR_DATA_DIR: expected a folder with 'winequality-red.csv'"):
+        wines(Setting(reduced=True))
+
+
+def test_the_command_where_text_is_not_utf_8(tmp_path):
+    """A terminal without Greek letters gets question marks, and paths with brackets are paths."""
+    out = tmp_path / "o[red]x[/b]"
+    result = subprocess.run(
+        [sys.executable, "-c", "from gpattr.cli import app; app()", "paper", "--figure", "1", "--reduced", "--out", str(out)],
+        env=os.environ | {"PYTHONIOENCODING": "ascii", "COLUMNS": "400"},
+        capture_output=True,
+        timeout=300,
+    )
+    assert result.returncode == 0, result.stderr
+    assert b"14 of 14 numbers are as expected" in result.stdout
+    assert str(out / "figure_1.png").encode() in result.stdout
+    assert b"Figure 1: training on 500 samples" in result.stdout  # progress as lines
 
 
 def test_the_command(tmp_path):

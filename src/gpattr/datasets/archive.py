@@ -24,7 +24,12 @@ from gpattr._files import write_whole
 from gpattr.exceptions import DatasetError, InvalidInputError
 
 FOLDER_VARIABLE = "GPATTR_DATA_DIR"
-BY_HAND = f"or put it in a folder and name that folder in data_home= or in the environment variable {FOLDER_VARIABLE}"
+BY_HAND = (
+    f"or put it in a folder and name that folder in data_home= (--data-home) or in the environment variable {FOLDER_VARIABLE}"
+)
+
+
+LARGEST = 1 << 24  # bytes; the largest table has a quarter of a million
 
 
 @dataclass(frozen=True)
@@ -41,13 +46,20 @@ class Source:
         """Return the verified table from ``data_home``, else from ``GPATTR_DATA_DIR``, else from the cache or the archive."""
         if data_home is not None and not isinstance(data_home, (str, PathLike)):
             raise InvalidInputError(f"data_home: expected the path of a folder, got {data_home!r}")
-        folder = data_home or os.environ.get(FOLDER_VARIABLE)
-        return self._from_folder(Path(os.fsdecode(folder))) if folder else self._from_cache()
+        argument, folder = ("data_home", data_home) if data_home else (FOLDER_VARIABLE, os.environ.get(FOLDER_VARIABLE))
+        if not folder:
+            return self._from_cache()
+        try:
+            return self._from_folder(argument, Path(os.fsdecode(folder)).expanduser())
+        except OSError as error:
+            if isinstance(error, DatasetError):
+                raise
+            raise DatasetError(f"{argument}: cannot read {self.names[0]!r} in {os.fsdecode(folder)!r}: {error}") from None
 
-    def _from_folder(self, folder: Path) -> pd.DataFrame:
+    def _from_folder(self, argument: str, folder: Path) -> pd.DataFrame:
         """Read the file from a folder, unpacked or in its archive; nothing is written there."""
         if not folder.is_dir():
-            raise DatasetError(f"data_home: expected a folder with {self.names[0]!r}, but {str(folder)!r} is not a folder")
+            raise DatasetError(f"{argument}: expected a folder with {self.names[0]!r}, but {str(folder)!r} is not a folder")
         packed = self.url.rsplit("/", 1)[1]
         for name in (*self.names, packed, unquote_plus(packed)):
             path = folder / name
@@ -56,7 +68,7 @@ class Source:
                     return self._verified(str(path), name, path.read_bytes())
                 return self._verified(str(path), *self._unpacked(path))
         raise DatasetError(
-            f"data_home: expected one of {[*self.names, packed]} in {str(folder)!r}, which has none; "
+            f"{argument}: expected one of {[*self.names, packed]} in {str(folder)!r}, which has none; "
             f"it is published at {self.url}"
         )
 
@@ -80,13 +92,17 @@ class Source:
         """Return the name and the content of this table's file in an archive."""
         try:
             with zipfile.ZipFile(path) as archive:
-                for member in archive.namelist():
-                    if Path(member).name in self.names:
-                        return Path(member).name, archive.read(member)
-                inside = archive.namelist()
-        except (zipfile.BadZipFile, EOFError, zipfile.zlib.error) as error:  # pyright: ignore[reportAttributeAccessIssue]
+                inside = [member for member in archive.infolist() if not member.is_dir() and "__MACOSX" not in member.filename]
+                for member in inside:
+                    name = Path(member.filename).name
+                    if name in self.names and member.file_size <= LARGEST:
+                        return name, archive.read(member)
+        except Exception as error:  # whatever zipfile makes of a broken archive
             raise DatasetError(f"{origin or path}: expected a whole zip file, but it cannot be unpacked: {error}") from None
-        raise DatasetError(f"{origin or path}: expected {self.names[0]!r} in the archive, got {inside[:10]}")
+        found = [member.filename for member in inside[:10]]
+        raise DatasetError(
+            f"{origin or path}: expected {self.names[0]!r} in the archive, of at most {LARGEST >> 20} MiB, got {found}"
+        )
 
     def _verified(self, origin: str, name: str, content: bytes) -> pd.DataFrame:
         """Return the table if it holds what was published, to the last value."""
@@ -118,8 +134,9 @@ def _download(url: str, path: Path) -> None:
     with Bar(f"Downloading {unquote_plus(url.rsplit('/', 1)[1])}") as bar:
         try:
             pooch.HTTPDownloader(progressbar=bar, timeout=60)(url, path, None)  # pyright: ignore[reportArgumentType]
-        except requests.RequestException as error:
-            raise DatasetError(f"Cannot download {url}: {error}. Try again later, {BY_HAND}.") from None
+        except (requests.RequestException, ValueError) as error:  # ValueError: an answer that makes no sense
+            reason = "no connection" if isinstance(error, requests.ConnectionError) else str(error).rstrip(".")
+            raise DatasetError(f"Cannot download {url}: {reason}. Try again later, {BY_HAND}.") from None
 
 
 def _keep(content: bytes, path: Path) -> None:

@@ -16,5 +16,6 @@ def as_bunch(frame: pd.DataFrame, features: list[str], target: str, *, units: di
     """Return frame, data, target and what is known about them: names, units, description, source (with its DOI) and licence."""
     from sklearn.utils import Bunch
 
-    words: dict[str, Any] = {"units": units, "description": about, "DESCR": about, "source": source, "licence": LICENCE}
-    return Bunch(frame=frame, data=frame[features], target=frame[target], feature_names=features, target_name=target, **words)
+    words: dict[str, Any] = {"units": dict(units), "description": about, "DESCR": about, "source": source, "licence": LICENCE}
+    names = list(features)
+    return Bunch(frame=frame, data=frame[names], target=frame[target], feature_names=names, target_name=target, **words)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gpattr._array import Array, to_numpy
+from gpattr._memory import require_room
 from gpattr._normal import check_count, random_generator
-from gpattr._validation import as_matrix, as_vector, finite_scalar, read_only
+from gpattr._validation import as_matrix, as_vector, column_names, finite_scalar, is_frame, read_only, unlabelled
 from gpattr.bases import Basis, Fourier, Monomials
 from gpattr.closed_forms import features
 from gpattr.exceptions import InvalidInputError
@@ -18,23 +20,36 @@ from gpattr.operators import IntegratedGradients
 
 @dataclass(frozen=True, eq=False)
 class KnownFunction:
-    """f(x) = Σⱼ wⱼ φⱼ(x) over a basis: its attributions are Σⱼ wⱼ 𝒜ᵢφⱼ(x), exactly, by linearity."""
+    """f(x) = Σⱼ wⱼ φⱼ(x) over a basis: its attributions are Σⱼ wⱼ 𝒜ᵢφⱼ(x), exactly, by linearity.
+
+    ``formula`` computes f itself at rows, (n, d) to (n,), where the sum over the basis would lose digits.
+    """
 
     basis: Basis
     weights: Array
+    formula: Callable[[Array], Array] | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.basis, Basis):
+            raise InvalidInputError(f"basis: expected a gpattr basis, got {type(self.basis).__name__}")
         weights = as_vector("weights", self.weights, length=len(self.basis), unit="numbers (one per basis function)")
         object.__setattr__(self, "weights", read_only(to_numpy(weights)))
 
     def __call__(self, X: Any) -> Array:
         """Return f at the rows of X, (n,)."""
-        return self.basis(self._rows(X)) @ self.weights
+        X = self._rows(X)
+        return self.basis(X) @ self.weights if self.formula is None else self.formula(X)
 
     def attributions(self, X: Any, baseline: Any) -> Array:
         """Return the exact attributions of f at the rows of X, (n, d), from a baseline (d,), or one per row (n, d)."""
+        names = column_names(X) if is_frame(X) else None
         X = self._rows(X)
-        return features(IntegratedGradients(baseline), self.basis, X) @ self.weights
+        if is_frame(baseline) or np.ndim(baseline) == 2:
+            b = as_matrix("baseline", baseline, names=names, n_features=self.basis.n_features)
+        else:
+            b = as_vector("baseline", baseline if names else unlabelled("baseline", baseline), length=X.shape[1], names=names)
+        self.basis.check_rows("baseline", np.atleast_2d(b))
+        return features(IntegratedGradients(b), self.basis, X) @ self.weights
 
     def sample(
         self, n_samples: int, *, low: float = 0.0, high: float = 1.0, noise: float = 0.0, random_state: Any = None
@@ -44,17 +59,24 @@ class KnownFunction:
             raise InvalidInputError(f"high: expected a number larger than low = {low}, got {high}")
         if finite_scalar("noise", noise) < 0:
             raise InvalidInputError(f"noise: expected a standard deviation, 0 or larger, got {noise}")
-        random = random_generator(random_state)
-        X = random.uniform(low, high, (check_count("n_samples", n_samples), self.basis.n_features))
+        if not np.isfinite(float(high) - float(low)):
+            raise InvalidInputError(f"high: expected a finite distance from low = {low}, got {high}")
+        random, shape = random_generator(random_state), (check_count("n_samples", n_samples), self.basis.n_features)
+        require_room("The inputs", shape, "use fewer samples")
+        X = random.uniform(low, high, shape)
         return X, self(X) + noise * random.standard_normal(len(X))
 
     def _rows(self, X: Any) -> Array:
-        return to_numpy(as_matrix("X", X, n_features=self.basis.n_features))
+        X = to_numpy(as_matrix("X", X, n_features=self.basis.n_features))
+        self.basis.check_rows("X", X)
+        return X
 
 
 def linear_function(weights: Any) -> KnownFunction:
     """Return f(x) = Σᵢ wᵢ xᵢ; attribution i is wᵢ (xᵢ − bᵢ)."""
     weights = to_numpy(as_vector("weights", weights))
+    if not len(weights):
+        raise InvalidInputError("weights: expected at least one, got none")
     return KnownFunction(Monomials(np.eye(len(weights))), weights)
 
 
@@ -66,7 +88,11 @@ def product_function(n_features: int = 2) -> KnownFunction:
 def sine_product(frequency: float = 2.0) -> KnownFunction:
     """Return f(x) = sin(x₁) sin(ω x₂), the function behind the paper's simulated data, as ½ cos(x₁ − ωx₂) − ½ cos(x₁ + ωx₂)."""
     frequency = finite_scalar("frequency", frequency)
-    return KnownFunction(Fourier(np.array([[1.0, -frequency], [1.0, frequency]])), np.array([0.0, 0.0, 0.5, -0.5]))
+    return KnownFunction(
+        Fourier(np.array([[1.0, -frequency], [1.0, frequency]])),
+        np.array([0.0, 0.0, 0.5, -0.5]),
+        formula=lambda X: np.sin(X[:, 0]) * np.sin(frequency * X[:, 1]),  # near 0 the cosines differ by rounding only
+    )
 
 
 def make_heteroscedastic(

@@ -21,15 +21,15 @@ UNITS = {
     "transaction date": "year",
     "house age": "years",
     "distance to MRT": "m",
-    "convenience stores": "within walking distance",
+    "convenience stores": "number",
     "latitude": "degrees north",
     "longitude": "degrees east",
     "price per area": "10 000 TWD per ping",
 }
 ABOUT = (
     "414 house sales in the Sindian district of New Taipei, Taiwan: date of the sale, age of the house, distance to the nearest "
-    "MRT (metro) station, number of convenience stores, position, and the price per unit area (a ping is 3.3 m²). "
-    "Rows are labelled by the number they carry in the file, from 1."
+    "MRT (metro) station, number of convenience stores within walking distance, position, and the price per unit area (a ping "
+    "is 3.3 m²). Rows are labelled by the number they carry in the file, from 1."
 )
 SOURCE = "I-C. Yeh (2018), Real Estate Valuation, UCI Machine Learning Repository, doi:10.24432/C5J30W"
 

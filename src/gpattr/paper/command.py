@@ -6,6 +6,7 @@ from os import PathLike
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -24,17 +25,25 @@ def run(
 
             def say(what: str, name: str = name) -> None:
                 progress.update(task, description=f"{_kind(name)}: {what}")
+                if progress.disable and not quiet:  # a file or a pipe has lines instead of a bar
+                    console.print(f"{_kind(name)}: {what}", soft_wrap=True, highlight=False)
 
             (report,) = reproduce([name], out, data_home=data_home, reduced=reduced, say=say)
             reports.append(report)
             progress.advance(task)
             if not quiet:
-                console.print(f"{_mark(report.passed)} {report.title} ({report.seconds:.0f} s): {report.picture}", soft_wrap=True)
+                console.print(
+                    f"{_mark(report.passed)} {report.title} ({report.seconds:.0f} s): {escape(str(report.picture))}",
+                    soft_wrap=True,
+                )
     checks = [check for report in reports for check in report.checks]
     failed = sum(not check.passed for check in checks)
     if failed or not quiet:
         console.print(table(reports, only_failed=quiet))
-    console.print(f"{len(checks) - failed} of {len(checks)} numbers are as expected; pictures and numbers: {out}", soft_wrap=True)
+    console.print(
+        f"{len(checks) - failed} of {len(checks)} numbers are as expected; pictures and numbers: {escape(str(out))}",
+        soft_wrap=True,
+    )
     return not failed
 
 
@@ -43,7 +52,7 @@ def table(reports: list[Report], *, only_failed: bool) -> Table:
     result = Table(title="Numbers behind the figures", title_justify="left")
     result.add_column("number", overflow="fold")
     for name in ("value", "published", "accepted"):
-        result.add_column(name, justify="right")
+        result.add_column(name, justify="right", overflow="fold")
     result.add_column("")
     for report in reports:
         shown = [check for check in report.checks if not (only_failed and check.passed)]

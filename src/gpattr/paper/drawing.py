@@ -31,10 +31,11 @@ def tidy(axes: Axes, title: str = "", x: str = "", y: str = "") -> Axes:
     return axes
 
 
-def band(axes: Axes, x: Any, mean: Any, std: Any, color: str, label: str | None = None) -> None:
-    """Draw a mean with one standard deviation on both sides."""
+def band(axes: Axes, x: Any, mean: Any, std: Any, color: str, label: str) -> None:
+    """Draw a mean with one and with two standard deviations on both sides."""
     mean, std = np.asarray(mean), np.asarray(std)
-    axes.fill_between(x, mean - std, mean + std, color=color, alpha=0.25, lw=0)
+    for width in (2.0, 1.0):
+        axes.fill_between(x, mean - width * std, mean + width * std, color=color, alpha=0.18, lw=0)
     axes.plot(x, mean, color=color, lw=1.6, label=label)
 
 

@@ -78,20 +78,20 @@ def draw(model: GPRegressor, ex: Explanation, t: np.ndarray, frequency: float) -
     tidy(axes["A"], rf"$y = \sin(x_1)\,\sin({frequency:g}\,x_2) + \varepsilon/2$, 500 samples", "$x_1$", "$x_2$")
 
     mean, std = model.predict(ex.data, return_std=True)
-    band(axes["B"], t, mean, std, GREY, "$F(\\beta(t))$, ±1 sd")
+    band(axes["B"], t, mean, std, GREY, "$F(\\beta(t))$, ±1 and ±2 sd")
     axes["B"].plot(t, ex.base_values + ex.values.sum(axis=1), color=ORANGE, ls="--", lw=1.6, label="$F(b)$ + sum of attributions")
-    axes["B"].set_ylim(-1.4, 1.9)  # room for the legend
+    axes["B"].set_ylim(-1.5, 2.4)  # room for the legend
     axes["B"].legend(fontsize=8, loc="upper right")
-    tidy(axes["B"], "prediction along the diagonal", "t")
+    tidy(axes["B"], "prediction along the diagonal", "t", "prediction")
 
     truth = sine_product(frequency).attributions(ex.data, np.zeros(2))
     for i, (panel, color) in enumerate((("D", BLUE), ("E", GREEN))):
-        band(axes[panel], t, ex.values[:, i], ex.std[:, i], color, "mean ±1 sd")
+        band(axes[panel], t, ex.values[:, i], ex.std[:, i], color, "mean, ±1 and ±2 sd")
         axes[panel].plot(t, truth[:, i], color="k", ls=":", lw=1.2, label="truth")
         axes[panel].legend(fontsize=8)
-        tidy(axes[panel], f"attribution of {NAMES[i]}", "t")
+        tidy(axes[panel], f"attribution of {NAMES[i]}", "t", "attribution")
         axes["C"].plot(t, ex.var[:, i], color=color, label=f"attribution of {NAMES[i]}")
     axes["C"].legend(fontsize=8)
     axes["C"].set_ylim(bottom=0.0)
-    tidy(axes["C"], "variances of the attributions", "t")
+    tidy(axes["C"], "variances of the attributions", "t", "variance")
     return figure

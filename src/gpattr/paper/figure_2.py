@@ -94,4 +94,4 @@ def draw_patient(axes: Axes, ex: Explanation, row: int) -> None:
     axes.errorbar(places[shown], values[shown], yerr=ex.std[0][shown], fmt="none", ecolor="0.2", capsize=2, lw=1.0)
     axes.axhline(0.0, color="0.2", lw=0.8)
     held_out = ", held out" if row == 0 else ""
-    tidy(axes, f"patient {ex.row_names[0]}{held_out}: {ex.base_values[0]:.0f} → {ex.predictions[0]:.0f} months")
+    tidy(axes, f"patient {ex.row_names[0]}{held_out}: {ex.predictions[0]:.0f} months (average {ex.base_values[0]:.0f})")

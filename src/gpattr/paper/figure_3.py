@@ -82,13 +82,13 @@ def draw(raw: Explanation, scaled: Explanation, z: pd.Series, units: dict[str, s
     """Draw the house as it enters the model, above, and its attributions, below; normalised on the right."""
     figure = canvas(10.5, 6.0)
     (left, right), (below_left, below_right) = figure.subplots(2, 2, sharey=True)
-    names = list(raw.feature_names)
+    names = [f"{name} ({units[name]})" for name in raw.feature_names]
     for axes, values, title in (
         (left, raw.data[0], "inputs as they are, on a logarithmic scale"),
         (right, z.to_numpy(), "inputs normalised"),
     ):
         bars(axes, values, None, names)
-        tidy(axes, f"house {HOUSE}: {title}", "value of the feature")
+        tidy(axes, f"house {HOUSE}: {title}", "value of the feature" if axes is left else "value (standard deviations)")
         axes.bar_label(axes.containers[0], [f"{v:.5g}" if axes is left else f"{v:.2f}" for v in values], padding=3, fontsize=8)
     left.set_xscale("log")
     left.set_xlim(1.0, 3e4)

@@ -6,6 +6,7 @@ the simulated data of Figure 1, for the far corner (10, 10) against the origin.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,7 +42,7 @@ def run(setting: Setting) -> Outcome:
         exact = float(ex.values[0, 0]), float(ex.std[0, 0])
         approximate = by_rule(model, x, baseline, feature, "right", PARTITIONS)
         draw(axes, approximate, exact)
-        tidy(axes, title, "number of partitions L", "attribution")
+        tidy(axes, title, "number of partitions L", "attribution (quality)" if name == "wine" else "attribution")
         numbers |= {f"{name}: {what}": value for what, value in measure(approximate, exact).items()}
         numbers[f"{name}: order of convergence"] = order(model, x, baseline)
     return Outcome(figure, numbers)
@@ -62,7 +63,8 @@ def order(model: GPRegressor, x: Any, baseline: Any, rule: str = "right", steps:
 def measure(approximate: np.ndarray, exact: tuple[float, float]) -> dict[str, float]:
     """Return the exact attribution, and how many partitions the rule needs to come and stay within a tenth of its sd."""
     far = np.flatnonzero(np.abs(approximate[0] - exact[0]) > 0.1 * exact[1])
-    needed = PARTITIONS[far[-1] + 1] if len(far) else PARTITIONS[0]
+    first = far[-1] + 1 if len(far) else 0
+    needed = PARTITIONS[first] if first < len(PARTITIONS) else math.inf
     return {"exact mean": exact[0], "exact sd": exact[1], "partitions needed for 0.1 sd": float(needed)}
 
 

@@ -40,6 +40,11 @@ def run(setting: Setting) -> Outcome:
         rest = data.X.index != WINE
         mixtures[M] = alcohol(data, ensemble.fit(data.X[rest], data.y[rest]))
         numbers |= {f"M = {M}: {what}": value for what, value in measure(mixtures[M], exact).items()}
+    few, some, many = (numbers[f"M = {M}: total-variation distance of the mixture"] for M in FREQUENCIES)
+    numbers |= {
+        "distance of the mixture, M = 50 over M = 10": some / few,
+        "distance of the mixture, M = 100 over M = 50": many / some,
+    }
     return Outcome(draw(mixtures, exact), numbers)
 
 

@@ -75,6 +75,6 @@ def draw(ex: Explanation) -> Figure:
         all_houses,
         "414 houses: uncertainty grows with |x − b|",
         "x − b (standard deviations of the feature)",
-        "sd of the attribution",
+        "sd (10 000 TWD per ping)",
     )
     return figure

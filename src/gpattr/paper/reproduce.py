@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import math
+import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -58,11 +60,14 @@ def reproduce(
     nothing is written. ``data_home`` is the folder with the data; by default they come from ``GPATTR_DATA_DIR``, the cache or the
     official archive. ``reduced`` is quicker: fewer restarts, models and repetitions. ``say`` is told what is going on.
     """
-    names = [experiments] if isinstance(experiments, str) else list(experiments)
+    several = isinstance(experiments, Iterable) and not isinstance(experiments, (str, bytes))
+    names: list[str] = list(experiments) if several else [experiments]  # pyright: ignore[reportAssignmentType]
     for name in names:
-        if name not in EXPERIMENTS:
+        if not isinstance(name, str) or name not in EXPERIMENTS:
             raise InvalidInputError(f"experiments: expected names among {list(EXPERIMENTS)}, got {name!r}")
-    folder = None if out is None else Path(out)
+    if out is not None and not isinstance(out, (str, PathLike)):
+        raise InvalidInputError(f"out: expected the path of a folder, or None, got {out!r}")
+    folder = None if out is None else Path(os.fsdecode(out)).expanduser()
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
     return [_run(name, Setting(data_home, reduced, say), folder) for name in names]
@@ -80,6 +85,12 @@ def _run(name: str, setting: Setting, folder: Path | None) -> Report:
         image = io.BytesIO()
         outcome.figure.savefig(image, dpi=160)
         write_whole(image.getvalue(), picture)
-        content = {"title": module.TITLE, "reduced": setting.reduced, "seconds": round(seconds, 2), "numbers": outcome.numbers}
+        content = {
+            "title": module.TITLE,
+            "reduced": setting.reduced,
+            "seconds": round(seconds, 2),
+            # JSON has no NaN and no infinity
+            "numbers": {name: value if math.isfinite(value) else None for name, value in outcome.numbers.items()},
+        }
         write_whole((json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode(), folder / f"{stem}.json")
     return Report(module.TITLE, checks, seconds, picture)
