@@ -66,6 +66,7 @@ def draw(ex: Explanation) -> Figure:
     """Draw all attributions of six patients, and two features across fifty."""
     figure = canvas(11.0, 8.6)
     upper, lower = stacked(figure, 1.75, 1.0)
+    upper.suptitle(f"Attributions ±1 sd, from the average patient ({ex.base_values[0]:.0f} months)", fontsize=11)
     panels = upper.subplots(2, 3, sharex=True, sharey=True)
     for row, axes in enumerate(panels.flat):
         draw_patient(axes, ex[row], row)
@@ -94,4 +95,4 @@ def draw_patient(axes: Axes, ex: Explanation, row: int) -> None:
     axes.errorbar(places[shown], values[shown], yerr=ex.std[0][shown], fmt="none", ecolor="0.2", capsize=2, lw=1.0)
     axes.axhline(0.0, color="0.2", lw=0.8)
     held_out = ", held out" if row == 0 else ""
-    tidy(axes, f"patient {ex.row_names[0]}{held_out}: {ex.predictions[0]:.0f} months (average {ex.base_values[0]:.0f})")
+    tidy(axes, f"patient {ex.row_names[0]}{held_out}: {ex.predictions[0]:.0f} months")
