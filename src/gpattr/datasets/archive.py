@@ -27,8 +27,6 @@ FOLDER_VARIABLE = "GPATTR_DATA_DIR"
 BY_HAND = (
     f"or put it in a folder and name that folder in data_home= (--data-home) or in the environment variable {FOLDER_VARIABLE}"
 )
-
-
 LARGEST = 1 << 24  # bytes; the largest table has a quarter of a million
 
 

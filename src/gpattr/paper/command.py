@@ -28,6 +28,7 @@ def run(
                 if progress.disable and not quiet:  # a file or a pipe has lines instead of a bar
                     console.print(f"{_kind(name)}: {what}", soft_wrap=True, highlight=False)
 
+            progress.update(task, description=_kind(name))
             (report,) = reproduce([name], out, data_home=data_home, reduced=reduced, say=say)
             reports.append(report)
             progress.advance(task)

@@ -54,9 +54,9 @@ def by_rule(model: GPRegressor, x: Any, baseline: Any, feature: int, rule: str, 
     return np.array([(ex.values[0, feature], ex.std[0, feature]) for ex in explained]).T  # pyright: ignore[reportOptionalSubscript]
 
 
-def order(model: GPRegressor, x: Any, baseline: Any, rule: str = "right", steps: Sequence[int] = LARGE) -> float:
-    """Return p where the largest error of the mean attributions falls as L⁻ᵖ: the slope of a line on logarithmic scales."""
-    table = compare_rules(model, x, baseline, rules=rule, n_steps=steps)
+def order(model: GPRegressor, x: Any, baseline: Any) -> float:
+    """Return p where the rule's largest error of a mean attribution falls as L⁻ᵖ: the slope of a line on logarithmic scales."""
+    table = compare_rules(model, x, baseline, rules="right", n_steps=LARGE)
     return -float(np.polyfit(np.log(table["n_steps"]), np.log(table["mean_error"]), 1)[0])
 
 
