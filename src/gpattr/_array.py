@@ -20,7 +20,7 @@ Array = Any  # a NumPy array or a PyTorch tensor, float64 unless said otherwise
 
 _DOUBLE = np.empty(0)
 _gemm, _symm, _syrk, _trsm = get_blas_funcs(("gemm", "symm", "syrk", "trsm"), (_DOUBLE,))
-_potri, _potrs = get_lapack_funcs(("potri", "potrs"), (_DOUBLE,))
+_potri, _potrs, _trtrs = get_lapack_funcs(("potri", "potrs", "trtrs"), (_DOUBLE,))
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -127,6 +127,13 @@ def solve_lower_rows(L: Array, A: Array) -> Array:
         return sys.modules["torch"].linalg.solve_triangular(L.mT, A, upper=True, left=False)
     # The transpose of C-ordered rows is what BLAS calls a matrix: trsm writes the solution over it.
     return _trsm(1.0, L, A.T, lower=1, overwrite_b=1).T
+
+
+def solve_upper(L: Array, b: Array) -> Array:
+    """Return L⁻ᵀb for a lower triangular L and a vector b, (m,)."""
+    if is_tensor(b):
+        return sys.modules["torch"].linalg.solve_triangular(L.mT, b[:, None], upper=True)[:, 0]
+    return _trtrs(L, b, lower=1, trans=1)[0]
 
 
 def solve_cholesky(L: Array, b: Array) -> Array:

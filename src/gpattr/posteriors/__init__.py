@@ -4,6 +4,7 @@ from gpattr.posteriors.base import TOLERANCE, UNCERTAINTY, Attributions, Compone
 from gpattr.posteriors.exact import ExactPosterior
 from gpattr.posteriors.function_space import FunctionSpacePosterior
 from gpattr.posteriors.mixture import MixturePosterior
+from gpattr.posteriors.sparse import SparsePosterior
 from gpattr.posteriors.weight_space import WeightSpacePosterior
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "FunctionSpacePosterior",
     "MixturePosterior",
     "Posterior",
+    "SparsePosterior",
     "WeightSpacePosterior",
 ]

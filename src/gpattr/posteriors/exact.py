@@ -48,7 +48,7 @@ class ExactPosterior(FunctionSpacePosterior):
         kernel.check_features(d)
         mean.check_features(d)
         y = read_only(as_vector("y", y, length=m, unit="targets (one per row of X)", like=Z))
-        noise = _noise(noise, Z)
+        noise = check_noise(noise, Z)
         kernel.check_derivatives(Z)
         smooth, white = fold_white(kernel, Z)
         if smooth is None:
@@ -119,7 +119,8 @@ def coefficients_given(basis: Array, W: Array, precision: Array, residual: Array
     return root, root @ (root.T @ (W.T @ residual)), evidence
 
 
-def _noise(noise: Any, Z: Array) -> Array:
+def check_noise(noise: Any, Z: Array) -> Array:
+    """Return noise variances, one per row, (m,)."""
     m = len(Z)
     noise = as_vector("noise", np.atleast_1d(numbers("noise", noise)) if not is_tensor(noise) else noise.reshape(-1), like=Z)
     if len(noise) not in (1, m):

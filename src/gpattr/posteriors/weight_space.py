@@ -17,7 +17,7 @@ from gpattr import closed_forms
 from gpattr._array import EPS, Array, is_tensor, namespace, solve_lower_rows, to_numpy
 from gpattr._memory import blocks, require_room
 from gpattr._normal import standard_draws
-from gpattr._validation import Names, as_matrix, as_vector, beside, check_choice, check_names, numbers, read_only
+from gpattr._validation import Names, as_matrix, as_vector, beside, check_choice, check_names, read_only
 from gpattr.bases import Basis
 from gpattr.closed_forms.features import method_name
 from gpattr.closed_forms.means import method_of
@@ -25,6 +25,7 @@ from gpattr.exceptions import InvalidInputError, NoClosedFormError
 from gpattr.means import Mean, Zero
 from gpattr.operators import Operator
 from gpattr.posteriors.base import TOLERANCE, UNCERTAINTY, Attributions, Posterior, covariance, require_covariance_room
+from gpattr.posteriors.matrices import matrix, root_of
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -69,17 +70,17 @@ class WeightSpacePosterior(Posterior):
             raise InvalidInputError("covariance: expected exactly one of covariance, root and precision_factor")
         factor = None
         if covariance is not None:
-            root = namespace(weights).asarray(_root(to_numpy(_matrix("covariance", covariance, p, p))))
+            root = namespace(weights).asarray(root_of("covariance", to_numpy(matrix("covariance", covariance, p, p))))
         elif root is not None:
-            root = beside("root", _matrix("root", root, p, None), weights)
+            root = beside("root", matrix("root", root, p, None), weights)
         else:
-            factor = beside("precision_factor", _matrix("precision_factor", precision_factor, p, p), weights)
+            factor = beside("precision_factor", matrix("precision_factor", precision_factor, p, p), weights)
             if not (factor.diagonal() > 0).all() or namespace(factor).triu(factor, 1).any():
                 raise InvalidInputError("precision_factor: expected a lower triangular matrix with a positive diagonal")
             factor = factor if is_tensor(factor) else np.asfortranarray(factor)  # columns are what BLAS reads
-        for matrix in (root, factor):
-            if matrix is not None and not is_tensor(matrix):
-                matrix.flags.writeable = False
+        for part in (root, factor):
+            if part is not None and not is_tensor(part):
+                part.flags.writeable = False
         if landmarks is not None and not isinstance(landmarks, Mapping):
             raise InvalidInputError(f"landmarks: expected a dictionary {{name: point}}, got a {type(landmarks).__name__}")
         points = {name: read_only(as_vector(f"landmarks[{name!r}]", x, length=d)) for name, x in (landmarks or {}).items()}
@@ -217,28 +218,3 @@ class WeightSpacePosterior(Posterior):
     def __repr__(self) -> str:
         kind = type(self.basis).__name__
         return f"WeightSpacePosterior({len(self.basis)} functions of {self.n_features} features, basis={kind})"
-
-
-def _matrix(name: str, matrix: Any, p: int, columns: int | None) -> Array:
-    array = numbers(name, matrix)
-    if array.ndim != 2 or array.shape[0] != p or (columns is not None and array.shape[1] != columns):
-        expected = f"({p}, {'r' if columns is None else columns})"
-        raise InvalidInputError(f"{name}: expected an array of shape {expected}, got {tuple(array.shape)}")
-    if not namespace(array).isfinite(array).all():
-        raise InvalidInputError(f"{name}: expected finite numbers, got NaN or infinity")
-    return array
-
-
-def _root(S: np.ndarray) -> np.ndarray:
-    """Return R with RRᵀ = S; refuse what is no covariance."""
-    scale = np.sqrt(np.maximum(S.diagonal(), 0.0))
-    size = scale[:, None] * scale
-    unit = np.divide(S, size, out=np.zeros_like(S), where=size > 0)
-    if not np.allclose(unit, unit.T, rtol=0.0, atol=1e-10) or (np.abs(S) > 1.0000001 * size).any():
-        raise InvalidInputError("covariance: expected a symmetric positive semi-definite matrix")
-    values, vectors = np.linalg.eigh(0.5 * (unit + unit.T))
-    if values[0] < -1e-10 * len(S):
-        raise InvalidInputError(
-            f"covariance: expected a positive semi-definite matrix, got correlations with the eigenvalue {values[0]:.2g}"
-        )
-    return scale[:, None] * (vectors * np.sqrt(np.maximum(values, 0.0)))

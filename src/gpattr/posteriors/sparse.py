@@ -1,0 +1,150 @@
+"""Sparse posteriors: a Gaussian process known through its values at inducing inputs, f(Z) ~ q = N(m, S).
+
+    E[f(x)]          = m₀(x) + k(x, Z) α,      α = K⁻¹(m − m₀(Z))
+    Cov[f(x), f(x')] = k(x, x') − T(x)ᵀ (I − RRᵀ) T(x'),      T(x) = L⁻¹k(Z, x),  L = chol(K),  R = L⁻¹S^½
+
+Whitened, f(Z) = m₀(Z) + Lv with v ~ N(m, S), it is α = L⁻ᵀm and R = S^½. K is k(Z, Z) plus ``jitter``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gpattr._array import Array, add_gram, cholesky, namespace, solve_lower_rows, solve_upper, to_numpy
+from gpattr._memory import blocks
+from gpattr._validation import as_matrix, as_vector, beside, column_names, finite_scalar, read_only
+from gpattr.exceptions import InvalidInputError
+from gpattr.kernels import Kernel
+from gpattr.kernels.white import fold_white
+from gpattr.means import Mean, Zero
+from gpattr.posteriors.exact import check_noise, factorise
+from gpattr.posteriors.function_space import FunctionSpacePosterior
+from gpattr.posteriors.matrices import matrix, root_of
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class SparsePosterior(FunctionSpacePosterior):
+    """The posterior of f ~ GP(mean, kernel) whose values at inducing inputs have the distribution q = N(``q_mean``, ``q_cov``).
+
+    ``inducing`` (m, d) may be a frame, whose column names are kept. q is that of f(Z), or with ``whitened`` that of v in
+    f(Z) = m₀(Z) + Lv. Its covariance is ``q_cov`` (m, m), or ``q_root`` (m, r) with q_cov = q_root q_rootᵀ, which keeps more
+    digits. ``jitter`` is added to the diagonal of k(Z, Z); libraries that add one to it must be matched. ``landmarks`` are points
+    that can serve as baselines, such as ``{"mean": …}`` of the training inputs, which a sparse posterior does not keep.
+
+    `SparsePosterior.fit` finds the best q for given data; ``bound`` is then the lower bound of the log marginal likelihood.
+    """
+
+    points: Mapping[str, Array] = field(kw_only=True)
+    bound: float | None = field(kw_only=True)
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        inducing: Any,
+        q_mean: Any,
+        q_cov: Any = None,
+        *,
+        q_root: Any = None,
+        whitened: bool = False,
+        mean: Mean | None = None,
+        jitter: float = 0.0,
+        landmarks: Mapping[str, Any] | None = None,
+    ) -> None:
+        kernel, mean, Z, names = _prior(kernel, mean, inducing)
+        m, d = Z.shape
+        factor = _factor(kernel, Z, jitter)
+        centre = as_vector("q_mean", q_mean, length=m, unit="numbers (one per inducing input)", like=Z)
+        if (q_cov is None) == (q_root is None):
+            raise InvalidInputError("q_cov: expected exactly one of q_cov and q_root")
+        if q_root is None:
+            root = namespace(Z).asarray(root_of("q_cov", to_numpy(matrix("q_cov", q_cov, m, m))))
+        else:
+            root = beside("q_root", matrix("q_root", q_root, m, None), Z)
+        if not whitened:
+            centre, root = _whitened(factor, centre - mean(Z)), solve_lower_rows(factor, root.T + 0.0).T
+        if landmarks is not None and not isinstance(landmarks, Mapping):
+            raise InvalidInputError(f"landmarks: expected a dictionary {{name: point}}, got a {type(landmarks).__name__}")
+        points = {name: read_only(as_vector(f"landmarks[{name!r}]", x, length=d)) for name, x in (landmarks or {}).items()}
+        super().__init__(kernel, Z, solve_upper(factor, centre), factor, root, mean=mean, feature_names=names)
+        object.__setattr__(self, "points", points)
+        object.__setattr__(self, "bound", None)
+
+    @classmethod
+    def fit(
+        cls, kernel: Kernel, inducing: Any, X: Any, y: Any, *, noise: Any, mean: Mean | None = None, jitter: float = 0.0
+    ) -> SparsePosterior:
+        """Return the sparse posterior nearest to the exact one given y = f(X) + noise (Titsias 2009).
+
+        ``noise`` is a variance, one number or one per row, Λ its diagonal. With A = L⁻¹k(Z, X)Λ^−½ and B = I + AAᵀ, v has the
+        covariance B⁻¹ and the mean B⁻¹AΛ^−½(y − m₀(X)). Rows are taken by blocks; memory does not grow with them.
+        """
+        kernel, mean, Z, names = _prior(kernel, mean, inducing)
+        X = as_matrix("X", X, names=names, n_features=Z.shape[1], like=Z)
+        y = as_vector("y", y, length=len(X), unit="targets (one per row of X)", like=Z)
+        noise = check_noise(noise, X)
+        if not (noise > 0).all():
+            raise InvalidInputError(f"noise: expected variances larger than 0, got {float(noise.min())}")
+        xp, m = namespace(Z), len(Z)
+        factor = _factor(kernel, Z, jitter)
+        B = xp.asarray(np.eye(m, order="F"))
+        c, missing, energy = xp.zeros(m), 0.0, 0.0
+        for rows in blocks(len(X), 32.0 * m, X):
+            level = noise[rows] ** 0.5
+            A = solve_lower_rows(factor, kernel(X[rows], Z)) / level[:, None]  # (r, m)
+            residual = (y[rows] - mean(X[rows])) / level
+            missing += float((kernel.diagonal(X[rows]) / noise[rows]).sum()) - float((A**2).sum())
+            energy += float(residual @ residual)
+            B, c = add_gram(B, A), c + A.T @ residual
+        LB = cholesky(B.T)  # which reads the other triangle
+        root = solve_lower_rows(LB, xp.asarray(np.eye(m)))  # LB⁻ᵀ
+        scaled = root.T @ c
+        points = {"mean": to_numpy(X).mean(axis=0), "median": np.median(to_numpy(X), axis=0)}
+        posterior = cls(kernel, Z, root @ scaled, q_root=root, whitened=True, mean=mean, jitter=jitter, landmarks=points)
+        logs = float(xp.log(noise).sum()) + 2.0 * float(xp.log(LB.diagonal()).sum()) + len(y) * math.log(2.0 * math.pi)
+        object.__setattr__(posterior, "bound", -0.5 * (logs + energy - float(scaled @ scaled) + missing))
+        object.__setattr__(posterior, "feature_names", names)
+        return posterior
+
+    @property
+    def landmarks(self) -> Mapping[str, Array]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Points that can serve as baselines, by name."""
+        return self.points
+
+    def __repr__(self) -> str:
+        m, d = self.inputs.shape
+        return f"SparsePosterior({m} inducing inputs × {d} features, kernel={self.kernel!r})"
+
+
+def _prior(kernel: Any, mean: Any, inducing: Any) -> tuple[Kernel, Mean, Array, Any]:
+    """Return kernel, mean, inducing inputs and their names, if they fit together."""
+    if not isinstance(kernel, Kernel):
+        raise InvalidInputError(f"kernel: expected a gpattr kernel, got {type(kernel).__name__}")
+    mean = Zero() if mean is None else mean
+    if not isinstance(mean, Mean):
+        raise InvalidInputError(f"mean: expected a gpattr mean or None, got {type(mean).__name__}")
+    names = column_names(inducing)
+    Z = read_only(as_matrix("inducing", inducing))
+    kernel.check_features(Z.shape[1])
+    mean.check_features(Z.shape[1])
+    kernel.check_derivatives(Z)
+    smooth, white = fold_white(kernel, Z)
+    if smooth is None or (white != 0).any():
+        raise InvalidInputError("kernel: White is noise and no part of the function; give noise= instead")
+    return kernel, mean, Z, names
+
+
+def _factor(kernel: Kernel, Z: Array, jitter: Any) -> Array:
+    """Return chol(k(Z, Z) + jitter)."""
+    if finite_scalar("jitter", jitter) < 0:
+        raise InvalidInputError(f"jitter: expected a variance, 0 or larger, got {jitter}")
+    return factorise(kernel, Z, namespace(Z).zeros(len(Z)) + float(jitter))
+
+
+def _whitened(L: Array, u: Array) -> Array:
+    """Return L⁻¹u."""
+    return solve_lower_rows(L, u[None] + 0.0)[0]
