@@ -24,7 +24,13 @@ if TYPE_CHECKING:
         testing,
     )
     from gpattr._memory import memory_budget
-    from gpattr.estimators import BayesianLinearRegressor, GPRegressor, HilbertGPRegressor, RandomFeatureGPRegressor
+    from gpattr.estimators import (
+        BayesianLinearRegressor,
+        GPRegressor,
+        HilbertGPRegressor,
+        RandomFeatureGPRegressor,
+        SparseGPRegressor,
+    )
     from gpattr.explainer import Explainer, explain
     from gpattr.explanation import Explanation
     from gpattr.importance import Importance
@@ -54,6 +60,7 @@ _NAMES = {
     "HilbertGPRegressor": "gpattr.estimators",
     "Importance": "gpattr.importance",
     "RandomFeatureGPRegressor": "gpattr.estimators",
+    "SparseGPRegressor": "gpattr.estimators",
     "compare_rules": "gpattr.rules",
     "explain": "gpattr.explainer",
     "memory_budget": "gpattr._memory",
@@ -68,6 +75,7 @@ __all__ = [
     "HilbertGPRegressor",
     "Importance",
     "RandomFeatureGPRegressor",
+    "SparseGPRegressor",
     "bases",
     "closed_forms",
     "compare_rules",

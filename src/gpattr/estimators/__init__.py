@@ -5,6 +5,7 @@ from gpattr.estimators.gp_regressor import GPRegressor
 from gpattr.estimators.hilbert_gp_regressor import BasisWarning, HilbertGPRegressor
 from gpattr.estimators.hyperparameters import register_gradient
 from gpattr.estimators.random_feature_gp_regressor import FirstChunkWarning, RandomFeatureGPRegressor
+from gpattr.estimators.sparse_gp_regressor import SparseGPRegressor
 
 __all__ = [
     "BasisWarning",
@@ -13,5 +14,6 @@ __all__ = [
     "GPRegressor",
     "HilbertGPRegressor",
     "RandomFeatureGPRegressor",
+    "SparseGPRegressor",
     "register_gradient",
 ]

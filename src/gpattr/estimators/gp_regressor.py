@@ -89,7 +89,7 @@ class GPRegressor(KernelRegressor):
 
     def fit(self, X: Any, y: Any, noise: Any = None) -> Self:
         """Learn the hyperparameters and condition on the data; ``noise`` is the known noise variance of each row."""
-        self._check_options()
+        check_prior(self, ("constant", "zero", "linear"))
         with self._unchanged_on_error():
             return self._fit(X, y, noise)
 
@@ -101,7 +101,7 @@ class GPRegressor(KernelRegressor):
         for part in (self._given_kernel, mean):
             if part is not None:
                 part.check_features(rows.shape[1])
-        known = self._known_noise(noise, rows)
+        known = known_noise(self, noise, rows)
         kernel, level = self._train(rows, y - mean(rows), known, mean) if self.optimize else self._start(rows, y, known)
         if self.mean == "constant":
             mean = Constant(most_likely_constant(kernel, rows, y, level))
@@ -174,34 +174,33 @@ class GPRegressor(KernelRegressor):
         kernel = default_kernel(units, self.kernel) if given is None else given  # pyright: ignore[reportArgumentType]
         return kernel, NOISE_SHARE * units.unit**2 if known is None else known
 
-    def _check_options(self) -> None:
-        radial = isinstance(self.kernel, type) and issubclass(self.kernel, Radial)
-        if self.kernel is not None and not (radial or isinstance(self.kernel, Kernel)):
-            got = f"the class {self.kernel.__name__}" if isinstance(self.kernel, type) else type(self.kernel).__name__
-            raise InvalidInputError(
-                f"kernel: expected a gpattr kernel, a radial kernel class such as Matern52, or None, got {got}"
-            )
-        if not isinstance(self.mean, Mean) and not (isinstance(self.mean, str) and self.mean in ("constant", "zero", "linear")):
-            raise InvalidInputError(f"mean: expected 'constant', 'zero', 'linear' or a gpattr mean, got {self.mean!r}")
-        if isinstance(self.n_restarts, bool) or not isinstance(self.n_restarts, (int, np.integer)) or self.n_restarts < 0:
-            raise InvalidInputError(f"n_restarts: expected an integer of 0 or more, got {self.n_restarts!r}")
 
-    def _known_noise(self, noise: Any, X: Array) -> Array | None:
-        """Return the noise variance if it is known, one for all rows or one for each."""
-        if noise is None:
-            if self.noise_variance is None:
-                kernel = self._given_kernel
-                return namespace(X).asarray(0.0) if kernel is not None and has_white(kernel) else None
-            exact = np.size(self.noise_variance) == 1 and np.all(np.asarray(self.noise_variance) == 0)
-            return namespace(X).asarray(0.0 if exact else positive_scalar(NOISE, self.noise_variance))
-        if self.noise_variance is not None:
-            raise InvalidInputError(
-                f"noise: expected None, because noise_variance={self.noise_variance} is given; give one of them"
-            )
-        noise = numbers("noise", noise)
-        if noise.ndim == 0:
-            raise InvalidInputError("noise: expected one variance per row of X, got one number; that is noise_variance=")
-        noise = as_vector("noise", noise, length=len(X), unit="variances (one per row of X)", like=X)
-        if (noise < 0).any():
-            raise InvalidInputError(f"noise: expected variances, 0 or larger, got {float(noise.min())}")
-        return noise
+def check_prior(model: Any, means: tuple[str, ...]) -> None:
+    """Raise `InvalidInputError` for what the options of a trained regressor cannot be; ``means`` are those with a name."""
+    radial = isinstance(model.kernel, type) and issubclass(model.kernel, Radial)
+    if model.kernel is not None and not (radial or isinstance(model.kernel, Kernel)):
+        got = f"the class {model.kernel.__name__}" if isinstance(model.kernel, type) else type(model.kernel).__name__
+        raise InvalidInputError(f"kernel: expected a gpattr kernel, a radial kernel class such as Matern52, or None, got {got}")
+    if not isinstance(model.mean, Mean) and not (isinstance(model.mean, str) and model.mean in means):
+        raise InvalidInputError(f"mean: expected {', '.join(map(repr, means))} or a gpattr mean, got {model.mean!r}")
+    if isinstance(model.n_restarts, bool) or not isinstance(model.n_restarts, (int, np.integer)) or model.n_restarts < 0:
+        raise InvalidInputError(f"n_restarts: expected an integer of 0 or more, got {model.n_restarts!r}")
+
+
+def known_noise(model: Any, noise: Any, X: Array) -> Array | None:
+    """Return the noise variance if it is known, one for all rows or one for each."""
+    if noise is None:
+        if model.noise_variance is None:
+            kernel = model._given_kernel
+            return namespace(X).asarray(0.0) if kernel is not None and has_white(kernel) else None
+        exact = np.size(model.noise_variance) == 1 and np.all(np.asarray(model.noise_variance) == 0)
+        return namespace(X).asarray(0.0 if exact else positive_scalar(NOISE, model.noise_variance))
+    if model.noise_variance is not None:
+        raise InvalidInputError(f"noise: expected None, because noise_variance={model.noise_variance} is given; give one of them")
+    noise = numbers("noise", noise)
+    if noise.ndim == 0:
+        raise InvalidInputError("noise: expected one variance per row of X, got one number; that is noise_variance=")
+    noise = as_vector("noise", noise, length=len(X), unit="variances (one per row of X)", like=X)
+    if (noise < 0).any():
+        raise InvalidInputError(f"noise: expected variances, 0 or larger, got {float(noise.min())}")
+    return noise

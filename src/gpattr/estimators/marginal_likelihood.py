@@ -21,6 +21,7 @@ from gpattr.kernels import Kernel
 from gpattr.posteriors.exact import coefficients_given, factorise
 
 NOISE = "noise_variance"
+FREE = ""  # the name of what is no hyperparameter
 SINGULAR = 1e-13  # a squared pivot below this share of the prior variance is rounding, and so is what follows from it
 LIMIT, ABNORMAL = 1, 2  # SciPy's status at the limit of iterations, and for a line search that finds nothing better
 OPTIONS = {"ftol": 1e-8, "gtol": 1e-3, "maxcor": 20, "maxiter": 1000, "maxfun": 10000}
@@ -97,7 +98,7 @@ def most_likely_constant(kernel: Kernel, X: Array, y: Array, noise: Any) -> floa
 
 
 def maximise(
-    objective: Objective,
+    objective: Callable[..., tuple[float, dict[str, Any]]],
     kernel: Kernel,
     noise: float | None,
     bounds: Mapping[str, np.ndarray],
@@ -105,25 +106,31 @@ def maximise(
     *,
     report: Callable[[int, int, float], None] | None = None,
     ftol: float = OPTIONS["ftol"],
-) -> tuple[Kernel, float | None]:
+    free: np.ndarray | None = None,
+) -> tuple[Any, ...]:
     """Return kernel and noise at the best optimum found from the given starts (values, not logarithms).
 
     ``bounds`` gives lower and upper ends, (2, size), of every hyperparameter; starts outside are moved inside. Where no start
     converges, the best point so far is kept with a warning. A search ends where a step gains less than ``ftol``, relatively.
+    ``free`` are further parameters, any numbers, which the objective takes last and whose derivatives it gives under `FREE`; they
+    are then returned last, too.
     """
     from scipy.optimize import minimize
 
     names = list(starts[0])
-    limits = np.log(np.concatenate([bounds[name] for name in names], axis=1)).T
+    limits = np.log(np.concatenate([bounds[name] for name in names], axis=1)).T if names else np.empty((0, 2))
+    size, others = len(limits), np.empty(0) if free is None else free
+    limits = np.concatenate([limits, np.tile([-np.inf, np.inf], (len(others), 1))])
     ends = np.cumsum([len(starts[0][name]) for name in names])[:-1]
     scalar = {name for name, value in kernel.get_params().items() if np.ndim(value) == 0}
     best_value, best, converged, walls, message = -math.inf, None, False, 0, ""
     options = OPTIONS | {"ftol": ftol}
 
-    def unpack(theta: np.ndarray) -> tuple[Kernel, float | None]:
-        values: dict[str, Any] = dict(zip(names, np.split(np.exp(theta), ends), strict=True))
+    def unpack(theta: np.ndarray) -> tuple[Any, ...]:
+        values: dict[str, Any] = dict(zip(names, np.split(np.exp(theta[:size]), ends), strict=True)) if names else {}
         level = float(values.pop(NOISE)[0]) if NOISE in values else noise
-        return kernel.with_params(**{name: float(v[0]) if name in scalar else v for name, v in values.items()}), level
+        prior = kernel.with_params(**{name: float(v[0]) if name in scalar else v for name, v in values.items()})
+        return (prior, level) if free is None else (prior, level, theta[size:])
 
     def negative(theta: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal best_value, best, walls
@@ -136,7 +143,8 @@ def maximise(
             return (0.0 if best is None else -best_value) + 10.0 + 0.5 * float(slope @ away), slope
         if value > best_value:
             best_value, best = value, theta.copy()
-        return -value, -np.concatenate([np.atleast_1d(to_numpy(gradient[name])) for name in names])
+        parts = [*names, FREE] if free is not None else names
+        return -value, -np.concatenate([np.atleast_1d(to_numpy(gradient[name])) for name in parts])
 
     for number, start in enumerate(starts):
         iterations = count(1)
@@ -145,7 +153,8 @@ def maximise(
             if report is not None:
                 report(number, next(iterations), best_value)
 
-        theta = np.log(np.concatenate([start[name] for name in names])).clip(*limits.T)
+        logs = np.log(np.concatenate([start[name] for name in names])) if names else np.empty(0)
+        theta = np.concatenate([logs, others]).clip(*limits.T)
         before = -math.inf
         for _ in range(20):
             walls = 0

@@ -37,8 +37,10 @@ class SparsePosterior(FunctionSpacePosterior):
     that can serve as baselines, such as ``{"mean": …}`` of the training inputs, which a sparse posterior does not keep.
 
     `SparsePosterior.fit` finds the best q for given data; ``bound`` is then the lower bound of the log marginal likelihood.
+    ``whitened_mean`` is the mean of v.
     """
 
+    whitened_mean: Array = field(kw_only=True)
     points: Mapping[str, Array] = field(kw_only=True)
     bound: float | None = field(kw_only=True)
 
@@ -54,6 +56,7 @@ class SparsePosterior(FunctionSpacePosterior):
         mean: Mean | None = None,
         jitter: float = 0.0,
         landmarks: Mapping[str, Any] | None = None,
+        bound: float | None = None,
     ) -> None:
         kernel, mean, Z, names = _prior(kernel, mean, inducing)
         m, d = Z.shape
@@ -71,8 +74,8 @@ class SparsePosterior(FunctionSpacePosterior):
             raise InvalidInputError(f"landmarks: expected a dictionary {{name: point}}, got a {type(landmarks).__name__}")
         points = {name: read_only(as_vector(f"landmarks[{name!r}]", x, length=d)) for name, x in (landmarks or {}).items()}
         super().__init__(kernel, Z, solve_upper(factor, centre), factor, root, mean=mean, feature_names=names)
-        object.__setattr__(self, "points", points)
-        object.__setattr__(self, "bound", None)
+        for name, value in {"whitened_mean": read_only(centre), "points": points, "bound": bound}.items():
+            object.__setattr__(self, name, value)
 
     @classmethod
     def fit(
@@ -104,11 +107,10 @@ class SparsePosterior(FunctionSpacePosterior):
         root = solve_lower_rows(LB, xp.asarray(np.eye(m)))  # LB⁻ᵀ
         scaled = root.T @ c
         points = {"mean": to_numpy(X).mean(axis=0), "median": np.median(to_numpy(X), axis=0)}
-        posterior = cls(kernel, Z, root @ scaled, q_root=root, whitened=True, mean=mean, jitter=jitter, landmarks=points)
         logs = float(xp.log(noise).sum()) + 2.0 * float(xp.log(LB.diagonal()).sum()) + len(y) * math.log(2.0 * math.pi)
-        object.__setattr__(posterior, "bound", -0.5 * (logs + energy - float(scaled @ scaled) + missing))
-        object.__setattr__(posterior, "feature_names", names)
-        return posterior
+        bound = -0.5 * (logs + energy - float(scaled @ scaled) + missing)
+        q: dict[str, Any] = {"q_root": root, "whitened": True, "mean": mean, "jitter": jitter}
+        return cls(kernel, inducing, root @ scaled, **q, landmarks=points, bound=bound)
 
     @property
     def landmarks(self) -> Mapping[str, Array]:  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -1,0 +1,242 @@
+"""Sparse Gaussian-process regression: inducing inputs and hyperparameters by the collapsed bound."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from gpattr import _documents
+from gpattr._array import namespace, to_numpy
+from gpattr._normal import check_count, random_generator
+from gpattr._validation import Names, as_matrix, check_choice, is_frame, positive_scalar
+from gpattr.estimators import storage
+from gpattr.estimators.base import KernelRegressor
+from gpattr.estimators.gp_regressor import check_prior, known_noise
+from gpattr.estimators.hyperparameters import trainable
+from gpattr.estimators.inducing import greedy, k_means
+from gpattr.estimators.marginal_likelihood import NOISE, maximise
+from gpattr.estimators.progress import training_progress
+from gpattr.estimators.search_space import NOISE_SHARE, Units, bounds_for, default_kernel, scaled, spread_of, starts_from
+from gpattr.estimators.sparse_bound import SparseObjective, radial_leaves
+from gpattr.exceptions import InvalidInputError
+from gpattr.kernels import Kernel, Radial
+from gpattr.means import Constant, Expansion, Mean, Zero
+from gpattr.posteriors import SparsePosterior
+
+DEFAULT_INDUCING = 200
+JITTER = 1e-8  # of the targets' variance
+FTOL = 1e-7  # relative gain of a step below which the search ends
+STARTS = ("k-means", "greedy")
+
+
+class SparseGPRegressor(KernelRegressor):
+    """Gaussian-process regression through inducing inputs, for thousands to hundreds of thousands of rows (Titsias 2009).
+
+    Time grows as n m² and memory as m² for n rows and m inducing inputs. Hyperparameters and inducing inputs maximise a lower
+    bound of the log marginal likelihood together.
+
+    Parameters
+    ----------
+    n_inducing : int, optional
+        How many inducing inputs; 200, or one per row if there are fewer, by default.
+    kernel : Kernel, or a radial kernel class, optional
+        As for `GPRegressor`; sums of scaled and selected radial kernels and constants can be trained, any kernel can be used with
+        ``optimize=False``. The ``alpha`` of a `RationalQuadratic` stays as it is.
+    inducing : "k-means", "greedy" or array (m, d)
+        Where inducing inputs start: at centres of clusters, at the rows hardest to predict from each other, or at points given in
+        the units of the data.
+    move : bool
+        Whether training moves inducing inputs.
+    mean : "constant", "zero" or Mean
+        The prior mean; ``"constant"`` is learned.
+    noise_variance, optimize, n_restarts, bounds, random_state, verbose
+        As for `GPRegressor`; restarts share their inducing inputs, which ``random_state`` also determines.
+
+    Attributes
+    ----------
+    posterior_ : SparsePosterior
+        What `Explainer` explains.
+    kernel_, noise_variance_, mean_, inducing_ : what was learned, in the units of the data.
+    bound_ : float
+        The lower bound of the log marginal likelihood.
+    """
+
+    def __init__(
+        self,
+        n_inducing: int | None = None,
+        kernel: Kernel | type[Radial] | None = None,
+        *,
+        inducing: Any = "k-means",
+        move: bool = True,
+        mean: str | Mean = "constant",
+        noise_variance: float | None = None,
+        optimize: bool = True,
+        n_restarts: int = 0,
+        bounds: dict[str, tuple[Any, Any]] | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_inducing = n_inducing
+        self.kernel = kernel
+        self.inducing = inducing
+        self.move = move
+        self.mean = mean
+        self.noise_variance = noise_variance
+        self.optimize = optimize
+        self.n_restarts = n_restarts
+        self.bounds = bounds
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, noise: Any = None) -> Self:
+        """Learn from the data; ``noise`` is the known noise variance of each row."""
+        check_prior(self, ("constant", "zero"))
+        if isinstance(self.mean, Expansion) and self.mean.covariance is not None:
+            raise InvalidInputError("mean: expected one with known coefficients; GPRegressor takes uncertain ones")
+        with self._unchanged_on_error():
+            return self._fit(X, y, noise)
+
+    def _fit(self, X: Any, y: Any, noise: Any) -> Self:
+        rows, y = self._check_data(X, y)
+        given, known = self._given_kernel, known_noise(self, noise, rows)
+        if known is not None and not (known > 0).all():
+            raise InvalidInputError("noise: expected variances larger than 0; without noise use GPRegressor")
+        inputs, targets = to_numpy(rows), to_numpy(y)
+        prior_mean = self.mean if isinstance(self.mean, Mean) else Zero()
+        for part in (given, prior_mean):
+            if part is not None:
+                part.check_features(inputs.shape[1])
+        targets = targets - to_numpy(prior_mean(rows))
+        level = None if known is None else to_numpy(known)
+        kernel, Z, level, centre, jitter = self._learn(inputs, targets, level)
+        mean = Constant(centre) if self.mean == "constant" else prior_mean
+        points = _labelled(Z, X) if is_frame(X) else namespace(rows).asarray(Z)
+        posterior = SparsePosterior.fit(kernel, points, X if is_frame(X) else rows, y, noise=level, mean=mean, jitter=jitter)
+        return self._become(posterior, level, jitter)
+
+    def _learn(self, X: np.ndarray, y: np.ndarray, known: np.ndarray | None) -> tuple[Kernel, np.ndarray, Any, float, float]:
+        """Return kernel, inducing inputs, noise, constant mean and jitter, in the user's units."""
+        given = self._given_kernel
+        own = Units.of_data(X, y)
+        units = own if given is None else Units(np.ones(()), 1.0)
+        kernel = scaled(default_kernel(units, self.kernel) if given is None else given, units, inwards=True)  # pyright: ignore[reportArgumentType]
+        middle = X.mean(axis=0) if kernel.stationary else np.zeros(X.shape[1])
+        rows, targets = (X - middle) / units.spread, y / units.unit
+        variance = float(spread_of(targets[:, None])[0]) ** 2 or 1.0
+        generator = random_generator(self.random_state)
+        Z = self._inducing_start(kernel, rows, middle, units, (X - middle) / own.spread, own, generator)
+        level = None if known is None else np.broadcast_to(known / units.unit**2, (len(y),))
+        noise = NOISE_SHARE * variance if known is None else None
+        objective = SparseObjective(rows, targets, level, self.mean == "constant", JITTER * variance)
+        if self.optimize:
+            kernel, noise, Z = self._train(objective, kernel, noise, Z, units, variance, generator)
+        centre = objective.at(kernel, noise, Z.ravel()).centre
+        learned = known if noise is None else noise * units.unit**2
+        back = scaled(kernel, units, inwards=False)
+        return back, Z * units.spread + middle, learned, centre * units.unit, JITTER * variance * units.unit**2
+
+    def _train(
+        self,
+        objective: SparseObjective,
+        kernel: Kernel,
+        noise: float | None,
+        Z: np.ndarray,
+        units: Units,
+        variance: float,
+        generator: np.random.Generator,
+    ) -> tuple[Kernel, float | None, np.ndarray]:
+        if len(objective.y) < 2:
+            raise InvalidInputError("X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use optimize=False")
+        if float(objective.y.max()) == float(objective.y.min()):
+            raise InvalidInputError("y: expected targets that differ, got one value everywhere; use optimize=False")
+        radial_leaves(kernel)
+        learnable = {
+            name: value for name, value in trainable(kernel).items() if name.split("__")[-1] in ("lengthscale", "variance")
+        }
+        start = learnable | ({} if noise is None else {NOISE: np.array([noise])})
+        bounds = bounds_for(start, units, self.bounds, variance, own_start=self._given_kernel is None)
+        starts = starts_from({name: start[name] for name in bounds}, self.n_restarts, generator)
+        free = Z.ravel() if self.move else None
+        fixed = Z.ravel()
+        search = objective if self.move else (lambda prior, level: objective(prior, level, fixed))
+        offset = -len(objective.y) * float(np.log(units.unit))
+        with training_progress(self.verbose, len(starts), offset) as report:
+            kernel, noise, *moved = maximise(search, kernel, noise, bounds, starts, report=report, ftol=FTOL, free=free)
+        return kernel, noise, moved[0].reshape(Z.shape) if moved else Z
+
+    def _inducing_start(
+        self,
+        kernel: Kernel,
+        rows: np.ndarray,
+        middle: np.ndarray,
+        units: Units,
+        even: np.ndarray,
+        own: Units,
+        generator: np.random.Generator,
+    ) -> np.ndarray:
+        """Return inducing inputs, (m, d), in the units of training; ``even`` are the rows in units of their own spread."""
+        n = len(rows)
+        if not isinstance(self.inducing, str):
+            Z = to_numpy(as_matrix("inducing", self.inducing, n_features=rows.shape[1]))
+            if self.n_inducing is not None and self.n_inducing != len(Z):
+                raise InvalidInputError(f"n_inducing: expected None or {len(Z)}, the rows of inducing, got {self.n_inducing}")
+            return (Z - middle) / units.spread
+        check_choice("inducing", self.inducing, STARTS)
+        m = min(DEFAULT_INDUCING, n) if self.n_inducing is None else check_count("n_inducing", self.n_inducing)
+        if m > n:
+            raise InvalidInputError(f"n_inducing: expected at most one per row, {n}, got {m}")
+        if self.inducing == "greedy":
+            return greedy(kernel, rows, m)
+        return k_means(even, m, generator) * own.spread / units.spread
+
+    def _become(self, posterior: SparsePosterior, noise: Any, jitter: float) -> Self:
+        self.posterior_, self.kernel_, self.mean_ = posterior, posterior.kernel, posterior.mean
+        self.noise_variance_ = float(noise) if np.ndim(noise) == 0 else to_numpy(noise)
+        self.inducing_, self.bound_, self._jitter = to_numpy(posterior.inputs), posterior.bound, jitter
+        return self
+
+    def _content(self) -> dict[str, Any]:
+        q = self.posterior_
+        arrays = {
+            "inducing": (self.inducing_, ("inducing", "feature")),
+            "mean": (to_numpy(q.whitened_mean), ("inducing",)),
+            "root": (to_numpy(q.root), ("inducing", "direction")),
+            "noise": (np.atleast_1d(self.noise_variance_), ("row",)),
+            **{f"landmark {name}": (to_numpy(point), ("feature",)) for name, point in q.landmarks.items()},
+        }
+        return {
+            "kernel": storage.encode("kernel", self.kernel_),
+            "prior_mean": storage.encode("mean", self.mean_),
+            "jitter": self._jitter,
+            "bound": self.bound_,
+            "arrays": {name: _documents.encode(array, dims) for name, (array, dims) in arrays.items()},
+        }
+
+    def _restore(self, content: Any, names: Names | None) -> None:
+        arrays = {name: _documents.decode(array) for name, array in content["arrays"].items()}
+        Z = arrays["inducing"]
+        self.n_features_in_ = Z.shape[1]
+        posterior = SparsePosterior(
+            storage.decode(content["kernel"]),
+            Z if names is None else _named(Z, names),
+            arrays["mean"],
+            q_root=arrays["root"],
+            whitened=True,
+            mean=storage.decode(content["prior_mean"]),
+            jitter=content["jitter"],
+            landmarks={name.removeprefix("landmark "): x for name, x in arrays.items() if name.startswith("landmark ")},
+            bound=content["bound"],
+        )
+        noise = arrays["noise"]
+        self._become(posterior, noise if len(noise) > 1 else positive_scalar("noise", float(noise[0])), content["jitter"])
+
+
+def _labelled(Z: np.ndarray, X: Any) -> Any:
+    return _named(Z, tuple(map(str, X.columns)))
+
+
+def _named(Z: np.ndarray, names: Names) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(Z, columns=list(names))
