@@ -1,6 +1,6 @@
 """Measure gpattr against the bare linear algebra and against other libraries; print ratios, all from this one run.
 
-    python benchmarks/run.py [--quick] [--only explain,kernels,training,peers,growth,weights,rules]
+    python benchmarks/run.py [--quick] [--only explain,kernels,training,peers,growth,weights,rules,sparse]
 
 The red wine data are used where GPATTR_DATA_DIR names a folder with them, simulated data of the same shape otherwise.
 Libraries not installed are left out: pip install -e ".[bench]" brings them all.
@@ -21,6 +21,7 @@ from peers import peers
 from rich.console import Console
 from rich.table import Table
 from rules import rules
+from sparse import approximations, sparse_peers
 from training import training
 from weight_space import convergence, explain_rows, stream
 
@@ -34,6 +35,7 @@ SECTIONS = {
     "growth": (growth,),
     "weights": (stream, explain_rows, convergence),
     "rules": (rules,),
+    "sparse": (approximations, sparse_peers),
 }
 
 

@@ -1,0 +1,110 @@
+"""Approximations of an exact GP: time and error of each against it, and sparse regression against GPyTorch's."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+from timing import once
+
+from gpattr import Explainer, GPRegressor, RandomFeatureGPRegressor, SparseGPRegressor
+from gpattr.kernels import SquaredExponential
+from gpattr.means import Constant
+from gpattr.posteriors import SparsePosterior
+
+ADAM = 300  # iterations
+
+
+def approximations(X: np.ndarray, y: np.ndarray, quick: bool) -> tuple[str, list[dict[str, str]]]:
+    """Every model learns its own hyperparameters; the noise is bounded from below, because wines are repeated."""
+    options = {"mean": "zero", "bounds": {"noise_variance": (0.05, 10.0)}}
+    rows = X[:: 16 if quick else 8]
+    exact = GPRegressor(**options)
+    lines = [line("exact", exact, X, y, rows, None)]
+    reference = Explainer(exact)(rows, uncertainty="std")
+    for M in (100, 400):
+        waves = RandomFeatureGPRegressor.from_exact(exact, M, random_state=0)
+        lines.append(line(f"{M} random frequencies, hyperparameters given", waves, X, y, rows, reference))
+    for m in (50, 100, 200):
+        sparse = SparseGPRegressor(m, random_state=0, **options)
+        lines.append(line(f"{m} inducing inputs", sparse, X, y, rows, reference))
+    size = np.sqrt((reference.values**2).mean())
+    return (
+        f"Red wine, {len(X)} × {X.shape[1]}: rms distance from the exact GP for {len(rows)} rows; attributions are {size:.3f}",
+        lines,
+    )
+
+
+def line(name: str, model, X: np.ndarray, y: np.ndarray, rows: np.ndarray, reference) -> dict[str, str]:
+    training, _ = once(lambda: model.fit(X, y))
+    explaining, ex = once(lambda: Explainer(model)(rows, uncertainty="std"))
+    evidence = getattr(model, "bound_", getattr(model, "log_marginal_likelihood_", np.nan))
+    errors = ["", ""]
+    if reference is not None:
+        errors = [f"{np.sqrt(((getattr(ex, w) - getattr(reference, w)) ** 2).mean()):.4f}" for w in ("values", "std")]
+    times = {"training": f"{training:.3g} s", "explaining": f"{1e3 * explaining:.0f} ms"}
+    return {"what": name, **times, "means": errors[0], "sd": errors[1], "log evidence": f"{evidence:.1f}"}
+
+
+def sparse_peers(X: np.ndarray, y: np.ndarray, quick: bool) -> tuple[str, list[dict[str, str]]]:
+    """The same data, inducing inputs and start for both; GPyTorch by Adam, as its users train it."""
+    rng = np.random.default_rng(0)
+    n, m = (1000, 50) if quick else (5000, 100)
+    X = rng.uniform(-2, 2, size=(n, 8))
+    y = np.sin(2 * X[:, 0]) * X[:, 1] + X[:, 2] ** 2 + 0.5 * X[:, 3] + 0.2 * rng.normal(size=n)
+    Z = X[:m]
+    ours, model = once(lambda: SparseGPRegressor(inducing=Z).fit(X, y))
+    lines = [timed("gpattr", ours, ours, model.bound_)]
+    with suppress(ImportError):
+        theirs, bound = once(lambda: gpytorch_bound(X, y, Z))
+        lines.append(timed(f"GPyTorch, Adam, {ADAM} iterations", theirs, ours, bound))
+    if not quick:
+        X = rng.uniform(-2, 2, size=(20_000, 8))
+        y = np.sin(2 * X[:, 0]) * X[:, 1] + X[:, 2] ** 2 + 0.5 * X[:, 3] + 0.2 * rng.normal(size=20_000)
+        large, model = once(lambda: SparseGPRegressor(200, random_state=0).fit(X, y))
+        lines.append(timed("gpattr, 20000 × 8, 200 inducing inputs", large, None, model.bound_))
+        explaining, _ = once(lambda: Explainer(model)(X[:10_000], uncertainty="std"))
+        lines.append(timed("explaining 10000 rows with it, with sd", explaining, None, None))
+    return f"Sparse regression, {n} × 8, {m} inducing inputs", lines
+
+
+def timed(what: str, seconds: float, against: float | None, bound: float | None) -> dict[str, str]:
+    ratio = "" if against is None else f"{seconds / against:.1f}"
+    return {"what": what, "time": f"{seconds:.3g} s", "ratio": ratio, "bound": "" if bound is None else f"{bound:.1f}"}
+
+
+def gpytorch_bound(X: np.ndarray, y: np.ndarray, Z: np.ndarray) -> float:
+    """Train GPyTorch's sparse model from our start; return its bound as our formula gives it."""
+    import gpytorch
+    import torch
+
+    inputs, targets = torch.tensor(X), torch.tensor(y)
+    likelihood = gpytorch.likelihoods.GaussianLikelihood().double()
+    likelihood.noise = 0.2 * float(y.var())
+
+    class Sparse(gpytorch.models.ExactGP):
+        def __init__(self) -> None:
+            super().__init__(inputs, targets, likelihood)
+            self.mean_module = gpytorch.means.ConstantMean()
+            prior = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel(ard_num_dims=X.shape[1])).double()
+            prior.base_kernel.lengthscale = 0.6 * X.shape[1] ** 0.5 * float(X.std())
+            prior.outputscale = float(y.var())
+            self.covar_module = gpytorch.kernels.InducingPointKernel(prior, torch.tensor(Z), likelihood)
+
+        def forward(self, x):
+            return gpytorch.distributions.MultivariateNormal(self.mean_module(x), self.covar_module(x))
+
+    model = Sparse().double()
+    loss = gpytorch.mlls.ExactMarginalLogLikelihood(likelihood, model)
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.05)
+    model.train()
+    for _ in range(ADAM):
+        optimiser.zero_grad()
+        value = -loss(model(inputs), targets)
+        value.backward()
+        optimiser.step()
+    prior = model.covar_module.base_kernel
+    kernel = SquaredExponential(prior.base_kernel.lengthscale.detach().numpy()[0], float(prior.outputscale))
+    points = model.covar_module.inducing_points.detach().numpy()
+    mean = Constant(float(model.mean_module.constant))
+    return SparsePosterior.fit(kernel, points, X, y, noise=float(likelihood.noise), mean=mean, jitter=1e-6).bound  # pyright: ignore
