@@ -35,6 +35,13 @@ class Mixture(Frozen):
         xp = namespace(self.means)
         return xp.tensordot(self.weights, self.variances + (self.means - self.mean) ** 2, axes=1)
 
+    @property
+    def between(self) -> Array:
+        """The share of each entry's variance that is the variance of the means; 0 for an entry that is sure."""
+        xp = namespace(self.means)
+        apart = xp.tensordot(self.weights, (self.means - self.mean) ** 2, axes=1)
+        return apart / xp.where(apart > 0, self.var, 1.0)
+
     def density(self, x: Any) -> np.ndarray:
         """Return the density of each entry at x, which broadcasts against the entries; points that are sure have none."""
         w, m, s, x = self._numpy(x)

@@ -139,6 +139,14 @@ class Explanation(Frozen):
             return Mixture(np.ones(1), self.values[None], var[None])
         return Mixture(self.component_weights, self.component_values, self.component_var)
 
+    def share_between(self) -> Array:
+        """Return the share of each attribution's variance that comes from between the components of a mixture, (n, d).
+
+        Where components are models with different hyperparameters, it says how much of the uncertainty is not knowing these. It
+        is 0 for a single Gaussian.
+        """
+        return self.mixture().between
+
     def prob_positive(self) -> Array:
         """Return P(attribution > 0), (n, d). An attribution that is surely zero gives ½: no evidence for either sign."""
         self._need("var")

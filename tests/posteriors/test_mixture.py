@@ -92,6 +92,24 @@ def test_one_component_is_that_component():
             assert here == pytest.approx(there, rel=1e-13)
 
 
+def test_the_share_of_variance_between_components(ex):
+    share = ex.share_between()
+    means = np.stack([Explainer(part, B)(X).values for part in PARTS])
+    within = np.tensordot(WEIGHTS, np.stack([Explainer(part, B)(X).var for part in PARTS]), axes=1)
+    centre = np.tensordot(WEIGHTS, means, axes=1)
+    between = np.tensordot(WEIGHTS, (means - centre) ** 2, axes=1)
+    assert share == pytest.approx(between / (between + within), rel=1e-10)
+    assert share.min() > 0
+    assert share.max() < 1
+    assert ex[2, [1]].share_between() == pytest.approx(share[2:3, 1:2], rel=1e-13)
+    assert not Explainer(PARTS[0], B)(X).share_between().any()
+    assert not Explainer(MIXTURE, B)(B[None]).share_between().any()  # nothing is uncertain at the baseline
+    certain = Mixture(np.array([0.5, 0.5]), np.array([[1.0], [3.0]]), np.zeros((2, 1)))
+    assert certain.between == 1.0
+    with pytest.raises(MissingUncertaintyError):
+        Explainer(MIXTURE, B)(X, uncertainty="none").share_between()
+
+
 def test_predictions_have_a_density(draws):
     marginals = MIXTURE.marginals(X)
     mean, std = MIXTURE.predict(X, return_std=True)
