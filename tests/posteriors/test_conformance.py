@@ -11,7 +11,7 @@ from gpattr.bases import Combined, Fourier, Hilbert, Monomials
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Matern52, SquaredExponential
 from gpattr.means import Constant, Function, Linear, Polynomial
-from gpattr.posteriors import ExactPosterior, MixturePosterior, SparsePosterior, WeightSpacePosterior
+from gpattr.posteriors import ExactPosterior, LaplacePosterior, MixturePosterior, SparsePosterior, WeightSpacePosterior
 from gpattr.testing import check_posterior
 
 RNG = np.random.default_rng(3)
@@ -39,6 +39,7 @@ def posteriors():
     yield "trend", ExactPosterior(SquaredExponential(), Z, Y, noise=0.1, mean=Linear(np.zeros(3), covariance="flat"))
     yield "sparse", SparsePosterior.fit(SquaredExponential([1.0, 2.0, 0.7]), Z[:7], Z, Y, noise=0.1, mean=Constant(0.3))
     yield "variational", SparsePosterior(Matern52(1.5), Z[:7], Y[:7], np.diag(np.linspace(0.0, 2.0, 7)))
+    yield "labels", LaplacePosterior(SquaredExponential([1.0, 2.0, 0.7], 4.0), Z, Y > 0, mean=Constant(0.3))
     for name, basis in BASES.items():
         yield name, weight_space(basis)
     yield "with a mean", weight_space(BASES["waves"], mean=Polynomial([1.0, 0.5], [[1, 0, 2], [0, 1, 0]]))

@@ -3,6 +3,7 @@
 from gpattr.posteriors.base import TOLERANCE, UNCERTAINTY, Attributions, Components, Posterior
 from gpattr.posteriors.exact import ExactPosterior
 from gpattr.posteriors.function_space import FunctionSpacePosterior
+from gpattr.posteriors.laplace import LaplacePosterior
 from gpattr.posteriors.mixture import MixturePosterior
 from gpattr.posteriors.sparse import SparsePosterior
 from gpattr.posteriors.weight_space import WeightSpacePosterior
@@ -14,6 +15,7 @@ __all__ = [
     "Components",
     "ExactPosterior",
     "FunctionSpacePosterior",
+    "LaplacePosterior",
     "MixturePosterior",
     "Posterior",
     "SparsePosterior",

@@ -17,14 +17,14 @@ import numpy as np
 
 from gpattr._array import Array, add_gram, cholesky, namespace, solve_lower_rows, solve_upper, to_numpy
 from gpattr._memory import blocks
-from gpattr._validation import as_matrix, as_vector, beside, column_names, finite_scalar, read_only
+from gpattr._validation import as_matrix, as_vector, beside, finite_scalar, read_only
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel
-from gpattr.kernels.white import fold_white
-from gpattr.means import Mean, Zero
+from gpattr.means import Mean
 from gpattr.posteriors.exact import check_noise, factorise
 from gpattr.posteriors.function_space import FunctionSpacePosterior
 from gpattr.posteriors.matrices import matrix, root_of
+from gpattr.posteriors.prior import smooth_prior
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -58,7 +58,7 @@ class SparsePosterior(FunctionSpacePosterior):
         landmarks: Mapping[str, Any] | None = None,
         bound: float | None = None,
     ) -> None:
-        kernel, mean, Z, names = _prior(kernel, mean, inducing)
+        kernel, mean, Z, names = smooth_prior(kernel, mean, "inducing", inducing)
         m, d = Z.shape
         factor = _factor(kernel, Z, jitter)
         centre = as_vector("q_mean", q_mean, length=m, unit="numbers (one per inducing input)", like=Z)
@@ -86,7 +86,7 @@ class SparsePosterior(FunctionSpacePosterior):
         ``noise`` is a variance, one number or one per row, Λ its diagonal. With A = L⁻¹k(Z, X)Λ^−½ and B = I + AAᵀ, v has the
         covariance B⁻¹ and the mean B⁻¹AΛ^−½(y − m₀(X)). Rows are taken by blocks; memory does not grow with them.
         """
-        kernel, mean, Z, names = _prior(kernel, mean, inducing)
+        kernel, mean, Z, names = smooth_prior(kernel, mean, "inducing", inducing)
         X = as_matrix("X", X, names=names, n_features=Z.shape[1], like=Z)
         y = as_vector("y", y, length=len(X), unit="targets (one per row of X)", like=Z)
         noise = check_noise(noise, X)
@@ -120,24 +120,6 @@ class SparsePosterior(FunctionSpacePosterior):
     def __repr__(self) -> str:
         m, d = self.inputs.shape
         return f"SparsePosterior({m} inducing inputs × {d} features, kernel={self.kernel!r})"
-
-
-def _prior(kernel: Any, mean: Any, inducing: Any) -> tuple[Kernel, Mean, Array, Any]:
-    """Return kernel, mean, inducing inputs and their names, if they fit together."""
-    if not isinstance(kernel, Kernel):
-        raise InvalidInputError(f"kernel: expected a gpattr kernel, got {type(kernel).__name__}")
-    mean = Zero() if mean is None else mean
-    if not isinstance(mean, Mean):
-        raise InvalidInputError(f"mean: expected a gpattr mean or None, got {type(mean).__name__}")
-    names = column_names(inducing)
-    Z = read_only(as_matrix("inducing", inducing))
-    kernel.check_features(Z.shape[1])
-    mean.check_features(Z.shape[1])
-    kernel.check_derivatives(Z)
-    smooth, white = fold_white(kernel, Z)
-    if smooth is None or (white != 0).any():
-        raise InvalidInputError("kernel: White is noise and no part of the function; give noise= instead")
-    return kernel, mean, Z, names
 
 
 def _factor(kernel: Kernel, Z: Array, jitter: Any) -> Array:

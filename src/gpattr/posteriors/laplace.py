@@ -1,0 +1,123 @@
+"""Binary classification by Laplace's approximation: a Gaussian around the most likely latent function.
+
+p(y = 1 | f) = σ(f), the logistic function. At the mode f̂ of the latent values at X, with W = σ(f̂)(1 − σ(f̂)):
+
+    E[f(x)]          = m(x) + k(x, X) (y − σ(f̂))
+    Cov[f(x), f(x')] = k(x, x') − T(x)ᵀT(x'),      T(x) = L⁻¹ W^½ k(X, x),  L = chol(I + W^½ K W^½)
+
+The mode is found by Newton's method (Rasmussen and Williams, algorithm 3.1), which needs no inverse of K.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpattr._array import Array, cholesky, namespace, solve_cholesky
+from gpattr._memory import require_room
+from gpattr._validation import as_vector, read_only
+from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
+from gpattr.kernels import Kernel
+from gpattr.means import Expansion, Mean
+from gpattr.posteriors.function_space import FunctionSpacePosterior
+from gpattr.posteriors.prior import smooth_prior
+
+STEPS, HALVINGS = 100, 30
+CONVERGED = 1e-12  # of the latent values: Newton's last step, after which rounding is all that changes
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class LaplacePosterior(FunctionSpacePosterior):
+    """The latent function f ~ GP(mean, kernel) given labels y, 0 or 1, with p(y = 1) = σ(f).
+
+    ``X`` (m, d) may be a frame, whose column names are kept. ``log_marginal_likelihood`` is Laplace's approximation of it;
+    ``mode`` (m,) are the most likely latent values at X. Predictions and attributions are of f, on the scale of log odds.
+    """
+
+    y: Array = field(kw_only=True)
+    mode: Array = field(kw_only=True)
+    log_marginal_likelihood: float = field(kw_only=True)
+
+    def __init__(self, kernel: Kernel, X: Any, y: Any, *, mean: Mean | None = None) -> None:
+        kernel, mean, Z, names = smooth_prior(kernel, mean, "X", X)
+        if isinstance(mean, Expansion) and mean.covariance is not None:
+            raise InvalidInputError("mean: expected one with known coefficients")
+        m, xp = len(Z), namespace(Z)
+        y = read_only(as_vector("y", y, length=m, unit="labels (one per row of X)", like=Z))
+        if not ((y == 0) | (y == 1)).all():
+            raise InvalidInputError(f"y: expected labels 0 and 1, got {float(y[(y != 0) & (y != 1)][0]):g}")
+        require_room("The covariance of the latent values", (m, m), "use fewer rows", copies=2)
+        K = kernel(Z, Z)
+        if not xp.isfinite(K).all():
+            raise InvalidInputError("variance: expected finite prior variances, got one too large for float64")
+        f = mode(K, y, mean(Z))
+        scale = spread(f)
+        factor = factor_at(K, scale)
+        alpha = pull(f, y)
+        super().__init__(kernel, Z, read_only(alpha), factor, None, read_only(scale), mean=mean, feature_names=names)
+        evidence = log_likelihood(f, y) - 0.5 * float(alpha @ (f - mean(Z))) - float(xp.log(factor.diagonal()).sum())
+        for name, value in {"y": y, "mode": read_only(f), "log_marginal_likelihood": evidence}.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def training_inputs(self) -> Array:
+        """The inputs the model was trained on, (m, d)."""
+        return self.inputs
+
+    def __repr__(self) -> str:
+        m, d = self.inputs.shape
+        return f"LaplacePosterior({m} rows × {d} features, kernel={self.kernel!r})"
+
+
+def mode(K: Array, y: Array, mean: Array) -> Array:
+    """Return the latent values with the largest posterior density, by Newton's method with steps halved where one overshoots."""
+    a, f = 0.0 * y, mean + 0.0 * y
+    new, value = f, log_likelihood(f, y)
+    for _ in range(STEPS):
+        scale = spread(f)
+        b = scale**2 * (f - mean) + pull(f, y)
+        step = b - scale * solve_cholesky(factor_at(K, scale), scale * (K @ b)) - a
+        best = value
+        for _ in range(HALVINGS):
+            new = mean + K @ (a + step)
+            value = log_likelihood(new, y) - 0.5 * float((a + step) @ (new - mean))
+            if value >= best - 1e-10 * (1.0 + abs(best)):
+                break
+            step = 0.5 * step
+        moved, size = float(abs(new - f).max()), float(abs(new).max())
+        a, f = a + step, new
+        if moved <= CONVERGED * (1.0 + size):
+            break
+    return f
+
+
+def factor_at(K: Array, scale: Array) -> Array:
+    """Return chol(I + W^½ K W^½), whose eigenvalues are 1 or larger."""
+    B = scale[:, None] * K * scale
+    i = namespace(K).arange(len(K))
+    B[i, i] += 1.0
+    try:
+        return cholesky(B)
+    except Exception:  # only where rounding makes K indefinite by far more than 1
+        raise NotPositiveDefiniteError("kernel: its matrix on these rows is not positive definite") from None
+
+
+def pull(f: Array, y: Array) -> Array:
+    """Return y − σ(f), the gradient of log p(y | f), with all its digits where the model is nearly sure."""
+    xp, sign = namespace(f), 2.0 * y - 1.0
+    e = xp.exp(-abs(f))
+    return sign * xp.where(sign * f >= 0, e, 1.0) / (1.0 + e)
+
+
+def spread(f: Array) -> Array:
+    """Return √(σ(f)(1 − σ(f))) = 1/(2 cosh(f/2)), without overflow."""
+    xp = namespace(f)
+    e = xp.exp(-0.5 * abs(f))
+    return e / (1.0 + e * e)
+
+
+def log_likelihood(f: Array, y: Array) -> float:
+    """Return Σ log p(y | f) = −Σ log(1 + e^−z), z = ±f."""
+    xp = namespace(f)
+    z = (2.0 * y - 1.0) * f
+    return -float((xp.maximum(-z, 0.0) + xp.log1p(xp.exp(-abs(z)))).sum())

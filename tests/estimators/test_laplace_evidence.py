@@ -1,0 +1,37 @@
+"""Laplace's evidence: its value is the posterior's, its gradient that of finite differences, for leaves and for trees of kernels."""
+
+import numpy as np
+import pytest
+
+from gpattr.estimators.hyperparameters import trainable
+from gpattr.estimators.laplace_evidence import LaplaceEvidence
+from gpattr.kernels import Linear, Matern52, Periodic, SquaredExponential
+from gpattr.means import Constant
+from gpattr.posteriors import LaplacePosterior
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+Y = (X[:, 0] + X[:, 1] ** 2 + 0.5 * RNG.normal(size=60) > 0.8).astype(float)
+KERNELS = [
+    SquaredExponential([1.0, 2.0, 0.7], 5.0),
+    2.0 * Matern52(1.3) + Linear(1.0),
+    SquaredExponential(1.0, 2.0) * Periodic(period=3.0),
+]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: type(kernel).__name__)
+def test_the_gradient_is_that_of_the_evidence(kernel):
+    evidence = LaplaceEvidence(X, Y, np.full(60, 0.3))
+    value, gradient = evidence(kernel, None)
+    assert value == pytest.approx(LaplacePosterior(kernel, X, Y, mean=Constant(0.3)).log_marginal_likelihood, rel=1e-12)
+    assert set(gradient) == set(trainable(kernel))
+    for name, start in trainable(kernel).items():
+        for i in range(len(start)):
+
+            def changed(e):
+                values = start * np.exp(e * np.eye(len(start))[i])
+                new = values if np.ndim(kernel.get_params()[name]) else float(values[0])
+                return evidence(kernel.with_params(**{name: new}), None)[0]
+
+            slope = (changed(1e-5) - changed(-1e-5)) / 2e-5
+            assert slope == pytest.approx(float(np.atleast_1d(gradient[name])[i]), abs=1e-7)
