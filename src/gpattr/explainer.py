@@ -158,10 +158,10 @@ class Explainer:
 
         They add up to the attribution, less that of a prior mean; neighbouring rows often have large shares of opposite sign.
         """
-        if not isinstance(self.posterior, FunctionSpacePosterior):
+        if not isinstance(self.posterior, FunctionSpacePosterior) or self.posterior.training_inputs is None:
             raise UnsupportedModelError(
-                f"model: the share of each training row is known for posteriors in function space, such as ExactPosterior; "
-                f"a {type(self.posterior).__name__} keeps sums over its rows only"
+                f"model: the share of each training row is known for posteriors that keep their rows, such as ExactPosterior; "
+                f"a {type(self.posterior).__name__} keeps sums over them only"
             )
         one = self._point("x", x)
         index = feature_index(feature, self._names(x, len(one)))

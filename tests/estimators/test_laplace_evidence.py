@@ -1,4 +1,4 @@
-"""Laplace's evidence: its value is the posterior's, its gradient that of finite differences, for leaves and for trees of kernels."""
+"""Laplace's evidence: its value is the posterior's, its gradient that of finite differences, for any tree of kernels."""
 
 import numpy as np
 import pytest

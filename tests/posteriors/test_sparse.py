@@ -7,7 +7,7 @@ import torch
 from scipy.stats import multivariate_normal
 
 from gpattr import Explainer
-from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
+from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError, UnsupportedModelError
 from gpattr.kernels import Matern52, SquaredExponential, White
 from gpattr.means import Constant, Linear
 from gpattr.posteriors import ExactPosterior, SparsePosterior
@@ -115,6 +115,11 @@ def test_frames_baselines_and_tensors():
     with pytest.raises(InvalidInputError, match="baseline"):
         Explainer(SparsePosterior(KERNEL, Z, np.zeros(M), np.eye(M)))(ROWS)
     assert repr(plain).startswith("SparsePosterior(12 inducing inputs × 3 features")
+
+
+def test_what_is_not_known_of_training_rows():
+    with pytest.raises(UnsupportedModelError, match="a SparsePosterior keeps sums over them only"):
+        Explainer(SparsePosterior.fit(KERNEL, Z, X, Y, noise=0.1)).training_contributions(X[0], 0)
 
 
 def test_blocks_do_not_matter():
