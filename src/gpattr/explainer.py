@@ -161,7 +161,7 @@ class Explainer:
         if not isinstance(self.posterior, FunctionSpacePosterior) or self.posterior.training_inputs is None:
             raise UnsupportedModelError(
                 f"model: the share of each training row is known for posteriors that keep their rows, such as ExactPosterior; "
-                f"a {type(self.posterior).__name__} keeps sums over them only"
+                f"a {type(self.posterior).__name__} keeps sums over its rows only"
             )
         one = self._point("x", x)
         index = feature_index(feature, self._names(x, len(one)))
