@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gpattr._memory import memory_budget
     from gpattr.estimators import (
         BayesianLinearRegressor,
+        GPClassifier,
         GPRegressor,
         HilbertGPRegressor,
         RandomFeatureGPRegressor,
@@ -56,6 +57,7 @@ _NAMES = {
     "BayesianLinearRegressor": "gpattr.estimators",
     "Explainer": "gpattr.explainer",
     "Explanation": "gpattr.explanation",
+    "GPClassifier": "gpattr.estimators",
     "GPRegressor": "gpattr.estimators",
     "HilbertGPRegressor": "gpattr.estimators",
     "Importance": "gpattr.importance",
@@ -71,6 +73,7 @@ __all__ = [
     "BayesianLinearRegressor",
     "Explainer",
     "Explanation",
+    "GPClassifier",
     "GPRegressor",
     "HilbertGPRegressor",
     "Importance",

@@ -1,6 +1,7 @@
 """scikit-learn estimators that fit and hand out a posterior."""
 
 from gpattr.estimators.bayesian_linear_regressor import BayesianLinearRegressor
+from gpattr.estimators.gp_classifier import GPClassifier
 from gpattr.estimators.gp_regressor import GPRegressor
 from gpattr.estimators.hilbert_gp_regressor import BasisWarning, HilbertGPRegressor
 from gpattr.estimators.hyperparameters import register_gradient
@@ -11,6 +12,7 @@ __all__ = [
     "BasisWarning",
     "BayesianLinearRegressor",
     "FirstChunkWarning",
+    "GPClassifier",
     "GPRegressor",
     "HilbertGPRegressor",
     "RandomFeatureGPRegressor",

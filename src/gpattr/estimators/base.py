@@ -1,4 +1,4 @@
-"""What all regressors share: data in, predictions, draws and files out."""
+"""What all estimators share: data in, predictions, draws and files out."""
 
 from __future__ import annotations
 
@@ -19,36 +19,10 @@ from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel
 
 
-class PosteriorRegressor(RegressorMixin, BaseEstimator):
-    """A regressor that learns a ``posterior_``."""
+class PosteriorEstimator(BaseEstimator):
+    """An estimator that learns a ``posterior_``."""
 
     posterior_: Any
-
-    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
-        """Return the mean of the latent function at X, with its standard deviation or covariance if asked (free of noise)."""
-        check_is_fitted(self)
-        if return_std and return_cov:
-            raise InvalidInputError("return_std: expected at most one of return_std and return_cov, got both")
-        if not (is_frame(X) or is_tensor(X) or is_tensor(self.posterior_.like)):
-            _require_numbers(X=X)
-            X = check_array(X, dtype="float64")
-            self._check_width(X, self.posterior_.n_features)
-        return self.posterior_.predict(X, return_std=return_std, return_cov=return_cov)
-
-    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
-        """Return draws of the latent function at X, (n, n_samples)."""
-        self.predict(X)  # for what may be wrong with X
-        check_count("n_samples", n_samples)
-        generator, parts = random_generator(random_state), self.posterior_.components
-        counts = generator.multinomial(n_samples, [weight for weight, _ in parts]) if len(parts) > 1 else [n_samples]
-        draws = []
-        for count, (_, posterior) in zip(counts, parts, strict=True):
-            if count:
-                mean, cov = (to_numpy(part) for part in posterior.predict(X, return_cov=True))
-                values, vectors = np.linalg.eigh(cov)
-                normal = standard_draws("n_samples", int(count), len(mean), generator)
-                draws.append(mean[:, None] + (vectors * np.sqrt(np.maximum(values, 0.0))) @ normal.T)
-        return np.concatenate(draws, axis=1)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a JSON file."""
@@ -81,6 +55,46 @@ class PosteriorRegressor(RegressorMixin, BaseEstimator):
             self.__dict__.update(before)
             raise
 
+    def _latent(self, X: Any, **options: Any) -> Any:
+        """Return what the posterior predicts of the latent function at X."""
+        check_is_fitted(self)
+        if not (is_frame(X) or is_tensor(X) or is_tensor(self.posterior_.like)):
+            require_numbers(X=X)
+            X = check_array(X, dtype="float64")
+            self._check_width(X, self.posterior_.n_features)
+        return self.posterior_.predict(X, **options)
+
+    def _check_width(self, X: Array, d: int) -> None:
+        if X.shape[1] != d:  # in the words of scikit-learn
+            name = type(self).__name__
+            raise InvalidInputError(f"X has {X.shape[1]} features, but {name} is expecting {d} features as input")
+
+
+class PosteriorRegressor(RegressorMixin, PosteriorEstimator):
+    """A regressor that learns a ``posterior_``."""
+
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        """Return the mean of the latent function at X, with its standard deviation or covariance if asked (free of noise)."""
+        check_is_fitted(self)
+        if return_std and return_cov:
+            raise InvalidInputError("return_std: expected at most one of return_std and return_cov, got both")
+        return self._latent(X, return_std=return_std, return_cov=return_cov)
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
+        """Return draws of the latent function at X, (n, n_samples)."""
+        self.predict(X)  # for what may be wrong with X
+        check_count("n_samples", n_samples)
+        generator, parts = random_generator(random_state), self.posterior_.components
+        counts = generator.multinomial(n_samples, [weight for weight, _ in parts]) if len(parts) > 1 else [n_samples]
+        draws = []
+        for count, (_, posterior) in zip(counts, parts, strict=True):
+            if count:
+                mean, cov = (to_numpy(part) for part in posterior.predict(X, return_cov=True))
+                values, vectors = np.linalg.eigh(cov)
+                normal = standard_draws("n_samples", int(count), len(mean), generator)
+                draws.append(mean[:, None] + (vectors * np.sqrt(np.maximum(values, 0.0))) @ normal.T)
+        return np.concatenate(draws, axis=1)
+
     def _check_data(self, X: Any, y: Any, *, width: int | None = None) -> tuple[Array, Array]:
         """Return rows and targets as float64; ``width`` is the number of features where earlier rows have fixed it."""
         if is_tensor(X):
@@ -92,7 +106,7 @@ class PosteriorRegressor(RegressorMixin, BaseEstimator):
                 self._check_width(X, width)
             return X, as_vector("y", y, length=len(X), unit="targets (one per row of X)", like=X)
         y = to_numpy(y)
-        _require_numbers(X=X, y=y)
+        require_numbers(X=X, y=y)
         if width is not None:
             X, y = check_X_y(X, y, dtype="float64", y_numeric=True, order="C")
             self._check_width(X, width)
@@ -100,13 +114,8 @@ class PosteriorRegressor(RegressorMixin, BaseEstimator):
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, order="C")
         return X, y.astype(np.float64)
 
-    def _check_width(self, X: Array, d: int) -> None:
-        if X.shape[1] != d:  # in the words of scikit-learn
-            name = type(self).__name__
-            raise InvalidInputError(f"X has {X.shape[1]} features, but {name} is expecting {d} features as input")
 
-
-def _require_numbers(**arrays: Any) -> None:
+def require_numbers(**arrays: Any) -> None:
     """Refuse what scikit-learn would take for numbers: text, dates, and what is masked."""
     for name, value in arrays.items():
         if isinstance(value, np.ma.MaskedArray):
@@ -117,8 +126,8 @@ def _require_numbers(**arrays: Any) -> None:
             raise InvalidInputError(f"{name}: expected numbers, got {'text' if kind in 'US' else 'dates'}")
 
 
-class KernelRegressor(PosteriorRegressor):
-    """A regressor with a ``kernel``, whose hyperparameters can be set by name."""
+class KernelOptions(BaseEstimator):
+    """An estimator with a ``kernel``, whose hyperparameters can be set by name."""
 
     kernel: Any
 
@@ -136,3 +145,7 @@ class KernelRegressor(PosteriorRegressor):
     def _given_kernel(self) -> Kernel | None:
         """The kernel the user gave, None if only its kind was given."""
         return self.kernel if isinstance(self.kernel, Kernel) else None
+
+
+class KernelRegressor(KernelOptions, PosteriorRegressor):
+    """A regressor with a ``kernel``."""

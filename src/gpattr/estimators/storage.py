@@ -16,13 +16,13 @@ from gpattr.kernels import Kernel
 from gpattr.means import Mean
 
 if TYPE_CHECKING:
-    from gpattr.estimators.base import PosteriorRegressor
+    from gpattr.estimators.base import PosteriorEstimator
 
 ROOMS = {"kernels": kernels, "means": means}
-Model = TypeVar("Model", bound="PosteriorRegressor")
+Model = TypeVar("Model", bound="PosteriorEstimator")
 
 
-def save(model: PosteriorRegressor, path: str | PathLike[str]) -> None:
+def save(model: PosteriorEstimator, path: str | PathLike[str]) -> None:
     """Write a fitted model to ``path``."""
     names = model.posterior_.feature_names
     content = {

@@ -1,0 +1,119 @@
+"""Classification: scikit-learn's checks and its latent function, probabilities to the last digits, explanations, files."""
+
+import warnings
+
+import mpmath
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from gpattr import Explainer, GPClassifier
+from gpattr.exceptions import InvalidInputError
+from gpattr.kernels import Matern52, SquaredExponential
+from gpattr.means import Constant
+from gpattr.special.logistic import expected_probability
+
+RNG = np.random.default_rng(1)
+N, D = 90, 3
+X = RNG.normal(size=(N, D)) * [1.0, 10.0, 0.1]
+Y = np.where(X[:, 0] + (X[:, 1] / 10) ** 2 + 0.4 * RNG.normal(size=N) > 0.8, "ill", "well")
+
+
+@parametrize_with_checks([GPClassifier(), GPClassifier(optimize=False)])
+def test_scikit_learn_checks(estimator, check):
+    if check.func.__name__ == "check_array_api_input":
+        pytest.skip("needs SCIPY_ARRAY_API=1 set before SciPy is imported")
+    check(estimator)
+
+
+def test_training_finds_what_scikit_learn_finds():
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    kernel = ConstantKernel(1.0, (1e-4, 1e4)) * RBF(np.full(D, 0.6 * D**0.5), (1e-2, 1e4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a length-scale at its bound
+        theirs = GaussianProcessClassifier(kernel, max_iter_predict=1000).fit(Z, Y)
+    ours = GPClassifier().fit(X, Y)
+    assert ours.log_marginal_likelihood_ >= theirs.log_marginal_likelihood_value_ - 1e-3
+    np.testing.assert_array_equal(ours.classes_, theirs.classes_)
+    same = GPClassifier(SquaredExponential(theirs.kernel_.k2.length_scale, theirs.kernel_.k1.constant_value), optimize=False).fit(
+        Z, Y
+    )
+    assert same.log_marginal_likelihood_ == pytest.approx(theirs.log_marginal_likelihood_value_, rel=1e-7)
+    np.testing.assert_allclose(same.predict_proba(Z), theirs.predict_proba(Z), atol=2e-3)  # theirs: five error functions
+    np.testing.assert_array_equal(same.predict(Z), theirs.predict(Z))
+
+
+def test_probabilities_to_the_last_digits():
+    cases = [(m, s) for m in (-30.0, -3.0, 0.0, 0.7, 12.0) for s in (0.0, 1e-8, 0.3, 0.999, 1.0, 1.001, 4.0, 30.0, 1e4)]
+    values = expected_probability(*np.array(cases).T)
+    with mpmath.workdps(30):
+        for (m, s), value in zip(cases, values):
+            if s == 0:
+                truth = 1 / (1 + mpmath.exp(-m))
+            else:
+                middle = -mpmath.mpf(m) / s
+                points = sorted(
+                    {-12, -6, -3, 0, 3, 6, 12} | {min(max(middle + k / s, -12), 12) for k in (-40, -10, -3, 0, 3, 10, 40)}
+                )
+                truth = mpmath.quad(lambda z: mpmath.npdf(z) / (1 + mpmath.exp(-(m + s * z))), points)
+            assert value == pytest.approx(float(truth), abs=1e-14)
+    assert expected_probability([0.0], [5.0])[0] == pytest.approx(0.5, abs=1e-15)
+
+
+def test_explanations_are_of_the_log_odds():
+    frame = pd.DataFrame(X, columns=["age", "dose", "rate"])
+    model = GPClassifier(Matern52, mean=Constant(-1.0)).fit(frame, Y)
+    ex = Explainer(model)(frame[["rate", "age", "dose"]][:5])
+    np.testing.assert_allclose(ex.predictions, model.predict_latent(frame[:5]), rtol=1e-12)
+    np.testing.assert_allclose(ex.values.sum(axis=1), ex.predictions - ex.base_values, atol=1e-9)
+    probabilities = model.predict_proba(frame)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=0, atol=1e-14)
+    agree = model.predict(frame) == model.classes_[probabilities.argmax(axis=1)]
+    assert agree.all()
+    assert model.score(frame, Y) > 0.8
+
+
+def test_several_classes_one_by_one():
+    labels = np.digitize(X[:, 0], [-0.5, 0.5])
+    model = OneVsRestClassifier(GPClassifier()).fit(X, labels)
+    assert model.score(X, labels) > 0.9
+    assert Explainer(model.estimators_[2])(X[:3]).values.shape == (3, D)
+
+
+def test_files_and_progress(tmp_path, capsys):
+    frame = pd.DataFrame(X, columns=["age", "dose", "rate"])
+    model = GPClassifier(verbose=1).fit(frame, Y)
+    assert "training" in capsys.readouterr().err
+    model.save(tmp_path / "m.json")
+    loaded = GPClassifier.load(tmp_path / "m.json")
+    np.testing.assert_array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
+    np.testing.assert_array_equal(loaded.predict(frame), model.predict(frame))
+    np.testing.assert_array_equal(Explainer(loaded)(frame[:3]).cov, Explainer(model)(frame[:3]).cov)
+
+
+def test_restarts_and_bounds():
+    fixed = GPClassifier(bounds={"variance": (4.0, 4.0)}).fit(X, Y)
+    assert fixed.kernel_.variance == pytest.approx(4.0, rel=1e-12)
+    free = GPClassifier(n_restarts=1, random_state=0).fit(X, Y)
+    assert free.log_marginal_likelihood_ >= fixed.log_marginal_likelihood_ - 1e-6
+
+
+@pytest.mark.parametrize(
+    ("options", "labels", "message"),
+    [
+        ({}, np.ones(N, dtype=int), r"y: expected labels of two classes, got 1 class"),
+        ({}, np.arange(N) % 3, "y: expected labels of two classes, got 3 .*OneVsRestClassifier"),
+        ({"mean": "constant"}, Y, "mean: expected 'zero' or a gpattr mean, got 'constant'"),
+        ({"kernel": "SE"}, Y, "kernel: expected a gpattr kernel"),
+        ({"n_restarts": -1}, Y, "n_restarts: expected an integer of 0 or more"),
+        ({"bounds": {"noise_variance": (1, 2)}}, Y, "bounds: expected hyperparameters among"),
+        ({"kernel": SquaredExponential([1.0, 2.0])}, Y, "lengthscale"),
+    ],
+)
+def test_bad_input(options, labels, message):
+    with pytest.raises(InvalidInputError, match=message):
+        GPClassifier(**options).fit(X, labels)
