@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpattr._array import Array, cholesky, namespace, solve_cholesky
+from gpattr._array import Array, LinAlgError, cholesky, namespace, solve_cholesky
 from gpattr._memory import require_room
 from gpattr._validation import as_vector, read_only
 from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
@@ -98,7 +98,7 @@ def factor_at(K: Array, scale: Array) -> Array:
     B[i, i] += 1.0
     try:
         return cholesky(B)
-    except Exception:  # only where rounding makes K indefinite by far more than 1
+    except LinAlgError:  # only where rounding makes K indefinite by far more than 1
         raise NotPositiveDefiniteError("kernel: its matrix on these rows is not positive definite") from None
 
 
