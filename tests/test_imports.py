@@ -26,6 +26,7 @@ LEVELS = [
     {"_storage"},
     {"estimators"},
     {"explanation"},
+    {"multi_output_explanation"},
     {"explainer"},
     {"rules"},
     {"demo", "paper"},

@@ -45,7 +45,6 @@ def test_file_is_plain_json_with_named_dimensions(saved):
     assert document["format"] == "gpattr.Explanation"
     assert document["schema"] == 1
     assert document["content"]["arrays"]["cov"]["dims"] == ["row", "feature", "feature"]
-    assert document["content"]["output_names"] is None
     assert "component_weights" not in document["content"]["arrays"]
 
 

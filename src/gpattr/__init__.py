@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from gpattr.explainer import Explainer, explain
     from gpattr.explanation import Explanation
     from gpattr.importance import Importance
+    from gpattr.multi_output_explanation import MultiOutputExplanation
     from gpattr.operators import Baselines
     from gpattr.rules import compare_rules
 
@@ -61,6 +62,7 @@ _NAMES = {
     "GPRegressor": "gpattr.estimators",
     "HilbertGPRegressor": "gpattr.estimators",
     "Importance": "gpattr.importance",
+    "MultiOutputExplanation": "gpattr.multi_output_explanation",
     "RandomFeatureGPRegressor": "gpattr.estimators",
     "SparseGPRegressor": "gpattr.estimators",
     "compare_rules": "gpattr.rules",
@@ -77,6 +79,7 @@ __all__ = [
     "GPRegressor",
     "HilbertGPRegressor",
     "Importance",
+    "MultiOutputExplanation",
     "RandomFeatureGPRegressor",
     "SparseGPRegressor",
     "bases",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -24,13 +24,15 @@ from gpattr._validation import (
 )
 from gpattr.closed_forms import METHODS
 from gpattr.closed_forms.fixed_rules import check_steps
-from gpattr.exceptions import InvalidInputError, NotFittedError, UnsupportedModelError
+from gpattr.exceptions import InvalidIndexError, InvalidInputError, NotFittedError, UnsupportedModelError
 from gpattr.explanation import Explanation, feature_index
 from gpattr.importance import Importance, draw_importance
+from gpattr.multi_output_explanation import MultiOutputExplanation
 from gpattr.operators import Baselines, IntegratedGradients
-from gpattr.posteriors import TOLERANCE, UNCERTAINTY, FunctionSpacePosterior, Posterior
+from gpattr.posteriors import TOLERANCE, UNCERTAINTY, Attributions, MultiOutputPosterior, Posterior
 
 NAMED_BASELINES = {"mean": "mean of the training inputs", "median": "median of the training inputs", "zeros": "zeros"}
+RowNames = tuple[str | int, ...]
 EXPECTED_BASELINE = "'mean', 'median', 'zeros', a point, or gpattr.Baselines"
 
 
@@ -76,67 +78,53 @@ class Explainer:
         self.feature_names: Names | None = names
         self.baseline, self.baseline_name = self._resolve(baseline)
 
-    def __call__(self, X: Any, baselines: Any = None, uncertainty: str = "cov") -> Explanation:
-        """Explain the rows of X, (n, d).
+    def __call__(self, X: Any, baselines: Any = None, uncertainty: str = "cov") -> Explanation | Any:
+        """Explain the rows of X, (n, d): an `Explanation`, or a `MultiOutputExplanation` of a model with several outputs.
 
         ``baselines`` (n, d) gives each row its own baseline. ``uncertainty`` is ``"cov"`` for the covariance between features,
         ``"std"`` for standard deviations only, ``"none"`` for means alone, which take a few times a prediction.
         """
         rows = self._matrix("X", X)
-        operator, name = self._operator(rows, baselines)
-        result = self.posterior.apply(operator, rows, uncertainty=uncertainty, tolerance=self.tolerance, **self._options)
-        predictions, base_values = (to_numpy(self.posterior.predict(points)) for points in (rows, operator.points))
-        if not operator.per_row:
-            weights = np.ones(1) if operator.weights is None else operator.weights
-            base_values = np.full(len(rows), weights @ base_values)
-        averaged, points, mean = operator.weights is not None, to_numpy(operator.points), to_numpy(result.mean)
-        parts = result.components
-        mixture = {} if parts is None else {f"component_{name}": getattr(parts, name) for name in ("weights", "var", "cov")}
-        if parts is not None:
-            mixture["component_values"] = parts.mean
-        return Explanation(
-            values=_handed_over(result.mean),
-            var=_handed_over(result.var),
-            cov=_handed_over(result.cov),
-            predictions=predictions,
-            base_values=base_values,
-            data=to_numpy(rows),
-            baselines=points if averaged else np.broadcast_to(points, rows.shape),
-            baseline_weights=operator.weights,
-            baseline_name=name,
-            feature_names=self._names(X, rows.shape[1]),
-            row_names=_row_names(X, len(rows)),
-            method=result.method,
-            error=to_numpy(result.error),
-            delta=mean.sum(axis=1) - (predictions - base_values),
-            **{name: _handed_over(array) for name, array in mixture.items()},
-        )
+        own = None if baselines is None else self._own_baselines(baselines, len(rows))
+        return self._explain(rows, own, uncertainty, self._names(X, rows.shape[1]), _row_names(X, len(rows)))
+
+    def __getitem__(self, output: str) -> Explainer:
+        """Return the explainer of one output of a model with several, with the same baseline."""
+        if not isinstance(self.posterior, MultiOutputPosterior):
+            raise InvalidIndexError(f"output: the model has one output, which has no name, got {output!r}")
+        single = copy(self)
+        single.posterior = self.posterior[output]
+        return single
 
     def batches(
         self, X: Any, baselines: Any = None, uncertainty: str = "cov", *, batch_size: int = 1024
-    ) -> Iterator[Explanation]:
+    ) -> Iterator[Explanation | Any]:
         """Explain the rows of X in batches: an iterator of explanations, each of at most ``batch_size`` rows."""
         if isinstance(batch_size, bool) or not isinstance(batch_size, (int, np.integer)) or batch_size < 1:
             raise InvalidInputError(f"batch_size: expected an integer of 1 or more, got {batch_size!r}")
-        matrix = self._matrix("X", X)
-        names, labels = self._names(X, matrix.shape[1]), _row_names(X, len(matrix))
-        own = None if baselines is None else self._matrix("baselines", baselines)
-        if own is not None:
-            _require_one_per_row(own, len(matrix))
+        rows = self._matrix("X", X)
+        own = None if baselines is None else self._own_baselines(baselines, len(rows))
+        names, labels = self._names(X, rows.shape[1]), _row_names(X, len(rows))
         check_choice("uncertainty", uncertainty, UNCERTAINTY)
 
-        def generate() -> Iterator[Explanation]:
-            for start in range(0, len(matrix), batch_size):
+        def generate() -> Iterator[Any]:
+            for start in range(0, len(rows), batch_size):
                 part = slice(start, start + batch_size)
-                ex = self(matrix[part], None if own is None else own[part], uncertainty)
-                yield replace(ex, feature_names=names, row_names=labels[part])
+                yield self._explain(rows[part], None if own is None else own[part], uncertainty, names, labels[part])
 
         return generate()
+
+    def across_outputs(self, X: Any, baselines: Any = None) -> Array:
+        """Return the covariance of each row's attributions between features and between outputs, (n, d, P, d, P)."""
+        if not isinstance(self.posterior, MultiOutputPosterior):
+            raise UnsupportedModelError("model: this model has one output, and so no covariance between outputs")
+        rows = self._matrix("X", X)
+        return to_numpy(self.posterior.across(self._operator(rows, baselines), rows, **self._options))
 
     def joint(self, X: Any, baselines: Any = None) -> Array:
         """Return the covariance of the attributions between features and between rows, (n, d, n, d)."""
         rows = self._matrix("X", X)
-        return to_numpy(self.posterior.joint(self._operator(rows, baselines)[0], rows, **self._options))
+        return to_numpy(self._single.joint(self._operator(rows, baselines), rows, **self._options))
 
     def importance(self, X: Any, baselines: Any = None, *, n_samples: int = 2000, random_state: Any = 0) -> Importance:
         """Return the mean absolute attribution of each feature over the rows of X, with its uncertainty.
@@ -144,10 +132,10 @@ class Explainer:
         Rows share one unknown function and so are correlated: the uncertainty comes from draws of their joint distribution.
         """
         rows = self._matrix("X", X)
-        operator, _ = self._operator(rows, baselines)
+        operator = self._operator(rows, baselines)
 
         def parts() -> Iterator[tuple[float, Array, Array]]:
-            for weight, posterior in self.posterior.components:
+            for weight, posterior in self._single.components:
                 result = posterior.apply(operator, rows, uncertainty="none", tolerance=self.tolerance, **self._options)
                 yield weight, to_numpy(result.mean), to_numpy(posterior.joint(operator, rows, **self._options))
 
@@ -158,34 +146,84 @@ class Explainer:
 
         They add up to the attribution, less that of a prior mean; neighbouring rows often have large shares of opposite sign.
         """
-        if not isinstance(self.posterior, FunctionSpacePosterior) or self.posterior.training_inputs is None:
-            raise UnsupportedModelError(
-                f"model: the share of each training row is known for posteriors that keep their rows, such as ExactPosterior; "
-                f"a {type(self.posterior).__name__} keeps sums over its rows only"
-            )
         one = self._point("x", x)
         index = feature_index(feature, self._names(x, len(one)))
-        operator, _ = self._operator(one[None, :], None)
-        return to_numpy(self.posterior.contributions(operator, one[None, :], **self._options)[0, index])
+        operator = self._operator(one[None, :], None)
+        return to_numpy(self._single.contributions(operator, one[None, :], **self._options)[0, index])
 
     def __repr__(self) -> str:
         return f"Explainer({self.posterior!r}, baseline={self.baseline_name!r}, method={self.method!r})"
+
+    def _explain(
+        self, rows: Array, baselines: Array | None, uncertainty: str, names: Names, labels: RowNames
+    ) -> Explanation | Any:
+        operator = IntegratedGradients(self.baseline if baselines is None else baselines)
+        averaged, points = operator.weights is not None, to_numpy(operator.points)
+        shared = {
+            "data": to_numpy(rows),
+            "baselines": points if averaged else np.broadcast_to(points, rows.shape),
+            "baseline_weights": operator.weights,
+            "baseline_name": self.baseline_name if baselines is None else "one per row",
+            "feature_names": names,
+            "row_names": labels,
+        }
+
+        def explanation(posterior: Posterior, result: Attributions) -> Explanation:
+            predictions, base_values = (to_numpy(posterior.predict(at)) for at in (rows, operator.points))
+            if not operator.per_row:
+                weights = np.ones(1) if operator.weights is None else operator.weights
+                base_values = np.full(len(rows), weights @ base_values)
+            parts = result.components
+            mixture = {} if parts is None else {f"component_{name}": getattr(parts, name) for name in ("weights", "var", "cov")}
+            if parts is not None:
+                mixture["component_values"] = parts.mean
+            return Explanation(
+                values=_handed_over(result.mean),
+                var=_handed_over(result.var),
+                cov=_handed_over(result.cov),
+                predictions=predictions,
+                base_values=base_values,
+                method=result.method,
+                error=to_numpy(result.error),
+                delta=to_numpy(result.mean).sum(axis=1) - (predictions - base_values),
+                **{name: _handed_over(array) for name, array in mixture.items()},
+                **shared,
+            )
+
+        options = {"uncertainty": uncertainty, "tolerance": self.tolerance, **self._options}
+        if isinstance(self.posterior, MultiOutputPosterior):
+            results = self.posterior.apply(operator, rows, **options)
+            return MultiOutputExplanation({name: explanation(self.posterior[name], result) for name, result in results.items()})
+        return explanation(self.posterior, self.posterior.apply(operator, rows, **options))
+
+    @property
+    def _single(self) -> Posterior:
+        """The posterior, where there is one output."""
+        if isinstance(self.posterior, MultiOutputPosterior):
+            output = self.posterior.output_names[0]
+            raise UnsupportedModelError(
+                f"model: this is asked of one output; choose it by name, explainer[{output!r}]; "
+                f"there are {list(self.posterior.outputs)}"
+            )
+        return self.posterior
 
     @property
     def _options(self) -> dict[str, Any]:
         return {"method": self.method, "n_steps": self.n_steps}
 
-    def _operator(self, rows: Array, baselines: Any) -> tuple[IntegratedGradients, str]:
-        if baselines is None:
-            return IntegratedGradients(self.baseline), self.baseline_name
+    def _operator(self, rows: Array, baselines: Any) -> IntegratedGradients:
+        return IntegratedGradients(self.baseline if baselines is None else self._own_baselines(baselines, len(rows)))
+
+    def _own_baselines(self, baselines: Any, n: int) -> Array:
         if isinstance(baselines, (str, Baselines)):
             raise InvalidInputError(
                 f"baselines: expected one baseline per row of X, got {baselines!r}; "
                 "a baseline shared by all rows goes to Explainer(...), and uncertainty= is an argument of its own"
             )
         own = self._matrix("baselines", baselines)
-        _require_one_per_row(own, len(rows))
-        return IntegratedGradients(own), "one per row"
+        if len(own) != n:
+            raise InvalidInputError(f"baselines: expected one row per row of X ({n}), got {len(own)}")
+        return own
 
     def _resolve(self, baseline: Any) -> tuple[Array | Baselines, str]:
         if isinstance(baseline, str):
@@ -244,17 +282,17 @@ def explain(
     tolerance: float = TOLERANCE,
     feature_names: Sequence[str] | None = None,
     uncertainty: str = "cov",
-) -> Explanation:
+) -> Explanation | Any:
     """Explain the rows of X in one call: ``Explainer(model, baseline, …)(X, uncertainty=…)``."""
     options: dict[str, Any] = {"method": method, "n_steps": n_steps, "tolerance": tolerance, "feature_names": feature_names}
     return Explainer(model, baseline, **options)(X, uncertainty=uncertainty)
 
 
-def _posterior_of(model: Any) -> Posterior:
-    if isinstance(model, Posterior):
+def _posterior_of(model: Any) -> Posterior | MultiOutputPosterior:
+    if isinstance(model, (Posterior, MultiOutputPosterior)):
         return model
     posterior = getattr(model, "posterior_", None)
-    if isinstance(posterior, Posterior):
+    if isinstance(posterior, (Posterior, MultiOutputPosterior)):
         return posterior
     if isinstance(model, type):
         raise UnsupportedModelError(f"model: expected a fitted model, got the class {model.__name__}")
@@ -279,12 +317,7 @@ def _handed_over(array: Array | None) -> Array | None:
     return array
 
 
-def _require_one_per_row(baselines: Array, n: int) -> None:
-    if len(baselines) != n:
-        raise InvalidInputError(f"baselines: expected one row per row of X ({n}), got {len(baselines)}")
-
-
-def _row_names(X: Any, n: int) -> tuple[str | int, ...]:
+def _row_names(X: Any, n: int) -> RowNames:
     labels = list(X.index) if is_frame(X) and hasattr(X, "index") else range(n)
     whole = (int, np.integer)
     return tuple(int(label) if isinstance(label, whole) and not isinstance(label, bool) else str(label) for label in labels)

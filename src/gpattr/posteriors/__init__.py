@@ -1,10 +1,12 @@
 """What the data taught: frozen posteriors that predict and that operators apply to."""
 
 from gpattr.posteriors.base import TOLERANCE, UNCERTAINTY, Attributions, Components, Posterior
+from gpattr.posteriors.combination import CombinationPosterior
 from gpattr.posteriors.exact import ExactPosterior
 from gpattr.posteriors.function_space import FunctionSpacePosterior
 from gpattr.posteriors.laplace import LaplacePosterior
 from gpattr.posteriors.mixture import MixturePosterior
+from gpattr.posteriors.multi_output import MultiOutputPosterior
 from gpattr.posteriors.sparse import SparsePosterior
 from gpattr.posteriors.weight_space import WeightSpacePosterior
 
@@ -12,11 +14,13 @@ __all__ = [
     "TOLERANCE",
     "UNCERTAINTY",
     "Attributions",
+    "CombinationPosterior",
     "Components",
     "ExactPosterior",
     "FunctionSpacePosterior",
     "LaplacePosterior",
     "MixturePosterior",
+    "MultiOutputPosterior",
     "Posterior",
     "SparsePosterior",
     "WeightSpacePosterior",

@@ -15,6 +15,7 @@ from gpattr._memory import require_room
 from gpattr._mixture import Mixture
 from gpattr._normal import roots, standard_draws
 from gpattr._validation import Names
+from gpattr.exceptions import UnsupportedModelError
 from gpattr.operators import Operator
 
 UNCERTAINTY = ("cov", "std", "none")
@@ -80,6 +81,11 @@ class Posterior(Frozen, ABC):
         """The Gaussian posteriors of which this is a mixture, with their weights."""
         return ((1.0, self),)
 
+    @property
+    def training_inputs(self) -> Array | None:
+        """The inputs the model was trained on, (m, d), where it still has them."""
+        return None
+
     @abstractmethod
     def predict(self, X: Any, *, return_std: bool = False, return_cov: bool = False) -> Any:
         """Return the mean of the latent function at X, (n,); with its standard deviation (n,) or covariance (n, n) if asked.
@@ -108,6 +114,13 @@ class Posterior(Frozen, ABC):
     @abstractmethod
     def joint(self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None) -> Array:
         """Return the covariance between all features of all rows, (n, d, n, d)."""
+
+    def contributions(self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None) -> Array:
+        """Return the share of each training row in each mean attribution, (n, d, m), for posteriors that keep their rows."""
+        raise UnsupportedModelError(
+            f"model: the share of each training row is known for posteriors that keep their rows, such as ExactPosterior; "
+            f"a {type(self).__name__} keeps sums over its rows only"
+        )
 
     def sample(self, operator: Operator, X: Any, n: int = 1, *, random_state: Any = None) -> np.ndarray:
         """Return n draws of the operator's values at all rows of X together, (n, rows, d)."""

@@ -95,11 +95,6 @@ class FunctionSpacePosterior(Posterior):
         Z = to_numpy(self.training_inputs)
         return {"mean": Z.mean(axis=0), "median": np.median(Z, axis=0)}
 
-    @property
-    def training_inputs(self) -> Array | None:
-        """The inputs the model was trained on, where it still has them."""
-        return None
-
     def predict(self, X: Any, *, return_std: bool = False, return_cov: bool = False) -> Any:
         X = self._rows(X)
         xp = namespace(X)
@@ -213,10 +208,12 @@ class FunctionSpacePosterior(Posterior):
         return covariance(result - self._explained(T)).reshape(n, d, n, d)
 
     def contributions(self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None) -> Array:
-        """Return αₘ 𝒜ᵢk(·, zₘ)(xₙ), (n, d, m): the share of each input in each mean attribution.
+        """Return αₘ 𝒜ᵢk(·, zₘ)(xₙ), (n, d, m): the share of each training row in each mean attribution.
 
         Their sum over m is the attribution less that of the prior mean.
         """
+        if self.training_inputs is None:
+            return super().contributions(operator, X)
         X = self._rows(X)
         require_room("The contributions", (*X.shape, len(self.inputs)), "use fewer rows")
         return closed_forms.cross(operator, self.kernel, X, self.inputs, method=method, n_steps=n_steps) * self.alpha
