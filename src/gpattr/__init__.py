@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         GPClassifier,
         GPRegressor,
         HilbertGPRegressor,
+        MultiOutputGPRegressor,
         RandomFeatureGPRegressor,
         SparseGPRegressor,
     )
@@ -63,6 +64,7 @@ _NAMES = {
     "HilbertGPRegressor": "gpattr.estimators",
     "Importance": "gpattr.importance",
     "MultiOutputExplanation": "gpattr.multi_output_explanation",
+    "MultiOutputGPRegressor": "gpattr.estimators",
     "RandomFeatureGPRegressor": "gpattr.estimators",
     "SparseGPRegressor": "gpattr.estimators",
     "compare_rules": "gpattr.rules",
@@ -80,6 +82,7 @@ __all__ = [
     "HilbertGPRegressor",
     "Importance",
     "MultiOutputExplanation",
+    "MultiOutputGPRegressor",
     "RandomFeatureGPRegressor",
     "SparseGPRegressor",
     "bases",

@@ -5,6 +5,7 @@ from gpattr.estimators.gp_classifier import GPClassifier
 from gpattr.estimators.gp_regressor import GPRegressor
 from gpattr.estimators.hilbert_gp_regressor import BasisWarning, HilbertGPRegressor
 from gpattr.estimators.hyperparameters import register_gradient
+from gpattr.estimators.multi_output_gp_regressor import MultiOutputGPRegressor
 from gpattr.estimators.random_feature_gp_regressor import FirstChunkWarning, RandomFeatureGPRegressor
 from gpattr.estimators.sparse_gp_regressor import SparseGPRegressor
 
@@ -15,6 +16,7 @@ __all__ = [
     "GPClassifier",
     "GPRegressor",
     "HilbertGPRegressor",
+    "MultiOutputGPRegressor",
     "RandomFeatureGPRegressor",
     "SparseGPRegressor",
     "register_gradient",

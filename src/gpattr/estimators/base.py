@@ -107,6 +107,8 @@ class PosteriorRegressor(RegressorMixin, PosteriorEstimator):
             return X, as_vector("y", y, length=len(X), unit="targets (one per row of X)", like=X)
         y = to_numpy(y)
         require_numbers(X=X, y=y)
+        if np.ndim(y) == 2 and np.shape(y)[1] > 1:
+            raise InvalidInputError(f"y: expected targets (n,), got {np.shape(y)}; MultiOutputGPRegressor takes several outputs")
         if width is not None:
             X, y = check_X_y(X, y, dtype="float64", y_numeric=True, order="C")
             self._check_width(X, width)
@@ -122,7 +124,12 @@ def require_numbers(**arrays: Any) -> None:
             raise InvalidInputError(f"{name}: expected plain numbers, got a masked array; remove or fill what is masked")
         if is_frame(value):
             as_matrix(name, value)  # our words for what is wrong with a frame
-        elif (kind := np.asarray(value).dtype.kind) in "USmM":
+            continue
+        try:
+            kind = np.asarray(value).dtype.kind
+        except ValueError:  # NumPy's words for lists of different lengths do not say where
+            raise InvalidInputError(f"{name}: expected numbers, got lists of different lengths") from None
+        if kind in "USmM":
             raise InvalidInputError(f"{name}: expected numbers, got {'text' if kind in 'US' else 'dates'}")
 
 

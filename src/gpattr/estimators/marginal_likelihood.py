@@ -100,7 +100,7 @@ def most_likely_constant(kernel: Kernel, X: Array, y: Array, noise: Any) -> floa
 def maximise(
     objective: Callable[..., tuple[float, dict[str, Any]]],
     kernel: Kernel,
-    noise: float | None,
+    noise: Any,
     bounds: Mapping[str, np.ndarray],
     starts: list[Values],
     *,
@@ -128,7 +128,8 @@ def maximise(
 
     def unpack(theta: np.ndarray) -> tuple[Any, ...]:
         values: dict[str, Any] = dict(zip(names, np.split(np.exp(theta[:size]), ends), strict=True)) if names else {}
-        level = float(values.pop(NOISE)[0]) if NOISE in values else noise
+        level = values.pop(NOISE, noise)
+        level = float(level[0]) if np.size(level) == 1 and np.ndim(level) else level
         prior = kernel.with_params(**{name: float(v[0]) if name in scalar else v for name, v in values.items()})
         return (prior, level) if free is None else (prior, level, theta[size:])
 

@@ -1,0 +1,291 @@
+"""Gaussian-process regression of several outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import validate_data
+
+from gpattr import _documents
+from gpattr._array import is_tensor, to_numpy
+from gpattr._normal import random_generator, roots, standard_draws
+from gpattr._threads import threads_for
+from gpattr._validation import Names, check_choice, column_names, is_frame, positive
+from gpattr.estimators import storage
+from gpattr.estimators.base import KernelRegressor, require_numbers
+from gpattr.estimators.coregionalised_evidence import CoregionalisedEvidence
+from gpattr.estimators.gp_regressor import GPRegressor, check_prior
+from gpattr.estimators.hyperparameters import trainable
+from gpattr.estimators.marginal_likelihood import NOISE, maximise
+from gpattr.estimators.progress import training_progress
+from gpattr.estimators.search_space import (
+    DEFAULT_BOUNDS,
+    NOISE_SHARE,
+    Units,
+    bounds_for,
+    default_kernel,
+    scaled,
+    spread_of,
+    starts_from,
+)
+from gpattr.exceptions import InvalidInputError
+from gpattr.kernels import Kernel, Radial
+from gpattr.means import Constant, Mean, Zero
+from gpattr.posteriors import ExactPosterior, MultiOutputPosterior
+
+OUTPUTS = ("separate", "shared", "coregionalised")
+
+
+class MultiOutputGPRegressor(KernelRegressor):
+    """Gaussian-process regression of several outputs Y, (n, P).
+
+    Parameters
+    ----------
+    kernel
+        As for `GPRegressor`. Where outputs share it, its variance is a share: ``covariance_`` carries the units.
+    outputs : "separate", "shared" or "coregionalised"
+        ``"separate"`` learns kernel and noise for each output alone. ``"shared"`` learns one kernel, and a variance and a noise
+        for each output. ``"coregionalised"`` learns one kernel, the noise of each output, and how the outputs vary together:
+        Cov[f_o(x), f_p(x')] = B_op k(x, x'), so that each output is learned from the targets of all.
+    mean : "constant", "zero" or, with separate outputs, what `GPRegressor` takes
+        The prior mean of every output; constants are learned, one for each.
+    noise_variance : float or array (P,), optional
+        The noise variance of every output if it is known; learned by default.
+    optimize, n_restarts, bounds, random_state, verbose
+        As for `GPRegressor`; bounds of the noise hold for every output.
+
+    Attributes
+    ----------
+    posterior_ : MultiOutputPosterior
+        What `Explainer` explains.
+    output_names_ : tuple
+        The columns of the frame Y, or y0, y1, …
+    noise_variance_ : array (P,), or (n, P) where it was given for each row
+    kernel_ : Kernel, or a tuple with the kernel of each separate output
+    covariance_ : array (P, P)
+        B, where the outputs share a kernel; diagonal unless they are coregionalised.
+    log_marginal_likelihood_ : float
+        Of all outputs together.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | type[Radial] | None = None,
+        *,
+        outputs: str = "separate",
+        mean: str | Mean = "constant",
+        noise_variance: Any = None,
+        optimize: bool = True,
+        n_restarts: int = 0,
+        bounds: dict[str, tuple[Any, Any]] | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.outputs = outputs
+        self.mean = mean
+        self.noise_variance = noise_variance
+        self.optimize = optimize
+        self.n_restarts = n_restarts
+        self.bounds = bounds
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, Y: Any, noise: Any = None) -> Self:
+        """Learn the hyperparameters and condition on the data.
+
+        ``Y`` is (n, P), a frame, or {name: targets}; ``noise`` (n, P) are known variances of the noise, for separate outputs.
+        """
+        check_choice("outputs", self.outputs, OUTPUTS)
+        together = self.outputs != "separate"
+        check_prior(self, ("constant", "zero") if together else ("constant", "zero", "linear"))
+        if together and isinstance(self.mean, Mean):
+            raise InvalidInputError(f'mean: expected "constant" or "zero" with {self.outputs} outputs, got {self.mean!r}')
+        with self._unchanged_on_error():
+            rows, targets, names = self._check_outputs(X, Y)
+            inputs = X if is_frame(X) else rows
+            if together:
+                if noise is not None:
+                    raise InvalidInputError('noise: variances of each row are taken with outputs="separate" only')
+                return self._fit_together(inputs, rows, targets, names)
+            return self._fit_separately(inputs, targets, names, noise)
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
+        """Return draws of the latent functions at X, (n, P, n_samples)."""
+        mean, generator = to_numpy(self.predict(X)), random_generator(random_state)
+        draws = np.repeat(mean[:, :, None], n_samples, axis=2)
+        for latent, weights in zip(self.posterior_.latents, self.posterior_.mixing.T, strict=True):
+            C = to_numpy(latent.predict(X, return_cov=True)[1])
+            deviation = roots(C[None])[0] @ standard_draws("n_samples", n_samples, len(mean), generator).T
+            draws += weights[:, None] * deviation[:, None, :]
+        return draws
+
+    def _check_outputs(self, X: Any, Y: Any) -> tuple[np.ndarray, np.ndarray, Names]:
+        if is_tensor(X) or is_tensor(Y):
+            raise InvalidInputError("X: expected arrays or frames, got tensors; posteriors take them")
+        names = column_names(Y) if is_frame(Y) else None
+        if isinstance(Y, Mapping):
+            names, columns = tuple(map(str, Y)), [np.asarray(column) for column in Y.values()]
+            if not columns:
+                raise InvalidInputError("Y: expected at least one output, got none")
+            for name, column in zip(names, columns, strict=True):
+                if column.shape != (len(X),):
+                    raise InvalidInputError(f"Y: expected {len(X)} targets (one per row of X) in {name!r}, got {column.shape}")
+            Y = np.stack(columns, axis=1)
+        require_numbers(X=X, Y=Y)
+        data: Any = validate_data(self, X, Y, dtype=np.float64, y_numeric=True, multi_output=True, order="C")
+        targets = np.ascontiguousarray(data[1], dtype=np.float64)
+        if targets.ndim == 1:
+            raise InvalidInputError("Y: expected targets (n, P), got one dimension. Reshape them; GPRegressor takes one output")
+        return data[0], targets, names or tuple(f"y{i}" for i in range(targets.shape[1]))
+
+    def _fit_separately(self, X: Any, Y: np.ndarray, names: Names, noise: Any) -> Self:
+        m, P = Y.shape
+        if noise is not None and np.shape(noise) != (m, P):
+            raise InvalidInputError(f"noise: expected variances of the shape {(m, P)} of Y, got {np.shape(noise)}")
+        known = self._known_noise(P)
+        options = {name: value for name, value in self.get_params(deep=False).items() if name != "outputs"}
+        models = []
+        for o in range(P):
+            options["noise_variance"] = None if known is None else float(known[o])
+            model: Any = clone(GPRegressor(**options))
+            try:
+                models.append(model.fit(X, Y[:, o], None if noise is None else np.asarray(noise)[:, o]))
+            except InvalidInputError as error:
+                raise InvalidInputError(f"output {names[o]!r}: {error}") from None
+        return self._become_separate([model.posterior_ for model in models], [model._prior_mean for model in models], names)
+
+    def _fit_together(self, X: Any, rows: np.ndarray, Y: np.ndarray, names: Names) -> Self:
+        m, P = Y.shape
+        if (given := self._given_kernel) is not None:
+            given.check_features(rows.shape[1])
+        spread, unit = spread_of(rows), spread_of(Y)
+        if self.optimize and m < 2:
+            raise InvalidInputError("X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use optimize=False")
+        if self.optimize and not unit.all():
+            constant = names[int((unit > 0).argmin())]
+            raise InvalidInputError(
+                f"Y: expected targets that differ, got the same everywhere in {constant!r}; use optimize=False"
+            )
+        unit = np.where(unit > 0, unit, 1.0)
+        units = Units(np.where(spread > 0, spread, 1.0) if given is None else np.ones(()), 1.0)
+        kernel = scaled(default_kernel(units, self.kernel) if given is None else given, units, inwards=True)  # pyright: ignore[reportArgumentType]
+        centre = Y.mean(axis=0) if self.mean == "constant" else np.zeros(P)
+        targets, known = (Y - centre) / unit, self._known_noise(P)
+        level = None if known is None else known / unit**2
+        inner = units.inside(rows) if kernel.stationary else rows / units.spread
+        evidence = CoregionalisedEvidence(inner, targets, level, self.outputs == "shared", self.mean == "constant")
+        # Half of the targets' correlation: what outputs have in common, to start with.
+        start = np.linalg.cholesky(0.5 * np.corrcoef(targets.T).reshape(P, P) + 0.5 * np.eye(P)) if m > 1 else np.eye(P)
+        noise, entries = (np.full(P, NOISE_SHARE) if level is None else level), start[evidence.places]
+        if self.optimize:
+            kernel, noise, entries = self._train(evidence, kernel, units, unit, noise, entries)
+        R = unit[:, None] * evidence.root(entries)
+        constants = centre + unit * evidence.constants(kernel, noise, entries)
+        means: list[Mean] = [Constant(float(c)) for c in constants] if self.mean == "constant" else [Zero()] * P
+        return self._become_shared(scaled(kernel, units, inwards=False), R @ R.T, noise * unit**2, means, X, Y, names)
+
+    def _train(
+        self, evidence: CoregionalisedEvidence, kernel: Kernel, units: Units, unit: np.ndarray, noise: np.ndarray, entries: Any
+    ) -> tuple[Kernel, np.ndarray, np.ndarray]:
+        start = trainable(kernel)
+        if isinstance(kernel, Radial):
+            start.pop("variance")  # the covariance of the outputs carries it
+        given = dict(self.bounds or {})
+        for_noise = given.pop(NOISE, None)
+        bounds = bounds_for(start, units, given, 1.0, own_start=self._given_kernel is None)
+        start = {name: start[name] for name in bounds}
+        if evidence.noise is None:
+            start[NOISE] = noise
+            bounds[NOISE] = np.outer(DEFAULT_BOUNDS[NOISE], np.ones(len(noise)))
+            if for_noise is not None:
+                own = bounds_for({NOISE: noise}, Units(units.spread, 1.0), {NOISE: for_noise}, 1.0, own_start=True)
+                bounds[NOISE] = own[NOISE] / unit**2
+        starts = starts_from(start, self.n_restarts, self.random_state)
+        m, P = evidence.Y.shape
+        progress = training_progress(self.verbose, len(starts), -m * float(np.log(unit).sum()))
+        with threads_for(m), progress as report:
+            kernel, level, entries = maximise(
+                evidence, kernel, None, bounds, starts, report=report, free=np.asarray(entries, dtype=np.float64)
+            )
+        return kernel, np.broadcast_to(noise if level is None else level, (P,)), entries
+
+    def _known_noise(self, P: int) -> np.ndarray | None:
+        if self.noise_variance is None:
+            return None
+        known = np.asarray(positive(NOISE, self.noise_variance))
+        if known.ndim and len(known) != P:
+            raise InvalidInputError(f"{NOISE}: expected one number or one per output ({P}), got {len(known)}")
+        return np.broadcast_to(known, (P,))
+
+    def _become_separate(self, posteriors: list[ExactPosterior], priors: list[Mean], names: Names) -> Self:
+        self.posterior_, self.output_names_ = MultiOutputPosterior(dict(zip(names, posteriors, strict=True))), names
+        self.kernel_: Any = tuple(posterior.kernel for posterior in posteriors)
+        self._prior_means, self._targets = priors, np.stack([to_numpy(part.y) for part in posteriors], axis=1)
+        noise = np.stack([to_numpy(posterior.noise) for posterior in posteriors], axis=1)
+        self.noise_variance_ = noise[0] if (noise == noise[0]).all() else noise
+        self.log_marginal_likelihood_ = sum(posterior.log_marginal_likelihood for posterior in posteriors)
+        self.__dict__.pop("covariance_", None)  # of an earlier fit
+        return self
+
+    def _become_shared(
+        self, kernel: Kernel, B: np.ndarray, noise: np.ndarray, means: list[Mean], X: Any, Y: np.ndarray, names: Names
+    ) -> Self:
+        if self.outputs == "shared":
+            parts = {
+                name: ExactPosterior(float(B[o, o]) * kernel, X, Y[:, o], noise=float(noise[o]), mean=means[o])
+                for o, name in enumerate(names)
+            }
+            posterior = MultiOutputPosterior(parts)
+            evidence = sum(part.log_marginal_likelihood for part in parts.values())
+        else:
+            options: dict[str, Any] = {"covariance": B, "noise": noise, "means": means, "output_names": names}
+            posterior = MultiOutputPosterior.coregionalised(kernel, X, Y, **options)
+            latents: Any = posterior.latents
+            evidence = sum(part.log_marginal_likelihood for part in latents) - 0.5 * len(Y) * float(np.log(noise).sum())
+        self.posterior_, self.output_names_, self._prior_means = posterior, names, means
+        self.kernel_, self.covariance_, self.noise_variance_ = kernel, B, np.array(noise)
+        self.log_marginal_likelihood_, self._targets = evidence, Y
+        return self
+
+    def _content(self) -> dict[str, Any]:
+        apart = self.outputs == "separate"
+        first: Any = self.posterior_.latents[0]
+        arrays = {
+            "X": (first.inputs, ("row", "feature")),
+            "Y": (self._targets, ("row", "output")),
+            "noise": (np.atleast_2d(self.noise_variance_), ("row", "output")),
+        }
+        if not apart:
+            arrays["covariance"] = (self.covariance_, ("output", "output"))
+        return {
+            "output_names": list(self.output_names_),
+            "kernels": [storage.encode("kernel", part) for part in (self.kernel_ if apart else [self.kernel_])],
+            "means": [storage.encode("mean", mean) for mean in self._prior_means],
+            "arrays": {name: _documents.encode(to_numpy(array), dims) for name, (array, dims) in arrays.items()},
+        }
+
+    def _restore(self, content: Any, names: Names | None) -> None:
+        arrays = {name: _documents.decode(array) for name, array in content["arrays"].items()}
+        X, Y, noise = arrays["X"], arrays["Y"], arrays["noise"]
+        self.n_features_in_ = X.shape[1]
+        if names is not None:
+            import pandas as pd
+
+            X = pd.DataFrame(X, columns=list(names))
+        kernels, means = ([storage.decode(part) for part in content[name]] for name in ("kernels", "means"))
+        outputs = tuple(content["output_names"])
+        if self.outputs != "separate":
+            self._become_shared(kernels[0], arrays["covariance"], noise[0], means, X, Y, outputs)
+            return
+        posteriors = [ExactPosterior(kernels[o], X, Y[:, o], noise=noise[:, o], mean=means[o]) for o in range(len(outputs))]
+        self._become_separate(posteriors, means, outputs)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = False
+        return tags
