@@ -12,7 +12,6 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gpattr import Explainer, GPClassifier
-from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Matern52, SquaredExponential
 from gpattr.means import Constant
 from gpattr.special.logistic import expected_probability
@@ -77,11 +76,37 @@ def test_explanations_are_of_the_log_odds():
     assert model.score(frame, Y) > 0.8
 
 
-def test_several_classes_one_by_one():
-    labels = np.digitize(X[:, 0], [-0.5, 0.5])
-    model = OneVsRestClassifier(GPClassifier()).fit(X, labels)
-    assert model.score(X, labels) > 0.9
-    assert Explainer(model.estimators_[2])(X[:3]).values.shape == (3, D)
+def test_several_classes_one_against_the_rest(tmp_path):
+    labels = np.array(["low", "middle", "high"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+    frame = pd.DataFrame(X, columns=["age", "dose", "rate"])
+    model = GPClassifier().fit(frame, labels)
+    assert model.score(frame, labels) > 0.9
+    wrapped = OneVsRestClassifier(GPClassifier()).fit(X, labels)
+    np.testing.assert_array_equal(model.classes_, ["high", "low", "middle"])
+    np.testing.assert_allclose(model.predict_proba(frame), wrapped.predict_proba(X), rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(model.predict(frame), wrapped.predict(X))
+    ex = Explainer(model)(frame[:3])
+    assert ex.output_names == ("high", "low", "middle")
+    for k, name in enumerate(ex.output_names):
+        single = GPClassifier().fit(frame, labels == name)
+        np.testing.assert_array_equal(ex[name].values, Explainer(single)(frame[:3]).values)
+        np.testing.assert_array_equal(
+            model.predict_latent(frame, return_std=True)[1][:, k], single.predict_latent(frame, True)[1]
+        )
+    np.testing.assert_allclose(ex.delta, 0.0, atol=1e-9)
+    assert model.log_marginal_likelihood_ == pytest.approx(sum(e.log_marginal_likelihood_ for e in wrapped.estimators_), rel=1e-9)
+    model.save(tmp_path / "m.json")
+    back = GPClassifier.load(tmp_path / "m.json")
+    np.testing.assert_array_equal(back.predict_proba(frame), model.predict_proba(frame))
+    np.testing.assert_array_equal(back.predict(frame), model.predict(frame))
+    assert Explainer(back)(frame[:3]) == ex
+
+
+def test_probabilities_where_every_class_is_ruled_out():
+    """Far below float64, where all probabilities underflow, they are equal rather than undefined."""
+    labels = np.arange(N) % 3
+    model = GPClassifier(mean=Constant(-2000.0), kernel=SquaredExponential(0.1, 1.0), optimize=False).fit(X, labels)
+    np.testing.assert_array_equal(model.predict_proba(X + 100.0), 1.0 / 3.0)
 
 
 def test_files_and_progress(tmp_path, capsys):
@@ -105,15 +130,15 @@ def test_restarts_and_bounds():
 @pytest.mark.parametrize(
     ("options", "labels", "message"),
     [
-        ({}, np.ones(N, dtype=int), r"y: expected labels of two classes, got 1 class"),
-        ({}, np.arange(N) % 3, "y: expected labels of two classes, got 3 .*OneVsRestClassifier"),
+        ({}, np.ones(N, dtype=int), r"y: expected labels of at least two classes, got 1 class: 1 everywhere"),
         ({"mean": "constant"}, Y, "mean: expected 'zero' or a gpattr mean, got 'constant'"),
         ({"kernel": "SE"}, Y, "kernel: expected a gpattr kernel"),
         ({"n_restarts": -1}, Y, "n_restarts: expected an integer of 0 or more"),
+        ({}, RNG.normal(size=N), "Unknown label type: continuous"),
         ({"bounds": {"noise_variance": (1, 2)}}, Y, "bounds: expected hyperparameters among"),
         ({"kernel": SquaredExponential([1.0, 2.0])}, Y, "lengthscale"),
     ],
 )
 def test_bad_input(options, labels, message):
-    with pytest.raises(InvalidInputError, match=message):
+    with pytest.raises(ValueError, match=message):
         GPClassifier(**options).fit(X, labels)

@@ -1,4 +1,4 @@
-"""Binary Gaussian-process classification by Laplace's approximation."""
+"""Gaussian-process classification by Laplace's approximation; more than two classes one against the rest."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpattr import _documents
@@ -24,14 +24,16 @@ from gpattr.estimators.search_space import Units, bounds_for, default_kernel, sc
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel, Radial
 from gpattr.means import Mean, Zero
-from gpattr.posteriors import LaplacePosterior
+from gpattr.posteriors import LaplacePosterior, MultiOutputPosterior
 from gpattr.special.logistic import expected_probability
 
 
 class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
-    """Gaussian-process classification of two classes, with hyperparameters learned by Laplace's marginal likelihood.
+    """Gaussian-process classification, with hyperparameters learned by Laplace's marginal likelihood.
 
-    The log odds of the second class are a Gaussian process. `Explainer` explains that latent function, on the scale of log odds.
+    The log odds of the second of two classes are a Gaussian process; of more classes, the log odds of each against all others
+    are, each with hyperparameters of its own. `Explainer` explains these latent functions, on the scale of log odds, or with
+    ``scale="probability"`` the probabilities that follow from them.
 
     Parameters
     ----------
@@ -42,12 +44,12 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
 
     Attributes
     ----------
-    posterior_ : LaplacePosterior
+    posterior_ : LaplacePosterior, or MultiOutputPosterior with one output for each of more than two classes
         What `Explainer` explains.
-    classes_ : array (2,)
-        The labels; the latent function is positive where the second is the more likely.
+    classes_ : array (K,)
+        The labels; of two, the latent function is positive where the second is the more likely.
     kernel_, mean_, log_marginal_likelihood_
-        What was learned, in the units of the data.
+        What was learned, in the units of the data; of more than two classes, a tuple of kernels and the sum of the evidence.
     """
 
     def __init__(
@@ -78,33 +80,50 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
             rows, labels = data
             check_classification_targets(labels)
             classes, codes = np.unique(labels, return_inverse=True)
-            if len(classes) != 2:
+            if len(classes) < 2:
                 raise InvalidInputError(
-                    f"y: expected labels of two classes, got {len(classes)} class(es). Only binary classification is supported. "
-                    f"The type of the target is {type_of_target(labels)}. sklearn.multiclass.OneVsRestClassifier takes more"
+                    f"y: expected labels of at least two classes, got {len(classes)} class: {classes.tolist()[0]!r} everywhere"
                 )
             mean = self.mean if isinstance(self.mean, Mean) else Zero()
             for part in (self._given_kernel, mean):
                 if part is not None:
                     part.check_features(rows.shape[1])
-            kernel = self._learn(rows, codes.astype(np.float64), mean)
-            posterior = LaplacePosterior(kernel, X if is_frame(X) else rows, codes, mean=mean)
-        return self._become(posterior, classes)
+            inputs, posteriors = X if is_frame(X) else rows, []
+            for target in self._targets(codes, len(classes)):
+                kernel = self._learn(rows, target, mean)
+                posteriors.append(LaplacePosterior(kernel, inputs, target, mean=mean))
+        return self._become(posteriors, classes)
 
     def predict_latent(self, X: Any, return_std: bool = False) -> Any:
-        """Return the mean of the latent log odds of the second class, (n,), with their standard deviation if asked."""
+        """Return the mean of the latent log odds, with their standard deviation if asked.
+
+        They are those of the second of two classes, (n,), or of each class against all others, (n, K).
+        """
         return self._latent(X, return_std=return_std)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the more likely label of each row, (n,)."""
+        """Return the most likely label of each row, (n,)."""
         check_is_fitted(self)
-        return self.classes_[(to_numpy(self._latent(X)) > 0).astype(int)]
+        if len(self.classes_) == 2:
+            return self.classes_[(to_numpy(self._latent(X)) > 0).astype(int)]
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probabilities of both classes, (n, 2): means over the latent function, whose uncertainty moves them to ½."""
+        """Return the probabilities of the classes, (n, K): means over the latent function, whose uncertainty moves them to ½.
+
+        Those of more than two classes, each against all others, are divided by their sum.
+        """
         mean, std = (to_numpy(part) for part in self._latent(X, return_std=True))
-        second = expected_probability(mean, std)
-        return np.column_stack([expected_probability(-mean, std), second])
+        if mean.ndim == 1:
+            return np.column_stack([expected_probability(sign * mean, std) for sign in (-1.0, 1.0)])
+        against = np.stack([expected_probability(*column) for column in zip(mean.T, std.T, strict=True)], axis=1)
+        total = against.sum(axis=1, keepdims=True)
+        return np.divide(against, total, out=np.full_like(against, 1.0 / against.shape[1]), where=total > 0)
+
+    @staticmethod
+    def _targets(codes: np.ndarray, n_classes: int) -> list[np.ndarray]:
+        """Return labels 0 and 1 for each latent function: one for two classes, else one for each class."""
+        return [(codes == k).astype(np.float64) for k in ([1] if n_classes == 2 else range(n_classes))]
 
     def _learn(self, X: np.ndarray, y: np.ndarray, mean: Mean) -> Kernel:
         """Return the most likely kernel, in the user's units."""
@@ -124,20 +143,29 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
             kernel, _ = maximise(LaplaceEvidence(rows, y, mean(X)), kernel, None, bounds, starts, report=report)
         return scaled(kernel, units, inwards=False)
 
-    def _become(self, posterior: LaplacePosterior, classes: np.ndarray) -> Self:
-        self.posterior_, self.classes_ = posterior, classes
-        self.kernel_, self.mean_ = posterior.kernel, posterior.mean
-        self.log_marginal_likelihood_ = posterior.log_marginal_likelihood
+    def _become(self, posteriors: list[LaplacePosterior], classes: np.ndarray) -> Self:
+        self.classes_, self.mean_ = classes, posteriors[0].mean
+        self.log_marginal_likelihood_ = sum(posterior.log_marginal_likelihood for posterior in posteriors)
+        if len(classes) == 2:
+            self.posterior_, self.kernel_ = posteriors[0], posteriors[0].kernel
+        else:
+            self.posterior_ = MultiOutputPosterior(dict(zip(map(str, classes.tolist()), posteriors, strict=True)))
+            self.kernel_: Any = tuple(posterior.kernel for posterior in posteriors)
         return self
 
+    @property
+    def _posteriors(self) -> tuple[LaplacePosterior, ...]:
+        return (self.posterior_,) if len(self.classes_) == 2 else self.posterior_.latents
+
     def _content(self) -> dict[str, Any]:
+        codes = [to_numpy(posterior.y) for posterior in self._posteriors]
         return {
-            "kernel": storage.encode("kernel", self.kernel_),
+            "kernels": [storage.encode("kernel", posterior.kernel) for posterior in self._posteriors],
             "mean": storage.encode("mean", self.mean_),
             "classes": self.classes_.tolist(),
             "arrays": {
-                "X": _documents.encode(to_numpy(self.posterior_.inputs), ("row", "feature")),
-                "y": _documents.encode(to_numpy(self.posterior_.y), ("row",)),
+                "X": _documents.encode(to_numpy(self._posteriors[0].inputs), ("row", "feature")),
+                "y": _documents.encode(codes[0] if len(codes) == 1 else np.argmax(codes, axis=0).astype(float), ("row",)),
             },
         }
 
@@ -148,10 +176,8 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
             import pandas as pd
 
             X = pd.DataFrame(X, columns=list(names))
-        mean = storage.decode(content["mean"])
-        self._become(LaplacePosterior(storage.decode(content["kernel"]), X, y, mean=mean), np.array(content["classes"]))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
+        mean, classes = storage.decode(content["mean"]), np.array(content["classes"])
+        targets = self._targets(y.astype(int), len(classes))
+        kernels = [storage.decode(kernel) for kernel in content["kernels"]]
+        posteriors = [LaplacePosterior(kernel, X, target, mean=mean) for kernel, target in zip(kernels, targets, strict=True)]
+        self._become(posteriors, classes)
