@@ -130,9 +130,10 @@ def solve_lower_rows(L: Array, A: Array) -> Array:
 
 
 def solve_upper(L: Array, b: Array) -> Array:
-    """Return L⁻ᵀb for a lower triangular L and a vector b, (m,)."""
+    """Return L⁻ᵀb for a lower triangular L and a vector b, (m,), or the columns of a matrix."""
     if is_tensor(b):
-        return sys.modules["torch"].linalg.solve_triangular(L.mT, b[:, None], upper=True)[:, 0]
+        solved = sys.modules["torch"].linalg.solve_triangular(L.mT, b[:, None] if b.ndim == 1 else b, upper=True)
+        return solved[:, 0] if b.ndim == 1 else solved
     return _trtrs(L, b, lower=1, trans=1)[0]
 
 

@@ -31,6 +31,8 @@ def to_frame(ex: Explanation, level: float) -> pd.DataFrame:
         columns["std"] = np.sqrt(ex.var).ravel()
         columns["lower"], columns["upper"] = lower.ravel(), upper.ravel()
         columns["prob_positive"] = ex.prob_positive().ravel()
+        if hasattr(ex, "standard_error"):  # of attributions known by draws
+            columns["standard_error"] = ex.standard_error().ravel()  # pyright: ignore[reportAttributeAccessIssue]
     return pd.DataFrame(columns).infer_objects()
 
 

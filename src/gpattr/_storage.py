@@ -19,9 +19,9 @@ def save(ex: Explanation, path: str | PathLike[str]) -> None:
     _documents.write(FORMAT, _content(ex), path)
 
 
-def load(cls: type[Explanation], path: str | PathLike[str]) -> Explanation:
+def load(path: str | PathLike[str]) -> Explanation:
     """Read an explanation from ``path``."""
-    return _documents.read(FORMAT, path, lambda content: _build(cls, content))
+    return _documents.read(FORMAT, path, _build)
 
 
 def save_outputs(outputs: Mapping[str, Explanation], path: str | PathLike[str]) -> None:
@@ -29,9 +29,9 @@ def save_outputs(outputs: Mapping[str, Explanation], path: str | PathLike[str]) 
     _documents.write(OUTPUTS, {"outputs": [{"name": name, **_content(ex)} for name, ex in outputs.items()]}, path)
 
 
-def load_outputs(cls: type[Explanation], path: str | PathLike[str]) -> dict[str, Explanation]:
+def load_outputs(path: str | PathLike[str]) -> dict[str, Explanation]:
     """Read the explanations of several outputs from ``path``."""
-    return _documents.read(OUTPUTS, path, lambda content: {part["name"]: _build(cls, part) for part in content["outputs"]})
+    return _documents.read(OUTPUTS, path, lambda content: {part["name"]: _build(part) for part in content["outputs"]})
 
 
 def _content(ex: Explanation) -> dict[str, Any]:
@@ -44,8 +44,12 @@ def _content(ex: Explanation) -> dict[str, Any]:
     }
 
 
-def _build(cls: type[Explanation], content: Any) -> Explanation:
-    return cls(
+def _build(content: Any) -> Explanation:
+    from gpattr.explanation import Explanation
+    from gpattr.sampled_explanation import SampledExplanation
+
+    kind = SampledExplanation if "draws" in content["arrays"] else Explanation
+    return kind(
         feature_names=tuple(content["feature_names"]),
         row_names=tuple(content["row_names"]),
         method=content["method"],

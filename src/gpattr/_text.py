@@ -46,6 +46,8 @@ def _heading(ex: Explanation) -> list[str]:
     n, d = ex.shape
     lines = [f"Explanation: {n} row{'s' * (n != 1)} × {d} feature{'s' * (d != 1)}"]
     mixture = "" if ex.component_weights is None else f"mixture of {len(ex.component_weights)} models; "
+    if hasattr(ex, "draws"):
+        mixture = f"spread from {len(ex.draws)} draws; "  # pyright: ignore[reportAttributeAccessIssue]
     lines.append(f"baseline: {ex.baseline_name}; {mixture}{ex.method}, error at most {ex.error.max(initial=0.0):.0e}")
     if n == 1:
         change = ex.predictions[0] - ex.base_values[0]

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from gpattr._array import Array, to_numpy
+from gpattr._normal import check_count
+from gpattr._results import of_function, of_probability
 from gpattr._validation import (
     Names,
     as_matrix,
@@ -29,9 +31,11 @@ from gpattr.explanation import Explanation, feature_index
 from gpattr.importance import Importance, draw_importance
 from gpattr.multi_output_explanation import MultiOutputExplanation
 from gpattr.operators import Baselines, IntegratedGradients
-from gpattr.posteriors import TOLERANCE, UNCERTAINTY, Attributions, MultiOutputPosterior, Posterior
+from gpattr.posteriors import TOLERANCE, UNCERTAINTY, MultiOutputPosterior, Posterior
+from gpattr.probability import require_link
 
 NAMED_BASELINES = {"mean": "mean of the training inputs", "median": "median of the training inputs", "zeros": "zeros"}
+SCALES = ("latent", "probability")
 RowNames = tuple[str | int, ...]
 EXPECTED_BASELINE = "'mean', 'median', 'zeros', a point, or gpattr.Baselines"
 
@@ -46,6 +50,9 @@ class Explainer:
     ``"gauss_legendre"``. Attributions by quadrature that are not sure to ``tolerance``, relative to the size of the function,
     raise `ToleranceError`.
 
+    ``scale`` is ``"latent"``, or ``"probability"`` for the class probabilities of a classifier: their attributions are not
+    Gaussian, and come as a `SampledExplanation` with ``n_draws`` draws, which ``random_state`` fixes.
+
     Frames are aligned by column name with the frame the model was trained on; ``feature_names`` names the columns of a model that
     was trained on an array.
     """
@@ -59,8 +66,18 @@ class Explainer:
         n_steps: int | None = None,
         tolerance: float = TOLERANCE,
         feature_names: Sequence[str] | None = None,
+        scale: str = "latent",
+        n_draws: int = 1000,
+        random_state: Any = 0,
     ) -> None:
         self.posterior = _posterior_of(model)
+        self.scale = check_choice("scale", scale, SCALES)
+        if scale == "probability":
+            for posterior in getattr(self.posterior, "outputs", {"": self.posterior}).values():
+                require_link(posterior)
+        if check_count("n_draws", n_draws) < 2:
+            raise InvalidInputError(f"n_draws: expected at least 2, got {n_draws}")
+        self.n_draws, self.random_state = int(n_draws), random_state
         self.method = check_choice("method", method, METHODS)
         self.n_steps = check_steps(method, n_steps)
         self.tolerance = positive_scalar("tolerance", tolerance)
@@ -118,6 +135,8 @@ class Explainer:
         """Return the covariance of each row's attributions between features and between outputs, (n, d, P, d, P)."""
         if not isinstance(self.posterior, MultiOutputPosterior):
             raise UnsupportedModelError("model: this model has one output, and so no covariance between outputs")
+        if self.scale == "probability":
+            raise UnsupportedModelError('scale: this is known of the latent functions; use an explainer with scale="latent"')
         rows = self._matrix("X", X)
         return to_numpy(self.posterior.across(self._operator(rows, baselines), rows, **self._options))
 
@@ -168,37 +187,24 @@ class Explainer:
             "row_names": labels,
         }
 
-        def explanation(posterior: Posterior, result: Attributions) -> Explanation:
-            predictions, base_values = (to_numpy(posterior.predict(at)) for at in (rows, operator.points))
-            if not operator.per_row:
-                weights = np.ones(1) if operator.weights is None else operator.weights
-                base_values = np.full(len(rows), weights @ base_values)
-            parts = result.components
-            mixture = {} if parts is None else {f"component_{name}": getattr(parts, name) for name in ("weights", "var", "cov")}
-            if parts is not None:
-                mixture["component_values"] = parts.mean
-            return Explanation(
-                values=_handed_over(result.mean),
-                var=_handed_over(result.var),
-                cov=_handed_over(result.cov),
-                predictions=predictions,
-                base_values=base_values,
-                method=result.method,
-                error=to_numpy(result.error),
-                delta=to_numpy(result.mean).sum(axis=1) - (predictions - base_values),
-                **{name: _handed_over(array) for name, array in mixture.items()},
-                **shared,
-            )
-
-        options = {"uncertainty": uncertainty, "tolerance": self.tolerance, **self._options}
-        if isinstance(self.posterior, MultiOutputPosterior):
-            results = self.posterior.apply(operator, rows, **options)
-            return MultiOutputExplanation({name: explanation(self.posterior[name], result) for name, result in results.items()})
-        return explanation(self.posterior, self.posterior.apply(operator, rows, **options))
+        posterior: Any = self.posterior
+        several = isinstance(posterior, MultiOutputPosterior)
+        outputs = posterior.outputs if several else {"": posterior}
+        options: dict[str, Any] = {"uncertainty": uncertainty, "tolerance": self.tolerance}
+        if self.scale == "probability":
+            options |= {"n_draws": self.n_draws, "random_state": self.random_state}
+            parts = {name: of_probability(part, operator, rows, shared, **options) for name, part in outputs.items()}
+        else:
+            result = posterior.apply(operator, rows, **options, **self._options)
+            results = result if several else {"": result}
+            parts = {name: of_function(part, operator, rows, results[name], shared) for name, part in outputs.items()}
+        return MultiOutputExplanation(parts) if several else parts[""]
 
     @property
     def _single(self) -> Posterior:
-        """The posterior, where there is one output."""
+        """The posterior, where there is one output, and its function is what is explained."""
+        if self.scale == "probability":
+            raise UnsupportedModelError('scale: this is known of the latent function; use an explainer with scale="latent"')
         if isinstance(self.posterior, MultiOutputPosterior):
             output = self.posterior.output_names[0]
             raise UnsupportedModelError(
@@ -281,10 +287,14 @@ def explain(
     n_steps: int | None = None,
     tolerance: float = TOLERANCE,
     feature_names: Sequence[str] | None = None,
+    scale: str = "latent",
+    n_draws: int = 1000,
+    random_state: Any = 0,
     uncertainty: str = "cov",
 ) -> Explanation | Any:
     """Explain the rows of X in one call: ``Explainer(model, baseline, …)(X, uncertainty=…)``."""
     options: dict[str, Any] = {"method": method, "n_steps": n_steps, "tolerance": tolerance, "feature_names": feature_names}
+    options |= {"scale": scale, "n_draws": n_draws, "random_state": random_state}
     return Explainer(model, baseline, **options)(X, uncertainty=uncertainty)
 
 
@@ -307,14 +317,6 @@ def _posterior_of(model: Any) -> Posterior | MultiOutputPosterior:
         f"model: expected a gpattr posterior or a fitted estimator with a posterior_, got {type(model).__module__}."
         f"{type(model).__name__}; {hint or 'gpattr.posteriors.ExactPosterior builds a posterior from kernel, data and noise'}"
     )
-
-
-def _handed_over(array: Array | None) -> Array | None:
-    """Return an array that nobody else holds as one the explanation can take without a copy."""
-    if array is not None:
-        array = to_numpy(array)
-        array.flags.writeable = False
-    return array
 
 
 def _row_names(X: Any, n: int) -> RowNames:

@@ -15,7 +15,7 @@ from gpattr._array import Array
 from gpattr._frozen import Frozen
 from gpattr._memory import blocks
 from gpattr._mixture import Mixture
-from gpattr._normal import check_level, prob_positive, random_generator, roots, share_ties, standard_draws
+from gpattr._normal import check_level, prob_positive, random_generator, rank_shares, roots, share_ties, standard_draws
 from gpattr._validation import Names, check_names
 from gpattr.exceptions import InvalidIndexError, InvalidInputError, MissingUncertaintyError
 
@@ -83,6 +83,7 @@ class Explanation(Frozen):
         n, d = np.shape(self.values)
         sizes = {"row": n, "feature": d, "baseline": 0 if self.baseline_weights is None else len(self.baseline_weights)}
         sizes["component"] = 0 if self.component_weights is None else len(self.component_weights)
+        sizes["draw"] = len(getattr(self, "draws", ()))
         for name, dimensions in self.dimensions().items():
             array = np.asarray(getattr(self, name), dtype=np.float64)
             expected = tuple(sizes[dimension] for dimension in dimensions)
@@ -177,9 +178,7 @@ class Explanation(Frozen):
             result, factors = np.empty((n, d, d)), roots(C)
             for rows in blocks(n, 40.0 * n_samples * d):
                 draws = values[rows, None, :] + normal @ factors[rows].transpose(0, 2, 1)  # (r, s, d)
-                order = np.argsort(-np.abs(draws) if absolute else -draws, axis=2, kind="stable")
-                for rank in range(d):
-                    result[rows, :, rank] = (order[:, :, rank, None] == np.arange(d)).mean(axis=1)
+                result[rows] = rank_shares(np.abs(draws) if absolute else draws)
             return share_ties(result, np.abs(values) if absolute else values, var)
 
         return self._averaged(ranks)
@@ -247,7 +246,12 @@ class Explanation(Frozen):
             baselines=self.baselines[:, column] + blank,
             feature_names=names,
             error=self.error * max(map(labels.count, names), default=1),
+            **self._grouped(G),
         )
+
+    def _grouped(self, G: Array) -> dict[str, Array]:
+        """Return what else becomes of features (d,) that are added into groups by G, (d, groups)."""
+        return {}
 
     def __getitem__(self, key: Any) -> Explanation:
         """Select rows, or ``[rows, features]``; rows by position, features by name or position. Both axes stay."""
@@ -289,10 +293,10 @@ class Explanation(Frozen):
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Explanation:
         """Read an explanation that `save` wrote; a truncated, altered or foreign file is refused."""
-        return _storage.load(cls, path)
+        return _storage.load(path)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Explanation):
+        if type(self) is not type(other):
             return NotImplemented
         return all(_same(getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
 

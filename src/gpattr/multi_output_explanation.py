@@ -198,7 +198,7 @@ class MultiOutputExplanation(Frozen):
     @classmethod
     def load(cls, path: str | PathLike[str]) -> MultiOutputExplanation:
         """Read an explanation that `save` wrote; a truncated, altered or foreign file is refused."""
-        return cls(_storage.load_outputs(Explanation, path))
+        return cls(_storage.load_outputs(path))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, MultiOutputExplanation):

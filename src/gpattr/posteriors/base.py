@@ -77,6 +77,11 @@ class Posterior(Frozen, ABC):
         """An array of the library and on the device that this posterior lives on."""
 
     @property
+    def link(self) -> str | None:
+        """The function that makes a probability of f, where f is one of a classifier: "logistic"."""
+        return None
+
+    @property
     def components(self) -> tuple[tuple[float, Posterior], ...]:
         """The Gaussian posteriors of which this is a mixture, with their weights."""
         return ((1.0, self),)

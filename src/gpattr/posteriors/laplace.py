@@ -64,6 +64,10 @@ class LaplacePosterior(FunctionSpacePosterior):
         """The inputs the model was trained on, (m, d)."""
         return self.inputs
 
+    @property
+    def link(self) -> str:
+        return "logistic"
+
     def __repr__(self) -> str:
         m, d = self.inputs.shape
         return f"LaplacePosterior({m} rows × {d} features, kernel={self.kernel!r})"

@@ -91,6 +91,11 @@ class MixturePosterior(Posterior):
         return {name: point for name, point in first.items() if shared(name, point)}
 
     @property
+    def link(self) -> str | None:
+        links = {posterior.link for posterior in self.posteriors}
+        return links.pop() if len(links) == 1 else None
+
+    @property
     def components(self) -> tuple[tuple[float, Posterior], ...]:
         return tuple(zip(self.weights.tolist(), self.posteriors, strict=True))
 

@@ -1,0 +1,56 @@
+"""The value and the gradient of a function together, as its posterior has them: what a link needs along a path."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpattr import closed_forms
+from gpattr._array import Array, namespace, solve_upper, to_numpy
+from gpattr._memory import blocks
+from gpattr.closed_forms import differentiate
+from gpattr.operators import Gradient
+from gpattr.posteriors.function_space import FunctionSpacePosterior
+
+
+def slopes(posterior: FunctionSpacePosterior, X: Array) -> tuple[np.ndarray, ...]:
+    """Return at rows X, (n, d): E[f] and Var[f], (n,), E[∂ᵢf] and Cov[f, ∂ᵢf], (n, d)."""
+    X = posterior._rows(X)
+    (n, d), m, xp = X.shape, len(posterior.inputs), namespace(X)
+    mean, var, gradient, cov = xp.empty(n), xp.empty(n), xp.empty((n, d)), xp.empty((n, d))
+    for rows in blocks(n, 40.0 * m * (d + 2), X):
+        x = X[rows]
+        cross = differentiate(posterior.kernel, x[:, None, :], posterior.inputs)
+        T = posterior._solve(cross.value + 0.0)
+        mean[rows] = posterior.mean(x) + cross.value @ posterior.alpha
+        var[rows] = posterior.kernel.diagonal(x) - posterior._explained(T[:, None, :])[:, 0, 0]
+        gradient[rows] = closed_forms.attribute_mean(Gradient(), posterior.mean, x)[0]
+        gradient[rows] += xp.swapaxes(cross.left, 1, 2) @ posterior.alpha
+        if posterior.root is not None:
+            T = T - (T @ posterior.root) @ posterior.root.T
+        weights = solve_upper(posterior.factor, T.T).T
+        if posterior.column_scale is not None:
+            weights = weights * posterior.column_scale
+        prior = differentiate(posterior.kernel, x, x).left
+        cov[rows] = prior - (xp.swapaxes(cross.left, 1, 2) @ weights[:, :, None])[:, :, 0]
+    return to_numpy(mean), to_numpy(xp.maximum(var, 0.0)), to_numpy(gradient), to_numpy(cov)
+
+
+def jets(posterior: FunctionSpacePosterior, X: Array) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean (r, T, 1 + d) and covariance (r, T(1 + d), T(1 + d)) of (f, ∂₁f … ∂_df) at T points for each of r rows."""
+    r, T, d = X.shape
+    flat = posterior._rows(X.reshape(-1, d))
+    xp = namespace(flat)
+    X = flat.reshape(r, T, d)
+    left = differentiate(posterior.kernel, flat[:, None, :], posterior.inputs)
+    cross = xp.concatenate([left.value[:, None, :], xp.swapaxes(left.left, 1, 2)], axis=1)  # (rT, 1 + d, m)
+    known = [posterior.mean(flat)[:, None], closed_forms.attribute_mean(Gradient(), posterior.mean, flat)[0]]
+    mean = xp.concatenate(known, axis=1) + cross @ posterior.alpha
+    prior = differentiate(posterior.kernel, X[:, :, None, :], X[:, None, :, :], True)
+    cov = xp.empty((r, T, 1 + d, T, 1 + d))
+    cov[:, :, 0, :, 0] = prior.value
+    cov[:, :, 1:, :, 0] = xp.swapaxes(prior.left, 2, 3)
+    cov[:, :, 0, :, 1:] = prior.right
+    cov[:, :, 1:, :, 1:] = xp.swapaxes(prior.mixed, 2, 3)
+    cov = cov.reshape(r, T * (1 + d), T * (1 + d))
+    V = posterior._solve(cross.reshape(-1, cross.shape[2])).reshape(r, T * (1 + d), -1)
+    return to_numpy(mean).reshape(r, T, 1 + d), to_numpy(cov - posterior._explained(V))
