@@ -107,8 +107,8 @@ class PosteriorRegressor(RegressorMixin, PosteriorEstimator):
             return X, as_vector("y", y, length=len(X), unit="targets (one per row of X)", like=X)
         y = to_numpy(y)
         require_numbers(X=X, y=y)
-        if np.ndim(y) == 2 and np.shape(y)[1] > 1:
-            raise InvalidInputError(f"y: expected targets (n,), got {np.shape(y)}; MultiOutputGPRegressor takes several outputs")
+        if (shape := np.asarray(y).shape)[1:] > (1,):
+            raise InvalidInputError(f"y: expected targets (n,), got {shape}; MultiOutputGPRegressor takes several outputs")
         if width is not None:
             X, y = check_X_y(X, y, dtype="float64", y_numeric=True, order="C")
             self._check_width(X, width)

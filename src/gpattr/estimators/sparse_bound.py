@@ -8,7 +8,7 @@ With A = L⁻¹k(Z, X)Λ^−½, B = I + AAᵀ, residuals r, and μ = L⁻ᵀB⁻
     ∂F/∂ log Λₙ = −½ + ½ Λₙ⁻¹(k(xₙ, xₙ) − qₙ + sₙ + (rₙ − k(xₙ, Z)μ)²),      qₙ = Λₙ‖Aₙ‖²,  sₙ = Λₙ AₙᵀB⁻¹Aₙ
 
 A radial kernel σ²g(r) with h = g'/r turns these into those by length-scales and inducing inputs: with E = −(∂F/∂k)∘σ²h,
-∂F/∂ log ℓᵢ = Σ E (xᵢ − zᵢ)²/ℓᵢ² and ∂F/∂zᵢ = Σ E (xᵢ − zᵢ)/ℓᵢ².
+∂F/∂ log ℓᵢ = Σ E (xᵢ − zᵢ)²/ℓᵢ² and ∂F/∂zᵢ = Σ E (xᵢ − zᵢ)/ℓᵢ². Any other kernel goes a general way, some times slower.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ import numpy as np
 
 from gpattr._array import LinAlgError, add_gram, cholesky, solve_lower_rows, squared_distances
 from gpattr._memory import blocks
+from gpattr.closed_forms import differentiate
+from gpattr.estimators.hyperparameters import likelihood_gradient
 from gpattr.estimators.marginal_likelihood import FREE, NOISE
 from gpattr.estimators.squared_exponentials import Leaf, summands
-from gpattr.exceptions import UnsupportedModelError
-from gpattr.kernels import Constant, Kernel, Radial
+from gpattr.kernels import Constant, Kernel, Matern32, Matern52, Radial, SquaredExponential
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,8 @@ class SparseObjective:
         lost = np.eye(m) - R @ R.T
         into = lost @ inverse
         G = 0.5 * (inverse.T @ ((2.0 * np.eye(m) - state.B - R @ R.T) @ inverse) - np.outer(mu, mu))
-        gradient = Gradient(radial_leaves(kernel), Z)
+        leaves = radial_leaves(kernel)
+        gradient = RadialGradient(leaves, Z) if leaves else KernelGradient(kernel, Z)
         gradient.add(Z, G, symmetric=True)
         by_noise = 0.0
         for rows in blocks(len(self.y), 96.0 * m, self.X):
@@ -101,14 +103,14 @@ class SparseObjective:
             rest = self.y[rows] - state.centre - k @ mu
             A = solve_lower_rows(L, k) * scale[:, None]
             gradient.add(here, (A * scale[:, None]) @ into + (scale**2 * rest)[:, None] * mu)
-            gradient.add_diagonal(-0.5 * float((scale**2).sum()))
+            gradient.add_diagonal(here, -0.5 * scale**2)
             gain = ((A @ lost) * A).sum(axis=1)  # (qₙ − sₙ)/Λₙ
             by_noise += float((0.5 * (scale**2 * (kernel.diagonal(here) + rest**2) - gain - 1.0)).sum())
         result = gradient.named() | {FREE: gradient.inducing.ravel()}
         return state.value, result if noise is None else result | {NOISE: by_noise}
 
 
-class Gradient:
+class RadialGradient:
     """Derivatives by the hyperparameters of radial leaves and by inducing inputs Z, gathered from those by covariances."""
 
     def __init__(self, leaves: list[Leaf], Z: np.ndarray) -> None:
@@ -133,10 +135,10 @@ class Gradient:
             columns = slice(None) if leaf.columns is None else list(leaf.columns)
             self.inducing[:, columns] += (2.0 if symmetric else 1.0) * (pulled - by_column[:, None] * z) / ell**2
 
-    def add_diagonal(self, weight: float) -> None:
-        """Take in the derivative by the prior variance, the same at every row."""
+    def add_diagonal(self, X: np.ndarray, weights: np.ndarray) -> None:
+        """Take in the derivatives (r,) by the prior variance at each row, which here is the same everywhere."""
         for i, leaf in enumerate(self.leaves):
-            self.amplitude[i] += weight * leaf.factor * leaf.kernel.variance  # pyright: ignore[reportAttributeAccessIssue]
+            self.amplitude[i] += float(weights.sum()) * leaf.factor * leaf.kernel.variance  # pyright: ignore[reportAttributeAccessIssue]
 
     def named(self) -> dict[str, Any]:
         """Return the derivatives by the logarithms of the hyperparameters, by name."""
@@ -150,13 +152,44 @@ class Gradient:
         return result
 
 
-def radial_leaves(kernel: Kernel) -> list[Leaf]:
-    """Return the terms of a sum of scaled, selected radial kernels and constants; refuse any other."""
+class KernelGradient:
+    """The same for any kernel: G goes through the kernel's tree, as in exact training, for as many rows at a time as Z has."""
+
+    def __init__(self, kernel: Kernel, Z: np.ndarray) -> None:
+        self.kernel, self.Z, self.inducing = kernel, Z, np.zeros_like(Z)
+        self.sums: dict[str, Any] = {}
+
+    def add(self, X: np.ndarray, G: np.ndarray, *, symmetric: bool = False) -> None:
+        """Take in G (r, m), the derivatives by k(X, Z); ``symmetric`` where X is Z itself, and moves with it."""
+        m = len(self.Z)
+        if symmetric:
+            self._take(likelihood_gradient(self.kernel, X, G))
+            self.inducing += 2.0 * np.einsum("ij,ijd->id", G, differentiate(self.kernel, X[:, None, :], X).left)
+            return
+        for first in range(0, len(X), m):
+            x, part = X[first : first + m], G[first : first + m]
+            both = np.zeros((len(x) + m, len(x) + m))  # k(X, Z) is a corner of the kernel matrix of both
+            both[: len(x), len(x) :], both[len(x) :, : len(x)] = 0.5 * part, 0.5 * part.T
+            self._take(likelihood_gradient(self.kernel, np.vstack([x, self.Z]), both))
+            self.inducing += np.einsum("rm,mrd->md", part, differentiate(self.kernel, self.Z[:, None, :], x).left)
+
+    def add_diagonal(self, X: np.ndarray, weights: np.ndarray) -> None:
+        """Take in the derivatives (r,) by the prior variance at each row."""
+        for first in range(0, len(X), len(self.Z)):
+            some = slice(first, first + len(self.Z))
+            self._take(likelihood_gradient(self.kernel, X[some], np.diag(weights[some])))
+
+    def named(self) -> dict[str, Any]:
+        """Return the derivatives by the logarithms of the hyperparameters, by name."""
+        return self.sums
+
+    def _take(self, gradient: dict[str, Any]) -> None:
+        for name, value in gradient.items():
+            self.sums[name] = self.sums.get(name, 0.0) + value
+
+
+def radial_leaves(kernel: Kernel) -> list[Leaf] | None:
+    """Return the terms of a sum of scaled, selected radial kernels and constants; None for any other kernel."""
     leaves = summands(kernel)
-    for leaf in leaves:
-        if not isinstance(leaf.kernel, (Radial, Constant)):
-            raise UnsupportedModelError(
-                f"kernel: {type(leaf.kernel).__name__} cannot be trained with inducing inputs, only sums of radial kernels and "
-                "constants; use optimize=False"
-            )
-    return leaves
+    simple = all(type(leaf.kernel) in (SquaredExponential, Matern32, Matern52, Constant) for leaf in leaves)
+    return leaves if simple else None

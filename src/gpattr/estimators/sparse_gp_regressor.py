@@ -9,6 +9,7 @@ import numpy as np
 from gpattr import _documents
 from gpattr._array import namespace, to_numpy
 from gpattr._normal import check_count, random_generator
+from gpattr._threads import threads_for
 from gpattr._validation import Names, as_matrix, check_choice, is_frame, positive_scalar
 from gpattr.estimators import storage
 from gpattr.estimators.base import KernelRegressor
@@ -18,7 +19,7 @@ from gpattr.estimators.inducing import greedy, k_means
 from gpattr.estimators.marginal_likelihood import NOISE, maximise
 from gpattr.estimators.progress import training_progress
 from gpattr.estimators.search_space import NOISE_SHARE, Units, bounds_for, default_kernel, scaled, spread_of, starts_from
-from gpattr.estimators.sparse_bound import SparseObjective, radial_leaves
+from gpattr.estimators.sparse_bound import SparseObjective
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel, Radial
 from gpattr.means import Constant, Expansion, Mean, Zero
@@ -41,8 +42,8 @@ class SparseGPRegressor(KernelRegressor):
     n_inducing : int, optional
         How many inducing inputs; 200, or one per row if there are fewer, by default.
     kernel : Kernel, or a radial kernel class, optional
-        As for `GPRegressor`; sums of scaled and selected radial kernels and constants can be trained, any kernel can be used with
-        ``optimize=False``. The ``alpha`` of a `RationalQuadratic` stays as it is.
+        As for `GPRegressor`; sums of scaled and selected squared exponentials, `Matern32`, `Matern52` and constants train
+        fastest.
     inducing : "k-means", "greedy" or array (m, d)
         Where inducing inputs start: at centres of clusters, at the rows hardest to predict from each other, or at points given in
         the units of the data.
@@ -150,18 +151,14 @@ class SparseGPRegressor(KernelRegressor):
             raise InvalidInputError("X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use optimize=False")
         if float(objective.y.max()) == float(objective.y.min()):
             raise InvalidInputError("y: expected targets that differ, got one value everywhere; use optimize=False")
-        radial_leaves(kernel)
-        learnable = {
-            name: value for name, value in trainable(kernel).items() if name.split("__")[-1] in ("lengthscale", "variance")
-        }
-        start = learnable | ({} if noise is None else {NOISE: np.array([noise])})
+        start = trainable(kernel) | ({} if noise is None else {NOISE: np.array([noise])})
         bounds = bounds_for(start, units, self.bounds, variance, own_start=self._given_kernel is None)
         starts = starts_from({name: start[name] for name in bounds}, self.n_restarts, generator)
         free = Z.ravel() if self.move else None
         fixed = Z.ravel()
         search = objective if self.move else (lambda prior, level: objective(prior, level, fixed))
         offset = -len(objective.y) * float(np.log(units.unit))
-        with training_progress(self.verbose, len(starts), offset) as report:
+        with threads_for(len(Z)), training_progress(self.verbose, len(starts), offset) as report:
             kernel, noise, *moved = maximise(search, kernel, noise, bounds, starts, report=report, ftol=FTOL, free=free)
         return kernel, noise, moved[0].reshape(Z.shape) if moved else Z
 
