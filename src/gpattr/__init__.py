@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from gpattr.multi_output_explanation import MultiOutputExplanation
     from gpattr.operators import Baselines
     from gpattr.rules import compare_rules
+    from gpattr.sampled_explanation import SampledExplanation
 
 _MODULES = (
     "bases",
@@ -66,6 +67,7 @@ _NAMES = {
     "MultiOutputExplanation": "gpattr.multi_output_explanation",
     "MultiOutputGPRegressor": "gpattr.estimators",
     "RandomFeatureGPRegressor": "gpattr.estimators",
+    "SampledExplanation": "gpattr.sampled_explanation",
     "SparseGPRegressor": "gpattr.estimators",
     "compare_rules": "gpattr.rules",
     "explain": "gpattr.explainer",
@@ -84,6 +86,7 @@ __all__ = [
     "MultiOutputExplanation",
     "MultiOutputGPRegressor",
     "RandomFeatureGPRegressor",
+    "SampledExplanation",
     "SparseGPRegressor",
     "bases",
     "closed_forms",
