@@ -13,11 +13,12 @@ from gpattr.closed_forms.derivatives import Jet, differentiate, require_derivati
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel, SquaredExponential
 from gpattr.operators import Baselines, Gradient, IntegratedGradients, Paths
-from gpattr.posteriors import Posterior
+from gpattr.posteriors import MultiOutputPosterior, Posterior
 from gpattr.special.quadrature import gauss_legendre
 
 STEP = 6e-6  # ε^(1/3): where truncation and rounding of a central difference balance
 LOOSE, TIGHT = 1e-5, 1e-9  # relative to the size of what is compared: finite differences, and everything else
+BRUTE = 1e-3  # differences of what a rough kernel draws converge slowly
 
 
 def check_kernel(kernel: Kernel, X: Any = None, *, random_state: int = 0) -> None:
@@ -123,14 +124,19 @@ def _check_attributions(kernel: Kernel, X: np.ndarray) -> None:
     _agree("path reversal", reverse, auto["auto"], TIGHT, size)
 
 
-def check_posterior(posterior: Posterior, X: Any, *, random_state: int = 0) -> None:
+def check_posterior(posterior: Posterior | MultiOutputPosterior, X: Any, *, random_state: int = 0) -> None:
     """Check that a posterior can be trusted; raise ``AssertionError`` that names the law it breaks.
 
     Predictions agree with each other, whichever way they are asked for; attributions are complete in mean and in covariance, also
-    between rows and over weighted baselines; they are the integral of the posterior's own gradients, leave features that do not
-    move at zero, change sign with the path's direction, and do not depend on the other rows; draws have their mean and
-    covariance. ``X`` (n, d) are at least 5 rows in the range where the posterior is used.
+    between rows and over weighted baselines; they are the integral of the posterior's own gradients, and in mean and covariance
+    what differences of its own predictions add up to; they leave features that do not move at zero, change sign with the path's
+    direction, and do not depend on the other rows; draws have their mean and covariance. ``X`` (n, d) are at least 5 rows in the
+    range where the posterior is used. Of several outputs each is checked.
     """
+    if isinstance(posterior, MultiOutputPosterior):
+        for output in posterior.outputs.values():
+            check_posterior(output, X, random_state=random_state)
+        return
     if not isinstance(posterior, Posterior):
         raise InvalidInputError(f"posterior: expected a gpattr posterior, got {type(posterior).__name__}")
     rows = to_numpy(as_matrix("X", X, names=posterior.feature_names, n_features=posterior.n_features))
@@ -144,6 +150,7 @@ def check_posterior(posterior: Posterior, X: Any, *, random_state: int = 0) -> N
     _check_posterior_attributions(posterior, x, b, mean, cov)
     _check_several_baselines(posterior, x, rows)
     _check_integrals(posterior, x, b)
+    _check_brute_force(posterior, x[1], b)
     _check_draws(posterior, x[:2], b, generator)
 
 
@@ -236,6 +243,22 @@ def _check_integrals(posterior: Posterior, x: np.ndarray, b: np.ndarray) -> None
         _agree(f"∂f/∂x{i} against finite differences", slope * spread[i], (up - down) / (2 * STEP), LOOSE, size)
     draws = posterior.apply(Gradient(), points[: n * 2])
     assert np.isfinite(to_numpy(draws.cov)).all(), "gradients: expected a finite covariance"
+
+
+def _check_brute_force(posterior: Posterior, x: np.ndarray, b: np.ndarray) -> None:
+    """Attributions are sums of differences of f along the path, whose joint distribution the posterior itself predicts."""
+    d = len(x)
+    nodes, weights = gauss_legendre(8, max(1, min(8, 80 // d)))
+    step = 1e-3 * np.abs(x - b).max()
+    ways = step * np.stack([np.eye(d), -np.eye(d)])  # (2, d, d)
+    points = (b + nodes[:, None] * (x - b))[:, None, None, :] + ways
+    mean, cov = (to_numpy(part) for part in posterior.predict(points.reshape(-1, d), return_cov=True))
+    sums = weights[:, None, None, None] * np.array([0.5, -0.5])[:, None, None] / step * np.diag(x - b)  # (T, 2, d, d)
+    sums = sums.reshape(len(points) * 2 * d, d).T
+    result = posterior.apply(IntegratedGradients(b), x[None])
+    size, spread = float(np.abs(mean).max()), float(np.diagonal(cov).max())
+    _agree("attributions against differences of predictions", to_numpy(result.mean)[0], sums @ mean, BRUTE, size)
+    _agree("their covariance against that of differences", to_numpy(result.cov)[0], sums @ cov @ sums.T, BRUTE, spread)
 
 
 def _check_draws(posterior: Posterior, x: np.ndarray, b: np.ndarray, generator: np.random.Generator) -> None:

@@ -11,7 +11,14 @@ from gpattr.bases import Combined, Fourier, Hilbert, Monomials
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Matern52, SquaredExponential
 from gpattr.means import Constant, Function, Linear, Polynomial
-from gpattr.posteriors import ExactPosterior, LaplacePosterior, MixturePosterior, SparsePosterior, WeightSpacePosterior
+from gpattr.posteriors import (
+    ExactPosterior,
+    LaplacePosterior,
+    MixturePosterior,
+    MultiOutputPosterior,
+    SparsePosterior,
+    WeightSpacePosterior,
+)
 from gpattr.testing import check_posterior
 
 RNG = np.random.default_rng(3)
@@ -39,6 +46,9 @@ def posteriors():
     yield "trend", ExactPosterior(SquaredExponential(), Z, Y, noise=0.1, mean=Linear(np.zeros(3), covariance="flat"))
     yield "sparse", SparsePosterior.fit(SquaredExponential([1.0, 2.0, 0.7]), Z[:7], Z, Y, noise=0.1, mean=Constant(0.3))
     yield "variational", SparsePosterior(Matern52(1.5), Z[:7], Y[:7], np.diag(np.linspace(0.0, 2.0, 7)))
+    rows = np.column_stack([Y, Z[:, 0]])
+    several = MultiOutputPosterior.coregionalised(Matern52(1.5), Z, rows, covariance=[[1.0, 0.5], [0.5, 2.0]], noise=[0.1, 0.3])
+    yield "coregionalised", several
     yield "labels", LaplacePosterior(SquaredExponential([1.0, 2.0, 0.7], 4.0), Z, Y > 0, mean=Constant(0.3))
     for name, basis in BASES.items():
         yield name, weight_space(basis)
@@ -68,6 +78,9 @@ POSTERIORS = dict(posteriors())
 @pytest.mark.parametrize("name", POSTERIORS)
 def test_posterior_conforms(name):
     check_posterior(POSTERIORS[name], X.clip(-2, 2))
+
+
+HIDDEN = np.array([0.0, 1.0, -1.0])  # adds up to zero, so that completeness does not see it
 
 
 class Faulty(WeightSpacePosterior):
@@ -103,6 +116,10 @@ class Faulty(WeightSpacePosterior):
             return replace(result, var=result.var * 1.001)
         if self.fault == "dummy" and not gradient:
             return replace(result, mean=result.mean @ turn)
+        if self.fault == "hidden" and not gradient and result.var is not None:
+            extra = 0.05 * np.outer(HIDDEN, HIDDEN)
+            cov = None if result.cov is None else result.cov + extra
+            return replace(result, var=result.var + np.diag(extra), cov=cov)
         if self.fault == "weights" and weighted:
             return replace(result, mean=result.mean * 1.001)
         if self.fault == "weights' covariance" and weighted:
@@ -115,6 +132,8 @@ class Faulty(WeightSpacePosterior):
         result = super().joint(operator, X)
         if self.fault == "joint":
             result[0, :, 1] = result[1, :, 0] = 0.0
+        if self.fault == "hidden":
+            result[range(len(X)), :, range(len(X))] += 0.05 * np.outer(HIDDEN, HIDDEN)
         return result
 
     def sample(self, operator, X, n=1, *, random_state=None):
@@ -139,6 +158,7 @@ class Faulty(WeightSpacePosterior):
         ("weights", "means over weighted baselines"),
         ("weights' covariance", "completeness over weighted baselines"),
         ("gradient", "integral of gradients"),
+        ("hidden", "their covariance against that of differences"),
         ("draws", "draws: their mean"),
         ("spread", "draws: their covariance"),
     ],
