@@ -50,7 +50,7 @@ def line(name: str, model, X: np.ndarray, y: np.ndarray, rows: np.ndarray, refer
 def sparse_peers(X: np.ndarray, y: np.ndarray, quick: bool) -> tuple[str, list[dict[str, str]]]:
     """The same data, inducing inputs and start for both; GPyTorch by Adam, as its users do, and by L-BFGS until it stops."""
     rng = np.random.default_rng(0)
-    n, m = (1000, 50) if quick else (5000, 100)
+    n, m = (500, 30) if quick else (2000, 100)
     X = rng.uniform(-2, 2, size=(n, 8))
     y = np.sin(2 * X[:, 0]) * X[:, 1] + X[:, 2] ** 2 + 0.5 * X[:, 3] + 0.2 * rng.normal(size=n)
     Z = X[:m]
