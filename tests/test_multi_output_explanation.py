@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpattr import Baselines, Explainer, Explanation
+from gpattr import Baselines, Explainer, Explanation, GPRegressor
 from gpattr.exceptions import FileFormatError, InvalidIndexError, InvalidInputError, MissingUncertaintyError
 from gpattr.kernels import SquaredExponential
 from gpattr.multi_output_explanation import MultiOutputExplanation
@@ -43,6 +43,8 @@ def test_selections_and_groups_go_to_every_output():
     np.testing.assert_allclose(grouped.values[:, 0], EX.values[:, :2].sum(axis=1), rtol=1e-13)
     with pytest.raises(InvalidIndexError, match=r"output: expected one of \['price', '<weight>'\], got 'prize'"):
         EX["prize"]
+    with pytest.raises(InvalidIndexError, match=r"an output comes first, by itself: ex\['price'\]\[rows\]"):
+        EX["price", 0]
 
 
 def test_frame():
@@ -75,8 +77,9 @@ def test_files(tmp_path, uncertainty, baseline):
     assert back == ex
     assert back != EX[:2]
     assert back.output_names == ("price", "<weight>")
-    with pytest.raises(FileFormatError, match="expected a file of format"):
-        Explanation.load(tmp_path / "e.json")
+    assert Explanation.load(tmp_path / "e.json") == ex
+    with pytest.raises(FileFormatError, match=r"expected a file of format .*; this is a gpattr.MultiOutputExplanation"):
+        GPRegressor.load(tmp_path / "e.json")
     if uncertainty == "none":
         assert ex.var is ex.std is ex.cov is None
         with pytest.raises(MissingUncertaintyError):

@@ -28,16 +28,21 @@ def write(kind: str, content: dict[str, Any], path: str | PathLike[str]) -> None
     write_whole(f'{head[:-1]}, "content": {text}}}\n'.encode(), path)
 
 
-def read(kind: str, path: str | PathLike[str], build: Callable[[Any], T]) -> T:
-    """Return what ``build`` makes of the content of a file of this format; refuse any other file."""
+def read(kinds: str | tuple[str, ...], path: str | PathLike[str], build: Callable[[Any], T]) -> T:
+    """Return what ``build`` makes of the content of a file of this format, or of one of these; refuse any other file."""
+    kinds = (kinds,) if isinstance(kinds, str) else kinds
     name = os.fspath(path)
     with open(path, encoding="utf-8") as file:
         try:
             document = json.load(file)
         except (ValueError, RecursionError) as error:  # not JSON, or not text, or nested without end
             raise FileFormatError(f"{name}: expected a complete JSON file, but it cannot be read: {error}") from None
-    if not isinstance(document, dict) or document.get("format") != kind:
-        raise FileFormatError(f"{name}: expected a file of format {kind!r}; this is something else")
+    kind = document.get("format") if isinstance(document, dict) else None
+    if kind not in kinds:
+        found = (
+            f"a {kind}, which has a load of its own" if isinstance(kind, str) and kind.startswith("gpattr.") else "something else"
+        )
+        raise FileFormatError(f"{name}: expected a file of format {kinds[0]!r}; this is {found}")
     if document.get("schema") is not SCHEMA:  # not even 1.0 or true
         raise FileFormatError(f"{name}: expected schema {SCHEMA}, got {document.get('schema')!r}; a newer gpattr may read it")
     content = document.get("content")

@@ -19,19 +19,14 @@ def save(ex: Explanation, path: str | PathLike[str]) -> None:
     _documents.write(FORMAT, _content(ex), path)
 
 
-def load(path: str | PathLike[str]) -> Explanation:
-    """Read an explanation from ``path``."""
-    return _documents.read(FORMAT, path, _build)
+def load(path: str | PathLike[str]) -> Any:
+    """Read an explanation, or those of several outputs, from ``path``."""
+    return _documents.read((FORMAT, OUTPUTS), path, _build)
 
 
 def save_outputs(outputs: Mapping[str, Explanation], path: str | PathLike[str]) -> None:
     """Write the explanations of several outputs to ``path``."""
     _documents.write(OUTPUTS, {"outputs": [{"name": name, **_content(ex)} for name, ex in outputs.items()]}, path)
-
-
-def load_outputs(path: str | PathLike[str]) -> dict[str, Explanation]:
-    """Read the explanations of several outputs from ``path``."""
-    return _documents.read(OUTPUTS, path, lambda content: {part["name"]: _build(part) for part in content["outputs"]})
 
 
 def _content(ex: Explanation) -> dict[str, Any]:
@@ -40,19 +35,24 @@ def _content(ex: Explanation) -> dict[str, Any]:
         "row_names": list(ex.row_names),
         "method": ex.method,
         "baseline_name": ex.baseline_name,
+        "quantity": ex.quantity,
         "arrays": {name: _documents.encode(getattr(ex, name), dims) for name, dims in ex.dimensions().items()},
     }
 
 
-def _build(content: Any) -> Explanation:
+def _build(content: Any) -> Any:
     from gpattr.explanation import Explanation
+    from gpattr.multi_output_explanation import MultiOutputExplanation
     from gpattr.sampled_explanation import SampledExplanation
 
+    if "outputs" in content:
+        return MultiOutputExplanation({part["name"]: _build(part) for part in content["outputs"]})
     kind = SampledExplanation if "draws" in content["arrays"] else Explanation
     return kind(
         feature_names=tuple(content["feature_names"]),
         row_names=tuple(content["row_names"]),
         method=content["method"],
         baseline_name=content["baseline_name"],
+        quantity=content["quantity"],
         **{name: _documents.decode(array) for name, array in content["arrays"].items()},
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -44,10 +44,12 @@ def html(ex: Explanation) -> str:
 
 def _heading(ex: Explanation) -> list[str]:
     n, d = ex.shape
-    lines = [f"Explanation: {n} row{'s' * (n != 1)} × {d} feature{'s' * (d != 1)}"]
+    what = "" if ex.quantity == "prediction" else f" of the {ex.quantity}"
+    lines = [f"Explanation{what}: {n} row{'s' * (n != 1)} × {d} feature{'s' * (d != 1)}"]
     mixture = "" if ex.component_weights is None else f"mixture of {len(ex.component_weights)} models; "
     if hasattr(ex, "draws"):
-        mixture = f"spread from {len(ex.draws)} draws; "  # pyright: ignore[reportAttributeAccessIssue]
+        sampled: Any = ex
+        mixture = f"spread from {len(sampled.draws)} draws, good to {sampled.draw_error.max(initial=0.0):.0e}; means by "
     lines.append(f"baseline: {ex.baseline_name}; {mixture}{ex.method}, error at most {ex.error.max(initial=0.0):.0e}")
     if n == 1:
         change = ex.predictions[0] - ex.base_values[0]
@@ -55,7 +57,8 @@ def _heading(ex: Explanation) -> list[str]:
             *_aligned([ex.predictions[0], ex.base_values[0], abs(change)]),
             "−" if change < 0 else "+",
         )
-        lines.append(f"row {ex.row_names[0]}: prediction {prediction} = baseline {base} {sign} {change}")
+        name = ex.quantity.split(" of ")[0]
+        lines.append(f"row {ex.row_names[0]}: {name} {prediction} = baseline {base} {sign} {change}")
     return lines
 
 
@@ -81,10 +84,12 @@ def _one_row(ex: Explanation) -> Table:
 def _many_rows(ex: Explanation) -> Table:
     size = np.abs(ex.values).mean(axis=0)
     header = ["feature", "mean |values|", "min", "max"]
-    columns = [_aligned(size), _aligned(ex.values.min(axis=0), "+"), _aligned(ex.values.max(axis=0), "+")]
+    columns = [(size, ""), (ex.values.min(axis=0), "+"), (ex.values.max(axis=0), "+")]
     if ex.var is not None:
         header.append("rms std")
-        columns.append(_aligned(np.sqrt(ex.var.mean(axis=0))))
+        columns.append((np.sqrt(ex.var.mean(axis=0)), ""))
+    largest = max(float(np.abs(values).max(initial=0.0)) for values, _ in columns)
+    columns = [_aligned(values, sign, largest) for values, sign in columns]
     return header, _lines(ex, size, columns)
 
 
@@ -107,10 +112,11 @@ def _inputs(values: np.ndarray) -> list[str]:
     return ["–" if value != value else f"{value:.6g}" for value in values]
 
 
-def _aligned(values: Iterable[float], sign: str = "") -> list[str]:
-    """Format numbers with the same decimals, four digits for the largest."""
+def _aligned(values: Iterable[float], sign: str = "", largest: float | None = None) -> list[str]:
+    """Format numbers with the same decimals, four digits for the largest; what rounds to zero has no sign."""
     values = list(values)
-    largest = max(map(abs, values), default=0.0)
+    largest = max(map(abs, values), default=0.0) if largest is None else largest
     exponent = math.floor(math.log10(largest)) if largest > 0 else 0
     style = f"{sign}.{max(0, 3 - exponent)}f" if -5 < exponent < 7 else f"{sign}.3e"
-    return [format(value, style) for value in values]
+    shown = (format(value, style) for value in values)
+    return [text.lstrip("+-") if not any(digit in text for digit in "123456789") else text for text in shown]

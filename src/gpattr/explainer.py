@@ -73,8 +73,10 @@ class Explainer:
         self.posterior = _posterior_of(model)
         self.scale = check_choice("scale", scale, SCALES)
         if scale == "probability":
-            for posterior in getattr(self.posterior, "outputs", {"": self.posterior}).values():
-                require_link(posterior)
+            if method != "auto":
+                raise InvalidInputError(f'method: probabilities are integrated in one way, method="auto", got {method!r}')
+            for name, posterior in getattr(self.posterior, "outputs", {"": self.posterior}).items():
+                require_link(posterior, name)
         if check_count("n_draws", n_draws) < 2:
             raise InvalidInputError(f"n_draws: expected at least 2, got {n_draws}")
         self.n_draws, self.random_state = int(n_draws), random_state
@@ -136,7 +138,9 @@ class Explainer:
         if not isinstance(self.posterior, MultiOutputPosterior):
             raise UnsupportedModelError("model: this model has one output, and so no covariance between outputs")
         if self.scale == "probability":
-            raise UnsupportedModelError('scale: this is known of the latent functions; use an explainer with scale="latent"')
+            raise UnsupportedModelError(
+                'scale: across_outputs is known of the latent functions; use an explainer with scale="latent"'
+            )
         rows = self._matrix("X", X)
         return to_numpy(self.posterior.across(self._operator(rows, baselines), rows, **self._options))
 
@@ -171,7 +175,8 @@ class Explainer:
         return to_numpy(self._single.contributions(operator, one[None, :], **self._options)[0, index])
 
     def __repr__(self) -> str:
-        return f"Explainer({self.posterior!r}, baseline={self.baseline_name!r}, method={self.method!r})"
+        scale = "" if self.scale == "latent" else f", scale={self.scale!r}, n_draws={self.n_draws}"
+        return f"Explainer({self.posterior!r}, baseline={self.baseline_name!r}, method={self.method!r}{scale})"
 
     def _explain(
         self, rows: Array, baselines: Array | None, uncertainty: str, names: Names, labels: RowNames
@@ -204,12 +209,15 @@ class Explainer:
     def _single(self) -> Posterior:
         """The posterior, where there is one output, and its function is what is explained."""
         if self.scale == "probability":
-            raise UnsupportedModelError('scale: this is known of the latent function; use an explainer with scale="latent"')
+            raise UnsupportedModelError(
+                "scale: joint, importance and training_contributions are known of the latent function; use an explainer with "
+                'scale="latent"'
+            )
         if isinstance(self.posterior, MultiOutputPosterior):
             output = self.posterior.output_names[0]
             raise UnsupportedModelError(
-                f"model: this is asked of one output; choose it by name, explainer[{output!r}]; "
-                f"there are {list(self.posterior.outputs)}"
+                "model: joint, importance and training_contributions are asked of one output, chosen by name: "
+                f"explainer[{output!r}]; there are {list(self.posterior.outputs)}"
             )
         return self.posterior
 

@@ -54,6 +54,8 @@ class Explanation(Frozen):
     ``component_values``, ``component_var``, ``component_cov``, each with K in front, say of which Gaussians; intervals,
     probabilities and draws are those of the mixture.
 
+    ``quantity`` says what is explained: the prediction, or of which class the log odds or the probability.
+
     The evidence: ``method`` says how the values were computed; ``error`` (n,) bounds the error this made, in the units of y, for
     the model as given (it does not contain the conditioning of the model's own fit); ``delta`` (n,) is the completeness gap
     Σ values − (F(x) − F(b)). A small ``delta`` proves nothing about single features where one moment of the closed form was
@@ -78,6 +80,7 @@ class Explanation(Frozen):
     baseline_name: str = "given point"
     row_names: tuple[str | int, ...] = ()
     method: str = "closed form"
+    quantity: str = "prediction"
 
     def __post_init__(self) -> None:
         n, d = np.shape(self.values)
@@ -291,8 +294,8 @@ class Explanation(Frozen):
         _storage.save(self, path)
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> Explanation:
-        """Read an explanation that `save` wrote; a truncated, altered or foreign file is refused."""
+    def load(cls, path: str | PathLike[str]) -> Any:
+        """Read what `save` wrote, of several outputs a `MultiOutputExplanation`; a truncated or foreign file is refused."""
         return _storage.load(path)
 
     def __eq__(self, other: object) -> bool:

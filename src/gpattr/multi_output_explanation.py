@@ -156,6 +156,10 @@ class MultiOutputExplanation(Frozen):
             if key not in self.outputs:
                 raise InvalidIndexError(f"output: expected one of {list(self.outputs)}, got {key!r}")
             return self.outputs[key]
+        if isinstance(key, tuple) and key and isinstance(key[0], str):
+            raise InvalidIndexError(
+                f"rows: expected positions, got {key[0]!r}; an output comes first, by itself: ex[{key[0]!r}][rows]"
+            )
         return self._each(lambda ex: ex[key])
 
     def __len__(self) -> int:
@@ -196,9 +200,9 @@ class MultiOutputExplanation(Frozen):
         _storage.save_outputs(self.outputs, path)
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> MultiOutputExplanation:
-        """Read an explanation that `save` wrote; a truncated, altered or foreign file is refused."""
-        return cls(_storage.load_outputs(path))
+    def load(cls, path: str | PathLike[str]) -> Any:
+        """Read an explanation that `save` wrote, as `Explanation.load` does; a truncated or foreign file is refused."""
+        return _storage.load(path)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, MultiOutputExplanation):

@@ -20,6 +20,7 @@ from scipy.special import expit
 from gpattr._array import EPS, Array, to_numpy
 from gpattr._memory import blocks, require_room
 from gpattr._normal import jittered_root, random_generator
+from gpattr.closed_forms.derivatives import require_derivatives
 from gpattr.exceptions import ToleranceError, UnsupportedModelError
 from gpattr.operators import IntegratedGradients, Paths
 from gpattr.posteriors import FunctionSpacePosterior, Posterior
@@ -27,18 +28,25 @@ from gpattr.posteriors.jets import jets, slopes
 from gpattr.special.logistic import expected_probability, expected_slopes
 from gpattr.special.quadrature import gauss_legendre
 
-ORDER, PANELS = 16, (1, 2, 4, 8, 16, 32, 64, 128, 256)
+ORDER, MOST_PANELS = 16, 1024
+PANEL = 4.0  # length-scales, at most, of a panel to begin with: what lies between its nodes cannot be missed
 TARGET = 1e-9  # of a probability: where panels stop doubling
-DRAWN_PANELS = (1, 2, 4, 8)
-NEGLIGIBLE = 0.03  # of the draws' standard deviation: an error of their integrals that adds a thousandth to their variance
+NEGLIGIBLE = 0.003  # of the draws' standard deviation: an error of their integrals that adds 1e-5 to their variance
+ACCEPTABLE = 0.1  # and one that adds 1e-2, beyond which draws are refused
+CHUNK = 1000  # draws at a time
+LARGEST = 4000  # values and gradients along a path that are drawn together
 
 
-def require_link(posterior: Posterior) -> None:
+def require_link(posterior: Posterior, output: str = "") -> None:
     """Raise `UnsupportedModelError` for a posterior whose function makes no probability."""
-    if posterior.link is None or not all(isinstance(part, FunctionSpacePosterior) for _, part in posterior.components):
+    inner = [_inner(part) for _, part in posterior.components]
+    if posterior.link is None or not all(isinstance(part, FunctionSpacePosterior) for part in inner):
         raise UnsupportedModelError(
-            f'scale: "probability" needs a classifier, such as GPClassifier; a {type(posterior).__name__} has no link'
+            f'scale: "probability" needs a classifier, such as GPClassifier; '
+            f"the {type(posterior).__name__} {f'of {output!r} ' if output else ''}has no link"
         )
+    for part in inner:
+        require_derivatives(part.kernel)
 
 
 def probability(posterior: Posterior, X: Array) -> np.ndarray:
@@ -55,23 +63,28 @@ def mean_attributions(
     terms: list[Any] = operator.terms(X)
     gain = probability(posterior, X) - sum(weight * probability(posterior, paths.start) for weight, paths in terms)
     values, error = np.empty(X.shape), np.full(len(X), np.inf)
-    open_rows, before = np.arange(len(X)), None
-    for panels in PANELS:
-        now = np.sum([weight * _mean(posterior, paths[open_rows], panels) for weight, paths in terms], axis=0)
-        if before is not None:
+    before, panels, first = np.empty(X.shape), _first_panels(posterior, terms), True
+    open_rows = np.flatnonzero(2 * panels <= MOST_PANELS)
+    while len(open_rows):
+        now = np.empty((len(open_rows), X.shape[1]))
+        for count in np.unique(panels[open_rows]):
+            some = panels[open_rows] == count
+            parts = [weight * _mean(posterior, paths[open_rows[some]], int(count)) for weight, paths in terms]
+            now[some] = np.sum(parts, axis=0)
+        if not first:
             values[open_rows] = now
             gap = np.abs(now.sum(axis=1) - gain[open_rows])
-            error[open_rows] = np.abs(now - before).max(axis=1) + gap + EPS
-            going = error[open_rows] > TARGET
-            open_rows, now = open_rows[going], now[going]
-        if not len(open_rows):
-            break
-        before = now
+            error[open_rows] = np.abs(now - before[open_rows]).max(axis=1) + gap + EPS
+        before[open_rows], first = now, False
+        panels[open_rows] *= 2
+        open_rows = open_rows[(error[open_rows] > TARGET) & (panels[open_rows] <= MOST_PANELS)]
     if not (error <= tolerance).all():
         row = int(error.argmax())
+        length = float(_length(posterior, terms)[row])
         raise ToleranceError(
-            f"tolerance: attributions of the probability of row {row} are sure to {error[row]:.1e} only, not to {tolerance:.0e}: "
-            "it changes too fast along the path; a larger tolerance= accepts it"
+            f"tolerance: attributions of the probability of row {row} are sure to {error[row]:.0e} only, not to {tolerance:.0e}; "
+            f"its path is {length:.3g} length-scales long, or the probability changes too fast on it; choose a baseline nearer "
+            "to the row, or accept it by a larger tolerance="
         )
     return values, error
 
@@ -91,18 +104,59 @@ def drawn_attributions(
     counts = generator.multinomial(n_draws, [weight for weight, _ in parts]) if len(parts) > 1 else np.array([n_draws])
     seed, order = int(generator.integers(2**62)), generator.permutation(n_draws)
     terms: list[Any] = operator.terms(X)
-    draws, gaps, total, first = np.empty((n_draws, n, d)), np.zeros(n), np.zeros(n), 0
+    most = max(1, int((LARGEST / ((1 + d) * len(terms)) - 2) // ORDER))
+    require_room("The covariance along a path", (LARGEST, LARGEST), "use fewer baselines or features", copies=4)
+    draws, total, first = np.empty((n_draws, n, d)), np.zeros(n), 0
     for count, (_, part) in zip(counts.tolist(), parts, strict=True):
-        open_rows, here = np.arange(n), slice(first, first + count)
-        for panels in DRAWN_PANELS if count else ():
-            some, gap = _draws(part, [(weight, paths[open_rows]) for weight, paths in terms], panels, count, [seed, first])
-            draws[here, open_rows], gaps[open_rows] = some, gap
-            open_rows = open_rows[gap > NEGLIGIBLE * some.std(axis=0).max(axis=1)]
-            if not len(open_rows):
-                break
-        total += count * gaps**2
+        here, gaps, panels = slice(first, first + count), np.full(n, np.inf), _first_panels(part, terms)
+        open_rows = np.flatnonzero(panels <= most) if count else np.empty(0, dtype=int)
+        while len(open_rows):
+            for size in np.unique(panels[open_rows]):
+                rows = open_rows[panels[open_rows] == size]
+                some = [(weight, paths[rows]) for weight, paths in terms]
+                draws[here, rows], gaps[rows] = _draws(part, some, int(size), count, [seed, first])
+            panels[open_rows] *= 2
+            coarse = gaps[open_rows] > NEGLIGIBLE * draws[here, open_rows].std(axis=0).max(axis=1)
+            open_rows = open_rows[coarse & (panels[open_rows] <= most)]
+        if count:
+            _require_good_draws(gaps, draws[here], _length(part, terms))
+            total += count * gaps**2
         first += count
     return draws[order], np.sqrt(total / n_draws)
+
+
+def _require_good_draws(gaps: np.ndarray, draws: np.ndarray, length: np.ndarray) -> None:
+    spread = draws.std(axis=0).max(axis=1)
+    excess = gaps - ACCEPTABLE * spread
+    if (excess > 0).any():
+        row = int(excess.argmax())
+        raise ToleranceError(
+            f"scale: draws of the probability of row {row} would be good to {gaps[row]:.0e} only; its path is {length[row]:.3g} "
+            "length-scales long, or the probability changes too fast on it; choose a baseline nearer to the row, or ask for "
+            'means alone, uncertainty="none"'
+        )
+
+
+def _inner(part: Any) -> Any:
+    """Return the posterior behind scalers."""
+    return getattr(part, "posterior", part)
+
+
+def _length(posterior: Posterior, terms: list[tuple[float, Any]]) -> np.ndarray:
+    """Return how many length-scales the longest path of each row covers, (n,)."""
+
+    def span(part: Any, paths: Any) -> np.ndarray:
+        start, stop = np.broadcast_to(paths.start, paths.shape), paths.stop
+        inside = getattr(part, "inside", lambda rows: rows)
+        return np.asarray(_inner(part).kernel.span(to_numpy(inside(stop)) - to_numpy(inside(start))))
+
+    return np.max([span(part, paths) for _, part in posterior.components for _, paths in terms], axis=0)
+
+
+def _first_panels(posterior: Posterior, terms: list[tuple[float, Any]]) -> np.ndarray:
+    """Return with how many panels to begin on each row, (n,): a power of two, none longer than a few length-scales."""
+    wanted = np.clip(_length(posterior, terms) / PANEL, 1.0, 4.0 * MOST_PANELS)
+    return 2 ** np.ceil(np.log2(wanted)).astype(int)
 
 
 def _mean(posterior: Posterior, paths: Paths, panels: int) -> np.ndarray:
@@ -128,20 +182,30 @@ def _draws(
     along = [paths.at(np.concatenate([t, [0.0, 1.0]])) for _, paths in terms]
     points = np.swapaxes(np.concatenate(along), 0, 1)  # (n, K(T + 2), d)
     size = points.shape[1] * (1 + d)
-    require_room("The covariance along a path", (size, size), "use fewer baselines or features", copies=4)
-    normal = np.random.default_rng(seed).standard_normal((size, count))
     share = np.array([weight for weight, _ in terms])
     steps = np.stack([paths.step for _, paths in terms], axis=1)  # (n, K, d)
-    draws, gap = np.empty((count, n, d)), np.empty(n)
-    for rows in blocks(n, 8.0 * size * (4 * size + 2 * len(part.inputs))):
+    draws, gap = np.empty((count, n, d)), np.zeros(n)
+    chunks = [slice(start, min(start + CHUNK, count)) for start in range(0, count, CHUNK)]
+    normals = _normals(seed, size, chunks[0]) if len(chunks) == 1 else None
+    for rows in blocks(n, 8.0 * size * (4 * size + 2 * len(_inner(part).inputs))):
         mean, cov = jets(part, points[rows])
         for row, m, C in zip(range(rows.start, rows.stop), mean, cov, strict=True):
-            root = jittered_root(C)
-            jet = (m.ravel()[:, None] + root @ normal).reshape(K, len(t) + 2, 1 + d, count)
-            f, slope = jet[:, :, 0], jet[:, :-2, 1:]
-            rate = expit(f[:, :-2]) * expit(-f[:, :-2]) * w[:, None]
-            A = np.einsum("k,kts,ktis,ki->si", share, rate, slope, steps[row], optimize=True)
-            draws[:, row] = A
-            gain = share @ (expit(f[:, -1]) - expit(f[:, -2]))
-            gap[row] = np.sqrt(np.mean((A.sum(axis=1) - gain) ** 2))
+            root, squares = jittered_root(C), 0.0
+            for chunk in chunks:
+                normal = _normals(seed, size, chunk) if normals is None else normals
+                jet = (m.ravel()[:, None] + root @ normal).reshape(K, len(t) + 2, 1 + d, -1)
+                f, slope = jet[:, :, 0], jet[:, :-2, 1:]
+                rate = expit(f[:, :-2]) * expit(-f[:, :-2]) * w[:, None]
+                A = np.einsum("k,kts,ktis,ki->si", share, rate, slope, steps[row], optimize=True)
+                draws[chunk, row] = A
+                gain = share @ (expit(f[:, -1]) - expit(f[:, -2]))
+                squares += float(((A.sum(axis=1) - gain) ** 2).sum())
+            size_of_f = np.sqrt(C.diagonal().reshape(-1, 1 + d)[:, 0].max(initial=0.0))
+            floor = 1e-5 * (1.0 + size_of_f)  # what the jitter of the root explains is no gap
+            gap[row] = max(0.0, np.sqrt(squares / count) - floor)
     return draws, gap
+
+
+def _normals(seed: list[int], size: int, chunk: slice) -> np.ndarray:
+    """Return the standard draws of these positions, (size, count): the same for every row."""
+    return np.random.default_rng([*seed, chunk.start]).standard_normal((size, chunk.stop - chunk.start))

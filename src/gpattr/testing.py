@@ -136,6 +136,7 @@ def check_posterior(posterior: Posterior | MultiOutputPosterior, X: Any, *, rand
     if isinstance(posterior, MultiOutputPosterior):
         for output in posterior.outputs.values():
             check_posterior(output, X, random_state=random_state)
+        _check_across(posterior, X)
         return
     if not isinstance(posterior, Posterior):
         raise InvalidInputError(f"posterior: expected a gpattr posterior, got {type(posterior).__name__}")
@@ -152,6 +153,21 @@ def check_posterior(posterior: Posterior | MultiOutputPosterior, X: Any, *, rand
     _check_integrals(posterior, x, b)
     _check_brute_force(posterior, x[1], b)
     _check_draws(posterior, x[:2], b, generator)
+
+
+def _check_across(posterior: MultiOutputPosterior, X: Any) -> None:
+    rows = to_numpy(as_matrix("X", X, names=posterior.feature_names, n_features=posterior.n_features))
+    operator, x = IntegratedGradients(rows[0]), rows[1:3]
+    across = to_numpy(posterior.across(operator, x))
+    (n, d), P = x.shape, len(posterior)
+    assert across.shape == (n, d, P, d, P), f"across outputs: expected {(n, d, P, d, P)}, got {across.shape}"
+    for o, output in enumerate(posterior.outputs.values()):
+        expected = to_numpy(output.apply(operator, x).cov)
+        _agree("across outputs, between an output and itself", across[:, :, o, :, o], expected, TIGHT)
+    whole = across.reshape(n, d * P, d * P)
+    size = np.sqrt(np.maximum(np.diagonal(whole, axis1=1, axis2=2), 1e-300))
+    lowest = np.linalg.eigvalsh(whole / size[:, :, None] / size[:, None, :]).min()
+    assert lowest >= -TIGHT * d * P, f"across outputs: the correlations have the eigenvalue {lowest:.2g}"
 
 
 def _check_predictions(posterior: Posterior, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

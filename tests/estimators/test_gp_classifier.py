@@ -6,6 +6,7 @@ import mpmath
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_breast_cancer
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.multiclass import OneVsRestClassifier
@@ -135,6 +136,8 @@ def test_restarts_and_bounds():
         ({"kernel": "SE"}, Y, "kernel: expected a gpattr kernel"),
         ({"n_restarts": -1}, Y, "n_restarts: expected an integer of 0 or more"),
         ({}, RNG.normal(size=N), "Unknown label type: continuous"),
+        ({}, np.ma.masked_equal(np.arange(N) % 2, 1), "y: expected plain labels, got a masked array"),
+        ({}, ["a", None, "b"] * (N // 3), "y: expected labels of one kind"),
         ({"bounds": {"noise_variance": (1, 2)}}, Y, "bounds: expected hyperparameters among"),
         ({"kernel": SquaredExponential([1.0, 2.0])}, Y, "lengthscale"),
     ],
@@ -142,3 +145,20 @@ def test_restarts_and_bounds():
 def test_bad_input(options, labels, message):
     with pytest.raises(ValueError, match=message):
         GPClassifier(**options).fit(X, labels)
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.uint8, bool, object, str])
+def test_files_keep_the_type_of_labels(kind, tmp_path):
+    labels = np.array(["a", "b"] * (N // 2) if kind in (object, str) else np.arange(N) % 2, dtype=kind)
+    model = GPClassifier(optimize=False).fit(X, labels)
+    model.save(tmp_path / "m.json")
+    assert GPClassifier.load(tmp_path / "m.json").classes_.dtype == model.classes_.dtype
+
+
+def test_training_starts_from_smooth_functions():
+    """On correlated features a start with short length-scales and unit variance ends at another optimum, two units lower."""
+    data = load_breast_cancer()
+    rows, labels = data.data[:150, :5], data.target[:150]
+    model = GPClassifier().fit(rows, labels)
+    restarted = GPClassifier(n_restarts=3, random_state=0).fit(rows, labels)
+    assert model.log_marginal_likelihood_ == pytest.approx(restarted.log_marginal_likelihood_, abs=1e-2)

@@ -87,7 +87,8 @@ def test_evidence_is_stationary_where_training_stopped(kind):
     options = {"noise": model.noise_variance_, "covariance": model.covariance_}
 
     def evidence(kernel=model.kernel_, **changes):
-        other = clone(model).set_params(outputs=kind)
+        other = clone(model)
+        other._kind = kind
         given = options | changes
         return other._become_shared(
             kernel, given["covariance"], given["noise"], model._prior_means, X, Y, model.output_names_
@@ -182,6 +183,11 @@ def test_progress_is_shown(capsys):
         ({}, {"Y": Y[:39]}, "inconsistent numbers of samples"),
         ({}, {"Y": {"a": Y[:, 0], "b": Y[:39, 1]}}, r"Y: expected 40 targets \(one per row of X\) in 'b', got \(39,\)"),
         ({}, {"Y": {}}, "Y: expected at least one output"),
+        ({}, {"Y": {1: Y[:, 0], "1": Y[:, 1]}}, "Y: expected different names, got '1' more than once"),
+        ({}, {"Y": {"a": np.ma.masked_greater(Y[:, 0], 0.0)}}, r"Y\['a'\]: expected plain numbers, got a masked array"),
+        ({"outputs": "shared"}, {"Y": np.where(Y.max() - 1e-9 < Y, None, Y)}, "Y: expected finite numbers, got nan"),
+        ({"outputs": "shared"}, {"Y": Y * 1e200}, "Y: expected targets whose square float64 can hold"),
+        ({"outputs": "shared", "bounds": [1, 2]}, {}, "bounds: expected a dictionary"),
         ({}, {"Y": np.array([["a", "b"]] * 40)}, "Y: expected numbers, got text"),
         ({}, {"Y": [[1.0, 2.0]] * 39 + [[1.0]]}, "Y: expected numbers"),
         ({}, {"noise": np.ones(40)}, r"noise: expected variances of the shape \(40, 3\) of Y, got \(40,\)"),
@@ -207,3 +213,25 @@ def test_bad_input_is_named(options, data, words):
 def test_one_regressor_points_to_several():
     with pytest.raises((InvalidInputError, ValueError), match="MultiOutputGPRegressor"):
         GPRegressor().fit(X, Y)
+
+
+@pytest.mark.parametrize("kind", ["shared", "coregionalised"])
+def test_starts_without_training(kind):
+    """Every output starts with its own variance, whatever it has in common with others, and one that does not vary with 1."""
+    rows = np.column_stack([Y[:, 0], 2.0 * Y[:, 0], np.ones(40)])
+    model = MultiOutputGPRegressor(SquaredExponential([1.0, 30.0]), outputs=kind, optimize=False).fit(X, rows)
+    np.testing.assert_allclose(np.diag(model.covariance_), [Y[:, 0].var(), 4.0 * Y[:, 0].var(), 1.0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_noise_can_be_kept(kind):
+    model = MultiOutputGPRegressor(outputs=kind, bounds={"noise_variance": "fixed"}).fit(X, Y)
+    np.testing.assert_allclose(model.noise_variance_, 0.2 * Y.var(axis=0), rtol=1e-9)
+
+
+def test_files_follow_what_was_fitted(tmp_path):
+    model = MultiOutputGPRegressor(outputs="coregionalised").fit(X, Y).set_params(outputs="separate")
+    model.save(tmp_path / "m.json")
+    assert Explainer(MultiOutputGPRegressor.load(tmp_path / "m.json"))(NEW) == Explainer(model)(NEW)
+    with pytest.raises(InvalidInputError, match="n_samples: expected an integer of 1 or more"):
+        model.sample_y(NEW, -1)

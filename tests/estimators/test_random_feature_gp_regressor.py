@@ -480,6 +480,6 @@ def test_progress_and_bounds(capsys):
 
 
 def test_training_contributions_need_the_rows():
-    with pytest.raises(UnsupportedModelError, match="a WeightSpacePosterior keeps sums over its rows only"):
+    with pytest.raises(UnsupportedModelError, match="this WeightSpacePosterior does not know them"):
         Explainer(RandomFeatureGPRegressor(5, **FIXED).fit(X, Y)).training_contributions(X[0], 0)
     assert isinstance(RandomFeatureGPRegressor(5, **FIXED).fit(X, Y).posterior_, WeightSpacePosterior)

@@ -16,6 +16,7 @@ from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.kernels import (
     Constant,
     Linear,
+    Matern12,
     Matern32,
     Matern52,
     Periodic,
@@ -23,6 +24,7 @@ from gpattr.kernels import (
     RationalQuadratic,
     Select,
     SquaredExponential,
+    White,
 )
 from gpattr.means import Linear as LinearMean
 from gpattr.posteriors import SparsePosterior
@@ -221,8 +223,14 @@ def test_bad_data():
         SparseGPRegressor(5).fit(X, Y, noise=-LEVELS)
     with pytest.raises(InvalidInputError, match="y: expected targets that differ"):
         SparseGPRegressor(5).fit(X, np.ones(N))
-    with pytest.raises(UnsupportedModelError, match="Unknown cannot be trained"):
+    with pytest.raises(UnsupportedModelError, match="derivatives of Unknown are not known"):
         SparseGPRegressor(3, Unknown()).fit(X, Y)
+
+
+@pytest.mark.parametrize("kernel", [Matern12(), SquaredExponential() + White(0.1)])
+def test_kernels_without_derivatives_are_refused(kernel):
+    with pytest.raises(UnsupportedModelError, match=type(kernel.parts().get("1", kernel)).__name__):
+        SparseGPRegressor(5, kernel, noise_variance=0.1).fit(X, Y)
 
 
 class Unknown(SquaredExponential):

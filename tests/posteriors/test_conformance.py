@@ -12,6 +12,7 @@ from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Matern52, SquaredExponential
 from gpattr.means import Constant, Function, Linear, Polynomial
 from gpattr.posteriors import (
+    AffinePosterior,
     ExactPosterior,
     LaplacePosterior,
     MixturePosterior,
@@ -49,6 +50,10 @@ def posteriors():
     rows = np.column_stack([Y, Z[:, 0]])
     several = MultiOutputPosterior.coregionalised(Matern52(1.5), Z, rows, covariance=[[1.0, 0.5], [0.5, 2.0]], noise=[0.1, 0.3])
     yield "coregionalised", several
+    units = {"shift": [1.0, -2.0, 0.5], "scale": [2.0, 0.5, -1.5]}
+    yield "other units", AffinePosterior(exact, **units)
+    yield "fed twice", AffinePosterior(exact, **units, source=[0, 3, 0], n_features=4)
+    yield "mixture in other units", AffinePosterior(MixturePosterior([exact, weight_space(BASES["waves"])]), **units)
     yield "labels", LaplacePosterior(SquaredExponential([1.0, 2.0, 0.7], 4.0), Z, Y > 0, mean=Constant(0.3))
     for name, basis in BASES.items():
         yield name, weight_space(basis)
@@ -77,7 +82,9 @@ POSTERIORS = dict(posteriors())
 
 @pytest.mark.parametrize("name", POSTERIORS)
 def test_posterior_conforms(name):
-    check_posterior(POSTERIORS[name], X.clip(-2, 2))
+    rows = X.clip(-2, 2)
+    d = POSTERIORS[name].n_features
+    check_posterior(POSTERIORS[name], rows if d == 3 else np.column_stack([rows, rows[:, 0]])[:, :d])
 
 
 HIDDEN = np.array([0.0, 1.0, -1.0])  # adds up to zero, so that completeness does not see it
@@ -179,3 +186,20 @@ def test_bad_input_is_named():
         check_posterior(3, X)
     with pytest.raises(InvalidInputError, match=r"X: expected at least 5 rows, got 4"):
         check_posterior(POSTERIORS["waves"], X[:4])
+
+
+@pytest.mark.parametrize(("fault", "words"), [("scaled", "between an output and itself"), ("indefinite", "eigenvalue")])
+def test_faults_across_outputs_are_named(fault, words, monkeypatch):
+    right = MultiOutputPosterior.across
+
+    def wrong(self, operator, X, **options):
+        result = right(self, operator, X, **options)
+        if fault == "scaled":
+            return 1.001 * result
+        result[:, :, 0, :, 1] *= 30.0
+        result[:, :, 1, :, 0] *= 30.0
+        return result
+
+    monkeypatch.setattr(MultiOutputPosterior, "across", wrong)
+    with pytest.raises(AssertionError, match=words):
+        check_posterior(POSTERIORS["coregionalised"], X)

@@ -96,7 +96,7 @@ def test_frames_tensors_and_booleans():
     [
         (lambda: LaplacePosterior(KERNEL, X, Y + 1), "y: expected labels 0 and 1, got 2"),
         (lambda: LaplacePosterior(KERNEL, X, Y[:4]), "y: expected 70 labels"),
-        (lambda: LaplacePosterior(KERNEL, X, np.where(Y > 0, "yes", "no")), "y: expected real numbers"),
+        (lambda: LaplacePosterior(KERNEL, X, np.where(Y > 0, "yes", "no")), "y: expected labels 0 and 1, got text"),
         (lambda: LaplacePosterior("SE", X, Y), "kernel: expected a gpattr kernel"),
         (lambda: LaplacePosterior(KERNEL + White(1.0), X, Y), "kernel: White is noise"),
         (lambda: LaplacePosterior(KERNEL, X, Y, mean=1.0), "mean: expected a gpattr mean or None"),

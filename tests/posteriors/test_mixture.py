@@ -8,10 +8,10 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 import gpattr
-from gpattr import Explainer, Explanation
+from gpattr import Explainer, Explanation, GPRegressor
 from gpattr._mixture import Mixture
 from gpattr.bases import Fourier
-from gpattr.exceptions import InvalidInputError, MissingUncertaintyError
+from gpattr.exceptions import InvalidInputError, MissingUncertaintyError, UnsupportedModelError
 from gpattr.kernels import Matern52, SquaredExponential
 from gpattr.operators import IntegratedGradients
 from gpattr.posteriors import ExactPosterior, MixturePosterior, WeightSpacePosterior
@@ -221,9 +221,21 @@ def test_bad_rows():
             ask(X[:, :2])
     with pytest.raises(InvalidInputError, match="n: expected an integer of 1 or more"):
         MIXTURE.sample(OP, X, 0)
-    assert "3 × ExactPosterior" in repr(MIXTURE)
+    assert "2 × ExactPosterior + 1 × WeightSpacePosterior" in repr(MIXTURE)
     assert gpattr.Explainer(MixturePosterior(PARTS[:2])).baseline == pytest.approx(Z.mean(axis=0))
     with pytest.raises(InvalidInputError, match='baseline: "mean" needs the training inputs'):
         gpattr.Explainer(MIXTURE)  # of which one component knows none
     with pytest.raises(InvalidInputError, match="posteriors: expected a list of gpattr posteriors, got a ExactPosterior"):
         MixturePosterior(PARTS[0])
+
+
+def test_estimators_and_shares_of_training_rows():
+    models = [GPRegressor(k, optimize=False, noise_variance=0.1).fit(Z, Y) for k in (SquaredExponential(), Matern52(2.0))]
+    mixture = MixturePosterior(models, [0.3, 0.7])
+    explainer = Explainer(mixture)
+    shares = explainer.training_contributions(X[0], 1)
+    parts = [Explainer(model).training_contributions(X[0], 1) for model in models]
+    np.testing.assert_allclose(shares, 0.3 * parts[0] + 0.7 * parts[1], rtol=1e-12)
+    other = GPRegressor(optimize=False, noise_variance=0.1).fit(Z[:-1], Y[:-1])
+    with pytest.raises(UnsupportedModelError, match="this MixturePosterior does not know them"):
+        Explainer(MixturePosterior([models[0], other]), "zeros").training_contributions(X[0], 1)

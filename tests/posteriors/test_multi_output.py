@@ -126,6 +126,13 @@ def test_singular_covariances_and_no_noise():
     np.testing.assert_allclose(exact.predict(X), np.stack(apart, axis=1), rtol=1e-8)
 
 
+def test_outputs_of_very_different_noise():
+    """What a noisy output says is little; that it varies is known all the same."""
+    far = X + 50.0
+    _, std = coregionalised(np.eye(3), [1e-8, 1e7, 1.0]).predict(far, return_std=True)
+    np.testing.assert_allclose(std, 1.0, rtol=1e-9)
+
+
 def test_outputs_of_any_kind():
     exact = ExactPosterior(KERNEL, Z, Y[:, 0], noise=0.1)
     kinds = {
@@ -189,7 +196,10 @@ def test_tensors_stay_tensors():
         ({"noise": [0.1, 0.0, 0.1]}, "noise: expected variances larger than 0, or 0 for all outputs"),
         ({"noise": np.nan}, "noise: expected finite numbers"),
         ({"means": [Constant(1.0)]}, "means: expected 3 gpattr means"),
-        ({"means": [1.0, 2.0, 3.0]}, "means: expected 3 gpattr means"),
+        ({"means": Constant(1.0)}, "means: expected 3 gpattr means"),
+        ({"means": [1.0, 2.0, 3.0]}, "mean: expected a gpattr mean or None, got float"),
+        ({"means": [Linear(np.zeros(3), covariance="flat")] * 3}, "mean: expected one with known coefficients"),
+        ({"covariance": np.ones((3, 3)), "noise": 0.0}, "noise: expected variances larger than 0, because the covariance"),
         ({"output_names": ["a", "b"]}, "output_names: expected 3 names, got 2"),
         ({"output_names": ["a", "a", "b"]}, "output_names: expected different names"),
     ],
@@ -200,6 +210,8 @@ def test_bad_coregionalisation_is_named(change, words):
 
 
 def test_bad_outputs_are_named():
+    with pytest.raises(InvalidInputError, match=r"Y: expected targets \(m, P\), got one dimension"):
+        MultiOutputPosterior.coregionalised(KERNEL, Z, Y[:, 0], covariance=np.eye(1), noise=0.1)
     with pytest.raises(InvalidInputError, match=r"Y: expected one row of targets per row of X \(15\), got 14"):
         MultiOutputPosterior.coregionalised(KERNEL, Z, Y[:14], covariance=B, noise=0.1)
     exact = ExactPosterior(KERNEL, Z, Y[:, 0], noise=0.1)
@@ -219,6 +231,7 @@ def test_bad_outputs_are_named():
         ([mixture], [1.0], "posteriors: expected at least one Gaussian"),
         ([exact, narrow], [1.0, 1.0], "posteriors: expected models of the same features"),
         ([exact], [1.0, 2.0], "coefficients: expected 1 numbers"),
+        (exact, [1.0], "posteriors: expected at least one Gaussian"),
     ):
         with pytest.raises(InvalidInputError, match=words):
             CombinationPosterior(parts, weights)
@@ -227,11 +240,15 @@ def test_bad_outputs_are_named():
 def test_questions_of_one_output_ask_for_it():
     explainer = Explainer(coregionalised(output_names=NAMES), b)
     for question in (explainer.joint, explainer.importance, lambda X: explainer.training_contributions(X[0], 1)):
-        with pytest.raises(UnsupportedModelError, match=r"choose it by name, explainer\['speed'\]"):
+        with pytest.raises(UnsupportedModelError, match=r"chosen by name: explainer\['speed'\]"):
             question(X)
     assert explainer["price"].joint(X).shape == (4, 3, 4, 3)
     assert explainer["price"].importance(X, n_samples=50).values.shape == (3,)
-    with pytest.raises(InvalidIndexError, match=r"output: expected one of \['speed', 'price', 'mass'\], got 'prize'"):
+    with pytest.raises(InvalidIndexError, match="output: expected the name of one"):
+        explainer[["price"]]
+    with pytest.raises(
+        InvalidIndexError, match=r"output: expected the name of one, of \['speed', 'price', 'mass'\], got 'prize'"
+    ):
         explainer["prize"]
     single = Explainer(ExactPosterior(KERNEL, Z, Y[:, 0], noise=0.1), b)
     with pytest.raises(InvalidIndexError, match="the model has one output"):

@@ -118,7 +118,7 @@ def test_frames_baselines_and_tensors():
 
 
 def test_what_is_not_known_of_training_rows():
-    with pytest.raises(UnsupportedModelError, match="a SparsePosterior keeps sums over its rows only"):
+    with pytest.raises(UnsupportedModelError, match="this SparsePosterior does not know them"):
         Explainer(SparsePosterior.fit(KERNEL, Z, X, Y, noise=0.1)).training_contributions(X[0], 0)
 
 

@@ -76,10 +76,15 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
         check_prior(self, ("zero",))
         with self._unchanged_on_error():
             require_numbers(X=X)
+            if isinstance(y, np.ma.MaskedArray):
+                raise InvalidInputError("y: expected plain labels, got a masked array; remove or fill what is masked")
             data: Any = validate_data(self, X, y, dtype=np.float64, order="C")
             rows, labels = data
-            check_classification_targets(labels)
-            classes, codes = np.unique(labels, return_inverse=True)
+            try:
+                check_classification_targets(labels)
+                classes, codes = np.unique(labels, return_inverse=True)
+            except TypeError:
+                raise InvalidInputError("y: expected labels of one kind, got some that cannot be compared (None?)") from None
             if len(classes) < 2:
                 raise InvalidInputError(
                     f"y: expected labels of at least two classes, got {len(classes)} class: {classes.tolist()[0]!r} everywhere"
@@ -91,7 +96,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
             inputs, posteriors = X if is_frame(X) else rows, []
             for target in self._targets(codes, len(classes)):
                 kernel = self._learn(rows, target, mean)
-                posteriors.append(LaplacePosterior(kernel, inputs, target, mean=mean))
+                posteriors.append(LaplacePosterior(kernel, inputs, target, mean=mean, label=_label(classes, len(posteriors))))
         return self._become(posteriors, classes)
 
     def predict_latent(self, X: Any, return_std: bool = False) -> Any:
@@ -129,7 +134,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
         """Return the most likely kernel, in the user's units."""
         given, spread = self._given_kernel, spread_of(X)
         units = Units(np.where(spread > 0, spread, 1.0), 1.0) if given is None else Units(np.ones(()), 1.0)
-        kernel = default_kernel(units, self.kernel) if given is None else given  # pyright: ignore[reportArgumentType]
+        kernel = _start(units, self.kernel) if given is None else given  # pyright: ignore[reportArgumentType]
         if not self.optimize:
             return kernel
         kernel = scaled(kernel, units, inwards=True)
@@ -163,6 +168,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
             "kernels": [storage.encode("kernel", posterior.kernel) for posterior in self._posteriors],
             "mean": storage.encode("mean", self.mean_),
             "classes": self.classes_.tolist(),
+            "label_type": self.classes_.dtype.str,
             "arrays": {
                 "X": _documents.encode(to_numpy(self._posteriors[0].inputs), ("row", "feature")),
                 "y": _documents.encode(codes[0] if len(codes) == 1 else np.argmax(codes, axis=0).astype(float), ("row",)),
@@ -176,8 +182,23 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
             import pandas as pd
 
             X = pd.DataFrame(X, columns=list(names))
-        mean, classes = storage.decode(content["mean"]), np.array(content["classes"])
+        mean, classes = storage.decode(content["mean"]), np.array(content["classes"], dtype=content["label_type"])
         targets = self._targets(y.astype(int), len(classes))
         kernels = [storage.decode(kernel) for kernel in content["kernels"]]
-        posteriors = [LaplacePosterior(kernel, X, target, mean=mean) for kernel, target in zip(kernels, targets, strict=True)]
+        posteriors = [
+            LaplacePosterior(kernel, X, target, mean=mean, label=_label(classes, k))
+            for k, (kernel, target) in enumerate(zip(kernels, targets, strict=True))
+        ]
         self._become(posteriors, classes)
+
+
+def _start(units: Units, kind: type[Radial] | None) -> Radial:
+    """Return the kernel where training starts: labels say little about a function, so it is a smooth one of some log odds."""
+    kernel = default_kernel(units, kind)
+    return kernel.with_params(lengthscale=kernel.lengthscale / 0.6, variance=4.0)
+
+
+def _label(classes: np.ndarray, k: int) -> str:
+    """Return what the k-th latent function is the log odds of."""
+    names = classes.tolist()
+    return f"{names[1]!r} against {names[0]!r}" if len(names) == 2 else f"{names[k]!r} against the rest"

@@ -182,7 +182,9 @@ def check_prior(model: Any, means: tuple[str, ...]) -> None:
         got = f"the class {model.kernel.__name__}" if isinstance(model.kernel, type) else type(model.kernel).__name__
         raise InvalidInputError(f"kernel: expected a gpattr kernel, a radial kernel class such as Matern52, or None, got {got}")
     if not isinstance(model.mean, Mean) and not (isinstance(model.mean, str) and model.mean in means):
-        raise InvalidInputError(f"mean: expected {', '.join(map(repr, means))} or a gpattr mean, got {model.mean!r}")
+        advice = {"linear": "; add a Linear() kernel for a trend", "constant": "; add a Constant() kernel for a level"}
+        hint = advice.get(model.mean, "") if isinstance(model.mean, str) else ""
+        raise InvalidInputError(f"mean: expected {', '.join(map(repr, means))} or a gpattr mean, got {model.mean!r}{hint}")
     if isinstance(model.n_restarts, bool) or not isinstance(model.n_restarts, (int, np.integer)) or model.n_restarts < 0:
         raise InvalidInputError(f"n_restarts: expected an integer of 0 or more, got {model.n_restarts!r}")
 

@@ -11,9 +11,10 @@ from sklearn.utils.validation import validate_data
 
 from gpattr import _documents
 from gpattr._array import is_tensor, to_numpy
-from gpattr._normal import random_generator, roots, standard_draws
+from gpattr._memory import require_room
+from gpattr._normal import check_count, random_generator, roots, standard_draws
 from gpattr._threads import threads_for
-from gpattr._validation import Names, check_choice, column_names, is_frame, positive
+from gpattr._validation import Names, as_matrix, check_choice, check_names, column_names, is_frame, positive
 from gpattr.estimators import storage
 from gpattr.estimators.base import KernelRegressor, require_numbers
 from gpattr.estimators.coregionalised_evidence import CoregionalisedEvidence
@@ -27,6 +28,7 @@ from gpattr.estimators.search_space import (
     Units,
     bounds_for,
     default_kernel,
+    is_fixed,
     scaled,
     spread_of,
     starts_from,
@@ -49,7 +51,8 @@ class MultiOutputGPRegressor(KernelRegressor):
     outputs : "separate", "shared" or "coregionalised"
         ``"separate"`` learns kernel and noise for each output alone. ``"shared"`` learns one kernel, and a variance and a noise
         for each output. ``"coregionalised"`` learns one kernel, the noise of each output, and how the outputs vary together:
-        Cov[f_o(x), f_p(x')] = B_op k(x, x'), so that each output is learned from the targets of all.
+        Cov[f_o(x), f_p(x')] = B_op k(x, x'), so that each output is learned from the targets of all. The noise of different
+        outputs is taken to be independent: where it is not, what the targets share is learned as if it were signal.
     mean : "constant", "zero" or, with separate outputs, what `GPRegressor` takes
         The prior mean of every output; constants are learned, one for each.
     noise_variance : float or array (P,), optional
@@ -97,7 +100,8 @@ class MultiOutputGPRegressor(KernelRegressor):
     def fit(self, X: Any, Y: Any, noise: Any = None) -> Self:
         """Learn the hyperparameters and condition on the data.
 
-        ``Y`` is (n, P), a frame, or {name: targets}; ``noise`` (n, P) are known variances of the noise, for separate outputs.
+        ``Y`` is (n, P), a frame, or {name: targets}, rows in the order of X; ``noise`` (n, P) are known variances of the noise,
+        for separate outputs.
         """
         check_choice("outputs", self.outputs, OUTPUTS)
         together = self.outputs != "separate"
@@ -116,6 +120,7 @@ class MultiOutputGPRegressor(KernelRegressor):
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
         """Return draws of the latent functions at X, (n, P, n_samples)."""
         mean, generator = to_numpy(self.predict(X)), random_generator(random_state)
+        require_room("The draws", (*mean.shape, check_count("n_samples", n_samples)), "use fewer draws or rows")
         draws = np.repeat(mean[:, :, None], n_samples, axis=2)
         for latent, weights in zip(self.posterior_.latents, self.posterior_.mixing.T, strict=True):
             C = to_numpy(latent.predict(X, return_cov=True)[1])
@@ -131,6 +136,7 @@ class MultiOutputGPRegressor(KernelRegressor):
             names, columns = tuple(map(str, Y)), [np.asarray(column) for column in Y.values()]
             if not columns:
                 raise InvalidInputError("Y: expected at least one output, got none")
+            require_numbers(**{f"Y[{name!r}]": column for name, column in Y.items()})
             for name, column in zip(names, columns, strict=True):
                 if column.shape != (len(X),):
                     raise InvalidInputError(f"Y: expected {len(X)} targets (one per row of X) in {name!r}, got {column.shape}")
@@ -140,7 +146,9 @@ class MultiOutputGPRegressor(KernelRegressor):
         targets = np.ascontiguousarray(data[1], dtype=np.float64)
         if targets.ndim == 1:
             raise InvalidInputError("Y: expected targets (n, P), got one dimension. Reshape them; GPRegressor takes one output")
-        return data[0], targets, names or tuple(f"y{i}" for i in range(targets.shape[1]))
+        as_matrix("Y", targets)
+        names = names or tuple(f"y{i}" for i in range(targets.shape[1]))
+        return data[0], targets, check_names("Y", names, targets.shape[1])
 
     def _fit_separately(self, X: Any, Y: np.ndarray, names: Names, noise: Any) -> Self:
         m, P = Y.shape
@@ -156,6 +164,7 @@ class MultiOutputGPRegressor(KernelRegressor):
                 models.append(model.fit(X, Y[:, o], None if noise is None else np.asarray(noise)[:, o]))
             except InvalidInputError as error:
                 raise InvalidInputError(f"output {names[o]!r}: {error}") from None
+        self._kind = self.outputs
         return self._become_separate([model.posterior_ for model in models], [model._prior_mean for model in models], names)
 
     def _fit_together(self, X: Any, rows: np.ndarray, Y: np.ndarray, names: Names) -> Self:
@@ -171,21 +180,29 @@ class MultiOutputGPRegressor(KernelRegressor):
                 f"Y: expected targets that differ, got the same everywhere in {constant!r}; use optimize=False"
             )
         unit = np.where(unit > 0, unit, 1.0)
+        if not ((unit > 1e-140) & (unit < 1e140)).all():
+            raise InvalidInputError("Y: expected targets whose square float64 can hold; rescale them")
         units = Units(np.where(spread > 0, spread, 1.0) if given is None else np.ones(()), 1.0)
         kernel = scaled(default_kernel(units, self.kernel) if given is None else given, units, inwards=True)  # pyright: ignore[reportArgumentType]
         centre = Y.mean(axis=0) if self.mean == "constant" else np.zeros(P)
         targets, known = (Y - centre) / unit, self._known_noise(P)
         level = None if known is None else known / unit**2
+        if level is None and is_fixed(NOISE, self.bounds if isinstance(self.bounds, Mapping) else None):
+            level = np.full(P, NOISE_SHARE)
         inner = units.inside(rows) if kernel.stationary else rows / units.spread
         evidence = CoregionalisedEvidence(inner, targets, level, self.outputs == "shared", self.mean == "constant")
-        # Half of the targets' correlation: what outputs have in common, to start with.
-        start = np.linalg.cholesky(0.5 * np.corrcoef(targets.T).reshape(P, P) + 0.5 * np.eye(P)) if m > 1 else np.eye(P)
+        start = np.eye(P)
+        if self.outputs == "coregionalised":  # half of the targets' correlation: what they have in common, to start with
+            centred = (Y - Y.mean(axis=0)) / unit
+            common = 0.5 * centred.T @ centred / m
+            start = np.linalg.cholesky(np.where(np.eye(P) > 0, 1.0, common))
         noise, entries = (np.full(P, NOISE_SHARE) if level is None else level), start[evidence.places]
         if self.optimize:
             kernel, noise, entries = self._train(evidence, kernel, units, unit, noise, entries)
         R = unit[:, None] * evidence.root(entries)
         constants = centre + unit * evidence.constants(kernel, noise, entries)
         means: list[Mean] = [Constant(float(c)) for c in constants] if self.mean == "constant" else [Zero()] * P
+        self._kind = self.outputs
         return self._become_shared(scaled(kernel, units, inwards=False), R @ R.T, noise * unit**2, means, X, Y, names)
 
     def _train(
@@ -194,8 +211,10 @@ class MultiOutputGPRegressor(KernelRegressor):
         start = trainable(kernel)
         if isinstance(kernel, Radial):
             start.pop("variance")  # the covariance of the outputs carries it
-        given = dict(self.bounds or {})
-        for_noise = given.pop(NOISE, None)
+        given, for_noise = self.bounds, None
+        if isinstance(given, Mapping):
+            for_noise = given.get(NOISE)
+            given = {name: value for name, value in given.items() if name != NOISE}
         bounds = bounds_for(start, units, given, 1.0, own_start=self._given_kernel is None)
         start = {name: start[name] for name in bounds}
         if evidence.noise is None:
@@ -234,7 +253,7 @@ class MultiOutputGPRegressor(KernelRegressor):
     def _become_shared(
         self, kernel: Kernel, B: np.ndarray, noise: np.ndarray, means: list[Mean], X: Any, Y: np.ndarray, names: Names
     ) -> Self:
-        if self.outputs == "shared":
+        if self._kind == "shared":
             parts = {
                 name: ExactPosterior(float(B[o, o]) * kernel, X, Y[:, o], noise=float(noise[o]), mean=means[o])
                 for o, name in enumerate(names)
@@ -252,7 +271,7 @@ class MultiOutputGPRegressor(KernelRegressor):
         return self
 
     def _content(self) -> dict[str, Any]:
-        apart = self.outputs == "separate"
+        apart = self._kind == "separate"
         first: Any = self.posterior_.latents[0]
         arrays = {
             "X": (first.inputs, ("row", "feature")),
@@ -262,6 +281,7 @@ class MultiOutputGPRegressor(KernelRegressor):
         if not apart:
             arrays["covariance"] = (self.covariance_, ("output", "output"))
         return {
+            "outputs": self._kind,
             "output_names": list(self.output_names_),
             "kernels": [storage.encode("kernel", part) for part in (self.kernel_ if apart else [self.kernel_])],
             "means": [storage.encode("mean", mean) for mean in self._prior_means],
@@ -277,8 +297,8 @@ class MultiOutputGPRegressor(KernelRegressor):
 
             X = pd.DataFrame(X, columns=list(names))
         kernels, means = ([storage.decode(part) for part in content[name]] for name in ("kernels", "means"))
-        outputs = tuple(content["output_names"])
-        if self.outputs != "separate":
+        outputs, self._kind = tuple(content["output_names"]), content["outputs"]
+        if self._kind != "separate":
             self._become_shared(kernels[0], arrays["covariance"], noise[0], means, X, Y, outputs)
             return
         posteriors = [ExactPosterior(kernels[o], X, Y[:, o], noise=noise[:, o], mean=means[o]) for o in range(len(outputs))]

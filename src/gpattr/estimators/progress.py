@@ -9,10 +9,12 @@ Report = Callable[[int, int, float], None]  # (start, iteration, log marginal li
 
 
 @contextmanager
-def training_progress(verbose: int, n_starts: int, offset: float) -> Iterator[Report | None]:
+def training_progress(
+    verbose: int, n_starts: int, offset: float, what: str = "log marginal likelihood"
+) -> Iterator[Report | None]:
     """Yield a function to report to, which keeps one line on stderr up to date; None where nothing is to be shown.
 
-    ``offset`` takes log p(y) from the units of training to the user's.
+    ``offset`` takes log p(y), or ``what`` is maximised in its place, from the units of training to the user's.
     """
     if not verbose:
         yield None
@@ -26,9 +28,7 @@ def training_progress(verbose: int, n_starts: int, offset: float) -> Iterator[Re
 
         def report(start: int, iteration: int, value: float) -> None:
             where = f"start {start + 1} of {n_starts}, " if n_starts > 1 else ""
-            progress.update(
-                task, description=f"training: {where}iteration {iteration}, log marginal likelihood {value + offset:.2f}"
-            )
+            progress.update(task, description=f"training: {where}iteration {iteration}, {what} {value + offset:.2f}")
 
         yield report
         progress.update(task, total=1, completed=1)

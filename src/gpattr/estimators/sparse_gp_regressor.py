@@ -11,6 +11,7 @@ from gpattr._array import namespace, to_numpy
 from gpattr._normal import check_count, random_generator
 from gpattr._threads import threads_for
 from gpattr._validation import Names, as_matrix, check_choice, is_frame, positive_scalar
+from gpattr.closed_forms.derivatives import require_derivatives
 from gpattr.estimators import storage
 from gpattr.estimators.base import KernelRegressor
 from gpattr.estimators.gp_regressor import check_prior, known_noise
@@ -151,6 +152,7 @@ class SparseGPRegressor(KernelRegressor):
             raise InvalidInputError("X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use optimize=False")
         if float(objective.y.max()) == float(objective.y.min()):
             raise InvalidInputError("y: expected targets that differ, got one value everywhere; use optimize=False")
+        require_derivatives(kernel)
         start = trainable(kernel) | ({} if noise is None else {NOISE: np.array([noise])})
         bounds = bounds_for(start, units, self.bounds, variance, own_start=self._given_kernel is None)
         starts = starts_from({name: start[name] for name in bounds}, self.n_restarts, generator)
@@ -158,7 +160,7 @@ class SparseGPRegressor(KernelRegressor):
         fixed = Z.ravel()
         search = objective if self.move else (lambda prior, level: objective(prior, level, fixed))
         offset = -len(objective.y) * float(np.log(units.unit))
-        with threads_for(len(Z)), training_progress(self.verbose, len(starts), offset) as report:
+        with threads_for(len(Z)), training_progress(self.verbose, len(starts), offset, "bound") as report:
             kernel, noise, *moved = maximise(search, kernel, noise, bounds, starts, report=report, ftol=FTOL, free=free)
         return kernel, noise, moved[0].reshape(Z.shape) if moved else Z
 

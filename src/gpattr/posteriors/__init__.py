@@ -1,5 +1,6 @@
 """What the data taught: frozen posteriors that predict and that operators apply to."""
 
+from gpattr.posteriors.affine import AffinePosterior
 from gpattr.posteriors.base import TOLERANCE, UNCERTAINTY, Attributions, Components, Posterior
 from gpattr.posteriors.combination import CombinationPosterior
 from gpattr.posteriors.exact import ExactPosterior
@@ -13,6 +14,7 @@ from gpattr.posteriors.weight_space import WeightSpacePosterior
 __all__ = [
     "TOLERANCE",
     "UNCERTAINTY",
+    "AffinePosterior",
     "Attributions",
     "CombinationPosterior",
     "Components",

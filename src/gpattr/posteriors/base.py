@@ -124,7 +124,7 @@ class Posterior(Frozen, ABC):
         """Return the share of each training row in each mean attribution, (n, d, m), for posteriors that keep their rows."""
         raise UnsupportedModelError(
             f"model: the share of each training row is known for posteriors that keep their rows, such as ExactPosterior; "
-            f"a {type(self).__name__} keeps sums over its rows only"
+            f"this {type(self).__name__} does not know them"
         )
 
     def sample(self, operator: Operator, X: Any, n: int = 1, *, random_state: Any = None) -> np.ndarray:

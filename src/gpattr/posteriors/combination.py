@@ -14,7 +14,7 @@ from gpattr._array import Array, namespace
 from gpattr._validation import Names, as_matrix, as_vector, read_only
 from gpattr.closed_forms.means import method_of
 from gpattr.exceptions import InvalidInputError
-from gpattr.means import Mean, Zero
+from gpattr.means import Expansion, Mean, Zero
 from gpattr.operators import Operator
 from gpattr.posteriors.base import TOLERANCE, Attributions, Posterior
 
@@ -28,7 +28,8 @@ class CombinationPosterior(Posterior):
     mean: Mean
 
     def __init__(self, posteriors: Sequence[Posterior], coefficients: Any, *, mean: Mean | None = None) -> None:
-        posteriors, mean = tuple(posteriors), Zero() if mean is None else mean
+        mean = known_mean(mean)
+        posteriors = tuple(posteriors) if isinstance(posteriors, Sequence) else ()
         if not posteriors or not all(isinstance(part, Posterior) and len(part.components) == 1 for part in posteriors):
             raise InvalidInputError("posteriors: expected at least one Gaussian gpattr posterior, and nothing else")
         for part in posteriors:
@@ -117,3 +118,13 @@ class CombinationPosterior(Posterior):
 
     def __repr__(self) -> str:
         return f"CombinationPosterior({len(self.posteriors)} × {self.posteriors[0]!r})"
+
+
+def known_mean(mean: Any) -> Mean:
+    """Return a prior mean without uncertain coefficients; zero for None."""
+    mean = Zero() if mean is None else mean
+    if not isinstance(mean, Mean):
+        raise InvalidInputError(f"mean: expected a gpattr mean or None, got {type(mean).__name__}")
+    if isinstance(mean, Expansion) and mean.covariance is not None:
+        raise InvalidInputError("mean: expected one with known coefficients")
+    return mean

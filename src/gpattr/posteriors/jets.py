@@ -9,11 +9,16 @@ from gpattr._array import Array, namespace, solve_upper, to_numpy
 from gpattr._memory import blocks
 from gpattr.closed_forms import differentiate
 from gpattr.operators import Gradient
+from gpattr.posteriors.affine import AffinePosterior
 from gpattr.posteriors.function_space import FunctionSpacePosterior
 
 
-def slopes(posterior: FunctionSpacePosterior, X: Array) -> tuple[np.ndarray, ...]:
+def slopes(posterior: FunctionSpacePosterior | AffinePosterior, X: Array) -> tuple[np.ndarray, ...]:
     """Return at rows X, (n, d): E[f] and Var[f], (n,), E[∂ᵢf] and Cov[f, ∂ᵢf], (n, d)."""
+    if isinstance(posterior, AffinePosterior):
+        mean, var, gradient, cov = slopes(posterior.posterior, posterior.inside(X))  # pyright: ignore[reportArgumentType]
+        G = posterior.gathering(gradient)
+        return mean, var, gradient @ G, cov @ G
     X = posterior._rows(X)
     (n, d), m, xp = X.shape, len(posterior.inputs), namespace(X)
     mean, var, gradient, cov = xp.empty(n), xp.empty(n), xp.empty((n, d)), xp.empty((n, d))
@@ -35,9 +40,16 @@ def slopes(posterior: FunctionSpacePosterior, X: Array) -> tuple[np.ndarray, ...
     return to_numpy(mean), to_numpy(xp.maximum(var, 0.0)), to_numpy(gradient), to_numpy(cov)
 
 
-def jets(posterior: FunctionSpacePosterior, X: Array) -> tuple[np.ndarray, np.ndarray]:
+def jets(posterior: FunctionSpacePosterior | AffinePosterior, X: Array) -> tuple[np.ndarray, np.ndarray]:
     """Return mean (r, T, 1 + d) and covariance (r, T(1 + d), T(1 + d)) of (f, ∂₁f … ∂_df) at T points for each of r rows."""
     r, T, d = X.shape
+    if isinstance(posterior, AffinePosterior):
+        U = posterior.inside(X.reshape(-1, d))
+        mean, cov = jets(posterior.posterior, U.reshape(r, T, -1))  # pyright: ignore[reportArgumentType]
+        G = np.zeros((mean.shape[2], 1 + d))
+        G[0, 0], G[1:, 1:] = 1.0, posterior.gathering(mean)
+        blocks_of = np.kron(np.eye(T), G)
+        return mean @ G, blocks_of.T @ cov @ blocks_of
     flat = posterior._rows(X.reshape(-1, d))
     xp = namespace(flat)
     X = flat.reshape(r, T, d)

@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from gpattr._array import Array, LinAlgError, cholesky, namespace, solve_cholesky
 from gpattr._memory import require_room
 from gpattr._validation import as_vector, read_only
@@ -31,18 +33,22 @@ class LaplacePosterior(FunctionSpacePosterior):
     """The latent function f ~ GP(mean, kernel) given labels y, 0 or 1, with p(y = 1) = σ(f).
 
     ``X`` (m, d) may be a frame, whose column names are kept. ``log_marginal_likelihood`` is Laplace's approximation of it;
-    ``mode`` (m,) are the most likely latent values at X. Predictions and attributions are of f, on the scale of log odds.
+    ``mode`` (m,) are the most likely latent values at X. Predictions and attributions are of f, on the scale of log odds;
+    ``label`` says in words of what, for explanations to print.
     """
 
     y: Array = field(kw_only=True)
     mode: Array = field(kw_only=True)
     log_marginal_likelihood: float = field(kw_only=True)
+    label: str = field(kw_only=True)
 
-    def __init__(self, kernel: Kernel, X: Any, y: Any, *, mean: Mean | None = None) -> None:
+    def __init__(self, kernel: Kernel, X: Any, y: Any, *, mean: Mean | None = None, label: str = "1 against 0") -> None:
         kernel, mean, Z, names = smooth_prior(kernel, mean, "X", X)
         if isinstance(mean, Expansion) and mean.covariance is not None:
             raise InvalidInputError("mean: expected one with known coefficients")
         m, xp = len(Z), namespace(Z)
+        if np.asarray(y).dtype.kind in "US":
+            raise InvalidInputError("y: expected labels 0 and 1, got text; gpattr.GPClassifier takes labels of any kind")
         y = read_only(as_vector("y", y, length=m, unit="labels (one per row of X)", like=Z))
         if not ((y == 0) | (y == 1)).all():
             raise InvalidInputError(f"y: expected labels 0 and 1, got {float(y[(y != 0) & (y != 1)][0]):g}")
@@ -56,8 +62,39 @@ class LaplacePosterior(FunctionSpacePosterior):
         alpha = pull(f, y)
         super().__init__(kernel, Z, read_only(alpha), factor, None, read_only(scale), mean=mean, feature_names=names)
         evidence = log_likelihood(f, y) - 0.5 * float(alpha @ (f - mean(Z))) - float(xp.log(factor.diagonal()).sum())
-        for name, value in {"y": y, "mode": read_only(f), "log_marginal_likelihood": evidence}.items():
+        self._note(y, f, evidence, label)
+
+    def _note(self, y: Array, f: Array, evidence: float, label: str) -> None:
+        for name, value in {"y": y, "mode": read_only(f), "log_marginal_likelihood": evidence, "label": label}.items():
             object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_state(
+        cls,
+        kernel: Kernel,
+        X: Any,
+        y: Any,
+        *,
+        alpha: Any,
+        column_scale: Any,
+        factor: Any,
+        mean: Mean | None = None,
+        label: str = "1 against 0",
+    ) -> LaplacePosterior:
+        """Return the posterior of a mode found elsewhere: α = y − σ(f̂), w = W^½ and L = chol(I + W^½ K W^½) as they are there."""
+        kernel, mean, Z, names = smooth_prior(kernel, mean, "X", X)
+        self = cls.__new__(cls)
+        parts = (
+            read_only(as_vector(name, part, length=len(Z))) for name, part in (("alpha", alpha), ("column_scale", column_scale))
+        )
+        weights, scale = parts
+        L = np.array(factor, dtype=np.float64, order="F")
+        FunctionSpacePosterior.__init__(self, kernel, Z, weights, L, None, scale, mean=mean, feature_names=names)
+        y = read_only(as_vector("y", y, length=len(Z)))
+        f = mean(Z) + kernel(Z, Z) @ weights
+        evidence = log_likelihood(f, y) - 0.5 * float(weights @ (f - mean(Z))) - float(np.log(L.diagonal()).sum())
+        self._note(y, f, evidence, label)
+        return self
 
     @property
     def training_inputs(self) -> Array:

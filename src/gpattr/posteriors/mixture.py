@@ -30,6 +30,8 @@ from gpattr.posteriors.base import (
 class MixturePosterior(Posterior):
     """Σₖ weightₖ p(f | modelₖ): one of the ``posteriors`` is right, and ``weights`` say how probable each is (equal by default).
 
+    Fitted estimators stand for their posteriors.
+
     Means are averaged; covariances are averaged, and the covariance of the means is added (total variance). Attributions are not
     Gaussian: `apply` returns their components too.
     """
@@ -40,7 +42,7 @@ class MixturePosterior(Posterior):
     def __init__(self, posteriors: Sequence[Posterior], weights: Any = None) -> None:
         if not isinstance(posteriors, Sequence):
             raise InvalidInputError(f"posteriors: expected a list of gpattr posteriors, got a {type(posteriors).__name__}")
-        posteriors = tuple(posteriors)
+        posteriors = tuple(getattr(model, "posterior_", model) for model in posteriors)
         for posterior in posteriors:
             if not isinstance(posterior, Posterior):
                 raise InvalidInputError(f"posteriors: expected gpattr posteriors, got a {type(posterior).__name__}")
@@ -59,7 +61,7 @@ class MixturePosterior(Posterior):
         ]
         first = flat[0][1]
         for _, part in flat:
-            for what in ("n_features", "feature_names"):
+            for what in ("n_features", "feature_names", "link"):
                 if getattr(part, what) != getattr(first, what):
                     raise InvalidInputError(
                         f"posteriors: expected the same {what}, got {getattr(first, what)} and {getattr(part, what)}"
@@ -92,8 +94,28 @@ class MixturePosterior(Posterior):
 
     @property
     def link(self) -> str | None:
-        links = {posterior.link for posterior in self.posteriors}
-        return links.pop() if len(links) == 1 else None
+        return self.posteriors[0].link
+
+    @property
+    def label(self) -> str:
+        """Of what f is the log odds, where it is one."""
+        return getattr(self.posteriors[0], "label", "")
+
+    @property
+    def training_inputs(self) -> Array | None:
+        """The inputs the models were trained on, where all were trained on the same."""
+        first, *others = (posterior.training_inputs for posterior in self.posteriors)
+        same = first is not None and all(
+            other is not None and np.array_equal(to_numpy(first), to_numpy(other)) for other in others
+        )
+        return first if same else None
+
+    def contributions(self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None) -> Array:
+        """Return the share of each training row in each mean attribution, averaged over the models, (n, d, m)."""
+        if self.training_inputs is None:
+            return super().contributions(operator, X)
+        options: dict[str, Any] = {"method": method, "n_steps": n_steps}
+        return sum(weight * part.contributions(operator, X, **options) for weight, part in self.components)  # pyright: ignore[reportReturnType]
 
     @property
     def components(self) -> tuple[tuple[float, Posterior], ...]:
@@ -197,4 +219,8 @@ class MixturePosterior(Posterior):
         return mean, total
 
     def __repr__(self) -> str:
-        return f"MixturePosterior({len(self.posteriors)} × {self.posteriors[0]!r})"
+        kinds = " + ".join(f"{[type(p) for p in self.posteriors].count(kind)} × {kind.__name__}" for kind in self._kinds())
+        return f"MixturePosterior({kinds}, {self.n_features} features)"
+
+    def _kinds(self) -> list[type]:
+        return list(dict.fromkeys(type(posterior) for posterior in self.posteriors))

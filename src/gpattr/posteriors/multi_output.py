@@ -18,13 +18,13 @@ import numpy as np
 from gpattr._array import Array, namespace, to_numpy
 from gpattr._frozen import Frozen
 from gpattr._memory import require_room
-from gpattr._validation import Names, as_matrix, as_vector, check_names, column_names, numbers, read_only
+from gpattr._validation import Names, as_matrix, as_vector, check_names, column_names, is_frame, numbers, read_only
 from gpattr.exceptions import InvalidIndexError, InvalidInputError
 from gpattr.kernels import Kernel
 from gpattr.means import Mean
 from gpattr.operators import Operator
 from gpattr.posteriors.base import Attributions, Posterior
-from gpattr.posteriors.combination import CombinationPosterior
+from gpattr.posteriors.combination import CombinationPosterior, known_mean
 from gpattr.posteriors.exact import ExactPosterior
 from gpattr.posteriors.matrices import matrix, root_of
 
@@ -84,6 +84,8 @@ class MultiOutputPosterior(Frozen):
         if not isinstance(kernel, Kernel):
             raise InvalidInputError(f"kernel: expected a gpattr kernel, got {type(kernel).__name__}")
         Z = as_matrix("X", X)
+        if not is_frame(Y) and numbers("Y", Y).ndim == 1:
+            raise InvalidInputError("Y: expected targets (m, P), got one dimension; ExactPosterior takes one output")
         targets = as_matrix("Y", Y, like=Z)
         m, P = targets.shape
         if m != len(Z):
@@ -96,14 +98,19 @@ class MultiOutputPosterior(Frozen):
         levels = np.broadcast_to(levels, (P,))
         if (levels < 0).any() or ((levels == 0).any() and (levels > 0).any()):
             raise InvalidInputError(f"noise: expected variances larger than 0, or 0 for all outputs, got {levels.tolist()}")
-        if means is not None and (len(means) != P or not all(isinstance(mean, Mean) for mean in means)):
-            raise InvalidInputError(f"means: expected {P} gpattr means, one per output")
+        if means is not None and (not isinstance(means, Sequence) or len(means) != P):
+            raise InvalidInputError(f"means: expected {P} gpattr means, one per output, got {means!r}")
+        means = None if means is None else [known_mean(mean) for mean in means]
         scale = np.sqrt(levels) if (levels > 0).all() else np.ones(P)
         vectors, values, _ = np.linalg.svd(root / scale[:, None])
         shares = values**2
         if not shares.any():
             raise InvalidInputError("covariance: expected a matrix that is not zero")
-        kept = shares > 1e-14 * shares[0]  # the others do not vary: they are zero
+        # What adds to no output's variance more than rounding is zero.
+        variances = (root**2).sum(axis=1)[:, None]
+        kept = ((scale[:, None] * vectors) ** 2 * shares > 1e-14 * variances).any(axis=0)
+        if not kept.all() and levels[0] == 0:
+            raise InvalidInputError("noise: expected variances larger than 0, because the covariance of the outputs is singular")
         xp = namespace(Z)
         if means is not None:
             targets = targets - xp.stack([mean(Z) for mean in means], axis=1)
@@ -127,8 +134,8 @@ class MultiOutputPosterior(Frozen):
 
     def __getitem__(self, output: str) -> Posterior:
         """Return the posterior of one output."""
-        if output not in self.outputs:
-            raise InvalidIndexError(f"output: expected one of {list(self.outputs)}, got {output!r}")
+        if not isinstance(output, str) or output not in self.outputs:
+            raise InvalidIndexError(f"output: expected the name of one, of {list(self.outputs)}, got {output!r}")
         return self.outputs[output]
 
     def __len__(self) -> int:
@@ -192,5 +199,6 @@ class MultiOutputPosterior(Frozen):
         )
 
     def __repr__(self) -> str:
+        kinds = " + ".join(dict.fromkeys(type(latent).__name__ for latent in self.latents))
         coupled = ", coregionalised" if self._mixed else ""
-        return f"MultiOutputPosterior({', '.join(self.outputs)}: {len(self)} × {self.latents[0]!r}{coupled})"
+        return f"MultiOutputPosterior({', '.join(self.outputs)}: {kinds}, {self.n_features} features{coupled})"
