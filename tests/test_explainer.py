@@ -46,9 +46,9 @@ def test_estimators_hand_out_their_posterior(posterior, rows):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (3.0, "expected a gpattr posterior or a fitted estimator .* got builtins.float"),
+        (3.0, "expected a fitted Gaussian process of gpattr .* got builtins.float"),
         (Estimator, "expected a fitted model, got the class Estimator"),
-        (type("Foreign", (), {"fit": None})(), "got .*Foreign; gpattr.posteriors.ExactPosterior builds"),
+        (type("Foreign", (), {"fit": None})(), "got .*Foreign; gpattr.posteriors builds posteriors"),
     ],
 )
 def test_models_it_does_not_know(model, message):

@@ -10,6 +10,7 @@ __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
     from gpattr import (
+        adapters,
         bases,
         closed_forms,
         datasets,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         testing,
     )
     from gpattr._memory import memory_budget
+    from gpattr.adapters import as_posterior, register_adapter
     from gpattr.estimators import (
         BayesianLinearRegressor,
         GPClassifier,
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from gpattr.sampled_explanation import SampledExplanation
 
 _MODULES = (
+    "adapters",
     "bases",
     "closed_forms",
     "datasets",
@@ -69,9 +72,11 @@ _NAMES = {
     "RandomFeatureGPRegressor": "gpattr.estimators",
     "SampledExplanation": "gpattr.sampled_explanation",
     "SparseGPRegressor": "gpattr.estimators",
+    "as_posterior": "gpattr.adapters",
     "compare_rules": "gpattr.rules",
     "explain": "gpattr.explainer",
     "memory_budget": "gpattr._memory",
+    "register_adapter": "gpattr.adapters",
 }
 
 __all__ = [
@@ -88,6 +93,8 @@ __all__ = [
     "RandomFeatureGPRegressor",
     "SampledExplanation",
     "SparseGPRegressor",
+    "adapters",
+    "as_posterior",
     "bases",
     "closed_forms",
     "compare_rules",
@@ -101,6 +108,7 @@ __all__ = [
     "operators",
     "paper",
     "posteriors",
+    "register_adapter",
     "special",
     "testing",
 ]

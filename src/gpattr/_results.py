@@ -32,7 +32,7 @@ def of_function(
         cov=_handed_over(result.cov),
         predictions=predictions,
         base_values=base_values,
-        method=result.method,
+        method=result.method + note_of(posterior),
         quantity=f"log odds of {getattr(posterior, 'label', '')}" if posterior.link else "prediction",
         error=to_numpy(result.error),
         delta=to_numpy(result.mean).sum(axis=1) - (predictions - base_values),
@@ -63,7 +63,7 @@ def of_probability(
         "values": _handed_over(values),
         "predictions": predictions,
         "base_values": base_values,
-        "method": f"quadrature through the {posterior.link} link",
+        "method": f"quadrature through the {posterior.link} link{note_of(posterior)}",
         "quantity": f"probability of {getattr(posterior, 'label', '')}",
         "error": error,
         "delta": values.sum(axis=1) - (predictions - base_values),
@@ -78,6 +78,14 @@ def of_probability(
         cov = _handed_over(deviation @ deviation.transpose(0, 2, 1) / (n_draws - 1))
     var = draws.var(axis=0, ddof=1) if cov is None else np.diagonal(cov, axis1=1, axis2=2)
     return SampledExplanation(**known, draws=_handed_over(draws), draw_error=draw_error, var=var, cov=cov)
+
+
+def note_of(posterior: Any) -> str:
+    """Return what must be said about a posterior, or about what it is made of."""
+    if posterior.note:
+        return f" ({posterior.note})"
+    inner = (getattr(posterior, "posterior", None), *getattr(posterior, "posteriors", ())[:1])
+    return next((note for part in inner if part is not None and (note := note_of(part))), "")
 
 
 def _averaged(operator: IntegratedGradients, base_values: np.ndarray, n: int) -> np.ndarray:

@@ -49,7 +49,7 @@ def _heading(ex: Explanation) -> list[str]:
     mixture = "" if ex.component_weights is None else f"mixture of {len(ex.component_weights)} models; "
     if hasattr(ex, "draws"):
         sampled: Any = ex
-        mixture = f"spread from {len(sampled.draws)} draws, good to {sampled.draw_error.max(initial=0.0):.0e}; means by "
+        mixture = f"spread from {len(sampled.draws)} draws, good to {sampled.draw_error.max(initial=1e-5):.0e}; means by "
     lines.append(f"baseline: {ex.baseline_name}; {mixture}{ex.method}, error at most {ex.error.max(initial=0.0):.0e}")
     if n == 1:
         change = ex.predictions[0] - ex.base_values[0]

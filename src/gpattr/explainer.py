@@ -24,9 +24,10 @@ from gpattr._validation import (
     positions_of,
     positive_scalar,
 )
+from gpattr.adapters import as_posterior
 from gpattr.closed_forms import METHODS
 from gpattr.closed_forms.fixed_rules import check_steps
-from gpattr.exceptions import InvalidIndexError, InvalidInputError, NotFittedError, UnsupportedModelError
+from gpattr.exceptions import InvalidIndexError, InvalidInputError, UnsupportedModelError
 from gpattr.explanation import Explanation, feature_index
 from gpattr.importance import Importance, draw_importance
 from gpattr.multi_output_explanation import MultiOutputExplanation
@@ -70,7 +71,9 @@ class Explainer:
         n_draws: int = 1000,
         random_state: Any = 0,
     ) -> None:
-        self.posterior = _posterior_of(model)
+        self.posterior = as_posterior(model)
+        first = next(iter(getattr(self.posterior, "outputs", {"": self.posterior}).values()))
+        self.encoder: Any = getattr(first, "encoder", None)
         self.scale = check_choice("scale", scale, SCALES)
         if scale == "probability":
             if method != "auto":
@@ -84,6 +87,10 @@ class Explainer:
         self.n_steps = check_steps(method, n_steps)
         self.tolerance = positive_scalar("tolerance", tolerance)
         names = self.posterior.feature_names
+        if feature_names is not None and self.encoder is not None:
+            raise InvalidInputError(
+                f"feature_names: the model was trained on the columns {list(self.encoder.names)}; leave them out"
+            )
         if feature_names is not None:
             given = check_names("feature_names", feature_names, self.posterior.n_features)
             if names is not None and given != names:
@@ -147,7 +154,7 @@ class Explainer:
     def joint(self, X: Any, baselines: Any = None) -> Array:
         """Return the covariance of the attributions between features and between rows, (n, d, n, d)."""
         rows = self._matrix("X", X)
-        return to_numpy(self._single.joint(self._operator(rows, baselines), rows, **self._options))
+        return self._gathered(to_numpy(self._single.joint(self._operator(rows, baselines), rows, **self._options)))
 
     def importance(self, X: Any, baselines: Any = None, *, n_samples: int = 2000, random_state: Any = 0) -> Importance:
         """Return the mean absolute attribution of each feature over the rows of X, with its uncertainty.
@@ -160,9 +167,10 @@ class Explainer:
         def parts() -> Iterator[tuple[float, Array, Array]]:
             for weight, posterior in self._single.components:
                 result = posterior.apply(operator, rows, uncertainty="none", tolerance=self.tolerance, **self._options)
-                yield weight, to_numpy(result.mean), to_numpy(posterior.joint(operator, rows, **self._options))
+                joint = self._gathered(to_numpy(posterior.joint(operator, rows, **self._options)))
+                yield weight, to_numpy(result.mean) @ self._features, joint
 
-        return draw_importance(parts(), self._names(X, rows.shape[1]), n_samples, random_state)
+        return draw_importance(parts(), self._shown(X, rows.shape[1]), n_samples, random_state)
 
     def training_contributions(self, x: Any, feature: str | int) -> Array:
         """Return the share of each training row in the attribution of ``feature`` at the row x, (m,), in the order of training.
@@ -170,9 +178,9 @@ class Explainer:
         They add up to the attribution, less that of a prior mean; neighbouring rows often have large shares of opposite sign.
         """
         one = self._point("x", x)
-        index = feature_index(feature, self._names(x, len(one)))
+        index = feature_index(feature, self._shown(x, len(one)))
         operator = self._operator(one[None, :], None)
-        return to_numpy(self._single.contributions(operator, one[None, :], **self._options)[0, index])
+        return self._features[:, index] @ to_numpy(self._single.contributions(operator, one[None, :], **self._options)[0])
 
     def __repr__(self) -> str:
         scale = "" if self.scale == "latent" else f", scale={self.scale!r}, n_draws={self.n_draws}"
@@ -203,6 +211,8 @@ class Explainer:
             result = posterior.apply(operator, rows, **options, **self._options)
             results = result if several else {"": result}
             parts = {name: of_function(part, operator, rows, results[name], shared) for name, part in outputs.items()}
+        if self.encoder is not None:
+            parts = {name: ex.group(self.encoder.groups) for name, ex in parts.items()}
         return MultiOutputExplanation(parts) if several else parts[""]
 
     @property
@@ -264,8 +274,10 @@ class Explainer:
         return Baselines(baselines.points[:, positions_of("baseline", names, self.feature_names)], baselines.weights)
 
     def _point(self, name: str, x: Any) -> Array:
-        if is_frame(x) or (x is not None and numbers(name, x).ndim == 2):
-            if len(x) != 1:
+        if self.encoder is not None and is_series(x):
+            x = x.to_frame().T
+        if self.encoder is not None or is_frame(x) or (x is not None and numbers(name, x).ndim == 2):
+            if (is_frame(x) or self.encoder is None) and len(x) != 1:
                 advice = "gpattr.Baselines(points) averages over a set, explainer(X, baselines=B) gives each row its own"
                 raise InvalidInputError(f"{name}: expected one row, got {len(x)}" + (f"; {advice}" if name == "baseline" else ""))
             return self._matrix(name, x)[0]
@@ -280,7 +292,21 @@ class Explainer:
         )
 
     def _matrix(self, name: str, X: Any) -> Array:
+        if self.encoder is not None:
+            return self.encoder.encode(name, X)
         return as_matrix(name, X, names=self.feature_names, n_features=self.posterior.n_features)
+
+    @property
+    def _features(self) -> Array:
+        """The matrix that adds what is known of columns up to features: one column each, unless there are categories."""
+        return np.eye(self.posterior.n_features) if self.encoder is None else self.encoder.gathering
+
+    def _gathered(self, joint: Array) -> Array:
+        return joint if self.encoder is None else np.einsum("njmk,ji,kl->niml", joint, self._features, self._features)
+
+    def _shown(self, X: Any, d: int) -> Names:
+        """The names of the features that the user knows."""
+        return self._names(X, d) if self.encoder is None else self.encoder.names
 
     def _names(self, X: Any, d: int) -> Names:
         return self.feature_names or (None if is_series(X) else column_names(X)) or tuple(f"x{i}" for i in range(d))
@@ -304,27 +330,6 @@ def explain(
     options: dict[str, Any] = {"method": method, "n_steps": n_steps, "tolerance": tolerance, "feature_names": feature_names}
     options |= {"scale": scale, "n_draws": n_draws, "random_state": random_state}
     return Explainer(model, baseline, **options)(X, uncertainty=uncertainty)
-
-
-def _posterior_of(model: Any) -> Posterior | MultiOutputPosterior:
-    if isinstance(model, (Posterior, MultiOutputPosterior)):
-        return model
-    posterior = getattr(model, "posterior_", None)
-    if isinstance(posterior, (Posterior, MultiOutputPosterior)):
-        return posterior
-    if isinstance(model, type):
-        raise UnsupportedModelError(f"model: expected a fitted model, got the class {model.__name__}")
-    if hasattr(model, "fit") and type(model).__module__.split(".")[0] == "gpattr":
-        raise NotFittedError(f"model: this {type(model).__name__} is not fitted yet; call fit(X, y) first")
-    hints = {
-        "steps": "explain the last step of a pipeline on what the others make of the rows: Explainer(p[-1])(p[:-1].transform(X))",
-        "best_estimator_": "explain the best estimator of a search: Explainer(search.best_estimator_)",
-    }
-    hint = next((hint for attribute, hint in hints.items() if hasattr(model, attribute)), None)
-    raise UnsupportedModelError(
-        f"model: expected a gpattr posterior or a fitted estimator with a posterior_, got {type(model).__module__}."
-        f"{type(model).__name__}; {hint or 'gpattr.posteriors.ExactPosterior builds a posterior from kernel, data and noise'}"
-    )
 
 
 def _row_names(X: Any, n: int) -> RowNames:

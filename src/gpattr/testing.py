@@ -9,6 +9,8 @@ import numpy as np
 from gpattr import closed_forms
 from gpattr._array import to_numpy
 from gpattr._validation import as_matrix
+from gpattr.adapters.adapt import adapt
+from gpattr.adapters.verification import verify
 from gpattr.closed_forms.derivatives import Jet, differentiate, require_derivatives
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel, SquaredExponential
@@ -153,6 +155,21 @@ def check_posterior(posterior: Posterior | MultiOutputPosterior, X: Any, *, rand
     _check_integrals(posterior, x, b)
     _check_brute_force(posterior, x[1], b)
     _check_draws(posterior, x[:2], b, generator)
+
+
+def check_adapter(model: Any, X: Any, *, data: Any = None, random_state: int = 0, **options: Any) -> None:
+    """Check that a model of another library is understood; raise an error that says what differs or which law is broken.
+
+    Its own predictive mean and variance are those of the posterior that its adapter makes, at training rows, between and beyond
+    them, and at the rows of X, (n, d) with n ≥ 5; and that posterior passes `check_posterior`. ``data`` and further options are
+    those of `gpattr.as_posterior`.
+    """
+    adapted = adapt(model, data=data, **options)
+    posterior, name = adapted.posterior, type(model).__name__
+    rows = to_numpy(as_matrix("X", X, names=posterior.feature_names, n_features=posterior.n_features))
+    verify(adapted, name)
+    verify(adapted, name, rows)
+    check_posterior(posterior, rows, random_state=random_state)
 
 
 def _check_across(posterior: MultiOutputPosterior, X: Any) -> None:

@@ -84,17 +84,22 @@ def test_more_freedom_has_more_evidence():
 def test_evidence_is_stationary_where_training_stopped(kind):
     """Moving any hyperparameter changes the evidence of the posterior itself only to second order."""
     model = FITTED[kind]
-    options = {"noise": model.noise_variance_, "covariance": model.covariance_}
+    options = {"noise": model.noise_variance_, "covariance": model.covariance_, "means": model._prior_means}
 
     def evidence(kernel=model.kernel_, **changes):
         other = clone(model)
         other._kind = kind
         given = options | changes
         return other._become_shared(
-            kernel, given["covariance"], given["noise"], model._prior_means, X, Y, model.output_names_
+            kernel, given["covariance"], given["noise"], given["means"], X, Y, model.output_names_
         ).log_marginal_likelihood_
 
     best = evidence()
+    for o in range(3):
+        for shift in (-0.05, 0.05):
+            means = list(model._prior_means)
+            means[o] = Constant(means[o].value + shift * Y[:, o].std())
+            assert evidence(means=means) < best
     assert best == pytest.approx(model.log_marginal_likelihood_, rel=1e-12)
     for factor in (0.97, 1.03):
         for o in range(3):

@@ -22,7 +22,7 @@ class AffinePosterior(Posterior):
     """f(x) = g((x[source] − ``shift``)/``scale``) for the ``posterior`` of g; shift and scale are in the units of x.
 
     ``source`` (D,) are the positions of the features of x, of which there are ``n_features``, that the inputs of g come from: all
-    in their order by default.
+    in their order by default. ``encoder`` makes such rows of a frame with categories (`gpattr.adapters`).
     """
 
     posterior: Posterior
@@ -31,6 +31,7 @@ class AffinePosterior(Posterior):
     source: tuple[int, ...]
     width: int
     feature_names: Names | None
+    encoder: Any
 
     def __init__(
         self,
@@ -41,6 +42,7 @@ class AffinePosterior(Posterior):
         source: Sequence[int] | None = None,
         n_features: int | None = None,
         feature_names: Names | None = None,
+        encoder: Any = None,
     ) -> None:
         if not isinstance(posterior, Posterior):
             raise InvalidInputError(f"posterior: expected a gpattr posterior, got a {type(posterior).__name__}")
@@ -56,6 +58,7 @@ class AffinePosterior(Posterior):
             "source": source,
             "width": d,
             "feature_names": feature_names,
+            "encoder": encoder,
         }
         if (values["scale"] == 0).any():
             raise InvalidInputError("scale: expected numbers other than 0")
@@ -94,7 +97,7 @@ class AffinePosterior(Posterior):
         parts = self.posterior.components
         if len(parts) == 1:
             return ((1.0, self),)
-        options: dict[str, Any] = {name: getattr(self, name) for name in ("source", "n_features", "feature_names")}
+        options: dict[str, Any] = {name: getattr(self, name) for name in ("source", "n_features", "feature_names", "encoder")}
         return tuple((weight, AffinePosterior(part, self.shift, self.scale, **options)) for weight, part in parts)
 
     def predict(self, X: Any, *, return_std: bool = False, return_cov: bool = False) -> Any:

@@ -60,8 +60,10 @@ class Posterior(Frozen, ABC):
     """The distribution of a function given data: it predicts, and operators apply to it.
 
     ``feature_names`` are the columns of the frame it was trained on. ``landmarks`` are points (d,) of the training inputs that
-    can serve as baselines, by name: "mean" and "median", where they are known.
+    can serve as baselines, by name: "mean" and "median", where they are known. ``note`` is what explanations must say about it.
     """
+
+    note: str = ""
 
     feature_names: Names | None
     landmarks: Mapping[str, Array]

@@ -60,6 +60,11 @@ class CombinationPosterior(Posterior):
         return self.posteriors[0].landmarks
 
     @property
+    def encoder(self) -> Any:
+        """What makes rows of a frame with categories, where the model was trained on one."""
+        return getattr(self.posteriors[0], "encoder", None)
+
+    @property
     def training_inputs(self) -> Array | None:
         return self.posteriors[0].training_inputs
 

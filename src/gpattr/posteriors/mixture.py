@@ -102,6 +102,11 @@ class MixturePosterior(Posterior):
         return getattr(self.posteriors[0], "label", "")
 
     @property
+    def encoder(self) -> Any:
+        """What makes rows of a frame with categories, where the model was trained on one."""
+        return getattr(self.posteriors[0], "encoder", None)
+
+    @property
     def training_inputs(self) -> Array | None:
         """The inputs the models were trained on, where all were trained on the same."""
         first, *others = (posterior.training_inputs for posterior in self.posteriors)

@@ -1,0 +1,65 @@
+"""From any fitted model to a posterior."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpattr._array import to_numpy
+from gpattr.adapters.registry import Adapted, find_adapter
+from gpattr.adapters.verification import verify
+from gpattr.exceptions import NotFittedError, UnsupportedModelError
+from gpattr.posteriors import MultiOutputPosterior, Posterior
+
+
+def as_posterior(model: Any, *, data: Any = None, check: bool = True, **options: Any) -> Posterior | MultiOutputPosterior:
+    """Return the posterior of a fitted model, of ours or of another library.
+
+    The model is read, never changed. With ``check`` its own predictive mean and variance are compared with those of the
+    posterior; where they differ, `UnsupportedModelError` is raised. ``data`` is (X, y) for libraries that do not keep them;
+    further options are those of the library's adapter.
+    """
+    own = _own(model)
+    if own is not None:
+        return own
+    adapted = adapt(model, data=data, **options)
+    if check:
+        verify(adapted, type(model).__name__)
+    return adapted.posterior
+
+
+def adapt(model: Any, *, data: Any = None, **options: Any) -> Adapted:
+    """Return a fitted model as a posterior that has not been compared with it yet."""
+    posterior = _own(model)
+    if posterior is not None:
+        return Adapted(posterior, *_predictions(posterior))
+    if isinstance(model, type):
+        raise UnsupportedModelError(f"model: expected a fitted model, got the class {model.__name__}")
+    if hasattr(model, "fit") and type(model).__module__.split(".")[0] == "gpattr":
+        raise NotFittedError(f"model: this {type(model).__name__} is not fitted yet; call fit(X, y) first")
+    adapter = find_adapter(model)
+    if adapter is None:
+        raise UnsupportedModelError(
+            f"model: expected a fitted Gaussian process of gpattr or of a library it knows, got {type(model).__module__}."
+            f"{type(model).__name__}; gpattr.posteriors builds posteriors from kernel, data and noise, and "
+            "gpattr.register_adapter teaches new models"
+        )
+    return adapter(model, data=data, **options)
+
+
+def _own(model: Any) -> Posterior | MultiOutputPosterior | None:
+    for candidate in (model, getattr(model, "posterior_", None)):
+        if isinstance(candidate, (Posterior, MultiOutputPosterior)):
+            return candidate
+    return None
+
+
+def _predictions(posterior: Posterior | MultiOutputPosterior) -> tuple[Any, np.ndarray]:
+    def predict(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mean, std = posterior.predict(X, return_std=True)
+        return to_numpy(mean), to_numpy(std) ** 2
+
+    first = posterior.latents[0] if isinstance(posterior, MultiOutputPosterior) else posterior
+    rows = first.training_inputs
+    return predict, np.zeros((2, posterior.n_features)) if rows is None else to_numpy(rows)

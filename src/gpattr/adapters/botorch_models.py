@@ -1,0 +1,186 @@
+"""Models of BoTorch: GPyTorch's, behind transforms of inputs and outcomes.
+
+Everything is read from a copy in evaluation mode: only there training inputs are transformed, and `.train()` would destroy a
+fully Bayesian fit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpattr.adapters.gpytorch_kernels import called, mean_of, number
+from gpattr.adapters.gpytorch_models import asked, copy_of, exact_settings, in_double, noise_of, variational
+from gpattr.adapters.registry import Adapted
+from gpattr.exceptions import UnsupportedModelError
+from gpattr.means import Constant
+from gpattr.posteriors import (
+    AffinePosterior,
+    CombinationPosterior,
+    ExactPosterior,
+    MixturePosterior,
+    MultiOutputPosterior,
+    Posterior,
+)
+
+AFFINE_INPUTS = ("Normalize", "InputStandardize", "AffineInputTransform")
+
+
+def single_task(model: Any, data: Any = None) -> Adapted:
+    """Return the posterior of a `SingleTaskGP`, in the units of its inputs and outcomes; one output for each outcome."""
+    copy = copy_of(model)
+    X, y = (tensor.detach().numpy() for tensor in (copy.train_inputs[0], copy.train_targets))
+    shift, scale = input_units(copy, X.shape[-1])
+    outcomes = outcome_units(copy, 1 if y.ndim == 1 else len(y))
+    if y.ndim > 2:
+        raise UnsupportedModelError(f"model: a batch of the shape {tuple(y.shape[:-1])} is not known")
+
+    def posterior(i: int | None) -> Posterior:
+        rows, targets = (X, y) if i is None else (X[i], y[i])
+        options: dict[str, Any] = {
+            "noise": noise_of(copy.likelihood, len(rows), i),
+            "mean": mean_of(copy.mean_module, rows.shape[1], i),
+        }
+        inner = ExactPosterior(called(copy.covar_module, rows.shape[1], i), rows, targets, **options)
+        return in_units(AffinePosterior(inner, shift, scale), outcomes, i or 0)
+
+    result: Any = posterior(None) if y.ndim == 1 else MultiOutputPosterior([posterior(i) for i in range(len(y))])
+    return _finished(model, copy, result, outcomes, shift + scale * (X if X.ndim == 2 else X[0]))
+
+
+def exact_member(model: Any, rows: np.ndarray, targets: np.ndarray, i: int | None) -> ExactPosterior:
+    """Return the posterior of one model of a batch, in its own units."""
+    kernel, mean = called(model.covar_module, rows.shape[1], i), mean_of(model.mean_module, rows.shape[1], i)
+    return ExactPosterior(kernel, rows, targets, noise=noise_of(model.likelihood, len(rows), i), mean=mean)
+
+
+def fully_bayesian(model: Any, data: Any = None) -> Adapted:
+    """Return the mixture of the models of a fully Bayesian fit, or of an ensemble, all with the same weight."""
+    copy = copy_of(model)
+    X, y = (tensor.detach().numpy() for tensor in (copy.train_inputs[0], copy.train_targets))
+    shift, scale = input_units(copy, X.shape[-1])
+    members = int(copy.batch_shape[0])
+    outcomes = outcome_units(copy, members if y.ndim > 1 else 1)
+
+    def member(s: int) -> Posterior:
+        rows, targets = (X if X.ndim == 2 else X[s]), (y if y.ndim == 1 else y[s])
+        options: dict[str, Any] = {
+            "noise": noise_of(copy.likelihood, len(rows), s),
+            "mean": mean_of(copy.mean_module, rows.shape[1], s),
+        }
+        inner = ExactPosterior(called(copy.covar_module, rows.shape[1], s), rows, targets, **options)
+        return in_units(AffinePosterior(inner, shift, scale), outcomes, s if y.ndim > 1 else 0)
+
+    mixture = MixturePosterior([member(s) for s in range(members)])
+    points = shift + scale * (X if X.ndim == 2 else X[0])
+
+    def predict(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        import torch
+
+        with exact_settings(), torch.no_grad():
+            result = copy.posterior(torch.tensor(rows))
+            return result.mixture_mean.numpy()[:, 0], result.mixture_variance.numpy()[:, 0]
+
+    return Adapted(in_double(mixture, model), predict, points)
+
+
+def model_list(model: Any, data: Any = None) -> Adapted:
+    """Return one output for each model of a `ModelListGP`."""
+    from gpattr.adapters.adapt import adapt
+
+    parts = [adapt(part) for part in model.models]
+    if any(isinstance(part.posterior, MultiOutputPosterior) for part in parts):
+        raise UnsupportedModelError("models: expected models of one outcome each")
+
+    def predict(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        results = [part.predict(rows) for part in parts]
+        means, variances = (np.stack([result[i] for result in results], axis=-1) for i in (0, 1))
+        return means, variances
+
+    posteriors: Any = [part.posterior for part in parts]
+    return Adapted(MultiOutputPosterior(posteriors), predict, parts[0].points)
+
+
+def single_task_variational(model: Any, data: Any = None) -> Adapted:
+    """Return the posterior of a `SingleTaskVariationalGP`, in the units of its inputs and outcomes."""
+    copy = copy_of(model)
+    inner = variational(copy.model)
+    d = inner.posterior.n_features
+    shift, scale = input_units(copy, d)
+    outcomes = outcome_units(copy, 1)
+    assert isinstance(inner.posterior, Posterior)
+    result = in_units(AffinePosterior(inner.posterior, shift, scale), outcomes, 0)
+    extra = float(copy.model.variational_strategy.jitter_val)
+    finished = _finished(model, copy, result, outcomes, shift + scale * inner.points)
+
+    def predict(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mean, var = finished.predict(rows)
+        return mean, var - extra * (1.0 if outcomes is None else outcomes[1][0]) ** 2
+
+    return Adapted(finished.posterior, predict, finished.points)
+
+
+def input_units(model: Any, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return shift and scale, (d,) each, of inputs that the model sees as (x − shift)/scale."""
+    shift, scale = np.zeros(d), np.ones(d)
+    transform = getattr(model, "input_transform", None)
+    chain = (
+        []
+        if transform is None
+        else list(transform.values())
+        if type(transform).__name__ == "ChainedInputTransform"
+        else [transform]
+    )
+    for part in chain:
+        if type(part).__name__ not in AFFINE_INPUTS:
+            raise UnsupportedModelError(
+                f"input_transform: {type(part).__name__} is not known; known are {', '.join(AFFINE_INPUTS)}"
+            )
+        at = getattr(part, "indices", None)
+        at = np.arange(d) if at is None else at.numpy()
+        offset, coefficient = (number(value, 1, None) for value in (part.offset, part.coefficient))
+        if getattr(part, "reverse", False):
+            raise UnsupportedModelError("input_transform: reverse=True is not known")
+        shift[at] += scale[at] * offset
+        scale[at] *= coefficient
+    return shift, scale
+
+
+def outcome_units(model: Any, outputs: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return shift and scale, (outputs,) each, of outcomes y = shift + scale·f; None where they are not affine in f."""
+    import torch
+
+    transform = getattr(model, "outcome_transform", None)
+    if transform is None:
+        return np.zeros(outputs), np.ones(outputs)
+    if not getattr(transform, "_is_linear", False):
+        return None
+    with torch.no_grad():
+        zero, one = (transform.untransform(value * torch.ones(1, 1, dtype=torch.float64))[0] for value in (0.0, 1.0))
+    shift = np.broadcast_to(zero.numpy().reshape(-1), (outputs,))
+    return shift, np.broadcast_to((one - zero).numpy().reshape(-1), (outputs,))
+
+
+def in_units(posterior: Posterior, outcomes: tuple[np.ndarray, np.ndarray] | None, i: int) -> Posterior:
+    """Return the posterior in the units of the i-th outcome; on the latent scale, and saying so, where these are not affine."""
+    if outcomes is None:
+        object.__setattr__(posterior, "note", "of the latent function: the outcome transform is not affine")
+        return posterior
+    shift, scale = float(outcomes[0][i]), float(outcomes[1][i])
+    return posterior if (shift, scale) == (0.0, 1.0) else CombinationPosterior([posterior], [scale], mean=Constant(shift))
+
+
+def _finished(model: Any, copy: Any, posterior: Any, outcomes: Any, points: np.ndarray) -> Adapted:
+    if outcomes is None:
+        return Adapted(in_double(posterior, model), asked(copy, lambda x: copy(copy.transform_inputs(x))), points)
+
+    def predict(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        import torch
+
+        with exact_settings(), torch.no_grad():
+            result = copy.posterior(torch.tensor(rows))
+            mean, var = result.mean.numpy(), result.variance.numpy()
+        return (mean, var) if isinstance(posterior, MultiOutputPosterior) else (mean[:, 0], var[:, 0])
+
+    return Adapted(in_double(posterior, model), predict, points)

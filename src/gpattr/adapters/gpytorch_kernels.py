@@ -1,0 +1,201 @@
+"""GPyTorch's kernels and means as ours.
+
+``active_dims`` select columns where a kernel is *called*; a `ScaleKernel` copies those of its base and calls the base's forward,
+so that the base does not select again.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import add, mul
+from typing import Any
+
+import numpy as np
+
+from gpattr.exceptions import UnsupportedModelError
+from gpattr.kernels import (
+    Constant,
+    Cosine,
+    FullAdditive,
+    Kernel,
+    Linear,
+    Matern12,
+    Matern32,
+    Matern52,
+    Periodic,
+    Polynomial,
+    RationalQuadratic,
+    Select,
+    SquaredExponential,
+)
+from gpattr.means import Constant as ConstantMean
+from gpattr.means import Linear as LinearMean
+from gpattr.means import Mean, Zero
+
+MATERN = {0.5: Matern12, 1.5: Matern32, 2.5: Matern52}
+
+
+def number(parameter: Any, trailing: int, batch: int | None) -> np.ndarray:
+    """Return a parameter as float64, without its batch dimension: the last ``trailing`` dimensions of one of the batch."""
+    array = parameter.detach().double().cpu().numpy()
+    leading = array.ndim - trailing
+    if leading > 1:
+        raise UnsupportedModelError(f"model: a batch of {array.shape[:leading]} is not known; a batch has one dimension")
+    if leading == 1:
+        array = array[0 if len(array) == 1 or batch is None else batch]
+    return array
+
+
+def called(kernel: Any, d: int, batch: int | None = None) -> Kernel:
+    """Return what ``kernel(x1, x2)`` computes on d columns: its active columns, then its forward."""
+    active = getattr(kernel, "active_dims", None)
+    if active is None:
+        return forward(kernel, d, batch)
+    features = [int(i) % d for i in active.reshape(-1).tolist()]
+    inner = forward(kernel, len(features), batch)
+    return inner if features == list(range(d)) else Select(inner, features)
+
+
+def forward(kernel: Any, d: int, batch: int | None = None) -> Kernel:
+    """Return what ``kernel.forward`` computes on d columns; refuse by name what is not known."""
+    name = type(kernel).__name__
+    if not type(kernel).__module__.startswith(("gpytorch.kernels", "botorch.models.kernels")) or name not in FORWARD:
+        raise UnsupportedModelError(f"kernel: {type(kernel).__module__}.{name} is not known")
+    return FORWARD[name](kernel, d, batch)
+
+
+def _sum_of(kernels: list[Any]) -> Kernel:
+    return reduce(add, kernels)
+
+
+def _product_of(kernels: list[Any]) -> Kernel:
+    return reduce(mul, kernels)
+
+
+def lengthscale(kernel: Any, d: int, batch: int | None) -> Any:
+    """Return length-scales: one number, or one for each of d columns."""
+    values = number(kernel.lengthscale, 2, batch).reshape(-1)
+    if len(values) not in (1, d):
+        raise UnsupportedModelError(
+            f"kernel: {len(values)} length-scales for {d} columns; of a deep kernel, give as_posterior its feature_extractor="
+        )
+    return float(values[0]) if len(values) == 1 else values
+
+
+def _scale(kernel: Any, d: int, batch: int | None) -> Kernel:
+    return float(number(kernel.outputscale, 0, batch)) * forward(kernel.base_kernel, d, batch)
+
+
+def _matern(kernel: Any, d: int, batch: int | None) -> Kernel:
+    return MATERN[float(kernel.nu)](lengthscale(kernel, d, batch))
+
+
+def _rational_quadratic(kernel: Any, d: int, batch: int | None) -> Kernel:
+    return RationalQuadratic(lengthscale(kernel, d, batch), alpha=float(number(kernel.alpha, 1, batch)[0]))
+
+
+def _periodic(kernel: Any, d: int, batch: int | None) -> Kernel:
+    """exp(−2 Σ sin²(π δᵢ/pᵢ)/ℓᵢ): the length-scale is not squared."""
+    period = number(kernel.period_length, 2, batch).reshape(-1)
+    return Periodic(np.sqrt(np.broadcast_to(lengthscale(kernel, d, batch), (d,))), np.broadcast_to(period, (d,)).copy())
+
+
+def _cosine(kernel: Any, d: int, batch: int | None) -> Kernel:
+    if d > 1:
+        raise UnsupportedModelError(
+            f"kernel: CosineKernel of {d} features is a function of their distance and not positive definite"
+        )
+    return Cosine(2.0 * float(number(kernel.period_length, 2, batch).reshape(-1)[0]))
+
+
+def _linear(kernel: Any, d: int, batch: int | None) -> Kernel:
+    variance = number(kernel.variance, 2, batch).reshape(-1)
+    return Linear(float(variance[0]) if len(variance) == 1 else variance)
+
+
+def _polynomial(kernel: Any, d: int, batch: int | None) -> Kernel:
+    offset = float(number(kernel.offset, 1, batch)[0])
+    if int(kernel.power) == 1:
+        return Linear() + Constant(offset)
+    return Polynomial(degree=int(kernel.power), offset=offset)
+
+
+def _constant(kernel: Any, d: int, batch: int | None) -> Kernel:
+    return Constant(float(number(kernel.constant, 1, batch)[0]))
+
+
+def _sum(kernel: Any, d: int, batch: int | None) -> Kernel:
+    return _sum_of([called(part, d, batch) for part in kernel.kernels])
+
+
+def _product(kernel: Any, d: int, batch: int | None) -> Kernel:
+    return _product_of([called(part, d, batch) for part in kernel.kernels])
+
+
+def _by_column(kernel: Any, d: int, batch: int | None) -> list[Kernel]:
+    """Return the base kernel on each column by itself, each with its own length-scale where it has several."""
+    base = kernel.base_kernel
+    if not getattr(base, "has_lengthscale", False) or np.ndim(lengthscale(base, d, batch)) == 0:
+        return [called(base, 1, batch)] * d
+    whole = forward(base, d, batch)
+    return [whole.with_params(lengthscale=float(width)) for width in lengthscale(base, d, batch)]
+
+
+def _additive_structure(kernel: Any, d: int, batch: int | None) -> Kernel:
+    return _sum_of([Select(base, [i]) for i, base in enumerate(_by_column(kernel, d, batch))])
+
+
+def _product_structure(kernel: Any, d: int, batch: int | None) -> Kernel:
+    return _product_of([Select(base, [i]) for i, base in enumerate(_by_column(kernel, d, batch))])
+
+
+def _newton_girard(kernel: Any, d: int, batch: int | None) -> Kernel:
+    """Σₙ σₙ² eₙ of one-dimensional kernels, by degree."""
+    return FullAdditive(_by_column(kernel, d, batch), number(kernel.outputscale, 3, batch).reshape(-1))
+
+
+def _spectral_mixture(kernel: Any, d: int, batch: int | None) -> Kernel:
+    """Πᵢ Σ_q w_q exp(−2π²δᵢ²v_qi) cos(2πδᵢμ_qi), by columns."""
+    weights = number(kernel.mixture_weights, 1, batch)
+    means, scales = (number(part, 3, batch)[:, 0, :] for part in (kernel.mixture_means, kernel.mixture_scales))
+    columns = []
+    for i in range(d):
+        terms = [
+            float(w) * SquaredExponential(1.0 / (2.0 * np.pi * float(s[i]))) * Cosine(1.0 / float(m[i]))
+            for w, m, s in zip(weights, means, scales, strict=True)
+        ]
+        columns.append(Select(_sum_of(terms), [i]) if d > 1 else _sum_of(terms))
+    return _product_of(columns)
+
+
+FORWARD: dict[str, Any] = {
+    "RBFKernel": lambda kernel, d, batch: SquaredExponential(lengthscale(kernel, d, batch)),
+    "MaternKernel": _matern,
+    "RQKernel": _rational_quadratic,
+    "PeriodicKernel": _periodic,
+    "CosineKernel": _cosine,
+    "LinearKernel": _linear,
+    "PolynomialKernel": _polynomial,
+    "ConstantKernel": _constant,
+    "ScaleKernel": _scale,
+    "AdditiveKernel": _sum,
+    "ProductKernel": _product,
+    "AdditiveStructureKernel": _additive_structure,
+    "ProductStructureKernel": _product_structure,
+    "NewtonGirardAdditiveKernel": _newton_girard,
+    "SpectralMixtureKernel": _spectral_mixture,
+}
+
+
+def mean_of(mean: Any, d: int, batch: int | None = None) -> Mean:
+    """Return a mean module as ours."""
+    name = type(mean).__name__
+    if name == "ZeroMean":
+        return Zero()
+    if name == "ConstantMean":
+        return ConstantMean(float(number(mean.constant, 0, batch)))
+    if name == "LinearMean":
+        weights = number(mean.weights, 2, batch).reshape(-1)
+        bias = 0.0 if mean.bias is None else float(number(mean.bias, 1, batch)[0])
+        return LinearMean(weights, bias)
+    raise UnsupportedModelError(f"mean_module: {type(mean).__module__}.{name} is not known")

@@ -1,0 +1,167 @@
+"""Models of GPyTorch: exact and variational.
+
+A model is never called: what it predicts is asked of a copy in float64, with exact linear algebra. (With more than 800 rows the
+library solves by conjugate gradients, and its cached solutions are off by per cents.)
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+
+from gpattr.adapters.gpytorch_kernels import called, mean_of, number
+from gpattr.adapters.registry import Adapted
+from gpattr.exceptions import InvalidInputError, UnsupportedModelError
+from gpattr.kernels import Kernel, Warped
+from gpattr.posteriors import ExactPosterior, MultiOutputPosterior, Posterior, SparsePosterior
+
+FLOAT32 = "model in float32, computed in float64"
+
+
+def exact(model: Any, data: Any = None, feature_extractor: Any = None) -> Adapted:
+    """Return the posterior of an `ExactGP`; of a batch, one output for each.
+
+    ``feature_extractor`` is the network of a deep kernel: the model's forward sends rows through it before its kernel and mean.
+    """
+    if model.train_inputs is None or model.train_targets is None:
+        raise InvalidInputError("model: expected an ExactGP with training data, got one without; set_train_data gives it back")
+    if len(model.train_inputs) != 1:
+        raise UnsupportedModelError(f"train_inputs: expected one tensor, got {len(model.train_inputs)}")
+    copy = copy_of(model)
+    X, y = (tensor.detach().numpy() for tensor in (copy.train_inputs[0], copy.train_targets))
+    X = X[:, None] if X.ndim == 1 else X
+    batch = list(range(len(y))) if y.ndim == 2 else [None]
+    if y.ndim > 2 or X.ndim > 3:
+        raise UnsupportedModelError(f"train_targets: a batch of the shape {y.shape[:-1]} is not known; a batch has one dimension")
+    for part in ("covar_module", "mean_module", "likelihood"):
+        if not hasattr(copy, part):
+            raise UnsupportedModelError(f"model: expected a {part}, which this {type(model).__name__} does not have")
+
+    def posterior(i: int | None) -> Posterior:
+        rows, targets = X[i] if X.ndim == 3 and i is not None else X, y if i is None else y[i]
+        d = rows.shape[1]
+        kernel = deep(copy.covar_module, feature_extractor, rows, i)
+        mean = mean_of(copy.mean_module, d, i)
+        return ExactPosterior(kernel, rows, targets, noise=noise_of(copy.likelihood, len(rows), i), mean=mean)
+
+    parts = [posterior(i) for i in batch]
+    result = parts[0] if batch == [None] else MultiOutputPosterior(parts)
+    rows = X[0] if X.ndim == 3 else X
+    return Adapted(in_double(result, model), asked(copy), rows)
+
+
+def deep(covar_module: Any, network: Any, rows: np.ndarray, batch: int | None) -> Kernel:
+    """Return the kernel on rows, or behind a network."""
+    if network is None:
+        return called(covar_module, rows.shape[1], batch)
+    import torch
+
+    inner = deepcopy(network).double().eval()
+    with torch.no_grad():
+        width = inner(torch.tensor(rows[:1])).shape[-1]
+    return Warped(called(covar_module, width, batch), inner)
+
+
+def noise_of(likelihood: Any, n: int, batch: int | None) -> np.ndarray:
+    """Return the noise variances of n rows, (n,)."""
+    name = type(likelihood).__name__
+    if name == "FixedNoiseGaussianLikelihood":
+        noise = number(likelihood.noise_covar.noise, 1, batch)
+        second = likelihood.second_noise
+        return noise + (float(number(second, 1, batch)[0]) if hasattr(second, "detach") else float(second))
+    if name == "GaussianLikelihood":
+        return np.full(n, float(number(likelihood.noise, 1, batch)[0]))
+    raise UnsupportedModelError(f"likelihood: {name} is not known; known are GaussianLikelihood and FixedNoiseGaussianLikelihood")
+
+
+def variational(model: Any, data: Any = None) -> Adapted:
+    """Return the posterior of the latent function of an `ApproximateGP`: q(u) at its inducing points, whitened or not."""
+    copy = copy_of(model)
+    strategy = copy.variational_strategy
+    name = type(strategy).__name__
+    if name not in ("VariationalStrategy", "UnwhitenedVariationalStrategy"):
+        raise UnsupportedModelError(f"variational_strategy: {name} is not known")
+    if not bool(strategy.variational_params_initialized.item()):
+        raise InvalidInputError("model: expected a trained ApproximateGP, got one that was never called: its q(u) is not set yet")
+    Z = number(strategy.inducing_points, 2, None)
+    q = strategy._variational_distribution()
+    mean, cov = (part.detach().numpy() for part in (q.mean, q.covariance_matrix))
+    if mean.ndim > 1:
+        raise UnsupportedModelError(f"variational_strategy: a batch of the shape {mean.shape[:-1]} is not known")
+    posterior = SparsePosterior(
+        called(copy.covar_module, Z.shape[1]),
+        Z,
+        mean,
+        0.5 * (cov + cov.T),
+        whitened=name == "VariationalStrategy",
+        mean=mean_of(copy.mean_module, Z.shape[1]),
+        jitter=float(strategy.jitter_val),
+    )
+    # The whitened strategy adds its jitter to the variances it reports.
+    extra = float(strategy.jitter_val) if name == "VariationalStrategy" else 0.0
+    predict = asked(copy)
+
+    def latent(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mean, var = predict(points)
+        return mean, var - extra
+
+    return Adapted(in_double(posterior, model), latent, Z)
+
+
+def in_double(posterior: Any, model: Any) -> Any:
+    """Return the posterior, with a note where the model was in float32."""
+    if any(str(parameter.dtype) == "torch.float32" for parameter in model.parameters()):
+        for part in getattr(posterior, "outputs", {"": posterior}).values():
+            object.__setattr__(part, "note", FLOAT32)
+    return posterior
+
+
+def copy_of(model: Any) -> Any:
+    """Return a copy in float64 on the host, in evaluation mode; caches of earlier predictions are left behind."""
+    memo: dict[int, Any] = {}
+    for module in model.modules():
+        for name, empty in (("prediction_strategy", None), ("_memoize_cache", {})):
+            cache = vars(module).get(name)
+            if cache is not None:
+                memo[id(cache)] = empty
+    return deepcopy(model, memo).double().cpu().eval()
+
+
+def asked(copy: Any, call: Callable[[Any], Any] | None = None) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Return what a copy of a model predicts, with outputs last."""
+
+    def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        import torch
+
+        with exact_settings(), torch.no_grad():
+            result = (call or copy)(torch.tensor(points))
+            mean, var = result.mean.numpy(), result.variance.numpy()
+        return np.moveaxis(mean, 0, -1) if mean.ndim == 2 else mean, np.moveaxis(var, 0, -1) if var.ndim == 2 else var
+
+    return predict
+
+
+@contextmanager
+def exact_settings() -> Iterator[None]:
+    """Exact linear algebra, float64 for what the library creates on the way, and no word about the jitter it adds."""
+    import gpytorch
+    import torch
+
+    before = torch.get_default_dtype()
+    with ExitStack() as stack:
+        stack.enter_context(gpytorch.settings.fast_computations(False, False, False))
+        stack.enter_context(gpytorch.settings.max_cholesky_size(2**31))
+        stack.enter_context(gpytorch.settings.fast_pred_var(False))
+        stack.enter_context(gpytorch.settings.debug(False))
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+        torch.set_default_dtype(torch.float64)
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(before)

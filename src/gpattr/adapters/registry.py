@@ -1,0 +1,93 @@
+"""Which adapter takes which model: by the names of its classes, so that nothing is imported that is not needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+import numpy as np
+
+from gpattr.exceptions import InvalidInputError
+from gpattr.posteriors import MultiOutputPosterior, Posterior
+
+ENTRY_POINTS = "gpattr.adapters"
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """A posterior, and how the foreign library itself predicts: ``predict(X)`` gives mean and variance of f, (n,) or (n, P) each.
+
+    ``points`` (n, d) are rows where the two are compared. ``accuracy`` is the relative accuracy of the library's own arithmetic
+    on a perfectly conditioned model. Points that are ``mixable`` are also compared between and beyond each other.
+    """
+
+    posterior: Posterior | MultiOutputPosterior
+    predict: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+    points: np.ndarray
+    accuracy: float = float(np.finfo(np.float64).eps)
+    mixable: bool = True
+
+
+Adapter = Callable[..., Adapted]
+
+# "package.Class" -> module of this folder and its function. Subclasses are found by their bases.
+BUILT_IN: dict[str, tuple[str, str]] = {
+    "sklearn.GaussianProcessRegressor": ("sklearn_models", "regressor"),
+    "sklearn.GaussianProcessClassifier": ("sklearn_models", "classifier"),
+    "sklearn.BayesianRidge": ("sklearn_models", "linear"),
+    "sklearn.ARDRegression": ("sklearn_models", "linear"),
+    "botorch.SingleTaskGP": ("botorch_models", "single_task"),
+    "botorch.ModelListGP": ("botorch_models", "model_list"),
+    "botorch.SaasFullyBayesianSingleTaskGP": ("botorch_models", "fully_bayesian"),
+    "botorch.FullyBayesianSingleTaskGP": ("botorch_models", "fully_bayesian"),
+    "botorch.EnsembleMapSaasSingleTaskGP": ("botorch_models", "fully_bayesian"),
+    "botorch.SingleTaskVariationalGP": ("botorch_models", "single_task_variational"),
+    "gpytorch.ExactGP": ("gpytorch_models", "exact"),
+    "gpytorch.ApproximateGP": ("gpytorch_models", "variational"),
+    "sklearn.Pipeline": ("sklearn_pipelines", "pipeline"),
+    "sklearn.TransformedTargetRegressor": ("sklearn_pipelines", "target"),
+    "sklearn.BaseSearchCV": ("sklearn_pipelines", "search"),
+}
+REGISTERED: dict[str, Adapter] = {}
+
+
+def register_adapter(name: str, adapter: Adapter) -> None:
+    """Let `as_posterior`, and so `Explainer`, take the models of a class.
+
+    ``name`` is ``"package.Class"``, the class found in the package or any of its modules; ``adapter(model, data=…)`` returns
+    `gpattr.adapters.Adapted`. A package announces its adapters by an entry point in the group ``gpattr.adapters``: a function
+    without arguments that calls `register_adapter`.
+    """
+    if not isinstance(name, str) or name.count(".") != 1:
+        raise InvalidInputError(f'name: expected "package.Class", got {name!r}')
+    if not callable(adapter):
+        raise InvalidInputError(f"adapter: expected a function, got a {type(adapter).__name__}")
+    REGISTERED[name] = adapter
+
+
+def find_adapter(model: Any) -> Adapter | None:
+    """Return the adapter for a model, of its class or the nearest of its bases; None if there is none."""
+    names = [f"{base.__module__.split('.')[0]}.{base.__name__}" for base in type(model).__mro__]
+    for name in names:
+        if name in REGISTERED:
+            return REGISTERED[name]
+        if name in BUILT_IN:
+            module, function = BUILT_IN[name]
+            return getattr(import_module(f"gpattr.adapters.{module}"), function)
+    announced = _announced()
+    return next((announced[name] for name in names if name in announced), None)
+
+
+def _announced() -> dict[str, Adapter]:
+    """Return the adapters of installed packages, after asking those not yet asked."""
+    for point in entry_points(group=ENTRY_POINTS):
+        if point.value not in _ASKED:
+            _ASKED.add(point.value)
+            point.load()()
+    return REGISTERED
+
+
+_ASKED: set[str] = set()

@@ -1,0 +1,81 @@
+"""scikit-learn's kernels as ours."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import mul
+from typing import Any
+
+import numpy as np
+
+from gpattr.exceptions import UnsupportedModelError
+from gpattr.kernels import (
+    Constant,
+    Kernel,
+    Linear,
+    Matern12,
+    Matern32,
+    Matern52,
+    Periodic,
+    Polynomial,
+    RationalQuadratic,
+    SquaredExponential,
+    White,
+)
+
+MATERN = {0.5: Matern12, 1.5: Matern32, 2.5: Matern52, np.inf: SquaredExponential}
+
+
+def translate(kernel: Any, d: int) -> Kernel:
+    """Return a fitted scikit-learn kernel on d features; refuse by name what has no equivalent."""
+    name = type(kernel).__name__
+    if name == "Sum":
+        return translate(kernel.k1, d) + translate(kernel.k2, d)
+    if name == "Product":
+        return translate(kernel.k1, d) * translate(kernel.k2, d)
+    if name == "Exponentiation":
+        return _power(kernel.kernel, float(kernel.exponent), d)
+    if name == "ConstantKernel":
+        return Constant(kernel.constant_value)
+    if name == "WhiteKernel":
+        return White(kernel.noise_level)
+    if name == "RBF":
+        return SquaredExponential(kernel.length_scale)
+    if name == "Matern":
+        if kernel.nu not in MATERN:
+            raise UnsupportedModelError(f"kernel: Matern with nu={kernel.nu} is not known; nu is one of {list(MATERN)}")
+        return MATERN[kernel.nu](kernel.length_scale)
+    if name == "RationalQuadratic":
+        return RationalQuadratic(kernel.length_scale, alpha=kernel.alpha)
+    if name == "ExpSineSquared":
+        if d > 1:
+            raise UnsupportedModelError(
+                f"kernel: ExpSineSquared of {d} features is a function of their distance and not positive definite"
+            )
+        return Periodic(kernel.length_scale, kernel.periodicity)
+    if name == "DotProduct":
+        return Linear() + Constant(kernel.sigma_0**2) if kernel.sigma_0 else Linear()
+    raise UnsupportedModelError(f"kernel: scikit-learn's {name} is not known")
+
+
+def _power(kernel: Any, exponent: float, d: int) -> Kernel:
+    """Return kernel**exponent: within its family where that is closed under powers, else a product of whole powers."""
+    name = type(kernel).__name__
+    if name == "Exponentiation":
+        return _power(kernel.kernel, exponent * float(kernel.exponent), d)
+    if name == "Product":
+        return _power(kernel.k1, exponent, d) * _power(kernel.k2, exponent, d)
+    if exponent > 0 and name == "ConstantKernel":
+        return Constant(kernel.constant_value**exponent)
+    if exponent > 0 and name == "RBF":
+        return SquaredExponential(np.asarray(kernel.length_scale) / exponent**0.5)
+    if exponent > 0 and name == "ExpSineSquared" and d == 1:
+        return Periodic(kernel.length_scale / exponent**0.5, kernel.periodicity)
+    if exponent > 0 and name == "RationalQuadratic":
+        return RationalQuadratic(kernel.length_scale / exponent**0.5, alpha=kernel.alpha * exponent)
+    if exponent != round(exponent) or exponent < 1:
+        raise UnsupportedModelError(f"kernel: {name} to the power {exponent:g} is not known; powers are 1, 2, 3, …")
+    if name == "DotProduct" and exponent > 1:
+        return Polynomial(degree=int(exponent), offset=kernel.sigma_0**2)
+    part = translate(kernel, d)
+    return reduce(mul, [part] * int(exponent)) if exponent > 1 else part

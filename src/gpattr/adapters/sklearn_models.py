@@ -1,0 +1,127 @@
+"""Fitted Gaussian processes of scikit-learn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpattr.adapters.named import named
+from gpattr.adapters.registry import Adapted
+from gpattr.adapters.sklearn_kernels import translate
+from gpattr.bases import Monomials
+from gpattr.exceptions import NotFittedError, UnsupportedModelError
+from gpattr.kernels.white import fold_white
+from gpattr.means import Constant
+from gpattr.posteriors import ExactPosterior, LaplacePosterior, MultiOutputPosterior, WeightSpacePosterior
+
+
+def regressor(model: Any, data: Any = None) -> Adapted:
+    """Return the posterior of a `GaussianProcessRegressor`, in the units of its targets.
+
+    ``y_train_`` is normalised where ``normalize_y`` was set; ``alpha`` is noise, and so is every `WhiteKernel`, which its
+    predicted standard deviations contain.
+    """
+    require_fitted(model, "X_train_")
+    X = named(np.asarray(model.X_train_, dtype=np.float64), model)
+    rows = np.asarray(X, dtype=np.float64)
+    kernel = translate(model.kernel_, rows.shape[1])
+    targets = np.asarray(model.y_train_, dtype=np.float64)
+    P = targets.shape[1] if targets.ndim == 2 else 1
+    shift, scale = (np.broadcast_to(np.ravel(part), (P,)) for part in (model._y_train_mean, model._y_train_std))
+
+    def posterior(y: np.ndarray, centre: float, unit: float) -> ExactPosterior:
+        return ExactPosterior(
+            unit**2 * kernel if unit != 1.0 else kernel,
+            X,
+            centre + unit * y,
+            noise=unit**2 * np.asarray(model.alpha),
+            mean=Constant(centre) if centre else None,
+        )
+
+    if targets.ndim == 1:
+        result = posterior(targets, float(shift[0]), float(scale[0]))
+    else:
+        columns = zip(targets.T, shift.tolist(), scale.tolist(), strict=True)
+        result = MultiOutputPosterior([posterior(*column) for column in columns])
+
+    def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mean, std = model.predict(named(points, model), return_std=True)
+        white = fold_white(kernel, points)[1]
+        return mean, std**2 - scale**2 * (white if targets.ndim == 1 else white[:, None])
+
+    return Adapted(result, predict, rows)
+
+
+def classifier(model: Any, data: Any = None) -> Adapted:
+    """Return the posterior of the latent function of a `GaussianProcessClassifier`; of more classes, one against the rest."""
+    require_fitted(model, "base_estimator_")
+    several = hasattr(model.base_estimator_, "estimators_")
+    if several and model.multi_class != "one_vs_rest":
+        raise UnsupportedModelError(
+            f'multi_class: expected "one_vs_rest", got "{model.multi_class}", which explains no class by itself'
+        )
+    binaries = list(model.base_estimator_.estimators_) if several else [model.base_estimator_]
+    X = named(np.asarray(binaries[0].X_train_, dtype=np.float64), model)
+    rows = np.asarray(X, dtype=np.float64)
+    posteriors = [
+        LaplacePosterior.from_state(
+            translate(binary.kernel_, rows.shape[1]),
+            X,
+            binary.y_train_,
+            alpha=binary.y_train_ - binary.pi_,
+            column_scale=binary.W_sr_,
+            factor=binary.L_,
+            label=f"{label!r} against {model.classes_.tolist()[0]!r}" if not several else f"{label!r} against the rest",
+        )
+        for binary, label in zip(binaries, model.classes_.tolist() if several else model.classes_.tolist()[1:], strict=True)
+    ]
+
+    def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        parts = [binary.latent_mean_and_variance(points) for binary in binaries]
+        means, variances = (np.stack([part[i] for part in parts], axis=-1) for i in (0, 1))
+        return (means, variances) if several else (means[:, 0], variances[:, 0])
+
+    names = [str(label) for label in model.classes_.tolist()]
+    result = MultiOutputPosterior(dict(zip(names, posteriors, strict=True))) if several else posteriors[0]
+    return Adapted(result, predict, rows)
+
+
+def require_fitted(model: Any, attribute: str) -> None:
+    """Raise `NotFittedError` for a model that lacks what fitting would have set."""
+    if not hasattr(model, attribute):
+        raise NotFittedError(f"model: this {type(model).__name__} is not fitted yet; call fit first")
+
+
+def linear(model: Any, data: Any = None) -> Adapted:
+    """Return the posterior of a `BayesianRidge` or an `ARDRegression`: f = intercept + w·x with w ~ N(coef_, sigma_).
+
+    Its standard deviations contain the noise 1/alpha_, and are taken about the mean of the training rows, where the level is
+    known. ARDRegression keeps the covariance of the weights it has not pruned.
+    """
+    require_fitted(model, "coef_")
+    d = len(model.coef_)
+    pruned = hasattr(model, "threshold_lambda")
+    kept = np.flatnonzero(model.lambda_ < model.threshold_lambda) if pruned else np.arange(d)
+    covariance = np.zeros((d, d))
+    covariance[np.ix_(kept, kept)] = model.sigma_
+    origin = np.asarray(model.X_offset_ if model.fit_intercept else np.zeros(d), dtype=np.float64)
+    basis = Monomials.up_to(1, d, constant=False, origin=origin)
+    level = float(model.intercept_) + float(origin @ model.coef_)
+    names = getattr(model, "feature_names_in_", None)
+    posterior = WeightSpacePosterior(
+        basis,
+        model.coef_,
+        covariance,
+        mean=Constant(level),
+        feature_names=None if names is None else tuple(map(str, names)),
+        landmarks={"mean": origin} if model.fit_intercept else {},
+    )
+
+    def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mean, std = model.predict(named(points, model), return_std=True)
+        return mean, std**2 - 1.0 / model.alpha_
+
+    generator = np.random.default_rng(0)
+    scale = np.sqrt(1.0 / model.alpha_) / np.maximum(np.abs(model.coef_), 1e-8 * np.abs(model.coef_).max() + 1e-300)
+    return Adapted(posterior, predict, origin + np.minimum(scale, 1e6) * generator.normal(size=(8, d)))

@@ -1,0 +1,226 @@
+"""What stands around a model in scikit-learn: pipelines of scalers, selections and one-hot encodings; scaled targets; searches.
+
+A fitted transformer is a list of columns: each is a feature, or one category of a feature, shifted and scaled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gpattr.adapters.adapt import adapt
+from gpattr.adapters.encoder import Encoder
+from gpattr.adapters.registry import Adapted
+from gpattr.adapters.sklearn_models import require_fitted
+from gpattr.exceptions import UnsupportedModelError
+from gpattr.means import Constant
+from gpattr.posteriors import AffinePosterior, CombinationPosterior, MultiOutputPosterior
+
+
+@dataclass(frozen=True)
+class Column:
+    """(feature − shift)/scale, or of a category: ([feature is category] − shift)/scale."""
+
+    feature: int
+    shift: float = 0.0
+    scale: float = 1.0
+    category: Any = None
+    categories: tuple[Any, ...] | None = None
+
+    def then(self, shift: Any, scale: Any) -> Column:
+        """Return the column shifted and scaled once more."""
+        return replace(self, shift=self.shift + self.scale * float(shift), scale=self.scale * float(scale))
+
+
+def pipeline(model: Any, data: Any = None) -> Adapted:
+    """Return the posterior of the last step of a `Pipeline`, as a function of what goes into the first."""
+    *steps, (_, last) = model.steps
+    inner = adapt(last, data=data)
+    width = _width(model)
+    names = [str(name) for name in getattr(model, "feature_names_in_", [f"x{i}" for i in range(width)])]
+    columns = [Column(i) for i in range(width)]
+    for _, step in steps:
+        columns = transformed(step, columns)
+    return behind(inner, columns, names, hasattr(model, "feature_names_in_"), model[:-1])
+
+
+def behind(inner: Adapted, columns: Sequence[Column], names: list[str], named: bool, transformer: Any) -> Adapted:
+    """Return an adapted model as a function of the features that feed its columns, compared through its own transformer."""
+    encoder, sources, labels = None, [column.feature for column in columns], tuple(names) if named else None
+    width = len(names)
+    if any(column.categories for column in columns):
+        encoder = Encoder(tuple(names), {names[column.feature]: column.categories for column in columns if column.categories})
+        places = {key: position for position, key in enumerate(encoder.columns)}
+        sources = [places[names[column.feature], column.category] for column in columns]
+        labels, width = encoder.encoded_names, len(encoder.columns)
+    shift, scale = (np.array([getattr(column, part) for column in columns]) for part in ("shift", "scale"))
+
+    def mapped(posterior: Any) -> AffinePosterior:
+        return AffinePosterior(posterior, shift, scale, source=sources, n_features=width, feature_names=labels, encoder=encoder)
+
+    posterior = inner.posterior
+    if isinstance(posterior, MultiOutputPosterior):
+        result: Any = MultiOutputPosterior({name: mapped(output) for name, output in posterior.outputs.items()})
+    else:
+        result = mapped(posterior)
+    points = np.zeros((len(inner.points), width))
+    points[:, sources] = shift + scale * inner.points
+    if encoder is not None:
+        points = encoder.whole(points)
+
+    def predict(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        rows = _frame(X, names) if encoder is None and named else X if encoder is None else encoder.decode(X)
+        made: Any = transformer.transform(rows) if len(transformer) else rows
+        return inner.predict(np.asarray(made.toarray() if hasattr(made, "toarray") else made, dtype=np.float64))
+
+    return replace(inner, posterior=result, points=points, predict=predict, mixable=inner.mixable and encoder is None)
+
+
+def _frame(X: np.ndarray, names: list[str]) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(X, columns=names)
+
+
+def target(model: Any, data: Any = None) -> Adapted:
+    """Return the posterior of a `TransformedTargetRegressor`: in the user's units where its transformer is affine."""
+    require_fitted(model, "regressor_")
+    inner = adapt(model.regressor_, data=data)
+    try:
+        (column,) = transformed(model.transformer_, [Column(0)])
+    except (UnsupportedModelError, ValueError):
+        posterior = inner.posterior
+        name = type(model.transformer_).__name__
+        object.__setattr__(posterior, "note", f"of the transformed target ({name} is not affine)")
+        return inner
+    shift, scale = column.shift, column.scale  # the transformed target is (y − shift)/scale
+
+    def back(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mean, var = inner.predict(X)
+        return shift + scale * mean, scale**2 * var
+
+    def in_units(posterior: Any) -> CombinationPosterior:
+        return CombinationPosterior([posterior], [scale], mean=Constant(shift))
+
+    if isinstance(inner.posterior, MultiOutputPosterior):
+        raise UnsupportedModelError("transformer_: a transformed target of several outputs is not known")
+    return replace(inner, posterior=in_units(inner.posterior), predict=back)
+
+
+def search(model: Any, data: Any = None) -> Adapted:
+    """Return the posterior of the best estimator of a search."""
+    require_fitted(model, "best_estimator_")
+    return adapt(model.best_estimator_, data=data)
+
+
+def transformed(step: Any, columns: Sequence[Column]) -> list[Column]:
+    """Return the columns that a fitted transformer makes of these; refuse by name one that is not known."""
+    if step is None or step == "passthrough":
+        return list(columns)
+    name = type(step).__name__
+    if name not in TRANSFORMERS or type(step).__module__.split(".")[0] != "sklearn":
+        raise UnsupportedModelError(
+            f"pipeline: {type(step).__module__}.{name} is not known; known are {', '.join(sorted(TRANSFORMERS))}"
+        )
+    return TRANSFORMERS[name](step, list(columns))
+
+
+def _each(columns: list[Column], shifts: Any, scales: Any) -> list[Column]:
+    shifts = np.zeros(len(columns)) if shifts is None else np.asarray(shifts)
+    scales = np.ones(len(columns)) if scales is None else np.asarray(scales)
+    return [column.then(shift, scale) for column, shift, scale in zip(columns, shifts, scales, strict=True)]
+
+
+def _standard(step: Any, columns: list[Column]) -> list[Column]:
+    return _each(columns, step.mean_ if step.with_mean else None, step.scale_)
+
+
+def _min_max(step: Any, columns: list[Column]) -> list[Column]:
+    if step.clip:
+        raise UnsupportedModelError("pipeline: MinMaxScaler(clip=True) is not affine")
+    return _each(columns, -step.min_ / step.scale_, 1.0 / step.scale_)
+
+
+def _robust(step: Any, columns: list[Column]) -> list[Column]:
+    return _each(columns, step.center_, step.scale_)
+
+
+def _max_abs(step: Any, columns: list[Column]) -> list[Column]:
+    return _each(columns, None, step.scale_)
+
+
+def _identity(step: Any, columns: list[Column]) -> list[Column]:
+    if step.func is not None:
+        raise UnsupportedModelError("pipeline: a FunctionTransformer with a function of its own is not known")
+    return columns
+
+
+def _imputer(step: Any, columns: list[Column]) -> list[Column]:
+    if step.add_indicator or len(step.statistics_) != len(columns) or np.isnan(np.asarray(step.statistics_, dtype=float)).any():
+        raise UnsupportedModelError("pipeline: a SimpleImputer that adds or drops columns is not known")
+    return columns  # rows to explain have no gaps
+
+
+def _selector(step: Any, columns: list[Column]) -> list[Column]:
+    return [columns[i] for i in step.get_support(indices=True)]
+
+
+def _one_hot(step: Any, columns: list[Column]) -> list[Column]:
+    result = []
+    dropped = getattr(step, "drop_idx_", None)
+    if getattr(step, "min_frequency", None) is not None or getattr(step, "max_categories", None) is not None:
+        raise UnsupportedModelError("pipeline: a OneHotEncoder that merges infrequent categories is not known")
+    for i, (column, categories) in enumerate(zip(columns, step.categories_, strict=True)):
+        if column.categories or (column.shift, column.scale) != (0.0, 1.0):
+            raise UnsupportedModelError("pipeline: a OneHotEncoder behind another transformer is not known")
+        skip = None if dropped is None else dropped[i]
+        labels = tuple(categories.tolist())
+        parts = [replace(column, category=label, categories=labels) for label in labels]
+        result += [part for k, part in enumerate(parts) if k != skip]
+    return result
+
+
+def _column_transformer(step: Any, columns: list[Column]) -> list[Column]:
+    result: list[Column] = []
+    for name, part, _ in step.transformers_:
+        if isinstance(part, str) and part == "drop":
+            continue
+        chosen = [columns[i] for i in step._transformer_to_input_indices[name]]
+        result += transformed(part, chosen) if chosen else []
+    return result
+
+
+def _pipeline(step: Any, columns: list[Column]) -> list[Column]:
+    for _, part in step.steps:
+        columns = transformed(part, columns)
+    return columns
+
+
+TRANSFORMERS: dict[str, Callable[[Any, list[Column]], list[Column]]] = {
+    "StandardScaler": _standard,
+    "MinMaxScaler": _min_max,
+    "RobustScaler": _robust,
+    "MaxAbsScaler": _max_abs,
+    "FunctionTransformer": _identity,
+    "SimpleImputer": _imputer,
+    "OneHotEncoder": _one_hot,
+    "ColumnTransformer": _column_transformer,
+    "Pipeline": _pipeline,
+    "VarianceThreshold": _selector,
+    "SelectKBest": _selector,
+    "SelectPercentile": _selector,
+    "SelectFromModel": _selector,
+    "RFE": _selector,
+    "RFECV": _selector,
+    "SequentialFeatureSelector": _selector,
+}
+
+
+def _width(model: Any) -> int:
+    widths = [step.n_features_in_ for _, step in model.steps if hasattr(step, "n_features_in_")]
+    if not widths:
+        require_fitted(model, "n_features_in_")
+    return int(widths[0])

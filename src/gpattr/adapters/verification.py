@@ -1,0 +1,59 @@
+"""Trust before use: a posterior must predict what the foreign library predicts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpattr._array import to_numpy
+from gpattr.adapters.registry import Adapted
+from gpattr.exceptions import UnsupportedModelError
+from gpattr.posteriors import FunctionSpacePosterior, MultiOutputPosterior
+
+POINTS = 8
+EXACT = 1e-9  # relative to the size of what is compared, on a well-conditioned model
+MARGIN = 100.0  # times accuracy and condition number: what rounding may explain
+
+
+def verify(adapted: Adapted, name: str, points: np.ndarray | None = None) -> None:
+    """Raise `UnsupportedModelError` unless means and variances agree: at training rows, between and beyond them, or at points."""
+    points = comparison_points(adapted.points, adapted.mixable) if points is None else points
+    theirs = adapted.predict(points)
+    mean, std = (to_numpy(part) for part in adapted.posterior.predict(points, return_std=True))
+    tolerance = EXACT + MARGIN * adapted.accuracy * condition(adapted.posterior)
+    spread = theirs[1].max(axis=0)
+    size = np.maximum(np.abs(theirs[0]).max(axis=0), np.sqrt(spread))
+    for what, ours, other, scale in (("mean", mean, theirs[0], size), ("variance", std**2, theirs[1], spread)):
+        worst = float((np.abs(ours - np.reshape(other, ours.shape)) / scale).max())
+        if not worst <= tolerance:
+            raise UnsupportedModelError(
+                f"model: the predictive {what} of this {name} differs from what its parts say, by {worst:.1e} of its size where "
+                f"{tolerance:.0e} is allowed; something in it (a forward of its own, a cache, data that are not its own) is not "
+                "understood"
+            )
+
+
+def comparison_points(rows: np.ndarray, mixable: bool) -> np.ndarray:
+    """Return a few training rows and, where they can be mixed, points between and beyond them."""
+    generator = np.random.default_rng(0)
+    chosen = rows[generator.permutation(len(rows))[:POINTS]]
+    if not mixable:
+        return chosen
+    other = rows[generator.permutation(len(rows))[: len(chosen)]]
+    share = generator.uniform(-2.0, 3.0, size=(len(chosen), 1))
+    return np.concatenate([chosen, chosen + share * (other - chosen)])
+
+
+def condition(posterior: Any) -> float:
+    """Return an estimate of the condition number of what was factorised, from its pivots; the largest of several."""
+    if isinstance(posterior, MultiOutputPosterior):
+        return max(condition(latent) for latent in posterior.latents)
+    parts = [part for _, part in posterior.components]
+    if len(parts) > 1:
+        return max(condition(part) for part in parts)
+    inner = getattr(posterior, "posterior", posterior)
+    if not isinstance(inner, FunctionSpacePosterior):
+        return 1.0
+    pivots = to_numpy(inner.factor.diagonal())
+    return float((pivots.max() / pivots.min()) ** 2)

@@ -1,0 +1,183 @@
+"""BoTorch's models as they are, in the units of their users."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from botorch.fit import fit_fully_bayesian_model_nuts
+from botorch.models import MixedSingleTaskGP, ModelListGP, MultiTaskGP, SingleTaskGP, SingleTaskVariationalGP
+from botorch.models.fully_bayesian import SaasFullyBayesianSingleTaskGP
+from botorch.models.map_saas import AdditiveMapSaasSingleTaskGP, EnsembleMapSaasSingleTaskGP
+from botorch.models.transforms.input import ChainedInputTransform, InputStandardize, Normalize, Warp
+from botorch.models.transforms.outcome import ChainedOutcomeTransform, Log, Standardize
+from gpytorch.kernels import LinearKernel, MaternKernel, PeriodicKernel, PolynomialKernel, RBFKernel, RQKernel, ScaleKernel
+from tests.reference.brute_force import assert_same_attributions
+
+import gpattr
+from gpattr import Explainer
+from gpattr.adapters.gpytorch_models import exact_settings
+from gpattr.exceptions import UnsupportedModelError
+
+# The library warns of data that are not scaled, which is what the transforms here are for, and of its own deprecations.
+IGNORED = ("botorch.exceptions.warnings.BotorchWarning", "UserWarning", "DeprecationWarning")
+pytestmark = [pytest.mark.filterwarnings(f"ignore::{warning}") for warning in IGNORED]
+torch.manual_seed(0)
+X = torch.rand(15, 3, dtype=torch.float64) * torch.tensor([1.0, 100.0, 0.1]) + torch.tensor([0.0, -50.0, 3.0])
+Y = torch.sin(3 * X[:, :1]) + 0.01 * X[:, 1:2] + 7.0
+b, x = X[0].numpy(), X[1].numpy()
+KERNELS = {
+    "default": None,
+    "Matern52": ScaleKernel(MaternKernel(nu=2.5, ard_num_dims=3)),
+    "Matern32": MaternKernel(nu=1.5),
+    "RBF": ScaleKernel(RBFKernel()),
+    "RQ": ScaleKernel(RQKernel(ard_num_dims=3)),
+    "Periodic": PeriodicKernel() * RBFKernel(),
+    "Linear": LinearKernel() + RBFKernel(),
+    "Polynomial": PolynomialKernel(power=2) + RBFKernel(active_dims=[0, 2]),
+    "selected": ScaleKernel(RBFKernel(active_dims=[1])) + RBFKernel(active_dims=[0]) * MaternKernel(nu=2.5, active_dims=[2]),
+    "nested": ScaleKernel(ScaleKernel(RBFKernel()) + LinearKernel()) * RBFKernel(),
+}
+
+
+def joint_of(model):
+    """What `posterior` says of f in the user's units, all points together."""
+    held = copy.deepcopy(model).eval()
+
+    def joint(points):
+        with exact_settings(), torch.no_grad():
+            result = held.posterior(torch.tensor(points))
+            return result.mean.numpy()[:, 0], result.distribution.covariance_matrix.numpy()
+
+    return joint
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels(name):
+    model = SingleTaskGP(X, Y, covar_module=copy.deepcopy(KERNELS[name]), input_transform=Normalize(3))
+    ex = Explainer(model, b)(x[None])
+    kinks = {"Matern32": 1.5, "Matern52": 2.5, "selected": 2.5}.get(name)
+    assert_same_attributions(ex, joint_of(model), b, kinks=kinks, panels=4 if name == "Periodic" else 1)
+    with torch.no_grad():
+        theirs = copy.deepcopy(model).posterior(X[:4])
+    posterior = gpattr.as_posterior(model)
+    mean, std = posterior.predict(X[:4].numpy(), return_std=True)
+    np.testing.assert_allclose(mean, theirs.mean.numpy()[:, 0], rtol=1e-8)
+    np.testing.assert_allclose(std**2, theirs.variance.numpy()[:, 0], atol=1e-8 * float(Y.var()))
+
+
+TRANSFORMS = {
+    "none": {"outcome_transform": None, "input_transform": None},
+    "normalised": {"input_transform": Normalize(3)},
+    "some columns": {"input_transform": Normalize(3, indices=[0, 2])},
+    "standardised": {"input_transform": InputStandardize(3)},
+    "chained": {"input_transform": ChainedInputTransform(first=Normalize(3), second=InputStandardize(3))},
+    "outcomes": {"outcome_transform": Standardize(1)},
+    "outcomes twice": {"outcome_transform": ChainedOutcomeTransform(a=Standardize(1), b=Standardize(1))},
+    "known noise": {"train_Yvar": torch.linspace(0.001, 0.1, 15, dtype=torch.float64)[:, None], "input_transform": Normalize(3)},
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+@pytest.mark.parametrize("mode", ["train", "eval"])
+def test_transforms(name, mode):
+    rows = X / torch.tensor([1.0, 100.0, 0.1])  # so that differences resolve the path where nothing is normalised
+    model = SingleTaskGP(rows, Y, **copy.deepcopy(TRANSFORMS[name]))
+    model.train() if mode == "train" else model.eval()
+    inputs, state = model.train_inputs[0].clone(), copy.deepcopy(model.state_dict())
+    ex = Explainer(model)(rows[1:2].numpy())
+    assert_same_attributions(ex, joint_of(model), ex.baselines[0])
+    np.testing.assert_allclose(ex.baselines[0], rows.mean(dim=0).numpy(), rtol=1e-9)
+    np.testing.assert_allclose(ex.delta, 0.0, atol=1e-9)
+    assert model.training is (mode == "train")
+    assert torch.equal(model.train_inputs[0], inputs)
+    assert all(torch.equal(value, model.state_dict()[key]) for key, value in state.items())
+
+
+def test_outcomes_that_are_not_affine_are_explained_on_their_own_scale():
+    model = SingleTaskGP(X, Y, outcome_transform=Log(), input_transform=Normalize(3))
+    ex = Explainer(model, b)(x[None])
+    assert "of the latent function: the outcome transform is not affine" in ex.method
+    held = copy.deepcopy(model).eval()
+    with torch.no_grad():
+        median = held(held.transform_inputs(torch.tensor(x[None]))).mean
+    assert ex.predictions[0] == pytest.approx(median.item(), rel=1e-9)
+
+
+def test_several_outcomes():
+    both = torch.cat([Y, 100.0 * Y**2], dim=1)
+    model = SingleTaskGP(X, both, input_transform=Normalize(3))
+    ex = Explainer(model, b)(x[None])
+    with torch.no_grad():
+        theirs = copy.deepcopy(model).posterior(torch.tensor(x[None]))
+    np.testing.assert_allclose(ex.predictions, theirs.mean.numpy(), rtol=1e-9)
+    for o in range(2):
+        single = SingleTaskGP(X, both[:, o : o + 1], input_transform=Normalize(3))
+        np.testing.assert_allclose(ex.values[..., o], Explainer(single, b)(x[None]).values, rtol=1e-9)
+        np.testing.assert_allclose(ex.cov[..., o], Explainer(single, b)(x[None]).cov, rtol=1e-8)
+    listed = ModelListGP(SingleTaskGP(X, Y), SingleTaskGP(X, 100.0 * Y**2, input_transform=Normalize(3)))
+    ex = Explainer(listed, b)(x[None])
+    with torch.no_grad():
+        theirs = copy.deepcopy(listed).posterior(torch.tensor(x[None]))
+    np.testing.assert_allclose(ex.predictions, theirs.mean.numpy(), rtol=1e-8)
+
+
+def test_variational_models():
+    model = SingleTaskVariationalGP(X, Y, inducing_points=6, outcome_transform=Standardize(1), input_transform=Normalize(3))
+    model.train()
+    model(X)
+    model.eval()
+    ex = Explainer(model, b)(x[None])
+    with exact_settings(), torch.no_grad():
+        theirs = copy.deepcopy(model).posterior(torch.tensor(x[None]))
+    assert ex.predictions[0] == pytest.approx(theirs.mean.item(), rel=1e-9)
+    np.testing.assert_allclose(ex.delta, 0.0, atol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def saas():
+    model = SaasFullyBayesianSingleTaskGP(X, Y, outcome_transform=Standardize(1), input_transform=Normalize(3))
+    fit_fully_bayesian_model_nuts(model, warmup_steps=8, num_samples=8, thinning=2, disable_progbar=True)
+    return model
+
+
+def test_fully_bayesian_models_are_mixtures(saas):
+    state = copy.deepcopy(saas.state_dict())
+    ex = Explainer(saas, b)(x[None])
+    assert len(ex.component_weights) == 4
+    with exact_settings(), torch.no_grad():
+        theirs = copy.deepcopy(saas).posterior(torch.tensor(np.stack([x, b])))
+    assert ex.predictions[0] - ex.base_values[0] == pytest.approx(
+        float(theirs.mixture_mean[0] - theirs.mixture_mean[1]), abs=1e-9
+    )
+    _, std = gpattr.as_posterior(saas).predict(np.stack([x, b]), return_std=True)
+    np.testing.assert_allclose(std**2, theirs.mixture_variance.numpy()[:, 0], rtol=1e-7)
+    np.testing.assert_allclose(ex.values.sum(axis=1), ex.predictions - ex.base_values, atol=1e-9)
+    assert (ex.share_between() > 0).any()
+    assert all(torch.equal(value, saas.state_dict()[key]) for key, value in state.items())
+
+
+def test_ensembles():
+    ensemble = EnsembleMapSaasSingleTaskGP(X, Y, num_taus=3, input_transform=Normalize(3))
+    ex = Explainer(ensemble, b)(x[None])
+    with exact_settings(), torch.no_grad():
+        theirs = copy.deepcopy(ensemble).eval().posterior(torch.tensor(x[None]))
+    assert ex.predictions[0] == pytest.approx(float(theirs.mixture_mean), rel=1e-8)
+    additive = AdditiveMapSaasSingleTaskGP(X, Y, num_taus=3, input_transform=Normalize(3))
+    assert_same_attributions(Explainer(additive, b)(x[None]), joint_of(additive), b, kinks=2.5)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: SingleTaskGP(X, Y, input_transform=Warp(3, indices=[0])), "input_transform: Warp is not known"),
+        (lambda: MixedSingleTaskGP(torch.cat([X, torch.ones(15, 1)], 1), Y, cat_dims=[3]), "CategoricalKernel is not known"),
+        (
+            lambda: MultiTaskGP(torch.cat([X, (torch.arange(15) % 2)[:, None]], 1), Y, task_feature=-1),
+            "PositiveIndexKernel is not known",
+        ),
+    ],
+)
+def test_what_is_not_known_is_refused_by_name(make, words):
+    with pytest.raises(UnsupportedModelError, match=words):
+        gpattr.as_posterior(make())

@@ -1,0 +1,98 @@
+"""Adapters of one's own, and what is found for which model."""
+
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+
+import numpy as np
+import pytest
+import torch
+from gpytorch.kernels import RBFKernel, ScaleKernel
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from tests.adapters.test_gpytorch import Exact, shaken
+
+import gpattr
+from gpattr import Explainer
+from gpattr.adapters import Adapted, registry
+from gpattr.exceptions import InvalidInputError, UnsupportedModelError
+from gpattr.kernels import SquaredExponential
+from gpattr.posteriors import ExactPosterior
+from gpattr.testing import check_adapter
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(20, 2)), RNG.normal(size=20)
+
+
+class Foreign:
+    """A model of a library nobody knows."""
+
+    def __init__(self, scale=1.0):
+        self.scale = scale
+
+
+class Derived(Foreign):
+    """One that is derived from it."""
+
+
+def adapter(model, data=None):
+    posterior = ExactPosterior(SquaredExponential(), X, Y, noise=0.1)
+    mean, var = posterior.predict, lambda rows: posterior.predict(rows, return_std=True)[1] ** 2
+    return Adapted(posterior, lambda rows: (model.scale * mean(rows), var(rows)), X)
+
+
+@pytest.fixture
+def registered(monkeypatch):
+    monkeypatch.setattr(registry, "REGISTERED", {})
+    gpattr.register_adapter(f"{__name__.split('.')[0]}.Foreign", adapter)
+
+
+@pytest.mark.usefixtures("registered")
+@pytest.mark.parametrize("kind", [Foreign, Derived])
+def test_adapters_of_ones_own(kind):
+    assert Explainer(kind())(X[:3]) == Explainer(ExactPosterior(SquaredExponential(), X, Y, noise=0.1))(X[:3])
+    check_adapter(kind(), X[:8])
+    with pytest.raises(UnsupportedModelError, match=rf"the predictive mean of this {kind.__name__} differs"):
+        Explainer(kind(1.0001))
+    with pytest.raises(UnsupportedModelError, match="the predictive mean"):
+        check_adapter(kind(1.0001), X[:8])
+    assert gpattr.as_posterior(kind(2.0), check=False) is not None
+
+
+def test_entry_points(monkeypatch):
+    monkeypatch.setattr(registry, "REGISTERED", {})
+    monkeypatch.setattr(registry, "_ASKED", set())
+    point = EntryPoint("foreign", f"{__name__}:announce", registry.ENTRY_POINTS)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [point])
+    assert Explainer(Foreign())(X[:3]).shape == (3, 2)
+
+
+def announce():
+    gpattr.register_adapter(f"{__name__.split('.')[0]}.Foreign", adapter)
+
+
+def test_what_is_not_known_says_what_is():
+    with pytest.raises(UnsupportedModelError, match=r"Foreign; gpattr.posteriors builds .* gpattr.register_adapter"):
+        Explainer(Foreign())
+    with pytest.raises(UnsupportedModelError, match="expected a fitted model, got the class Foreign"):
+        Explainer(Foreign)
+    with pytest.raises(InvalidInputError, match='name: expected "package.Class", got 3'):
+        gpattr.register_adapter(3, adapter)
+    with pytest.raises(InvalidInputError, match="adapter: expected a function, got a int"):
+        gpattr.register_adapter("package.Class", 3)
+
+
+def test_models_of_known_libraries_conform():
+    check_adapter(GaussianProcessRegressor(RBF(1.0) + WhiteKernel(0.1), optimizer=None, normalize_y=True).fit(X, Y), X[:8])
+    check_adapter(shaken(Exact(ScaleKernel(RBFKernel()), inputs=torch.tensor(X), targets=torch.tensor(Y))), X[:8])
+
+
+def test_nothing_is_imported_that_is_not_needed():
+    code = (
+        "import sys, numpy as np, gpattr\n"
+        "from sklearn.gaussian_process import GaussianProcessRegressor\n"
+        "X = np.arange(10.0).reshape(5, 2)\n"
+        "gpattr.as_posterior(GaussianProcessRegressor(alpha=0.1, optimizer=None).fit(X, X[:, 0]))\n"
+        "print([name for name in ('torch', 'jax', 'gpytorch', 'botorch', 'tensorflow') if name in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
