@@ -1,0 +1,152 @@
+"""Posteriors of GPJax 1.0: conditioned ones, or models with their data set."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import add, mul
+from typing import Any
+
+import numpy as np
+
+from gpattr.adapters.registry import Adapted
+from gpattr.exceptions import InvalidInputError, UnsupportedModelError
+from gpattr.kernels import (
+    Constant,
+    Kernel,
+    Linear,
+    Matern12,
+    Matern32,
+    Matern52,
+    Periodic,
+    Polynomial,
+    RationalQuadratic,
+    Select,
+    SquaredExponential,
+)
+from gpattr.means import Constant as ConstantMean
+from gpattr.means import Mean, Zero
+from gpattr.posteriors import ExactPosterior, SparsePosterior
+
+RADIAL = {"RBF": SquaredExponential, "Matern12": Matern12, "Matern32": Matern32, "Matern52": Matern52}
+
+
+def model(model: Any, data: Any = None) -> Adapted:
+    """Return the posterior of a model that was fitted, conditioned on its data set, ``data``."""
+    if data is None:
+        raise InvalidInputError("data: GPJax models do not keep their data; give the Dataset, as_posterior(model, data=dataset)")
+    return exact(model.condition(_dataset(data)))
+
+
+def exact(posterior: Any, data: Any = None) -> Adapted:
+    """Return the posterior of ``model.condition(dataset)``."""
+    X, y = (np.asarray(part, dtype=np.float64) for part in (posterior.train_data.X, posterior.train_data.y))
+    kernel, mean = translate(posterior.prior.kernel, X.shape[1]), _mean(posterior.prior.mean_function)
+    if y.ndim == 2 and y.shape[1] > 1:
+        raise UnsupportedModelError("train_data: several outputs are not known")
+    L = np.asarray(posterior.cholesky_factor, dtype=np.float64)
+    noise = np.maximum((L**2).sum(axis=1) - kernel.diagonal(X), 0.0)
+    single = str(posterior.cholesky_factor.dtype) == "float32"
+    ours = ExactPosterior(kernel, X, y.reshape(-1), noise=noise, mean=mean)
+    return _finished(ours, posterior, X, single)
+
+
+def sparse(posterior: Any, data: Any = None) -> Adapted:
+    """Return the posterior of a variational family that was conditioned."""
+    root = np.asarray(posterior.variational_root, dtype=np.float64)
+    return _inducing(posterior, posterior.variational_mean, root, bool(posterior.whitened))
+
+
+def collapsed(posterior: Any, data: Any = None) -> Adapted:
+    """Return the posterior of a collapsed variational family: q(u) in closed form, from A = L⁻¹k(Z, X)/σ and B = I + AAᵀ."""
+    LB, A = (np.asarray(part, dtype=np.float64) for part in (posterior.cholesky_b, posterior.scaled_cross))
+    residual = np.asarray(posterior.residual, dtype=np.float64).reshape(-1)
+    root = np.linalg.inv(LB).T
+    sigma = float(np.sqrt(np.asarray(posterior.observation_variance, dtype=np.float64).reshape(-1)[0]))
+    return _inducing(posterior, root @ (root.T @ (A @ residual)) / sigma, root, True)
+
+
+def _inducing(posterior: Any, q_mean: Any, root: np.ndarray, whitened: bool) -> Adapted:
+    Z, prior = np.asarray(posterior.inducing_inputs, dtype=np.float64), posterior.model.prior
+    kernel, mean = translate(prior.kernel, Z.shape[1]), _mean(prior.mean_function)
+    L = np.asarray(posterior.cholesky_kzz, dtype=np.float64)
+    jitter = float(np.maximum((L**2).sum(axis=1) - kernel.diagonal(Z), 0.0).mean())
+    q_mean = np.asarray(q_mean, dtype=np.float64).reshape(-1)
+    ours = SparsePosterior(kernel, Z, q_mean, q_root=root, whitened=whitened, mean=mean, jitter=jitter)
+    return _finished(ours, posterior, Z, str(posterior.cholesky_kzz.dtype) == "float32")
+
+
+def translate(kernel: Any, d: int) -> Kernel:
+    """Return a GPJax kernel on d features: ``active_dims`` are positions in all of them; a combination has none of its own."""
+    name = type(kernel).__name__
+    if name in ("SumKernel", "ProductKernel"):
+        parts: list[Any] = [translate(part, d) for part in kernel.kernels]
+        return reduce(add if name == "SumKernel" else mul, parts)
+    active = kernel.active_dims
+    features = list(range(d))[active] if isinstance(active, slice) else [int(i) % d for i in active]
+    inner = _leaf(kernel, name)
+    return inner if features == list(range(d)) else Select(inner, features)
+
+
+def _leaf(kernel: Any, name: str) -> Kernel:
+    variance = value(kernel.variance) if hasattr(kernel, "variance") else 1.0
+    if name in RADIAL:
+        return RADIAL[name](value(kernel.lengthscale), variance)
+    if name == "RationalQuadratic":
+        return RationalQuadratic(value(kernel.lengthscale), variance, alpha=value(kernel.alpha))
+    if name == "Periodic":  # exp(−½ Σ sin²(πδ/p)/ℓ²)
+        return Periodic(2.0 * np.asarray(value(kernel.lengthscale)), value(kernel.period), variance)
+    if name == "Linear":
+        return Linear(variance)
+    if name == "Polynomial":
+        degree, shift = int(kernel.degree), value(kernel.shift)
+        return Polynomial(variance, degree=degree, offset=shift) if degree > 1 else Linear(variance) + Constant(shift)
+    if name == "Constant":
+        return Constant(value(kernel.constant))
+    if name == "White":
+        raise UnsupportedModelError(
+            "kernel: GPJax's White is part of the function wherever inputs are equal; use the likelihood's noise"
+        )
+    raise UnsupportedModelError(f"kernel: GPJax's {name} is not known")
+
+
+def value(parameter: Any) -> Any:
+    """Return a parameter as a float, or an array of one number for each feature."""
+    from gpjax.parameters import val
+
+    array = np.asarray(val(parameter), dtype=np.float64)
+    return float(array.reshape(-1)[0]) if array.size == 1 else array.reshape(-1)
+
+
+def _mean(mean: Any) -> Mean:
+    name = type(mean).__name__
+    if name == "Zero":
+        return Zero()
+    if name == "Constant":
+        return ConstantMean(value(mean.constant))
+    raise UnsupportedModelError(f"mean_function: GPJax's {name} is not known")
+
+
+def _dataset(data: Any) -> Any:
+    if not isinstance(data, tuple):
+        return data
+    import gpjax
+    import jax.numpy as jnp
+
+    X, y = data
+    return gpjax.Dataset(X=jnp.asarray(X), y=jnp.asarray(y).reshape(len(X), -1))
+
+
+def _finished(ours: Any, posterior: Any, points: np.ndarray, single: bool) -> Adapted:
+    prior = posterior.prior if hasattr(posterior, "prior") else posterior.model.prior
+    jitter = float(prior.jitter)  # which the library adds to the variances it reports
+
+    def predict(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        import jax.numpy as jnp
+
+        result = posterior.predict(jnp.asarray(rows), covariance="dense")
+        mean, cov = np.asarray(result.mean, dtype=np.float64), np.asarray(result.covariance(), dtype=np.float64)
+        return mean.reshape(-1), cov.diagonal() - jitter
+
+    if single:
+        object.__setattr__(ours, "note", "model in float32, computed in float64")
+    return Adapted(ours, predict, points, accuracy=float(np.finfo(np.float32 if single else np.float64).eps))

@@ -1,0 +1,151 @@
+"""Gaussian processes of tinygp: conditioned ones, or unconditioned ones with their targets.
+
+Most of its stationary kernels measure distance by the sum of absolute differences. In one dimension that is the usual distance;
+in more, functions of it have no gradients.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import mul
+from typing import Any
+
+import numpy as np
+
+from gpattr.adapters.registry import Adapted
+from gpattr.adapters.rescaling import mapped, rescaled
+from gpattr.exceptions import InvalidInputError, UnsupportedModelError
+from gpattr.kernels import (
+    Constant,
+    Cosine,
+    Kernel,
+    Linear,
+    Matern12,
+    Matern32,
+    Matern52,
+    Periodic,
+    Polynomial,
+    RationalQuadratic,
+    Select,
+    SquaredExponential,
+)
+from gpattr.means import Constant as ConstantMean
+from gpattr.means import Mean
+from gpattr.posteriors import ExactPosterior
+
+
+def gaussian_process(model: Any, data: Any = None) -> Adapted:
+    """Return the posterior of a conditioned GP (``gp.condition(y, X).gp``), or of a GP with its targets, ``data=y`` or (X, y)."""
+    if type(model.mean_function).__name__ == "Conditioned":
+        conditioned, prior_mean = model, model.mean_function.mean_function
+        solver, inputs, kernel = model.kernel.solver, model.mean_function.X, model.mean_function.kernel
+        alpha = np.asarray(model.mean_function.alpha, dtype=np.float64)
+        if not model.mean_function.include_mean:
+            prior_mean = None
+    else:
+        if data is None:
+            raise InvalidInputError(
+                "data: tinygp does not keep the targets; give them, as_posterior(gp, data=y), or a conditioned GP"
+            )
+        y = data[1] if isinstance(data, tuple) else data
+        conditioned, prior_mean = model.condition(np.asarray(y, dtype=np.float64)).gp, model.mean_function
+        solver, inputs, kernel = model.solver, model.X, model.kernel
+        alpha = np.asarray(conditioned.mean_function.alpha, dtype=np.float64)
+    if not hasattr(solver, "scale_tril"):
+        raise UnsupportedModelError(f"solver: {type(solver).__name__} is not known; build the GP with a DirectSolver")
+    X = np.asarray(inputs, dtype=np.float64)
+    rows = X[:, None] if X.ndim == 1 else X
+    ours, mean = translate(kernel, rows.shape[1]), _mean(prior_mean)
+    L = np.asarray(solver.scale_tril, dtype=np.float64)
+    noise = np.maximum((L**2).sum(axis=1) - ours.diagonal(rows), 0.0)
+    targets = mean(rows) + L @ (L.T @ alpha)
+    single = str(getattr(inputs, "dtype", "float64")) == "float32" or str(solver.scale_tril.dtype) == "float32"
+
+    def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        import jax
+
+        at = points[:, 0] if X.ndim == 1 else points
+        mean = jax.vmap(conditioned.mean_function)(at)
+        # The kernel of a conditioned GP solves for every pair by itself; this is the same by the library's own kernel and solver.
+        T = np.asarray(solver.solve_triangular(kernel(inputs, at)), dtype=np.float64)
+        return np.asarray(mean, dtype=np.float64), np.asarray(jax.vmap(kernel.evaluate_diag)(at), dtype=np.float64) - (T**2).sum(
+            axis=0
+        )
+
+    posterior = ExactPosterior(ours, rows, targets, noise=noise, mean=mean)
+    if single:
+        object.__setattr__(posterior, "note", "model in float32, computed in float64")
+    accuracy = float(np.finfo(np.float32 if single else np.float64).eps)
+    return Adapted(posterior, predict, rows, accuracy=accuracy)
+
+
+def translate(kernel: Any, d: int) -> Kernel:
+    """Return a tinygp kernel on d features; refuse by name what is not known."""
+    name = type(kernel).__name__
+    if name == "Sum":
+        return translate(kernel.kernel1, d) + translate(kernel.kernel2, d)
+    if name == "Product":
+        return translate(kernel.kernel1, d) * translate(kernel.kernel2, d)
+    if name == "Constant":
+        return Constant(float(kernel.value))
+    if name == "DotProduct":
+        return Linear()
+    if name == "Polynomial":
+        return _polynomial(kernel)
+    if name in ("Linear", "Cholesky") and hasattr(kernel, "kernel"):
+        return _transformed(kernel, d)
+    if name == "Subspace":
+        axis = kernel.axis
+        if not isinstance(axis, (int, np.integer)):
+            raise UnsupportedModelError("kernel: Subspace of several axes is not known")
+        return Select(translate(kernel.kernel, 1), [int(axis) % d])
+    if name not in STATIONARY:
+        raise UnsupportedModelError(f"kernel: tinygp's {name} is not known")
+    distance = type(kernel.distance).__name__
+    if distance not in ("L1Distance", "L2Distance"):
+        raise UnsupportedModelError(f"kernel: {name} with {distance} is not known")
+    if d > 1 and (distance == "L1Distance" or name in ("Cosine", "ExpSineSquared")):
+        raise UnsupportedModelError(
+            f"kernel: {name} of {d} features with {distance} has no gradients, or is not positive definite; "
+            "give it distance=tinygp.kernels.distance.L2Distance() where it has one"
+        )
+    return STATIONARY[name](kernel)
+
+
+STATIONARY: dict[str, Any] = {
+    "ExpSquared": lambda kernel: SquaredExponential(float(kernel.scale)),
+    "Exp": lambda kernel: Matern12(float(kernel.scale)),
+    "Matern32": lambda kernel: Matern32(float(kernel.scale)),
+    "Matern52": lambda kernel: Matern52(float(kernel.scale)),
+    "RationalQuadratic": lambda kernel: RationalQuadratic(float(kernel.scale), alpha=float(kernel.alpha)),
+    "Cosine": lambda kernel: Cosine(float(kernel.scale)),
+    # exp(−Γ sin²(πδ/P)): Γ = 2/ℓ²
+    "ExpSineSquared": lambda kernel: Periodic((2.0 / float(kernel.gamma)) ** 0.5, float(kernel.scale)),
+}
+
+
+def _polynomial(kernel: Any) -> Kernel:
+    order, variance, offset = float(kernel.order), float(kernel.scale) ** -2.0, float(kernel.sigma) ** 2
+    if order != round(order) or order < 1:
+        raise UnsupportedModelError(f"kernel: Polynomial of the order {order:g} is not known")
+    if offset > 0:
+        return Polynomial(variance, degree=int(order), offset=offset)
+    parts: list[Any] = [Linear(variance)] * int(order)
+    return reduce(mul, parts)
+
+
+def _transformed(kernel: Any, d: int) -> Kernel:
+    divides = type(kernel).__name__ == "Cholesky"
+    scale = np.asarray(kernel.factor if divides else kernel.scale, dtype=np.float64)
+    if scale.ndim < 2:
+        return rescaled(translate(kernel.kernel, d), 1.0 / scale if divides else scale, d)
+    matrix = np.linalg.inv(scale) if divides else scale
+    return mapped(translate(kernel.kernel, len(matrix)), matrix)
+
+
+def _mean(mean: Any) -> Mean:
+    if mean is None:
+        return ConstantMean(0.0)
+    if type(mean).__name__ != "Mean" or mean.func is not None:
+        raise UnsupportedModelError("mean_function: a function of your own is not known; subtract it from the targets")
+    return ConstantMean(float(mean.value))
