@@ -298,6 +298,15 @@ def test_rows_at_and_near_the_baseline_are_quick_and_exact():
     np.testing.assert_array_equal(ex.draw_error, 0.0)
 
 
+def test_components_with_few_draws():
+    """A component of a mixture that gets one draw, or none, has no standard deviation of its own."""
+    parts = [part for _, part in POSTERIORS["mixture"].components]
+    mixture = MixturePosterior(parts, [0.98, 0.02])
+    ex = Explainer(mixture, b, scale="probability", n_draws=50, random_state=0)(X)
+    assert (ex.draw_error < 0.01).all()
+    assert Explainer(mixture, b, scale="probability", n_draws=2)(X).draws.shape == (2, 5, 3)
+
+
 def test_many_draws_in_chunks():
     explainer = Explainer(POSTERIORS["smooth"], b, scale="probability", n_draws=2500, random_state=3)
     ex = explainer(X[1:2])

@@ -199,7 +199,6 @@ class Explainer:
             "feature_names": names,
             "row_names": labels,
         }
-
         posterior: Any = self.posterior
         several = isinstance(posterior, MultiOutputPosterior)
         outputs = posterior.outputs if several else {"": posterior}

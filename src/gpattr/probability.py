@@ -33,7 +33,7 @@ PANEL = 4.0  # length-scales, at most, of a panel to begin with: what lies betwe
 TARGET = 1e-9  # of a probability: where panels stop doubling
 NEGLIGIBLE = 0.003  # of the draws' standard deviation: an error of their integrals that adds 1e-5 to their variance
 ACCEPTABLE = 0.1  # and one that adds 1e-2, beyond which draws are refused
-CHUNK = 1000  # draws at a time
+CHUNK, FEW = 1000, 10  # draws at a time, and draws too few to have a standard deviation
 LARGEST = 4000  # values and gradients along a path that are drawn together
 
 
@@ -116,18 +116,20 @@ def drawn_attributions(
                 some = [(weight, paths[rows]) for weight, paths in terms]
                 draws[here, rows], gaps[rows] = _draws(part, some, int(size), count, [seed, first])
             panels[open_rows] *= 2
-            coarse = gaps[open_rows] > NEGLIGIBLE * draws[here, open_rows].std(axis=0).max(axis=1)
+            size = draws[here, open_rows].std(axis=0) if count > FEW else np.abs(draws[here, open_rows]).max(axis=0)
+            coarse = gaps[open_rows] > NEGLIGIBLE * size.max(axis=1)
             open_rows = open_rows[coarse & (panels[open_rows] <= most)]
         if count:
-            _require_good_draws(gaps, draws[here], _length(part, terms))
             total += count * gaps**2
         first += count
-    return draws[order], np.sqrt(total / n_draws)
+    gaps = np.sqrt(total / n_draws)
+    _require_good_draws(gaps, draws, _length(posterior, terms))
+    return draws[order], gaps
 
 
 def _require_good_draws(gaps: np.ndarray, draws: np.ndarray, length: np.ndarray) -> None:
-    spread = draws.std(axis=0).max(axis=1)
-    excess = gaps - ACCEPTABLE * spread
+    size = draws.std(axis=0) if len(draws) > FEW else np.abs(draws).max(axis=0)
+    excess = gaps - ACCEPTABLE * size.max(axis=1)
     if (excess > 0).any():
         row = int(excess.argmax())
         raise ToleranceError(

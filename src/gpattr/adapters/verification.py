@@ -49,11 +49,10 @@ def condition(posterior: Any) -> float:
     """Return an estimate of the condition number of what was factorised, from its pivots; the largest of several."""
     if isinstance(posterior, MultiOutputPosterior):
         return max(condition(latent) for latent in posterior.latents)
-    parts = [part for _, part in posterior.components]
-    if len(parts) > 1:
+    parts = getattr(posterior, "posteriors", ()) or ([posterior.posterior] if hasattr(posterior, "posterior") else [])
+    if parts:
         return max(condition(part) for part in parts)
-    inner = getattr(posterior, "posterior", posterior)
-    if not isinstance(inner, FunctionSpacePosterior):
+    if not isinstance(posterior, FunctionSpacePosterior):
         return 1.0
-    pivots = to_numpy(inner.factor.diagonal())
+    pivots = to_numpy(posterior.factor.diagonal())
     return float((pivots.max() / pivots.min()) ** 2)
