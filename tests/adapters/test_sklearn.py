@@ -35,7 +35,7 @@ from sklearn.preprocessing import (
 from tests.reference.brute_force import assert_same_attributions
 
 import gpattr
-from gpattr import Explainer, GPRegressor
+from gpattr import Explainer, GPRegressor, MultiOutputGPRegressor
 from gpattr.exceptions import InvalidInputError, NotFittedError, UnsupportedModelError
 
 pytestmark = pytest.mark.filterwarnings(f"ignore::{ConvergenceWarning.__module__}.{ConvergenceWarning.__name__}")
@@ -285,6 +285,21 @@ def test_searches_and_models_of_ours_in_pipelines():
     assert Explainer(search, b)(X[:2]) == Explainer(search.best_estimator_, b)(X[:2])
     ours = make_pipeline(StandardScaler(), GPRegressor()).fit(X, Y)
     np.testing.assert_allclose(Explainer(ours, b)(X[:3]).predictions, ours.predict(X[:3]), rtol=1e-12)
+
+
+def test_outputs_that_belong_together_still_do_in_a_pipeline():
+    targets = np.column_stack([Y, 3.0 * Y + X[:, 0]])
+    rows = X * [10.0, 0.1] + [5.0, 0.0]
+    model = make_pipeline(StandardScaler(), MultiOutputGPRegressor(outputs="coregionalised")).fit(rows, targets)
+    inner, scaled = model[-1], model[:-1].transform(rows)
+    outside = Explainer(model).across_outputs(rows[:3])
+    np.testing.assert_allclose(
+        outside, Explainer(inner).across_outputs(scaled[:3]), rtol=1e-8, atol=1e-10 * np.abs(outside).max()
+    )
+    assert np.abs(outside[:, :, 0, :, 1]).max() > 0.1 * np.abs(outside[:, :, 0, :, 0]).max()
+    ex = Explainer(model)(rows[:3])
+    np.testing.assert_allclose(ex.predictions, model.predict(rows[:3]), rtol=1e-10)
+    np.testing.assert_allclose(ex["y1"].cov, outside[:, :, 1, :, 1], rtol=1e-9, atol=1e-12)
 
 
 def test_the_model_is_not_changed():

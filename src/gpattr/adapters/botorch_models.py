@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gpattr.adapters.gpytorch_kernels import called, mean_of, number
+from gpattr.adapters.gpytorch_kernels import called, forward, mean_of, number
 from gpattr.adapters.gpytorch_models import asked, copy_of, exact_settings, in_double, noise_of, variational
 from gpattr.adapters.registry import Adapted
 from gpattr.exceptions import UnsupportedModelError
@@ -21,8 +21,10 @@ from gpattr.posteriors import (
     ExactPosterior,
     MixturePosterior,
     MultiOutputPosterior,
+    MultiTaskPosterior,
     Posterior,
 )
+from gpattr.posteriors.affine_outputs import AffineOutputs
 
 AFFINE_INPUTS = ("Normalize", "InputStandardize", "AffineInputTransform")
 
@@ -100,6 +102,41 @@ def model_list(model: Any, data: Any = None) -> Adapted:
 
     posteriors: Any = [part.posterior for part in parts]
     return Adapted(MultiOutputPosterior(posteriors), predict, parts[0].points)
+
+
+def multi_task(model: Any, data: Any = None) -> Adapted:
+    """Return one output for each task of a `MultiTaskGP`: a kernel of the features times a covariance of the tasks."""
+    copy = copy_of(model)
+    X, y = (tensor.detach().numpy() for tensor in (copy.train_inputs[0], copy.train_targets))
+    task, outcomes = int(copy._task_feature), outcome_units(copy, 1)
+    columns = [i for i in range(X.shape[1]) if i != task]
+    parts = list(getattr(copy.covar_module, "kernels", []))
+    if type(copy.covar_module).__name__ != "ProductKernel" or len(parts) != 2 or not hasattr(parts[1], "covar_matrix"):
+        raise UnsupportedModelError(f"covar_module: a {type(copy.covar_module).__name__} of tasks is not known")
+    if getattr(copy, "_task_mapper", None) is not None:
+        raise UnsupportedModelError("task_feature: expected tasks that are numbered 0, 1, …")
+    if outcomes is None:
+        raise UnsupportedModelError("outcome_transform: one of tasks that is not affine is not known")
+    if parts[0].active_dims is None or parts[0].active_dims.tolist() != columns:
+        raise UnsupportedModelError("covar_module: expected a kernel of all features but the task")
+    noise = copy.likelihood._shaped_noise_covar(copy.train_targets.shape, copy.train_inputs[0])
+    B = parts[1].covar_matrix
+    B = (B.to_dense() if hasattr(B, "to_dense") else B).detach().numpy()
+    means = getattr(copy.mean_module, "base_means", [copy.mean_module] * len(B))
+    tasks = MultiTaskPosterior(
+        forward(parts[0], len(columns)),
+        X[:, columns],
+        y,
+        X[:, task],
+        covariance=B,
+        noise=noise.to_dense().diagonal(dim1=-1, dim2=-2).detach().numpy(),
+        means=[mean_of(mean, len(columns)) for mean in means],
+    )
+    shift, scale = (part[columns] for part in input_units(copy, X.shape[1]))
+    behind = {name: AffinePosterior(output, shift, scale) for name, output in tasks.outputs.items()}
+    outputs = {name: in_units(output, outcomes, 0) for name, output in behind.items()}
+    result = AffineOutputs(tasks, outputs, next(iter(behind.values())), float(outcomes[1][0]))
+    return _finished(model, copy, result, outcomes, shift + scale * X[:, columns])
 
 
 def single_task_variational(model: Any, data: Any = None) -> Adapted:

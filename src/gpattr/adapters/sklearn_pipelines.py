@@ -18,6 +18,7 @@ from gpattr.adapters.sklearn_models import require_fitted
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.means import Constant
 from gpattr.posteriors import AffinePosterior, CombinationPosterior, MultiOutputPosterior
+from gpattr.posteriors.affine_outputs import AffineOutputs
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,8 @@ def behind(inner: Adapted, columns: Sequence[Column], names: list[str], named: b
 
     posterior = inner.posterior
     if isinstance(posterior, MultiOutputPosterior):
-        result: Any = MultiOutputPosterior({name: mapped(output) for name, output in posterior.outputs.items()})
+        outputs = {name: mapped(output) for name, output in posterior.outputs.items()}
+        result: Any = AffineOutputs(posterior, outputs, next(iter(outputs.values())))
     else:
         result = mapped(posterior)
     points = np.zeros((len(inner.points), width))

@@ -8,6 +8,7 @@ from gpattr.posteriors.function_space import FunctionSpacePosterior
 from gpattr.posteriors.laplace import LaplacePosterior
 from gpattr.posteriors.mixture import MixturePosterior
 from gpattr.posteriors.multi_output import MultiOutputPosterior
+from gpattr.posteriors.multi_task import MultiTaskPosterior
 from gpattr.posteriors.sparse import SparsePosterior
 from gpattr.posteriors.weight_space import WeightSpacePosterior
 
@@ -23,6 +24,7 @@ __all__ = [
     "LaplacePosterior",
     "MixturePosterior",
     "MultiOutputPosterior",
+    "MultiTaskPosterior",
     "Posterior",
     "SparsePosterior",
     "WeightSpacePosterior",

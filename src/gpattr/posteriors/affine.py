@@ -116,8 +116,8 @@ class AffinePosterior(Posterior):
         once = len(set(self.source)) == len(self.source)  # else variances alone would lack what lies between inputs
         needed = "cov" if uncertainty == "std" and not once else uncertainty
         options: dict[str, Any] = {"uncertainty": needed, "method": method, "n_steps": n_steps, "tolerance": tolerance}
-        result = self.posterior.apply(self._moved(operator), self.inside(X), **options)
-        G = self._gather(operator, result.mean)
+        result = self.posterior.apply(self.moved(operator), self.inside(X), **options)
+        G = self.gather(operator, result.mean)
         changes: dict[str, Any] = {name: _gathered(getattr(result, name), G, name) for name in ("mean", "var", "cov")}
         if (parts := result.components) is not None:
             gathered = {name: _gathered(getattr(parts, name), G, name) for name in ("mean", "var", "cov")}
@@ -128,13 +128,13 @@ class AffinePosterior(Posterior):
         return replace(result, error=result.error * float(abs(G).sum(axis=0).max()), **changes)
 
     def joint(self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None) -> Array:
-        result = self.posterior.joint(self._moved(operator), self.inside(X), method=method, n_steps=n_steps)
-        G = self._gather(operator, result)
+        result = self.posterior.joint(self.moved(operator), self.inside(X), method=method, n_steps=n_steps)
+        G = self.gather(operator, result)
         return namespace(G).einsum("njmk,ji,kl->niml", result, G, G)
 
     def contributions(self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None) -> Array:
-        result = self.posterior.contributions(self._moved(operator), self.inside(X), method=method, n_steps=n_steps)
-        return namespace(result).swapaxes(self._gather(operator, result), 0, 1) @ result
+        result = self.posterior.contributions(self.moved(operator), self.inside(X), method=method, n_steps=n_steps)
+        return namespace(result).swapaxes(self.gather(operator, result), 0, 1) @ result
 
     def inside(self, X: Any) -> Array:
         """Return rows in the units of the inner posterior."""
@@ -149,7 +149,7 @@ class AffinePosterior(Posterior):
         rates[xp.arange(len(self.source)), list(self.source)] = 1.0 / self._units(like)[1]
         return rates
 
-    def _gather(self, operator: Operator, like: Array) -> Array:
+    def gather(self, operator: Operator, like: Array) -> Array:
         """Return the matrix (D, d) by which values of g become those of f: gradients go with the units, attributions do not."""
         rates = self.gathering(like)
         return rates if isinstance(operator, Gradient) else namespace(like).asarray((rates != 0) * 1.0)
@@ -160,7 +160,8 @@ class AffinePosterior(Posterior):
         X[:, list(self.source)] = shift + scale * U
         return X
 
-    def _moved(self, operator: Operator) -> Operator:
+    def moved(self, operator: Operator) -> Operator:
+        """Return the operator in the units of the inner posterior."""
         if isinstance(operator, Gradient):
             return operator
         if not isinstance(operator, IntegratedGradients):

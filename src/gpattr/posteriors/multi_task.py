@@ -1,0 +1,118 @@
+"""Coregionalised outputs whose targets are not all known in every row: each row is of one task.
+
+    Cov[f_o(x), f_p(x')] = B_op k(x, x'),   yₙ = f_tₙ(xₙ) + noiseₙ,   L = chol(B_tₙtₘ k(xₙ, xₘ) + diag noise)
+
+The posterior of one task is that of a GP with kernel B_oo k whose covariances with the data are multiplied by B_otₙ / B_oo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpattr import closed_forms
+from gpattr._array import Array, LinAlgError, cholesky, solve_cholesky, solve_lower_rows
+from gpattr._memory import blocks, require_room
+from gpattr._validation import as_matrix, as_vector, check_names, column_names, read_only
+from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
+from gpattr.kernels import Kernel
+from gpattr.means import Mean
+from gpattr.operators import Operator
+from gpattr.posteriors.combination import known_mean
+from gpattr.posteriors.exact import check_noise
+from gpattr.posteriors.function_space import FunctionSpacePosterior
+from gpattr.posteriors.matrices import matrix, root_of
+from gpattr.posteriors.multi_output import MultiOutputPosterior
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TaskPosterior(FunctionSpacePosterior):
+    """The posterior of one task; all rows, of whatever task, are its training inputs."""
+
+    @property
+    def training_inputs(self) -> Array:
+        return self.inputs
+
+    def __repr__(self) -> str:
+        m, d = self.inputs.shape
+        return f"TaskPosterior({m} rows × {d} features, kernel={self.kernel!r})"
+
+
+class MultiTaskPosterior(MultiOutputPosterior):
+    """The posterior of several tasks given rows X (m, d), each with the target y (m,) of one of them, ``tasks`` (m,), 0 … P − 1.
+
+    ``covariance`` B (P, P) says how the tasks belong together; ``noise`` is a variance, one number or one per row; ``means`` are
+    the prior means, one per task. Where every row has all targets, `MultiOutputPosterior.coregionalised` is quicker.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Any,
+        y: Any,
+        tasks: Any,
+        *,
+        covariance: Any,
+        noise: Any,
+        means: Sequence[Mean] | None = None,
+        output_names: Sequence[str] | None = None,
+    ) -> None:
+        if not isinstance(kernel, Kernel):
+            raise InvalidInputError(f"kernel: expected a gpattr kernel, got {type(kernel).__name__}")
+        Z, names = read_only(as_matrix("X", X)), column_names(X)
+        m = len(Z)
+        kernel.check_features(Z.shape[1])
+        y = as_vector("y", y, length=m, unit="targets (one per row of X)")
+        P = len(np.atleast_1d(covariance))
+        B = np.asarray(matrix("covariance", covariance, P, P), dtype=np.float64)
+        root_of("covariance", B)
+        at = as_vector("tasks", tasks, length=m, unit="tasks (one per row of X)")
+        if not np.isin(at, np.arange(P)).all():
+            raise InvalidInputError(f"tasks: expected numbers from 0 to {P - 1}, one task for each row of the covariance")
+        at = at.astype(int)
+        if not (B.diagonal() > 0).all():
+            raise InvalidInputError("covariance: expected variances larger than 0 for every task")
+        if means is not None and (not isinstance(means, Sequence) or len(means) != P):
+            raise InvalidInputError(f"means: expected {P} gpattr means, one per task")
+        prior = [known_mean(None if means is None else means[p]) for p in range(P)]
+        labels = check_names("output_names", output_names or tuple(f"y{p}" for p in range(P)), P)
+        levels = check_noise(noise, Z)
+        require_room("The covariance of the training targets", (m, m), "use fewer rows")
+        A = B[np.ix_(at, at)] * kernel(Z, Z)
+        A[np.arange(m), np.arange(m)] += levels
+        try:
+            L = cholesky(A)
+        except LinAlgError:
+            raise NotPositiveDefiniteError("noise: the covariance of the training targets is singular; give more") from None
+        known = np.stack([mean(Z) for mean in prior])[at, np.arange(m)]
+        alpha = solve_cholesky(L, y - known)
+        outputs = {}
+        for p, label in enumerate(labels):
+            share = B[p, at] / B[p, p]
+            outputs[label] = TaskPosterior(
+                float(B[p, p]) * kernel, Z, alpha * share, L, None, share, mean=prior[p], feature_names=names
+            )
+        super().__init__(outputs)
+        for name, value in {"kernel": kernel, "covariance": read_only(B), "tasks": at, "factor": L}.items():
+            object.__setattr__(self, name, value)
+
+    def across(self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None) -> Array:
+        """Return the covariance of each row's attributions between features and tasks, (n, d, P, d, P)."""
+        state: Any = self
+        X = as_matrix("X", X, names=self.feature_names, n_features=self.n_features)
+        (n, d), P, Z = X.shape, len(self), state.outputs[self.output_names[0]].inputs
+        require_room("The covariance across outputs", (n, d, P, d, P), "use fewer rows")
+        options: dict[str, Any] = {"method": method, "n_steps": n_steps}
+        result = np.empty((n, d, P, d, P))
+        for rows in blocks(n, 16.0 * d * P * len(Z)):
+            part = operator.rows(rows)
+            cross = closed_forms.cross(part, state.kernel, X[rows], Z, **options)  # (r, d, m)
+            shares = state.covariance[:, state.tasks]
+            V = np.stack([cross * share for share in shares], axis=2)  # (r, d, P, m)
+            V = solve_lower_rows(state.factor, V.reshape(-1, len(Z))).reshape(V.shape)
+            prior = np.einsum("nij,op->niojp", closed_forms.auto(part, state.kernel, X[rows], **options), state.covariance)
+            result[rows] = prior - np.einsum("niom,njpm->niojp", V, V, optimize=True)
+        return result
