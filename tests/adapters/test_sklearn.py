@@ -302,6 +302,17 @@ def test_outputs_that_belong_together_still_do_in_a_pipeline():
     np.testing.assert_allclose(ex["y1"].cov, outside[:, :, 1, :, 1], rtol=1e-9, atol=1e-12)
 
 
+def test_probabilities_behind_scalers():
+    rows = X * [10.0, 0.1] + [5.0, 0.0]
+    model = make_pipeline(StandardScaler(), GaussianProcessClassifier(4.0 * RBF(1.0), optimizer=None)).fit(rows, Y > 5.5)
+    scaled = model[:-1].transform(rows)
+    options = {"scale": "probability", "n_draws": 2000}
+    outside, inside = Explainer(model, **options)(rows[:3]), Explainer(model[-1], scaled.mean(axis=0), **options)(scaled[:3])
+    np.testing.assert_allclose(outside.values, inside.values, atol=1e-9)
+    np.testing.assert_allclose(outside.draws, inside.draws, atol=1e-4)
+    assert outside.quantity == "probability of True against False"
+
+
 def test_the_model_is_not_changed():
     model = make_pipeline(StandardScaler(), GaussianProcessRegressor(RBF(1.0) + WhiteKernel(0.1), normalize_y=True)).fit(X, Y)
     before = {name: np.array(value) for name, value in vars(model[-1]).items() if isinstance(value, np.ndarray)}

@@ -203,3 +203,17 @@ def test_faults_across_outputs_are_named(fault, words, monkeypatch):
     monkeypatch.setattr(MultiOutputPosterior, "across", wrong)
     with pytest.raises(AssertionError, match=words):
         check_posterior(POSTERIORS["coregionalised"], X)
+
+
+def test_bad_units_are_named():
+    exact = POSTERIORS["exact"]
+    for options, words in (
+        ({"shift": [0.0], "scale": [1.0] * 3}, "shift: expected 3 numbers"),
+        ({"shift": [0.0] * 3, "scale": [1.0, 0.0, 1.0]}, "scale: expected numbers other than 0"),
+        ({"shift": [0.0] * 3, "scale": [1.0] * 3, "source": [0, 1]}, "source: expected 3 positions below 3"),
+        ({"shift": [0.0] * 3, "scale": [1.0] * 3, "source": [0, 1, 5], "n_features": 4}, "source: expected 3 positions below 4"),
+    ):
+        with pytest.raises(InvalidInputError, match=words):
+            AffinePosterior(exact, **options)
+    with pytest.raises(InvalidInputError, match="posterior: expected a gpattr posterior, got a int"):
+        AffinePosterior(3, [0.0], [1.0])
