@@ -121,6 +121,11 @@ def test_singular_covariances_and_no_noise():
     posterior = coregionalised(line)
     assert len(posterior.latents) == 1
     np.testing.assert_allclose(posterior.predict(X), dense(X, line)[0], rtol=1e-9)
+    near = line * (1.0 + 1e-4 * np.eye(3))
+    assert len(coregionalised(near).latents) == 3
+    (mean, cov), (ours, std) = dense(X, near), coregionalised(near).predict(X, return_std=True)
+    np.testing.assert_allclose(ours, mean, rtol=1e-8)
+    np.testing.assert_allclose(std**2, [[cov[o, n, o, n] for o in range(3)] for n in range(4)], rtol=1e-8)
     exact = coregionalised(B, 0.0)
     apart = [ExactPosterior(KERNEL, Z, Y[:, o], noise=0.0, mean=MEANS[o]).predict(X) for o in range(3)]  # autokrigeability
     np.testing.assert_allclose(exact.predict(X), np.stack(apart, axis=1), rtol=1e-8)
