@@ -12,6 +12,7 @@ import numpy as np
 
 from gpattr.adapters.gpytorch_kernels import called, forward, mean_of, number
 from gpattr.adapters.gpytorch_models import asked, copy_of, exact_settings, in_double, noise_of, variational
+from gpattr.adapters.notes import noted
 from gpattr.adapters.registry import Adapted
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.means import Constant
@@ -202,8 +203,7 @@ def outcome_units(model: Any, outputs: int) -> tuple[np.ndarray, np.ndarray] | N
 def in_units(posterior: Posterior, outcomes: tuple[np.ndarray, np.ndarray] | None, i: int) -> Posterior:
     """Return the posterior in the units of the i-th outcome; on the latent scale, and saying so, where these are not affine."""
     if outcomes is None:
-        object.__setattr__(posterior, "note", "of the latent function: the outcome transform is not affine")
-        return posterior
+        return noted(posterior, "of the latent function: the outcome transform is not affine")
     shift, scale = float(outcomes[0][i]), float(outcomes[1][i])
     return posterior if (shift, scale) == (0.0, 1.0) else CombinationPosterior([posterior], [scale], mean=Constant(shift))
 

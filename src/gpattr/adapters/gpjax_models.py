@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gpattr.adapters.notes import FLOAT32, noted
 from gpattr.adapters.registry import Adapted
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.kernels import (
@@ -148,5 +149,5 @@ def _finished(ours: Any, posterior: Any, points: np.ndarray, single: bool) -> Ad
         return mean.reshape(-1), cov.diagonal() - jitter
 
     if single:
-        object.__setattr__(ours, "note", "model in float32, computed in float64")
+        ours = noted(ours, FLOAT32)
     return Adapted(ours, predict, points, accuracy=float(np.finfo(np.float32 if single else np.float64).eps))

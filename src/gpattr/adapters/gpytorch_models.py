@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 
 from gpattr.adapters.gpytorch_kernels import called, mean_of, number
+from gpattr.adapters.notes import FLOAT32, noted
 from gpattr.adapters.registry import Adapted
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.kernels import Kernel, Warped
 from gpattr.posteriors import ExactPosterior, MultiOutputPosterior, Posterior, SparsePosterior
-
-FLOAT32 = "model in float32, computed in float64"
 
 
 def exact(model: Any, data: Any = None, feature_extractor: Any = None) -> Adapted:
@@ -116,8 +115,7 @@ def variational(model: Any, data: Any = None) -> Adapted:
 def in_double(posterior: Any, model: Any) -> Any:
     """Return the posterior, with a note where the model was in float32."""
     if any(str(parameter.dtype) == "torch.float32" for parameter in model.parameters()):
-        for part in getattr(posterior, "outputs", {"": posterior}).values():
-            object.__setattr__(part, "note", FLOAT32)
+        return noted(posterior, FLOAT32)
     return posterior
 
 

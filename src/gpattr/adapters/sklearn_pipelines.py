@@ -13,6 +13,7 @@ import numpy as np
 
 from gpattr.adapters.adapt import adapt
 from gpattr.adapters.encoder import Encoder
+from gpattr.adapters.notes import noted
 from gpattr.adapters.registry import Adapted
 from gpattr.adapters.sklearn_models import require_fitted
 from gpattr.exceptions import UnsupportedModelError
@@ -94,10 +95,8 @@ def target(model: Any, data: Any = None) -> Adapted:
     try:
         (column,) = transformed(model.transformer_, [Column(0)])
     except (UnsupportedModelError, ValueError):
-        posterior = inner.posterior
         name = type(model.transformer_).__name__
-        object.__setattr__(posterior, "note", f"of the transformed target ({name} is not affine)")
-        return inner
+        return replace(inner, posterior=noted(inner.posterior, f"of the transformed target ({name} is not affine)"))
     shift, scale = column.shift, column.scale  # the transformed target is (y − shift)/scale
 
     def back(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gpattr.adapters.notes import FLOAT32, noted
 from gpattr.adapters.registry import Adapted
 from gpattr.adapters.rescaling import mapped, rescaled
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
@@ -74,7 +75,7 @@ def gaussian_process(model: Any, data: Any = None) -> Adapted:
 
     posterior = ExactPosterior(ours, rows, targets, noise=noise, mean=mean)
     if single:
-        object.__setattr__(posterior, "note", "model in float32, computed in float64")
+        posterior = noted(posterior, FLOAT32)
     accuracy = float(np.finfo(np.float32 if single else np.float64).eps)
     return Adapted(posterior, predict, rows, accuracy=accuracy)
 

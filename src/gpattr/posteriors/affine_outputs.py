@@ -15,6 +15,10 @@ from gpattr.posteriors.multi_output import MultiOutputPosterior
 class AffineOutputs(MultiOutputPosterior):
     """The ``outputs`` of ``inner``, each behind the scalers of ``affine``, and multiplied by ``factor``."""
 
+    inner: MultiOutputPosterior
+    affine: AffinePosterior
+    factor: float
+
     def __init__(
         self, inner: MultiOutputPosterior, outputs: Mapping[str, Posterior], affine: AffinePosterior, factor: float = 1.0
     ) -> None:
@@ -24,10 +28,9 @@ class AffineOutputs(MultiOutputPosterior):
 
     def across(self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None) -> Array:
         """Return the covariance of each row's attributions between features and outputs, (n, d, P, d, P)."""
-        state: Any = self
-        inside = state.inner.across(state.affine.moved(operator), state.affine.inside(X), method=method, n_steps=n_steps)
-        G = state.affine.gather(operator, inside)
-        return state.factor**2 * namespace(G).einsum("njokp,ji,kl->niolp", inside, G, G)
+        inside = self.inner.across(self.affine.moved(operator), self.affine.inside(X), method=method, n_steps=n_steps)
+        G = self.affine.gather(operator, inside)
+        return self.factor**2 * namespace(G).einsum("njokp,ji,kl->niolp", inside, G, G)
 
     def __repr__(self) -> str:
-        return f"AffineOutputs({getattr(self, 'inner')!r})"  # noqa: B009
+        return f"AffineOutputs({self.inner!r})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,6 +134,16 @@ class Posterior(Frozen, ABC):
         mean = to_numpy(self.apply(operator, X, uncertainty="none").mean)
         C = to_numpy(self.joint(operator, X)).reshape(mean.size, mean.size)
         return mean + (standard_draws("n", n, mean.size, random_state) @ roots(C[None])[0]).reshape(n, *mean.shape)
+
+
+def shared_landmarks(posteriors: Sequence[Posterior]) -> dict[str, Array]:
+    """Return the landmarks on which all posteriors agree."""
+    first, *others = (posterior.landmarks for posterior in posteriors)
+
+    def shared(name: str, point: Array) -> bool:
+        return all(name in other and np.array_equal(other[name], point) for other in others)
+
+    return {name: point for name, point in first.items() if shared(name, point)}
 
 
 def require_covariance_room(n: int, d: int, *, copies: int = 1) -> None:

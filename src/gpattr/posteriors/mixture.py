@@ -23,6 +23,7 @@ from gpattr.posteriors.base import (
     Posterior,
     covariance,
     require_covariance_room,
+    shared_landmarks,
 )
 
 
@@ -85,12 +86,7 @@ class MixturePosterior(Posterior):
     @property
     def landmarks(self) -> Mapping[str, Array]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The mean and the median of the training inputs, where all components agree on them."""
-        first, *others = (posterior.landmarks for posterior in self.posteriors)
-
-        def shared(name: str, point: Array) -> bool:
-            return all(name in other and np.array_equal(other[name], point) for other in others)
-
-        return {name: point for name, point in first.items() if shared(name, point)}
+        return shared_landmarks(self.posteriors)
 
     @property
     def link(self) -> str | None:

@@ -23,7 +23,7 @@ from gpattr.exceptions import InvalidIndexError, InvalidInputError
 from gpattr.kernels import Kernel
 from gpattr.means import Mean
 from gpattr.operators import Operator
-from gpattr.posteriors.base import Attributions, Posterior
+from gpattr.posteriors.base import Attributions, Posterior, shared_landmarks
 from gpattr.posteriors.combination import CombinationPosterior, known_mean
 from gpattr.posteriors.exact import ExactPosterior
 from gpattr.posteriors.matrices import matrix, root_of
@@ -159,12 +159,7 @@ class MultiOutputPosterior(Frozen):
     @property
     def landmarks(self) -> Mapping[str, Array]:
         """The mean and the median of the training inputs, where all outputs agree on them."""
-        first, *others = (posterior.landmarks for posterior in self.latents)
-        return {
-            name: point
-            for name, point in first.items()
-            if all(name in other and np.array_equal(other[name], point) for other in others)
-        }
+        return shared_landmarks(self.latents)
 
     def predict(self, X: Any, *, return_std: bool = False, return_cov: bool = False) -> Any:
         """Return the means of the latent functions at X, (n, P), with standard deviations (n, P) or covariances (n, n, P)."""

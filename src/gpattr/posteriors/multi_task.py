@@ -48,6 +48,12 @@ class MultiTaskPosterior(MultiOutputPosterior):
     the prior means, one per task. Where every row has all targets, `MultiOutputPosterior.coregionalised` is quicker.
     """
 
+    kernel: Kernel
+    inputs: Array
+    covariance: Array
+    task_of_row: Array
+    factor: Array
+
     def __init__(
         self,
         kernel: Kernel,
@@ -96,23 +102,28 @@ class MultiTaskPosterior(MultiOutputPosterior):
                 float(B[p, p]) * kernel, Z, alpha * share, L, None, share, mean=prior[p], feature_names=names
             )
         super().__init__(outputs)
-        for name, value in {"kernel": kernel, "covariance": read_only(B), "tasks": at, "factor": L}.items():
+        for name, value in {
+            "kernel": kernel,
+            "inputs": Z,
+            "covariance": read_only(B),
+            "task_of_row": at,
+            "factor": L,
+        }.items():
             object.__setattr__(self, name, value)
 
     def across(self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None) -> Array:
         """Return the covariance of each row's attributions between features and tasks, (n, d, P, d, P)."""
-        state: Any = self
         X = as_matrix("X", X, names=self.feature_names, n_features=self.n_features)
-        (n, d), P, Z = X.shape, len(self), state.outputs[self.output_names[0]].inputs
+        (n, d), P, Z = X.shape, len(self), self.inputs
         require_room("The covariance across outputs", (n, d, P, d, P), "use fewer rows")
         options: dict[str, Any] = {"method": method, "n_steps": n_steps}
         result = np.empty((n, d, P, d, P))
         for rows in blocks(n, 16.0 * d * P * len(Z)):
             part = operator.rows(rows)
-            cross = closed_forms.cross(part, state.kernel, X[rows], Z, **options)  # (r, d, m)
-            shares = state.covariance[:, state.tasks]
+            cross = closed_forms.cross(part, self.kernel, X[rows], Z, **options)  # (r, d, m)
+            shares = self.covariance[:, self.task_of_row]
             V = np.stack([cross * share for share in shares], axis=2)  # (r, d, P, m)
-            V = solve_lower_rows(state.factor, V.reshape(-1, len(Z))).reshape(V.shape)
-            prior = np.einsum("nij,op->niojp", closed_forms.auto(part, state.kernel, X[rows], **options), state.covariance)
+            V = solve_lower_rows(self.factor, V.reshape(-1, len(Z))).reshape(V.shape)
+            prior = np.einsum("nij,op->niojp", closed_forms.auto(part, self.kernel, X[rows], **options), self.covariance)
             result[rows] = prior - np.einsum("niom,njpm->niojp", V, V, optimize=True)
         return result
