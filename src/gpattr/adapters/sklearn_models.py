@@ -13,7 +13,13 @@ from gpattr.bases import Monomials
 from gpattr.exceptions import NotFittedError, UnsupportedModelError
 from gpattr.kernels.white import fold_white
 from gpattr.means import Constant
-from gpattr.posteriors import ExactPosterior, LaplacePosterior, MultiOutputPosterior, WeightSpacePosterior
+from gpattr.posteriors import (
+    CombinationPosterior,
+    ExactPosterior,
+    LaplacePosterior,
+    MultiOutputPosterior,
+    WeightSpacePosterior,
+)
 
 
 def regressor(model: Any, data: Any = None) -> Adapted:
@@ -30,20 +36,24 @@ def regressor(model: Any, data: Any = None) -> Adapted:
     P = targets.shape[1] if targets.ndim == 2 else 1
     shift, scale = (np.broadcast_to(np.ravel(part), (P,)) for part in (model._y_train_mean, model._y_train_std))
 
-    def posterior(y: np.ndarray, centre: float, unit: float) -> ExactPosterior:
-        return ExactPosterior(
+    if targets.ndim == 1:
+        centre, unit = float(shift[0]), float(scale[0])
+        result = ExactPosterior(
             unit**2 * kernel if unit != 1.0 else kernel,
             X,
-            centre + unit * y,
+            centre + unit * targets,
             noise=unit**2 * np.asarray(model.alpha),
             mean=Constant(centre) if centre else None,
         )
-
-    if targets.ndim == 1:
-        result = posterior(targets, float(shift[0]), float(scale[0]))
-    else:
-        columns = zip(targets.T, shift.tolist(), scale.tolist(), strict=True)
-        result = MultiOutputPosterior([posterior(*column) for column in columns])
+    else:  # one kernel and one noise for all: one factorisation
+        first = ExactPosterior(kernel, X, targets[:, 0], noise=np.asarray(model.alpha))
+        normalised = [first, *(first.given(y) for y in targets.T[1:])]
+        result = MultiOutputPosterior(
+            [
+                CombinationPosterior([posterior], [unit], mean=Constant(centre))
+                for posterior, centre, unit in zip(normalised, shift.tolist(), scale.tolist(), strict=True)
+            ]
+        )
 
     def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean, std = model.predict(named(points, model), return_std=True)

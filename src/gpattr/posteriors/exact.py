@@ -10,12 +10,13 @@ import numpy as np
 
 from gpattr._array import EPS, Array, LinAlgError, cholesky, is_tensor, namespace, solve_cholesky, to_numpy
 from gpattr._memory import require_room
-from gpattr._validation import as_matrix, as_vector, column_names, numbers, read_only
+from gpattr._validation import Names, as_matrix, as_vector, column_names, numbers, read_only
 from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
 from gpattr.kernels import Kernel
 from gpattr.kernels.white import fold_white
-from gpattr.means import Expansion, Mean, Zero
+from gpattr.means import Expansion, Mean
 from gpattr.posteriors.function_space import FunctionSpacePosterior, Trend
+from gpattr.posteriors.prior import checked_mean
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -37,16 +38,11 @@ class ExactPosterior(FunctionSpacePosterior):
     def __init__(self, kernel: Kernel, X: Any, y: Any, *, noise: Any, mean: Mean | None = None) -> None:
         if not isinstance(kernel, Kernel):
             raise InvalidInputError(f"kernel: expected a gpattr kernel, got {type(kernel).__name__}")
-        mean = Zero() if mean is None else mean
-        if not isinstance(mean, Mean):
-            raise InvalidInputError(
-                f"mean: expected a gpattr mean or None, got {type(mean).__name__}; gpattr.means.Constant(value) is a constant"
-            )
         names = column_names(X)
         Z = read_only(as_matrix("X", X))
         m, d = Z.shape
         kernel.check_features(d)
-        mean.check_features(d)
+        mean = checked_mean(mean, d)
         y = read_only(as_vector("y", y, length=m, unit="targets (one per row of X)", like=Z))
         noise = check_noise(noise, Z)
         kernel.check_derivatives(Z)
@@ -55,11 +51,28 @@ class ExactPosterior(FunctionSpacePosterior):
             raise InvalidInputError("kernel: White alone is noise without a function; add the kernel of one")
         kernel, noise = smooth, read_only(noise + white)
         require_room("The covariance of the training targets", (m, m), "use fewer rows")
-        factor = factorise(kernel, Z, noise)
+        self._condition(kernel, Z, y, noise, mean, factorise(kernel, Z, noise), names)
+
+    def given(self, y: Any, *, mean: Mean | None = None) -> ExactPosterior:
+        """Return the posterior of the same prior, with this ``mean``, given other targets of the same rows.
+
+        Nothing is factorised again: several outputs with one kernel and one noise cost one factorisation.
+        """
+        Z = self.inputs
+        mean = checked_mean(mean, Z.shape[1])
+        y = read_only(as_vector("y", y, length=len(Z), unit="targets (one per row of X)", like=Z))
+        result = object.__new__(type(self))
+        result._condition(self.kernel, Z, y, self.noise, mean, self.factor, self.feature_names)
+        return result
+
+    def _condition(
+        self, kernel: Kernel, Z: Array, y: Array, noise: Array, mean: Mean, factor: Array, names: Names | None
+    ) -> None:
+        """Become the posterior given targets whose covariance has been factorised."""
         if isinstance(mean, Expansion):
             mean = mean.centred(Z)
         residual, shift, trend = y - mean(Z), 0.0, None
-        evidence = 0.5 * m * math.log(2.0 * math.pi)
+        evidence = 0.5 * len(Z) * math.log(2.0 * math.pi)
         if isinstance(mean, Expansion) and mean.covariance is not None:
             trend, beta, evidence = _trend(mean, Z, factor, residual)
             shift = mean.basis(Z) @ beta
@@ -68,10 +81,10 @@ class ExactPosterior(FunctionSpacePosterior):
         if not namespace(alpha).isfinite(alpha).all():
             raise InvalidInputError("y: the targets are too large, or variance and noise too small, for float64; rescale y")
         super().__init__(kernel, Z, read_only(alpha), factor, mean=mean, feature_names=names, trend=trend)
-        object.__setattr__(self, "y", y)
-        object.__setattr__(self, "noise", noise)
         logs = float(namespace(y).log(factor.diagonal()).sum())
-        object.__setattr__(self, "log_marginal_likelihood", -0.5 * float(residual @ alpha) - logs - evidence)
+        evidence = -0.5 * float(residual @ alpha) - logs - evidence
+        for name, value in {"y": y, "noise": noise, "log_marginal_likelihood": evidence}.items():
+            object.__setattr__(self, name, value)
 
     @property
     def training_inputs(self) -> Array:

@@ -16,15 +16,23 @@ def smooth_prior(kernel: Any, mean: Any, name: str, inputs: Any) -> tuple[Kernel
     """Return kernel, mean, the inputs called ``name`` as an array, and their column names; refuse a kernel with a White part."""
     if not isinstance(kernel, Kernel):
         raise InvalidInputError(f"kernel: expected a gpattr kernel, got {type(kernel).__name__}")
-    mean = Zero() if mean is None else mean
-    if not isinstance(mean, Mean):
-        raise InvalidInputError(f"mean: expected a gpattr mean or None, got {type(mean).__name__}")
     names = column_names(inputs)
     Z = read_only(as_matrix(name, inputs))
     kernel.check_features(Z.shape[1])
-    mean.check_features(Z.shape[1])
+    mean = checked_mean(mean, Z.shape[1])
     kernel.check_derivatives(Z)
     smooth, white = fold_white(kernel, Z)
     if smooth is None or (white != 0).any():
         raise InvalidInputError("kernel: White is noise and no part of the function; leave it out")
     return kernel, mean, Z, names
+
+
+def checked_mean(mean: Any, d: int) -> Mean:
+    """Return a mean that can act on d features; zero for None."""
+    mean = Zero() if mean is None else mean
+    if not isinstance(mean, Mean):
+        raise InvalidInputError(
+            f"mean: expected a gpattr mean or None, got {type(mean).__name__}; gpattr.means.Constant(value) is a constant"
+        )
+    mean.check_features(d)
+    return mean

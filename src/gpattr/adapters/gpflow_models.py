@@ -1,0 +1,173 @@
+"""Models of GPflow: exact, collapsed sparse and variational."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import add, mul
+from typing import Any
+
+import numpy as np
+
+from gpattr.adapters.notes import FLOAT32, noted
+from gpattr.adapters.registry import Adapted
+from gpattr.exceptions import UnsupportedModelError
+from gpattr.kernels import (
+    Constant,
+    Cosine,
+    Kernel,
+    Linear,
+    Matern12,
+    Matern32,
+    Matern52,
+    Periodic,
+    Polynomial,
+    RationalQuadratic,
+    Select,
+    SquaredExponential,
+    White,
+)
+from gpattr.kernels.white import fold_white
+from gpattr.means import Constant as ConstantMean
+from gpattr.means import Linear as LinearMean
+from gpattr.means import Mean, Zero
+from gpattr.posteriors import ExactPosterior, MultiOutputPosterior, Posterior, SparsePosterior
+
+RADIAL = {"SquaredExponential": SquaredExponential, "Matern12": Matern12, "Matern32": Matern32, "Matern52": Matern52}
+
+
+def exact(model: Any, data: Any = None) -> Adapted:
+    """Return the posterior of a `GPR`; of several columns of targets, one output for each."""
+    X, Y = (value(part) for part in model.data)
+    kernel = translate(model.kernel, X.shape[1])
+    first = ExactPosterior(kernel, X, Y[:, 0], noise=_noise(model, X), mean=_mean(model.mean_function, 0))
+    others = [first.given(Y[:, o], mean=_mean(model.mean_function, o)) for o in range(1, Y.shape[1])]
+    return _finished(model, kernel, [first, *others], X)
+
+
+def collapsed(model: Any, data: Any = None) -> Adapted:
+    """Return the posterior of an `SGPR`: the best q(u), in closed form."""
+    X, Y = (value(part) for part in model.data)
+    Z, kernel = _inducing(model), translate(model.kernel, X.shape[1])
+    smooth, jitter = _smooth(kernel, Z)
+    noise = _noise(model, X)
+    posteriors = [
+        SparsePosterior.fit(smooth, Z, X, Y[:, o], noise=noise, mean=_mean(model.mean_function, o), jitter=jitter)
+        for o in range(Y.shape[1])
+    ]
+    return _finished(model, kernel, posteriors, X)
+
+
+def variational(model: Any, data: Any = None) -> Adapted:
+    """Return the posterior of the latent function of an `SVGP`, or of a `VGP`, whose inducing inputs are its training inputs."""
+    at_rows = hasattr(model, "data")
+    Z = value(model.data[0]) if at_rows else _inducing(model)
+    kernel = translate(model.kernel, Z.shape[1])
+    smooth, jitter = _smooth(kernel, Z)
+    q_mean, root = value(model.q_mu), value(model.q_sqrt)
+    whitened = at_rows or bool(model.whiten)
+    posteriors = []
+    for o in range(q_mean.shape[1]):
+        mean = _mean(model.mean_function, o)
+        # Unwhitened, the library's q(u) is that of f(Z) − m₀(Z).
+        centre = q_mean[:, o] if whitened else q_mean[:, o] + mean(Z)
+        spread = np.diag(root[:, o]) if root.ndim == 2 else root[o]
+        posteriors.append(SparsePosterior(smooth, Z, centre, q_root=spread, whitened=whitened, mean=mean, jitter=jitter))
+    if type(model.likelihood).__name__ != "Gaussian":
+        note = f"of the latent function: the likelihood is {type(model.likelihood).__name__}"
+        posteriors = [noted(posterior, note) for posterior in posteriors]
+    return _finished(model, kernel, posteriors, Z)
+
+
+def translate(kernel: Any, d: int) -> Kernel:
+    """Return a GPflow kernel on d features: ``active_dims`` are positions in all of them; a combination has none of its own."""
+    name = type(kernel).__name__
+    if not type(kernel).__module__.startswith("gpflow.kernels"):
+        raise UnsupportedModelError(f"kernel: {type(kernel).__module__}.{name} is not known")
+    if name in ("Sum", "Product"):
+        parts: list[Any] = [translate(part, d) for part in kernel.kernels]
+        return reduce(add if name == "Sum" else mul, parts)
+    features = np.arange(d)[kernel.active_dims].tolist()
+    inner = _leaf(kernel, name)
+    return inner if features == list(range(d)) else Select(inner, features)
+
+
+def _leaf(kernel: Any, name: str) -> Kernel:
+    if name in RADIAL:
+        return RADIAL[name](value(kernel.lengthscales), value(kernel.variance))
+    if name == "Exponential":  # exp(−r/2)
+        return Matern12(2.0 * value(kernel.lengthscales), value(kernel.variance))
+    if name == "RationalQuadratic":
+        return RationalQuadratic(value(kernel.lengthscales), value(kernel.variance), alpha=value(kernel.alpha))
+    if name == "Periodic":
+        base = kernel.base_kernel
+        if type(base).__name__ != "SquaredExponential":
+            raise UnsupportedModelError(f"kernel: GPflow's Periodic of {type(base).__name__} is not known")
+        # exp(−½ Σ sin²(πδ/p)/ℓ²)
+        return Periodic(2.0 * value(base.lengthscales), value(kernel.period), value(base.variance))
+    if name == "Cosine":
+        return Cosine(value(kernel.lengthscales), value(kernel.variance))
+    if name == "Linear":
+        return Linear(value(kernel.variance))
+    if name == "Polynomial":
+        degree, variance, offset = float(kernel.degree), value(kernel.variance), value(kernel.offset)
+        if degree != round(degree) or degree < 1:
+            raise UnsupportedModelError(f"kernel: Polynomial of the degree {degree:g} is not known; degrees are 1, 2, 3, …")
+        return Polynomial(variance, degree=int(degree), offset=offset) if degree > 1 else Linear(variance) + Constant(offset)
+    if name in ("Constant", "White"):
+        return (Constant if name == "Constant" else White)(value(kernel.variance))
+    raise UnsupportedModelError(f"kernel: GPflow's {name} is not known")
+
+
+def value(parameter: Any) -> Any:
+    """Return a parameter or a tensor in float64: a float, or an array."""
+    array = np.asarray(parameter).astype(np.float64)  # a parameter does not convert on the way
+    return float(array) if array.ndim == 0 else array
+
+
+def _noise(model: Any, X: np.ndarray) -> np.ndarray:
+    return value(model.likelihood.variance_at(model.data[0])).reshape(len(X))
+
+
+def _mean(mean: Any, output: int) -> Mean:
+    name = type(mean).__name__
+    if name == "Zero":
+        return Zero()
+    if name == "Constant":
+        values = np.atleast_1d(value(mean.c))
+        return ConstantMean(float(values[output if len(values) > 1 else 0]))
+    if name == "Linear":
+        A, b = value(mean.A), np.atleast_1d(value(mean.b))
+        return LinearMean(A[:, output if A.shape[1] > 1 else 0], float(b[output if len(b) > 1 else 0]))
+    raise UnsupportedModelError(f"mean_function: GPflow's {name} is not known")
+
+
+def _inducing(model: Any) -> np.ndarray:
+    variable = model.inducing_variable
+    if type(variable).__name__ != "InducingPoints":
+        raise UnsupportedModelError(f"inducing_variable: {type(variable).__name__} is not known; known are InducingPoints")
+    return value(variable.Z)
+
+
+def _smooth(kernel: Kernel, Z: np.ndarray) -> tuple[Kernel, float]:
+    """Return the kernel of the function and the variance on the diagonal of k(Z, Z): the library's jitter, and any White."""
+    from gpflow.config import default_jitter  # pyright: ignore[reportMissingImports]  (it needs NumPy 1)
+
+    smooth, white = fold_white(kernel, Z)
+    if smooth is None:
+        raise UnsupportedModelError("kernel: White alone is noise without a function")
+    return smooth, float(default_jitter()) + float(white.mean())
+
+
+def _finished(model: Any, kernel: Kernel, posteriors: list[Any], points: np.ndarray) -> Adapted:
+    several = len(posteriors) > 1
+    dtype = np.dtype(model.trainable_parameters[0].dtype.as_numpy_dtype)
+
+    def predict(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mean, var = (value(part) for part in model.predict_f(rows.astype(dtype)))
+        var = var - fold_white(kernel, rows)[1][:, None]  # which the library adds to the variances it reports
+        return (mean, var) if several else (mean[:, 0], var[:, 0])
+
+    result: Posterior | MultiOutputPosterior = MultiOutputPosterior(posteriors) if several else posteriors[0]
+    if dtype == np.float32:
+        result = noted(result, FLOAT32)
+    return Adapted(result, predict, points, accuracy=float(np.finfo(dtype).eps))
