@@ -27,7 +27,7 @@ LEVELS = [
     {"testing"},
     {"probability"},
     {"explanation", "sampled_explanation", "multi_output_explanation", "_storage"},
-    {"_results"},
+    {"_results", "_rows"},
     {"explainer"},
     {"rules"},
     {"demo", "paper"},

@@ -32,7 +32,7 @@ def of_function(
         cov=_handed_over(result.cov),
         predictions=predictions,
         base_values=base_values,
-        method=result.method + note_of(posterior),
+        method=result.method + (", categories jump" if operator.jumps else "") + note_of(posterior),
         quantity=f"log odds of {getattr(posterior, 'label', '')}" if posterior.link else "prediction",
         error=to_numpy(result.error),
         delta=to_numpy(result.mean).sum(axis=1) - (predictions - base_values),

@@ -30,7 +30,7 @@ def compare_rules(
     """
     rules, n_steps = (_listed(name, value) for name, value in (("rules", rules), ("n_steps", n_steps)))
     reference = Explainer(model, baseline)
-    row = reference._point("x", x)[None]
+    row = reference._rows.point("x", x)[None]
     exact = reference(row, uncertainty="std")
     lines = []
     for rule in rules:

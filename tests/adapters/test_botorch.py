@@ -3,21 +3,24 @@
 import copy
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from botorch.fit import fit_fully_bayesian_model_nuts
 from botorch.models import MixedSingleTaskGP, ModelListGP, MultiTaskGP, SingleTaskGP, SingleTaskVariationalGP
 from botorch.models.fully_bayesian import SaasFullyBayesianSingleTaskGP
+from botorch.models.kernels import CategoricalKernel
 from botorch.models.map_saas import AdditiveMapSaasSingleTaskGP, EnsembleMapSaasSingleTaskGP
 from botorch.models.transforms.input import ChainedInputTransform, InputStandardize, Normalize, Warp
 from botorch.models.transforms.outcome import ChainedOutcomeTransform, Log, Standardize
 from gpytorch.kernels import LinearKernel, MaternKernel, PeriodicKernel, PolynomialKernel, RBFKernel, RQKernel, ScaleKernel
-from tests.reference.brute_force import assert_same_attributions
+from tests.reference.brute_force import OFFSETS, WEIGHTS, assert_same_attributions
 
 import gpattr
 from gpattr import Explainer
 from gpattr.adapters.gpytorch_models import exact_settings
-from gpattr.exceptions import UnsupportedModelError
+from gpattr.exceptions import InvalidInputError, UnsupportedModelError
+from gpattr.special.quadrature import gauss_legendre
 
 # The library warns of data that are not scaled, which is what the transforms here are for, and of its own deprecations.
 IGNORED = ("botorch.exceptions.warnings.BotorchWarning", "UserWarning", "DeprecationWarning")
@@ -206,9 +209,121 @@ def test_tasks(normalise):
     ("make", "words"),
     [
         (lambda: SingleTaskGP(X, Y, input_transform=Warp(3, indices=[0])), "input_transform: Warp is not known"),
-        (lambda: MixedSingleTaskGP(torch.cat([X, torch.ones(15, 1)], 1), Y, cat_dims=[3]), "CategoricalKernel is not known"),
     ],
 )
 def test_what_is_not_known_is_refused_by_name(make, words):
     with pytest.raises(UnsupportedModelError, match=words):
         gpattr.as_posterior(make())
+
+
+CODES = torch.cat([X, torch.arange(15)[:, None] % 3.0, torch.arange(15)[:, None] % 2 * 5.0], 1)
+
+
+def mixed(cat_dims=(3, -1), rows=CODES, targets=None, **options):
+    targets = Y + rows[:, -2:-1] * torch.sin(rows[:, :1]) + 0.1 * rows[:, -1:] if targets is None else targets
+    return MixedSingleTaskGP(
+        rows, targets, cat_dims=list(cat_dims), **({"input_transform": Normalize(5, indices=[0, 1, 2])} | options)
+    )
+
+
+def jumped(joint, x, b, codes, kinks=None):
+    """Mean and covariance of the attributions, from differences of the library's own predictions along both ways."""
+    numbers = [i for i in range(len(x)) if i not in codes]
+    t, w = gauss_legendre(16, 8 if kinks else 1)
+    size = 1e-3 if kinks else 4e-3
+    early, late = b.copy(), x.copy()
+    early[codes], late[codes] = x[codes], b[codes]
+    points, weights = [b, early, late, x], [[0.0] * len(numbers) + [value] for value in (-0.5, 0.5, -0.5, 0.5)]
+    for start, stop in ((early, x), (b, late)):
+        for share, weight in zip(t, w):
+            for place, i in enumerate(numbers):
+                step = size * (stop - start)[i]
+                for offset, factor in zip(OFFSETS, WEIGHTS):
+                    point = start + share * (stop - start)
+                    point[i] += offset * step
+                    points.append(point)
+                    weights.append(
+                        [0.5 * weight * factor * 1e3 * (1 if kinks else 0.25) * (j == place) for j in range(len(numbers) + 1)]
+                    )
+    mean, cov = joint(np.array(points))
+    A = np.array(weights).T
+    return A @ mean, A @ cov @ A.T
+
+
+@pytest.mark.parametrize("name", ["default", "Matern52"])
+def test_categories_jump(name):
+    """All columns with categories are one feature: the mean of jumping at the start and at the end of the path."""
+    model = mixed() if name == "default" else mixed(cont_kernel_factory=lambda **options: MaternKernel(nu=2.5, **options))
+    start, stop = CODES[0].numpy(), CODES[4].numpy()
+    ex = Explainer(model, start)(stop[None])
+    assert ex.feature_names == ("x0", "x1", "x2", "x3 & x4")
+    assert "categories jump" in ex.method
+    mean, cov = jumped(joint_of(model), stop, start, [3, 4], kinks=name == "Matern52")
+    np.testing.assert_allclose(ex.values[0], mean, atol=1e-6 * np.abs(mean).max())
+    np.testing.assert_allclose(ex.cov[0], cov, atol=1e-4 * np.abs(cov).max())
+    assert ex.delta[0] == pytest.approx(0.0, abs=1e-10)
+    back = Explainer(model, stop)(start[None])
+    np.testing.assert_allclose(back.values, -ex.values, atol=1e-10)
+    np.testing.assert_allclose(back.cov, ex.cov, atol=1e-10)
+
+
+def test_rows_baselines_and_names_of_mixed_models():
+    model = mixed()
+    explainer = Explainer(model, feature_names=["flow", "temperature", "acid", "solvent", "vessel"])
+    ex = explainer(CODES[:6])
+    assert ex.feature_names == ("flow", "temperature", "acid", "solvent & vessel")
+    assert ex.baseline_name == "mean of the training inputs, with the commonest categories"
+    with torch.no_grad():
+        np.testing.assert_allclose(ex.predictions, model.posterior(CODES[:6]).mean[:, 0].numpy(), atol=1e-10)
+        centre = torch.cat([X.mean(dim=0), torch.tensor([0.0, 0.0])])[None]
+        np.testing.assert_allclose(ex.base_values[0], model.posterior(centre).mean.item(), atol=1e-10)
+    named = pd.DataFrame(CODES[:6].numpy(), columns=["flow", "temperature", "acid", "solvent", "vessel"])
+    np.testing.assert_array_equal(explainer(named[named.columns[::-1]]).values, ex.values)
+    np.testing.assert_array_equal(Explainer(model, named[:1])(named).feature_names, ex.feature_names)
+    np.testing.assert_allclose(explainer(CODES[:6], uncertainty="std").std, ex.std, atol=1e-12)
+    np.testing.assert_allclose(explainer.joint(CODES[:3]).diagonal(axis1=0, axis2=2).transpose(2, 0, 1), ex.cov[:3], atol=1e-10)
+    assert explainer.importance(CODES[:6]).feature_names == ex.feature_names
+    shares = explainer.training_contributions(CODES[1], "solvent & vessel")
+    assert shares.sum() == pytest.approx(ex.values[1, 3], abs=1e-10)
+    median = Explainer(model, "median").baseline
+    np.testing.assert_allclose(median[3:], [1.0, 0.0, 0.0, 1.0, 0.0])
+    spread = Explainer(model, gpattr.Baselines(CODES[:4].numpy()))(CODES[4:5])
+    single = [Explainer(model, CODES[i].numpy())(CODES[4:5]).values for i in range(4)]
+    np.testing.assert_allclose(spread.values, np.mean(single, axis=0), atol=1e-10)
+    own = explainer(CODES[:4], baselines=CODES[4:8])
+    np.testing.assert_allclose(own.values[1], Explainer(model, CODES[5].numpy())(CODES[1:2]).values[0], atol=1e-10)
+
+
+def test_mixed_models_of_several_outcomes_and_of_categories_alone():
+    both = mixed(targets=torch.cat([Y, Y**2 + CODES[:, 3:4]], 1))
+    explanations = Explainer(both, CODES[0].numpy())(CODES[4:5])
+    for i, name in enumerate(("y0", "y1")):
+        with torch.no_grad():
+            assert explanations[name].predictions[0] == pytest.approx(both.posterior(CODES[4:5]).mean[0, i].item(), rel=1e-9)
+        assert explanations[name].delta[0] == pytest.approx(0.0, abs=1e-8)
+    assert Explainer(both, CODES[0].numpy()).across_outputs(CODES[4:5]).shape == (1, 4, 2, 4, 2)
+    alone = mixed(cat_dims=(0, 1), rows=CODES[:, 3:], targets=Y, input_transform=None)
+    ex = Explainer(alone, CODES[0, 3:].numpy())(CODES[4:5, 3:])
+    assert ex.feature_names == ("x0 & x1",)
+    assert ex.values[0, 0] == pytest.approx(ex.predictions[0] - ex.base_values[0], abs=1e-10)
+
+
+def test_categories_that_were_not_seen():
+    model = mixed()
+    row = CODES[:1].clone()
+    row[0, 3] = 7.0
+    with pytest.raises(InvalidInputError, match=r"X: expected one of \[0, 1, 2\] in column 'x3', got 7.0"):
+        Explainer(model)(row)
+    known = gpattr.as_posterior(model, categories={3: [7]})
+    ex = Explainer(known)(row)
+    with torch.no_grad():
+        assert ex.predictions[0] == pytest.approx(model.posterior(row).mean.item(), rel=1e-9)
+    with pytest.raises(InvalidInputError, match=r"categories: expected columns with categories, of \[3, 4\], got \[0\]"):
+        gpattr.as_posterior(model, categories={0: [7]})
+    with pytest.raises(InvalidInputError, match="baseline: expected one of"):
+        Explainer(gpattr.as_posterior(mixed(rows=CODES + torch.tensor([0.0, 0.0, 0.0, 1.0, 1.0]))), "zeros")
+    with pytest.raises(UnsupportedModelError, match="input_transform: a transform of columns with categories is not known"):
+        gpattr.as_posterior(mixed(input_transform=Normalize(5)))
+    kernel = CategoricalKernel(active_dims=[3]) + RBFKernel()
+    with pytest.raises(UnsupportedModelError, match="SquaredExponential of columns with categories is not known"):
+        gpattr.as_posterior(SingleTaskGP(CODES, Y, covar_module=kernel))

@@ -6,15 +6,19 @@ fully Bayesian fit.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from gpattr.adapters.categories import columns_of_codes, encoded
+from gpattr.adapters.encoder import Encoder
 from gpattr.adapters.gpytorch_kernels import called, forward, mean_of, number
 from gpattr.adapters.gpytorch_models import asked, copy_of, exact_settings, in_double, noise_of, variational
 from gpattr.adapters.notes import noted
 from gpattr.adapters.registry import Adapted
-from gpattr.exceptions import UnsupportedModelError
+from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.means import Constant
 from gpattr.posteriors import (
     AffinePosterior,
@@ -30,62 +34,103 @@ from gpattr.posteriors.affine_outputs import AffineOutputs
 AFFINE_INPUTS = ("Normalize", "InputStandardize", "AffineInputTransform")
 
 
-def single_task(model: Any, data: Any = None) -> Adapted:
-    """Return the posterior of a `SingleTaskGP`, in the units of its inputs and outcomes; one output for each outcome."""
+def single_task(model: Any, data: Any = None, categories: Mapping[int, Sequence[float]] | None = None) -> Adapted:
+    """Return the posterior of a `SingleTaskGP`, in the units of its inputs and outcomes; one output for each outcome.
+
+    Columns that a `CategoricalKernel` looks at have categories, as in a `MixedSingleTaskGP`: those of the training inputs, and
+    any in ``categories``, {column: codes}.
+    """
     copy = copy_of(model)
     X, y = (tensor.detach().numpy() for tensor in (copy.train_inputs[0], copy.train_targets))
-    shift, scale = input_units(copy, X.shape[-1])
-    outcomes = outcome_units(copy, 1 if y.ndim == 1 else len(y))
     if y.ndim > 2:
         raise UnsupportedModelError(f"model: a batch of the shape {tuple(y.shape[:-1])} is not known")
-
-    def posterior(i: int | None) -> Posterior:
-        rows, targets = (X, y) if i is None else (X[i], y[i])
-        options: dict[str, Any] = {
-            "noise": noise_of(copy.likelihood, len(rows), i),
-            "mean": mean_of(copy.mean_module, rows.shape[1], i),
-        }
-        inner = ExactPosterior(called(copy.covar_module, rows.shape[1], i), rows, targets, **options)
-        return in_units(AffinePosterior(inner, shift, scale), outcomes, i or 0)
-
-    result: Any = posterior(None) if y.ndim == 1 else MultiOutputPosterior([posterior(i) for i in range(len(y))])
-    return _finished(model, copy, result, outcomes, shift + scale * (X if X.ndim == 2 else X[0]))
+    inputs = _inputs(copy, X if X.ndim == 2 else X[0], categories)
+    outcomes = outcome_units(copy, 1 if y.ndim == 1 else len(y))
+    if y.ndim == 1:
+        result: Any = in_units(_member(copy, inputs, X, y, None), outcomes, 0)
+    else:
+        result = MultiOutputPosterior([in_units(_member(copy, inputs, X[i], y[i], i), outcomes, i) for i in range(len(y))])
+    return _finished(model, copy, result, outcomes, inputs)
 
 
-def exact_member(model: Any, rows: np.ndarray, targets: np.ndarray, i: int | None) -> ExactPosterior:
-    """Return the posterior of one model of a batch, in its own units."""
-    kernel, mean = called(model.covar_module, rows.shape[1], i), mean_of(model.mean_module, rows.shape[1], i)
-    return ExactPosterior(kernel, rows, targets, noise=noise_of(model.likelihood, len(rows), i), mean=mean)
+@dataclass(frozen=True)
+class Inputs:
+    """How rows reach a model: encoded where they have categories, then (x − ``shift``)/``scale``. ``rows`` are training rows."""
+
+    rows: np.ndarray
+    shift: np.ndarray
+    scale: np.ndarray
+    encoder: Encoder | None = None
+
+    def encode(self, X: np.ndarray) -> np.ndarray:
+        """Return what the model sees, with categories encoded."""
+        return X if self.encoder is None else self.encoder.encode("train_X", X)
+
+    @property
+    def points(self) -> np.ndarray:
+        """Where the model is compared: training rows; with categories, also rows between them in all other columns."""
+        points = self.shift + self.scale * self.encode(self.rows)
+        if self.encoder is None:
+            return points
+        return np.concatenate([points, self.encoder.whole(0.3 * points + 0.7 * points[::-1])])
+
+    def tensor(self, points: np.ndarray) -> Any:
+        """Return points as the library takes them."""
+        import torch
+
+        return torch.tensor(points if self.encoder is None else self.encoder.decode(points).to_numpy(dtype=np.float64))
+
+
+def _inputs(model: Any, X: np.ndarray, categories: Mapping[int, Sequence[float]] | None) -> Inputs:
+    d = X.shape[1]
+    shift, scale = input_units(model, d)
+    codes = sorted(columns_of_codes(called(model.covar_module, d, 0), range(d)))
+    given = {int(column) % d: values for column, values in (categories or {}).items()}
+    if not set(given) <= set(codes):
+        raise InvalidInputError(f"categories: expected columns with categories, of {codes}, got {sorted(given)}")
+    if not codes:
+        return Inputs(X, shift, scale)
+    if (shift[codes] != 0).any() or (scale[codes] != 1).any():
+        raise UnsupportedModelError("input_transform: a transform of columns with categories is not known")
+    labels = {f"x{i}": np.union1d(X[:, i], np.asarray(given.get(i, []), dtype=np.float64)).tolist() for i in codes}
+    whole = {name: tuple(int(code) if code == int(code) else code for code in known) for name, known in labels.items()}
+    encoder = Encoder(tuple(f"x{i}" for i in range(d)), whole, together=True, named=False)
+    source = [encoder.names.index(name) for name, _ in encoder.columns]
+    return Inputs(X, shift[source], scale[source], encoder)
+
+
+def _member(model: Any, inputs: Inputs, X: np.ndarray, y: np.ndarray, i: int | None) -> Posterior:
+    """Return the posterior of the i-th model of a batch, in the units of its inputs."""
+    kernel, rows = called(model.covar_module, X.shape[1], i), inputs.encode(X)
+    if inputs.encoder is not None:
+        kernel = encoded(kernel, inputs.encoder)
+    mean = mean_of(model.mean_module, rows.shape[1], i)
+    inner = ExactPosterior(kernel, rows, y, noise=noise_of(model.likelihood, len(rows), i), mean=mean)
+    return AffinePosterior(inner, inputs.shift, inputs.scale, encoder=inputs.encoder)
 
 
 def fully_bayesian(model: Any, data: Any = None) -> Adapted:
     """Return the mixture of the models of a fully Bayesian fit, or of an ensemble, all with the same weight."""
     copy = copy_of(model)
     X, y = (tensor.detach().numpy() for tensor in (copy.train_inputs[0], copy.train_targets))
-    shift, scale = input_units(copy, X.shape[-1])
+    inputs = _inputs(copy, X if X.ndim == 2 else X[0], None)
     members = int(copy.batch_shape[0])
     outcomes = outcome_units(copy, members if y.ndim > 1 else 1)
 
     def member(s: int) -> Posterior:
         rows, targets = (X if X.ndim == 2 else X[s]), (y if y.ndim == 1 else y[s])
-        options: dict[str, Any] = {
-            "noise": noise_of(copy.likelihood, len(rows), s),
-            "mean": mean_of(copy.mean_module, rows.shape[1], s),
-        }
-        inner = ExactPosterior(called(copy.covar_module, rows.shape[1], s), rows, targets, **options)
-        return in_units(AffinePosterior(inner, shift, scale), outcomes, s if y.ndim > 1 else 0)
+        return in_units(_member(copy, inputs, rows, targets, s), outcomes, s if y.ndim > 1 else 0)
 
     mixture = MixturePosterior([member(s) for s in range(members)])
-    points = shift + scale * (X if X.ndim == 2 else X[0])
 
-    def predict(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         import torch
 
         with exact_settings(), torch.no_grad():
-            result = copy.posterior(torch.tensor(rows))
+            result = copy.posterior(inputs.tensor(points))
             return result.mixture_mean.numpy()[:, 0], result.mixture_variance.numpy()[:, 0]
 
-    return Adapted(in_double(mixture, model), predict, points)
+    return Adapted(in_double(mixture, model), predict, inputs.points, mixable=inputs.encoder is None)
 
 
 def model_list(model: Any, data: Any = None) -> Adapted:
@@ -137,7 +182,7 @@ def multi_task(model: Any, data: Any = None) -> Adapted:
     behind = {name: AffinePosterior(output, shift, scale) for name, output in tasks.outputs.items()}
     outputs = {name: in_units(output, outcomes, 0) for name, output in behind.items()}
     result = AffineOutputs(tasks, outputs, next(iter(behind.values())), float(outcomes[1][0]))
-    return _finished(model, copy, result, outcomes, shift + scale * X[:, columns])
+    return _finished(model, copy, result, outcomes, Inputs(X[:, columns], shift, scale))
 
 
 def single_task_variational(model: Any, data: Any = None) -> Adapted:
@@ -150,7 +195,7 @@ def single_task_variational(model: Any, data: Any = None) -> Adapted:
     assert isinstance(inner.posterior, Posterior)
     result = in_units(AffinePosterior(inner.posterior, shift, scale), outcomes, 0)
     extra = float(copy.model.variational_strategy.jitter_val)
-    finished = _finished(model, copy, result, outcomes, shift + scale * inner.points)
+    finished = _finished(model, copy, result, outcomes, Inputs(inner.points, shift, scale))
 
     def predict(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean, var = finished.predict(rows)
@@ -208,16 +253,17 @@ def in_units(posterior: Posterior, outcomes: tuple[np.ndarray, np.ndarray] | Non
     return posterior if (shift, scale) == (0.0, 1.0) else CombinationPosterior([posterior], [scale], mean=Constant(shift))
 
 
-def _finished(model: Any, copy: Any, posterior: Any, outcomes: Any, points: np.ndarray) -> Adapted:
-    if outcomes is None:
-        return Adapted(in_double(posterior, model), asked(copy, lambda x: copy(copy.transform_inputs(x))), points)
+def _finished(model: Any, copy: Any, posterior: Any, outcomes: Any, inputs: Inputs) -> Adapted:
+    def latent(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return asked(copy, lambda _: copy(copy.transform_inputs(inputs.tensor(points))))(points)
 
-    def predict(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         import torch
 
         with exact_settings(), torch.no_grad():
-            result = copy.posterior(torch.tensor(rows))
+            result = copy.posterior(inputs.tensor(points))
             mean, var = result.mean.numpy(), result.variance.numpy()
         return (mean, var) if isinstance(posterior, MultiOutputPosterior) else (mean[:, 0], var[:, 0])
 
-    return Adapted(in_double(posterior, model), predict, points)
+    own = latent if outcomes is None else predict
+    return Adapted(in_double(posterior, model), own, inputs.points, mixable=inputs.encoder is None)

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from gpattr._array import Array
+from gpattr._array import Array, to_numpy
 from gpattr._validation import Names, as_matrix, is_frame, positions_of
 from gpattr.exceptions import InvalidInputError
 
 
 @dataclass(frozen=True)
 class Encoder:
-    """The features ``names`` of a frame, of which some have ``categories``, {feature: labels}, each a column of 0 and 1."""
+    """The columns ``names`` of a frame, of which some have ``categories``, {name: labels}, each an encoded column of 0 and 1.
+
+    With ``together`` the columns with categories, whose labels are numbers, are one feature that jumps: there is nothing between
+    categories. Rows may then also be arrays. Columns that are not ``named`` by the user are taken in their order.
+    """
 
     names: Names
     categories: Mapping[str, tuple[Any, ...]]
+    together: bool = False
+    named: bool = True
 
     @cached_property
     def columns(self) -> tuple[tuple[str, Any], ...]:
@@ -32,24 +38,53 @@ class Encoder:
         return tuple(name if label is None else f"{name}={label}" for name, label in self.columns)
 
     @cached_property
+    def features(self) -> Names:
+        """The features that are explained: the columns, or with ``together`` one for all that have categories."""
+        return tuple(dict.fromkeys(self._owner(name) for name in self.names))
+
+    @cached_property
     def groups(self) -> dict[str, list[str]]:
         """The encoded columns of every feature with categories."""
-        return {
-            feature: [encoded for encoded, (name, _) in zip(self.encoded_names, self.columns, strict=True) if name == feature]
-            for feature in self.categories
-        }
+        groups: dict[str, list[str]] = {}
+        for encoded, (name, _) in zip(self.encoded_names, self.columns, strict=True):
+            if name in self.categories:
+                groups.setdefault(self._owner(name), []).append(encoded)
+        return groups
 
     @cached_property
     def gathering(self) -> Array:
         """The matrix (encoded columns, features) by which columns are added up to features."""
-        owner = [self.names.index(name) for name, _ in self.columns]
-        return np.eye(len(self.names))[owner]
+        owner = [self.features.index(self._owner(name)) for name, _ in self.columns]
+        return np.eye(len(self.features))[owner]
+
+    @cached_property
+    def jumps(self) -> tuple[int, ...]:
+        """The encoded columns that jump."""
+        places = enumerate(self.columns)
+        return tuple(i for i, (name, _) in places if name in self.categories) if self.together else ()
+
+    def _owner(self, name: str) -> str:
+        return " & ".join(self.categories) if self.together and name in self.categories else name
+
+    def renamed(self, names: Names) -> Encoder:
+        """Return the encoder of columns that the user calls so."""
+        labels = dict(zip(self.names, names, strict=True))
+        return replace(self, names=names, categories={labels[name]: c for name, c in self.categories.items()}, named=True)
+
+    def landmarks(self, points: Mapping[str, Array]) -> dict[str, Array]:
+        """Return points with the commonest categories, where these jump: a mean of them would be none of them."""
+        if not self.together or "mean" not in points:
+            return dict(points)
+        places = list(self.jumps)
+        rows = np.stack(list(points.values()))
+        rows[:, places] = points["mean"][places]
+        return dict(zip(points, self.whole(rows), strict=True))
 
     def whole(self, rows: Array) -> Array:
         """Return encoded rows with exactly one category of every feature: the largest."""
         rows = rows.copy()
         for feature in self.categories:
-            places = self._places(feature)
+            places = self.places(feature)
             best = rows[:, places].argmax(axis=1)
             rows[:, places] = np.eye(len(places))[best]
         return rows
@@ -60,27 +95,32 @@ class Encoder:
 
         columns: dict[str, Any] = {}
         for feature in self.names:
-            part = rows[:, self._places(feature)]
+            part = rows[:, self.places(feature)]
             labels = self.categories.get(feature)
             columns[feature] = part[:, 0] if labels is None else [labels[k] for k in part.argmax(axis=1)]
         return pd.DataFrame(columns)
 
-    def _places(self, feature: str) -> list[int]:
+    def places(self, feature: str) -> list[int]:
+        """Return the encoded columns of a column."""
         return [i for i, (owner, _) in enumerate(self.columns) if owner == feature]
 
     def encode(self, name: str, X: Any) -> Array:
         """Return a frame as numbers, (n, encoded columns); refuse labels that are not known."""
+        if self.together and not (is_frame(X) and self.named):
+            import pandas as pd
+
+            X = pd.DataFrame(to_numpy(as_matrix(name, X, n_features=len(self.names))), columns=list(self.names))
         if not is_frame(X):
             raise InvalidInputError(f"{name}: expected a frame with the columns {list(self.names)}, got a {type(X).__name__}")
         labels = list(map(str, X.columns))
         X = X[[X.columns[i] for i in positions_of(name, labels, self.names)]]
         result = np.zeros((len(X), len(self.columns)))
         for feature, column in zip(self.names, X.columns, strict=True):
-            places = self._places(feature)
+            places = self.places(feature)
             if feature not in self.categories:
                 result[:, places] = as_matrix(name, X[[column]].infer_objects())
                 continue
-            values = X[column].to_numpy()
+            values = X[column].to_numpy(dtype=object)
             for place, label in zip(places, self.categories[feature], strict=True):
                 result[:, place] = values == label
             unknown = ~result[:, places].any(axis=1)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gpattr.adapters.categories import Hamming
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.kernels import (
     Constant,
@@ -168,6 +169,11 @@ def _spectral_mixture(kernel: Any, d: int, batch: int | None) -> Kernel:
     return _product_of(columns)
 
 
+def _categorical(kernel: Any, d: int, batch: int | None) -> Kernel:
+    """exp(−mean of [xᵢ ≠ x'ᵢ]/ℓᵢ)."""
+    return Hamming(d * np.asarray(lengthscale(kernel, d, batch)))
+
+
 FORWARD: dict[str, Any] = {
     "RBFKernel": lambda kernel, d, batch: SquaredExponential(lengthscale(kernel, d, batch)),
     "MaternKernel": _matern,
@@ -184,6 +190,7 @@ FORWARD: dict[str, Any] = {
     "ProductStructureKernel": _product_structure,
     "NewtonGirardAdditiveKernel": _newton_girard,
     "SpectralMixtureKernel": _spectral_mixture,
+    "CategoricalKernel": _categorical,
 }
 
 

@@ -68,11 +68,15 @@ class IntegratedGradients(Operator):
     """𝒜ᵢf(x) = (xᵢ − bᵢ) ∫₀¹ ∂f/∂xᵢ(b + t(x − b)) dt.
 
     ``baseline`` b is one point (d,), one per row (n, d), or `Baselines`: a weighted set, over which 𝒜 is averaged.
+
+    Features at the positions ``jumps`` have no values in between (they encode categories): all of them move first and the others
+    after, or the others first, and 𝒜 is the average of both. So completeness holds, and reversing the path reverses the signs.
     """
 
-    def __init__(self, baseline: Any) -> None:
+    def __init__(self, baseline: Any, jumps: Sequence[int] = ()) -> None:
         self.weights: Array | None = None
         self.per_row = False
+        self.jumps = tuple(jumps)
         if isinstance(baseline, Baselines):
             self.points, self.weights = baseline.points, baseline.weights
         elif numbers("baseline", baseline).ndim == 2:
@@ -88,9 +92,21 @@ class IntegratedGradients(Operator):
         if self.per_row:
             if len(self.points) != n:
                 raise InvalidInputError(f"baseline: expected one row per row of X ({n}), got {len(self.points)}")
-            return [(1.0, Paths(points, X))]
+            return self._pieces(1.0, points, X)
         weights = np.ones(1) if self.weights is None else self.weights
-        return [(float(w), Paths(b[None, :], X)) for w, b in zip(weights, points, strict=True) if w > 0]
+        parts = zip(weights, points, strict=True)
+        return [piece for w, b in parts if w > 0 for piece in self._pieces(float(w), b[None, :], X)]
+
+    def _pieces(self, weight: float, start: Array, stop: Array) -> list[tuple[float, Sites]]:
+        """Return the straight pieces of the way from start, (n, d) or (1, d), to stop, (n, d), with their weights."""
+        if not self.jumps:
+            return [(weight, Paths(start, stop))]
+        xp, columns = namespace(stop), list(self.jumps)
+        start = xp.broadcast_to(start, stop.shape)
+        early, late = start + 0.0, stop + 0.0  # where the jump leads at once, and where it is still to come
+        early[:, columns], late[:, columns] = stop[:, columns], start[:, columns]
+        pieces = ((start, early), (early, stop), (start, late), (late, stop))
+        return [(0.5 * weight, Paths(a, b)) for a, b in pieces]
 
     def rows(self, rows: slice) -> IntegratedGradients:
-        return IntegratedGradients(self.points[rows]) if self.per_row else self
+        return IntegratedGradients(self.points[rows], self.jumps) if self.per_row else self

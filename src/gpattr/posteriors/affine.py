@@ -168,9 +168,10 @@ class AffinePosterior(Posterior):
             raise InvalidInputError(f"operator: expected IntegratedGradients or Gradient, got {type(operator).__name__}")
         shift, scale = self._units(operator.points)
         points = (operator.points[:, list(self.source)] - shift) / scale
+        jumps = [j for j, feature in enumerate(self.source) if feature in operator.jumps]
         if operator.weights is not None:
-            return IntegratedGradients(Baselines(points, operator.weights))
-        return IntegratedGradients(points if operator.per_row else points[0])
+            return IntegratedGradients(Baselines(points, operator.weights), jumps)
+        return IntegratedGradients(points if operator.per_row else points[0], jumps)
 
     def _units(self, like: Array) -> tuple[Array, Array]:
         xp = namespace(like)

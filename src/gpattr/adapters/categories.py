@@ -1,0 +1,78 @@
+"""Kernels of categories: on codes as a library has them, and on encoded columns, where everything is known of them.
+
+The kernel exp(−Σᵢ [xᵢ ≠ x'ᵢ]/ℓᵢ) of codes is the squared exponential of columns of 0 and 1, one for each category, with the
+length-scale √ℓᵢ: two different categories are √2 apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add, mul
+from typing import Any
+
+import numpy as np
+
+from gpattr._array import Array, namespace
+from gpattr._validation import positive
+from gpattr.adapters.encoder import Encoder
+from gpattr.exceptions import UnsupportedModelError
+from gpattr.kernels import Constant, Kernel, Product, Scale, Select, SquaredExponential, Sum
+
+
+@dataclass(frozen=True, eq=False)
+class Hamming(Kernel):
+    """k(x, x') = exp(−Σᵢ [xᵢ ≠ x'ᵢ]/ℓᵢ) of columns of codes: it has values, and no gradients."""
+
+    lengthscale: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lengthscale", positive("lengthscale", self.lengthscale))
+
+    def __call__(self, X: Array, Z: Array) -> Array:
+        xp = namespace(X, Z)
+        return xp.exp(-((X[:, None, :] != Z) / xp.asarray(self.lengthscale)).sum(axis=-1))
+
+    def diagonal(self, X: Array) -> Array:
+        return namespace(X).ones(X.shape[0])
+
+    def span(self, step: Array) -> Array:
+        return namespace(step).zeros(step.shape[:-1])
+
+    def check_features(self, d: int) -> None:
+        pass
+
+
+def columns_of_codes(kernel: Kernel, seen: Sequence[int]) -> set[int]:
+    """Return which of the columns ``seen`` by a kernel are codes of categories."""
+    if isinstance(kernel, Hamming):
+        return set(seen)
+    if isinstance(kernel, Select):
+        return columns_of_codes(kernel.kernel, [seen[i] for i in kernel.features])
+    return set().union(*(columns_of_codes(part, seen) for part in kernel.parts().values()))
+
+
+def encoded(kernel: Kernel, encoder: Encoder) -> Kernel:
+    """Return a kernel of columns, some of which are codes, as one of the columns that the encoder makes of them."""
+
+    def made(part: Any, seen: Sequence[int]) -> Kernel:
+        if isinstance(part, Select):
+            return made(part.kernel, [seen[i] for i in part.features])
+        if isinstance(part, Scale):
+            return part.variance * made(part.kernel, seen)
+        if isinstance(part, (Sum, Product)):
+            parts: list[Any] = [made(inner, seen) for inner in part.kernels]
+            return reduce(add if isinstance(part, Sum) else mul, parts)
+        if isinstance(part, Constant):
+            return part
+        names = [encoder.names[i] for i in seen]
+        if isinstance(part, Hamming):
+            widths = np.broadcast_to(np.sqrt(part.lengthscale), (len(seen),)).tolist()
+            columns = [(place, width) for name, width in zip(names, widths, strict=True) for place in encoder.places(name)]
+            return Select(SquaredExponential([width for _, width in columns]), [place for place, _ in columns])
+        if any(name in encoder.categories for name in names):
+            raise UnsupportedModelError(f"kernel: {type(part).__name__} of columns with categories is not known")
+        return Select(part, [encoder.places(name)[0] for name in names])
+
+    return made(kernel, range(len(encoder.names)))
