@@ -48,6 +48,8 @@ KERNELS = {
     "ARD": RBF([0.8, 1.3]) + WhiteKernel(0.05),
     "Matern52": Matern([1.0, 1.4], nu=2.5) + WhiteKernel(0.05),
     "Matern32": Matern(1.2, nu=1.5) + WhiteKernel(0.05),
+    "Matern 7/2": Matern([1.2, 0.9], nu=3.5) + WhiteKernel(0.05),
+    "Matern 1.8": 0.7 * Matern(1.2, nu=1.8) + WhiteKernel(0.05),
     "Matern inf": Matern(1.2, nu=np.inf) + WhiteKernel(0.05),
     "RationalQuadratic": RationalQuadratic(1.1, 0.7) + WhiteKernel(0.05),
     "DotProduct": DotProduct(0.5) + 0.3 * RBF(1.0) + WhiteKernel(0.1),
@@ -86,9 +88,8 @@ def test_kernels(name, normalize):
     np.testing.assert_allclose(ours, mean, atol=1e-8 * np.abs(mean).max())
     np.testing.assert_allclose(C, cov, atol=1e-8 * np.abs(cov).max())
     ex = Explainer(model, b)(x[None])
-    assert_same_attributions(
-        ex, joint_of(model), b, kinks=1.5 if name == "Matern32" else 2.5 if name in ("Matern52", "Matern squared") else None
-    )
+    kinks = {"Matern32": 1.5, "Matern 1.8": 1.5, "Matern52": 2.5, "Matern 7/2": 2.5, "Matern squared": 2.5}.get(name)
+    assert_same_attributions(ex, joint_of(model), b, kinks=kinks)
     assert ex.predictions[0] == pytest.approx(model.predict(x[None])[0], rel=1e-10)
 
 
@@ -335,7 +336,7 @@ def test_the_model_is_not_changed():
     ("model", "words"),
     [
         (GaussianProcessRegressor(PairwiseKernel(metric="laplacian")), "scikit-learn's PairwiseKernel is not known"),
-        (GaussianProcessRegressor(Matern(nu=3.5) + WhiteKernel(0.1), optimizer=None), "Matern with nu=3.5 is not known"),
+        (GaussianProcessRegressor(Matern(nu=0.9), alpha=0.1, optimizer=None), "a Matern with nu=0.9 have no gradients"),
         (
             GaussianProcessRegressor(Matern(nu=2.5) ** 1.5 + WhiteKernel(0.1), optimizer=None),
             "Matern to the power 1.5 is not known",

@@ -16,6 +16,7 @@ from gpattr.kernels import (
     FullAdditive,
     Function,
     Linear,
+    Matern,
     Matern12,
     Matern32,
     Matern52,
@@ -40,6 +41,8 @@ X, Z = RNG.normal(size=(4, 2)), RNG.normal(size=(5, 2))
 KERNELS = [
     Matern32([0.5, 2.0], 1.5),
     Matern52(0.7, 0.3),
+    Matern([0.5, 2.0], 1.5, nu=1.3),
+    Matern(0.7, 0.3, nu=4.0),
     RationalQuadratic([0.5, 2.0], 1.5, alpha=0.4),
     Periodic([0.5, 2.0], [1.5, 2.5], 0.7),
     Cosine([1.5, 2.5], 0.7),

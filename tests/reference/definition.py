@@ -64,6 +64,10 @@ def value(kernel, x, y):
             return radial(kernel, x, y, lambda r: (1 + mp.sqrt(3) * r) * mp.exp(-mp.sqrt(3) * r))
         case k.Matern52():
             return radial(kernel, x, y, lambda r: (1 + mp.sqrt(5) * r + 5 * r * r / 3) * mp.exp(-mp.sqrt(5) * r))
+        case k.Matern():
+            nu = mp.mpf(kernel.nu)
+            profile = lambda s: 2 ** (1 - nu) / mp.gamma(nu) * s**nu * mp.besselk(nu, s) if s else mp.mpf(1)  # noqa: E731
+            return radial(kernel, x, y, lambda r: profile(mp.sqrt(2 * nu) * r))
         case k.RationalQuadratic():
             alpha = mp.mpf(kernel.alpha)
             return radial(kernel, x, y, lambda r: (1 + r * r / (2 * alpha)) ** -alpha)

@@ -13,6 +13,7 @@ from gpattr.kernels import (
     Constant,
     Kernel,
     Linear,
+    Matern,
     Matern12,
     Matern32,
     Matern52,
@@ -42,9 +43,13 @@ def translate(kernel: Any, d: int) -> Kernel:
     if name == "RBF":
         return SquaredExponential(kernel.length_scale)
     if name == "Matern":
-        if kernel.nu not in MATERN:
-            raise UnsupportedModelError(f"kernel: Matern with nu={kernel.nu} is not known; nu is one of {list(MATERN)}")
-        return MATERN[kernel.nu](kernel.length_scale)
+        if kernel.nu in MATERN:
+            return MATERN[kernel.nu](kernel.length_scale)
+        if kernel.nu <= 1:
+            raise UnsupportedModelError(
+                f"kernel: functions of a Matern with nu={kernel.nu:g} have no gradients; nu must be above 1"
+            )
+        return Matern(kernel.length_scale, nu=kernel.nu)
     if name == "RationalQuadratic":
         return RationalQuadratic(kernel.length_scale, alpha=kernel.alpha)
     if name == "ExpSineSquared":

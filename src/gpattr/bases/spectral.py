@@ -13,11 +13,10 @@ from scipy.special import gammaincinv, gammaln, kve, ndtri
 
 from gpattr._array import Array
 from gpattr.exceptions import UnsupportedModelError
-from gpattr.kernels import Matern12, Matern32, Matern52, Radial, RationalQuadratic, SquaredExponential
+from gpattr.kernels import Matern, Matern12, Matern32, Matern52, Radial, RationalQuadratic, SquaredExponential
 from gpattr.kernels.matern import ROUGH
 
-SMOOTHNESS = {Matern32: 1.5, Matern52: 2.5}
-SPECTRAL = (SquaredExponential, Matern32, Matern52, RationalQuadratic)
+SPECTRAL = (SquaredExponential, Matern, Matern32, Matern52, RationalQuadratic)
 SAMPLINGS = ("orthogonal", "plain", "quasi-random")
 
 
@@ -53,11 +52,16 @@ def standard_frequencies(kernel: Radial, d: int, M: int, sampling: str, generato
     return normal * factors
 
 
+def smoothness(kernel: Radial) -> float:
+    """Return ν of a Matérn kernel."""
+    return float(kernel.nu)  # pyright: ignore[reportAttributeAccessIssue]
+
+
 def mixing(kernel: Radial, u: np.ndarray) -> np.ndarray:
     """Return the factors of standard normal vectors, (M,), from uniform numbers u."""
     if isinstance(kernel, SquaredExponential):
         return np.ones_like(u)
-    shape = kernel.alpha if isinstance(kernel, RationalQuadratic) else SMOOTHNESS[type(kernel)]
+    shape = kernel.alpha if isinstance(kernel, RationalQuadratic) else smoothness(kernel)
     s = gammaincinv(shape, u) / shape
     return np.sqrt(s) if isinstance(kernel, RationalQuadratic) else 1.0 / np.sqrt(s)
 
@@ -83,7 +87,7 @@ def log_spectral_density(kernel: Radial, omega: Array) -> tuple[np.ndarray, np.n
         value = value + 0.5 * m * np.log(q / (2.0 * a)) + np.log(bessel) - z
         slope = -(a / z) * kve(m - 1.0, z) / bessel
     else:
-        nu = SMOOTHNESS[type(kernel)]
+        nu = smoothness(kernel)
         value = d * math.log(2.0) + 0.5 * d * math.log(math.pi) + gammaln(nu + 0.5 * d) - gammaln(nu) + nu * math.log(2.0 * nu)
         value = value - (nu + 0.5 * d) * np.log(2.0 * nu + q)
         slope = -(nu + 0.5 * d) / (2.0 * nu + q)

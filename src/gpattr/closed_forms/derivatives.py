@@ -19,6 +19,7 @@ from gpattr.kernels import (
     Function,
     Kernel,
     Linear,
+    Matern,
     Matern12,
     Matern32,
     Matern52,
@@ -277,7 +278,7 @@ def _function(kernel: Function, x: Array, y: Array, second: bool) -> Jet:
     return Jet(value, left, right, returned("mixed", kernel.mixed(x, y), (*shape, shape[-1])))
 
 
-for _type in (SquaredExponential, Matern32, Matern52, RationalQuadratic):
+for _type in (SquaredExponential, Matern, Matern32, Matern52, RationalQuadratic):
     register_derivatives(_type, _radial)
 for _type in (Linear, Polynomial):
     register_derivatives(_type, _polynomial)

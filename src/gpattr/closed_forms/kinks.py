@@ -12,7 +12,7 @@ from functools import partial
 from gpattr._array import Array, namespace
 from gpattr._memory import blocks
 from gpattr.closed_forms.derivatives import differentiate
-from gpattr.closed_forms.panels import paired_groups, panel_groups, require_few_squares
+from gpattr.closed_forms.panels import nodes_on, paired_groups, panel_groups, require_few_squares, towards_zero
 from gpattr.kernels import Kernel
 from gpattr.operators import Paths
 from gpattr.special.graded import approach, integrate_graded
@@ -160,7 +160,8 @@ def _from_corner(kernel: Kernel, one: Paths, two: Paths, s0: Array, t0: Array) -
     for rows, s_edges, t_edges in paired_groups(*groups):
         require_few_squares(s_edges, t_edges)
         P = max(s_edges.shape[1], t_edges.shape[1]) - 1  # at λ = 1 μ runs along a whole path too
-        lam, w = map(xp.asarray, gauss_legendre(LAMBDA_ORDER, P))
+        even = xp.asarray([[i / P for i in range(P + 1)]])
+        lam, w = (part[0] for part in nodes_on(towards_zero(kernel, even), LAMBDA_ORDER))
         for A, B, s_leads in ((p[rows], -q[rows], True), (-q[rows], p[rows], False)):
 
             def evaluate(
@@ -175,7 +176,7 @@ def _from_corner(kernel: Kernel, one: Paths, two: Paths, s0: Array, t0: Array) -
                 mixed = differentiate(kernel, one[at].along(s), two[at].along(t), True).mixed
                 return xp.einsum("nlm,nlmij->nij", (w * lam)[:, None] * v[:, None, :], mixed)
 
-            edges = xp.zeros((len(rows), 1)) + xp.asarray([i / P for i in range(P + 1)])
+            edges = xp.zeros((len(rows), 1)) + even
             centres, deltas = _passes(kernel, B, A)
             result[rows] += integrate_graded(evaluate, edges, centres, deltas, 80.0 * d * d * len(lam))
     return result

@@ -16,7 +16,7 @@ from gpattr._array import EPS, Array, namespace
 from gpattr._memory import blocks
 from gpattr.closed_forms.derivatives import differentiate, require_derivatives
 from gpattr.closed_forms.kinks import between_with_kinks, pairwise, quartered
-from gpattr.closed_forms.panels import nodes_on, paired_groups, panel_groups, require_few_squares
+from gpattr.closed_forms.panels import nodes_on, paired_groups, panel_groups, require_few_squares, towards_zero
 from gpattr.closed_forms.table import Rule
 from gpattr.exceptions import ToleranceError
 from gpattr.kernels import Kernel
@@ -38,6 +38,7 @@ def quadrature(kernel: Kernel) -> Rule:
     degree = kernel.polynomial_degree
     order = ORDER if degree is None else degree // 2 + 1
     check_order = CHECK_ORDER if degree is None else order + 1
+    along_one = _stationary if kernel.stationary else _twice_half_square
     orders = (graded.ORDER, graded.CHECK_ORDER) if kernel.kinks() else (order, check_order)
 
     def cross(paths: Paths, Z: Array) -> Array:
@@ -50,8 +51,7 @@ def quadrature(kernel: Kernel) -> Rule:
     def auto(paths: Paths) -> Array:
         if degree is not None:
             return between(paths, paths)
-        integral = _stationary(kernel, paths) if kernel.stationary else _twice_half_square(kernel, paths)
-        return _completed(kernel, paths, paths, integral * paths.step[:, :, None] * paths.step[:, None, :])
+        return _completed(kernel, paths, paths, along_one(kernel, paths) * paths.step[:, :, None] * paths.step[:, None, :])
 
     def between(paths: Paths, other: Paths) -> Array:
         def apart(one: Paths, two: Paths) -> Array:
@@ -68,7 +68,7 @@ def quadrature(kernel: Kernel) -> Rule:
             result = between_with_kinks(kernel, paths, other, None if kernel.kinks() else apart)
             same = ((paths.start == other.start) & (paths.stop == other.stop)).all(axis=1)
             if same.any():
-                result[same] = _twice_half_square(kernel, paths[same])
+                result[same] = along_one(kernel, paths[same])
         return _completed(kernel, paths, other, result * paths.step[:, :, None] * other.step[:, None, :])
 
     return Rule(
@@ -153,11 +153,12 @@ def _gap(kernel: Kernel, paths: Paths, other: Paths, covariance: Array) -> Array
 
 
 def _stationary(kernel: Kernel, paths: Paths) -> Array:
-    """Return ∫∫ ψ(s − t) = 2∫(1 − u) ψ(u) du, (n, d, d), ψ being ∂∂'k; on u ≥ 0 even a kernel with kinks is smooth."""
+    """Return ∫∫ ψ(s − t) = 2∫(1 − u) ψ(u) du, (n, d, d), ψ being ∂∂'k; on u ≥ 0 even most kernels with kinks are smooth."""
     xp = namespace(paths.stop)
     (n, d), step = paths.shape, paths.step
     result = xp.empty((n, d, d))
-    for group, edges in panel_groups(kernel, paths):
+    for group, even in panel_groups(kernel, paths):
+        edges = towards_zero(kernel, even)
         for some in blocks(len(group), 64.0 * d * d * ORDER * edges.shape[1], step):
             u, w = nodes_on(edges[some], ORDER)
             X = u[:, :, None] * step[group[some]][:, None, :]
@@ -176,12 +177,14 @@ def _twice_half_square(kernel: Kernel, paths: Paths) -> Array:
     x, w = map(xp.asarray, gauss_legendre(ORDER))
     a, b = xp.repeat(x, ORDER), xp.tile(x, ORDER)
     weight = xp.repeat(w, ORDER) * xp.tile(w, ORDER)
+    fine, v = (part[0] for part in nodes_on(towards_zero(kernel, xp.asarray([[0.0, 1.0]])), ORDER))  # away from s = t
+    a0, b0, weight0 = xp.repeat(fine, ORDER), xp.tile(x, len(fine)), xp.repeat(v, ORDER) * xp.tile(w, len(fine))
     for group, edges in panel_groups(kernel, paths):
         require_few_squares(edges, edges)
         lower, width = edges[:, :-1, None], (edges[:, 1:] - edges[:, :-1])[:, :, None]  # (r, P, 1)
-        u = width * a
-        t = lower + (width - u) * b
-        parts = [(t + u, t, width * (width - u) * weight)]
+        u = width * a0
+        t = lower + (width - u) * b0
+        parts = [(t + u, t, width * (width - u) * weight0)]
         for i in range(1, edges.shape[1] - 1):  # all squares with s in panel i and t in one below
             s = xp.broadcast_to(lower[:, i, None] + width[:, i, None] * a, (len(group), i, len(a)))
             parts.append((s, lower[:, :i] + width[:, :i] * b, width[:, i, None] * width[:, :i] * weight))

@@ -19,6 +19,7 @@ CHANGE = 1e-4  # the relative change of a gradient from end to end of such a pan
 MOST = 128  # panels of one path that may need halving at a time
 LONGEST = 4096  # panels of a path
 MOST_SQUARES = 2**17  # of panels of two paths
+HALVINGS = 40  # of a first panel on which something like u^0.1 is integrated
 DEEPEST = 44  # halvings: 6e-14 of the path
 
 Groups = list[tuple[Array, Array]]
@@ -67,6 +68,15 @@ def require_few_squares(s_edges: Array, t_edges: Array) -> None:
             f"tolerance: the covariance of attributions would take {squares} squares of panels, more than {MOST_SQUARES}: the "
             'path covers many length-scales or the kernel is rough; uncertainty="none" explains without it'
         )
+
+
+def towards_zero(kernel: Kernel, edges: Array) -> Array:
+    """Return edges (n, P + 1) whose first panel halves towards 0, for a kernel that is not smooth even to one side of it."""
+    if all(kink.one_sided for kink in kernel.kinks()):
+        return edges
+    xp = namespace(edges)
+    halves = edges[:, 1:2] * xp.asarray([0.5**k for k in range(HALVINGS, 0, -1)])
+    return xp.concatenate([edges[:, :1], halves, edges[:, 1:]], axis=1)
 
 
 def nodes_on(edges: Array, order: int) -> tuple[Array, Array]:

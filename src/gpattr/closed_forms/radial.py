@@ -14,7 +14,7 @@ from functools import partial
 from gpattr._array import EPS, Array, namespace, product
 from gpattr.closed_forms.geometry import REACH, from_moments, neighbourhoods
 from gpattr.closed_forms.table import register
-from gpattr.kernels import Matern32, Matern52, Radial, RationalQuadratic
+from gpattr.kernels import Matern, Matern32, Matern52, Radial, RationalQuadratic
 from gpattr.operators import IntegratedGradients, Paths
 from gpattr.special import graded
 from gpattr.special.graded import integrate_graded
@@ -135,7 +135,7 @@ def _triangle(kernel: Radial, u: Array, A: Array, B: Array) -> Array:
     finest = finest_panel(kernel) if kernel.core else TOUCH
     order = 16 if kernel.core else graded.ORDER
     near = xp.maximum(xp.sqrt(uu), min(kernel.core**0.5, 1.0))
-    delta = xp.where(near > TOUCH, xp.minimum(near, 2.0), 2.0) / longest
+    delta = xp.where(near > TOUCH, xp.minimum(near, 2.0), 2.0 if kernel.one_sided else kernel.kink_floor) / longest
     unit = xp.zeros((len(u), 1)) + xp.asarray([0.0, 1.0])
 
     def outer(rows: Array, lam: Array, w: Array) -> Array:
@@ -169,7 +169,7 @@ def _triangle(kernel: Radial, u: Array, A: Array, B: Array) -> Array:
     return moments[:, 6, None, None] * xp.eye(u.shape[1]) + vectors @ S @ xp.swapaxes(vectors, 1, 2)
 
 
-for _kernel in (Matern32, Matern52, RationalQuadratic):
+for _kernel in (Matern, Matern32, Matern52, RationalQuadratic):
     register(
         IntegratedGradients,
         _kernel,

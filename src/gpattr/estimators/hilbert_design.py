@@ -23,7 +23,7 @@ from gpattr._array import Array, namespace, to_numpy
 from gpattr._memory import blocks
 from gpattr._validation import Names
 from gpattr.bases import Basis, Combined, Hilbert
-from gpattr.bases.spectral import SMOOTHNESS, mixing
+from gpattr.bases.spectral import mixing, smoothness
 from gpattr.estimators.hilbert_evidence import prior_variances
 from gpattr.estimators.hyperparameters import trainable
 from gpattr.estimators.squared_exponentials import Leaf, summands
@@ -50,7 +50,7 @@ def cutoff(kernel: Radial, share: float) -> float:
     if isinstance(kernel, RationalQuadratic):
         factors = np.maximum(mixing(kernel, (np.arange(2000) + 0.5) / 2000), 1e-100)
         return _first_zero(lambda q: float(erfc(q / (math.sqrt(2.0) * factors)).mean()) - share)
-    return float(-stdtrit(2.0 * SMOOTHNESS[type(kernel)], 0.5 * share))
+    return float(-stdtrit(2.0 * smoothness(kernel), 0.5 * share))
 
 
 def _first_zero(f: Callable[[float], float]) -> float:

@@ -20,6 +20,7 @@ from gpattr.kernels import (
     FullAdditive,
     Kernel,
     Linear,
+    Matern,
     Matern12,
     Matern32,
     Matern52,
@@ -185,7 +186,7 @@ def _full_additive(kernel: FullAdditive, X: Array, G: Array) -> dict[str, Any]:
     return {"order_variances": xp.stack(orders)} | _named(bases)
 
 
-for _type in (SquaredExponential, Matern12, Matern32, Matern52, RationalQuadratic):
+for _type in (SquaredExponential, Matern, Matern12, Matern32, Matern52, RationalQuadratic):
     register_gradient(_type, _radial)
 for _type in (Linear, Polynomial):
     register_gradient(_type, _polynomial)

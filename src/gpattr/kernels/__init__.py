@@ -5,7 +5,7 @@ from gpattr.kernels.algebra import Product, Scale, Select, Sum, separable
 from gpattr.kernels.base import Kernel, Kink
 from gpattr.kernels.constant import Constant
 from gpattr.kernels.function import Function
-from gpattr.kernels.matern import Matern12, Matern32, Matern52
+from gpattr.kernels.matern import Matern, Matern12, Matern32, Matern52
 from gpattr.kernels.periodic import Cosine, Periodic
 from gpattr.kernels.polynomial import Linear, Polynomial
 from gpattr.kernels.radial import Radial
@@ -22,6 +22,7 @@ __all__ = [
     "Kernel",
     "Kink",
     "Linear",
+    "Matern",
     "Matern12",
     "Matern32",
     "Matern52",

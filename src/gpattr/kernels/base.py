@@ -17,12 +17,14 @@ from gpattr.exceptions import InvalidInputError
 class Kink(NamedTuple):
     """Where derivatives of a kernel are not smooth: at r = 0, r being the distance in these features and length-scales.
 
-    ``features`` None means all. Within the radius ``floor`` the kink is too small to matter to an integral.
+    ``features`` None means all. Within the radius ``floor`` the kink is too small to matter to an integral. Where it is not
+    ``one_sided``, derivatives are not even smooth in r ≥ 0.
     """
 
     features: tuple[int, ...] | None
     lengthscale: float | Array
     floor: float
+    one_sided: bool = True
 
 
 @dataclass(frozen=True, eq=False)

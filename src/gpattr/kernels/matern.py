@@ -1,12 +1,16 @@
-"""The Matérn kernels with half-integer smoothness: functions that are rough, once, or twice differentiable."""
+"""The Matérn kernels: of half-integer smoothness, with functions that are rough, once, or twice differentiable, and of any."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gamma
 from typing import ClassVar
 
-from gpattr._array import Array, namespace
-from gpattr.exceptions import UnsupportedModelError
+import numpy as np
+
+from gpattr._array import Array, namespace, to_numpy
+from gpattr._validation import positive_scalar
+from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.kernels.base import Kink
 from gpattr.kernels.radial import Radial
 
@@ -24,6 +28,8 @@ class Matern12(Radial):
     It has values and predictions only. Gradients, and so integrated gradients, are refused: their variance does not exist.
     """
 
+    nu: ClassVar[float] = 0.5
+
     def profile(self, r2: Array) -> Array:
         xp = namespace(r2)
         return xp.exp(-xp.sqrt(r2))
@@ -39,6 +45,7 @@ class Matern12(Radial):
 class Matern32(Radial):
     """k(x, x') = σ² (1 + √3 r) exp(−√3 r), r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)²: once differentiable functions."""
 
+    nu: ClassVar[float] = 1.5
     digits: ClassVar[float] = 12.5  # its branch points are weak, like r, so one more comes out
     kink_floor: ClassVar[float] = 1e-6  # what is odd in r, ∫r over this radius, is below 1e-12
 
@@ -68,6 +75,7 @@ class Matern32(Radial):
 class Matern52(Radial):
     """k(x, x') = σ² (1 + √5 r + 5r²/3) exp(−√5 r), r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)²: twice differentiable functions."""
 
+    nu: ClassVar[float] = 2.5
     digits: ClassVar[float] = 11.5  # its branch points are weak, like r³, so two more come out
     kink_floor: ClassVar[float] = 1e-3  # ∫r³ over this radius is below 1e-12
 
@@ -92,3 +100,61 @@ class Matern52(Radial):
 
     def kinks(self) -> tuple[Kink, ...]:
         return (Kink(None, self.lengthscale, self.kink_floor),)
+
+
+@dataclass(frozen=True, eq=False)
+class Matern(Radial):
+    """k(x, x') = σ² 2^(1−ν)/Γ(ν) s^ν K_ν(s), s = √(2ν) r, r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)², for any ``nu`` ν from 1.05 to 50.
+
+    Its functions have ⌈ν⌉ − 1 derivatives. With ν = 3/2 and 5/2 it is `Matern32` and `Matern52`, which are far faster: this one
+    needs Bessel functions, which only SciPy has, so that tensors are computed on the host.
+    """
+
+    one_sided: ClassVar[bool] = False
+
+    nu: float = 3.5  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        nu = positive_scalar("nu", self.nu)
+        if not 1.05 <= nu <= 50.0:
+            raise InvalidInputError(
+                f"nu: expected 1.05 to 50, got {nu:g}; functions with ν ≤ 1 have no gradients (Matern12 predicts), and with a "
+                "large ν they are those of SquaredExponential"
+            )
+        object.__setattr__(self, "nu", nu)
+
+    @property
+    def digits(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Branch points like r^(2ν − 2) are the weaker, the smoother the functions."""
+        return 13.0 if self.nu < 1.5 else 12.5 if self.nu < 2.5 else 11.5
+
+    @property
+    def kink_floor(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """∫r^(2ν − 2) over this radius is below 1e-12."""
+        return 10.0 ** (-12.0 / (2.0 * self.nu - 1.0))
+
+    @property
+    def steep(self) -> bool:
+        return self.nu > 2.5
+
+    def _bessel(self, r2: Array, order: float, factor: float) -> Array:
+        """Return factor · 2^(1−ν)/Γ(ν) s^order K_order(s)."""
+        from scipy.special import kve
+
+        # Where s is clipped, the value has reached its limit at 0, or is 0.
+        s = np.clip(np.sqrt(2.0 * self.nu * to_numpy(r2)), 10.0 ** (-200.0 / max(self.nu, 2.0)), 1e4)
+        scale = factor * 2.0 ** (1.0 - self.nu) / gamma(self.nu)
+        return namespace(r2).asarray(scale * s**order * np.exp(-s) * kve(order, s))
+
+    def profile(self, r2: Array) -> Array:
+        return self._bessel(r2, self.nu, 1.0)
+
+    def slope(self, r2: Array) -> Array:
+        return self._bessel(r2, self.nu - 1.0, -2.0 * self.nu)
+
+    def bend(self, r2: Array) -> Array:
+        return self._bessel(r2, self.nu - 2.0, (2.0 * self.nu) ** 2)
+
+    def kinks(self) -> tuple[Kink, ...]:
+        return (Kink(None, self.lengthscale, self.kink_floor, self.one_sided),)

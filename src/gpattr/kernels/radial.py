@@ -26,12 +26,18 @@ class Radial(Kernel):
     stationary: ClassVar[bool] = True
     kink_floor: ClassVar[float] = 0.0  # the radius within which what is odd in r is too small to matter to an integral
 
+    one_sided: ClassVar[bool] = True  # g is analytic in r ≥ 0, though perhaps not in r²
     digits: ClassVar[float] = 14.0  # asked of an ellipse that keeps clear of where g is singular
 
     @property
     def core(self) -> float:
         """g is singular at r² = −core."""
         return 0.0
+
+    @property
+    def steep(self) -> bool:
+        """Whether g may fall as fast as a squared exponential."""
+        return self.core > 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lengthscale", positive("lengthscale", self.lengthscale))

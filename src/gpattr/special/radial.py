@@ -21,8 +21,8 @@ from gpattr.special import graded
 from gpattr.special.graded import integrate_graded
 from gpattr.special.quadrature import gauss_legendre
 
-# (largest a, fewest nodes): exp(−√5 r) varies by e^(√5 √a) along the path, which these nodes integrate to 1e-14. With core > 0
-# the kernel may be all but a squared exponential, which varies faster.
+# (largest a, fewest nodes): exp(−√5 r) varies by e^(√5 √a) along the path, which these nodes integrate to 1e-14. A steep
+# kernel may be all but a squared exponential, which varies faster.
 TIERS = {
     False: ((0.25, 6), (1.0, 8), (4.0, 10), (16.0, 16), (64.0, 24)),
     True: ((0.25, 8), (1.0, 10), (4.0, 16), (16.0, 24)),
@@ -75,7 +75,7 @@ def radial_moments(kernel: Any, a: Array, beta: Array, c0: Array, c1: Array | No
 
 def _order(kernel: Any, largest: float, relative: Array) -> int:
     """Return how many nodes to take for all pairs of a chunk, at the least cost; 0 if every pair is to be graded."""
-    fewest = next((order for upper, order in TIERS[kernel.core > 0] if largest <= upper), 0)
+    fewest = next((order for upper, order in TIERS[kernel.steep] if largest <= upper), 0)
     if not fewest:
         return 0
     sample = relative[:: max(1, len(relative) // 4)]
@@ -156,7 +156,8 @@ def prior_moments(kernel: Any, a: Array) -> tuple[Array, Array]:
     """
     xp = namespace(a)
     edges = xp.zeros((len(a), 1)) + xp.asarray([0.0, 1.0])
-    delta = (min(2.0, kernel.core**0.5) if kernel.core else 2.0) / xp.sqrt(xp.maximum(a, 1e-300))
+    near = min(2.0, kernel.core**0.5) if kernel.core else 2.0 if kernel.one_sided else kernel.kink_floor
+    delta = near / xp.sqrt(xp.maximum(a, 1e-300))
 
     def evaluate(rows: Array, u: Array, w: Array) -> Array:
         r2, weight = a[rows, None] * u * u, 2.0 * w * (1.0 - u)
