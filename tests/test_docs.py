@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from gpattr.adapters.registry import BUILT_IN
+from gpattr.adapters.support import LIBRARIES, library_table
 from gpattr.closed_forms.support import support_table
 from gpattr.paper.checks import expected_table
 from gpattr.paper.reproduce import EXPERIMENTS
@@ -23,6 +25,12 @@ def test_table_of_kernels_is_generated():
     assert generated("kernels.md", "support_table()") == support_table()
 
 
+def test_table_of_libraries_is_generated():
+    assert generated("libraries.md", "library_table()") == library_table()
+    known = {package for package, *_ in LIBRARIES.values()}
+    assert known == {name.partition(".")[0] for name in BUILT_IN}
+
+
 @pytest.mark.parametrize("module", EXPERIMENTS.values())
 def test_tables_of_the_paper_are_generated(module):
     stem = module.rsplit(".", 1)[1]
@@ -30,6 +38,12 @@ def test_tables_of_the_paper_are_generated(module):
 
 
 def test_pictures_are_there():
-    for page in DOCS.glob("*.md"):
+    for page in DOCS.rglob("*.md"):
         for path in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
-            assert (DOCS / path).is_file(), f"{page.name}: {path}"
+            assert (page.parent / path).is_file(), f"{page.name}: {path}"
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in DOCS.rglob("*.md"):
+        for path in re.findall(r"\]\(([^)#:]+\.md)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / path).is_file(), f"{page.name}: {path}"

@@ -81,8 +81,14 @@ def test_tinygp_in_one_dimension():
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: tiny(tk.Matern52(1.0)), UnsupportedModelError, "Matern52 of 3 features with L1Distance has no gradients"),
+        (
+            lambda: tiny(tk.Matern52(1.0)),
+            UnsupportedModelError,
+            "Matern52 of 3 features with L1Distance is not positive definite",
+        ),
         (lambda: tiny(tk.RationalQuadratic(alpha=1.0)), UnsupportedModelError, "RationalQuadratic of 3 features with L1Distance"),
+        (lambda: tiny(tk.Exp(1.0)), UnsupportedModelError, "Exp of 3 features with L1Distance has no gradients"),
+        (lambda: tiny(tk.Cosine(1.0), diag=50.0), UnsupportedModelError, "Cosine of 3 features with L1Distance is not positive"),
         (lambda: tiny(quasisep.Matern32(1.0), np.sort(X[:, 0])), UnsupportedModelError, "QuasisepSolver is not known"),
         (lambda: tiny(tt.Transform(jnp.exp, tk.ExpSquared())), UnsupportedModelError, "tinygp's Transform is not known"),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from operator import add, mul
 from typing import Any
@@ -31,8 +32,6 @@ from gpattr.means import Constant as ConstantMean
 from gpattr.means import Linear as LinearMean
 from gpattr.means import Mean, Zero
 from gpattr.posteriors import ExactPosterior, MultiOutputPosterior, Posterior, SparsePosterior
-
-RADIAL = {"SquaredExponential": SquaredExponential, "Matern12": Matern12, "Matern32": Matern32, "Matern52": Matern52}
 
 
 def exact(model: Any, data: Any = None) -> Adapted:
@@ -87,35 +86,49 @@ def translate(kernel: Any, d: int) -> Kernel:
         parts: list[Any] = [translate(part, d) for part in kernel.kernels]
         return reduce(add if name == "Sum" else mul, parts)
     features = np.arange(d)[kernel.active_dims].tolist()
-    inner = _leaf(kernel, name)
+    if name not in KERNELS:
+        raise UnsupportedModelError(f"kernel: GPflow's {name} is not known")
+    inner = KERNELS[name](kernel)
     return inner if features == list(range(d)) else Select(inner, features)
 
 
-def _leaf(kernel: Any, name: str) -> Kernel:
-    if name in RADIAL:
-        return RADIAL[name](value(kernel.lengthscales), value(kernel.variance))
-    if name == "Exponential":  # exp(−r/2)
-        return Matern12(2.0 * value(kernel.lengthscales), value(kernel.variance))
-    if name == "RationalQuadratic":
-        return RationalQuadratic(value(kernel.lengthscales), value(kernel.variance), alpha=value(kernel.alpha))
-    if name == "Periodic":
-        base = kernel.base_kernel
-        if type(base).__name__ != "SquaredExponential":
-            raise UnsupportedModelError(f"kernel: GPflow's Periodic of {type(base).__name__} is not known")
-        # exp(−½ Σ sin²(πδ/p)/ℓ²)
-        return Periodic(2.0 * value(base.lengthscales), value(kernel.period), value(base.variance))
-    if name == "Cosine":
-        return Cosine(value(kernel.lengthscales), value(kernel.variance))
-    if name == "Linear":
-        return Linear(value(kernel.variance))
-    if name == "Polynomial":
-        degree, variance, offset = float(kernel.degree), value(kernel.variance), value(kernel.offset)
-        if degree != round(degree) or degree < 1:
-            raise UnsupportedModelError(f"kernel: Polynomial of the degree {degree:g} is not known; degrees are 1, 2, 3, …")
-        return Polynomial(variance, degree=int(degree), offset=offset) if degree > 1 else Linear(variance) + Constant(offset)
-    if name in ("Constant", "White"):
-        return (Constant if name == "Constant" else White)(value(kernel.variance))
-    raise UnsupportedModelError(f"kernel: GPflow's {name} is not known")
+def _radial(kind: Any, stretch: float = 1.0) -> Callable[[Any], Kernel]:
+    return lambda kernel: kind(stretch * value(kernel.lengthscales), value(kernel.variance))
+
+
+def _rational_quadratic(kernel: Any) -> Kernel:
+    return RationalQuadratic(value(kernel.lengthscales), value(kernel.variance), alpha=value(kernel.alpha))
+
+
+def _periodic(kernel: Any) -> Kernel:
+    """exp(−½ Σ sin²(πδ/p)/ℓ²), of a squared exponential; others add up |sin|, and are not smooth."""
+    base = kernel.base_kernel
+    if type(base).__name__ != "SquaredExponential":
+        raise UnsupportedModelError(f"kernel: GPflow's Periodic of {type(base).__name__} is not known")
+    return Periodic(2.0 * value(base.lengthscales), value(kernel.period), value(base.variance))
+
+
+def _polynomial(kernel: Any) -> Kernel:
+    degree, variance, offset = float(kernel.degree), value(kernel.variance), value(kernel.offset)
+    if degree != round(degree) or degree < 1:
+        raise UnsupportedModelError(f"kernel: Polynomial of the degree {degree:g} is not known; degrees are 1, 2, 3, …")
+    return Polynomial(variance, degree=int(degree), offset=offset) if degree > 1 else Linear(variance) + Constant(offset)
+
+
+KERNELS: dict[str, Callable[[Any], Kernel]] = {
+    "SquaredExponential": _radial(SquaredExponential),
+    "Matern12": _radial(Matern12),
+    "Matern32": _radial(Matern32),
+    "Matern52": _radial(Matern52),
+    "Exponential": _radial(Matern12, 2.0),  # exp(−r/2)
+    "RationalQuadratic": _rational_quadratic,
+    "Periodic": _periodic,
+    "Cosine": lambda kernel: Cosine(value(kernel.lengthscales), value(kernel.variance)),
+    "Linear": lambda kernel: Linear(value(kernel.variance)),
+    "Polynomial": _polynomial,
+    "Constant": lambda kernel: Constant(value(kernel.variance)),
+    "White": lambda kernel: White(value(kernel.variance)),
+}
 
 
 def value(parameter: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from operator import add, mul
 from typing import Any
@@ -27,8 +28,6 @@ from gpattr.kernels import (
 from gpattr.means import Constant as ConstantMean
 from gpattr.means import Mean, Zero
 from gpattr.posteriors import ExactPosterior, SparsePosterior
-
-RADIAL = {"RBF": SquaredExponential, "Matern12": Matern12, "Matern32": Matern32, "Matern52": Matern52}
 
 
 def model(model: Any, data: Any = None) -> Adapted:
@@ -84,30 +83,39 @@ def translate(kernel: Any, d: int) -> Kernel:
         return reduce(add if name == "SumKernel" else mul, parts)
     active = kernel.active_dims
     features = list(range(d))[active] if isinstance(active, slice) else [int(i) % d for i in active]
-    inner = _leaf(kernel, name)
-    return inner if features == list(range(d)) else Select(inner, features)
-
-
-def _leaf(kernel: Any, name: str) -> Kernel:
-    variance = value(kernel.variance) if hasattr(kernel, "variance") else 1.0
-    if name in RADIAL:
-        return RADIAL[name](value(kernel.lengthscale), variance)
-    if name == "RationalQuadratic":
-        return RationalQuadratic(value(kernel.lengthscale), variance, alpha=value(kernel.alpha))
-    if name == "Periodic":  # exp(−½ Σ sin²(πδ/p)/ℓ²)
-        return Periodic(2.0 * np.asarray(value(kernel.lengthscale)), value(kernel.period), variance)
-    if name == "Linear":
-        return Linear(variance)
-    if name == "Polynomial":
-        degree, shift = int(kernel.degree), value(kernel.shift)
-        return Polynomial(variance, degree=degree, offset=shift) if degree > 1 else Linear(variance) + Constant(shift)
-    if name == "Constant":
-        return Constant(value(kernel.constant))
     if name == "White":
         raise UnsupportedModelError(
             "kernel: GPJax's White is part of the function wherever inputs are equal; use the likelihood's noise"
         )
-    raise UnsupportedModelError(f"kernel: GPJax's {name} is not known")
+    if name not in KERNELS:
+        raise UnsupportedModelError(f"kernel: GPJax's {name} is not known")
+    inner = KERNELS[name](kernel, value(kernel.variance) if hasattr(kernel, "variance") else 1.0)
+    return inner if features == list(range(d)) else Select(inner, features)
+
+
+def _radial(kind: Any) -> Callable[[Any, Any], Kernel]:
+    return lambda kernel, variance: kind(value(kernel.lengthscale), variance)
+
+
+def _polynomial(kernel: Any, variance: Any) -> Kernel:
+    degree, shift = int(kernel.degree), value(kernel.shift)
+    return Polynomial(variance, degree=degree, offset=shift) if degree > 1 else Linear(variance) + Constant(shift)
+
+
+KERNELS: dict[str, Callable[[Any, Any], Kernel]] = {
+    "RBF": _radial(SquaredExponential),
+    "Matern12": _radial(Matern12),
+    "Matern32": _radial(Matern32),
+    "Matern52": _radial(Matern52),
+    "RationalQuadratic": lambda kernel, variance: RationalQuadratic(
+        value(kernel.lengthscale), variance, alpha=value(kernel.alpha)
+    ),
+    # exp(−½ Σ sin²(πδ/p)/ℓ²)
+    "Periodic": lambda kernel, variance: Periodic(2.0 * np.asarray(value(kernel.lengthscale)), value(kernel.period), variance),
+    "Linear": lambda kernel, variance: Linear(variance),
+    "Polynomial": _polynomial,
+    "Constant": lambda kernel, variance: Constant(value(kernel.constant)),
+}
 
 
 def value(parameter: Any) -> Any:

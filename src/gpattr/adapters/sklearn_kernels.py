@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from operator import mul
 from typing import Any
@@ -30,37 +31,25 @@ MATERN = {0.5: Matern12, 1.5: Matern32, 2.5: Matern52, np.inf: SquaredExponentia
 def translate(kernel: Any, d: int) -> Kernel:
     """Return a fitted scikit-learn kernel on d features; refuse by name what has no equivalent."""
     name = type(kernel).__name__
-    if name == "Sum":
-        return translate(kernel.k1, d) + translate(kernel.k2, d)
-    if name == "Product":
-        return translate(kernel.k1, d) * translate(kernel.k2, d)
-    if name == "Exponentiation":
-        return _power(kernel.kernel, float(kernel.exponent), d)
-    if name == "ConstantKernel":
-        return Constant(kernel.constant_value)
-    if name == "WhiteKernel":
-        return White(kernel.noise_level)
-    if name == "RBF":
-        return SquaredExponential(kernel.length_scale)
-    if name == "Matern":
-        if kernel.nu in MATERN:
-            return MATERN[kernel.nu](kernel.length_scale)
-        if kernel.nu <= 1:
-            raise UnsupportedModelError(
-                f"kernel: functions of a Matern with nu={kernel.nu:g} have no gradients; nu must be above 1"
-            )
-        return Matern(kernel.length_scale, nu=kernel.nu)
-    if name == "RationalQuadratic":
-        return RationalQuadratic(kernel.length_scale, alpha=kernel.alpha)
-    if name == "ExpSineSquared":
-        if d > 1:
-            raise UnsupportedModelError(
-                f"kernel: ExpSineSquared of {d} features is a function of their distance and not positive definite"
-            )
-        return Periodic(kernel.length_scale, kernel.periodicity)
-    if name == "DotProduct":
-        return Linear() + Constant(kernel.sigma_0**2) if kernel.sigma_0 else Linear()
-    raise UnsupportedModelError(f"kernel: scikit-learn's {name} is not known")
+    if name not in KERNELS:
+        raise UnsupportedModelError(f"kernel: scikit-learn's {name} is not known")
+    return KERNELS[name](kernel, d)
+
+
+def _matern(kernel: Any, d: int) -> Kernel:
+    if kernel.nu in MATERN:
+        return MATERN[kernel.nu](kernel.length_scale)
+    if kernel.nu <= 1:
+        raise UnsupportedModelError(f"kernel: functions of a Matern with nu={kernel.nu:g} have no gradients; 1/2 can predict")
+    return Matern(kernel.length_scale, nu=kernel.nu)
+
+
+def _periodic(kernel: Any, d: int) -> Kernel:
+    if d > 1:
+        raise UnsupportedModelError(
+            f"kernel: ExpSineSquared of {d} features is a function of their distance and not positive definite"
+        )
+    return Periodic(kernel.length_scale, kernel.periodicity)
 
 
 def _power(kernel: Any, exponent: float, d: int) -> Kernel:
@@ -84,3 +73,17 @@ def _power(kernel: Any, exponent: float, d: int) -> Kernel:
         return Polynomial(degree=int(exponent), offset=kernel.sigma_0**2)
     part = translate(kernel, d)
     return reduce(mul, [part] * int(exponent)) if exponent > 1 else part
+
+
+KERNELS: dict[str, Callable[[Any, int], Kernel]] = {
+    "RBF": lambda kernel, d: SquaredExponential(kernel.length_scale),
+    "Matern": _matern,
+    "RationalQuadratic": lambda kernel, d: RationalQuadratic(kernel.length_scale, alpha=kernel.alpha),
+    "ExpSineSquared": _periodic,
+    "DotProduct": lambda kernel, d: Linear() + Constant(kernel.sigma_0**2) if kernel.sigma_0 else Linear(),
+    "ConstantKernel": lambda kernel, d: Constant(kernel.constant_value),
+    "WhiteKernel": lambda kernel, d: White(kernel.noise_level),
+    "Sum": lambda kernel, d: translate(kernel.k1, d) + translate(kernel.k2, d),
+    "Product": lambda kernel, d: translate(kernel.k1, d) * translate(kernel.k2, d),
+    "Exponentiation": lambda kernel, d: _power(kernel.kernel, float(kernel.exponent), d),
+}

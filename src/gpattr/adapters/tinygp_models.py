@@ -1,11 +1,13 @@
 """Gaussian processes of tinygp: conditioned ones, or unconditioned ones with their targets.
 
 Most of its stationary kernels measure distance by the sum of absolute differences. In one dimension that is the usual distance;
-in more, functions of it have no gradients.
+in more, they are not positive definite (on a line along one axis their functions would have gradients, across it they could not),
+and the exponential, which is, has no gradients.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from operator import mul
 from typing import Any
@@ -83,46 +85,31 @@ def gaussian_process(model: Any, data: Any = None) -> Adapted:
 def translate(kernel: Any, d: int) -> Kernel:
     """Return a tinygp kernel on d features; refuse by name what is not known."""
     name = type(kernel).__name__
-    if name == "Sum":
-        return translate(kernel.kernel1, d) + translate(kernel.kernel2, d)
-    if name == "Product":
-        return translate(kernel.kernel1, d) * translate(kernel.kernel2, d)
-    if name == "Constant":
-        return Constant(float(kernel.value))
-    if name == "DotProduct":
-        return Linear()
-    if name == "Polynomial":
-        return _polynomial(kernel)
-    if name in ("Linear", "Cholesky") and hasattr(kernel, "kernel"):
-        return _transformed(kernel, d)
-    if name == "Subspace":
-        axis = kernel.axis
-        if not isinstance(axis, (int, np.integer)):
-            raise UnsupportedModelError("kernel: Subspace of several axes is not known")
-        return Select(translate(kernel.kernel, 1), [int(axis) % d])
-    if name not in STATIONARY:
+    if name not in KERNELS:
         raise UnsupportedModelError(f"kernel: tinygp's {name} is not known")
-    distance = type(kernel.distance).__name__
-    if distance not in ("L1Distance", "L2Distance"):
-        raise UnsupportedModelError(f"kernel: {name} with {distance} is not known")
-    if d > 1 and (distance == "L1Distance" or name in ("Cosine", "ExpSineSquared")):
-        raise UnsupportedModelError(
-            f"kernel: {name} of {d} features with {distance} has no gradients, or is not positive definite; "
-            "give it distance=tinygp.kernels.distance.L2Distance() where it has one"
-        )
-    return STATIONARY[name](kernel)
+    return KERNELS[name](kernel, d)
 
 
-STATIONARY: dict[str, Any] = {
-    "ExpSquared": lambda kernel: SquaredExponential(float(kernel.scale)),
-    "Exp": lambda kernel: Matern12(float(kernel.scale)),
-    "Matern32": lambda kernel: Matern32(float(kernel.scale)),
-    "Matern52": lambda kernel: Matern52(float(kernel.scale)),
-    "RationalQuadratic": lambda kernel: RationalQuadratic(float(kernel.scale), alpha=float(kernel.alpha)),
-    "Cosine": lambda kernel: Cosine(float(kernel.scale)),
-    # exp(−Γ sin²(πδ/P)): Γ = 2/ℓ²
-    "ExpSineSquared": lambda kernel: Periodic((2.0 / float(kernel.gamma)) ** 0.5, float(kernel.scale)),
-}
+def _stationary(kind: Callable[[Any], Kernel]) -> Callable[[Any, int], Kernel]:
+    """Return the translation of a function of one distance, which in several features must be the usual one."""
+
+    def translation(kernel: Any, d: int) -> Kernel:
+        name, distance = type(kernel).__name__, type(kernel.distance).__name__
+        if distance not in ("L1Distance", "L2Distance"):
+            raise UnsupportedModelError(f"kernel: {name} with {distance} is not known")
+        if d > 1 and (distance == "L1Distance" or name in ("Cosine", "ExpSineSquared")):
+            fault = "has no gradients" if name == "Exp" else "is not positive definite"
+            way_out = "" if name in ("Cosine", "ExpSineSquared") else "; give it distance=tinygp.kernels.distance.L2Distance()"
+            raise UnsupportedModelError(f"kernel: {name} of {d} features with {distance} {fault}{way_out}")
+        return kind(kernel)
+
+    return translation
+
+
+def _subspace(kernel: Any, d: int) -> Kernel:
+    if not isinstance(kernel.axis, (int, np.integer)):
+        raise UnsupportedModelError("kernel: Subspace of several axes is not known")
+    return Select(translate(kernel.kernel, 1), [int(kernel.axis) % d])
 
 
 def _polynomial(kernel: Any) -> Kernel:
@@ -142,6 +129,26 @@ def _transformed(kernel: Any, d: int) -> Kernel:
         return rescaled(translate(kernel.kernel, d), 1.0 / scale if divides else scale, d)
     matrix = np.linalg.inv(scale) if divides else scale
     return mapped(translate(kernel.kernel, len(matrix)), matrix)
+
+
+KERNELS: dict[str, Callable[[Any, int], Kernel]] = {
+    "ExpSquared": _stationary(lambda kernel: SquaredExponential(float(kernel.scale))),
+    "Exp": _stationary(lambda kernel: Matern12(float(kernel.scale))),
+    "Matern32": _stationary(lambda kernel: Matern32(float(kernel.scale))),
+    "Matern52": _stationary(lambda kernel: Matern52(float(kernel.scale))),
+    "RationalQuadratic": _stationary(lambda kernel: RationalQuadratic(float(kernel.scale), alpha=float(kernel.alpha))),
+    "Cosine": _stationary(lambda kernel: Cosine(float(kernel.scale))),
+    # exp(−Γ sin²(πδ/P)): Γ = 2/ℓ²
+    "ExpSineSquared": _stationary(lambda kernel: Periodic((2.0 / float(kernel.gamma)) ** 0.5, float(kernel.scale))),
+    "Constant": lambda kernel, d: Constant(float(kernel.value)),
+    "DotProduct": lambda kernel, d: Linear(),
+    "Polynomial": lambda kernel, d: _polynomial(kernel),
+    "Sum": lambda kernel, d: translate(kernel.kernel1, d) + translate(kernel.kernel2, d),
+    "Product": lambda kernel, d: translate(kernel.kernel1, d) * translate(kernel.kernel2, d),
+    "Linear": _transformed,
+    "Cholesky": _transformed,
+    "Subspace": _subspace,
+}
 
 
 def _mean(mean: Any) -> Mean:
