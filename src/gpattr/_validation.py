@@ -175,11 +175,14 @@ def as_vector(
 
 
 def beside(name: str, x: Array, like: Array) -> Array:
-    """Return x in the array library and on the device of ``like``; a tensor on another device is refused, not moved."""
+    """Return x in the array library and on the device of ``like``.
+
+    For a model on the host tensors are copied there, from a GPU too; between devices they are refused, not moved.
+    """
     if is_tensor(x) and is_tensor(like) and x.device != like.device:
         raise InvalidInputError(f"{name}: expected a tensor on the model's device {like.device}, got one on {x.device}")
     if is_tensor(x) and not is_tensor(like):
-        if x.device.type != "cpu":
+        if x.device.type == "meta":
             raise InvalidInputError(f"{name}: expected an array on the host, as the model's, got a tensor on {x.device}")
         return to_numpy(x)
     return namespace(like).asarray(x)

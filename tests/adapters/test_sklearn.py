@@ -242,6 +242,9 @@ def test_categories_come_back_as_one_feature(drop):
     np.testing.assert_allclose(ex.values[:, 1], by_hand.values[:, 2], atol=1e-10)
     np.testing.assert_allclose(ex.cov[:, 1, 1], by_hand.cov[:, 2, 2], atol=1e-10)
     np.testing.assert_allclose(ex.cov[:, 1, 0], by_hand.cov[:, 2, 0], atol=1e-10)
+    short = explainer(FRAME[:4], uncertainty="std")
+    assert short.cov is None
+    np.testing.assert_allclose(short.std, explainer(FRAME[:4]).std, atol=1e-12)
     point = Explainer(model, baseline=FRAME.iloc[0])(FRAME[:2])
     np.testing.assert_array_equal(point.values[0], 0.0)
     same = Explainer(model, baseline=FRAME.iloc[[0]])(FRAME[:2])

@@ -9,7 +9,7 @@ import numpy as np
 from gpattr._array import to_numpy
 from gpattr.adapters.registry import Adapted, find_adapter
 from gpattr.adapters.verification import verify
-from gpattr.exceptions import NotFittedError, UnsupportedModelError
+from gpattr.exceptions import InvalidInputError, NotFittedError, UnsupportedModelError
 from gpattr.posteriors import MultiOutputPosterior, Posterior
 
 
@@ -20,11 +20,9 @@ def as_posterior(model: Any, *, data: Any = None, check: bool = True, **options:
     posterior; where they differ, `UnsupportedModelError` is raised. ``data`` is (X, y) for libraries that do not keep them;
     further options are those of the library's adapter.
     """
-    own = _own(model)
-    if own is not None:
-        return own
     adapted = adapt(model, data=data, **options)
-    if check:
+    _check_data(adapted.posterior, data)
+    if check and _own(model) is None:
         verify(adapted, type(model).__name__)
     return adapted.posterior
 
@@ -46,6 +44,19 @@ def adapt(model: Any, *, data: Any = None, **options: Any) -> Adapted:
             "gpattr.register_adapter teaches new models"
         )
     return adapter(model, data=data, **options)
+
+
+def _check_data(posterior: Any, data: Any) -> None:
+    """Refuse data with other rows than those that a model has kept."""
+    given = data[0] if isinstance(data, tuple) else getattr(data, "X", None)
+    first = next(iter(getattr(posterior, "outputs", {"": posterior}).values()))
+    kept = first.training_inputs
+    if given is None or kept is None or getattr(first, "encoder", None) is not None:
+        return
+    given, kept = np.asarray(to_numpy(given), dtype=np.float64), to_numpy(kept)
+    given = given.reshape(len(given), -1)
+    if given.shape != kept.shape or not np.allclose(given, kept, rtol=1e-4, atol=1e-6 * np.abs(kept).max()):
+        raise InvalidInputError(f"data: expected the rows that the model was trained on, {kept.shape}, got others, {given.shape}")
 
 
 def _own(model: Any) -> Posterior | MultiOutputPosterior | None:

@@ -159,13 +159,13 @@ def multi_task(model: Any, data: Any = None) -> Adapted:
     parts = list(getattr(copy.covar_module, "kernels", []))
     if type(copy.covar_module).__name__ != "ProductKernel" or len(parts) != 2 or not hasattr(parts[1], "covar_matrix"):
         raise UnsupportedModelError(f"covar_module: a {type(copy.covar_module).__name__} of tasks is not known")
-    if getattr(copy, "_task_mapper", None) is not None:
-        raise UnsupportedModelError("task_feature: expected tasks that are numbered 0, 1, …")
     if outcomes is None:
         raise UnsupportedModelError("outcome_transform: one of tasks that is not affine is not known")
     if parts[0].active_dims is None or parts[0].active_dims.tolist() != columns:
         raise UnsupportedModelError("covar_module: expected a kernel of all features but the task")
+    # The noise of each row as the likelihood has it: of tasks that are not numbered 0, 1, … it is not what the parameter says.
     noise = copy.likelihood._shaped_noise_covar(copy.train_targets.shape, copy.train_inputs[0])
+    values = sorted(int(value) for value in copy._expected_task_values)
     B = parts[1].covar_matrix
     B = (B.to_dense() if hasattr(B, "to_dense") else B).detach().numpy()
     means = getattr(copy.mean_module, "base_means", [copy.mean_module] * len(B))
@@ -173,16 +173,17 @@ def multi_task(model: Any, data: Any = None) -> Adapted:
         forward(parts[0], len(columns)),
         X[:, columns],
         y,
-        X[:, task],
+        copy._map_tasks(copy.train_inputs[0][:, task]).numpy(),
         covariance=B,
         noise=noise.to_dense().diagonal(dim1=-1, dim2=-2).detach().numpy(),
         means=[mean_of(mean, len(columns)) for mean in means],
+        output_names=[f"y{value}" for value in values],
     )
     shift, scale = (part[columns] for part in input_units(copy, X.shape[1]))
     behind = {name: AffinePosterior(output, shift, scale) for name, output in tasks.outputs.items()}
     outputs = {name: in_units(output, outcomes, 0) for name, output in behind.items()}
     result = AffineOutputs(tasks, outputs, next(iter(behind.values())), float(outcomes[1][0]))
-    return _finished(model, copy, result, outcomes, Inputs(X[:, columns], shift, scale))
+    return _finished(model, copy, result, outcomes, Inputs(X[:, columns], shift, scale), output_indices=values)
 
 
 def single_task_variational(model: Any, data: Any = None) -> Adapted:
@@ -253,7 +254,7 @@ def in_units(posterior: Posterior, outcomes: tuple[np.ndarray, np.ndarray] | Non
     return posterior if (shift, scale) == (0.0, 1.0) else CombinationPosterior([posterior], [scale], mean=Constant(shift))
 
 
-def _finished(model: Any, copy: Any, posterior: Any, outcomes: Any, inputs: Inputs) -> Adapted:
+def _finished(model: Any, copy: Any, posterior: Any, outcomes: Any, inputs: Inputs, **options: Any) -> Adapted:
     def latent(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return asked(copy, lambda _: copy(copy.transform_inputs(inputs.tensor(points))))(points)
 
@@ -261,7 +262,7 @@ def _finished(model: Any, copy: Any, posterior: Any, outcomes: Any, inputs: Inpu
         import torch
 
         with exact_settings(), torch.no_grad():
-            result = copy.posterior(inputs.tensor(points))
+            result = copy.posterior(inputs.tensor(points), **options)
             mean, var = result.mean.numpy(), result.variance.numpy()
         return (mean, var) if isinstance(posterior, MultiOutputPosterior) else (mean[:, 0], var[:, 0])
 

@@ -142,6 +142,8 @@ def _dataset(data: Any) -> Any:
     import jax.numpy as jnp
 
     X, y = data
+    if np.size(y) != len(X):
+        raise InvalidInputError(f"data: expected {len(X)} targets, one for each row of X, got {np.size(y)}")
     return gpjax.Dataset(X=jnp.asarray(X), y=jnp.asarray(y).reshape(len(X), -1))
 
 

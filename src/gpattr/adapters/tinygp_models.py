@@ -50,8 +50,10 @@ def gaussian_process(model: Any, data: Any = None) -> Adapted:
             raise InvalidInputError(
                 "data: tinygp does not keep the targets; give them, as_posterior(gp, data=y), or a conditioned GP"
             )
-        y = data[1] if isinstance(data, tuple) else data
-        conditioned, prior_mean = model.condition(np.asarray(y, dtype=np.float64)).gp, model.mean_function
+        y = np.asarray(data[1] if isinstance(data, tuple) else data, dtype=np.float64).reshape(-1)
+        if len(y) != len(model.X):
+            raise InvalidInputError(f"data: expected {len(model.X)} targets, got {len(y)}")
+        conditioned, prior_mean = model.condition(y).gp, model.mean_function
         solver, inputs, kernel = model.solver, model.X, model.kernel
         alpha = np.asarray(conditioned.mean_function.alpha, dtype=np.float64)
     if not hasattr(solver, "scale_tril"):
