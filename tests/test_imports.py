@@ -23,6 +23,7 @@ LEVELS = [
     {"closed_forms"},
     {"posteriors", "datasets"},
     {"importance", "_export", "_documents", "_text"},
+    {"plots"},
     {"estimators", "adapters"},
     {"testing"},
     {"probability"},

@@ -25,7 +25,7 @@ from gpattr.exceptions import InvalidIndexError, InvalidInputError, UnsupportedM
 from gpattr.explanation import Explanation, feature_index
 from gpattr.importance import Importance, draw_importance
 from gpattr.multi_output_explanation import MultiOutputExplanation
-from gpattr.operators import IntegratedGradients
+from gpattr.operators import Baselines, IntegratedGradients, Paths
 from gpattr.posteriors import TOLERANCE, UNCERTAINTY, MultiOutputPosterior, Posterior
 from gpattr.probability import require_link
 
@@ -114,6 +114,16 @@ class Explainer:
                 yield self._explain(rows[part], None if own is None else own[part], uncertainty, names, labels[part])
 
         return generate()
+
+    def along(self, x: Any, *, n_points: int = 101, uncertainty: str = "std") -> Explanation | Any:
+        """Explain points on the straight way from the baseline to the row x, both ends included: what `plots.path` draws."""
+        if check_count("n_points", n_points) < 2:
+            raise InvalidInputError(f"n_points: expected at least 2, got {n_points}")
+        if isinstance(self.baseline, Baselines) or self._rows.encoder is not None:
+            raise UnsupportedModelError("baseline: a way leads from one point to another, of numbers; there is none here")
+        stop, names = self._rows.point("x", x), self._rows.names(x)
+        rows = Paths(to_numpy(self.baseline)[None, :], to_numpy(stop)[None, :]).at(np.linspace(0.0, 1.0, n_points))[:, 0]
+        return self._explain(rows, None, check_choice("uncertainty", uncertainty, UNCERTAINTY), names, tuple(range(n_points)))
 
     def across_outputs(self, X: Any, baselines: Any = None) -> Array:
         """Return the covariance of each row's attributions between features and between outputs, (n, d, P, d, P)."""

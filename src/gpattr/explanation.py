@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+    from gpattr.plots.accessor import Plots
+
 # The named dimensions of every array field; exports, storage and slicing go by them.
 DIMENSIONS: dict[str, tuple[str, ...]] = {
     "values": ("row", "feature"),
@@ -276,6 +278,13 @@ class Explanation(Frozen):
             feature_names=tuple(self.feature_names[i] for i in chosen["feature"]),
             row_names=tuple(self.row_names[i] for i in chosen["row"]),
         )
+
+    @property
+    def plot(self) -> Plots:
+        """The pictures of this explanation: ``ex.plot.waterfall(0)``, ``ex.plot.beeswarm()``, …"""
+        from gpattr.plots.accessor import Plots
+
+        return Plots(self)
 
     def to_frame(self, level: float = 0.95) -> pd.DataFrame:
         """Return a tidy frame: one line per row and feature, with the credible interval where uncertainty is known."""

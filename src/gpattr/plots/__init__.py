@@ -1,0 +1,14 @@
+"""Pictures of explanations that show how sure they are: every function draws on given axes or makes some, and returns them."""
+
+from gpattr.plots.bar import bar
+from gpattr.plots.beeswarm import beeswarm
+from gpattr.plots.covariance import covariance
+from gpattr.plots.density import density
+from gpattr.plots.heatmap import heatmap
+from gpattr.plots.path import path
+from gpattr.plots.ranks import ranks
+from gpattr.plots.scatter import scatter
+from gpattr.plots.training import training
+from gpattr.plots.waterfall import waterfall
+
+__all__ = ["bar", "beeswarm", "covariance", "density", "heatmap", "path", "ranks", "scatter", "training", "waterfall"]

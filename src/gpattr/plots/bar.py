@@ -1,0 +1,64 @@
+"""Attributions of one row, or the importance of features over many."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from gpattr.importance import Importance
+from gpattr.plots.style import BLUE, GREY, INK, ORANGE, axes_for, label, largest, leading, one_row, row_title, some_rows, tidy
+
+if TYPE_CHECKING:
+    from gpattr.explanation import Explanation
+
+
+def bar(
+    explanation: Explanation | Importance,
+    row: int | None = None,
+    *,
+    max_display: int = 10,
+    ax: Axes | None = None,
+    level: float = 0.95,
+) -> Axes:
+    """Draw bars with credible intervals: of one row, or of an `Importance` (``explainer.importance(X)``).
+
+    Of an explanation with several rows the bars are mean |attribution|, without an interval: rows share one unknown function,
+    and how they do is known to the explainer only.
+    """
+    if isinstance(explanation, Importance):
+        return _importance(explanation, max_display, ax, level)
+    if row is None and len(some_rows(explanation)) > 1:
+        size = np.abs(explanation.values).mean(axis=0)
+        order = largest(size, max_display)
+        ax = _bars(ax, size[order], None, None, [explanation.feature_names[i] for i in order], GREY)
+        return tidy(ax, f"Mean |attribution| of {len(explanation)} rows", f"mean |attribution| to the {explanation.quantity}")
+    ex = one_row(explanation, row)
+    ex = leading(ex, np.abs(ex.values[0]), max_display)
+    values = ex.values[0]
+    low, high = (None, None) if ex.var is None else (end[0] for end in ex.interval(level))
+    names = [label(name, value) for name, value in zip(ex.feature_names, ex.data[0], strict=True)]
+    ax = _bars(ax, values, low, high, names, np.where(values < 0, BLUE, ORANGE))
+    ax.axvline(0.0, color=INK, lw=0.8)
+    interval = "" if ex.var is None else f", with {level:.0%} intervals"
+    return tidy(ax, row_title(ex), f"attribution to the {ex.quantity}{interval}")
+
+
+def _importance(importance: Importance, max_display: int, ax: Axes | None, level: float) -> Axes:
+    order = largest(importance.values, max_display)
+    low, high = (end[order] for end in importance.interval(level))
+    names = [importance.feature_names[i] for i in order]
+    ax = _bars(ax, importance.values[order], low, high, names, BLUE)
+    return tidy(ax, "Importance", f"expected mean |attribution|, with {level:.0%} intervals")
+
+
+def _bars(ax: Axes | None, values, low, high, names: list[str], color) -> Axes:
+    places = np.arange(len(values))[::-1]
+    ax = axes_for(ax, 7.0, 1.1 + 0.38 * len(values))
+    ax.barh(places, values, height=0.62, color=color, alpha=0.85)
+    if low is not None:
+        spread = np.maximum([values - low, high - values], 0.0)  # an expectation may lie outside a narrow interval
+        ax.errorbar(values, places, xerr=spread, fmt="none", ecolor=INK, capsize=3, lw=1.2)
+    ax.set_yticks(places, names)
+    return ax

@@ -1,0 +1,56 @@
+"""Attributions along a segment, with bands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from gpattr.exceptions import InvalidInputError
+from gpattr.plots.style import INK, SERIES, axes_for, largest, some_rows, tidy
+
+if TYPE_CHECKING:
+    from gpattr.explanation import Explanation
+
+
+def path(explanation: Explanation, *, max_display: int = 5, ax: Axes | None = None, level: float = 0.95) -> Axes:
+    """Draw the attributions of rows that lie on one line, such as ``explainer.along(x)``, with bands of their credible interval.
+
+    Across is the feature that changes, where only one does; else how far along the rows are, from 0 to 1.
+    """
+    ex = some_rows(explanation)
+    t, name = _position(ex)
+    order = np.argsort(t, kind="stable")
+    shown = largest(np.abs(ex.values).max(axis=0), max_display)
+    hidden = ex.shape[1] - len(shown)
+    ex, t = ex[order, shown], t[order]
+    ax = axes_for(ax, 7.0, 4.2)
+    bands = None if ex.var is None else ex.interval(level)
+    for i, feature in enumerate(ex.feature_names):
+        color = SERIES[i % len(SERIES)]
+        if bands is not None:
+            ax.fill_between(t, bands[0][:, i], bands[1][:, i], color=color, alpha=0.18, lw=0)
+        ax.plot(t, ex.values[:, i], color=color, lw=1.8, label=feature)
+    ax.axhline(0.0, color=INK, lw=0.8, zorder=0)
+    ax.legend(frameon=False, fontsize=9)
+    interval = "" if bands is None else f", with {level:.0%} bands"
+    more = f"; {hidden} smaller not shown" if hidden else ""
+    return tidy(ax, f"Attributions along a path{interval}{more}", name, f"attribution to the {ex.quantity}")
+
+
+def _position(ex: Explanation) -> tuple[np.ndarray, str]:
+    rows = np.nan_to_num(ex.data)
+    step = rows - rows[0]
+    far = step[np.argmax((step**2).sum(axis=1))]
+    length = float(far @ far)
+    if length == 0:
+        raise InvalidInputError("explanation: expected rows along a line, got rows that are all the same")
+    t = step @ far / length
+    off = np.abs(step - t[:, None] * far).max(axis=0)
+    if (off > 1e-6 * np.maximum(np.abs(far), np.abs(rows).max(axis=0))).any():
+        raise InvalidInputError("explanation: expected rows that lie on one line, such as explainer.along(x), got others")
+    moving = np.flatnonzero(far)
+    if len(moving) == 1:
+        return ex.data[:, moving[0]], ex.feature_names[moving[0]]
+    return t - t.min(), "share of the path"

@@ -1,0 +1,40 @@
+"""How sure the order of the features is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+
+from gpattr.plots.style import axes_for, largest, one_row, row_title, tidy
+
+if TYPE_CHECKING:
+    from gpattr.explanation import Explanation
+
+
+def ranks(
+    explanation: Explanation, row: int | None = None, *, max_display: int = 10, ax: Axes | None = None, level: float = 0.95
+) -> Axes:
+    """Draw the probability of each rank, by the absolute size of the attribution, for each feature of one row."""
+    ex = one_row(explanation, row)
+    shares = ex.rank_probabilities()[0]  # (d, ranks)
+    expected = shares @ np.arange(len(shares))
+    order = largest(-expected, max_display)
+    shares = shares[order][:, : len(order)]
+    d = len(order)
+    ax = axes_for(ax, 2.4 + 0.5 * d, 1.4 + 0.4 * d)
+    ax.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    for i in range(d):
+        for j in range(d):
+            if shares[i, j] >= 0.005:
+                shade = mpl.colormaps["Blues"](shares[i, j])[:3]
+                ink = "white" if np.dot(shade, (0.3, 0.6, 0.1)) < 0.5 else "0.1"
+                ax.text(j, i, f"{100 * shares[i, j]:.0f}", ha="center", va="center", fontsize=8, color=ink)
+    ax.set_yticks(np.arange(d), [ex.feature_names[i] for i in order])
+    ax.set_xticks(np.arange(d), [str(j + 1) for j in range(d)])
+    tidy(ax, f"{row_title(ex)}: probability of each rank, in per cent", "rank by |attribution|")
+    ax.spines[:].set_visible(False)
+    ax.tick_params(length=0)
+    return ax
