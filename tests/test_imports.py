@@ -25,6 +25,7 @@ LEVELS = [
     {"importance", "_export", "_documents", "_text"},
     {"plots"},
     {"estimators", "adapters"},
+    {"tables"},
     {"testing"},
     {"probability"},
     {"explanation", "sampled_explanation", "multi_output_explanation", "_storage"},

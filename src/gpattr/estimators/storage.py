@@ -24,28 +24,33 @@ Model = TypeVar("Model", bound="PosteriorEstimator")
 
 def save(model: PosteriorEstimator, path: str | PathLike[str]) -> None:
     """Write a fitted model to ``path``."""
+    _documents.write(f"gpattr.{type(model).__name__}", content_of(model), path)
+
+
+def load(cls: type[Model], path: str | PathLike[str]) -> Model:
+    """Read a fitted model from ``path``."""
+    return _documents.read(f"gpattr.{cls.__name__}", path, lambda content: model_of(cls, content))
+
+
+def content_of(model: PosteriorEstimator) -> dict[str, Any]:
+    """Return a fitted model as JSON values."""
     names = model.posterior_.feature_names
-    content = {
+    return {
         "options": {name: encode(name, value) for name, value in model.get_params(deep=False).items()},
         "feature_names": None if names is None else list(names),
         "text_labels": "feature_names_in_" in vars(model),
         **model._content(),
     }
-    _documents.write(f"gpattr.{type(model).__name__}", content, path)
 
 
-def load(cls: type[Model], path: str | PathLike[str]) -> Model:
-    """Read a fitted model from ``path``."""
-
-    def build(content: Any) -> Model:
-        model = cls(**{name: decode(value) for name, value in content["options"].items()})
-        names = content["feature_names"]
-        if names is not None and content["text_labels"]:
-            setattr(model, "feature_names_in_", np.array(names, dtype=object))  # noqa: B010  (what scikit-learn's fit sets)
-        model._restore(content, None if names is None else tuple(names))
-        return model
-
-    return _documents.read(f"gpattr.{cls.__name__}", path, build)
+def model_of(cls: type[Model], content: Any) -> Model:
+    """Return the fitted model that `content_of` wrote."""
+    model = cls(**{name: decode(value) for name, value in content["options"].items()})
+    names = content["feature_names"]
+    if names is not None and content["text_labels"]:
+        setattr(model, "feature_names_in_", np.array(names, dtype=object))  # noqa: B010  (what scikit-learn's fit sets)
+    model._restore(content, None if names is None else tuple(names))
+    return model
 
 
 def encode(name: str, value: Any) -> Any:

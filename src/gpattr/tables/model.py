@@ -1,0 +1,104 @@
+"""A model of a table: a regressor, and what its columns are; a file holds both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpattr import _documents, kernels
+from gpattr.adapters.encoder import Encoder
+from gpattr.estimators import GPRegressor, RandomFeatureGPRegressor, SparseGPRegressor, storage
+from gpattr.exceptions import InvalidInputError
+from gpattr.posteriors import AffinePosterior, Posterior
+from gpattr.tables.columns import Columns
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ESTIMATORS = {"exact": GPRegressor, "sparse": SparseGPRegressor, "random-features": RandomFeatureGPRegressor}
+KERNELS = {
+    "squared-exponential": kernels.SquaredExponential,
+    "matern52": kernels.Matern52,
+    "matern32": kernels.Matern32,
+    "rational-quadratic": kernels.RationalQuadratic,
+}
+MOST_ROWS = 5000  # for an exact model, which takes minutes and 0.6 GB there
+FORMAT = "gpattr.table_model"
+
+
+@dataclass(frozen=True)
+class TableModel:
+    """A fitted ``regressor`` of the ``columns`` of a table; categories are encoded as columns of 0 and 1."""
+
+    regressor: Any
+    columns: Columns
+
+    @classmethod
+    def fit(
+        cls, X: Any, y: Any, columns: Columns, *, estimator: str = "exact", kernel: str | None = None, verbose: int = 0
+    ) -> TableModel:
+        """Train on features as `Columns.features` returns them."""
+        for name, value, known in (("estimator", estimator, ESTIMATORS), ("kernel", kernel, {None: None, **KERNELS})):
+            if value not in known:
+                choices = ", ".join(str(choice) for choice in known if choice is not None)
+                raise InvalidInputError(f"{name}: expected one of {choices}, got {value!r}")
+        if estimator == "exact" and len(X) > MOST_ROWS:
+            raise InvalidInputError(
+                f"rows: {len(X)} are more than an exact model can take in reasonable time ({MOST_ROWS}); use --estimator sparse "
+                "or --estimator random-features"
+            )
+        constant = [name for name in columns.names if X[name].nunique() < 2]
+        if len(constant) == len(columns.names):
+            raise InvalidInputError("columns: expected features that differ between rows, got constant ones only")
+        options: dict[str, Any] = {"verbose": verbose, "random_state": 0}
+        if kernel is not None:
+            options["kernel"] = KERNELS[kernel]
+        return cls(ESTIMATORS[estimator](**options).fit(_encoded(columns, X), y), columns)
+
+    @property
+    def posterior(self) -> Posterior:
+        """The posterior, as a function of the table's features."""
+        encoder, inner = _encoder(self.columns), self.regressor.posterior_
+        if encoder is None:
+            return inner
+        zeros = np.zeros(inner.n_features)
+        return AffinePosterior(inner, zeros, zeros + 1.0, feature_names=encoder.encoded_names, encoder=encoder)
+
+    def predict(self, X: Any, **options: Any) -> Any:
+        """Return what the regressor predicts for features as `Columns.features` returns them."""
+        return self.regressor.predict(_encoded(self.columns, X), **options)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model to a JSON file."""
+        columns = {"names": self.columns.names, "categories": dict(self.columns.categories), "target": self.columns.target}
+        kind = type(self.regressor).__name__
+        _documents.write(FORMAT, {"columns": columns, "kind": kind, "regressor": storage.content_of(self.regressor)}, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> TableModel:
+        """Read a model that `save` wrote."""
+
+        def build(content: Any) -> TableModel:
+            kinds = {kind.__name__: kind for kind in ESTIMATORS.values()}
+            columns = content["columns"]
+            categories = {name: tuple(labels) for name, labels in columns["categories"].items()}
+            regressor = storage.model_of(kinds[content["kind"]], content["regressor"])
+            return cls(regressor, Columns(tuple(columns["names"]), categories, columns["target"]))
+
+        return _documents.read(FORMAT, path, build)
+
+
+def _encoder(columns: Columns) -> Encoder | None:
+    return Encoder(columns.names, dict(columns.categories)) if columns.categories else None
+
+
+def _encoded(columns: Columns, X: Any) -> pd.DataFrame:
+    import pandas as pd
+
+    encoder = _encoder(columns)
+    if encoder is None:
+        return X[list(columns.names)]
+    return pd.DataFrame(encoder.encode("X", X), columns=list(encoder.encoded_names), index=X.index)

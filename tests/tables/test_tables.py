@@ -1,0 +1,194 @@
+"""Tables as people have them: separators, headers, text, dates, holes; models of them, and their files."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gpattr import Explainer
+from gpattr.exceptions import FileFormatError, InvalidInputError
+from gpattr.tables import Columns, TableModel, read_table
+
+ROWS = [
+    ("72", "3,5", "red"),
+    ("80.5", "4", "blue"),
+    ("64", "2,5", "red"),
+    ("90", "1", "green"),
+    ("71", "0,5", "blue"),
+    ("60", "2", "red"),
+]
+
+
+def written(folder, text, name="table.csv"):
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def table(folder, separator=";", header="weight;dose;color", rows=ROWS):
+    lines = [
+        header.replace(";", separator),
+        *(separator.join(f'"{cell}"' if separator in cell else cell for cell in row) for row in rows),
+    ]
+    return written(folder, "\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_any_usual_separator(tmp_path, separator):
+    frame = read_table(table(tmp_path, separator))
+    assert list(frame.columns) == ["weight", "dose", "color"]
+    columns = Columns.of(frame, "weight")
+    assert columns == Columns(("dose", "color"), {"color": ("blue", "green", "red")}, "weight")
+    features = columns.features(frame)
+    np.testing.assert_array_equal(features["dose"], [3.5, 4.0, 2.5, 1.0, 0.5, 2.0])
+    assert list(features["color"][:2]) == ["red", "blue"]
+    assert list(features.index) == [1, 2, 3, 4, 5, 6]
+    np.testing.assert_array_equal(columns.targets(frame), [72.0, 80.5, 64.0, 90.0, 71.0, 60.0])
+
+
+def test_spaces_quotes_and_a_byte_order_mark(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_bytes('\ufeff"a, b" , c\r\n 1 ,2\r\n\r\n3, 4 \r\n'.encode())
+    frame = read_table(path)
+    assert list(frame.columns) == ["a, b", "c"]
+    assert frame.to_numpy().tolist() == [["1", "2"], ["3", "4"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "expected a line of column names and rows below it, got 0 lines"),
+        ("a,b\n", "rows below it, got 1 lines"),
+        ("a b c\n1 2 3\n", "expected at least two columns, got one; columns are separated by comma, semicolon, tab, bar"),
+        ("1,2\n3,4\n", "expected column names in the first line, got numbers: 1, 2"),
+        ("a,a\n1,2\n", "expected different column names, got 'a' more than once"),
+        ("a,,c\n1,2,3\n", "expected a name for every column, got none for column 2"),
+        ("a,b\n1,2\n3\n", "expected 2 columns in line 3, got 1; columns are separated by commas"),
+        ("a,b\n1,\0\n", "expected text, got a binary file"),
+    ],
+)
+def test_files_that_are_no_tables(tmp_path, text, words):
+    with pytest.raises(InvalidInputError, match=words):
+        read_table(written(tmp_path, text))
+
+
+def test_text_that_is_not_utf8(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_bytes("größe,b\n1,2\n".encode("latin-1"))
+    with pytest.raises(InvalidInputError, match="expected text in UTF-8"):
+        read_table(path)
+
+
+def frame_of(**columns):
+    return pd.DataFrame(columns, index=range(1, 1 + len(next(iter(columns.values())))), dtype=object)
+
+
+Y = ["1", "2", "3", "4", "5", "6"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"a": ["1", "2", "x", "4", "5", "6"]}, "expected a number in column 'a', got 'x' in row 3"),
+        (
+            {"a": ["2020-01-01", "2020-02-01", "2021-01-01", "", "2020-01-05", "2020-01-06"]},
+            "the column 'a' has dates; make numbers",
+        ),
+        ({"a": ["01.02.2020 10:30"] * 6}, "the column 'a' has dates"),
+        ({"a": [""] * 6}, "the column 'a' is empty; leave it out: --drop 'a'"),
+        ({"a": ["1", "", "3", "4", "NA", "6"]}, "2 values are missing in column 'a', the first in row 2; .*--impute"),
+        ({"a": ["r", "", "g", "r", "r", "g"]}, "1 values are missing in column 'a', the first in row 2"),
+        ({"a": ["1", "inf", "3", "4", "5", "6"]}, "expected finite numbers in column 'a', got inf"),
+    ],
+)
+def test_columns_that_cannot_be_used(columns, words):
+    frame = frame_of(**columns, y=Y)
+    with pytest.raises(InvalidInputError, match=words):
+        Columns.of(frame, "y").features(frame)
+
+
+def test_texts_that_are_no_categories():
+    frame = frame_of(name=[f"person {i}" for i in range(40)], y=[str(i) for i in range(40)])
+    with pytest.raises(InvalidInputError, match="the column 'name' has 40 different texts, more than categories can be"):
+        Columns.of(frame, "y")
+    with pytest.raises(InvalidInputError, match="at least one column besides the target"):
+        Columns.of(frame, "y", drop=["name"])
+
+
+def test_holes_are_filled_on_request():
+    frame = frame_of(a=["1", "", "3", "5", "NA", "6"], b=["r", "?", "g", "r", "r", "g"], y=Y)
+    features = Columns.of(frame, "y").features(frame, impute=True)
+    np.testing.assert_array_equal(features["a"], [1.0, 4.0, 3.0, 5.0, 4.0, 6.0])
+    assert list(features["b"]) == ["r", "r", "g", "r", "r", "g"]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (["1"] * 6, "expected targets that differ, got 1 in every row of 'y'"),
+        (["1", "2", "3"], "expected at least 5 rows to learn from, got 3"),
+        (["1", "2", "", "4", "5"], "1 values are missing in column 'y', the first in row 3"),
+        (["a", "b", "c", "a", "b"], "expected a number in column 'y', got 'a' in row 1"),
+    ],
+)
+def test_targets_that_cannot_be_learned(values, words):
+    frame = frame_of(a=[str(i) for i in range(len(values))], y=values)
+    with pytest.raises(InvalidInputError, match=words):
+        Columns.of(frame, "y").targets(frame)
+    with pytest.raises(InvalidInputError, match=r"expected a column 'z'; there are \['a', 'y'\]"):
+        Columns.of(frame, "z")
+
+
+def test_other_tables_must_have_the_same_columns():
+    frame = frame_of(a=Y, b=["r", "g", "g", "r", "r", "g"], y=Y)
+    columns = Columns.of(frame, "y")
+    with pytest.raises(InvalidInputError, match="expected one of \\['g', 'r'\\] in column 'b', got 'x' in row 2"):
+        columns.features(frame_of(a=["1", "2"], b=["r", "x"]))
+    with pytest.raises(InvalidInputError, match="missing \\['b'\\]"):
+        columns.features(frame_of(a=["1", "2"]))
+
+
+@pytest.fixture(scope="module")
+def prices():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"area": rng.normal(100, 30, 50), "kind": rng.choice(["flat", "house"], 50), "rooms": rng.integers(1, 6, 50)}
+    )
+    frame["price"] = 3 * frame["area"] + 40 * (frame["kind"] == "house") + rng.normal(0, 5, 50)
+    return frame
+
+
+@pytest.mark.parametrize("estimator", ["exact", "sparse", "random-features"])
+def test_models_are_explained_in_the_tables_columns_and_kept_in_files(tmp_path, prices, estimator):
+    columns = Columns.of(prices, "price")
+    X, y = columns.features(prices), columns.targets(prices)
+    model = TableModel.fit(X, y, columns, estimator=estimator)
+    ex = Explainer(model.posterior)(X[:4])
+    assert ex.feature_names == ("area", "kind", "rooms")
+    np.testing.assert_allclose(ex.predictions, model.predict(X[:4]), rtol=1e-10)
+    np.testing.assert_allclose(ex.delta, 0.0, atol=1e-6)
+    model.save(tmp_path / "model.json")
+    again = TableModel.load(tmp_path / "model.json")
+    np.testing.assert_allclose(Explainer(again.posterior)(X[:4]).values, ex.values, rtol=1e-9, atol=1e-9)
+    assert again.columns == columns
+
+
+def test_models_that_cannot_be_trained(prices, monkeypatch):
+    columns = Columns.of(prices, "price")
+    X, y = columns.features(prices), columns.targets(prices)
+    with pytest.raises(InvalidInputError, match="estimator: expected one of exact, sparse, random-features, got 'deep'"):
+        TableModel.fit(X, y, columns, estimator="deep")
+    with pytest.raises(InvalidInputError, match="kernel: expected one of squared-exponential, matern52"):
+        TableModel.fit(X, y, columns, kernel="rbf")
+    monkeypatch.setattr("gpattr.tables.model.MOST_ROWS", 40)
+    with pytest.raises(InvalidInputError, match="rows: 50 are more than an exact model can take .* use --estimator sparse"):
+        TableModel.fit(X, y, columns)
+    same = X.assign(area=1.0, kind="flat", rooms=2.0)
+    with pytest.raises(InvalidInputError, match="expected features that differ between rows"):
+        TableModel.fit(same[:20], y[:20], columns)
+
+
+def test_files_that_are_no_models(tmp_path):
+    path = tmp_path / "model.json"
+    path.write_text('{"format": "gpattr.GPRegressor"}')
+    with pytest.raises(FileFormatError, match="expected a file of format 'gpattr.table_model'"):
+        TableModel.load(path)
