@@ -32,7 +32,7 @@ LEVELS = [
     {"_results", "_rows"},
     {"explainer"},
     {"rules"},
-    {"demo", "paper"},
+    {"demo", "paper", "commands"},
     {"cli"},
     {"__init__"},
 ]

@@ -125,7 +125,8 @@ class Rows:
                     f'baseline: "{baseline}" needs the training inputs, which this model does not store; give a baseline of '
                     f"{self.posterior.n_features} numbers"
                 )
-            return points[baseline], NAMED_BASELINES[baseline] + (", with the commonest categories" if self.jumps else "")
+            whole = self.encoder is not None and (self.jumps or baseline == "median")
+            return points[baseline], NAMED_BASELINES[baseline] + (", with the commonest categories" if whole else "")
         if isinstance(baseline, Baselines) and self.jumps:
             points = self.matrix("baseline", baseline.points)
             return Baselines(points, baseline.weights), f"average over {len(points)} points"

@@ -1,9 +1,12 @@
-"""The command line: ``gpattr demo`` and ``gpattr paper``."""
+"""The command line: ``gpattr demo``, ``fit``, ``explain``, ``paper`` and ``info``."""
 
 from __future__ import annotations
 
 import io
+import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -51,6 +54,126 @@ def demo(
         raise _cannot_write(out, error) from None
 
 
+Data = Annotated[Path, typer.Argument(help="A CSV file with column names in its first line (or Parquet).", show_default=False)]
+Target = Annotated[str, typer.Option(help="The column that is predicted.", show_default=False)]
+Kernel = Annotated[
+    str | None, typer.Option(help="squared-exponential (default), matern52, matern32 or rational-quadratic.", show_default=False)
+]
+Estimator = Annotated[str, typer.Option(help="exact (up to 5000 rows), sparse or random-features.")]
+Drop = Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.", show_default=False)]
+Impute = Annotated[bool, typer.Option("--impute", help="Fill holes by medians and the commonest categories.")]
+Force = Annotated[bool, typer.Option("--force", help="Write over what is there.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Say only what failed and where the files are.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print what was done as JSON, and nothing else.")]
+
+
+@app.command()
+def fit(
+    data: Data,
+    target: Target,
+    out: Annotated[Path, typer.Option(help="File for the model.")] = Path("model.json"),
+    estimator: Estimator = "exact",
+    kernel: Kernel = None,
+    drop: Drop = None,
+    impute: Impute = False,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train a Gaussian process on a table and write it to a file."""
+    from gpattr.commands.fit import fit
+    from gpattr.commands.output import require_new
+
+    with _one_sentence(out):
+        require_new(out, force)
+        options = {"estimator": estimator, "kernel": kernel, "drop": drop or (), "impute": impute, "verbose": not quiet}
+        model, X, y = fit(data, target, **options)
+        model.save(out)
+        if not quiet:
+            typer.echo(f"{len(X)} rows × {X.shape[1]} features; R² on these rows {model.score(X, y):.3f}")
+        typer.echo(f"Model: {out}")
+
+
+@app.command()
+def explain(
+    data: Data,
+    target: Target,
+    model: Annotated[
+        Path | None, typer.Option(help="A model of gpattr fit; unless given one is trained.", show_default=False)
+    ] = None,
+    rows: Annotated[
+        str | None, typer.Option(help="Rows to explain, counted from 1: 1-10,17. All by default.", show_default=False)
+    ] = None,
+    baseline: Annotated[str, typer.Option(help="mean, median, row:17, or a file with one row or more.")] = "mean",
+    estimator: Estimator = "exact",
+    kernel: Kernel = None,
+    drop: Drop = None,
+    impute: Impute = False,
+    level: Annotated[float, typer.Option(help="Of the credible intervals.")] = 0.95,
+    out: Annotated[Path, typer.Option(help="Folder for what is written.")] = Path("gpattr-explanation"),
+    force: Force = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Explain the rows of a table: why does the model expect this, and how sure is it of each reason?"""
+    from gpattr._normal import check_level
+    from gpattr.commands import explain as work
+    from gpattr.commands.fit import fit
+    from gpattr.commands.output import require_new, whole_folder
+    from gpattr.commands.selection import chosen_baseline, chosen_rows
+    from gpattr.explainer import Explainer
+    from gpattr.tables import TableModel, read_table
+
+    quiet = quiet or as_json
+    with _one_sentence(out):
+        require_new(out, force)
+        check_level(level)
+        if model is None:
+            options = {"estimator": estimator, "kernel": kernel, "drop": drop or (), "impute": impute, "verbose": not quiet}
+            fitted, X, _ = fit(data, target, **options)
+        else:
+            fitted = TableModel.load(model)
+            if fitted.columns.target != target:
+                raise typer.BadParameter(f"the model predicts {fitted.columns.target!r}, got {target!r}", param_hint="--target")
+            frame = read_table(data).drop(columns=list(drop or ()), errors="ignore")
+            X = fitted.columns.features(frame, impute=impute, source=str(data))
+        chosen = X.iloc[chosen_rows(rows, len(X))]
+        explainer = Explainer(fitted.posterior, chosen_baseline(baseline, X, fitted.columns))
+        with _working(f"explaining {len(chosen)} rows", quiet):
+            ex = explainer(chosen)
+            importance = work.importance_of(explainer, chosen)
+        with whole_folder(out, force=force) as folder, _working("drawing", quiet):
+            if model is None:
+                fitted.save(folder / "model.json")
+            work.write_tables(folder, ex, importance, level)
+            work.draw_pictures(folder, ex, importance, level)
+        if as_json:
+            typer.echo(json.dumps(work.summary(ex, importance) | {"folder": str(out)}))
+            return
+        if not quiet:
+            typer.echo(repr(importance))
+        typer.echo(f"{len(ex)} rows explained: {out}")
+
+
+@app.command()
+def info(as_json: AsJson = False) -> None:
+    """Show versions, what is installed, and which models of other libraries are known."""
+    from rich.table import Table
+
+    from gpattr.commands.info import information
+
+    known = information()
+    if as_json:
+        typer.echo(json.dumps(known))
+        return
+    console = Console()
+    console.print(f"gpattr {known['gpattr']}, Python {known['python']}", highlight=False)
+    console.print(", ".join(f"{name} {found or '–'}" for name, found in known["parts"].items()), highlight=False)
+    table = Table("library", "installed", "models that are explained")
+    for library, each in known["models"].items():
+        table.add_row(library, each["installed"] or "–", ", ".join(each["models"]))
+    console.print(table)
+
+
 @app.command()
 def paper(
     figure: Annotated[
@@ -83,6 +206,33 @@ def paper(
         raise _cannot_write(out, error) from None
     if not passed:
         raise typer.Exit(1)
+
+
+@contextmanager
+def _one_sentence(out: Path) -> Iterator[None]:
+    """Say what went wrong in one sentence, without a traceback, and leave with an exit code."""
+    from gpattr.exceptions import GpattrError
+
+    try:
+        yield
+    except GpattrError as error:
+        Console(stderr=True).print(str(error), markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(1) from None
+    except FileNotFoundError as error:
+        Console(stderr=True).print(f"{error.filename or error}: no such file", markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(1) from None
+    except OSError as error:
+        raise _cannot_write(out, error) from None
+
+
+@contextmanager
+def _working(what: str, quiet: bool) -> Iterator[None]:
+    """Show that something is being done, while it is."""
+    if quiet:
+        yield
+        return
+    with Console(stderr=True).status(what):
+        yield
 
 
 def _cannot_write(out: Path, error: OSError) -> typer.Exit:

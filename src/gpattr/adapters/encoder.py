@@ -72,13 +72,16 @@ class Encoder:
         return replace(self, names=names, categories={labels[name]: c for name, c in self.categories.items()}, named=True)
 
     def landmarks(self, points: Mapping[str, Array]) -> dict[str, Array]:
-        """Return points with the commonest categories, where these jump: a mean of them would be none of them."""
-        if not self.together or "mean" not in points:
+        """Return points with the commonest categories, but for the mean of categories that do not jump, which are shares."""
+        if "mean" not in points:
             return dict(points)
-        places = list(self.jumps)
-        rows = np.stack(list(points.values()))
-        rows[:, places] = points["mean"][places]
-        return dict(zip(points, self.whole(rows), strict=True))
+        places = [i for i, (name, _) in enumerate(self.columns) if name in self.categories]
+        result = {}
+        for name, point in points.items():
+            common = point.copy()
+            common[places] = points["mean"][places]
+            result[name] = point if name == "mean" and not self.together else self.whole(common[None])[0]
+        return result
 
     def whole(self, rows: Array) -> Array:
         """Return encoded rows with exactly one category of every feature: the largest."""

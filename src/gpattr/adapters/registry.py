@@ -40,6 +40,8 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "sklearn.BayesianRidge": ("sklearn_models", "linear"),
     "sklearn.ARDRegression": ("sklearn_models", "linear"),
     "botorch.SingleTaskGP": ("botorch_models", "single_task"),
+    "botorch.MixedSingleTaskGP": ("botorch_models", "single_task"),
+    "botorch.AdditiveMapSaasSingleTaskGP": ("botorch_models", "single_task"),
     "botorch.MultiTaskGP": ("botorch_models", "multi_task"),
     "botorch.ModelListGP": ("botorch_models", "model_list"),
     "botorch.SaasFullyBayesianSingleTaskGP": ("botorch_models", "fully_bayesian"),

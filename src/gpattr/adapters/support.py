@@ -7,7 +7,7 @@ from importlib import import_module
 from gpattr.adapters.registry import BUILT_IN
 
 # library -> package, module of its kernels, the table there, and what the module knows besides
-LIBRARIES = {
+LIBRARIES: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "scikit-learn": ("sklearn", "sklearn_kernels", "KERNELS", ()),
     "GPyTorch": ("gpytorch", "gpytorch_kernels", "FORWARD", ()),
     "BoTorch": ("botorch", "gpytorch_kernels", "FORWARD", ()),

@@ -71,6 +71,10 @@ class TableModel:
         """Return what the regressor predicts for features as `Columns.features` returns them."""
         return self.regressor.predict(_encoded(self.columns, X), **options)
 
+    def score(self, X: Any, y: Any) -> float:
+        """Return R² of the predictions."""
+        return float(self.regressor.score(_encoded(self.columns, X), y))
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a JSON file."""
         columns = {"names": self.columns.names, "categories": dict(self.columns.categories), "target": self.columns.target}

@@ -1,0 +1,68 @@
+"""``gpattr explain``: a table in; explanation, tables, pictures and a report out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpattr import plots
+from gpattr.explainer import Explainer
+from gpattr.explanation import Explanation
+from gpattr.importance import Importance
+
+IMPORTANCE_ROWS = 300  # whose joint distribution is drawn from; more would say the same
+WATERFALLS = 3
+
+
+def importance_of(explainer: Explainer, X: Any) -> Importance:
+    """Return the importance of features over the rows of X, or over some of them chosen at random."""
+    if len(X) > IMPORTANCE_ROWS:
+        X = X.iloc[np.sort(np.random.default_rng(0).choice(len(X), IMPORTANCE_ROWS, replace=False))]
+    return explainer.importance(X)
+
+
+def write_tables(folder: Path, ex: Explanation, importance: Importance, level: float) -> None:
+    """Write the explanation and its tables."""
+    ex.save(folder / "explanation.json")
+    table = ex.to_frame(level)
+    table.to_csv(folder / "attributions.csv", index=False)
+    importance.to_frame(level).to_csv(folder / "importance.csv")
+    try:
+        import pyarrow  # noqa: F401  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        return
+    table.to_parquet(folder / "attributions.parquet", index=False)
+
+
+def draw_pictures(folder: Path, ex: Explanation, importance: Importance, level: float) -> None:
+    """Draw importance, all rows, and the rows farthest from the baseline one by one."""
+    from matplotlib.figure import Figure
+
+    def saved(name: str, draw: Any, *args: Any, height: float) -> None:
+        figure = Figure(figsize=(7.5, height), layout="constrained")
+        draw(*args, ax=figure.subplots(), level=level)
+        figure.savefig(folder / f"{name}.png", dpi=150)
+
+    tall = 1.4 + 0.42 * min(ex.shape[1], 10)
+    saved("importance", plots.bar, importance, height=tall)
+    if len(ex) > 1:
+        saved("beeswarm", plots.beeswarm, ex, height=tall)
+        saved("heatmap", plots.heatmap, ex, height=tall)
+    for row in np.argsort(-np.abs(ex.predictions - ex.base_values), kind="stable")[:WATERFALLS]:
+        saved(f"row_{ex.row_names[row]}", plots.waterfall, ex, int(row), height=tall)
+
+
+def summary(ex: Explanation, importance: Importance) -> dict[str, Any]:
+    """Return what a program would ask first."""
+    order = np.argsort(-importance.values, kind="stable")
+    return {
+        "rows": len(ex),
+        "features": list(ex.feature_names),
+        "baseline": ex.baseline_name,
+        "method": ex.method,
+        "largest_error": float(ex.error.max(initial=0.0)),
+        "largest_gap": float(np.abs(ex.delta).max(initial=0.0)),
+        "importance": {importance.feature_names[i]: float(importance.values[i]) for i in order},
+    }

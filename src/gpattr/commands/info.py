@@ -1,0 +1,38 @@
+"""``gpattr info``: versions, and which libraries are here."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from gpattr import __version__
+from gpattr.adapters.registry import BUILT_IN
+from gpattr.adapters.support import LIBRARIES
+
+PARTS = ("numpy", "scipy", "pandas", "scikit-learn", "matplotlib", "torch", "jax", "shap", "xarray", "pyarrow")
+DISTRIBUTIONS = {"sklearn": "scikit-learn"}
+
+
+def information() -> dict[str, Any]:
+    """Return versions, what is missing as None, and the models that are known of each library."""
+    models = {
+        library: {
+            "installed": _version(DISTRIBUTIONS.get(package, package)),
+            "models": [name.partition(".")[2] for name in BUILT_IN if name.startswith(f"{package}.")],
+        }
+        for library, (package, *_) in LIBRARIES.items()
+    }
+    return {
+        "gpattr": __version__,
+        "python": platform.python_version(),
+        "parts": {p: _version(p) for p in PARTS},
+        "models": models,
+    }
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,169 @@
+"""``gpattr fit``, ``explain`` and ``info``: files in, files out, one sentence where something is wrong, nothing half-written."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from gpattr import Explainer, Explanation
+from gpattr.cli import app
+from gpattr.commands.output import whole_folder
+from gpattr.tables import TableModel
+
+
+@pytest.fixture(scope="module")
+def prices(tmp_path_factory):
+    """A table of houses, and a folder for what is made of it."""
+    rng = np.random.default_rng(0)
+    folder = tmp_path_factory.mktemp("houses")
+    frame = pd.DataFrame({"area": rng.normal(100, 30, 40).round(1), "kind": rng.choice(["flat", "house"], 40)})
+    frame["age"] = rng.uniform(0, 80, 40).round()
+    frame["price"] = (3 * frame["area"] + 40 * (frame["kind"] == "house") + rng.normal(0, 5, 40)).round(2)
+    frame.to_csv(folder / "houses.csv", index=False, sep=";")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(prices):
+    called("fit", prices / "houses.csv", "--target", "price", "--out", prices / "model.json", "--quiet")
+    return prices / "model.json"
+
+
+def called(*arguments, code=0):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def test_a_table_is_explained_in_one_command(prices, tmp_path):
+    out = tmp_path / "explanation"
+    output = called("explain", prices / "houses.csv", "--target", "price", "--rows", "1-5,9", "--out", out)
+    assert "Importance" in output
+    assert f"6 rows explained: {out}" in output.replace("\n", "")
+    ex = Explanation.load(out / "explanation.json")
+    assert ex.feature_names == ("area", "kind", "age")
+    assert ex.row_names == (1, 2, 3, 4, 5, 9)
+    fitted = TableModel.load(out / "model.json")
+    frame = pd.read_csv(prices / "houses.csv", sep=";")
+    X = fitted.columns.features(frame.set_axis(range(1, 41)))
+    np.testing.assert_allclose(ex.predictions, fitted.predict(X.iloc[[0, 1, 2, 3, 4, 8]]), rtol=1e-9)
+    table = pd.read_csv(out / "attributions.csv")
+    assert len(table) == 18
+    assert {path.name for path in out.glob("*.png")} >= {"importance.png", "beeswarm.png", "heatmap.png"}
+    assert len(list(out.glob("row_*.png"))) == 3
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_model_of_a_file_explains_another_table(prices, model, tmp_path):
+    new = tmp_path / "new.csv"
+    new.write_text("age,kind,area\n10,flat,80\n20,house,120\n")
+    found = json.loads(called("explain", new, "--target", "price", "--model", model, "--out", tmp_path / "out", "--json"))
+    assert found["rows"] == 2
+    assert found["features"] == ["area", "kind", "age"]
+    assert found["baseline"] == "mean of the training inputs"
+    assert found["largest_gap"] < 1e-6
+    assert not (tmp_path / "out" / "model.json").exists()
+    direct = Explainer(TableModel.load(model).posterior)(pd.DataFrame({"area": [80.0], "kind": ["flat"], "age": [10.0]}))
+    np.testing.assert_allclose(Explanation.load(tmp_path / "out" / "explanation.json").values[0], direct.values[0], rtol=1e-9)
+
+
+def test_baselines(prices, model, tmp_path):
+    table = [
+        "explain",
+        prices / "houses.csv",
+        "--target",
+        "price",
+        "--model",
+        model,
+        "--quiet",
+        "--force",
+        "--out",
+        tmp_path / "out",
+    ]
+    called(*table, "--rows", "3-4", "--baseline", "row:3")
+    ex = Explanation.load(tmp_path / "out" / "explanation.json")
+    np.testing.assert_array_equal(ex.values[0], 0.0)
+    assert np.abs(ex.values[1]).max() > 0
+    point = tmp_path / "point.csv"
+    point.write_text("area,kind,age\n100,flat,30\n")
+    called(*table, "--rows", "1", "--baseline", point)
+    called(*table, "--rows", "1", "--baseline", "median")
+    name = Explanation.load(tmp_path / "out" / "explanation.json").baseline_name
+    assert name == "median of the training inputs, with the commonest categories"
+    for text, words in (
+        ("row:99", "expected rows from 1 to 40"),
+        ("row:x", "expected row:17"),
+        ("nowhere.csv", "a file that exists"),
+    ):
+        assert words in called(*table, "--baseline", text, code=1).replace("\n", " ")
+    point.write_text("area,kind,age\n100,flat,30\n90,flat,30\n")
+    assert "expected one row" in called(*table, "--baseline", point, code=1)
+
+
+def test_baselines_of_several_rows_are_averaged(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(20, 2)), columns=["a", "b"]).assign(y=lambda table: table["a"])
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    frame[["a", "b"]][:3].to_csv(tmp_path / "points.csv", index=False)
+    out = tmp_path / "out"
+    called("explain", tmp_path / "data.csv", "--target", "y", "--baseline", tmp_path / "points.csv", "--out", out, "--quiet")
+    assert Explanation.load(out / "explanation.json").baseline_name == "average over 3 points"
+
+
+def test_models_of_other_kinds(prices, tmp_path):
+    options = ["--target", "price", "--drop", "kind", "--out", tmp_path / "model.json", "--force"]
+    output = called("fit", prices / "houses.csv", *options, "--estimator", "sparse", "--kernel", "matern52")
+    assert "40 rows × 2 features; R² on these rows" in output
+    assert type(TableModel.load(tmp_path / "model.json").regressor).__name__ == "SparseGPRegressor"
+    called("fit", prices / "houses.csv", *options, "--estimator", "random-features", "--quiet")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--target", "cost"], "expected a column 'cost'; there are ['area', 'kind', 'age', 'price']"),
+        (["--target", "kind"], "expected a number in column 'kind', got"),
+        (["--target", "price", "--rows", "0-3"], "--rows: expected rows from 1 to 40, got '0-3'"),
+        (["--target", "price", "--rows", "first"], "--rows: expected numbers and ranges such as 1-10,17, got 'first'"),
+        (["--target", "price", "--kernel", "rbf"], "kernel: expected one of squared-exponential, matern52"),
+        (["--target", "price", "--level", "95"], "level: expected"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(prices, tmp_path, options, words):
+    output = called("explain", prices / "houses.csv", "--quiet", "--out", tmp_path / "out", *options, code=1)
+    assert words in output.replace("\n", " ")
+    assert "Traceback" not in output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_that_are_not_there_or_are_in_the_way(prices, model, tmp_path):
+    missing = tmp_path / "missing.csv"
+    assert f"{missing}: no such file" in called("explain", missing, "--target", "y", code=1).replace("\n", "")
+    assert "exists already" in called("fit", prices / "houses.csv", "--target", "price", "--out", model, code=1)
+    (tmp_path / "out").mkdir()
+    table = ["explain", prices / "houses.csv", "--target", "price", "--model", model, "--rows", "1", "--out", tmp_path / "out"]
+    assert "exists already; choose another name, or write over it with --force" in called(*table, code=1).replace("\n", " ")
+    called(*table, "--force")
+    assert (tmp_path / "out" / "explanation.json").exists()
+    (tmp_path / "file").write_text("")
+    assert "expected a folder, got a file" in called(*table[:-1], tmp_path / "file", "--force", code=1).replace("\n", " ")
+    result = called("explain", prices / "houses.csv", "--target", "age", "--model", model, "--out", tmp_path / "other", code=2)
+    assert "the model predicts 'price'" in result
+
+
+def test_an_interrupted_run_leaves_nothing(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "old").write_text("kept")
+    with pytest.raises(KeyboardInterrupt), whole_folder(tmp_path / "out", force=True) as folder:  # noqa: PT012
+        (folder / "half").write_text("")
+        raise KeyboardInterrupt
+    assert [path.name for path in tmp_path.rglob("*")] == ["out", "old"]
+
+
+def test_info():
+    assert "scikit-learn" in called("info")
+    known = json.loads(called("info", "--json"))
+    assert known["parts"]["numpy"] == np.__version__
+    assert "MixedSingleTaskGP" in known["models"]["BoTorch"]["models"]
