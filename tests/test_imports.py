@@ -29,7 +29,7 @@ LEVELS = [
     {"testing"},
     {"probability"},
     {"explanation", "sampled_explanation", "multi_output_explanation", "_storage"},
-    {"_results", "_rows"},
+    {"_results", "_rows", "report"},
     {"explainer"},
     {"rules"},
     {"demo", "paper", "commands"},

@@ -1,0 +1,70 @@
+"""What the report says of a model: its size, kernel and noise, and how well it predicts rows it has not seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from gpattr._array import solve_lower_rows, to_numpy
+from gpattr.kernels import Radial, Scale
+from gpattr.posteriors import AffinePosterior, ExactPosterior, Posterior
+
+LEVELS = (0.5, 0.8, 0.95)
+
+
+def leave_one_out(posterior: ExactPosterior) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and variance of each training target given all others, (m,) each, from the factor of all.
+
+    With q the diagonal of (K + noise)⁻¹, they are y − α/q and 1/q; hyperparameters, and the mean, stay as learned from all rows.
+    """
+    L = to_numpy(posterior.factor)
+    inverse = solve_lower_rows(L, np.eye(len(L)))  # row i is L⁻¹eᵢ
+    q = (inverse**2).sum(axis=1)
+    return to_numpy(posterior.y) - to_numpy(posterior.alpha) / q, 1.0 / q
+
+
+def model_card(posterior: Posterior) -> list[tuple[str, str]]:
+    """Return what is known of a model, as names and words."""
+    inner: Any = posterior.posterior if isinstance(posterior, AffinePosterior) else posterior
+    rows = inner.training_inputs
+    card = [("model", type(inner).__name__)]
+    if rows is not None:
+        card.append(("training rows", f"{len(rows):,}"))
+    card.append(("features", str(len(getattr(getattr(posterior, "encoder", None), "features", ())) or inner.n_features)))
+    kernel = getattr(inner, "kernel", None)
+    if kernel is not None:
+        card += _kernel(kernel, inner.feature_names or [f"x{i}" for i in range(inner.n_features)])
+    if isinstance(inner, ExactPosterior):
+        noise = to_numpy(inner.noise)
+        level = f"{np.sqrt(noise[0]):.4g}" if np.ptp(noise) == 0 else f"{np.sqrt(noise.min()):.4g} to {np.sqrt(noise.max()):.4g}"
+        card.append(("noise, standard deviation", level))
+        card += _quality(inner)
+    return card
+
+
+def _kernel(kernel: Any, names: Any) -> list[tuple[str, str]]:
+    if isinstance(kernel, Scale):
+        kernel = kernel.kernel
+    if not isinstance(kernel, Radial):
+        return [("kernel", repr(kernel))]
+    scales = np.broadcast_to(np.asarray(kernel.lengthscale, dtype=np.float64), (len(names),))
+    order = np.argsort(scales, kind="stable")
+    return [
+        ("kernel", f"{type(kernel).__name__}, standard deviation {np.sqrt(kernel.variance):.4g}"),
+        ("length-scales", ", ".join(f"{names[i]} {scales[i]:.3g}" for i in order)),
+    ]
+
+
+def _quality(posterior: ExactPosterior) -> list[tuple[str, str]]:
+    mean, var = leave_one_out(posterior)
+    y = to_numpy(posterior.y)
+    share = 1.0 - float(((y - mean) ** 2).sum() / ((y - y.mean()) ** 2).sum())
+    score = np.abs(y - mean) / np.sqrt(var)
+    inside = (f"{np.mean(score <= -ndtri(0.5 * (1.0 - level))):.0%} of rows in {level:.0%} intervals" for level in LEVELS)
+    error = float(np.sqrt(((y - mean) ** 2).mean()))
+    return [
+        ("leave-one-out", f"R² {share:.3f}, typical error {error:.4g}"),
+        ("calibration, leaving one out", ", ".join(inside)),
+    ]
