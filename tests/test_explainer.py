@@ -128,7 +128,10 @@ def test_names_of_a_model_trained_on_an_array(posterior, rows):
     reversed_columns = pd.DataFrame(rows[:, ::-1], columns=list("rqp"))
     np.testing.assert_array_equal(named(reversed_columns).values, Explainer(bare)(rows).values)
     by_baseline = Explainer(bare, pd.Series([1.0, 2.0, 3.0], index=list("pqr")))
-    assert by_baseline(reversed_columns) == Explainer(bare, [1.0, 2.0, 3.0], feature_names=list("pqr"))(rows)
+    in_order = pd.DataFrame(rows, columns=list("pqr"))
+    assert by_baseline(in_order).values.tolist() == Explainer(bare, [1.0, 2.0, 3.0])(rows).values.tolist()
+    with pytest.raises(InvalidInputError, match="X: has its columns in another order than the baseline"):
+        by_baseline(reversed_columns)  # which of the two has the order of the model, nobody knows
 
 
 def test_labels_that_are_not_text_are_aligned_too(posterior, rows):

@@ -11,7 +11,7 @@ from gpattr._validation import check_choice
 from gpattr.explanation import Explanation
 from gpattr.operators import IntegratedGradients
 from gpattr.posteriors import UNCERTAINTY, Attributions, Posterior
-from gpattr.posteriors.base import require_covariance_room
+from gpattr.posteriors.base import note_of, require_covariance_room
 from gpattr.probability import drawn_attributions, mean_attributions, probability
 from gpattr.sampled_explanation import SampledExplanation
 
@@ -32,7 +32,7 @@ def of_function(
         cov=_handed_over(result.cov),
         predictions=predictions,
         base_values=base_values,
-        method=result.method + (", categories jump" if operator.jumps else "") + note_of(posterior),
+        method=result.method + (", categories jump" if operator.jumps else "") + _noted(posterior),
         quantity=f"log odds of {getattr(posterior, 'label', '')}" if posterior.link else "prediction",
         error=to_numpy(result.error),
         delta=to_numpy(result.mean).sum(axis=1) - (predictions - base_values),
@@ -63,7 +63,7 @@ def of_probability(
         "values": _handed_over(values),
         "predictions": predictions,
         "base_values": base_values,
-        "method": f"quadrature through the {posterior.link} link{note_of(posterior)}",
+        "method": f"quadrature through the {posterior.link} link{_noted(posterior)}",
         "quantity": f"probability of {getattr(posterior, 'label', '')}",
         "error": error,
         "delta": values.sum(axis=1) - (predictions - base_values),
@@ -80,12 +80,9 @@ def of_probability(
     return SampledExplanation(**known, draws=_handed_over(draws), draw_error=draw_error, var=var, cov=cov)
 
 
-def note_of(posterior: Any) -> str:
-    """Return what must be said about a posterior, or about what it is made of."""
-    if posterior.note:
-        return f" ({posterior.note})"
-    inner = (getattr(posterior, "posterior", None), *getattr(posterior, "posteriors", ())[:1])
-    return next((note for part in inner if part is not None and (note := note_of(part))), "")
+def _noted(posterior: Posterior) -> str:
+    note = note_of(posterior)
+    return f" ({note})" if note else ""
 
 
 def _averaged(operator: IntegratedGradients, base_values: np.ndarray, n: int) -> np.ndarray:

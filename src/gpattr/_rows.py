@@ -50,6 +50,7 @@ class Rows:
                     "leave feature_names out"
                 )
             known = given
+        self.by_baseline = known is None  # then nobody knows whether the model has them in that order
         if known is None:
             known = baseline.feature_names if isinstance(baseline, Baselines) else column_names(baseline)
         if self.encoder is not None:
@@ -83,9 +84,19 @@ class Rows:
 
     def matrix(self, name: str, X: Any) -> Array:
         """Return rows as numbers."""
+        if self.by_baseline:
+            self._refuse_other_order(name, column_names(X))
         if self.encoder is not None:
             return self.encoder.encode(name, X)
         return as_matrix(name, X, names=self.columns, n_features=self.posterior.n_features)
+
+    def _refuse_other_order(self, name: str, own: Names | None) -> None:
+        known = self.columns if self.encoder is None else self.encoder.names
+        if own is not None and known is not None and own != known and set(own) == set(known):
+            raise InvalidInputError(
+                f"{name}: has its columns in another order than the baseline, {list(own)}, and the model does not know their "
+                "names; give feature_names= in the order of the model"
+            )
 
     def point(self, name: str, x: Any) -> Array:
         """Return one row as numbers."""
@@ -119,16 +130,17 @@ class Rows:
             if self.encoder is not None:
                 points = self.encoder.landmarks(points)
             if baseline == "zeros":
-                points["zeros"] = np.zeros(self.posterior.n_features) if not self.jumps else self._coded_zeros()
+                points["zeros"] = np.zeros(self.posterior.n_features) if self.encoder is None else self._coded_zeros()
             if baseline not in points:
                 raise InvalidInputError(
-                    f'baseline: "{baseline}" needs the training inputs, which this model does not store; give a baseline of '
+                    f'baseline: "{baseline}" needs the training inputs, which this model does not store (or the parts of which '
+                    "it is made have different ones); give a baseline of "
                     f"{self.posterior.n_features} numbers"
                 )
-            whole = self.encoder is not None and (self.jumps or baseline == "median")
+            whole = self.encoder is not None and (baseline == "median" or (baseline == "mean" and self.jumps))
             return points[baseline], NAMED_BASELINES[baseline] + (", with the commonest categories" if whole else "")
         if isinstance(baseline, Baselines) and self.jumps:
-            points = self.matrix("baseline", baseline.points)
+            points = self.matrix("baseline", self._labelled(baseline))
             return Baselines(points, baseline.weights), f"average over {len(points)} points"
         if isinstance(baseline, Baselines):
             if baseline.points.shape[1] != self.posterior.n_features:
@@ -139,7 +151,17 @@ class Rows:
         return self.point("baseline", baseline), "given point"
 
     def _coded_zeros(self) -> Array:
+        if not self.jumps:
+            raise InvalidInputError('baseline: "zeros" has no categories; give a frame with one row')
         return self.point("baseline", np.zeros(len(self.encoder.names)))
+
+    @staticmethod
+    def _labelled(baselines: Baselines) -> Any:
+        if baselines.feature_names is None:
+            return baselines.points
+        import pandas as pd
+
+        return pd.DataFrame(to_numpy(baselines.points), columns=list(baselines.feature_names))
 
     def baselines(self, baselines: Any, n: int) -> Array:
         """Return one baseline for each of n rows as numbers."""

@@ -136,7 +136,11 @@ def as_matrix(
         array = numbers(name, X)
     if array.ndim == 1:
         advice = (
-            "X.iloc[[i]], with double brackets, is a single row" if is_series(X) else "a single row x goes in as x.reshape(1, -1)"
+            "X.iloc[[i]], with double brackets, is a single row"
+            if is_series(X)
+            else "values of one feature go in as x.reshape(-1, 1)"
+            if n_features == 1
+            else "a single row x goes in as x.reshape(1, -1)"
         )
         raise InvalidInputError(f"{name}: expected rows (n, d), got one dimension of length {len(array)}; {advice}")
     if array.ndim != 2:

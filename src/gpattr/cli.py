@@ -1,4 +1,4 @@
-"""The command line: ``gpattr demo``, ``fit``, ``explain``, ``paper`` and ``info``."""
+"""The command line: ``gpattr demo``, ``fit``, ``explain``, ``report``, ``paper`` and ``info``."""
 
 from __future__ import annotations
 
@@ -146,12 +146,36 @@ def explain(
                 fitted.save(folder / "model.json")
             work.write_tables(folder, ex, importance, level)
             work.draw_pictures(folder, ex, importance, level)
+            work.write_page(folder, ex, importance, fitted, chosen, level)
         if as_json:
             typer.echo(json.dumps(work.summary(ex, importance) | {"folder": str(out)}))
             return
         if not quiet:
             typer.echo(repr(importance))
-        typer.echo(f"{len(ex)} rows explained: {out}")
+        typer.echo(f"{len(ex)} rows explained: {out}; open {out / 'report.html'} in a browser")
+
+
+@app.command()
+def report(
+    explanation: Annotated[Path, typer.Argument(help="A file that Explanation.save wrote.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="File for the page.")] = Path("report.html"),
+    title: Annotated[str, typer.Option(help="What stands above it.")] = "Why the model expects this",
+    level: Annotated[float, typer.Option(help="Of the credible intervals.")] = 0.95,
+    force: Force = False,
+) -> None:
+    """Make a page of an explanation that was saved: one file, to be opened in a browser or sent by mail."""
+    from gpattr.commands.output import require_new
+    from gpattr.exceptions import InvalidInputError
+    from gpattr.explanation import Explanation
+    from gpattr.report import write_report
+
+    with _one_sentence(out):
+        require_new(out, force)
+        ex = Explanation.load(explanation)
+        if not isinstance(ex, Explanation):
+            raise InvalidInputError(f"{explanation}: has several outputs; save one of them, ex[name].save(…)")
+        write_report(out, ex, title=title, level=level)
+        typer.echo(f"{len(ex)} rows: {out}")
 
 
 @app.command()

@@ -318,12 +318,28 @@ def test_categories_that_were_not_seen():
     ex = Explainer(known)(row)
     with torch.no_grad():
         assert ex.predictions[0] == pytest.approx(model.posterior(row).mean.item(), rel=1e-9)
-    with pytest.raises(InvalidInputError, match=r"categories: expected columns with categories, of \[3, 4\], got \[0\]"):
+    with pytest.raises(
+        InvalidInputError, match=r"categories: expected columns with categories, of \[3, 4\], each once, got \[0\]"
+    ):
         gpattr.as_posterior(model, categories={0: [7]})
     with pytest.raises(InvalidInputError, match="baseline: expected one of"):
         Explainer(gpattr.as_posterior(mixed(rows=CODES + torch.tensor([0.0, 0.0, 0.0, 1.0, 1.0]))), "zeros")
-    with pytest.raises(UnsupportedModelError, match="input_transform: a transform of columns with categories is not known"):
-        gpattr.as_posterior(mixed(input_transform=Normalize(5)))
+    scaled = mixed(input_transform=Normalize(5))  # codes too: only their equality matters
+    ex = Explainer(scaled)(CODES[:3])
+    with torch.no_grad():
+        np.testing.assert_allclose(ex.predictions, scaled.posterior(CODES[:3]).mean[:, 0].numpy(), rtol=1e-9)
+    zeros = Explainer(model, "zeros")
+    assert zeros.baseline_name == "zeros"
+    with torch.no_grad():
+        assert zeros(CODES[:1]).base_values[0] == pytest.approx(model.posterior(torch.zeros(1, 5)).mean.item(), rel=1e-9)
+    both = ModelListGP(mixed(), mixed(targets=-Y))
+    assert set(Explainer(both)(CODES[:2]).outputs) == {"y0", "y1"}
+    columns = ["a", "b", "c", "d", "e"]
+    points = pd.DataFrame(CODES[:4].numpy(), columns=columns)
+    straight, turned = (
+        Explainer(model, gpattr.Baselines(points[order]), feature_names=columns)(CODES[4:5]) for order in (columns, columns[::-1])
+    )
+    np.testing.assert_array_equal(straight.values, turned.values)
     kernel = CategoricalKernel(active_dims=[3]) + RBFKernel()
     with pytest.raises(UnsupportedModelError, match="SquaredExponential of columns with categories is not known"):
         gpattr.as_posterior(SingleTaskGP(CODES, Y, covar_module=kernel))

@@ -277,18 +277,18 @@ def test_targets_in_other_units():
     np.testing.assert_allclose(ex.cov, plain.cov * model.transformer_.scale_**2, rtol=1e-10)
     logarithmic = TransformedTargetRegressor(inner, func=np.log, inverse_func=np.exp).fit(X, np.exp(Y / 5))
     ex = Explainer(logarithmic, b)(X[:3])
-    assert "of the transformed target (FunctionTransformer is not affine)" in ex.method
+    assert "of the transformed target (FunctionTransformer is not known to be affine)" in ex.method
     np.testing.assert_allclose(np.exp(ex.predictions), logarithmic.predict(X[:3]), rtol=1e-10)
 
 
 def test_notes_are_not_written_into_models_of_ours():
     model = TransformedTargetRegressor(GPRegressor(optimize=False), func=np.log, inverse_func=np.exp).fit(X, np.exp(Y / 5))
-    assert "is not affine" in Explainer(model, b)(X[:2]).method
+    assert "is not known to be affine" in Explainer(model, b)(X[:2]).method
     assert Explainer(model.regressor_, b)(X[:2]).method == "closed form"
     rows = np.column_stack([Y, X[:, 0]])
     several = TransformedTargetRegressor(MultiOutputGPRegressor(optimize=False), func=np.exp, inverse_func=np.log).fit(X, rows)
     ex = Explainer(several, b)(X[:2])
-    assert "is not affine" in ex["y1"].method
+    assert "is not known to be affine" in ex["y1"].method
     assert Explainer(several.regressor_, b)(X[:2])["y1"].method == "closed form"
 
 

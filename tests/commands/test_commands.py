@@ -42,6 +42,7 @@ def test_a_table_is_explained_in_one_command(prices, tmp_path):
     output = called("explain", prices / "houses.csv", "--target", "price", "--rows", "1-5,9", "--out", out)
     assert "Importance" in output
     assert f"6 rows explained: {out}" in output.replace("\n", "")
+    assert "Why the model expects this price" in (out / "report.html").read_text(encoding="utf-8")
     ex = Explanation.load(out / "explanation.json")
     assert ex.feature_names == ("area", "kind", "age")
     assert ex.row_names == (1, 2, 3, 4, 5, 9)
@@ -160,6 +161,15 @@ def test_an_interrupted_run_leaves_nothing(tmp_path):
         (folder / "half").write_text("")
         raise KeyboardInterrupt
     assert [path.name for path in tmp_path.rglob("*")] == ["out", "old"]
+
+
+def test_a_page_of_an_explanation_that_was_saved(prices, model, tmp_path):
+    X = pd.DataFrame({"area": [80.0, 90.0], "kind": ["flat", "house"], "age": [10.0, 20.0]})
+    Explainer(TableModel.load(model).posterior)(X).save(tmp_path / "ex.json")
+    called("report", tmp_path / "ex.json", "--out", tmp_path / "page.html", "--title", "Prices")
+    assert "<title>Prices</title>" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "exists already" in called("report", tmp_path / "ex.json", "--out", tmp_path / "page.html", code=1)
+    assert "expected a file of format" in called("report", model, "--out", tmp_path / "other.html", code=1).replace("\n", " ")
 
 
 def test_info():

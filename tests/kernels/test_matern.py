@@ -66,6 +66,11 @@ def test_half_integers_are_the_usual_kernels(nu, kind):
     np.testing.assert_allclose(
         closed_forms.between(operator, general, rows), closed_forms.between(operator, usual, rows), atol=1e-12
     )
+    for order in (40.0, 50.0):  # a power series at small distances, where Bessel functions would overflow
+        smooth = Matern(nu=order)
+        near = np.array([[0.0], [1e-6], [1e-3], [0.009]])
+        expected = [float(definition.value(smooth, [mp.mpf(0)], [mp.mpf(float(z))])) for z in near[:, 0]]
+        np.testing.assert_allclose(smooth(np.zeros((1, 1)), near)[0], expected, rtol=1e-14)
     far = np.array([[1e80, 0.0]])
     np.testing.assert_array_equal(general(far, rows), 0.0)
 

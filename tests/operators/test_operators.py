@@ -56,3 +56,14 @@ def test_bad_baselines_of_an_operator():
         IntegratedGradients([1.0, 2.0]).terms(X)
     with pytest.raises(InvalidInputError, match=r"baseline: expected one row per row of X \(4\), got 2"):
         IntegratedGradients(X[:2]).terms(X)
+
+
+@pytest.mark.parametrize("jumps", [None, "2", 2, [2.0], ["a"], [-1], [True, False]], ids=repr)
+def test_jumps_that_are_no_positions(jumps):
+    with pytest.raises(InvalidInputError, match="jumps: expected positions of features"):
+        IntegratedGradients(np.zeros(2), jumps=jumps)
+
+
+def test_jumps_beyond_the_features():
+    with pytest.raises(InvalidInputError, match=r"jumps: expected positions below 2, got \[5\]"):
+        IntegratedGradients(np.zeros(2), jumps=[5]).terms(np.ones((1, 2)))

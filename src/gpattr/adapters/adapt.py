@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from copy import copy
+from inspect import signature
 from typing import Any
 
 import numpy as np
 
 from gpattr._array import to_numpy
+from gpattr._validation import check_names, numbers
 from gpattr.adapters.registry import Adapted, find_adapter
 from gpattr.adapters.verification import verify
 from gpattr.exceptions import InvalidInputError, NotFittedError, UnsupportedModelError
 from gpattr.posteriors import MultiOutputPosterior, Posterior
 
 
-def as_posterior(model: Any, *, data: Any = None, check: bool = True, **options: Any) -> Posterior | MultiOutputPosterior:
+def as_posterior(
+    model: Any, *, data: Any = None, check: bool = True, output_names: Sequence[str] | None = None, **options: Any
+) -> Posterior | MultiOutputPosterior:
     """Return the posterior of a fitted model, of ours or of another library.
 
     The model is read, never changed. With ``check`` its own predictive mean and variance are compared with those of the
     posterior; where they differ, `UnsupportedModelError` is raised. ``data`` is (X, y) for libraries that do not keep them;
-    further options are those of the library's adapter.
+    ``output_names`` are what several outputs are called, in their order; further options are those of the library's adapter.
     """
     adapted = adapt(model, data=data, **options)
     _check_data(adapted.posterior, data)
     if check and _own(model) is None:
         verify(adapted, type(model).__name__)
-    return adapted.posterior
+    return adapted.posterior if output_names is None else _renamed(adapted.posterior, output_names)
 
 
 def adapt(model: Any, *, data: Any = None, **options: Any) -> Adapted:
@@ -43,11 +49,44 @@ def adapt(model: Any, *, data: Any = None, **options: Any) -> Adapted:
             f"{type(model).__name__}; gpattr.posteriors builds posteriors from kernel, data and noise, and "
             "gpattr.register_adapter teaches new models"
         )
-    return adapter(model, data=data, **options)
+    known = [name for name in signature(adapter).parameters if name not in ("model", "data", "posterior", "family")]
+    for name in options:
+        if name not in known and not any(part.kind is part.VAR_KEYWORD for part in signature(adapter).parameters.values()):
+            raise InvalidInputError(f"{name}: a {type(model).__name__} takes no such option; known are {known}")
+    return adapter(model, data=_checked(data), **options)
+
+
+def _checked(data: Any) -> Any:
+    """Return data as a pair (X, y), a data set with X and y, or targets alone."""
+    if data is None or (hasattr(data, "X") and hasattr(data, "y")):
+        return data
+    pair = isinstance(data, tuple) or (isinstance(data, list) and len(data) == 2 and np.ndim(data[0]) > 0)
+    try:
+        parts = [numbers("data", part) for part in data] if pair else [numbers("data", data)]
+    except ValueError:
+        parts = []
+    if not parts or (pair and len(parts) != 2) or any(part.ndim == 0 or not len(part) for part in parts):
+        raise InvalidInputError(f"data: expected (X, y), a data set with X and y, or targets, got {_shown(data)}")
+    return tuple(parts) if pair else parts[0]
+
+
+def _shown(data: Any) -> str:
+    text = repr(data)
+    return text if len(text) < 60 else f"a {type(data).__name__}"
+
+
+def _renamed(posterior: Any, names: Sequence[str]) -> MultiOutputPosterior:
+    if not isinstance(posterior, MultiOutputPosterior):
+        raise InvalidInputError(f"output_names: the model has one output, which has no name, got {list(names)}")
+    result = copy(posterior)
+    labels = check_names("output_names", names, len(posterior.outputs))
+    object.__setattr__(result, "outputs", dict(zip(labels, posterior.outputs.values(), strict=True)))
+    return result
 
 
 def _check_data(posterior: Any, data: Any) -> None:
     """Refuse data with other rows than those that a model has kept."""
+    data = _checked(data)
     given = data[0] if isinstance(data, tuple) else getattr(data, "X", None)
     first = next(iter(getattr(posterior, "outputs", {"": posterior}).values()))
     kept = first.training_inputs
@@ -55,7 +94,14 @@ def _check_data(posterior: Any, data: Any) -> None:
         return
     given, kept = np.asarray(to_numpy(given), dtype=np.float64), to_numpy(kept)
     given = given.reshape(len(given), -1)
-    if given.shape != kept.shape or not np.allclose(given, kept, rtol=1e-4, atol=1e-6 * np.abs(kept).max()):
+    if given.shape[1] != kept.shape[1] and len(given) == len(kept):
+        return  # a column that says the task, or that a pipeline drops
+    used = list(getattr(first, "source", range(kept.shape[1])))
+    same = given.shape == kept.shape
+    if same:
+        near = np.isclose(given[:, used], kept[:, used], rtol=1e-4, atol=1e-6 * np.abs(kept).max())
+        same = bool((near | np.isnan(given[:, used])).all())
+    if not same:
         raise InvalidInputError(f"data: expected the rows that the model was trained on, {kept.shape}, got others, {given.shape}")
 
 

@@ -12,13 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from gpattr._array import to_numpy
+from gpattr._validation import as_vector
 from gpattr.adapters.categories import columns_of_codes, encoded
 from gpattr.adapters.encoder import Encoder
 from gpattr.adapters.gpytorch_kernels import called, forward, mean_of, number
 from gpattr.adapters.gpytorch_models import asked, copy_of, exact_settings, in_double, noise_of, variational
 from gpattr.adapters.notes import noted
 from gpattr.adapters.registry import Adapted
-from gpattr.exceptions import InvalidInputError, UnsupportedModelError
+from gpattr.exceptions import InvalidInputError, NotFittedError, UnsupportedModelError
 from gpattr.means import Constant
 from gpattr.posteriors import (
     AffinePosterior,
@@ -61,10 +63,20 @@ class Inputs:
     shift: np.ndarray
     scale: np.ndarray
     encoder: Encoder | None = None
+    units: tuple[np.ndarray, np.ndarray] | None = None  # of all columns, codes among them
 
     def encode(self, X: np.ndarray) -> np.ndarray:
         """Return what the model sees, with categories encoded."""
-        return X if self.encoder is None else self.encoder.encode("train_X", X)
+        return X if self.encoder is None else self.encoder.encode("train_X", self.coded(X))
+
+    def coded(self, X: np.ndarray) -> np.ndarray:
+        """Return what the model sees, with codes as they were before any transform: all that matters is which are equal."""
+        assert self.encoder is not None
+        assert self.units is not None
+        columns = [i for i, name in enumerate(self.encoder.names) if name in self.encoder.categories]
+        rows = X.copy()
+        rows[:, columns] = np.round(self.units[0][columns] + self.units[1][columns] * X[:, columns], 6)
+        return rows
 
     @property
     def points(self) -> np.ndarray:
@@ -85,18 +97,32 @@ def _inputs(model: Any, X: np.ndarray, categories: Mapping[int, Sequence[float]]
     d = X.shape[1]
     shift, scale = input_units(model, d)
     codes = sorted(columns_of_codes(called(model.covar_module, d, 0), range(d)))
-    given = {int(column) % d: values for column, values in (categories or {}).items()}
-    if not set(given) <= set(codes):
-        raise InvalidInputError(f"categories: expected columns with categories, of {codes}, got {sorted(given)}")
+    given = _given_codes(categories or {}, codes, d)
     if not codes:
         return Inputs(X, shift, scale)
-    if (shift[codes] != 0).any() or (scale[codes] != 1).any():
-        raise UnsupportedModelError("input_transform: a transform of columns with categories is not known")
-    labels = {f"x{i}": np.union1d(X[:, i], np.asarray(given.get(i, []), dtype=np.float64)).tolist() for i in codes}
+    raw = np.round(shift + scale * X, 6)
+    labels = {f"x{i}": np.union1d(raw[:, i], np.round(given.get(i, np.zeros(0)), 6)).tolist() for i in codes}
     whole = {name: tuple(int(code) if code == int(code) else code for code in known) for name, known in labels.items()}
     encoder = Encoder(tuple(f"x{i}" for i in range(d)), whole, together=True, named=False)
     source = [encoder.names.index(name) for name, _ in encoder.columns]
-    return Inputs(X, shift[source], scale[source], encoder)
+    number = np.array([label is None for _, label in encoder.columns])
+    return Inputs(X, np.where(number, shift[source], 0.0), np.where(number, scale[source], 1.0), encoder, (shift, scale))
+
+
+def _given_codes(categories: Any, codes: list[int], d: int) -> dict[int, np.ndarray]:
+    """Return the codes that the user makes known, {column: codes}."""
+    if not isinstance(categories, Mapping):
+        raise InvalidInputError(f"categories: expected {{column: codes}}, got {categories!r}")
+    given: dict[int, np.ndarray] = {}
+    for column, values in categories.items():
+        whole = isinstance(column, (int, np.integer)) and not isinstance(column, bool) and -d <= column < d
+        place = int(column) % d if whole else -1
+        if place not in codes or place in given:
+            raise InvalidInputError(
+                f"categories: expected columns with categories, of {codes}, each once, got {list(categories)}"
+            )
+        given[place] = to_numpy(as_vector(f"categories[{column}]", values))
+    return given
 
 
 def _member(model: Any, inputs: Inputs, X: np.ndarray, y: np.ndarray, i: int | None) -> Posterior:
@@ -104,13 +130,17 @@ def _member(model: Any, inputs: Inputs, X: np.ndarray, y: np.ndarray, i: int | N
     kernel, rows = called(model.covar_module, X.shape[1], i), inputs.encode(X)
     if inputs.encoder is not None:
         kernel = encoded(kernel, inputs.encoder)
-    mean = mean_of(model.mean_module, rows.shape[1], i)
+    mean = mean_of(model.mean_module, X.shape[1], i)
+    if inputs.encoder is not None and type(model.mean_module).__name__ == "LinearMean":
+        raise UnsupportedModelError("mean_module: a LinearMean of columns with categories is not known")
     inner = ExactPosterior(kernel, rows, y, noise=noise_of(model.likelihood, len(rows), i), mean=mean)
     return AffinePosterior(inner, inputs.shift, inputs.scale, encoder=inputs.encoder)
 
 
 def fully_bayesian(model: Any, data: Any = None) -> Adapted:
     """Return the mixture of the models of a fully Bayesian fit, or of an ensemble, all with the same weight."""
+    if model.covar_module is None:
+        raise NotFittedError(f"model: this {type(model).__name__} is not fitted yet; call fit_fully_bayesian_model_nuts first")
     copy = copy_of(model)
     X, y = (tensor.detach().numpy() for tensor in (copy.train_inputs[0], copy.train_targets))
     inputs = _inputs(copy, X if X.ndim == 2 else X[0], None)
@@ -134,12 +164,22 @@ def fully_bayesian(model: Any, data: Any = None) -> Adapted:
 
 
 def model_list(model: Any, data: Any = None) -> Adapted:
-    """Return one output for each model of a `ModelListGP`."""
+    """Return one output for each model of a `ModelListGP`; categories are those of all of them together."""
     from gpattr.adapters.adapt import adapt
 
     parts = [adapt(part) for part in model.models]
     if any(isinstance(part.posterior, MultiOutputPosterior) for part in parts):
         raise UnsupportedModelError("models: expected models of one outcome each")
+    encoders: list[Any] = [getattr(part.posterior, "encoder", None) for part in parts]
+    if any(encoder != encoders[0] for encoder in encoders):
+        columns = {None if encoder is None else frozenset(encoder.categories) for encoder in encoders}
+        if len(columns) > 1:
+            raise UnsupportedModelError("models: expected categories in the same columns of all models")
+        every = {
+            encoders[0].names.index(name): sorted({code for encoder in encoders for code in encoder.categories[name]})
+            for name in encoders[0].categories
+        }
+        parts = [adapt(part, categories=every) for part in model.models]
 
     def predict(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         results = [part.predict(rows) for part in parts]
@@ -147,11 +187,13 @@ def model_list(model: Any, data: Any = None) -> Adapted:
         return means, variances
 
     posteriors: Any = [part.posterior for part in parts]
-    return Adapted(MultiOutputPosterior(posteriors), predict, parts[0].points)
+    return Adapted(MultiOutputPosterior(posteriors), predict, parts[0].points, mixable=all(part.mixable for part in parts))
 
 
 def multi_task(model: Any, data: Any = None) -> Adapted:
     """Return one output for each task of a `MultiTaskGP`: a kernel of the features times a covariance of the tasks."""
+    if type(model).__name__.startswith(("Saas", "FullyBayesian")):
+        raise UnsupportedModelError(f"model: {type(model).__name__} is not known")
     copy = copy_of(model)
     X, y = (tensor.detach().numpy() for tensor in (copy.train_inputs[0], copy.train_targets))
     task, outcomes = int(copy._task_feature), outcome_units(copy, 1)
@@ -189,12 +231,16 @@ def multi_task(model: Any, data: Any = None) -> Adapted:
 def single_task_variational(model: Any, data: Any = None) -> Adapted:
     """Return the posterior of a `SingleTaskVariationalGP`, in the units of its inputs and outcomes."""
     copy = copy_of(model)
+    copy.model.variational_strategy._jitter_val = float(model.model.variational_strategy.jitter_val)  # that of its own precision
     inner = variational(copy.model)
     d = inner.posterior.n_features
     shift, scale = input_units(copy, d)
     outcomes = outcome_units(copy, 1)
     assert isinstance(inner.posterior, Posterior)
     result = in_units(AffinePosterior(inner.posterior, shift, scale), outcomes, 0)
+    likelihood = type(model.likelihood).__name__
+    if likelihood != "GaussianLikelihood":
+        result = noted(result, f"of the latent function: the likelihood is {likelihood}")
     extra = float(copy.model.variational_strategy.jitter_val)
     finished = _finished(model, copy, result, outcomes, Inputs(inner.points, shift, scale))
 
@@ -240,8 +286,11 @@ def outcome_units(model: Any, outputs: int) -> tuple[np.ndarray, np.ndarray] | N
         return np.zeros(outputs), np.ones(outputs)
     if not getattr(transform, "_is_linear", False):
         return None
-    with torch.no_grad():
-        zero, one = (transform.untransform(value * torch.ones(1, 1, dtype=torch.float64))[0] for value in (0.0, 1.0))
+    try:
+        with torch.no_grad():
+            zero, one = (transform.untransform(value * torch.ones(1, 1, dtype=torch.float64))[0] for value in (0.0, 1.0))
+    except ValueError:  # it depends on the row
+        raise UnsupportedModelError(f"outcome_transform: {type(transform).__name__} is not known") from None
     shift = np.broadcast_to(zero.numpy().reshape(-1), (outputs,))
     return shift, np.broadcast_to((one - zero).numpy().reshape(-1), (outputs,))
 

@@ -1,7 +1,7 @@
 """Kernels of categories: on codes as a library has them, and on encoded columns, where everything is known of them.
 
-The kernel exp(−Σᵢ [xᵢ ≠ x'ᵢ]/ℓᵢ) of codes is the squared exponential of columns of 0 and 1, one for each category, with the
-length-scale √ℓᵢ: two different categories are √2 apart.
+With a = exp(−1/ℓ) and columns e of 0 and 1, one for each category and one of them 1, exp(−[x ≠ x']/ℓ) is a + (1 − a) e·e': a
+constant and a linear kernel. Between two categories that is a straight line, so nothing is hard to integrate.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gpattr._array import Array, namespace
 from gpattr._validation import positive
 from gpattr.adapters.encoder import Encoder
 from gpattr.exceptions import UnsupportedModelError
-from gpattr.kernels import Constant, Kernel, Product, Scale, Select, SquaredExponential, Sum
+from gpattr.kernels import Constant, Kernel, Linear, Product, Scale, Select, Sum
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +68,13 @@ def encoded(kernel: Kernel, encoder: Encoder) -> Kernel:
             return part
         names = [encoder.names[i] for i in seen]
         if isinstance(part, Hamming):
-            widths = np.broadcast_to(np.sqrt(part.lengthscale), (len(seen),)).tolist()
-            columns = [(place, width) for name, width in zip(names, widths, strict=True) for place in encoder.places(name)]
-            return Select(SquaredExponential([width for _, width in columns]), [place for place, _ in columns])
+            widths = np.broadcast_to(part.lengthscale, (len(seen),)).tolist()
+            factors: list[Any] = []
+            for name, width in zip(names, widths, strict=True):
+                shared = float(np.exp(-1.0 / width))
+                own = Select(Linear(-float(np.expm1(-1.0 / width))), encoder.places(name))
+                factors.append(Constant(shared) + own if shared > 0 else own)
+            return reduce(mul, factors)
         if any(name in encoder.categories for name in names):
             raise UnsupportedModelError(f"kernel: {type(part).__name__} of columns with categories is not known")
         return Select(part, [encoder.places(name)[0] for name in names])

@@ -19,13 +19,15 @@ class Encoder:
     """The columns ``names`` of a frame, of which some have ``categories``, {name: labels}, each an encoded column of 0 and 1.
 
     With ``together`` the columns with categories, whose labels are numbers, are one feature that jumps: there is nothing between
-    categories. Rows may then also be arrays. Columns that are not ``named`` by the user are taken in their order.
+    categories. Rows may then also be arrays. Columns that are not ``named`` by the user are taken in their order. What the model
+    does not use may be anything.
     """
 
     names: Names
     categories: Mapping[str, tuple[Any, ...]]
     together: bool = False
     named: bool = True
+    unused: frozenset[str] = frozenset()
 
     @cached_property
     def columns(self) -> tuple[tuple[str, Any], ...]:
@@ -113,6 +115,10 @@ class Encoder:
             import pandas as pd
 
             X = pd.DataFrame(to_numpy(as_matrix(name, X, n_features=len(self.names))), columns=list(self.names))
+        if not is_frame(X) and not self.named and np.ndim(X) == 2:
+            import pandas as pd
+
+            X = pd.DataFrame(np.asarray(X, dtype=object), columns=list(self.names)).infer_objects()
         if not is_frame(X):
             raise InvalidInputError(f"{name}: expected a frame with the columns {list(self.names)}, got a {type(X).__name__}")
         labels = list(map(str, X.columns))
@@ -120,6 +126,8 @@ class Encoder:
         result = np.zeros((len(X), len(self.columns)))
         for feature, column in zip(self.names, X.columns, strict=True):
             places = self.places(feature)
+            if feature in self.unused and X[column].dtype.kind not in "iufb":
+                continue
             if feature not in self.categories:
                 result[:, places] = as_matrix(name, X[[column]].infer_objects())
                 continue

@@ -64,13 +64,15 @@ def variational(model: Any, data: Any = None) -> Adapted:
     smooth, jitter = _smooth(kernel, Z)
     q_mean, root = value(model.q_mu), value(model.q_sqrt)
     whitened = at_rows or bool(model.whiten)
+    landmarks = {"mean": Z.mean(axis=0), "median": np.median(Z, axis=0)} if at_rows else None
     posteriors = []
     for o in range(q_mean.shape[1]):
         mean = _mean(model.mean_function, o)
         # Unwhitened, the library's q(u) is that of f(Z) − m₀(Z).
         centre = q_mean[:, o] if whitened else q_mean[:, o] + mean(Z)
         spread = np.diag(root[:, o]) if root.ndim == 2 else root[o]
-        posteriors.append(SparsePosterior(smooth, Z, centre, q_root=spread, whitened=whitened, mean=mean, jitter=jitter))
+        q: dict[str, Any] = {"q_root": spread, "whitened": whitened, "jitter": jitter, "landmarks": landmarks}
+        posteriors.append(SparsePosterior(smooth, Z, centre, mean=mean, **q))
     if type(model.likelihood).__name__ != "Gaussian":
         note = f"of the latent function: the likelihood is {type(model.likelihood).__name__}"
         posteriors = [noted(posterior, note) for posterior in posteriors]
@@ -85,7 +87,10 @@ def translate(kernel: Any, d: int) -> Kernel:
     if name in ("Sum", "Product"):
         parts: list[Any] = [translate(part, d) for part in kernel.kernels]
         return reduce(add if name == "Sum" else mul, parts)
-    features = np.arange(d)[kernel.active_dims].tolist()
+    try:
+        features = np.arange(d)[kernel.active_dims].tolist()
+    except IndexError:
+        raise UnsupportedModelError(f"kernel: {name} looks at columns {kernel.active_dims}, where there are {d}") from None
     if name not in KERNELS:
         raise UnsupportedModelError(f"kernel: GPflow's {name} is not known")
     inner = KERNELS[name](kernel)
@@ -173,7 +178,7 @@ def _smooth(kernel: Kernel, Z: np.ndarray) -> tuple[Kernel, float]:
 
 def _finished(model: Any, kernel: Kernel, posteriors: list[Any], points: np.ndarray) -> Adapted:
     several = len(posteriors) > 1
-    dtype = np.dtype(model.trainable_parameters[0].dtype.as_numpy_dtype)
+    dtype = np.dtype(next(part.dtype for part in model.parameters if part.dtype.is_floating).as_numpy_dtype)
 
     def predict(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean, var = (value(part) for part in model.predict_f(rows.astype(dtype)))

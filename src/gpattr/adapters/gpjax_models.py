@@ -43,8 +43,7 @@ def exact(posterior: Any, data: Any = None) -> Adapted:
     kernel, mean = translate(posterior.prior.kernel, X.shape[1]), _mean(posterior.prior.mean_function)
     if y.ndim == 2 and y.shape[1] > 1:
         raise UnsupportedModelError("train_data: several outputs are not known")
-    L = np.asarray(posterior.cholesky_factor, dtype=np.float64)
-    noise = np.maximum((L**2).sum(axis=1) - kernel.diagonal(X), 0.0)
+    noise = value(posterior.likelihood.obs_stddev) ** 2 + float(posterior.prior.jitter)
     single = str(posterior.cholesky_factor.dtype) == "float32"
     ours = ExactPosterior(kernel, X, y.reshape(-1), noise=noise, mean=mean)
     return _finished(ours, posterior, X, single)
@@ -65,11 +64,15 @@ def collapsed(posterior: Any, data: Any = None) -> Adapted:
     return _inducing(posterior, root @ (root.T @ (A @ residual)) / sigma, root, True)
 
 
+def unconditioned(family: Any, data: Any = None) -> Adapted:
+    """Say what a variational family lacks."""
+    raise InvalidInputError("model: expected a family that was conditioned; explain family.condition(dataset)")
+
+
 def _inducing(posterior: Any, q_mean: Any, root: np.ndarray, whitened: bool) -> Adapted:
     Z, prior = np.asarray(posterior.inducing_inputs, dtype=np.float64), posterior.model.prior
     kernel, mean = translate(prior.kernel, Z.shape[1]), _mean(prior.mean_function)
-    L = np.asarray(posterior.cholesky_kzz, dtype=np.float64)
-    jitter = float(np.maximum((L**2).sum(axis=1) - kernel.diagonal(Z), 0.0).mean())
+    jitter = float(prior.jitter)
     q_mean = np.asarray(q_mean, dtype=np.float64).reshape(-1)
     ours = SparsePosterior(kernel, Z, q_mean, q_root=root, whitened=whitened, mean=mean, jitter=jitter)
     return _finished(ours, posterior, Z, str(posterior.cholesky_kzz.dtype) == "float32")
@@ -158,6 +161,9 @@ def _finished(ours: Any, posterior: Any, points: np.ndarray, single: bool) -> Ad
         mean, cov = np.asarray(result.mean, dtype=np.float64), np.asarray(result.covariance(), dtype=np.float64)
         return mean.reshape(-1), cov.diagonal() - jitter
 
+    likelihood = type(posterior.likelihood if hasattr(posterior, "likelihood") else posterior.model.likelihood).__name__
+    if likelihood != "Gaussian":
+        ours = noted(ours, f"of the latent function: the likelihood is {likelihood}")
     if single:
         ours = noted(ours, FLOAT32)
     return Adapted(ours, predict, points, accuracy=float(np.finfo(np.float32 if single else np.float64).eps))

@@ -203,6 +203,8 @@ def mean_of(mean: Any, d: int, batch: int | None = None) -> Mean:
         return ConstantMean(float(number(mean.constant, 0, batch)))
     if name == "LinearMean":
         weights = number(mean.weights, 2, batch).reshape(-1)
+        if len(weights) != d:
+            raise UnsupportedModelError(f"mean_module: a LinearMean of {len(weights)} columns, where there are {d}")
         bias = 0.0 if mean.bias is None else float(number(mean.bias, 1, batch)[0])
         return LinearMean(weights, bias)
     raise UnsupportedModelError(f"mean_module: {type(mean).__module__}.{name} is not known")

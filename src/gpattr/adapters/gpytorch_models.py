@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gpattr.adapters.categories import columns_of_codes
 from gpattr.adapters.gpytorch_kernels import called, mean_of, number
 from gpattr.adapters.notes import FLOAT32, noted
 from gpattr.adapters.registry import Adapted
@@ -57,12 +58,20 @@ def exact(model: Any, data: Any = None, feature_extractor: Any = None) -> Adapte
 def deep(covar_module: Any, network: Any, rows: np.ndarray, batch: int | None) -> Kernel:
     """Return the kernel on rows, or behind a network."""
     if network is None:
-        return called(covar_module, rows.shape[1], batch)
+        kernel = called(covar_module, rows.shape[1], batch)
+        if columns_of_codes(kernel, range(rows.shape[1])):
+            raise UnsupportedModelError("kernel: CategoricalKernel is known in BoTorch's models, such as MixedSingleTaskGP")
+        return kernel
     import torch
 
+    if not isinstance(network, torch.nn.Module):
+        raise InvalidInputError(f"feature_extractor: expected a torch module, got a {type(network).__name__}")
     inner = deepcopy(network).double().eval()
-    with torch.no_grad():
-        width = inner(torch.tensor(rows[:1])).shape[-1]
+    try:
+        with torch.no_grad():
+            width = inner(torch.tensor(rows[:1])).shape[-1]
+    except RuntimeError as error:
+        raise InvalidInputError(f"feature_extractor: cannot take rows of {rows.shape[1]} columns: {error}") from None
     return Warped(called(covar_module, width, batch), inner)
 
 
@@ -82,6 +91,7 @@ def variational(model: Any, data: Any = None) -> Adapted:
     """Return the posterior of the latent function of an `ApproximateGP`: q(u) at its inducing points, whitened or not."""
     copy = copy_of(model)
     strategy = copy.variational_strategy
+    strategy._jitter_val = jitter = float(model.variational_strategy.jitter_val)  # a hundred times larger in float32
     name = type(strategy).__name__
     if name not in ("VariationalStrategy", "UnwhitenedVariationalStrategy"):
         raise UnsupportedModelError(f"variational_strategy: {name} is not known")
@@ -89,6 +99,8 @@ def variational(model: Any, data: Any = None) -> Adapted:
         raise InvalidInputError("model: expected a trained ApproximateGP, got one that was never called: its q(u) is not set yet")
     Z = number(strategy.inducing_points, 2, None)
     q = strategy._variational_distribution()
+    if not hasattr(q, "covariance_matrix"):
+        raise UnsupportedModelError(f"variational_distribution: {type(strategy._variational_distribution).__name__} is not known")
     mean, cov = (part.detach().numpy() for part in (q.mean, q.covariance_matrix))
     if mean.ndim > 1:
         raise UnsupportedModelError(f"variational_strategy: a batch of the shape {mean.shape[:-1]} is not known")
@@ -99,10 +111,10 @@ def variational(model: Any, data: Any = None) -> Adapted:
         0.5 * (cov + cov.T),
         whitened=name == "VariationalStrategy",
         mean=mean_of(copy.mean_module, Z.shape[1]),
-        jitter=float(strategy.jitter_val),
+        jitter=jitter,
     )
     # The whitened strategy adds its jitter to the variances it reports.
-    extra = float(strategy.jitter_val) if name == "VariationalStrategy" else 0.0
+    extra = jitter if name == "VariationalStrategy" else 0.0
     predict = asked(copy)
 
     def latent(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -127,7 +139,19 @@ def copy_of(model: Any) -> Any:
             cache = vars(module).get(name)
             if cache is not None:
                 memo[id(cache)] = empty
+        for tensor in _tensors(vars(module)):
+            if not tensor.is_leaf:  # a copy of what was computed would have to copy how
+                memo[id(tensor)] = tensor.detach().clone()
     return deepcopy(model, memo).double().cpu().eval()
+
+
+def _tensors(held: Any) -> Iterator[Any]:
+    """Go through the tensors in nested containers."""
+    if hasattr(held, "is_leaf"):
+        yield held
+    elif isinstance(held, (dict, list, tuple)):
+        for part in held.values() if isinstance(held, dict) else held:
+            yield from _tensors(part)
 
 
 def asked(copy: Any, call: Callable[[Any], Any] | None = None) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:

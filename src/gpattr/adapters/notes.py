@@ -5,6 +5,8 @@ from __future__ import annotations
 from copy import copy
 from typing import Any
 
+from gpattr.posteriors.base import note_of
+
 FLOAT32 = "model in float32, computed in float64"
 
 
@@ -13,7 +15,7 @@ def noted(posterior: Any, note: str) -> Any:
     result = copy(posterior)
     outputs = getattr(posterior, "outputs", None)
     if outputs is None:
-        object.__setattr__(result, "note", note)
+        object.__setattr__(result, "note", f"{note_of(posterior)}; {note}".removeprefix("; "))
     else:
         object.__setattr__(result, "outputs", {name: noted(output, note) for name, output in outputs.items()})
     return result

@@ -51,6 +51,8 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "gpytorch.ExactGP": ("gpytorch_models", "exact"),
     "gpytorch.ApproximateGP": ("gpytorch_models", "variational"),
     "tinygp.GaussianProcess": ("tinygp_models", "gaussian_process"),
+    "tinygp.ConditionResult": ("tinygp_models", "condition_result"),
+    "gpjax.AbstractVariationalFamily": ("gpjax_models", "unconditioned"),
     "gpjax.ConjugateModel": ("gpjax_models", "model"),
     "gpjax.ExactPosterior": ("gpjax_models", "exact"),
     "gpjax.SparsePosterior": ("gpjax_models", "sparse"),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpattr.adapters.named import named
+from gpattr.adapters.notes import FLOAT32, noted
 from gpattr.adapters.registry import Adapted
 from gpattr.adapters.sklearn_kernels import translate
 from gpattr.bases import Monomials
@@ -33,6 +34,7 @@ def regressor(model: Any, data: Any = None) -> Adapted:
     rows = np.asarray(X, dtype=np.float64)
     kernel = translate(model.kernel_, rows.shape[1])
     targets = np.asarray(model.y_train_, dtype=np.float64)
+    targets = targets[:, 0] if targets.ndim == 2 and targets.shape[1] == 1 else targets
     P = targets.shape[1] if targets.ndim == 2 else 1
     shift, scale = (np.broadcast_to(np.ravel(part), (P,)) for part in (model._y_train_mean, model._y_train_std))
 
@@ -58,9 +60,15 @@ def regressor(model: Any, data: Any = None) -> Adapted:
     def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean, std = model.predict(named(points, model), return_std=True)
         white = fold_white(kernel, points)[1]
-        return mean, std**2 - scale**2 * (white if targets.ndim == 1 else white[:, None])
+        mean, var = np.asarray(mean, dtype=np.float64), np.asarray(std, dtype=np.float64) ** 2
+        return mean, var - scale**2 * (white if targets.ndim == 1 else white[:, None])
 
-    return Adapted(result, predict, rows)
+    single = "float32" in (str(model.X_train_.dtype), str(model.y_train_.dtype))
+    return Adapted(noted(result, FLOAT32) if single else result, predict, rows, accuracy=_accuracy(single))
+
+
+def _accuracy(single: bool) -> float:
+    return float(np.finfo(np.float32 if single else np.float64).eps)
 
 
 def classifier(model: Any, data: Any = None) -> Adapted:
@@ -114,7 +122,10 @@ def linear(model: Any, data: Any = None) -> Adapted:
     pruned = hasattr(model, "threshold_lambda")
     kept = np.flatnonzero(model.lambda_ < model.threshold_lambda) if pruned else np.arange(d)
     covariance = np.zeros((d, d))
-    covariance[np.ix_(kept, kept)] = model.sigma_
+    sigma = np.asarray(model.sigma_, dtype=np.float64)
+    single = str(model.sigma_.dtype) == "float32"
+    shares, vectors = np.linalg.eigh(0.5 * (sigma + sigma.T))  # in float32 it is neither symmetric nor positive
+    covariance[np.ix_(kept, kept)] = (vectors * np.maximum(shares, 0.0)) @ vectors.T if single else sigma
     origin = np.asarray(model.X_offset_ if model.fit_intercept else np.zeros(d), dtype=np.float64)
     basis = Monomials.up_to(1, d, constant=False, origin=origin)
     level = float(model.intercept_) + float(origin @ model.coef_)
@@ -134,4 +145,5 @@ def linear(model: Any, data: Any = None) -> Adapted:
 
     generator = np.random.default_rng(0)
     scale = np.sqrt(1.0 / model.alpha_) / np.maximum(np.abs(model.coef_), 1e-8 * np.abs(model.coef_).max() + 1e-300)
-    return Adapted(posterior, predict, origin + np.minimum(scale, 1e6) * generator.normal(size=(8, d)))
+    points = origin + np.minimum(scale, 1e6) * generator.normal(size=(8, d))
+    return Adapted(noted(posterior, FLOAT32) if single else posterior, predict, points, accuracy=_accuracy(single))

@@ -54,7 +54,9 @@ def behind(inner: Adapted, columns: Sequence[Column], names: list[str], named: b
     encoder, sources, labels = None, [column.feature for column in columns], tuple(names) if named else None
     width = len(names)
     if any(column.categories for column in columns):
-        encoder = Encoder(tuple(names), {names[column.feature]: column.categories for column in columns if column.categories})
+        unused = frozenset(names) - {names[column.feature] for column in columns}
+        categories = {names[column.feature]: column.categories for column in columns if column.categories}
+        encoder = Encoder(tuple(names), categories, named=named, unused=unused)
         places = {key: position for position, key in enumerate(encoder.columns)}
         sources = [places[names[column.feature], column.category] for column in columns]
         labels, width = encoder.encoded_names, len(encoder.columns)
@@ -75,7 +77,10 @@ def behind(inner: Adapted, columns: Sequence[Column], names: list[str], named: b
         points = encoder.whole(points)
 
     def predict(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        rows = _frame(X, names) if encoder is None and named else X if encoder is None else encoder.decode(X)
+        if encoder is None:
+            rows: Any = _frame(X, names) if named else X
+        else:
+            rows = encoder.decode(X) if named else encoder.decode(X).to_numpy(dtype=object)
         made: Any = transformer.transform(rows) if len(transformer) else rows
         return inner.predict(np.asarray(made.toarray() if hasattr(made, "toarray") else made, dtype=np.float64))
 
@@ -92,23 +97,29 @@ def target(model: Any, data: Any = None) -> Adapted:
     """Return the posterior of a `TransformedTargetRegressor`: in the user's units where its transformer is affine."""
     require_fitted(model, "regressor_")
     inner = adapt(model.regressor_, data=data)
+    several = isinstance(inner.posterior, MultiOutputPosterior)
+    width = len(inner.posterior.outputs) if isinstance(inner.posterior, MultiOutputPosterior) else 1
     try:
-        (column,) = transformed(model.transformer_, [Column(0)])
+        columns = transformed(model.transformer_, [Column(i) for i in range(width)])
     except (UnsupportedModelError, ValueError):
         name = type(model.transformer_).__name__
-        return replace(inner, posterior=noted(inner.posterior, f"of the transformed target ({name} is not affine)"))
-    shift, scale = column.shift, column.scale  # the transformed target is (y − shift)/scale
+        return replace(inner, posterior=noted(inner.posterior, f"of the transformed target ({name} is not known to be affine)"))
+    # Transformed targets are (y − shift)/scale.
+    shift, scale = (np.array([getattr(column, part) for column in columns]) for part in ("shift", "scale"))
 
     def back(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean, var = inner.predict(X)
-        return shift + scale * mean, scale**2 * var
+        return (shift + scale * mean, scale**2 * var) if several else (shift[0] + scale[0] * mean, scale[0] ** 2 * var)
 
-    def in_units(posterior: Any) -> CombinationPosterior:
-        return CombinationPosterior([posterior], [scale], mean=Constant(shift))
+    def in_units(posterior: Any, i: int) -> CombinationPosterior:
+        return CombinationPosterior([posterior], [float(scale[i])], mean=Constant(float(shift[i])))
 
     if isinstance(inner.posterior, MultiOutputPosterior):
-        raise UnsupportedModelError("transformer_: a transformed target of several outputs is not known")
-    return replace(inner, posterior=in_units(inner.posterior), predict=back)
+        if type(inner.posterior) is not MultiOutputPosterior or not np.array_equal(inner.posterior.mixing, np.eye(width)):
+            raise UnsupportedModelError("transformer_: a transformed target of outputs that belong together is not known")
+        outputs = {name: in_units(output, i) for i, (name, output) in enumerate(inner.posterior.outputs.items())}
+        return replace(inner, posterior=MultiOutputPosterior(outputs), predict=back)
+    return replace(inner, posterior=in_units(inner.posterior, 0), predict=back)
 
 
 def search(model: Any, data: Any = None) -> Adapted:
@@ -160,7 +171,10 @@ def _identity(step: Any, columns: list[Column]) -> list[Column]:
 
 
 def _imputer(step: Any, columns: list[Column]) -> list[Column]:
-    if step.add_indicator or len(step.statistics_) != len(columns) or np.isnan(np.asarray(step.statistics_, dtype=float)).any():
+    if not (step.missing_values is None or step.missing_values != step.missing_values):
+        raise UnsupportedModelError(f"pipeline: a SimpleImputer(missing_values={step.missing_values!r}) is not known")
+    gone = [isinstance(value, float) and np.isnan(value) for value in list(step.statistics_)]
+    if step.add_indicator or len(gone) != len(columns) or any(gone):
         raise UnsupportedModelError("pipeline: a SimpleImputer that adds or drops columns is not known")
     return columns  # rows to explain have no gaps
 

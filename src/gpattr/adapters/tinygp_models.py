@@ -42,7 +42,7 @@ def gaussian_process(model: Any, data: Any = None) -> Adapted:
     if type(model.mean_function).__name__ == "Conditioned":
         conditioned, prior_mean = model, model.mean_function.mean_function
         solver, inputs, kernel = model.kernel.solver, model.mean_function.X, model.mean_function.kernel
-        alpha = np.asarray(model.mean_function.alpha, dtype=np.float64)
+        alpha, known = np.asarray(model.mean_function.alpha, dtype=np.float64), None
         if not model.mean_function.include_mean:
             prior_mean = None
     else:
@@ -55,6 +55,7 @@ def gaussian_process(model: Any, data: Any = None) -> Adapted:
             raise InvalidInputError(f"data: expected {len(model.X)} targets, got {len(y)}")
         conditioned, prior_mean = model.condition(y).gp, model.mean_function
         solver, inputs, kernel = model.solver, model.X, model.kernel
+        known = np.asarray(model.noise.diagonal(), dtype=np.float64)
         alpha = np.asarray(conditioned.mean_function.alpha, dtype=np.float64)
     if not hasattr(solver, "scale_tril"):
         raise UnsupportedModelError(f"solver: {type(solver).__name__} is not known; build the GP with a DirectSolver")
@@ -62,7 +63,7 @@ def gaussian_process(model: Any, data: Any = None) -> Adapted:
     rows = X[:, None] if X.ndim == 1 else X
     ours, mean = translate(kernel, rows.shape[1]), _mean(prior_mean)
     L = np.asarray(solver.scale_tril, dtype=np.float64)
-    noise = np.maximum((L**2).sum(axis=1) - ours.diagonal(rows), 0.0)
+    noise = np.maximum((L**2).sum(axis=1) - ours.diagonal(rows), 0.0) if known is None else known
     targets = mean(rows) + L @ (L.T @ alpha)
     single = str(getattr(inputs, "dtype", "float64")) == "float32" or str(solver.scale_tril.dtype) == "float32"
 
@@ -82,6 +83,11 @@ def gaussian_process(model: Any, data: Any = None) -> Adapted:
         posterior = noted(posterior, FLOAT32)
     accuracy = float(np.finfo(np.float32 if single else np.float64).eps)
     return Adapted(posterior, predict, rows, accuracy=accuracy)
+
+
+def condition_result(model: Any, data: Any = None) -> Adapted:
+    """Return the posterior of what ``gp.condition(y, X)`` returns."""
+    return gaussian_process(model.gp)
 
 
 def translate(kernel: Any, d: int) -> Kernel:

@@ -7,8 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from gpattr import __version__
-from gpattr.adapters.registry import BUILT_IN
-from gpattr.adapters.support import LIBRARIES
+from gpattr.adapters.support import LIBRARIES, models_of
 
 PARTS = ("numpy", "scipy", "pandas", "scikit-learn", "matplotlib", "torch", "jax", "shap", "xarray", "pyarrow")
 DISTRIBUTIONS = {"sklearn": "scikit-learn"}
@@ -19,7 +18,7 @@ def information() -> dict[str, Any]:
     models = {
         library: {
             "installed": _version(DISTRIBUTIONS.get(package, package)),
-            "models": [name.partition(".")[2] for name in BUILT_IN if name.startswith(f"{package}.")],
+            "models": models_of(package),
         }
         for library, (package, *_) in LIBRARIES.items()
     }

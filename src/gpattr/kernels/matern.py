@@ -15,6 +15,7 @@ from gpattr.kernels.base import Kink
 from gpattr.kernels.radial import Radial
 
 ROOT3, ROOT5 = 3.0**0.5, 5.0**0.5
+HIGH_ORDER, SERIES = 8.0, 0.1  # from which order, and up to which argument, a Bessel function is a power series
 ROUGH = (
     "Matern12 has no gradients: its functions are nowhere differentiable, and the variance of their attributions does not exist "
     "(it diverges); it predicts, but cannot be explained by integrated gradients. Use Matern32 or Matern52"
@@ -142,10 +143,20 @@ class Matern(Radial):
         """Return factor · 2^(1−ν)/Γ(ν) s^order K_order(s)."""
         from scipy.special import kve
 
-        # Where s is clipped, the value has reached its limit at 0, or is 0.
-        s = np.clip(np.sqrt(2.0 * self.nu * to_numpy(r2)), 10.0 ** (-200.0 / max(self.nu, 2.0)), 1e4)
+        s = np.sqrt(2.0 * self.nu * to_numpy(r2))
         scale = factor * 2.0 ** (1.0 - self.nu) / gamma(self.nu)
-        return namespace(r2).asarray(scale * s**order * np.exp(-s) * kve(order, s))
+        # Where s is clipped, the value has reached its limit at 0, or is 0; of a high order it would overflow before it has.
+        least = SERIES if order >= HIGH_ORDER else 10.0 ** (-200.0 / max(order, 2.0))
+        at = np.clip(s, least, 1e4)
+        value = scale * at**order * np.exp(-at) * kve(order, at)
+        if order >= HIGH_ORDER:
+            # Γ(μ) 2^(μ−1) Σₖ (−s²/4)ᵏ/(k! (μ − 1)⋯(μ − k)), what follows being of the size s^2μ
+            term, total = 1.0, 1.0
+            for k in range(1, 8):
+                term = term * (-0.25 * np.minimum(s, SERIES) ** 2) / (k * (order - k)) if k < order else 0.0
+                total = total + term
+            value = np.where(s < SERIES, scale * gamma(order) * 2.0 ** (order - 1.0) * total, value)
+        return namespace(r2).asarray(value)
 
     def profile(self, r2: Array) -> Array:
         return self._bessel(r2, self.nu, 1.0)

@@ -76,7 +76,7 @@ class IntegratedGradients(Operator):
     def __init__(self, baseline: Any, jumps: Sequence[int] = ()) -> None:
         self.weights: Array | None = None
         self.per_row = False
-        self.jumps = tuple(jumps)
+        self.jumps = _positions(jumps)
         if isinstance(baseline, Baselines):
             self.points, self.weights = baseline.points, baseline.weights
         elif numbers("baseline", baseline).ndim == 2:
@@ -89,6 +89,8 @@ class IntegratedGradients(Operator):
         points = beside("baseline", self.points, X)
         if self.points.shape[1] != d:
             raise InvalidInputError(f"baseline: expected {d} columns, got {self.points.shape[1]}")
+        if self.jumps and self.jumps[-1] >= d:
+            raise InvalidInputError(f"jumps: expected positions below {d}, got {list(self.jumps)}")
         if self.per_row:
             if len(self.points) != n:
                 raise InvalidInputError(f"baseline: expected one row per row of X ({n}), got {len(self.points)}")
@@ -110,3 +112,13 @@ class IntegratedGradients(Operator):
 
     def rows(self, rows: slice) -> IntegratedGradients:
         return IntegratedGradients(self.points[rows], self.jumps) if self.per_row else self
+
+
+def _positions(jumps: Any) -> tuple[int, ...]:
+    """Return positions of features, each once, in order."""
+    whole = (int, np.integer)
+    if isinstance(jumps, (str, bytes)) or not isinstance(jumps, (Sequence, np.ndarray)):
+        raise InvalidInputError(f"jumps: expected positions of features, got {jumps!r}")
+    if not all(isinstance(place, whole) and not isinstance(place, bool) and place >= 0 for place in jumps):
+        raise InvalidInputError(f"jumps: expected positions of features, counted from 0, got {list(jumps)}")
+    return tuple(sorted({int(place) for place in jumps}))

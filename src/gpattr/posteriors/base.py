@@ -136,12 +136,20 @@ class Posterior(Frozen, ABC):
         return mean + (standard_draws("n", n, mean.size, random_state) @ roots(C[None])[0]).reshape(n, *mean.shape)
 
 
+def note_of(posterior: Any) -> str:
+    """Return what must be said about a posterior, or about what it is made of."""
+    if posterior.note:
+        return posterior.note
+    inner = (getattr(posterior, "posterior", None), *getattr(posterior, "posteriors", ())[:1])
+    return next((note for part in inner if part is not None and (note := note_of(part))), "")
+
+
 def shared_landmarks(posteriors: Sequence[Posterior]) -> dict[str, Array]:
     """Return the landmarks on which all posteriors agree."""
     first, *others = (posterior.landmarks for posterior in posteriors)
 
     def shared(name: str, point: Array) -> bool:
-        return all(name in other and np.array_equal(other[name], point) for other in others)
+        return all(name in other and np.allclose(other[name], point, rtol=1e-9, atol=0.0) for other in others)
 
     return {name: point for name, point in first.items() if shared(name, point)}
 

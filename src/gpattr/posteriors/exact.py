@@ -82,7 +82,8 @@ class ExactPosterior(FunctionSpacePosterior):
             raise InvalidInputError("y: the targets are too large, or variance and noise too small, for float64; rescale y")
         super().__init__(kernel, Z, read_only(alpha), factor, mean=mean, feature_names=names, trend=trend)
         logs = float(namespace(y).log(factor.diagonal()).sum())
-        evidence = -0.5 * float(residual @ alpha) - logs - evidence
+        with np.errstate(over="ignore", invalid="ignore"):  # targets of 1e160 have no evidence, but an explanation
+            evidence = -0.5 * float(residual @ alpha) - logs - evidence
         for name, value in {"y": y, "noise": noise, "log_marginal_likelihood": evidence}.items():
             object.__setattr__(self, name, value)
 

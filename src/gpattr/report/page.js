@@ -16,7 +16,8 @@
 
   // Numbers as people read them.
   const plain = (x) => (Math.abs(x) >= 1e6 || (x !== 0 && Math.abs(x) < 1e-4) ? x.toExponential(2) : Number(x.toPrecision(4)).toString()).replace("-", "−");
-  const signed = (x) => (x > 0 ? "+" : "") + plain(x);
+  const short = (x) => (Math.abs(x) >= 1e6 || (x !== 0 && Math.abs(x) < 1e-4) ? x.toExponential(1) : Number(x.toPrecision(3)).toString()).replace("-", "−");
+  const signed = (x) => (x > 0 ? "+" : "") + short(x);
   const percent = (p) => (p > 0.999 ? "more than 99.9 %" : `${(100 * p).toFixed(p > 0.99 ? 1 : 0)} %`);
   const value = (row, i) => (labels[features[i]] ? labels[features[i]][row] : Number.isNaN(at(A.data, row, i)) ? "–" : plain(at(A.data, row, i)));
   const sure = (row, i) => Math.max(at(A.positive, row, i), 1 - at(A.positive, row, i));
@@ -74,8 +75,8 @@
       if (step.i === undefined || step.x === 0) continue;
       const verb = step.x > 0 ? "adds" : "takes", i = step.i;
       const item = make("li");
-      item.append(make("strong", `${features[i]} = ${value(chosen, i)}`), document.createTextNode(` ${verb} `), make("span", plain(Math.abs(step.x)), { class: step.x > 0 ? "up" : "down" }));
-      if (uncertain) item.append(document.createTextNode(` ± ${plain(at(A.std, chosen, i))}; the model is ${percent(sure(chosen, i))} sure that it ${verb} something.`));
+      item.append(make("strong", `${features[i]} = ${value(chosen, i)}`), document.createTextNode(` ${verb} `), make("span", short(Math.abs(step.x)), { class: step.x > 0 ? "up" : "down" }));
+      if (uncertain) item.append(document.createTextNode(` ± ${Number(at(A.std, chosen, i).toPrecision(2))}; the model is ${percent(sure(chosen, i))} sure that it ${verb} something.`));
       list.append(item);
     }
     el("sentences").replaceChildren(list);
