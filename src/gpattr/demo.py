@@ -93,20 +93,13 @@ def draw(ex: Explanation, path: Path) -> None:
     """Draw the attributions of one patient with their credible intervals."""
     from matplotlib.figure import Figure
 
-    order = np.argsort(np.abs(ex.values[0]))
-    values, (lower, upper) = ex.values[0, order], (end[0, order] for end in ex.interval(LEVEL))
-    figure = Figure(figsize=(7.5, 4.2), layout="constrained")
-    axes = figure.subplots()
-    places = np.arange(len(order))
-    colors = np.where(values > 0, "#D55E00", "#0072B2")  # Okabe and Ito: safe for colour-blind readers
-    axes.barh(places, values, color=colors, height=0.62, alpha=0.85)
-    axes.errorbar(values, places, xerr=[values - lower, upper - values], fmt="none", ecolor="0.2", capsize=3, lw=1.2)
-    axes.set_yticks(places, [f"{ex.feature_names[i]} = {ex.data[0, i]:.4g}" for i in order])
-    axes.axvline(0.0, color="0.2", lw=0.8)
-    axes.set_xlabel(f"attribution to predicted progression, with {LEVEL:.0%} credible interval")
+    from gpattr import plots
+
+    figure = Figure(figsize=(7.5, 4.6), layout="constrained")
+    axes = plots.waterfall(ex, ax=figure.subplots(), level=LEVEL)
     predicted, average = ex.predictions[0], ex.base_values[0]
     axes.set_title(
         f"Patient {ex.row_names[0]}: predicted {predicted:.0f}, average patient {average:.0f}", loc="left", fontsize=11
     )
-    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_xlabel(f"predicted progression, with {LEVEL:.0%} credible intervals")
     figure.savefig(path, dpi=160)

@@ -114,7 +114,7 @@ def test_a_row_is_clicked_and_its_reasons_are_shown(page, ex):
         strongest = NAMES[int(np.abs(ex.values[2]).argmax())]
         first = tab.inner_text("#sentences li:first-child")
         assert first.startswith(f"{strongest} = ")
-        assert ("adds" if ex.values[2, NAMES.index(strongest)] > 0 else "takes") in first
+        assert ("adds" if ex.values[2, NAMES.index(strongest)] > 0 else "takes away") in first
         shown = float(tab.inner_text("#sentences li:first-child span").replace("−", "-"))
         assert shown == pytest.approx(np.abs(ex.values[2]).max(), rel=5e-3)
         ends = tab.evaluate("document.getElementById('waterfall').data[1].x")

@@ -8,7 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
-BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "0.35"  # Okabe and Ito
+from gpattr.plots.style import BLUE, GREEN, GREY, ORANGE, PURPLE
+
+__all__ = ["BLUE", "GREEN", "GREY", "ORANGE", "PURPLE", "band", "bars", "canvas", "stacked", "tidy"]
 
 
 def canvas(width: float, height: float) -> Figure:

@@ -29,6 +29,7 @@
     font: { color: color("--ink"), family: "system-ui, sans-serif", size: 13 }, showlegend: false, hovermode: "closest", ...extra,
   });
   const axis = (extra) => ({ gridcolor: color("--line"), zerolinecolor: color("--soft"), automargin: true, fixedrange: true, ...extra });
+  const words = (long, brief) => (window.innerWidth < 500 ? brief : long); // what fits below a picture on a phone
   const config = { displayModeBar: false, responsive: true };
 
   const order = features.map((_, i) => i).sort((i, j) => facts.importance.values[j] - facts.importance.values[i]);
@@ -43,7 +44,7 @@
     Plotly.react("importance", [{
       type: "bar", orientation: "h", x: values, y: shown.map((i) => escaped(features[i])), error_x: error,
       marker: { color: color("--down") }, hovertemplate: "%{y}: %{x:.4g}<extra></extra>",
-    }], layout({ height: 90 + 28 * shown.length, xaxis: axis({ title: { text: `mean |attribution| to the ${facts.quantity}` } }), yaxis: axis({}) }), config);
+    }], layout({ height: 90 + 28 * shown.length, xaxis: axis({ title: { text: words(`mean |attribution| to the ${facts.quantity}`, "mean |attribution|") } }), yaxis: axis({}) }), config);
     const hidden = d - shown.length;
     el("importance-note").textContent = (v.low === null ? "Means of absolute attributions over these rows." : `Expected mean absolute attribution over the rows, with ${Math.round(100 * level)} % credible intervals.`) + (hidden > 0 ? ` ${hidden} smaller features are not shown.` : "");
   }
@@ -68,15 +69,15 @@
       error_x: uncertain ? { type: "data", symmetric: false, color: color("--ink"), thickness: 1.3, width: 4, array: steps.map((s) => (s.high === undefined ? 0 : s.high - s.x)), arrayminus: steps.map((s) => (s.low === undefined ? 0 : s.x - s.low)) } : undefined,
     }];
     const lines = [A.base[chosen], A.predictions[chosen]].map((x) => ({ type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1, line: { color: color("--soft"), width: 1, dash: "dot" }, layer: "below" }));
-    Plotly.react("waterfall", data, layout({ height: 90 + 30 * steps.length, shapes: lines, xaxis: axis({ zeroline: false, title: { text: uncertain ? `${facts.quantity}, with ${Math.round(100 * level)} % intervals` : facts.quantity } }), yaxis: axis({}) }), config);
+    Plotly.react("waterfall", data, layout({ height: 90 + 30 * steps.length, shapes: lines, xaxis: axis({ zeroline: false, title: { text: uncertain ? words(`${facts.quantity}, with ${Math.round(100 * level)} % intervals`, facts.quantity) : facts.quantity } }), yaxis: axis({}) }), config);
     el("row-title").textContent = `Row ${rows[chosen]}: ${plain(A.predictions[chosen])}, at the baseline ${plain(A.base[chosen])}`;
     const list = make("ul");
     for (const step of steps.slice().reverse()) {
       if (step.i === undefined || step.x === 0) continue;
-      const verb = step.x > 0 ? "adds" : "takes", i = step.i;
+      const verb = step.x > 0 ? "adds" : "takes away", i = step.i;
       const item = make("li");
       item.append(make("strong", `${features[i]} = ${value(chosen, i)}`), document.createTextNode(` ${verb} `), make("span", short(Math.abs(step.x)), { class: step.x > 0 ? "up" : "down" }));
-      if (uncertain) item.append(document.createTextNode(` ± ${Number(at(A.std, chosen, i).toPrecision(2))}; the model is ${percent(sure(chosen, i))} sure that it ${verb} something.`));
+      if (uncertain) item.append(document.createTextNode(` ± ${Number(at(A.std, chosen, i).toPrecision(2))}; the model is ${percent(sure(chosen, i))} sure that it ${verb}.`));
       list.append(item);
     }
     el("sentences").replaceChildren(list);
