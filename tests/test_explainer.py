@@ -7,7 +7,7 @@ from gpattr import Baselines, Explainer, explain, memory_budget
 from gpattr.exceptions import InvalidInputError, NotFittedError, TooLargeError, UnsupportedModelError
 from gpattr.kernels import SquaredExponential
 from gpattr.means import Function, Linear
-from gpattr.posteriors import ExactPosterior
+from gpattr.posteriors import ExactPosterior, MultiOutputPosterior
 
 
 class Estimator:
@@ -390,3 +390,15 @@ def test_the_package_lists_its_names():
         assert getattr(gpattr, name) is not None
     with pytest.raises(AttributeError, match="module 'gpattr' has no attribute 'Explaner'"):
         gpattr.Explaner  # noqa: B018
+
+
+def test_notebooks_show_cards(posterior, explainer):
+    page = explainer._repr_html_()
+    assert "mean of the training inputs" in page
+    assert "SquaredExponential" in posterior._repr_html_()
+    evil = ExactPosterior(posterior.kernel, pd.DataFrame(posterior.inputs, columns=["<b>", "b", "c"]), posterior.y, noise=0.1)
+    assert "&lt;b&gt;" in evil._repr_html_()
+    assert "<b>" not in evil._repr_html_()
+    both = MultiOutputPosterior({"height": posterior, "weight": posterior})
+    assert "MultiOutputPosterior: 2 outputs" in both._repr_html_()
+    assert "height" in both._repr_html_()

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpattr._array import Array, to_numpy
+from gpattr._cards import card
 from gpattr._normal import check_count
 from gpattr._results import of_function, of_probability
 from gpattr._rows import RowNames, Rows, row_names
@@ -171,6 +172,15 @@ class Explainer:
     def __repr__(self) -> str:
         scale = "" if self.scale == "latent" else f", scale={self.scale!r}, n_draws={self.n_draws}"
         return f"Explainer({self.posterior!r}, baseline={self.baseline_name!r}, method={self.method!r}{scale})"
+
+    def _repr_html_(self) -> str:
+        lines = [
+            ("model", repr(self.posterior)),
+            ("baseline", self.baseline_name),
+            ("method", self.method),
+            ("scale", self.scale),
+        ]
+        return card("Explainer", lines)
 
     def _explain(
         self, rows: Array, baselines: Array | None, uncertainty: str, names: Names, labels: RowNames

@@ -1,6 +1,9 @@
 """``gpattr fit``, ``explain`` and ``info``: files in, files out, one sentence where something is wrong, nothing half-written."""
 
 import json
+import re
+import shlex
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -177,3 +180,18 @@ def test_info():
     known = json.loads(called("info", "--json"))
     assert known["parts"]["numpy"] == np.__version__
     assert "MixedSingleTaskGP" in known["models"]["BoTorch"]["models"]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/command_line.md"])
+def test_commands_that_are_shown_run(page, prices, tmp_path, monkeypatch):
+    """On a table of houses, in the order in which they are shown."""
+    text = (Path(__file__).parents[2] / page).read_text(encoding="utf-8")
+    lines = [line for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
+    shown = [line for line in lines if line.startswith("gpattr ")]
+    assert shown
+    monkeypatch.chdir(tmp_path)
+    frame = pd.read_csv(prices / "houses.csv", sep=";")
+    frame.to_csv("houses.csv", index=False)
+    frame.to_csv("new.csv", index=False)
+    for line in shown:
+        called(*shlex.split(line)[1:])

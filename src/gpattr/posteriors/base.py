@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpattr._array import Array, namespace, to_numpy
+from gpattr._cards import card
 from gpattr._frozen import Frozen
 from gpattr._memory import require_room
 from gpattr._mixture import Mixture
@@ -77,6 +78,12 @@ class Posterior(Frozen, ABC):
     @abstractmethod
     def like(self) -> Array:
         """An array of the library and on the device that this posterior lives on."""
+
+    def _repr_html_(self) -> str:
+        rows, kernel = self.training_inputs, getattr(self, "kernel", None)
+        names = ", ".join(self.feature_names) if self.feature_names else str(self.n_features)
+        lines: list[tuple[str, object]] = [("training rows", "not kept" if rows is None else len(rows)), ("features", names)]
+        return card(type(self).__name__, lines if kernel is None else [*lines, ("kernel", kernel)])
 
     @property
     def link(self) -> str | None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from gpattr._array import Array, namespace, to_numpy
+from gpattr._cards import card
 from gpattr._frozen import Frozen
 from gpattr._memory import require_room
 from gpattr._validation import Names, as_matrix, as_vector, check_names, column_names, is_frame, numbers, read_only
@@ -126,6 +127,9 @@ class MultiOutputPosterior(Frozen):
         result = cls.__new__(cls)
         result._become(outputs, latents, mixing)
         return result
+
+    def _repr_html_(self) -> str:
+        return card(f"{type(self).__name__}: {len(self.outputs)} outputs", self.outputs.items())
 
     @property
     def output_names(self) -> Names:
