@@ -287,6 +287,9 @@ def test_rows_baselines_and_names_of_mixed_models():
     assert shares.sum() == pytest.approx(ex.values[1, 3], abs=1e-10)
     median = Explainer(model, "median").baseline
     np.testing.assert_allclose(median[3:], [1.0, 0.0, 0.0, 1.0, 0.0])
+    seldom = CODES.clone()
+    seldom[:, 3] = torch.tensor([0.0, 1.0, 2.0, 2.0, 0.0, 1.0, 2.0, 1.0, 2.0, 0.0, 2.0, 1.0, 2.0, 0.0, 1.0])  # 2 is the commonest
+    np.testing.assert_allclose(Explainer(mixed(rows=seldom), "median").baseline[3:6], [0.0, 0.0, 1.0])
     spread = Explainer(model, gpattr.Baselines(CODES[:4].numpy()))(CODES[4:5])
     single = [Explainer(model, CODES[i].numpy())(CODES[4:5]).values for i in range(4)]
     np.testing.assert_allclose(spread.values, np.mean(single, axis=0), atol=1e-10)

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gpattr import Baselines, memory_budget
+from gpattr import Baselines, means, memory_budget
 from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError, TooLargeError
 from gpattr.kernels import Constant, Select, SquaredExponential
 from gpattr.means import Linear
@@ -254,3 +254,22 @@ def test_what_does_not_fit_is_refused_before_the_work():
         memory_budget(working=0),
     ):
         pass
+
+
+def test_other_targets_of_the_same_rows():
+    """One factorisation serves several outputs: each is what its own posterior would be, names included."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(12, 2)), columns=["a", "b"])
+    first, second = rng.normal(size=(2, 12))
+    one = ExactPosterior(SquaredExponential(0.8), X, first, noise=0.1, mean=means.Constant(2.0))
+    other = one.given(second, mean=means.Constant(-1.0))
+    alone = ExactPosterior(SquaredExponential(0.8), X, second, noise=0.1, mean=means.Constant(-1.0))
+    assert other.factor is one.factor
+    assert other.feature_names == ("a", "b")
+    for ours, theirs in zip(other.predict(X[:3], return_cov=True), alone.predict(X[:3], return_cov=True)):
+        np.testing.assert_allclose(ours, theirs, atol=1e-13)
+    assert other.log_marginal_likelihood == pytest.approx(alone.log_marginal_likelihood, rel=1e-12)
+    with pytest.raises(InvalidInputError, match="y: expected 12 targets"):
+        one.given(second[1:])
+    with pytest.raises(InvalidInputError, match="mean: expected a gpattr mean or None"):
+        one.given(second, mean=3.0)
