@@ -28,8 +28,8 @@ def waterfall(
     starts = stops - values
     ax = axes_for(ax, 7.5, 1.2 + 0.42 * len(values))
     ax.barh(places, values, left=starts, height=0.62, color=np.where(values < 0, BLUE, ORANGE), alpha=0.85)
-    for lower, upper, place in zip(stops[1:], stops[1:], places[1:], strict=True):
-        ax.plot([lower, upper], [place - 0.31, place + 1.31], color=INK, lw=0.7, ls=":")
+    for stop, place in zip(stops[1:], places[1:], strict=True):
+        ax.plot([stop, stop], [place - 0.31, place + 1.31], color=INK, lw=0.7, ls=":")
     right = np.maximum(starts, stops)
     if ex.var is not None:
         low, high = (end[0] for end in ex.interval(level))
