@@ -23,6 +23,8 @@ def to_frame(ex: Explanation, level: float) -> pd.DataFrame:
         "feature": np.tile(np.asarray(ex.feature_names, dtype=object), n),
         "data": ex.data.ravel(),
     }
+    if ex.labels:
+        columns["label"] = _labels(ex, "").ravel()
     if ex.baseline_weights is None:
         columns["baseline"] = ex.baselines.ravel()
     columns["attribution"] = ex.values.ravel()
@@ -47,6 +49,7 @@ def to_shap(ex: Explanation, level: float) -> Any:
         values=np.array(ex.values),
         base_values=np.array(ex.base_values),
         data=np.array(ex.data),
+        display_data=_labels(ex, None) if ex.labels else None,
         feature_names=list(ex.feature_names),
         **uncertainty,
     )
@@ -59,10 +62,20 @@ def to_xarray(ex: Explanation) -> xr.Dataset:
     for name, dimensions in ex.dimensions().items():
         unique = [f"{dim}_2" if dim in dimensions[:axis] else dim for axis, dim in enumerate(dimensions)]
         arrays[name] = (unique, np.array(getattr(ex, name)))
+    if ex.labels:
+        arrays["labels"] = (["row", "feature"], _labels(ex, ""))
     coordinates = {"row": list(ex.row_names), "feature": list(ex.feature_names)}
     if ex.cov is not None:
         coordinates["feature_2"] = list(ex.feature_names)
     return xr.Dataset(arrays, coords=coordinates, attrs={"method": ex.method, "baseline": ex.baseline_name})
+
+
+def _labels(ex: Explanation, number: str | None) -> np.ndarray:
+    """Return the texts of categories, (n, d); a number is itself, or that text."""
+    shown = ex.data.astype(object) if number is None else np.full(ex.shape, number, dtype=object)
+    for name, texts in ex.labels.items():
+        shown[:, ex.feature_names.index(name)] = texts
+    return shown
 
 
 def _optional(name: str) -> Any:

@@ -36,6 +36,7 @@ def _content(ex: Explanation) -> dict[str, Any]:
         "method": ex.method,
         "baseline_name": ex.baseline_name,
         "quantity": ex.quantity,
+        "labels": {name: list(texts) for name, texts in ex.labels.items()},
         "arrays": {name: _documents.encode(getattr(ex, name), dims) for name, dims in ex.dimensions().items()},
     }
 
@@ -54,5 +55,6 @@ def _build(content: Any) -> Any:
         method=content["method"],
         baseline_name=content["baseline_name"],
         quantity=content["quantity"],
+        labels={name: tuple(texts) for name, texts in content.get("labels", {}).items()},
         **{name: _documents.decode(array) for name, array in content["arrays"].items()},
     )

@@ -69,10 +69,10 @@ def _table(ex: Explanation) -> Table:
 
 
 def _one_row(ex: Explanation) -> Table:
-    header, columns = ["feature", "data"], [_inputs(ex.data[0])]
+    header, columns = ["feature", "data"], [_inputs(ex.data[0], [ex.labels.get(name, ("–",))[0] for name in ex.feature_names])]
     if ex.baseline_weights is None:
         header.append("baseline")
-        columns.append(_inputs(ex.baselines[0]))
+        columns.append(_inputs(ex.baselines[0], ["–"] * ex.shape[1]))
     header.append("attribution")
     columns.append(_aligned(ex.values[0], "+"))
     if ex.var is not None:
@@ -108,8 +108,8 @@ def _notes(ex: Explanation) -> list[str]:
     return notes
 
 
-def _inputs(values: np.ndarray) -> list[str]:
-    return ["–" if value != value else f"{value:.6g}" for value in values]
+def _inputs(values: np.ndarray, texts: Iterable[str]) -> list[str]:
+    return [text if value != value else f"{value:.6g}" for value, text in zip(values, texts, strict=True)]
 
 
 def _aligned(values: Iterable[float], sign: str = "", largest: float | None = None) -> list[str]:

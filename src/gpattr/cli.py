@@ -121,6 +121,7 @@ def explain(
     from gpattr.commands.output import require_new, whole_folder
     from gpattr.commands.selection import chosen_baseline, chosen_rows
     from gpattr.explainer import Explainer
+    from gpattr.report import write_report
     from gpattr.tables import TableModel, read_table
 
     quiet = quiet or as_json
@@ -146,7 +147,8 @@ def explain(
                 fitted.save(folder / "model.json")
             work.write_tables(folder, ex, importance, level)
             work.draw_pictures(folder, ex, importance, level)
-            work.write_page(folder, ex, importance, fitted, chosen, level)
+            title = f"Why the model expects this {target}"
+            write_report(folder / "report.html", ex, importance=importance, explainer=explainer, title=title, level=level)
         if as_json:
             typer.echo(json.dumps(work.summary(ex, importance) | {"folder": str(out)}))
             return

@@ -209,7 +209,8 @@ class Explainer:
             results = result if several else {"": result}
             parts = {name: of_function(part, operator, rows, results[name], shared) for name, part in outputs.items()}
         if self._rows.encoder is not None:
-            parts = {name: ex.group(self._rows.encoder.groups) for name, ex in parts.items()}
+            groups, labels = self._rows.encoder.groups, self._rows.encoder.texts(to_numpy(rows))
+            parts = {name: replace(ex.group(groups), labels=labels) for name, ex in parts.items()}
         if needed != uncertainty:
             parts = {name: replace(ex, cov=None, component_cov=None) for name, ex in parts.items()}
         return MultiOutputExplanation(parts) if several else parts[""]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +56,8 @@ class Explanation(Frozen):
     ``component_values``, ``component_var``, ``component_cov``, each with K in front, say of which Gaussians; intervals,
     probabilities and draws are those of the mixture.
 
+    ``labels`` are the categories of the rows, {feature: n texts}; the ``data`` of such a feature are NaN.
+
     ``quantity`` says what is explained: the prediction, or of which class the log odds or the probability.
 
     The evidence: ``method`` says how the values were computed; ``error`` (n,) bounds the error this made, in the units of y, for
@@ -83,6 +85,7 @@ class Explanation(Frozen):
     row_names: tuple[str | int, ...] = ()
     method: str = "closed form"
     quantity: str = "prediction"
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         n, d = np.shape(self.values)
@@ -103,6 +106,10 @@ class Explanation(Frozen):
         object.__setattr__(self, "row_names", labels or tuple(range(n)))
         if len(self.row_names) != n:
             raise InvalidInputError(f"row_names: expected {n}, got {len(self.row_names)}")
+        object.__setattr__(self, "labels", {name: tuple(map(str, texts)) for name, texts in self.labels.items()})
+        for name, texts in self.labels.items():
+            if len(texts) != n or name not in self.feature_names:
+                raise InvalidInputError(f"labels: expected {n} texts of features, got {len(texts)} of {name!r}")
 
     def dimensions(self) -> dict[str, tuple[str, ...]]:
         """Return the named dimensions of every array this explanation holds."""
@@ -251,6 +258,7 @@ class Explanation(Frozen):
             baselines=self.baselines[:, column] + blank,
             feature_names=names,
             error=self.error * max(map(labels.count, names), default=1),
+            labels={name: texts for name, texts in self.labels.items() if name in singles},
             **self._grouped(G),
         )
 
@@ -272,10 +280,12 @@ class Explanation(Frozen):
                 if dimension in chosen:
                     array = np.take(array, chosen[dimension], axis=axis)
             changes[name] = array
+        names = tuple(self.feature_names[i] for i in chosen["feature"])
         return replace(
             self,
             **changes,
-            feature_names=tuple(self.feature_names[i] for i in chosen["feature"]),
+            feature_names=names,
+            labels={name: tuple(texts[i] for i in chosen["row"]) for name, texts in self.labels.items() if name in names},
             row_names=tuple(self.row_names[i] for i in chosen["row"]),
         )
 

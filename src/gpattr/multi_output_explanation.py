@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-SHARED = ("data", "baselines", "baseline_weights", "feature_names", "row_names", "baseline_name")
+SHARED = ("data", "baselines", "baseline_weights", "feature_names", "row_names", "baseline_name", "labels")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -193,7 +193,7 @@ def test_mixtures_and_draws(rows):
 
 
 def test_what_cannot_be_drawn_says_why(explainer, ex):
-    with pytest.raises(InvalidInputError, match="feature: 'both' is a group or has categories"):
+    with pytest.raises(InvalidInputError, match="feature: 'both' is a group"):
         plots.scatter(ex.group({"both": ["pH", "alcohol"]}), "both")
     with pytest.raises(InvalidInputError, match="expected rows that lie on one line"):
         plots.path(ex)

@@ -105,6 +105,14 @@ class Encoder:
             columns[feature] = part[:, 0] if labels is None else [labels[k] for k in part.argmax(axis=1)]
         return pd.DataFrame(columns)
 
+    def texts(self, rows: Array) -> dict[str, tuple[str, ...]]:
+        """Return the categories of encoded rows as texts, by feature."""
+        columns: dict[str, list[Any]] = {}
+        for name, labels in self.categories.items():
+            chosen = rows[:, self.places(name)].argmax(axis=1)
+            columns.setdefault(self._owner(name), []).append([str(labels[k]) for k in chosen])
+        return {name: tuple(" & ".join(texts) for texts in zip(*parts, strict=True)) for name, parts in columns.items()}
+
     def places(self, feature: str) -> list[int]:
         """Return the encoded columns of a column."""
         return [i for i, (owner, _) in enumerate(self.columns) if owner == feature]

@@ -11,8 +11,6 @@ from gpattr import plots
 from gpattr.explainer import Explainer
 from gpattr.explanation import Explanation
 from gpattr.importance import Importance
-from gpattr.report import write_report
-from gpattr.tables import TableModel
 
 IMPORTANCE_ROWS = 300  # whose joint distribution is drawn from; more would say the same
 WATERFALLS = 3
@@ -54,14 +52,6 @@ def draw_pictures(folder: Path, ex: Explanation, importance: Importance, level: 
         saved("heatmap", plots.heatmap, ex, height=tall)
     for row in np.argsort(-np.abs(ex.predictions - ex.base_values), kind="stable")[:WATERFALLS]:
         saved(f"row_{ex.row_names[row]}", plots.waterfall, ex, int(row), height=tall)
-
-
-def write_page(folder: Path, ex: Explanation, importance: Importance, fitted: TableModel, X: Any, level: float) -> None:
-    """Write the report of a model of a table, with the texts of its categories."""
-    labels = {name: [str(text) for text in X[name]] for name in fitted.columns.categories}
-    title = f"Why the model expects this {fitted.columns.target}"
-    options: dict[str, Any] = {"importance": importance, "posterior": fitted.posterior, "labels": labels}
-    write_report(folder / "report.html", ex, title=title, level=level, **options)
 
 
 def summary(ex: Explanation, importance: Importance) -> dict[str, Any]:

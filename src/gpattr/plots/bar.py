@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from gpattr.importance import Importance
-from gpattr.plots.style import BLUE, GREY, INK, ORANGE, axes_for, label, largest, leading, one_row, row_title, some_rows, tidy
+from gpattr.plots.style import BLUE, GREY, INK, ORANGE, axes_for, largest, leading, named, one_row, row_title, some_rows, tidy
 
 if TYPE_CHECKING:
     from gpattr.explanation import Explanation
@@ -38,7 +38,7 @@ def bar(
     ex = leading(ex, np.abs(ex.values[0]), max_display)
     values = ex.values[0]
     low, high = (None, None) if ex.var is None else (end[0] for end in ex.interval(level))
-    names = [label(name, value) for name, value in zip(ex.feature_names, ex.data[0], strict=True)]
+    names = named(ex)
     ax = _bars(ax, values, low, high, names, np.where(values < 0, BLUE, ORANGE))
     ax.axvline(0.0, color=INK, lw=0.8)
     interval = "" if ex.var is None else f", with {level:.0%} intervals"

@@ -29,9 +29,15 @@ def scatter(
     ex = some_rows(explanation)
     shown = ex[:, [feature]]
     (name,), x, y = shown.feature_names, shown.data[:, 0], shown.values[:, 0]
-    if np.isnan(x).any():
-        raise InvalidInputError(f"feature: {name!r} is a group or has categories, which are no numbers to draw against")
+    if np.isnan(x).any() and name not in ex.labels:
+        raise InvalidInputError(f"feature: {name!r} is a group, which has no numbers to draw against")
+    if color is not None and np.isnan(ex[:, [color]].data).any():
+        raise InvalidInputError(f"color: {color!r} is a group or has categories, which are no numbers to colour by")
     ax = axes_for(ax, 6.5, 4.2)
+    if name in ex.labels:
+        categories, places = np.unique(ex.labels[name], return_inverse=True)
+        ax.set_xticks(np.arange(len(categories)), categories.tolist())
+        x = places + np.random.default_rng(0).uniform(-0.25, 0.25, len(ex))  # beside each other, to be told apart
     if ex.var is not None:
         low, high = (end[:, 0] for end in shown.interval(level))
         ax.vlines(x, low, high, color="0.75", lw=0.9, zorder=1)

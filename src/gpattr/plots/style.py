@@ -105,9 +105,11 @@ def row_title(ex: Explanation) -> str:
     return f"Row {name}" if isinstance(name, int) else str(name)
 
 
-def label(name: str, value: float) -> str:
-    """Return a feature with its value; a group has none."""
-    return name if np.isnan(value) else f"{name} = {value:.4g}"
+def named(ex: Explanation) -> list[str]:
+    """Return the features of the only row with their values or categories; a group has none."""
+    texts = {name: f"{x:.4g}" for name, x in zip(ex.feature_names, ex.data[0], strict=True) if not np.isnan(x)}
+    texts |= {name: labels[0] for name, labels in ex.labels.items()}
+    return [f"{name} = {texts[name]}" if name in texts else name for name in ex.feature_names]
 
 
 def certainty(ex: Explanation) -> Array:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.axes import Axes
 
-from gpattr.plots.style import BLUE, INK, ORANGE, axes_for, label, leading, number, one_row, percent, row_title, tidy
+from gpattr.plots.style import BLUE, INK, ORANGE, axes_for, leading, named, number, one_row, percent, row_title, tidy
 
 if TYPE_CHECKING:
     from gpattr.explanation import Explanation
@@ -45,7 +45,7 @@ def waterfall(
     write = number(values)
     for place, value, at in zip(places, values, right, strict=True):
         ax.annotate(write(value), (at, place), (5, 0), textcoords="offset points", va="center", fontsize=9)
-    ax.set_yticks(places, [label(name, value) for name, value in zip(ex.feature_names, ex.data[0], strict=True)])
+    ax.set_yticks(places, named(ex))
     for value in (start, end):
         ax.axvline(value, color="0.6", lw=0.8, zorder=0)
     ax.set_ylim(-0.6, len(values) - 0.4)

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-import base64
 import json
+import re
 from html import escape
 from importlib.resources import files
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from scipy.special import ndtri
 
 from gpattr import __version__
 from gpattr._files import write_whole
 from gpattr._normal import check_level
 from gpattr.exceptions import InvalidInputError
+from gpattr.posteriors import MultiOutputPosterior, Posterior
 from gpattr.report.facts import model_card
+from gpattr.report.packing import packed
+from gpattr.report.what_if import what_if
 
 if TYPE_CHECKING:
+    from gpattr.explainer import Explainer
     from gpattr.explanation import Explanation
     from gpattr.importance import Importance
-    from gpattr.posteriors import Posterior
+
+LARGEST = 14_900_000  # bytes: what can still be sent by mail; beyond, sliders go without standard deviations
 
 
 def write_report(
@@ -28,42 +34,44 @@ def write_report(
     explanation: Explanation,
     *,
     importance: Importance | None = None,
-    posterior: Posterior | None = None,
+    explainer: Explainer | None = None,
     title: str = "Why the model expects this",
     level: float = 0.95,
-    labels: dict[str, list[str]] | None = None,
 ) -> None:
     """Write one HTML file that needs no network: whole or not at all.
 
-    ``importance`` is that of `Explainer.importance`, with its intervals; ``posterior`` adds what is known of the model.
-    ``labels`` are the texts of features with categories, one for each row.
+    ``importance`` is that of `Explainer.importance`, with its intervals. ``explainer``, the one that made the explanation, adds
+    what is known of the model, and sliders that ask it about rows like these, where a page can hold it (`what_if`).
     """
     if not len(explanation):
         raise InvalidInputError("explanation: expected at least one row, got none")
     check_level(level)
-    facts = content(explanation, importance, posterior, title, level, labels or {})
+    if explainer is not None and isinstance(explainer.posterior, MultiOutputPosterior):
+        raise InvalidInputError("explainer: expected that of one output, explainer[name]")
+    facts = content(explanation, importance, explainer, title, level)
     room = files("gpattr.report")
     page = (room / "page.html").read_text(encoding="utf-8")
     parts = {
         "title": escape(title),
         "style": (room / "page.css").read_text(encoding="utf-8"),
         "plotly": _plotly(),
-        # Inside a script element nothing may look like its end, whatever the columns are called.
-        "data": json.dumps(facts, ensure_ascii=True).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"),
+        "data": _embedded(facts),
+        "what_if": (room / "what_if.js").read_text(encoding="utf-8"),
         "script": (room / "page.js").read_text(encoding="utf-8"),
     }
-    for name, text in parts.items():
-        page = page.replace(f"/*{name}*/", text) if f"/*{name}*/" in page else page.replace(f"<!--{name}-->", text)
+    if sum(map(len, parts.values())) > LARGEST and facts["what_if"] is not None:
+        parts["data"] = _embedded(facts | {"what_if": facts["what_if"] | {"factor": None}})
+    # In one pass: what is filled in may look like a place to fill in.
+    page = re.sub(r"/\*(\w+)\*/|<!--(\w+)-->", lambda place: parts[place[1] or place[2]], page)
     write_whole(page.encode("utf-8"), path)
 
 
 def content(
     ex: Explanation,
     importance: Importance | None,
-    posterior: Posterior | None,
+    explainer: Explainer | None,
     title: str,
     level: float,
-    labels: dict[str, list[str]],
 ) -> dict[str, Any]:
     """Return all that the page shows, as JSON values; long arrays as base64 of float32, row by row."""
     known = ex.var is not None
@@ -76,36 +84,39 @@ def content(
         "version": __version__,
         "quantity": ex.quantity,
         "level": level,
+        "quantile": -float(ndtri(0.5 * (1.0 - level))),
         "features": list(ex.feature_names),
         "rows": [str(name) for name in ex.row_names],
-        "labels": labels,
+        "labels": ex.labels,
         "uncertain": known,
         "baseline": ex.baseline_name,
         "method": ex.method,
         "error": float(ex.error.max()),
         "gap": float(np.abs(ex.delta).max()),
-        "card": [] if posterior is None else model_card(posterior),
+        "card": [] if explainer is None else model_card(cast(Posterior, explainer.posterior)),
+        "what_if": None if explainer is None else what_if(explainer, ex),
         "importance": {
             "values": sizes.tolist(),
             "low": None if ends is None else ends[0].tolist(),
             "high": None if ends is None else ends[1].tolist(),
         },
         "arrays": {
-            "values": _packed(ex.values),
-            "low": _packed(low),
-            "high": _packed(high),
-            "std": _packed(ex.std if ex.std is not None else np.zeros(ex.shape)),
-            "positive": _packed(ex.prob_positive() if known else np.full(ex.shape, 0.5)),
-            "data": _packed(ex.data),
-            "predictions": _packed(ex.predictions),
-            "base": _packed(ex.base_values),
-            "total": _packed(np.zeros(len(ex)) if total is None else total),
+            "values": packed(ex.values),
+            "low": packed(low),
+            "high": packed(high),
+            "std": packed(ex.std if ex.std is not None else np.zeros(ex.shape)),
+            "positive": packed(ex.prob_positive() if known else np.full(ex.shape, 0.5)),
+            "data": packed(ex.data),
+            "predictions": packed(ex.predictions),
+            "base": packed(ex.base_values),
+            "total": packed(np.zeros(len(ex)) if total is None else total),
         },
     }
 
 
-def _packed(array: np.ndarray) -> str:
-    return base64.b64encode(np.ascontiguousarray(array, dtype="<f4").tobytes()).decode("ascii")
+def _embedded(facts: dict[str, Any]) -> str:
+    """Return JSON in which nothing looks like the end of a script element, whatever the columns are called."""
+    return json.dumps(facts, ensure_ascii=True).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _plotly() -> str:

@@ -49,27 +49,37 @@
     el("importance-note").textContent = (v.low === null ? "Means of absolute attributions over these rows." : `Expected mean absolute attribution over the rows, with ${Math.round(100 * level)} % credible intervals.`) + (hidden > 0 ? ` ${hidden} smaller features are not shown.` : "");
   }
 
-  let chosen = 0;
-  function drawRow() {
-    const places = features.map((_, i) => i).sort((i, j) => Math.abs(at(A.values, chosen, j)) - Math.abs(at(A.values, chosen, i)));
-    const shown = places.slice(0, MOST_BARS), rest = places.slice(MOST_BARS);
-    const steps = shown.map((i) => ({ name: `${features[i]} = ${value(chosen, i)}`, x: at(A.values, chosen, i), low: at(A.low, chosen, i), high: at(A.high, chosen, i), sure: sure(chosen, i), i }));
-    if (rest.length) steps.push({ name: `${rest.length} other features`, x: rest.reduce((sum, i) => sum + at(A.values, chosen, i), 0) });
+  // From the baseline to the prediction: `all` are the features, {name, x} and, where they are known, low, high and sure.
+  function drawWaterfall(id, all, base, prediction) {
+    const falling = all.slice().sort((one, two) => Math.abs(two.x) - Math.abs(one.x));
+    const steps = falling.slice(0, MOST_BARS), rest = falling.slice(MOST_BARS);
+    const intervals = steps.some((step) => step.low !== undefined);
+    if (rest.length) steps.push({ name: `${rest.length} other features`, x: rest.reduce((sum, step) => sum + step.x, 0) });
     steps.reverse();
-    let position = A.base[chosen];
+    let position = base;
     for (const step of steps) { step.base = position; position += step.x; }
     const ends = steps.map((step) => step.base + step.x);
-    const text = steps.map((step) => signed(step.x) + (uncertain && step.sure !== undefined ? `  (${percent(step.sure)} sure)` : ""));
+    const text = steps.map((step) => signed(step.x) + (step.sure !== undefined ? `  (${percent(step.sure)} sure)` : ""));
     const names = steps.map((step) => escaped(step.name));
     const data = [{
       type: "bar", orientation: "h", y: names, x: steps.map((step) => step.x), base: steps.map((step) => step.base),
       marker: { color: steps.map((step) => color(step.x < 0 ? "--down" : "--up")) }, hoverinfo: "y+text", hovertext: text,
     }, {
       type: "scatter", mode: "markers", y: names, x: ends, marker: { size: 1, color: color("--ink") }, hoverinfo: "skip",
-      error_x: uncertain ? { type: "data", symmetric: false, color: color("--ink"), thickness: 1.3, width: 4, array: steps.map((s) => (s.high === undefined ? 0 : s.high - s.x)), arrayminus: steps.map((s) => (s.low === undefined ? 0 : s.x - s.low)) } : undefined,
+      error_x: intervals ? { type: "data", symmetric: false, color: color("--ink"), thickness: 1.3, width: 4, array: steps.map((s) => (s.high === undefined ? 0 : s.high - s.x)), arrayminus: steps.map((s) => (s.low === undefined ? 0 : s.x - s.low)) } : undefined,
     }];
-    const lines = [A.base[chosen], A.predictions[chosen]].map((x) => ({ type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1, line: { color: color("--soft"), width: 1, dash: "dot" }, layer: "below" }));
-    Plotly.react("waterfall", data, layout({ height: 90 + 30 * steps.length, shapes: lines, xaxis: axis({ zeroline: false, title: { text: uncertain ? words(`${facts.quantity}, with ${Math.round(100 * level)} % intervals`, facts.quantity) : facts.quantity } }), yaxis: axis({}) }), config);
+    const lines = [base, prediction].map((x) => ({ type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1, line: { color: color("--soft"), width: 1, dash: "dot" }, layer: "below" }));
+    Plotly.react(id, data, layout({ height: 90 + 30 * steps.length, shapes: lines, xaxis: axis({ zeroline: false, title: { text: intervals ? words(`${facts.quantity}, with ${Math.round(100 * level)} % intervals`, facts.quantity) : facts.quantity } }), yaxis: axis({}) }), config);
+    return steps;
+  }
+
+  let chosen = 0;
+  function drawRow() {
+    const all = features.map((name, i) => ({
+      name: `${name} = ${value(chosen, i)}`, x: at(A.values, chosen, i), i,
+      ...(uncertain ? { low: at(A.low, chosen, i), high: at(A.high, chosen, i), sure: sure(chosen, i) } : {}),
+    }));
+    const steps = drawWaterfall("waterfall", all, A.base[chosen], A.predictions[chosen]);
     el("row-title").textContent = `Row ${rows[chosen]}: ${plain(A.predictions[chosen])}, at the baseline ${plain(A.base[chosen])}`;
     const list = make("ul");
     for (const step of steps.slice().reverse()) {
@@ -82,7 +92,58 @@
     }
     el("sentences").replaceChildren(list);
     for (const row of el("rows").tBodies[0].rows) row.setAttribute("aria-selected", String(Number(row.dataset.row) === chosen));
+    startWhatIf();
   }
+
+  // What if? The model itself, asked about values of one's own.
+  const model = facts.what_if && whatIf.load(facts.what_if);
+  const startWhatIf = () => { if (model) { for (const control of controls) control.start(); drawWhatIf(); } };
+  const controls = !model ? [] : order.map((i) => {
+    const { places, labels: texts } = model.columns[i], name = features[i], box = make("div");
+    if (texts) {
+      const select = make("select", undefined, { "aria-label": name });
+      texts.forEach((text, k) => select.append(make("option", text, { value: k })));
+      select.addEventListener("input", () => drawWhatIf());
+      box.append(make("span", name), select);
+      el("sliders").append(box);
+      return {
+        i, start: () => { select.value = texts.indexOf(labels[name][chosen]); }, text: () => texts[select.value], outside: () => false,
+        write: (row) => { places.forEach((place, k) => { row[place] = k === Number(select.value) ? 1 : 0; }); },
+      };
+    }
+    const [place] = places;
+    let low = model.low[place], high = model.high[place];
+    for (let r = 0; r < n; r++) { low = Math.min(low, at(A.data, r, i)); high = Math.max(high, at(A.data, r, i)); }
+    const slider = make("input", undefined, { type: "range", min: low, max: high, step: "any", "aria-label": name });
+    const number = make("input", undefined, { type: "number", step: "any", "aria-label": `${name}, value` });
+    slider.addEventListener("input", () => { number.value = Number(Number(slider.value).toPrecision(4)); drawWhatIf(); });
+    number.addEventListener("input", () => { if (number.value !== "") { slider.value = number.value; drawWhatIf(); } });
+    box.append(make("span", name), number, slider);
+    el("sliders").append(box);
+    return {
+      i, start: () => { number.value = Number(at(A.data, chosen, i).toPrecision(7)); slider.value = number.value; }, text: () => plain(Number(number.value)),
+      outside: () => Number(number.value) < low || Number(number.value) > high,
+      write: (row) => { row[place] = Number(number.value); },
+    };
+  });
+  function drawWhatIf() {
+    const row = new Array(model.low.length).fill(0);
+    for (const control of controls) control.write(row);
+    const answer = whatIf.explain(model, row), { prediction, base, values, stds, std } = answer;
+    drawWaterfall("what-if", controls.map(({ i, text }) => ({
+      name: `${features[i]} = ${text()}`, x: values[i],
+      ...(stds ? { low: values[i] - facts.quantile * stds[i], high: values[i] + facts.quantile * stds[i] } : {}),
+    })), base, prediction);
+    const outside = controls.filter((control) => control.outside()).map(({ i }) => features[i]);
+    const change = prediction - A.predictions[chosen];
+    el("what-if-answer").replaceChildren(
+      make("strong", `${facts.quantity.split(" of ")[0]} ${plain(prediction)}${std === null ? "" : ` ± ${Number(std.toPrecision(2))}`}`),
+      document.createTextNode(`, ${signed(change)} against row ${rows[chosen]}.`),
+      make("span", outside.length ? ` Outside the data: ${outside.join(", ")}.` : "", { class: "outside" }),
+    );
+    el("what-if").answer = answer;
+  }
+  el("reset").addEventListener("click", startWhatIf);
 
   // The table: sorted, filtered, a page at a time.
   const columns = [
@@ -206,6 +267,8 @@
   }
 
   function drawWords() {
+    el("what-if-section").hidden = !model;
+    el("what-if-note").textContent = "Change values of the chosen row: the model in this page answers, exactly, " + (model && model.factor ? "and says how sure it is." : "with its mean (the file would be too large for its uncertainty).");
     el("lead").textContent = `${n} rows × ${d} features. The ${facts.quantity} of each row is compared with that at the baseline (${facts.baseline}), and the difference is divided among the features.`;
     const card = [...facts.card, ["baseline", facts.baseline], ["method", `integrated gradients, ${facts.method}`], ["error of the evaluation", `at most ${plain(facts.error)}`], ["completeness", `attributions add up to the difference within ${plain(facts.gap)}`]];
     el("card").replaceChildren(...card.flatMap(([name, text]) => [make("dt", name), make("dd", text)]));
