@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 import gpattr
-from gpattr import Baselines, Explainer, explain, memory_budget
+from gpattr import Baselines, Explainer, Explanation, explain, memory_budget
 from gpattr.exceptions import InvalidInputError, NotFittedError, TooLargeError, UnsupportedModelError
 from gpattr.kernels import SquaredExponential
 from gpattr.means import Function, Linear
@@ -207,6 +207,7 @@ def test_batches(explainer, rows, frame):
     parts = list(explainer.batches(rows, batch_size=4))
     assert [len(part) for part in parts] == [4, 2]
     np.testing.assert_allclose(np.concatenate([part.values for part in parts]), explainer(rows).values, atol=1e-14)
+    assert Explanation.concatenate(parts) == explainer(rows)
     with_own = list(explainer.batches(frame, frame / 2, "none", batch_size=5))
     np.testing.assert_allclose(np.concatenate([part.values for part in with_own]), explainer(frame, frame / 2).values, atol=1e-14)
     assert with_own[1].row_names == (5, 6, 7, 8, 9)
@@ -220,6 +221,23 @@ def test_batches(explainer, rows, frame):
         explainer.batches(rows[:, :2])
     with pytest.raises(InvalidInputError, match=r"baselines: expected one row per row of X \(6\), got 2"):
         explainer.batches(rows, rows[:2])
+
+
+def test_parts_by_different_explainers_are_not_joined(explainer, rows):
+    ex = explainer(rows)
+    assert Explanation.concatenate([ex]) == ex
+    assert Explanation.concatenate(iter([ex[2:], ex[:2]])).row_names == (2, 3, 4, 5, 0, 1)
+    for parts, words in (
+        ([], "at least one explanation, got none"),
+        ([ex, explainer(rows, uncertainty="std")], "the kind of result of part 1 is another"),
+        ([ex, ex[:, :1]], "the feature_names of part 1 is another"),
+        ([ex, Explainer(explainer.posterior, "median")(rows)], "the baseline_name of part 1 is another"),
+    ):
+        with pytest.raises(InvalidInputError, match=words):
+            Explanation.concatenate(parts)
+    two, three = (Explainer(explainer.posterior, Baselines(rows[:2], [w, 1.0 - w]))(rows) for w in (0.5, 0.25))
+    with pytest.raises(InvalidInputError, match="their baseline_weights differ"):
+        Explanation.concatenate([two, three])
 
 
 def test_joint(explainer, rows):

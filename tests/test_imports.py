@@ -22,7 +22,7 @@ LEVELS = [
     {"bases", "kernels", "operators", "means"},
     {"closed_forms"},
     {"posteriors", "datasets"},
-    {"importance", "_export", "_documents", "_text"},
+    {"importance", "_export", "_documents", "_joining", "_text"},
     {"plots"},
     {"estimators", "adapters"},
     {"tables"},

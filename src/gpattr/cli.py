@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.progress import Progress
 
 from gpattr import __version__
 
@@ -139,8 +140,9 @@ def explain(
             X = fitted.columns.features(frame, impute=impute, source=str(data))
         chosen = X.iloc[chosen_rows(rows, len(X))]
         explainer = Explainer(fitted.posterior, chosen_baseline(baseline, X, fitted.columns))
-        with _working(f"explaining {len(chosen)} rows", quiet):
-            ex = explainer(chosen)
+        with _progress(quiet) as bar:
+            ex = work.explained(explainer, chosen, lambda parts, n: bar.track(parts, n, description="explaining rows"))
+        with _working("finding out how sure the importance is", quiet):
             importance = work.importance_of(explainer, chosen)
         with whole_folder(out, force=force) as folder, _working("drawing", quiet):
             if model is None:
@@ -249,6 +251,11 @@ def _one_sentence(out: Path) -> Iterator[None]:
         raise typer.Exit(1) from None
     except OSError as error:
         raise _cannot_write(out, error) from None
+
+
+def _progress(quiet: bool) -> Progress:
+    """Return a bar that shows how much is done."""
+    return Progress(console=Console(stderr=True), transient=True, disable=quiet)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtri
 
-from gpattr import _export, _storage, _text
+from gpattr import _export, _joining, _storage, _text
 from gpattr._array import Array
 from gpattr._frozen import Frozen
 from gpattr._memory import blocks
@@ -288,6 +288,11 @@ class Explanation(Frozen):
             labels={name: tuple(texts[i] for i in chosen["row"]) for name, texts in self.labels.items() if name in names},
             row_names=tuple(self.row_names[i] for i in chosen["row"]),
         )
+
+    @staticmethod
+    def concatenate(parts: Iterable[Explanation]) -> Explanation:
+        """Return explanations by one explainer, such as those of `Explainer.batches`, as one."""
+        return _joining.concatenate(parts)
 
     @property
     def plot(self) -> Plots:

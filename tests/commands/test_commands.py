@@ -60,6 +60,34 @@ def test_a_table_is_explained_in_one_command(prices, tmp_path):
     assert list(tmp_path.iterdir()) == [out]
 
 
+def test_parquet_in_and_out(prices, tmp_path):
+    frame = pd.read_csv(prices / "houses.csv", sep=";")
+    frame["kind"], frame["age"] = frame["kind"].astype("category"), frame["age"].astype("Int64")
+    frame["new"] = frame["age"] < 10
+    frame.to_parquet(tmp_path / "houses.parquet")
+    out = tmp_path / "explanation"
+    called("explain", tmp_path / "houses.parquet", "--target", "price", "--rows", "1-5", "--out", out, "--quiet")
+    table = pd.read_parquet(out / "attributions.parquet")
+    assert table["feature"].tolist()[:4] == ["area", "kind", "age", "new"]
+    assert table["label"].tolist()[1] == frame["kind"][0]
+    pd.testing.assert_frame_equal(table, pd.read_csv(out / "attributions.csv").fillna({"label": ""}), check_dtype=False)
+    frame["age"] = frame["age"].mask(frame["age"] > 70)
+    frame.to_parquet(tmp_path / "holes.parquet")
+    arguments = (
+        "explain",
+        tmp_path / "holes.parquet",
+        "--target",
+        "price",
+        "--rows",
+        "1",
+        "--quiet",
+        "--out",
+        tmp_path / "holes",
+    )
+    assert "values are missing in column 'age'" in called(*arguments, code=1)
+    called(*arguments, "--impute")
+
+
 def test_a_model_of_a_file_explains_another_table(prices, model, tmp_path):
     new = tmp_path / "new.csv"
     new.write_text("age,kind,area\n10,flat,80\n20,house,120\n")

@@ -180,5 +180,5 @@ def test_fifty_settings_of_the_sliders(houses, opened, tmp_path):
         tab.click("#rows tbody tr:nth-child(3)")
         assert float(tab.input_value("[aria-label='area, value']")) == pytest.approx(rows["area"].iloc[2], rel=1e-6)
         title = tab.inner_text("#row-title")
-        assert f"against row {title.split()[1].rstrip(':')}" in tab.inner_text("#what-if-answer")
+        assert f", as in row {title.split()[1].rstrip(':')}." in tab.inner_text("#what-if-answer")
         assert tab.inner_text("#what-if-answer").startswith(f"prediction {title.split(': ')[1].split(',')[0]} ")

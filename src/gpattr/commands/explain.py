@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,17 @@ from gpattr import plots
 from gpattr.explainer import Explainer
 from gpattr.explanation import Explanation
 from gpattr.importance import Importance
+from gpattr.posteriors.base import require_covariance_room
 
 IMPORTANCE_ROWS = 300  # whose joint distribution is drawn from; more would say the same
 WATERFALLS = 3
+BATCH = 250  # rows explained between two steps of the progress bar
+
+
+def explained(explainer: Explainer, X: Any, track: Callable[[Iterator[Any], int], Iterable[Any]]) -> Explanation:
+    """Explain the rows of X in batches that ``track(batches, how many)`` hands through."""
+    require_covariance_room(*X.shape)
+    return Explanation.concatenate(track(explainer.batches(X, batch_size=BATCH), math.ceil(len(X) / BATCH)))
 
 
 def importance_of(explainer: Explainer, X: Any) -> Importance:

@@ -114,9 +114,10 @@
     const [place] = places;
     let low = model.low[place], high = model.high[place];
     for (let r = 0; r < n; r++) { low = Math.min(low, at(A.data, r, i)); high = Math.max(high, at(A.data, r, i)); }
+    const digits = Math.min(20, Math.max(0, Math.ceil(-Math.log10((high - low) / 2000)))); // a slider has about so many places
     const slider = make("input", undefined, { type: "range", min: low, max: high, step: "any", "aria-label": name });
     const number = make("input", undefined, { type: "number", step: "any", "aria-label": `${name}, value` });
-    slider.addEventListener("input", () => { number.value = Number(Number(slider.value).toPrecision(4)); drawWhatIf(); });
+    slider.addEventListener("input", () => { number.value = Number(Number(slider.value).toFixed(digits)); drawWhatIf(); });
     number.addEventListener("input", () => { if (number.value !== "") { slider.value = number.value; drawWhatIf(); } });
     box.append(make("span", name), number, slider);
     el("sliders").append(box);
@@ -135,10 +136,10 @@
       ...(stds ? { low: values[i] - facts.quantile * stds[i], high: values[i] + facts.quantile * stds[i] } : {}),
     })), base, prediction);
     const outside = controls.filter((control) => control.outside()).map(({ i }) => features[i]);
-    const change = prediction - A.predictions[chosen];
+    const change = prediction - A.predictions[chosen], same = Math.abs(change) < 1e-6 * (Math.abs(prediction) + Math.abs(change));
     el("what-if-answer").replaceChildren(
       make("strong", `${facts.quantity.split(" of ")[0]} ${plain(prediction)}${std === null ? "" : ` ± ${Number(std.toPrecision(2))}`}`),
-      document.createTextNode(`, ${signed(change)} against row ${rows[chosen]}.`),
+      document.createTextNode(`${same ? ", as in" : `, ${signed(change)} against`} row ${rows[chosen]}.`),
       make("span", outside.length ? ` Outside the data: ${outside.join(", ")}.` : "", { class: "outside" }),
     );
     el("what-if").answer = answer;
