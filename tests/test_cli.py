@@ -22,7 +22,7 @@ def test_demo(tmp_path):
 def test_quiet_demo(tmp_path):
     result = RUNNER.invoke(app, ["demo", "--out", str(tmp_path), "--quiet"])
     assert result.exit_code == 0
-    assert len(result.output.strip().splitlines()) == 2
+    assert len(result.output.strip().splitlines()) == 3
 
 
 def test_a_folder_that_cannot_be_written(tmp_path):
@@ -30,7 +30,7 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     blocker.write_text("")
     result = RUNNER.invoke(app, ["demo", "--out", str(blocker / "folder")])
     assert result.exit_code == 1
-    assert "Cannot write to" in result.output
+    assert "Not a directory" in result.output
     assert "Traceback" not in result.output
 
 

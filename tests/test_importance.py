@@ -55,3 +55,10 @@ def test_bad_input(explainer, rows):
             explainer.importance(rows, n_samples=n_samples)
     with pytest.raises(InvalidInputError, match="random_state: expected None, an integer of 0 or more, or a generator, got 'a'"):
         explainer.importance(rows, random_state="a")
+
+
+def test_rows_too_far_for_their_covariance_are_refused(posterior):
+    far = np.array([[1.0, 1.0, 1.0], [1e8, 0.0, 0.0]])
+    assert np.isfinite(Explainer(posterior)(far).cov).all()  # each by itself is known
+    with pytest.raises(InvalidInputError, match="the covariance between rows is known where at most one of two paths"):
+        Explainer(posterior).importance(far)

@@ -42,6 +42,6 @@ def test_texts_follow_rows_and_features(with_categories):
     assert ex[:, "size"].labels == {}
     assert ex.group({"both": ["size", "colour"]}).labels == {}
     assert ex.group({"only": ["size"]}).labels == ex.labels
-    for wrong in ({"colour": ("red",)}, {"shape": ("round", "square")}):
-        with pytest.raises(InvalidInputError, match="labels: expected 2 texts"):
+    for wrong in ({"colour": ("red",)}, {"shape": ("round", "square")}, {"colour": "ab"}, {"colour": None}, None, [1]):
+        with pytest.raises(InvalidInputError, match="labels: expected"):
             replace(ex, labels=wrong)

@@ -22,10 +22,11 @@ def assert_same_text(printed: str, shown: str) -> None:
             assert mine == theirs
 
 
-def test_printed_output_is_the_shown_one(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("page", "texts"), [("README.md", 2), ("docs/get_started.md", 1)])
+def test_printed_output_is_the_shown_one(page, texts, tmp_path, monkeypatch):
     """Every text block shows what the code block before it prints."""
     monkeypatch.chdir(tmp_path)
-    blocks = BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    blocks = BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
     namespace, shown = {}, 0
     for (language, code), (following, expected) in zip(blocks, blocks[1:]):
         if language == "python":
@@ -35,7 +36,7 @@ def test_printed_output_is_the_shown_one(tmp_path, monkeypatch):
             if following == "text":
                 assert_same_text(printed.getvalue(), expected)
                 shown += 1
-    assert shown == 2
+    assert shown == texts
 
 
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)

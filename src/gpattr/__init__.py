@@ -22,7 +22,9 @@ if TYPE_CHECKING:
         paper,
         plots,
         posteriors,
+        report,
         special,
+        tables,
         testing,
     )
     from gpattr._memory import memory_budget
@@ -57,7 +59,9 @@ _MODULES = (
     "paper",
     "plots",
     "posteriors",
+    "report",
     "special",
+    "tables",
     "testing",
 )
 _NAMES = {
@@ -112,7 +116,9 @@ __all__ = [
     "plots",
     "posteriors",
     "register_adapter",
+    "report",
     "special",
+    "tables",
     "testing",
 ]
 

@@ -18,6 +18,11 @@ from gpattr._files import write_whole
 from gpattr.exceptions import FileFormatError, InvalidInputError
 
 SCHEMA = 1
+LOADERS = {
+    "gpattr.Explanation": "gpattr.Explanation.load",
+    "gpattr.MultiOutputExplanation": "gpattr.Explanation.load",
+    "gpattr.table_model": "gpattr.tables.TableModel.load",
+}
 T = TypeVar("T")
 
 
@@ -32,6 +37,8 @@ def read(kinds: str | tuple[str, ...], path: str | PathLike[str], build: Callabl
     """Return what ``build`` makes of the content of a file of this format, or of one of these; refuse any other file."""
     kinds = (kinds,) if isinstance(kinds, str) else kinds
     name = os.fspath(path)
+    if os.path.isdir(name):
+        raise FileFormatError(f"{name}: expected a file, got a folder")
     with open(path, encoding="utf-8") as file:
         try:
             document = json.load(file)
@@ -40,7 +47,9 @@ def read(kinds: str | tuple[str, ...], path: str | PathLike[str], build: Callabl
     kind = document.get("format") if isinstance(document, dict) else None
     if kind not in kinds:
         found = (
-            f"a {kind}, which has a load of its own" if isinstance(kind, str) and kind.startswith("gpattr.") else "something else"
+            f"a {kind}, which {LOADERS.get(kind, 'another load')} reads"
+            if isinstance(kind, str) and kind.startswith("gpattr.")
+            else "something else"
         )
         raise FileFormatError(f"{name}: expected a file of format {kinds[0]!r}; this is {found}")
     if document.get("schema") is not SCHEMA:  # not even 1.0 or true

@@ -18,7 +18,12 @@ SHARED = ("feature_names", "baseline_name", "quantity")
 
 def concatenate(parts: Iterable[Explanation]) -> Explanation:
     """Return explanations by one explainer, of any rows, as one."""
-    parts = list(parts)
+    from gpattr.explanation import Explanation
+
+    parts = list(parts) if isinstance(parts, Iterable) else [parts]
+    for k, part in enumerate(parts):
+        if not isinstance(part, Explanation):
+            raise InvalidInputError(f"parts: expected explanations, one output each, got a {type(part).__name__} as part {k}")
     if not parts:
         raise InvalidInputError("parts: expected at least one explanation, got none")
     first = parts[0]
@@ -26,14 +31,15 @@ def concatenate(parts: Iterable[Explanation]) -> Explanation:
     arrays: dict[str, Any] = {}
     for k, part in enumerate(parts):
         different = [name for name in SHARED if getattr(part, name, None) != getattr(first, name)]
-        if type(part) is not type(first) or different or part.dimensions() != dimensions or set(part.labels) != set(first.labels):
-            what = " and ".join(different) or "kind of result"
+        if different or part.dimensions() != dimensions or set(part.labels) != set(first.labels):
+            what = different[0] if different else f"set of arrays ({', '.join(part.dimensions())})"
             raise InvalidInputError(f"parts: expected explanations by one explainer, but the {what} of part {k} is another")
     for name, names in dimensions.items():
         pieces = [getattr(part, name) for part in parts]
-        if "row" in names:
+        sizes = {tuple(size for size, dim in zip(np.shape(piece), names, strict=True) if dim != "row") for piece in pieces}
+        if "row" in names and len(sizes) == 1:
             arrays[name] = np.concatenate(pieces, axis=names.index("row"))
-        elif any(not np.array_equal(piece, pieces[0], equal_nan=True) for piece in pieces):
+        elif len(sizes) > 1 or any(not np.array_equal(piece, pieces[0], equal_nan=True) for piece in pieces):
             raise InvalidInputError(f"parts: expected explanations by one explainer, but their {name} differ")
     return replace(
         first,

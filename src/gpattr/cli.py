@@ -41,10 +41,10 @@ def main(
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the table and the picture.")] = Path("gpattr-demo"),
+    out: Annotated[Path, typer.Option(help="Folder for the table, the picture and the report.")] = Path("gpattr-demo"),
     quiet: Annotated[bool, typer.Option("--quiet", help="Say only where the files are.")] = False,
 ) -> None:
-    """Train on scikit-learn's diabetes data, explain held-out patients, write a table and a picture."""
+    """Train on scikit-learn's diabetes data, explain held-out patients, write a table, a picture and a report."""
     from gpattr.demo import run
 
     console = Console()
@@ -52,7 +52,7 @@ def demo(
         out.mkdir(parents=True, exist_ok=True)
         run(out, console, quiet=quiet)
     except OSError as error:
-        raise _cannot_write(out, error) from None
+        raise _cannot(out, error) from None
 
 
 Data = Annotated[Path, typer.Argument(help="A CSV file with column names in its first line (or Parquet).", show_default=False)]
@@ -81,23 +81,32 @@ def fit(
     quiet: Quiet = False,
 ) -> None:
     """Train a Gaussian process on a table and write it to a file."""
-    from gpattr.commands.fit import fit
-    from gpattr.commands.output import require_new
+    from gpattr.commands import notes
+    from gpattr.commands.fit import read_training, train
+    from gpattr.commands.output import require_new, require_not
 
     with _one_sentence(out):
         require_new(out, force)
-        options = {"estimator": estimator, "kernel": kernel, "drop": drop or (), "impute": impute, "verbose": not quiet}
-        model, X, y = fit(data, target, **options)
+        require_not(out, data)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        table = read_training(data, target, drop=drop or (), impute=impute)
+        _say(table.notes, quiet)
+        _say_how_long(len(table.X), estimator, quiet)
+        model = train(table, estimator=estimator, kernel=kernel, verbose=not quiet)
         model.save(out)
         if not quiet:
-            typer.echo(f"{len(X)} rows × {X.shape[1]} features; R² on these rows {model.score(X, y):.3f}")
+            n, d = table.X.shape
+            typer.echo(f"{n} rows × {d} features; R² on these rows {model.score(table.X, table.y):.3f}")
+        _say(notes.of_model(model), quiet)
         typer.echo(f"Model: {out}")
 
 
 @app.command()
 def explain(
     data: Data,
-    target: Target,
+    target: Annotated[
+        str | None, typer.Option(help="The column that is predicted; a model knows its own.", show_default=False)
+    ] = None,
     model: Annotated[
         Path | None, typer.Option(help="A model of gpattr fit; unless given one is trained.", show_default=False)
     ] = None,
@@ -118,28 +127,42 @@ def explain(
     """Explain the rows of a table: why does the model expect this, and how sure is it of each reason?"""
     from gpattr._normal import check_level
     from gpattr.commands import explain as work
-    from gpattr.commands.fit import fit
-    from gpattr.commands.output import require_new, whole_folder
+    from gpattr.commands import notes
+    from gpattr.commands.fit import read_rows, read_training, train
+    from gpattr.commands.output import require_new, require_own, whole_folder
     from gpattr.commands.selection import chosen_baseline, chosen_rows
+    from gpattr.exceptions import InvalidInputError
     from gpattr.explainer import Explainer
     from gpattr.report import write_report
-    from gpattr.tables import TableModel, read_table
+    from gpattr.tables import TableModel
 
     quiet = quiet or as_json
     with _one_sentence(out):
         require_new(out, force)
+        require_own(out)
         check_level(level)
-        if model is None:
-            options = {"estimator": estimator, "kernel": kernel, "drop": drop or (), "impute": impute, "verbose": not quiet}
-            fitted, X, _ = fit(data, target, **options)
+        fitted = None if model is None else TableModel.load(model)
+        if fitted is None:
+            if target is None:
+                raise InvalidInputError("--target: the column that is predicted must be named")
+            table = read_training(data, target, drop=drop or (), impute=impute)
         else:
-            fitted = TableModel.load(model)
-            if fitted.columns.target != target:
-                raise typer.BadParameter(f"the model predicts {fitted.columns.target!r}, got {target!r}", param_hint="--target")
-            frame = read_table(data).drop(columns=list(drop or ()), errors="ignore")
-            X = fitted.columns.features(frame, impute=impute, source=str(data))
-        chosen = X.iloc[chosen_rows(rows, len(X))]
-        explainer = Explainer(fitted.posterior, chosen_baseline(baseline, X, fitted.columns))
+            if target not in (None, fitted.columns.target):
+                raise InvalidInputError(f"--target: the model predicts {fitted.columns.target!r}, got {target!r}")
+            if kernel is not None or estimator != "exact":
+                raise InvalidInputError("--kernel, --estimator: the model that is given has its own")
+            table = read_rows(data, fitted, drop=drop or (), impute=impute)
+        places = chosen_rows(rows, len(table.X))
+        start, start_name = chosen_baseline(baseline, table.X, table.columns, data.name)
+        _say(table.notes, quiet)
+        if fitted is None:
+            _say_how_long(len(table.X), estimator, quiet)
+            fitted = train(table, estimator=estimator, kernel=kernel, verbose=not quiet)
+        said = [*table.notes, *notes.of_model(fitted)]
+        _say(said[len(table.notes) :], quiet)
+        chosen = table.X.iloc[places]
+        explainer = Explainer(fitted.posterior, start)
+        explainer.baseline_name = start_name or explainer.baseline_name
         with _progress(quiet) as bar:
             ex = work.explained(explainer, chosen, lambda parts, n: bar.track(parts, n, description="explaining rows"))
         with _working("finding out how sure the importance is", quiet):
@@ -148,11 +171,13 @@ def explain(
             if model is None:
                 fitted.save(folder / "model.json")
             work.write_tables(folder, ex, importance, level)
-            work.draw_pictures(folder, ex, importance, level)
-            title = f"Why the model expects this {target}"
-            write_report(folder / "report.html", ex, importance=importance, explainer=explainer, title=title, level=level)
+            said += work.draw_pictures(folder, ex, importance, level)
+            options = {"importance": importance, "explainer": explainer, "notes": said, "level": level}
+            options["measured"] = None if table.y is None else table.y[places]
+            write_report(folder / "report.html", ex, title=f"Why the model expects this {fitted.columns.target}", **options)
         if as_json:
-            typer.echo(json.dumps(work.summary(ex, importance) | {"folder": str(out)}))
+            known = work.summary(ex, importance) | {"notes": said, "folder": str(out)}
+            typer.echo(json.dumps(known, ensure_ascii=False))
             return
         if not quiet:
             typer.echo(repr(importance))
@@ -231,7 +256,7 @@ def paper(
         Console(stderr=True).print(str(error), markup=False, soft_wrap=True)
         raise typer.Exit(1) from None
     except OSError as error:
-        raise _cannot_write(out, error) from None
+        raise _cannot(out, error) from None
     if not passed:
         raise typer.Exit(1)
 
@@ -250,7 +275,20 @@ def _one_sentence(out: Path) -> Iterator[None]:
         Console(stderr=True).print(f"{error.filename or error}: no such file", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(1) from None
     except OSError as error:
-        raise _cannot_write(out, error) from None
+        raise _cannot(out, error) from None
+
+
+def _say(sentences: list[str], quiet: bool) -> None:
+    if not quiet:
+        for sentence in sentences:
+            typer.echo(sentence)
+
+
+def _say_how_long(n: int, estimator: str, quiet: bool) -> None:
+    from gpattr.commands.notes import MANY_ROWS
+
+    if estimator == "exact" and n > MANY_ROWS:
+        _say([f"Training an exact model on {n} rows takes minutes; --estimator sparse is quicker."], quiet)
 
 
 def _progress(quiet: bool) -> Progress:
@@ -268,7 +306,9 @@ def _working(what: str, quiet: bool) -> Iterator[None]:
         yield
 
 
-def _cannot_write(out: Path, error: OSError) -> typer.Exit:
-    """Say in one sentence what could not be written; return the exit."""
-    Console(stderr=True).print(f"Cannot write to {error.filename or out}: {error.strerror or error}", markup=False)
+def _cannot(out: Path, error: OSError) -> typer.Exit:
+    """Say in one sentence what could not be read or written; return the exit."""
+    Console(stderr=True).print(
+        f"{error.filename or out}: {error.strerror or error}", markup=False, highlight=False, soft_wrap=True
+    )
     return typer.Exit(1)

@@ -12,6 +12,7 @@ from rich.table import Table
 from gpattr.estimators import GPRegressor
 from gpattr.explainer import Explainer
 from gpattr.explanation import Explanation
+from gpattr.report import write_report
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,22 +31,26 @@ HELD_OUT, SHOWN, LEVEL = 42, 4, 0.95
 
 
 def run(folder: Path, console: Console, *, quiet: bool = False) -> Explanation:
-    """Train, explain, print the strongest attributions, write ``attributions.csv`` and ``attributions.png`` to the folder."""
+    """Train, explain, print the strongest attributions; write a table, a picture and a report to the folder."""
     X, y = load_patients()
     order = np.random.default_rng(0).permutation(len(X))
     train, held_out = order[HELD_OUT:], order[:HELD_OUT]
     if not quiet:
         console.print(f"[bold]Diabetes progression[/bold], {len(train)} patients × {X.shape[1]} features, {HELD_OUT} held out")
     model = GPRegressor(verbose=not quiet).fit(X.iloc[train], y.iloc[train])
-    ex = Explainer(model, baseline="mean")(X.iloc[held_out])
+    explainer = Explainer(model, baseline="mean")
+    ex = explainer(X.iloc[held_out])
     if not quiet:
         console.print(f"score on the held-out patients: R² = {model.score(X.iloc[held_out], y.iloc[held_out]):.2f}")
         console.print(strongest(ex))
-    table, picture = folder / "attributions.csv", folder / "attributions.png"
+    table, picture, page = (folder / name for name in ("attributions.csv", "attributions.png", "report.html"))
     ex.to_frame(LEVEL).to_csv(table, index=False)
     draw(ex[most_certain(ex)], picture)
+    importance, measured = explainer.importance(X.iloc[held_out]), y.iloc[held_out]
+    write_report(page, ex, importance=importance, explainer=explainer, measured=measured, title="Why the model expects this")
     console.print(f"All {len(ex)} patients: {table}", soft_wrap=True, highlight=False)
     console.print(f"One of them as a picture: {picture}", soft_wrap=True, highlight=False)
+    console.print(f"A page to look at, in any browser: {page}", soft_wrap=True, highlight=False)
     return ex
 
 

@@ -106,10 +106,12 @@ class Explanation(Frozen):
         object.__setattr__(self, "row_names", labels or tuple(range(n)))
         if len(self.row_names) != n:
             raise InvalidInputError(f"row_names: expected {n}, got {len(self.row_names)}")
-        object.__setattr__(self, "labels", {name: tuple(map(str, texts)) for name, texts in self.labels.items()})
+        if not isinstance(self.labels, Mapping):
+            raise InvalidInputError(f"labels: expected a dictionary {{feature: texts}}, got a {type(self.labels).__name__}")
         for name, texts in self.labels.items():
-            if len(texts) != n or name not in self.feature_names:
-                raise InvalidInputError(f"labels: expected {n} texts of features, got {len(texts)} of {name!r}")
+            if name not in self.feature_names or not isinstance(texts, (list, tuple, np.ndarray)) or len(texts) != n:
+                raise InvalidInputError(f"labels: expected {n} texts of a feature, got {texts!r} for {name!r}")
+        object.__setattr__(self, "labels", {name: tuple(map(str, texts)) for name, texts in self.labels.items()})
 
     def dimensions(self) -> dict[str, tuple[str, ...]]:
         """Return the named dimensions of every array this explanation holds."""

@@ -141,7 +141,7 @@ def test_baselines_of_several_rows_are_averaged(tmp_path):
     frame[["a", "b"]][:3].to_csv(tmp_path / "points.csv", index=False)
     out = tmp_path / "out"
     called("explain", tmp_path / "data.csv", "--target", "y", "--baseline", tmp_path / "points.csv", "--out", out, "--quiet")
-    assert Explanation.load(out / "explanation.json").baseline_name == "average over 3 points"
+    assert Explanation.load(out / "explanation.json").baseline_name == "average over 3 points of points.csv"
 
 
 def test_models_of_other_kinds(prices, tmp_path):
@@ -181,17 +181,67 @@ def test_files_that_are_not_there_or_are_in_the_way(prices, model, tmp_path):
     assert (tmp_path / "out" / "explanation.json").exists()
     (tmp_path / "file").write_text("")
     assert "expected a folder, got a file" in called(*table[:-1], tmp_path / "file", "--force", code=1).replace("\n", " ")
-    result = called("explain", prices / "houses.csv", "--target", "age", "--model", model, "--out", tmp_path / "other", code=2)
-    assert "the model predicts 'price'" in result
+    result = called("explain", prices / "houses.csv", "--target", "age", "--model", model, "--out", tmp_path / "other", code=1)
+    assert "--target: the model predicts 'price', got 'age'" in result
+
+
+def test_nothing_of_the_users_is_written_over(prices, model, tmp_path):
+    data = tmp_path / "data.csv"
+    data.write_bytes((prices / "houses.csv").read_bytes())
+    output = called("explain", data, "--model", model, "--out", tmp_path, "--force", code=1).replace("\n", " ")
+    assert "has other files than gpattr's, such as data.csv" in output
+    assert "is the table itself" in called("fit", data, "--target", "price", "--out", data, "--force", code=1)
+    assert data.read_bytes() == (prices / "houses.csv").read_bytes()
+    assert "expected a file, got a folder" in called("explain", tmp_path, "--target", "y", "--out", tmp_path / "out", code=1)
+
+
+def test_what_is_said_of_a_table(prices, tmp_path):
+    frame = pd.read_csv(prices / "houses.csv", sep=";").assign(price=np.random.default_rng(7).normal(size=40))
+    frame.loc[3:5, "age"] = np.nan
+    frame.to_csv(tmp_path / "noise.csv")
+    out = tmp_path / "out"
+    arguments = ("explain", tmp_path / "noise.csv", "--target", "price", "--impute", "--out", out, "--baseline", "row:4")
+    said = " ".join(called(*arguments).split())
+    page = (out / "report.html").read_text(encoding="utf-8")
+    for sentence in (
+        "The first column, which has no name, was left out.",
+        "3 missing values of age were filled in by ",
+        "Taken as categories: kind (2).",
+        "The model predicts rows it has not seen poorly (R",
+    ):
+        assert sentence in said
+        assert sentence in page
+    assert Explanation.load(out / "explanation.json").baseline_name == "row 4 of noise.csv"
+    assert json.loads(called(*arguments, "--force", "--json"))["notes"][0].startswith("The first column")
+    frame.drop(columns="price")[:2].to_csv(tmp_path / "new.csv", index=False)
+    called("explain", tmp_path / "new.csv", "--model", out / "model.json", "--rows", "2-", "--out", tmp_path / "new", "--quiet")
+    assert Explanation.load(tmp_path / "new" / "explanation.json").row_names == (2,)
+    for options, words in (
+        (["--baseline", "row:0"], "--baseline: expected rows from 1 to 2, got '0'"),
+        (["--rows", "1_0"], "--rows: expected numbers and ranges"),
+        (["--kernel", "matern52"], "--kernel, --estimator: the model that is given has its own"),
+        (["--drop", "colour"], "--drop: expected a column of"),
+    ):
+        other = called("explain", tmp_path / "new.csv", "--model", out / "model.json", "--out", tmp_path / "x", *options, code=1)
+        assert words in " ".join(other.split())
+    assert "must be named" in called("explain", tmp_path / "new.csv", "--out", tmp_path / "x", code=1)
+
+
+def test_letters_no_font_has_and_any_level(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(12, 2)), columns=["温度", "b" * 130]).assign(y=lambda table: table["温度"])
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    output = called("explain", tmp_path / "data.csv", "--target", "y", "--level", "0.5", "--out", tmp_path / "out", "--json")
+    assert "The pictures lack letters" in json.loads(output)["notes"][-1]
 
 
 def test_an_interrupted_run_leaves_nothing(tmp_path):
     (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "old").write_text("kept")
+    (tmp_path / "out" / "report.html").write_text("kept")
     with pytest.raises(KeyboardInterrupt), whole_folder(tmp_path / "out", force=True) as folder:  # noqa: PT012
         (folder / "half").write_text("")
         raise KeyboardInterrupt
-    assert [path.name for path in tmp_path.rglob("*")] == ["out", "old"]
+    assert [path.name for path in tmp_path.rglob("*")] == ["out", "report.html"]
 
 
 def test_a_page_of_an_explanation_that_was_saved(prices, model, tmp_path):

@@ -232,5 +232,5 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     result = RUNNER.invoke(app, ["paper", "--figure", "axioms", "--out", str(tmp_path / "file" / "folder")])
     assert result.exit_code == 1
-    assert "Cannot write to" in result.output
+    assert "Not a directory" in result.output
     assert "Traceback" not in result.output

@@ -1,6 +1,7 @@
 """The report: what it holds, and what it does in a real browser without the network."""
 
 import json
+import math
 import re
 
 import numpy as np
@@ -72,7 +73,7 @@ def test_leave_one_out_is_leaving_one_out(explainer):
 def test_cards_of_other_models(rows):
     model = GPRegressor(optimize=False).fit(rows, rows["alcohol"])
     card = dict(model_card(model.posterior_))
-    assert card["model"] == "ExactPosterior"
+    assert card["model"] == "exact Gaussian process (ExactPosterior)"
     assert "R²" in card["leave-one-out"]
     assert "of rows in 95% intervals" in card["calibration, leaving one out"]
 
@@ -85,8 +86,11 @@ def test_what_cannot_be_written(ex, tmp_path):
 
 def test_a_row_is_clicked_and_its_reasons_are_shown(page, ex, opened):
     with opened(page, viewport={"width": 1100, "height": 900}) as tab:
+        assert tab.locator("#rows tr[aria-selected=true]").count() == 1  # the row that is shown first is in sight
+        tab.fill("#filter", "1-25")
         tab.click("#rows tbody tr:nth-child(3)")
         assert tab.inner_text("#row-title").startswith("Row 3: ")
+        assert abs(tab.locator("#row-section").bounding_box()["y"]) < 50  # and is scrolled to
         strongest = NAMES[int(np.abs(ex.values[2]).argmax())]
         first = tab.inner_text("#sentences li:first-child")
         assert first.startswith(f"{strongest} = ")
@@ -114,6 +118,18 @@ def test_rows_are_sorted_and_filtered(page, ex, opened):
         assert f"of {expected}" in tab.inner_text("#count")
         tab.fill("#filter", "17")
         assert tab.locator("#rows tbody tr").count() == 1
+        for text, kept in (
+            ("alcohol > 0,5", ex.data[:, 0] > 0.5),
+            (f"alcohol >= {float(ex.data[4, 0])}", ex.data[:, 0] >= ex.data[4, 0]),
+            ("alcohol > 0.5, acidity < 0", (ex.data[:, 0] > 0.5) & (ex.data[:, 1] < 0)),
+            ("prediction > 0", ex.predictions > 0),
+            ("3-10, 17", np.isin(ex.row_names, [*range(3, 11), 17])),
+        ):
+            tab.fill("#filter", text)
+            assert f"of {kept.sum()}" in tab.inner_text("#count"), text
+        for text in ("alcohol >", "sweetness > 3", "alcohol > x"):
+            tab.fill("#filter", text)
+            assert tab.inner_text("#count").startswith("not understood: try 17 or ")
         tab.fill("#filter", "nothing like it")
         assert tab.inner_text("#count") == "no row matches"
         tab.fill("#filter", "")
@@ -135,7 +151,89 @@ def test_ten_thousand_rows(explainer, tmp_path, opened):
     write_report(path, many)
     assert path.stat().st_size < 15e6
     with opened(path) as tab:
+        tab.fill("#filter", "0-24")
         click = "document.querySelector('#rows tbody tr:nth-child(5)').click()"
         took = tab.evaluate(f"() => {{ const t = performance.now(); {click}; return performance.now() - t; }}")
         assert took < 200
         assert tab.inner_text("#row-title").startswith("Row 4: ")
+
+
+def test_thirty_features_and_ten_thousand_rows_can_be_sent(tmp_path):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(2000, 30))
+    explainer = Explainer(ExactPosterior(SquaredExponential(np.full(30, 5.0)), X, X[:, 0], noise=0.1))
+    write_report(tmp_path / "report.html", explainer(rng.normal(size=(10_000, 30)), uncertainty="std"), explainer=explainer)
+    assert (tmp_path / "report.html").stat().st_size < 15e6
+
+
+ODD = ["constructor", "__proto__", "toString", "10", "2", "$a$, b > c", "0 ≤ " + "x" * 150]
+
+
+def test_names_that_mean_something_to_a_browser(opened, tmp_path):
+    rng = np.random.default_rng(4)
+    X = pd.DataFrame(rng.normal(size=(25, len(ODD))), columns=ODD)
+    explainer = Explainer(ExactPosterior(SquaredExponential(np.full(len(ODD), 2.0)), X, X["10"] + X["toString"], noise=0.1))
+    write_report(tmp_path / "report.html", explainer(X), explainer=explainer)
+    with opened(tmp_path / "report.html", viewport={"width": 1100, "height": 900}) as tab:
+        assert "undefined" not in tab.inner_text("body")
+        shown = tab.evaluate("document.getElementById('importance').layout.yaxis.ticktext")
+        expected = ["constructor", "__proto__", "toString", "10", "2", "&#36;a&#36;, b &gt; c", "0 ≤ <br>"]
+        assert sorted(name.split("x" * 40)[0] for name in shown) == sorted(expected)
+        assert tab.locator("#scatter-feature option").count() == len(ODD)
+        tab.fill("#filter", "$a$, b > c > 0")
+        assert f"of {int((X['$a$, b > c'] > 0).sum())}" in tab.inner_text("#count")
+        wide = tab.evaluate("document.getElementById('importance')._fullLayout.xaxis._length")
+        assert wide > 300
+
+
+MOVE = """(year) => {
+  const slider = document.querySelector('[aria-label=year]');
+  slider.value = year;
+  slider.dispatchEvent(new Event('input'));
+}"""
+
+
+def test_rows_start_where_they_are(opened, tmp_path):
+    """Numbers that are large against their spread keep their digits; a box that is empty keeps its value."""
+    rng = np.random.default_rng(5)
+    X = pd.DataFrame({"time": 1.7e9 + rng.uniform(0, 1000, 30), "year": rng.integers(1990, 2020, 30).astype(float)})
+    explainer = Explainer(ExactPosterior(SquaredExponential([30.0, 3.0]), X, np.sin(X["time"] / 30), noise=0.1))
+    write_report(tmp_path / "report.html", explainer(X), explainer=explainer)
+    with opened(tmp_path / "report.html", viewport={"width": 1100, "height": 900}) as tab:
+        for row in range(1, 26):
+            tab.evaluate(f"document.querySelector('#rows tbody tr:nth-child({row})').click()")
+            answer = tab.inner_text("#what-if-answer")
+            assert ", as in row " in answer
+            assert "Outside" not in answer
+        before = tab.evaluate("document.getElementById('what-if').answer.prediction")
+        tab.fill("[aria-label='time, value']", "")
+        tab.evaluate(MOVE, float(tab.input_value("[aria-label='year, value']")))
+        assert tab.evaluate("document.getElementById('what-if').answer.prediction") == pytest.approx(before, rel=1e-9)
+        tab.locator("[aria-label='time, value']").blur()
+        assert float(tab.input_value("[aria-label='time, value']")) > 1.7e9
+        tab.evaluate(MOVE, 2001.4)
+        assert tab.input_value("[aria-label='year, value']") == "2001"  # whole numbers stay whole
+
+
+def test_what_is_said_of_rows(explainer, rows, opened, tmp_path):
+    path, point = tmp_path / "report.html", rows.iloc[3]
+    ex = Explainer(explainer.posterior, point)(rows)
+    measured = np.where(np.arange(80) < 40, 1.25, np.nan)
+    write_report(path, ex, measured=measured, notes=["3 missing values of <i>pH</i> were filled in by 7."])
+    with opened(path, color_scheme="dark", viewport={"width": 1100, "height": 900}) as tab:
+        assert tab.inner_text("#notes li") == "3 missing values of <i>pH</i> were filled in by 7."
+        assert tab.inner_text("#what-if-note").startswith("There are no sliders here: they need the model")
+        tab.fill("#filter", "4")
+        tab.click("#rows tbody tr")
+        assert ", measured 1.25," in tab.inner_text("#row-title")
+        assert tab.inner_text("#sentences") == ""  # the baseline itself has no reasons
+        assert "sure" not in str(tab.evaluate("document.getElementById('waterfall').data[0].hovertext"))
+        doubtful = ((ex.values != 0) & (np.maximum(ex.prob_positive(), 1 - ex.prob_positive()) < 0.95)).mean(axis=0)
+        cells = dict(cell.split("\t")[:2] for cell in tab.inner_text("#unsure tbody").splitlines())
+        assert cells == {name: f"{math.floor(100 * share + 0.5)} %" for name, share in zip(NAMES, doubtful)}
+        assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(15, 20, 25)"
+        tab.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+        assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert tab.evaluate("document.getElementById('waterfall').layout.font.color") == "#1b1f24"
+    with pytest.raises(InvalidInputError, match="measured: expected 80 numbers"):
+        write_report(path, ex, measured=[1.0])

@@ -81,11 +81,11 @@ def test_the_script_says_what_python_says(script, name):
 def test_what_a_page_cannot_do():
     ex = Explainer(MODELS["exact"])(X[:3])
     own = Explainer(MODELS["exact"])
-    assert what_if(own, ex) is not None
-    assert what_if(own, ex.group({"both": [0, 1]})) is None
-    assert what_if(own, own(X[:3], baselines=X[3:6])) is None
-    assert what_if(Explainer(MODELS["exact"], Baselines(X[:5])), ex) is None
-    assert what_if(Explainer(MODELS["classes"], scale="probability"), ex) is None
+    assert isinstance(what_if(own, ex), dict)
+    assert isinstance(what_if(own, ex.group({"both": [0, 1]})), str)
+    assert isinstance(what_if(own, own(X[:3], baselines=X[3:6])), str)
+    assert isinstance(what_if(Explainer(MODELS["exact"], Baselines(X[:5])), ex), str)
+    assert isinstance(what_if(Explainer(MODELS["classes"], scale="probability"), ex), str)
     others = [
         exact(Matern52([1.5, 20.0, 0.3])),
         exact(ARD + Matern52([1.5, 20.0, 0.3])),
@@ -95,7 +95,7 @@ def test_what_a_page_cannot_do():
     ]
     for posterior in others:
         explainer = Explainer(posterior)
-        assert what_if(explainer, explainer(X[:3])) is None
+        assert isinstance(what_if(explainer, explainer(X[:3])), str)
 
 
 def test_large_models_send_less(tmp_path):
@@ -105,7 +105,7 @@ def test_large_models_send_less(tmp_path):
     for m in (800, 801, 2000, 2001):
         explainer = Explainer(ExactPosterior(SquaredExponential([1.0, 1.0]), Z[:m], Z[:m, 0], noise=0.1))
         held[m] = what_if(explainer, explainer(Z[:2], uncertainty="std"))
-    assert held[2001] is None
+    assert held[2001] == "the model has more than 2000 training rows, and the page would be too large"
     assert [held[m]["factor"] is not None for m in (800, 801, 2000)] == [True, False, False]
 
 
@@ -160,7 +160,7 @@ def test_fifty_settings_of_the_sliders(houses, opened, tmp_path):
                 "<b>kind</b>": str(rng.choice(["flat", "house", "tower"])),
             }
             shown, answer = tab.evaluate(SET, wanted)
-            assert shown["area"] == pytest.approx(np.clip(wanted["area"], rows["area"].min(), rows["area"].max()), rel=1e-3)
+            assert shown["area"] == pytest.approx(np.clip(wanted["area"], rows["area"].min(), rows["area"].max()), abs=0.051)
             settings.append(shown | {"<b>kind</b>": wanted["<b>kind</b>"]})
             answers.append(answer)
         asked = pd.DataFrame(settings)[list(rows.columns)]
@@ -177,6 +177,7 @@ def test_fifty_settings_of_the_sliders(houses, opened, tmp_path):
         tab.fill("[aria-label='area, value']", "1e4")
         assert "Outside the data: area" in tab.inner_text("#what-if-answer")
         tab.fill("[aria-label='area, value']", "")  # being typed: the last answer stays
+        tab.fill("#filter", "0-24")
         tab.click("#rows tbody tr:nth-child(3)")
         assert float(tab.input_value("[aria-label='area, value']")) == pytest.approx(rows["area"].iloc[2], rel=1e-6)
         title = tab.inner_text("#row-title")

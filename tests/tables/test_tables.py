@@ -58,7 +58,7 @@ def test_spaces_quotes_and_a_byte_order_mark(tmp_path):
     [
         ("", "expected a line of column names and rows below it, got 0 lines"),
         ("a,b\n", "rows below it, got 1 lines"),
-        ("a b c\n1 2 3\n", "expected at least two columns, got one; columns are separated by comma, semicolon, tab, bar"),
+        ("a b c\n1 2 3\n", "expected at least 2 columns, got 1; columns are separated by comma, semicolon, tab, bar"),
         ("1,2\n3,4\n", "expected column names in the first line, got numbers: 1, 2"),
         ("a,a\n1,2\n", "expected different column names, got 'a' more than once"),
         ("a,,c\n1,2,3\n", "expected a name for every column, got none for column 2"),
@@ -73,9 +73,72 @@ def test_files_that_are_no_tables(tmp_path, text, words):
 
 def test_text_that_is_not_utf8(tmp_path):
     path = tmp_path / "table.csv"
-    path.write_bytes("größe,b\n1,2\n".encode("latin-1"))
-    with pytest.raises(InvalidInputError, match="expected text in UTF-8"):
+    path.write_bytes("größe,b\n1,2\n".encode("cp1252"))
+    frame = read_table(path)
+    assert list(frame.columns) == ["größe", "b"]
+    assert frame.attrs["notes"] == ["The file is not UTF-8 and was read as Windows-1252: check its letters."]
+    path.write_bytes("größe,b\n1,2\n".encode("utf-16"))
+    with pytest.raises(InvalidInputError, match="expected text, got a binary file"):
         read_table(path)
+
+
+def test_an_index_that_was_written_along_is_left_out(tmp_path):
+    frame = read_table(written(tmp_path, ",a,b\n0,1,2\n1,3,4\n"))
+    assert list(frame.columns) == ["a", "b"]
+    assert frame.attrs["notes"] == ["The first column, which has no name, was left out."]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a;b\n2.326,92;1\n926,5;2\n", [2326.92, 926.5]),
+        ('a,b\n"1,234.5",1\n"2,000",2\n', [1234.5, 2000.0]),
+        ('a,b\n"1,234,567",1\n"2,000",2\n', [1234567.0, 2000.0]),
+        ('a,b\n"0,250",1\n"2,375",2\n', [0.25, 2.375]),
+        ("a;b\n1,234;1\n2,5;2\n", [1.234, 2.5]),
+        ("a (m, net);b (x, y)\n1,5;2\n2,5;3\n", [1.5, 2.5]),
+        ('"a\nin m";b\n1,5;2\n2,5;3\n', [1.5, 2.5]),
+    ],
+)
+def test_points_commas_and_thousands(tmp_path, text, expected):
+    frame = read_table(written(tmp_path, text))
+    columns = Columns.of(frame, frame.columns[1])
+    assert columns.features(frame).iloc[:, 0].tolist() == expected
+
+
+def test_numbers_that_can_be_read_in_two_ways(tmp_path):
+    with pytest.raises(InvalidInputError, match="numbers such as '1,234' in column 'a' can be read in two ways"):
+        read_table(written(tmp_path, 'a,b\n"1,234",1\n"2,500",2\n'))
+
+
+def test_cells_without_end_and_folders(tmp_path):
+    with pytest.raises(InvalidInputError, match="cannot be read as CSV: field larger than field limit"):
+        read_table(written(tmp_path, "a,b\n" + "x" * 200_000 + ",2\n"))
+    with pytest.raises(InvalidInputError, match="expected a file, got a folder"):
+        read_table(tmp_path)
+    with pytest.raises(FileFormatError, match="expected a file, got a folder"):
+        TableModel.load(tmp_path)
+
+
+def test_numbers_with_units_are_no_categories(tmp_path):
+    frame = pd.DataFrame({"rise": ["20 %", "−6 %", "3,5 %"], "floor": ["1st", "2nd", "3rd"], "y": ["1", "2", "3"]})
+    with pytest.raises(InvalidInputError, match=r"the column 'rise' has numbers with a unit, such as '20 %'"):
+        Columns.of(frame, "y")
+    assert set(Columns.of(frame, "y", drop=["rise"]).categories) == {"floor"}
+    with pytest.raises(InvalidInputError, match="'y' is the target, and cannot be left out"):
+        Columns.of(frame, "y", drop=["y"])
+
+
+def test_holes_of_other_tables_are_filled_by_what_was_trained_on(prices):
+    columns = Columns.of(prices, "price")
+    model = TableModel.fit(columns.features(prices), columns.targets(prices), columns)
+    assert model.typical == {"area": prices["area"].median(), "kind": prices["kind"].mode()[0], "rooms": prices["rooms"].median()}
+    other = pd.DataFrame({"area": ["", "1000"], "kind": ["", ""], "rooms": ["", "2"]})
+    filled = columns.features(other, impute=True, typical=model.typical)
+    assert filled["area"].tolist() == [prices["area"].median(), 1000.0]
+    assert filled["kind"].tolist() == [model.typical["kind"]] * 2
+    with pytest.raises(InvalidInputError, match="the target cannot be filled in: leave these rows out"):
+        columns.targets(prices.assign(price=["", *prices["price"][1:].astype(str)]))
 
 
 def frame_of(**columns):

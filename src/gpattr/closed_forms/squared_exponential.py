@@ -13,10 +13,13 @@ from gpattr._array import EPS, Array, namespace
 from gpattr._memory import blocks
 from gpattr.closed_forms.geometry import REACH, from_moments, neighbourhoods
 from gpattr.closed_forms.table import register
+from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import SquaredExponential
 from gpattr.operators import IntegratedGradients, Paths
 from gpattr.special.gaussian import centred_moments, g2, path_moments, path_products
 from gpattr.special.quadrature import gauss_legendre
+
+FARTHEST_PAIR = 1e5  # length-scales: panels that cover them take 0.1 GB
 
 
 def cross(kernel: SquaredExponential, paths: Paths, Z: Array) -> Array:
@@ -104,6 +107,11 @@ def _second_moments(p: Array, q: Array, e: Array, q_norm: Array) -> Array:
     n, d = p.shape
     result = xp.empty((n, d, d))
     short = (p * p).sum(axis=1) <= 1.0
+    if not (q_norm <= FARTHEST_PAIR).all():
+        raise InvalidInputError(
+            f"X: the covariance between rows is known where at most one of two paths is longer than {FARTHEST_PAIR:.0e} "
+            f"length-scales, got {float(q_norm.max()):.0e}; leave out rows that far away"
+        )
     panels = xp.exp2(xp.ceil(xp.log2(xp.maximum(0.5 * q_norm, 1.0))))
     panels[short] = 0
     for count in sorted(map(int, set(panels.tolist()))):

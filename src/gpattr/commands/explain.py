@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -46,8 +47,16 @@ def write_tables(folder: Path, ex: Explanation, importance: Importance, level: f
     table.to_parquet(folder / "attributions.parquet", index=False)
 
 
-def draw_pictures(folder: Path, ex: Explanation, importance: Importance, level: float) -> None:
-    """Draw importance, all rows, and the rows farthest from the baseline one by one."""
+def draw_pictures(folder: Path, ex: Explanation, importance: Importance, level: float) -> list[str]:
+    """Draw importance, all rows, and the rows farthest from the baseline one by one; return what is wrong with the pictures."""
+    with warnings.catch_warnings(record=True) as complaints:
+        warnings.simplefilter("always")
+        _draw(folder, ex, importance, level)
+    unknown = any("missing from font" in str(complaint.message) for complaint in complaints)
+    return ["The pictures lack letters of the names, which no font at hand has; the report has them."] if unknown else []
+
+
+def _draw(folder: Path, ex: Explanation, importance: Importance, level: float) -> None:
     from matplotlib.figure import Figure
 
     def saved(name: str, draw: Any, *args: Any, height: float) -> None:

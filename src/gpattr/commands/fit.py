@@ -3,25 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gpattr.commands import notes
+from gpattr.exceptions import InvalidInputError
 from gpattr.tables import Columns, TableModel, read_table
 
 
-def fit(
-    data: Path,
-    target: str,
-    *,
-    estimator: str = "exact",
-    kernel: str | None = None,
-    drop: Sequence[str] = (),
-    impute: bool = False,
-    verbose: bool = False,
-) -> tuple[TableModel, Any, Any]:
-    """Return a model trained on a table, with its features and targets."""
+@dataclass(frozen=True)
+class Table:
+    """A table as a model takes it: ``columns``, features ``X``, targets ``y`` where they are there, and what to know of it."""
+
+    columns: Columns
+    X: Any
+    y: Any
+    notes: list[str]
+
+
+def read_training(data: Path, target: str, *, drop: Sequence[str] = (), impute: bool = False) -> Table:
+    """Return a table to learn from."""
     frame = read_table(data)
     columns = Columns.of(frame, target, drop=drop, source=str(data))
     y = columns.targets(frame, source=str(data))
     X = columns.features(frame.drop(columns=list(drop)), impute=impute, source=str(data))
-    return TableModel.fit(X, y, columns, estimator=estimator, kernel=kernel, verbose=int(verbose)), X, y
+    return Table(columns, X, y, notes.of_table(frame, X, columns))
+
+
+def read_rows(data: Path, model: TableModel, *, drop: Sequence[str] = (), impute: bool = False) -> Table:
+    """Return a table whose rows a model is asked about; its target need not be there. Holes are filled by what was trained on."""
+    frame, columns = read_table(data, fewest=1), model.columns
+    for name in drop:
+        if name not in frame.columns:
+            raise InvalidInputError(f"--drop: expected a column of {data}, got {name!r}; there are {list(frame.columns)}")
+    X = columns.features(frame.drop(columns=list(drop)), impute=impute, typical=model.typical, source=str(data))
+    return Table(columns, X, columns.measured(frame), notes.of_table(frame, X, columns))
+
+
+def train(table: Table, *, estimator: str, kernel: str | None, verbose: bool) -> TableModel:
+    """Return a model of the table."""
+    return TableModel.fit(table.X, table.y, table.columns, estimator=estimator, kernel=kernel, verbose=int(verbose))

@@ -28,7 +28,7 @@ def beeswarm(explanation: Explanation, *, max_display: int = 10, ax: Axes | None
     n, d = shown.shape
     ax = axes_for(ax, 7.5, 1.2 + 0.45 * d)
     colors = mpl.colormaps[SEQUENTIAL]
-    opacity = FAINTEST + (1.0 - FAINTEST) * np.clip(certainty(shown) / (2.0 * level - 1.0), 0.0, 1.0)
+    opacity = FAINTEST + (1.0 - FAINTEST) * certainty(shown, level)
     span = float(np.ptp(shown.values)) or 1.0
     for i in range(d):
         shade = _ranked(shown.data[:, i])

@@ -28,7 +28,7 @@ def heatmap(explanation: Explanation, *, max_display: int = 10, ax: Axes | None 
     largest = float(np.abs(shown.values).max(initial=0.0)) or 1.0
     norm = Normalize(-largest, largest)
     rgba = DIVERGING(norm(shown.values.T))  # (d, n, 4)
-    sure = np.clip(certainty(shown).T / (2.0 * level - 1.0), 0.0, 1.0)
+    sure = certainty(shown, level).T
     rgba[..., :3] = 1.0 - sure[..., None] * (1.0 - rgba[..., :3])
     ax.imshow(rgba, aspect="auto", interpolation="nearest")
     ax.set_yticks(np.arange(d), list(shown.feature_names))

@@ -12,6 +12,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.text import Text
 
 from gpattr._array import Array
+from gpattr._normal import check_level
 from gpattr.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ def tidy(ax: Axes, title: str = "", x: str = "", y: str = "") -> Axes:
     ax.set_ylabel(y, fontsize=10)
     ax.tick_params(labelsize=9)
     ax.spines[["top", "right"]].set_visible(False)
+    if not 1e-3 < max(map(abs, ax.get_xlim())) < 1e6:  # a power of ten at the axis' end would stand in the way of its name
+        ax.xaxis.set_major_formatter(lambda value, _: f"{value:.3g}")
     for text in ax.findobj(Text):
         text.set_parse_math(False)  # pyright: ignore[reportAttributeAccessIssue]  (a name may have $ in it)
     return ax
@@ -69,8 +72,9 @@ def some_rows(ex: Explanation) -> Explanation:
         raise InvalidInputError(
             f"explanation: expected a gpattr Explanation (of several outputs, one: ex[name]), got a {type(ex).__name__}"
         )
-    if not len(ex):
-        raise InvalidInputError("explanation: expected at least one row, got none")
+    for count, what in zip(ex.shape, ("row", "feature"), strict=True):
+        if not count:
+            raise InvalidInputError(f"explanation: expected at least one {what}, got none")
     return ex
 
 
@@ -112,9 +116,10 @@ def named(ex: Explanation) -> list[str]:
     return [f"{name} = {texts[name]}" if name in texts else name for name in ex.feature_names]
 
 
-def certainty(ex: Explanation) -> Array:
-    """Return how sure the sign of each attribution is, from 0 (½) to 1, (n, d); 1 where nothing is known of it."""
-    return np.ones(ex.shape) if ex.var is None else np.abs(2.0 * ex.prob_positive() - 1.0)
+def certainty(ex: Explanation, level: float) -> Array:
+    """Return how sure each sign is, (n, d): from 0, of ½, to 1, of ``level`` and above; 1 where nothing is known of it."""
+    full = max(2.0 * check_level(level) - 1.0, 1e-9)
+    return np.ones(ex.shape) if ex.var is None else np.clip(np.abs(2.0 * ex.prob_positive() - 1.0) / full, 0.0, 1.0)
 
 
 def percent(share: float) -> str:

@@ -33,10 +33,11 @@ def waterfall(
     right = np.maximum(starts, stops)
     if ex.var is not None:
         low, high = (end[0] for end in ex.interval(level))
-        ax.errorbar(stops, places, xerr=[values - low, high - values], fmt="none", ecolor=INK, capsize=3, lw=1.2)
+        ax.errorbar(stops, places, xerr=np.maximum([values - low, high - values], 0.0), fmt="none", ecolor=INK, capsize=3, lw=1.2)
         right = np.fmax(right, stops + high - values)
         positive = ex.prob_positive()[0]
-        sure = [percent(max(share, 1.0 - share)) for share in positive]
+        known = (values != 0) | (ex.var[0] > 0)  # a feature at its baseline is no reason, for sure
+        sure = [percent(max(share, 1.0 - share)) if some else "–" for share, some in zip(positive, known, strict=True)]
         side = ax.secondary_yaxis("right")
         side.set_yticks(places, sure, fontsize=9)
         side.tick_params(length=0)

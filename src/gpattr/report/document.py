@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from os import PathLike
@@ -35,6 +36,8 @@ def write_report(
     *,
     importance: Importance | None = None,
     explainer: Explainer | None = None,
+    measured: Any = None,
+    notes: Sequence[str] = (),
     title: str = "Why the model expects this",
     level: float = 0.95,
 ) -> None:
@@ -42,13 +45,20 @@ def write_report(
 
     ``importance`` is that of `Explainer.importance`, with its intervals. ``explainer``, the one that made the explanation, adds
     what is known of the model, and sliders that ask it about rows like these, where a page can hold it (`what_if`).
+    ``measured`` (n,) are the targets of the rows, NaN where they are not known; ``notes`` are sentences that stand on top.
     """
     if not len(explanation):
         raise InvalidInputError("explanation: expected at least one row, got none")
     check_level(level)
     if explainer is not None and isinstance(explainer.posterior, MultiOutputPosterior):
         raise InvalidInputError("explainer: expected that of one output, explainer[name]")
-    facts = content(explanation, importance, explainer, title, level)
+    if measured is not None:
+        measured = np.asarray(measured, dtype=np.float64)
+        if measured.shape != (len(explanation),):
+            raise InvalidInputError(f"measured: expected {len(explanation)} numbers, one per row, got the shape {measured.shape}")
+    facts = content(explanation, importance, explainer, level)
+    facts |= {"title": title, "notes": list(notes)}
+    facts["arrays"]["measured"] = None if measured is None else packed(measured)
     room = files("gpattr.report")
     page = (room / "page.html").read_text(encoding="utf-8")
     parts = {
@@ -59,42 +69,46 @@ def write_report(
         "what_if": (room / "what_if.js").read_text(encoding="utf-8"),
         "script": (room / "page.js").read_text(encoding="utf-8"),
     }
-    if sum(map(len, parts.values())) > LARGEST and facts["what_if"] is not None:
+    if sum(map(len, parts.values())) > LARGEST and isinstance(facts["what_if"], dict):
         parts["data"] = _embedded(facts | {"what_if": facts["what_if"] | {"factor": None}})
     # In one pass: what is filled in may look like a place to fill in.
     page = re.sub(r"/\*(\w+)\*/|<!--(\w+)-->", lambda place: parts[place[1] or place[2]], page)
-    write_whole(page.encode("utf-8"), path)
+    write_whole(page.encode("utf-8", "replace"), path)
 
 
 def content(
     ex: Explanation,
     importance: Importance | None,
     explainer: Explainer | None,
-    title: str,
     level: float,
 ) -> dict[str, Any]:
     """Return all that the page shows, as JSON values; long arrays as base64 of float32, row by row."""
     known = ex.var is not None
+    gaussian = known and ex.component_weights is None and not hasattr(ex, "draws")  # intervals follow from std
     low, high = ex.interval(level) if known else (ex.values, ex.values)
     sizes = np.abs(ex.values).mean(axis=0) if importance is None else importance.values
     ends = None if importance is None else importance.interval(level)
     total = None if ex.cov is None else np.sqrt(np.maximum(ex.cov.sum(axis=(1, 2)), 0.0))
     return {
-        "title": title,
         "version": __version__,
         "quantity": ex.quantity,
         "level": level,
         "quantile": -float(ndtri(0.5 * (1.0 - level))),
         "features": list(ex.feature_names),
         "rows": [str(name) for name in ex.row_names],
-        "labels": ex.labels,
+        "labels": {name: _coded(texts) for name, texts in ex.labels.items()},
         "uncertain": known,
         "baseline": ex.baseline_name,
         "method": ex.method,
-        "error": float(ex.error.max()),
+        "error": float(ex.error.max()) if np.isfinite(ex.error).all() else None,
         "gap": float(np.abs(ex.delta).max()),
         "card": [] if explainer is None else model_card(cast(Posterior, explainer.posterior)),
-        "what_if": None if explainer is None else what_if(explainer, ex),
+        "baseline_values": None
+        if ex.baseline_weights is not None or np.ptp(ex.baselines, axis=0).any()
+        else ex.baselines[0].tolist(),
+        "what_if": what_if(explainer, ex)
+        if explainer is not None
+        else "they need the model, which is not part of an explanation",
         "importance": {
             "values": sizes.tolist(),
             "low": None if ends is None else ends[0].tolist(),
@@ -102,15 +116,25 @@ def content(
         },
         "arrays": {
             "values": packed(ex.values),
-            "low": packed(low),
-            "high": packed(high),
+            "low": None if gaussian else packed(low),
+            "high": None if gaussian else packed(high),
             "std": packed(ex.std if ex.std is not None else np.zeros(ex.shape)),
             "positive": packed(ex.prob_positive() if known else np.full(ex.shape, 0.5)),
-            "data": packed(ex.data),
+            "data": packed(ex.data, "<f8"),  # sliders start there, and filters compare with it
             "predictions": packed(ex.predictions),
             "base": packed(ex.base_values),
             "total": packed(np.zeros(len(ex)) if total is None else total),
         },
+    }
+
+
+def _coded(texts: Sequence[str]) -> dict[str, Any]:
+    """Return texts of which many are the same: those there are, and which one each row has."""
+    distinct = list(dict.fromkeys(texts))
+    place = {text: k for k, text in enumerate(distinct)}
+    return {
+        "texts": distinct,
+        "codes": packed(np.array([place[text] for text in texts]), "<u2" if len(distinct) < 65536 else "<u4"),
     }
 
 

@@ -12,6 +12,12 @@ from gpattr.kernels import Radial, Scale
 from gpattr.posteriors import AffinePosterior, ExactPosterior, Posterior
 
 LEVELS = (0.5, 0.8, 0.95)
+KINDS = {
+    "ExactPosterior": "exact Gaussian process",
+    "SparsePosterior": "Gaussian process with inducing inputs",
+    "WeightSpacePosterior": "Gaussian process of finitely many functions",
+    "LaplacePosterior": "Gaussian process classifier",
+}
 
 
 def leave_one_out(posterior: ExactPosterior) -> tuple[np.ndarray, np.ndarray]:
@@ -25,11 +31,23 @@ def leave_one_out(posterior: ExactPosterior) -> tuple[np.ndarray, np.ndarray]:
     return to_numpy(posterior.y) - to_numpy(posterior.alpha) / q, 1.0 / q
 
 
+def left_out_score(posterior: Posterior) -> float | None:
+    """Return R² of the training targets, each predicted from all others; None where it is not known."""
+    inner: Any = posterior.posterior if isinstance(posterior, AffinePosterior) else posterior
+    if not isinstance(inner, ExactPosterior):
+        return None
+    y = to_numpy(inner.y)
+    if np.ptp(y) == 0:
+        return None
+    return 1.0 - float(((y - leave_one_out(inner)[0]) ** 2).sum() / ((y - y.mean()) ** 2).sum())
+
+
 def model_card(posterior: Posterior) -> list[tuple[str, str]]:
     """Return what is known of a model, as names and words."""
     inner: Any = posterior.posterior if isinstance(posterior, AffinePosterior) else posterior
     rows = inner.training_inputs
-    card = [("model", type(inner).__name__)]
+    name = type(inner).__name__
+    card = [("model", f"{KINDS[name]} ({name})" if name in KINDS else name)]
     if rows is not None:
         card.append(("training rows", f"{len(rows):,}"))
     card.append(("features", str(len(getattr(getattr(posterior, "encoder", None), "features", ())) or inner.n_features)))
@@ -41,6 +59,8 @@ def model_card(posterior: Posterior) -> list[tuple[str, str]]:
         level = f"{np.sqrt(noise[0]):.4g}" if np.ptp(noise) == 0 else f"{np.sqrt(noise.min()):.4g} to {np.sqrt(noise.max()):.4g}"
         card.append(("noise, standard deviation", level))
         card += _quality(inner)
+    else:
+        card.append(("leave-one-out", "not known of this kind of model"))
     return card
 
 
@@ -60,11 +80,11 @@ def _kernel(kernel: Any, names: Any) -> list[tuple[str, str]]:
 def _quality(posterior: ExactPosterior) -> list[tuple[str, str]]:
     mean, var = leave_one_out(posterior)
     y = to_numpy(posterior.y)
-    share = 1.0 - float(((y - mean) ** 2).sum() / ((y - y.mean()) ** 2).sum())
+    share = left_out_score(posterior)
     score = np.abs(y - mean) / np.sqrt(var)
     inside = (f"{np.mean(score <= -ndtri(0.5 * (1.0 - level))):.0%} of rows in {level:.0%} intervals" for level in LEVELS)
     error = float(np.sqrt(((y - mean) ** 2).mean()))
     return [
-        ("leave-one-out", f"R² {share:.3f}, typical error {error:.4g}"),
+        ("leave-one-out", ("" if share is None else f"R² {share:.3f}, ") + f"typical error {error:.4g}"),
         ("calibration, leaving one out", ", ".join(inside)),
     ]

@@ -26,25 +26,29 @@ MOST_POINTS = 2000  # the points a mean is a sum over
 MOST_NUMBERS = 800 * 801 // 2  # of the factor by which variances are computed: 3.4 MB in the page
 
 
-def what_if(explainer: Explainer, ex: Explanation) -> dict[str, Any] | None:
-    """Return the model behind an explainer as JSON values, or None where a page cannot hold or compute it.
+def what_if(explainer: Explainer, ex: Explanation) -> dict[str, Any] | str:
+    """Return the model behind an explainer as JSON values, or why a page cannot hold or compute it.
 
     ``ex`` are rows that it explained, with its own features and its own baseline.
     """
     posterior = explainer.posterior
-    if explainer.scale != "latent" or not isinstance(posterior, Posterior) or isinstance(explainer.baseline, Baselines):
-        return None
+    if explainer.scale != "latent" or not isinstance(posterior, Posterior):
+        return "they answer for one function, and probabilities and several outputs are not"
+    if isinstance(explainer.baseline, Baselines) or ex.baseline_name != explainer.baseline_name:
+        return "they need one baseline for all rows"
     inner, shift, scale, source = _inside(posterior)
-    if not isinstance(inner, FunctionSpacePosterior) or inner.trend is not None or len(inner.inputs) > MOST_POINTS:
-        return None
+    if not isinstance(inner, FunctionSpacePosterior) or inner.trend is not None:
+        return "they know Gaussian processes in function space, without uncertain trends"
+    if len(inner.inputs) > MOST_POINTS:
+        return f"the model has more than {MOST_POINTS} training rows, and the page would be too large"
     terms, mean = _terms(inner.kernel, inner.n_features), _mean(inner.mean, inner.n_features)
+    if terms is None or mean is None or not all(np.isfinite(inverse).all() for _, inverse in terms):
+        return "they know squared-exponential kernels, with constant or linear means"
     encoder = getattr(posterior, "encoder", None)
     names = encoder.names if encoder is not None else explainer.feature_names or ex.feature_names
     same = names == ex.feature_names and len(names) == (posterior.n_features if encoder is None else len(encoder.names))
-    if terms is None or mean is None or not same or ex.baseline_name != explainer.baseline_name:
-        return None
-    if encoder is not None and encoder.jumps:
-        return None
+    if not same or (encoder is not None and encoder.jumps):
+        return "they need the model's own features"
     Z = to_numpy(inner.inputs)
     points = np.zeros((len(Z), posterior.n_features))
     points[:, source] = shift + scale * Z
@@ -87,7 +91,8 @@ def _terms(kernel: Kernel, d: int) -> list[tuple[float, Array]] | None:
             if not isinstance(inner, (SquaredExponential, Constant)):
                 return None
             if isinstance(inner, SquaredExponential):
-                precision[features] += np.asarray(inner.lengthscale) ** -2.0
+                with np.errstate(over="ignore"):
+                    precision[features] += np.asarray(inner.lengthscale) ** -2.0
             variance *= inner.variance
         terms.append((variance, np.sqrt(precision)))
     return terms

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
 MOST_CATEGORIES = 30
+WITH_UNIT = re.compile(r"[-+−]?\d+(?:[.,]\d+)?\s*(%|[€$£°]\S*|[^\W\d_]\S*)")
+ADVICE = "fill them in, or let medians and the commonest categories stand for those of features: --impute"
 DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T]\d{1,2}:\d{2}.*)?")
 
 
@@ -39,6 +41,8 @@ class Columns:
         for name in (target, *drop):
             if name not in labels:
                 raise InvalidInputError(f"{source}: expected a column {name!r}; there are {labels}")
+        if target in drop:
+            raise InvalidInputError(f"{source}: the column {target!r} is the target, and cannot be left out")
         names = tuple(name for name in labels if name != target and name not in drop)
         if not names:
             raise InvalidInputError(f"{source}: expected at least one column besides the target {target!r}")
@@ -49,24 +53,36 @@ class Columns:
                 categories[name] = found
         return cls(names, categories, target)
 
-    def features(self, frame: Any, *, impute: bool = False, source: str = "table") -> pd.DataFrame:
-        """Return the features of a table: numbers as float64, categories as text."""
+    def features(
+        self, frame: Any, *, impute: bool = False, typical: Mapping[str, Any] | None = None, source: str = "table"
+    ) -> pd.DataFrame:
+        """Return the features of a table: numbers as float64, categories as text.
+
+        With ``impute`` holes are filled by ``typical`` values, or by medians and the commonest categories of the table itself.
+        """
         import pandas as pd
+
+        typical = typical or {}
 
         positions_of(source, [label for label in frame.columns if label != self.target], self.names)
         columns: dict[str, Any] = {}
         for name in self.names:
             if name in self.categories:
-                columns[name] = _labels(frame[name], name, self.categories[name], impute, source)
+                columns[name] = _labels(frame[name], name, self.categories[name], impute, source, typical.get(name))
             else:
-                columns[name] = _filled(_numbers(frame[name], name, source), name, impute, source)
+                columns[name] = _filled(_numbers(frame[name], name, source), name, impute, source, typical=typical.get(name))
         return pd.DataFrame(columns, index=frame.index)
+
+    def measured(self, frame: Any) -> Array | None:
+        """Return the target as numbers, with NaN where it is no number; None where the table has none."""
+        return _parsed(frame[self.target]).to_numpy() if self.target in frame.columns else None
 
     def targets(self, frame: Any, *, source: str = "table") -> Array:
         """Return the target as numbers; it must be known in every row, and not always the same."""
         if self.target not in frame.columns:
             raise InvalidInputError(f"{source}: expected a column {self.target!r}; there are {list(frame.columns)}")
-        y = _filled(_numbers(frame[self.target], self.target, source), self.target, False, source).to_numpy()
+        advice = "the target cannot be filled in: leave these rows out of the table"
+        y = _filled(_numbers(frame[self.target], self.target, source), self.target, False, source, advice).to_numpy()
         if len(y) < 5:
             raise InvalidInputError(f"{source}: expected at least 5 rows to learn from, got {len(y)}")
         if np.ptp(y) == 0:
@@ -74,24 +90,29 @@ class Columns:
         return y
 
 
-def _missing(column: Any) -> Any:
+def missing(column: Any) -> Any:
+    """Return which entries of a column are holes, however they are written."""
     return column.isna() | column.astype(str).str.strip().str.lower().isin(MISSING)
 
 
 def _parsed(column: Any) -> Any:
-    """Return a column as float64, with NaN for what is no number; a comma may stand for the point."""
+    """Return a column as float64, with NaN for what is no number; a comma may stand for the point, 1.234,5 for 1234.5."""
     import pandas as pd
 
     if column.dtype.kind in "iufb":
         return column.astype(np.float64)
-    text = column.astype(str).str.strip()
-    values: Any = pd.to_numeric(text.where(~_missing(column)).str.replace(",", ".", regex=False), errors="coerce")
+    text = column.astype(str).str.strip().where(~missing(column))
+    for between, point in ((".", ","), (",", ".")):  # thousands are told by one number that has both, or two groups of them
+        if text.str.fullmatch(rf"[-+]?\d{{1,3}}((\{between}\d{{3}})+\{point}\d+|(\{between}\d{{3}}){{2,}})").any():
+            text = text.str.replace(between, "", regex=False)
+            break
+    values: Any = pd.to_numeric(text.str.replace(",", ".", regex=False), errors="coerce")
     return values.astype(np.float64)
 
 
 def _categories(column: Any, name: str, source: str) -> tuple[str, ...] | None:
     """Return the labels of a column of categories; None for one of numbers."""
-    known = column[~_missing(column)]
+    known = column[~missing(column)]
     if not len(known):
         raise InvalidInputError(f"{source}: the column {name!r} is empty; leave it out: --drop {name!r}")
     if known.dtype.kind == "M" or known.astype(str).str.strip().str.fullmatch(DATE).all():
@@ -106,6 +127,12 @@ def _categories(column: Any, name: str, source: str) -> tuple[str, ...] | None:
         row, text = wrong.index[wrong.to_numpy().argmax()], known[wrong].iloc[0]
         raise InvalidInputError(f"{source}: expected a number in column {name!r}, got {str(text)!r} in row {row}")
     labels = tuple(sorted(set(known.astype(str).str.strip())))
+    parts = [WITH_UNIT.fullmatch(label) for label in labels]
+    if len(labels) > 2 and all(parts) and len({part[1] for part in parts if part}) == 1:
+        raise InvalidInputError(
+            f"{source}: the column {name!r} has numbers with a unit, such as {labels[0]!r}; leave the unit out, or the column: "
+            f"--drop {name!r}"
+        )
     if len(labels) > MOST_CATEGORIES:
         raise InvalidInputError(
             f"{source}: the column {name!r} has {len(labels)} different texts, more than categories can be ({MOST_CATEGORIES}); "
@@ -116,7 +143,7 @@ def _categories(column: Any, name: str, source: str) -> tuple[str, ...] | None:
 
 def _numbers(column: Any, name: str, source: str) -> Any:
     values = _parsed(column)
-    wrong = values.isna() & ~_missing(column)
+    wrong = values.isna() & ~missing(column)
     if wrong.any():
         row, text = wrong.index[wrong.to_numpy().argmax()], column[wrong].iloc[0]
         raise InvalidInputError(f"{source}: expected a number in column {name!r}, got {str(text)!r} in row {row}")
@@ -125,21 +152,21 @@ def _numbers(column: Any, name: str, source: str) -> Any:
     return values
 
 
-def _filled(values: Any, name: str, impute: bool, source: str) -> Any:
+def _filled(values: Any, name: str, impute: bool, source: str, advice: str = ADVICE, typical: float | None = None) -> Any:
     if not values.isna().any():
         return values
     if not impute:
-        _refuse_missing(values.isna(), name, source)
-    return values.fillna(values.median())
+        _refuse_missing(values.isna(), name, source, advice)
+    return values.fillna(values.median() if typical is None else typical)
 
 
-def _labels(column: Any, name: str, known: tuple[str, ...], impute: bool, source: str) -> Any:
-    missing = _missing(column)
+def _labels(column: Any, name: str, known: tuple[str, ...], impute: bool, source: str, typical: str | None = None) -> Any:
+    holes = missing(column)
     text = column.astype(str).str.strip()
-    if missing.any():
+    if holes.any():
         if not impute:
-            _refuse_missing(missing, name, source)
-        text = text.where(~missing, text[~missing].mode().iloc[0])
+            _refuse_missing(holes, name, source, ADVICE)
+        text = text.where(~holes, text[~holes].mode().iloc[0] if typical is None else typical)
     strange = ~text.isin(known)
     if strange.any():
         row = strange.index[strange.to_numpy().argmax()]
@@ -147,9 +174,8 @@ def _labels(column: Any, name: str, known: tuple[str, ...], impute: bool, source
     return text
 
 
-def _refuse_missing(missing: Any, name: str, source: str) -> None:
-    row = missing.index[missing.to_numpy().argmax()]
+def _refuse_missing(holes: Any, name: str, source: str, advice: str) -> None:
+    row = holes.index[holes.to_numpy().argmax()]
     raise InvalidInputError(
-        f"{source}: {int(missing.sum())} values are missing in column {name!r}, the first in row {row}; fill them in, or let "
-        "medians and the commonest categories stand for those of features: --impute"
+        f"{source}: {int(holes.sum())} values are missing in column {name!r}, the first in row {row}; {advice}"
     )

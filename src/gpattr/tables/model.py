@@ -67,6 +67,14 @@ class TableModel:
         zeros = np.zeros(inner.n_features)
         return AffinePosterior(inner, zeros, zeros + 1.0, feature_names=encoder.encoded_names, encoder=encoder)
 
+    @property
+    def typical(self) -> dict[str, Any]:
+        """The medians and the commonest categories of the rows it was trained on, by column."""
+        encoder, points = _encoder(self.columns), self.regressor.posterior_.landmarks
+        if encoder is None:
+            return dict(zip(self.columns.names, np.asarray(points["median"]).tolist(), strict=True))
+        return encoder.decode(encoder.landmarks(points)["median"][None]).iloc[0].to_dict()
+
     def predict(self, X: Any, **options: Any) -> Any:
         """Return what the regressor predicts for features as `Columns.features` returns them."""
         return self.regressor.predict(_encoded(self.columns, X), **options)

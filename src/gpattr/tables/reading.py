@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
+from itertools import islice
 from os import PathLike
 from typing import TYPE_CHECKING
 
@@ -13,39 +15,67 @@ from gpattr.exceptions import InvalidInputError
 if TYPE_CHECKING:
     import pandas as pd
 
+THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")
+SAMPLE = 20  # lines that are looked at to find the separator
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 
 
-def read_table(path: str | PathLike[str]) -> pd.DataFrame:
-    """Return a file as a frame of text, as it stands there, or of what a Parquet file holds; rows are counted from 1."""
+def read_table(path: str | PathLike[str], *, fewest: int = 2) -> pd.DataFrame:
+    """Return a file as a frame of text, as it stands there, or of what a Parquet file holds; rows are counted from 1.
+
+    A table with fewer columns than ``fewest`` is refused: its separator is none that is known.
+    """
     name = os.fspath(path)
+    if os.path.isdir(name):
+        raise InvalidInputError(f"{name}: expected a file, got a folder")
     if name.lower().endswith((".parquet", ".pq")):
         return _parquet(name)
-    try:
-        with open(name, encoding="utf-8-sig", newline="") as file:
-            text = file.read()
-    except UnicodeDecodeError:
-        raise InvalidInputError(f"{name}: expected text in UTF-8; save the table as CSV (UTF-8)") from None
-    if "\0" in text:
-        raise InvalidInputError(f"{name}: expected text, got a binary file; save the table as CSV (UTF-8)")
+    text, notes = _text(name)
     lines = [line for line in text.splitlines() if line.strip()]
     if len(lines) < 2:
         raise InvalidInputError(f"{name}: expected a line of column names and rows below it, got {len(lines)} lines")
-    separator = _separator(name, lines)
-    return _frame(name, list(csv.reader(io.StringIO(text, newline=""), delimiter=separator)), separator)
+    try:
+        separator = _separator(name, text, fewest)
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator))
+    except csv.Error as error:
+        raise InvalidInputError(f"{name}: cannot be read as CSV: {error}") from None
+    frame = _frame(name, rows, separator)
+    if "" in frame.columns:  # an index that was written along
+        notes.append("The first column, which has no name, was left out.")
+        frame = frame.drop(columns="")
+    frame.attrs["notes"] = notes
+    return frame
 
 
-def _separator(name: str, lines: list[str]) -> str:
-    """Return the separator that cuts the first line, and those below it, into the most columns."""
+def _text(name: str) -> tuple[str, list[str]]:
+    """Return a file as text, and what a reader should know of it."""
+    with open(name, "rb") as file:
+        content = file.read()
+    if b"\0" in content:
+        raise InvalidInputError(f"{name}: expected text, got a binary file; save the table as CSV (UTF-8)")
+    try:
+        return content.decode("utf-8-sig"), []
+    except UnicodeDecodeError:
+        pass
+    try:
+        return content.decode("cp1252"), ["The file is not UTF-8 and was read as Windows-1252: check its letters."]
+    except UnicodeDecodeError:
+        raise InvalidInputError(f"{name}: expected text in UTF-8; save the table as CSV (UTF-8)") from None
 
-    def columns(line: str, separator: str) -> int:
-        return len(next(csv.reader([line], delimiter=separator), []))
 
-    counts = {separator: columns(lines[0], separator) for separator in SEPARATORS}
-    best = max(counts, key=lambda separator: counts[separator])
-    if counts[best] < 2:
+def _separator(name: str, text: str, fewest: int) -> str:
+    """Return the separator that cuts the first lines into the most columns, and all of them into as many."""
+
+    def columns(separator: str) -> tuple[bool, int]:
+        lines = (row for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator) if any(map(str.strip, row)))
+        counts = [len(row) for row in islice(lines, SAMPLE)]
+        return len(set(counts)) == 1 and counts[0] >= fewest, counts[0]
+
+    found = {separator: columns(separator) for separator in SEPARATORS}
+    best = max(found, key=lambda separator: found[separator])
+    if found[best][1] < fewest:
         known = ", ".join(SEPARATORS.values())
-        raise InvalidInputError(f"{name}: expected at least two columns, got one; columns are separated by {known}")
+        raise InvalidInputError(f"{name}: expected at least {fewest} columns, got 1; columns are separated by {known}")
     return best
 
 
@@ -59,17 +89,30 @@ def _frame(name: str, rows: list[list[str]], separator: str) -> pd.DataFrame:
         if len(row) != len(header):
             cut = f"columns are separated by {SEPARATORS[separator]}s"
             raise InvalidInputError(f"{name}: expected {len(header)} columns in line {number}, got {len(row)}; {cut}")
+    if separator == ",":
+        _refuse_ambiguous(name, header, [row for _, row in body])
     return pd.DataFrame([row for _, row in body], columns=header, index=range(1, len(body) + 1), dtype=object)
 
 
+def _refuse_ambiguous(name: str, header: list[str], body: list[list[str]]) -> None:
+    """Refuse columns whose commas may be points or may part thousands: all are followed by three digits."""
+    for label, cells in zip(header, zip(*body, strict=True), strict=True):
+        with_comma = [cell for cell in cells if "," in cell]
+        if with_comma and all(THOUSANDS.fullmatch(cell) for cell in with_comma):
+            raise InvalidInputError(
+                f"{name}: numbers such as {with_comma[0]!r} in column {label!r} can be read in two ways; "
+                "write them without the comma, or with a point"
+            )
+
+
 def check_header(name: str, header: list[str]) -> None:
-    """Refuse column names that are missing, repeated, or numbers."""
-    if "" in header:
-        raise InvalidInputError(f"{name}: expected a name for every column, got none for column {header.index('') + 1}")
+    """Refuse column names that are missing (but for the first), repeated, or numbers."""
+    if "" in header[1:] or header == [""]:
+        raise InvalidInputError(f"{name}: expected a name for every column, got none for column {header.index('', 1) + 1}")
     repeated = next((label for label in header if header.count(label) > 1), None)
     if repeated is not None:
         raise InvalidInputError(f"{name}: expected different column names, got {repeated!r} more than once")
-    if all(_is_number(label) for label in header):
+    if all(_is_number(label) for label in header if label):
         raise InvalidInputError(f"{name}: expected column names in the first line, got numbers: {', '.join(header[:3])}, …")
 
 

@@ -1,0 +1,79 @@
+"""How the documentation is built: ``sphinx-build -W docs site``.
+
+Nothing is taken from the network. Stories and figures on published data are run where ``GPATTR_DATA_DIR`` names a folder that has
+them, and are left out otherwise.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import gpattr
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
+
+PUBLISHED_DATA = ("plot_wine", "plot_housing", "plot_paper")
+
+project = "gpattr"
+author = "The gpattr developers"
+copyright = author
+release = gpattr.__version__
+language = "en"
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    "sphinxcontrib.bibtex",
+    "docstrings",
+    "generated",
+]
+exclude_patterns = ["_ext", "README.md"]
+default_role = "py:obj"
+
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "amsmath", "smartquotes"]
+myst_heading_anchors = 3
+
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True, "show-inheritance": False}
+napoleon_google_docstring = False
+napoleon_use_ivar = True
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 88
+
+bibtex_bibfiles = ["references.bib"]
+bibtex_default_style = "plain"
+
+html_theme = "furo"
+html_title = "gpattr"
+html_static_path = ["_static"]
+html_css_files = ["gpattr.css"]
+html_copy_source = False
+html_show_sphinx = False
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#0072b2", "color-brand-content": "#0063a0"},
+    "dark_css_variables": {"color-brand-primary": "#56b4e9", "color-brand-content": "#56b4e9"},
+}
+
+left_out = () if os.environ.get("GPATTR_DATA_DIR") else PUBLISHED_DATA
+sphinx_gallery_conf = {
+    "examples_dirs": str(HERE.parent / "examples" / "gallery"),
+    "gallery_dirs": "gallery",
+    "ignore_pattern": "|".join(left_out) or r"__init__\.py",
+    "image_scrapers": ("matplotlib", "figures"),
+    "image_srcset": ["2x"],
+    "abort_on_example_error": True,
+    "show_signature": False,
+    "show_memory": False,
+    "download_all_examples": False,
+    "min_reported_time": 1e9,
+    "within_subsection_order": "FileNameSortKey",
+    "remove_config_comments": True,
+}

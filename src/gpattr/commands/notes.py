@@ -1,0 +1,37 @@
+"""What to know before believing an explanation: what was filled in, what became a category, how good the model is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpattr.report.facts import left_out_score
+from gpattr.tables import Columns, TableModel
+from gpattr.tables.columns import missing
+
+POOR = 0.3  # R² of rows left out, below which reasons are those of a model that knows little
+MANY_ROWS = 2000  # from which on training an exact model takes minutes
+
+
+def of_table(frame: Any, X: Any, columns: Columns) -> list[str]:
+    """Return what was made of a table on the way to its features X."""
+    notes = list(frame.attrs.get("notes", ()))
+    for name in columns.names:
+        holes = missing(frame[name])
+        if holes.any():
+            value = X[name][holes].iloc[0]
+            shown = value if name in columns.categories else f"{value:.4g}"
+            notes.append(f"{int(holes.sum())} missing values of {name} were filled in by {shown}.")
+    if columns.categories:
+        texts = ", ".join(f"{name} ({len(labels)})" for name, labels in columns.categories.items())
+        notes.append(f"Taken as categories: {texts}.")
+    return notes
+
+
+def of_model(model: TableModel) -> list[str]:
+    """Return how well a model predicts rows it has not seen, where that is known."""
+    score = left_out_score(model.posterior)
+    if score is None:
+        return []
+    if score < POOR:
+        return [f"The model predicts rows it has not seen poorly (R² {score:.2f}): trust its reasons as little."]
+    return [f"Rows that are left out are predicted with R² {score:.2f}."]
