@@ -34,7 +34,7 @@ extensions = [
     "docstrings",
     "generated",
 ]
-exclude_patterns = ["_ext", "README.md"]
+exclude_patterns = ["_ext", "compare_results.md"]
 default_role = "py:obj"
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "amsmath", "smartquotes"]

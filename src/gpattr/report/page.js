@@ -39,7 +39,7 @@
       const lines = name.match(new RegExp(`.{1,${width}}(\\s|$)|.{1,${width}}`, "g")) || [name];
       return lines.slice(0, 3).join("\n").trim() + (lines.length > 3 ? "…" : "");
     };
-    return { tickmode: "array", tickvals: names.map((_, k) => k), ticktext: names.map((name) => escaped(broken(name)).replaceAll("\n", "<br>")) };
+    return { zeroline: false, showgrid: false, ticks: "outside", ticklen: 5, tickcolor: "rgba(0,0,0,0)", tickmode: "array", tickvals: names.map((_, k) => k), ticktext: names.map((name) => escaped(broken(name)).replaceAll("\n", "<br>")) };
   };
   const words = (long, brief) => (window.innerWidth < 500 ? brief : long); // what fits below a picture on a phone
   const config = { displayModeBar: false, responsive: true };
