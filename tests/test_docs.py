@@ -37,6 +37,13 @@ def test_tables_of_the_paper_are_generated(module):
     assert generated("paper.md", f"expected_table({stem!r})") == expected_table(stem)
 
 
+def test_the_picture_of_the_architecture_is_drawn_from_the_imports(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS / "_ext"))
+    import architecture
+
+    assert architecture.picture() == architecture.PICTURE.read_text(encoding="utf-8"), "run docs/_ext/architecture.py"
+
+
 def test_pictures_are_there():
     for page in DOCS.rglob("*.md"):
         for path in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", page.read_text(encoding="utf-8")):

@@ -56,7 +56,7 @@ for k, length in enumerate(lengths):
             errors[row, :, k] = np.abs(np.array(found) / exact - 1)
 digits = np.where(np.isnan(errors), 0.0, np.clip(-np.log10(np.maximum(errors, 1e-16)), 0, 16))
 
-figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
+fig, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
 for part, (ax, title) in enumerate(zip(axes, ("A, of the mean", "B, of the variance"), strict=True)):
     ax.semilogx(lengths, digits[0, part], color="#D55E00", marker="o", ms=3, lw=1, label="as printed in the paper")
     ax.semilogx(lengths, digits[1, part], color="#0072B2", marker="o", ms=3, lw=1, label="gpattr")
