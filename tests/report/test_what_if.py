@@ -11,7 +11,14 @@ from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Constant, Matern52, Select, SquaredExponential
 from gpattr.means import Constant as ConstantMean
 from gpattr.means import Linear, Polynomial
-from gpattr.posteriors import AffinePosterior, ExactPosterior, MixturePosterior, MultiOutputPosterior, SparsePosterior
+from gpattr.posteriors import (
+    AffinePosterior,
+    CombinationPosterior,
+    ExactPosterior,
+    MixturePosterior,
+    MultiOutputPosterior,
+    SparsePosterior,
+)
 from gpattr.report import write_report
 from gpattr.report.what_if import what_if
 from gpattr.tables import Columns, TableModel
@@ -41,6 +48,7 @@ MODELS = {
     "a product": exact(3.0 * Select(SquaredExponential(2.0), [0]) * ARD),
     "tiny noise": ExactPosterior(ARD, X[:20], Y[:20], noise=1e-6),
     "other units": shifted(),
+    "another scale of the target": CombinationPosterior([shifted()], [-2.5], mean=ConstantMean(7.0)),
     "sparse": SparsePosterior.fit(ARD, X[:15], X, Y, noise=0.01),
     "classes": GPClassifier(ARD, optimize=False).fit(X, Y > 2.5).posterior_,
 }

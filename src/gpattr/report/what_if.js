@@ -132,10 +132,11 @@ const whatIf = (() => {
     const lines = columns.map((_, i) => a.subarray(i * m, (i + 1) * m));
     const values = lines.map((line) => dot(line, model.alpha));
     x.forEach((value, j) => { values[owner[j]] += mean.coefficients[j] * (value - b[j]); });
-    const result = { prediction: prediction(model, x, k), base: model.base, values, std: null, stds: null };
+    const { factor, offset } = model.output, outside = (y) => factor * y + offset;
+    const result = { prediction: outside(prediction(model, x, k)), base: outside(model.base), values: values.map((y) => factor * y), std: null, stds: null };
     if (model.factor) {
       const known = explained(model, [...lines, k]);
-      const left = (variance, i) => Math.sqrt(Math.max(0, variance - known[i]));
+      const left = (variance, i) => Math.abs(factor) * Math.sqrt(Math.max(0, variance - known[i]));
       result.stds = values.map((_, i) => left(prior[i], i));
       result.std = left(terms.reduce((sum, { variance }) => sum + variance, 0), d);
     }

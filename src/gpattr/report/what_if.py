@@ -6,7 +6,7 @@ squared exponentials is one. The script `what_if.js` does with it what `gpattr.c
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from gpattr.kernels import Constant, Kernel, Select, SquaredExponential
 from gpattr.means import Constant as ConstantMean
 from gpattr.means import Linear, Mean, Zero
 from gpattr.operators import Baselines
-from gpattr.posteriors import AffinePosterior, Posterior
+from gpattr.posteriors import AffinePosterior, CombinationPosterior, Posterior
 from gpattr.posteriors.function_space import FunctionSpacePosterior
 from gpattr.report.packing import packed
 
@@ -36,7 +36,7 @@ def what_if(explainer: Explainer, ex: Explanation) -> dict[str, Any] | str:
         return "they answer for one function, and probabilities and several outputs are not"
     if isinstance(explainer.baseline, Baselines) or ex.baseline_name != explainer.baseline_name:
         return "they need one baseline for all rows"
-    inner, shift, scale, source = _inside(posterior)
+    inner, (shift, scale, source), (factor, offset) = _inside(posterior)
     if not isinstance(inner, FunctionSpacePosterior) or inner.trend is not None:
         return "they know Gaussian processes in function space, without uncertain trends"
     if len(inner.inputs) > MOST_POINTS:
@@ -57,6 +57,7 @@ def what_if(explainer: Explainer, ex: Explanation) -> dict[str, Any] | str:
         "shift": shift.tolist(),
         "scale": scale.tolist(),
         "source": source.tolist(),
+        "output": {"factor": factor, "offset": offset},
         "terms": [{"variance": variance, "inverse": inverse.tolist()} for variance, inverse in terms],
         "mean": mean,
         "inputs": packed(Z, "<f8"),
@@ -69,16 +70,28 @@ def what_if(explainer: Explainer, ex: Explanation) -> dict[str, Any] | str:
     }
 
 
-def _inside(posterior: Posterior) -> tuple[Posterior, Array, Array, Array]:
-    """Return the posterior behind scalers and selections, and its inputs (x[source] − shift)/scale."""
+def _inside(posterior: Posterior) -> tuple[Posterior, tuple[Array, Array, Array], tuple[float, float]]:
+    """Return g of f(x) = factor · g((x[source] − shift)/scale) + offset: the posterior behind scalers and selections."""
     d = posterior.n_features
-    shift, scale, source = np.zeros(d), np.ones(d), np.arange(d)
-    while isinstance(posterior, AffinePosterior):
-        here = list(posterior.source)
-        shift = shift[here] + scale[here] * np.asarray(posterior.shift)
-        scale, source = scale[here] * np.asarray(posterior.scale), source[here]
-        posterior = posterior.posterior
-    return posterior, shift, scale, source
+    shift, scale, source, factor, offset = np.zeros(d), np.ones(d), np.arange(d), 1.0, 0.0
+    while True:
+        if isinstance(posterior, AffinePosterior):
+            here = list(posterior.source)
+            shift = shift[here] + scale[here] * np.asarray(posterior.shift)
+            scale, source = scale[here] * np.asarray(posterior.scale), source[here]
+            posterior = posterior.posterior
+        elif _only_scaled(posterior):
+            offset += factor * getattr(posterior.mean, "value", 0.0)
+            factor *= float(posterior.coefficients[0])
+            (posterior,) = posterior.posteriors
+        else:
+            return posterior, (shift, scale, source), (factor, offset)
+
+
+def _only_scaled(posterior: Posterior) -> TypeGuard[CombinationPosterior]:
+    if not isinstance(posterior, CombinationPosterior):
+        return False
+    return len(posterior.posteriors) == 1 and isinstance(posterior.mean, (Zero, ConstantMean))
 
 
 def _terms(kernel: Kernel, d: int) -> list[tuple[float, Array]] | None:
