@@ -42,6 +42,7 @@ import gpattr
 
 N_TRAIN, N_ROWS = 350, 20
 LEFT_OUT = ("s2", "s4")
+ROW_BY_ROW = ("shap", "GP-SHAP")  # tools that take one row at a time, shapiq among them
 SAMPLED = 100  # the budget of the sampling explainers, of 2⁸ = 256 coalitions
 N_NODES, N_STEPS, N_DRAWS = 200, 32, 2000
 IG, SHAPLEY, OTHER_GAME = "integrated gradients", "Shapley values", "Shapley values of another game"
@@ -567,29 +568,35 @@ def questions(problem: Problem, tools: list[Tool], answers: list[Answer]) -> lis
 
 
 def speed(problem: Problem, tools: list[Tool], times: list[Times], rounds: int) -> list[str]:
+    one_row = {
+        tool.uncertainty.startswith("exact"): t.seconds for tool, t in zip(tools, times, strict=True) if tool.one_row_a_call
+    }
     rows = [
         [
             tool.name,
             digits(1e3 * t.seconds),
             digits(t.to_means),
             digits(t.to_covariance) if tool.uncertainty.startswith("exact") else "",
+            digits(t.seconds / one_row[tool.uncertainty.startswith("exact")]) if tool.name.startswith(ROW_BY_ROW) else "",
         ]
         for tool, t in zip(tools, times, strict=True)
     ]
     theirs, bare = prediction_times(problem)
     notes = say(f"""
         Medians of {rounds} rounds over the same {N_ROWS} rows, everything on one thread. In every round gpattr is timed
-        immediately before each tool, and the ratio is the median of these pairs; the last column is filled where a covariance
-        is part of the answer. Explainers are built beforehand, and a call before the clock starts pays for compilation.
+        immediately before each tool, and the ratio is the median of these pairs; that to means and covariance is given where
+        a covariance is part of the answer. Explainers are built beforehand, and a call before the clock starts pays for
+        compilation.
         gpattr and Captum take all rows in one call and share its overhead among them; SHAP, shapiq and GP-SHAP go through the
-        rows one by one, so gpattr is also listed with one row a call. SHAP and shapiq predict with scikit-learn's model,
+        rows one by one, so gpattr is also listed with one row a call, and the last column compares them with that, with its
+        covariance where they have one. SHAP and shapiq predict with scikit-learn's model,
         which takes {1e3 * theirs:.2f} ms for all {2**problem.d} coalitions of a row (bare NumPy: {1e3 * bare:.2f} ms); the
         rest is their own. GPyTorch is told to skip variances, which Captum does not need, and the 500 steps go in batches of
         1000 points, faster here than all at once. The times of enumeration (shap Exact, shapiq at full budget, GP-SHAP, and
         shap Kernel up to 11 features) at least double with every further feature.""")
     return [
         "### Time per explained row",
-        table(["tool", "ms", "× gpattr's means", "× gpattr's means and covariance"], rows),
+        table(["tool", "ms", "× gpattr's means", "× gpattr's means and covariance", "× gpattr, one row a call"], rows),
         notes,
     ]
 

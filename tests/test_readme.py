@@ -22,7 +22,9 @@ def assert_same_text(printed: str, shown: str) -> None:
             assert mine == theirs
 
 
-@pytest.mark.parametrize(("page", "texts"), [("README.md", 2), ("docs/get_started.md", 1)])
+@pytest.mark.parametrize(
+    ("page", "texts"), [("README.md", 2), ("docs/get_started.md", 2), ("docs/how_to/choose_a_baseline.md", 1)]
+)
 def test_printed_output_is_the_shown_one(page, texts, tmp_path, monkeypatch):
     """Every text block shows what the code block before it prints."""
     monkeypatch.chdir(tmp_path)
