@@ -3,6 +3,10 @@
 import os
 import tempfile
 
+if "PYTEST_XDIST_WORKER" in os.environ:  # one thread for each of the processes that share the machine
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 from sybil.parsers.rest import DocTestParser
