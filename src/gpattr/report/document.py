@@ -67,6 +67,7 @@ def write_report(
         "plotly": _plotly(),
         "data": _embedded(facts),
         "what_if": (room / "what_if.js").read_text(encoding="utf-8"),
+        "filter": (room / "filter.js").read_text(encoding="utf-8"),
         "script": (room / "page.js").read_text(encoding="utf-8"),
     }
     if sum(map(len, parts.values())) > LARGEST and isinstance(facts["what_if"], dict):

@@ -183,43 +183,9 @@
   ];
   let visible = rows.map((_, r) => r), sorted = { column: 0, up: true }, page = 0, understood = true;
 
-  // "17", "3-10", "loft", or conditions on values and on the first columns, "alcohol > 11, prediction < 5"; null if it is neither.
-  const parts = new Map(columns.filter((column) => column.feature === undefined).map((column) => [column.name.toLowerCase(), column.number]));
-  features.forEach((feature, i) => { if (!labels.has(feature)) parts.set(feature.toLowerCase(), (r) => at(A.data, r, i)); });
-  const texts = new Map([...labels].map(([feature, all]) => [feature.toLowerCase(), all]));
-  const asNumber = (text) => Number(text.trim().replace(",", ".").replace("−", "-") || NaN);
-  const SIGN = /^\s*(<=|>=|≤|≥|!=|≠|<|>|=)\s*(.+)$/;
-  function condition(text) {
-    // The longest column name that the text starts with: a name may have commas and signs in it.
-    const known = [...parts.keys(), ...texts.keys()].filter((name) => text.toLowerCase().startsWith(name) && SIGN.test(text.slice(name.length)));
-    const name = known.sort((one, two) => two.length - one.length)[0];
-    if (name !== undefined) {
-      const [, sign, right] = text.slice(name.length).match(SIGN), different = sign === "!=" || sign === "≠";
-      if (texts.has(name)) return different || sign === "=" ? (r) => (texts.get(name)[r].toLowerCase() === right.trim().toLowerCase()) !== different : null;
-      const bound = asNumber(right), near = (x) => Math.abs(x - bound) <= 1e-9 * Math.abs(bound);
-      if (Number.isNaN(bound)) return null;
-      const compare = { "<": (x) => x < bound && !near(x), ">": (x) => x > bound && !near(x), "<=": (x) => x < bound || near(x), ">=": (x) => x > bound || near(x), "=": near, "!=": (x) => !near(x) };
-      const test = compare[{ "≤": "<=", "≥": ">=", "≠": "!=" }[sign] || sign];
-      return (r) => test(parts.get(name)(r));
-    }
-    if (/[<>=≤≥≠]/.test(text)) return null;
-    const range = text.match(/^(\d+)\s*[-–]\s*(\d+)$/);
-    if (range) return (r) => Number(rows[r]) >= Number(range[1]) && Number(rows[r]) <= Number(range[2]);
-    const part = text.toLowerCase();
-    return (r) => rows[r] === text || (Number.isNaN(Number(text)) && (rows[r].toLowerCase().includes(part) || [...texts.values()].some((all) => all[r].toLowerCase().includes(part))));
-  }
-  function matches(text) {
-    const all = text.trim();
-    if (!all) return () => true;
-    if (/^[\d\s,–-]+$/.test(all)) { // rows: 3-10, 17
-      const tests = all.split(",").map((part) => part.trim()).filter(Boolean).map(condition);
-      return (r) => tests.some((test) => test(r));
-    }
-    const whole = condition(all);
-    const tests = all.split(/,(?!\d)/).map((part) => part.trim()).filter(Boolean).map(condition); // 2,5 is a number
-    if (tests.length > 1 && !tests.includes(null)) return (r) => tests.every((test) => test(r));
-    return whole;
-  }
+  const numbers = new Map(columns.filter((column) => column.feature === undefined).map((column) => [column.name, column.number]));
+  features.forEach((feature, i) => { if (!labels.has(feature)) numbers.set(feature, (r) => at(A.data, r, i)); });
+  const matches = rowFilter(rows, numbers, labels);
 
   function arrange() {
     const keep = matches(el("filter").value), { column, up } = sorted, key = columns[column].number;
