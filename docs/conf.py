@@ -34,7 +34,7 @@ extensions = [
     "docstrings",
     "generated",
 ]
-exclude_patterns = ["_ext", "compare_results.md"]
+exclude_patterns = ["_ext", "compare_results.md", "**sg_execution_times.rst"]  # the last ask the network for a script
 default_role = "py:obj"
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "amsmath", "smartquotes"]
@@ -73,7 +73,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "show_memory": False,
     "download_all_examples": False,
-    "min_reported_time": 1e9,
+    "write_computation_times": False,
     "within_subsection_order": "FileNameSortKey",
     "remove_config_comments": True,
 }
