@@ -7,7 +7,7 @@ from gpattr import Baselines, Explainer, Explanation, explain, memory_budget
 from gpattr.exceptions import InvalidInputError, NotFittedError, TooLargeError, UnsupportedModelError
 from gpattr.kernels import SquaredExponential
 from gpattr.means import Function, Linear
-from gpattr.posteriors import ExactPosterior, MultiOutputPosterior
+from gpattr.posteriors import ExactPosterior, LaplacePosterior, MixturePosterior, MultiOutputPosterior
 
 
 class Estimator:
@@ -237,6 +237,15 @@ def test_parts_by_different_explainers_are_not_joined(explainer, rows):
     ):
         with pytest.raises(InvalidInputError, match=words):
             Explanation.concatenate(parts)
+    kernel = SquaredExponential([1.0, 1.0, 1.0])
+    labels = (rows[:, 0] > 0) * 1.0
+    for posterior in (
+        LaplacePosterior(kernel, rows, labels),
+        MixturePosterior([explainer.posterior, ExactPosterior(kernel, rows, labels, noise=0.1)]),
+    ):
+        scale = "probability" if isinstance(posterior, LaplacePosterior) else "latent"
+        whole = Explainer(posterior, "zeros", scale=scale, n_draws=20)(rows)
+        assert Explanation.concatenate([whole[:2], whole[2:]]) == whole
     two, three = (Explainer(explainer.posterior, Baselines(rows[:2], [w, 1.0 - w]))(rows) for w in (0.5, 0.25))
     with pytest.raises(InvalidInputError, match="their baseline_weights differ"):
         Explanation.concatenate([two, three])

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from gpattr import Explainer, Explanation
 from gpattr.cli import app
 from gpattr.commands.output import whole_folder
+from gpattr.exceptions import InvalidInputError
 from gpattr.tables import TableModel
 
 
@@ -193,6 +194,8 @@ def test_nothing_of_the_users_is_written_over(prices, model, tmp_path):
     assert "is the table itself" in called("fit", data, "--target", "price", "--out", data, "--force", code=1)
     assert data.read_bytes() == (prices / "houses.csv").read_bytes()
     assert "expected a file, got a folder" in called("explain", tmp_path, "--target", "y", "--out", tmp_path / "out", code=1)
+    with pytest.raises(InvalidInputError, match="has other files than gpattr's"), whole_folder(tmp_path, force=True):
+        pass
 
 
 def test_what_is_said_of_a_table(prices, tmp_path):

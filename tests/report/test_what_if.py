@@ -49,6 +49,10 @@ MODELS = {
     "tiny noise": ExactPosterior(ARD, X[:20], Y[:20], noise=1e-6),
     "other units": shifted(),
     "another scale of the target": CombinationPosterior([shifted()], [-2.5], mean=ConstantMean(7.0)),
+    "another scale, twice": CombinationPosterior(
+        [CombinationPosterior([exact()], [2.0], mean=ConstantMean(3.0))], [-0.5], mean=ConstantMean(1.0)
+    ),
+    "other units, twice": AffinePosterior(shifted(), [1.0, 2.0, 3.0], [2.0, 0.5, 4.0]),
     "sparse": SparsePosterior.fit(ARD, X[:15], X, Y, noise=0.01),
     "classes": GPClassifier(ARD, optimize=False).fit(X, Y > 2.5).posterior_,
 }
@@ -182,6 +186,11 @@ def test_fifty_settings_of_the_sliders(houses, opened, tmp_path):
         ends = tab.evaluate("document.getElementById('what-if').data[1].x")
         assert ends[-1] == pytest.approx(ex.predictions[-1], rel=1e-9)
         assert "Outside" not in tab.inner_text("#what-if-answer")
+        tab.fill("[aria-label='area, value']", "123.4")
+        typed = explainer(asked[-1:].assign(area=123.4))
+        assert tab.evaluate("document.getElementById('what-if').answer.prediction") == pytest.approx(
+            typed.predictions[0], rel=1e-9
+        )
         tab.fill("[aria-label='area, value']", "1e4")
         assert "Outside the data: area" in tab.inner_text("#what-if-answer")
         tab.fill("[aria-label='area, value']", "")  # being typed: the last answer stays
