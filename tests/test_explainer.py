@@ -241,7 +241,7 @@ def test_parts_by_different_explainers_are_not_joined(explainer, rows):
     labels = (rows[:, 0] > 0) * 1.0
     for posterior in (
         LaplacePosterior(kernel, rows, labels),
-        MixturePosterior([explainer.posterior, ExactPosterior(kernel, rows, labels, noise=0.1)]),
+        MixturePosterior([ExactPosterior(kernel, rows, labels, noise=noise) for noise in (0.1, 0.5)]),
     ):
         scale = "probability" if isinstance(posterior, LaplacePosterior) else "latent"
         whole = Explainer(posterior, "zeros", scale=scale, n_draws=20)(rows)
