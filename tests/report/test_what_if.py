@@ -186,6 +186,7 @@ def test_fifty_settings_of_the_sliders(houses, opened, tmp_path):
         ends = tab.evaluate("document.getElementById('what-if').data[1].x")
         assert ends[-1] == pytest.approx(ex.predictions[-1], rel=1e-9)
         assert "Outside" not in tab.inner_text("#what-if-answer")
+        assert f"mean of the training inputs: area {rows['area'].mean():.1f}" in tab.inner_text("#card")
         tab.fill("[aria-label='area, value']", "123.4")
         typed = explainer(asked[-1:].assign(area=123.4))
         assert tab.evaluate("document.getElementById('what-if').answer.prediction") == pytest.approx(

@@ -104,9 +104,7 @@ def content(
         "error": float(ex.error.max()) if np.isfinite(ex.error).all() else None,
         "gap": float(np.abs(ex.delta).max()),
         "card": [] if explainer is None else model_card(cast(Posterior, explainer.posterior)),
-        "baseline_values": None
-        if ex.baseline_weights is not None or np.ptp(ex.baselines, axis=0).any()
-        else ex.baselines[0].tolist(),
+        "baseline_values": _shared_baseline(ex),
         "what_if": what_if(explainer, ex)
         if explainer is not None
         else "they need the model, which is not part of an explanation",
@@ -127,6 +125,14 @@ def content(
             "total": packed(np.zeros(len(ex)) if total is None else total),
         },
     }
+
+
+def _shared_baseline(ex: Explanation) -> list[float | None] | None:
+    """Return the values of the one baseline of all rows, None for features that have no number; None where there are several."""
+    point = ex.baselines[0]
+    if ex.baseline_weights is not None or not ((ex.baselines == point) | np.isnan(ex.baselines)).all():
+        return None
+    return [None if np.isnan(value) else value for value in point.tolist()]
 
 
 def _coded(texts: Sequence[str]) -> dict[str, Any]:

@@ -36,10 +36,11 @@ def left_out_score(posterior: Posterior) -> float | None:
     inner: Any = posterior.posterior if isinstance(posterior, AffinePosterior) else posterior
     if not isinstance(inner, ExactPosterior):
         return None
-    y = to_numpy(inner.y)
-    if np.ptp(y) == 0:
-        return None
-    return 1.0 - float(((y - leave_one_out(inner)[0]) ** 2).sum() / ((y - y.mean()) ** 2).sum())
+    return _share(to_numpy(inner.y), leave_one_out(inner)[0])
+
+
+def _share(y: np.ndarray, mean: np.ndarray) -> float | None:
+    return None if np.ptp(y) == 0 else 1.0 - float(((y - mean) ** 2).sum() / ((y - y.mean()) ** 2).sum())
 
 
 def model_card(posterior: Posterior) -> list[tuple[str, str]]:
@@ -80,7 +81,7 @@ def _kernel(kernel: Any, names: Any) -> list[tuple[str, str]]:
 def _quality(posterior: ExactPosterior) -> list[tuple[str, str]]:
     mean, var = leave_one_out(posterior)
     y = to_numpy(posterior.y)
-    share = left_out_score(posterior)
+    share = _share(y, mean)
     score = np.abs(y - mean) / np.sqrt(var)
     inside = (f"{np.mean(score <= -ndtri(0.5 * (1.0 - level))):.0%} of rows in {level:.0%} intervals" for level in LEVELS)
     error = float(np.sqrt(((y - mean) ** 2).mean()))
