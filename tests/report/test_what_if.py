@@ -96,6 +96,9 @@ def test_what_a_page_cannot_do():
     assert isinstance(what_if(own, ex), dict)
     assert isinstance(what_if(own, ex.group({"both": [0, 1]})), str)
     assert isinstance(what_if(own, own(X[:3], baselines=X[3:6])), str)
+    one, other = (Explainer(MODELS["exact"], x) for x in X[:2])
+    assert isinstance(what_if(one, one(X[:3])), dict)
+    assert what_if(one, other(X[:3])) == "the explanation has another baseline than the explainer"
     assert isinstance(what_if(Explainer(MODELS["exact"], Baselines(X[:5])), ex), str)
     assert isinstance(what_if(Explainer(MODELS["classes"], scale="probability"), ex), str)
     others = [

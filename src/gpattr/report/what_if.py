@@ -36,6 +36,10 @@ def what_if(explainer: Explainer, ex: Explanation) -> dict[str, Any] | str:
         return "they answer for one function, and probabilities and several outputs are not"
     if isinstance(explainer.baseline, Baselines) or ex.baseline_name != explainer.baseline_name:
         return "they need one baseline for all rows"
+    base = float(to_numpy(posterior.predict(to_numpy(explainer.baseline)[None]))[0])
+    size = np.abs(ex.predictions).max() + abs(base)
+    if np.abs(ex.base_values - base).max() > 1e-9 * size:  # many baselines are called "given point"
+        return "the explanation has another baseline than the explainer"
     inner, (shift, scale, source), (factor, offset) = _inside(posterior)
     if not isinstance(inner, FunctionSpacePosterior) or inner.trend is not None:
         return "they know Gaussian processes in function space, without uncertain trends"
