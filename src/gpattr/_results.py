@@ -35,6 +35,7 @@ def of_function(
         method=result.method + (", categories jump" if operator.jumps else "") + _noted(posterior),
         quantity=f"log odds of {getattr(posterior, 'label', '')}" if posterior.link else "prediction",
         error=to_numpy(result.error),
+        cov_error=_handed_over(result.cov_error),
         delta=to_numpy(result.mean).sum(axis=1) - (predictions - base_values),
         **{name: _handed_over(array) for name, array in mixture.items()},
         **shared,

@@ -40,6 +40,7 @@ DIMENSIONS: dict[str, tuple[str, ...]] = {
     "component_var": ("component", "row", "feature"),
     "component_cov": ("component", "row", "feature", "feature"),
     "error": ("row",),
+    "cov_error": ("row",),
     "delta": ("row",),
 }
 
@@ -63,7 +64,9 @@ class Explanation(Frozen):
     The evidence: ``method`` says how the values were computed; ``error`` (n,) bounds the error this made, in the units of y, for
     the model as given (it does not contain the conditioning of the model's own fit); ``delta`` (n,) is the completeness gap
     Σ values − (F(x) − F(b)). A small ``delta`` proves nothing about single features where one moment of the closed form was
-    obtained from completeness, as on paths longer than two length-scales: rely on ``error``.
+    obtained from completeness, as on paths longer than two length-scales: rely on ``error``. ``cov_error`` (n,) bounds the error
+    of each entry of ``cov``, and so of ``var``: that of integration, and that of rounding, which is what remains where a
+    posterior variance is the small difference of large numbers.
     """
 
     values: Array
@@ -86,6 +89,7 @@ class Explanation(Frozen):
     method: str = "closed form"
     quantity: str = "prediction"
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    cov_error: Array | None = None
 
     def __post_init__(self) -> None:
         n, d = np.shape(self.values)
@@ -260,6 +264,7 @@ class Explanation(Frozen):
             baselines=self.baselines[:, column] + blank,
             feature_names=names,
             error=self.error * max(map(labels.count, names), default=1),
+            cov_error=None if self.cov_error is None else self.cov_error * max(map(labels.count, names), default=1) ** 2,
             labels={name: texts for name, texts in self.labels.items() if name in singles},
             **self._grouped(G),
         )

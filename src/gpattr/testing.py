@@ -122,7 +122,7 @@ def _check_attributions(kernel: Kernel, X: np.ndarray) -> None:
     joint = between["auto"].reshape(len(x) * len(b), -1)
     lowest, highest = np.linalg.eigvalsh(0.5 * (joint + joint.T))[[0, -1]]
     assert lowest >= -1e-9 * max(highest, size), f"attributions: their prior covariance has the eigenvalue {lowest:.2g}"
-    reverse = closed_forms.rule_for(IntegratedGradients, kernel).auto(Paths(x, np.broadcast_to(b, x.shape)))
+    reverse = closed_forms.rule_for(IntegratedGradients, kernel).auto(Paths(x, np.broadcast_to(b, x.shape))).value
     _agree("path reversal", reverse, auto["auto"], TIGHT, size)
 
 

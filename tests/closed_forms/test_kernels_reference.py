@@ -46,7 +46,7 @@ def test_paths_that_cross():
     for expected, (kernel, b, x, b2, x2) in zip(truth, crossing_cases(), strict=True):
         one, two = Paths(b[None], x[None]), Paths(b2[None], x2[None])
         for method in ("auto", "quadrature"):
-            got = closed_forms.rule_for(IntegratedGradients, kernel, method).between(one, two)[0]
+            got = closed_forms.rule_for(IntegratedGradients, kernel, method).between(one, two).value[0]
             np.testing.assert_allclose(got, expected, rtol=0, atol=1e-9, err_msg=f"{kernel} {method}")
 
 

@@ -63,6 +63,6 @@ def test_approach():
     )
     nearest, distance = approach(p, e, 1e-3)
     np.testing.assert_allclose(nearest[[0, 1, 3]], [0.5, 0.0, 0.5])
-    np.testing.assert_allclose(distance, [0.25, 1.5, np.inf, 1e-3])
+    np.testing.assert_allclose(distance, [0.25, 1.5, np.inf, 0.0])
     nearest, distance = approach(p[:, :1], e[:, :1], 1e-3)
-    assert distance.tolist() == [0.0, 0.0, np.inf, 0.0]
+    assert distance.tolist() == [0.0, 1.5, np.inf, 0.0]

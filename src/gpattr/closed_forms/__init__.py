@@ -5,8 +5,8 @@ from gpattr.closed_forms.derivatives import DERIVATIVES, Jet, differentiate, reg
 from gpattr.closed_forms.features import FEATURES, features, register_features, weighted_features
 from gpattr.closed_forms.fixed_rules import FIXED_RULES, METHODS
 from gpattr.closed_forms.means import attribute_mean
-from gpattr.closed_forms.table import CLOSED_FORMS, Rule, register
-from gpattr.closed_forms.verbs import auto, between, cross, cross_dot, error, estimate, rule_for
+from gpattr.closed_forms.table import CLOSED_FORMS, Bounded, Rule, register
+from gpattr.closed_forms.verbs import auto, between, bounded_auto, bounded_cross, cross, cross_dot, error, estimate, rule_for
 
 __all__ = [
     "CLOSED_FORMS",
@@ -14,11 +14,14 @@ __all__ = [
     "FEATURES",
     "FIXED_RULES",
     "METHODS",
+    "Bounded",
     "Jet",
     "Rule",
     "attribute_mean",
     "auto",
     "between",
+    "bounded_auto",
+    "bounded_cross",
     "cosine",
     "cross",
     "cross_dot",

@@ -8,7 +8,7 @@ from operator import add
 from typing import Any
 
 from gpattr._array import Array, namespace
-from gpattr.closed_forms.table import Rule
+from gpattr.closed_forms.table import Bounded, Rule
 from gpattr.kernels import Constant, Kernel, Scale, Select, Sum
 
 RuleOf = Callable[[Kernel], Rule]
@@ -17,12 +17,13 @@ RuleOf = Callable[[Kernel], Rule]
 def constant(kernel: Constant, rule_of: RuleOf) -> Rule:
     """A constant function: every operator here differentiates, so all is zero."""
 
-    def zeros(sites: Any, *shape: int) -> Array:
-        return namespace(*vars(sites).values()).zeros((*sites.shape, *shape))
+    def zeros(sites: Any, *shape: int) -> Bounded:
+        xp = namespace(*vars(sites).values())
+        return Bounded(xp.zeros((*sites.shape, *shape)), xp.zeros(sites.shape[0]))
 
     return Rule(
         cross=lambda sites, Z: zeros(sites, len(Z)),
-        estimate=lambda sites, Z, w: (zeros(sites, w.shape[1]), namespace(Z).zeros(sites.shape[0])),
+        estimate=lambda sites, Z, w: zeros(sites, w.shape[1]),
         auto=lambda sites: zeros(sites, sites.shape[1]),
         between=lambda sites, other: zeros(sites, sites.shape[1]),
         bound=lambda sites, Z, w: namespace(Z).zeros(sites.shape[0]),
@@ -32,11 +33,15 @@ def constant(kernel: Constant, rule_of: RuleOf) -> Rule:
 def scale(kernel: Scale, rule_of: RuleOf) -> Rule:
     """𝒜(σ²k) = σ² 𝒜k."""
     rule, variance = rule_of(kernel.kernel), kernel.variance
+
+    def scaled(verb: str) -> Callable[..., Bounded]:
+        return lambda *args: Bounded(*(variance * part for part in getattr(rule, verb)(*args)))
+
     return Rule(
-        cross=lambda *args: variance * rule.cross(*args),
-        estimate=lambda *args: tuple(variance * part for part in rule.estimate(*args)),  # pyright: ignore[reportArgumentType]
-        auto=lambda *args: variance * rule.auto(*args),
-        between=lambda *args: variance * rule.between(*args),
+        cross=scaled("cross"),
+        estimate=scaled("estimate"),
+        auto=scaled("auto"),
+        between=scaled("between"),
         methods=rule.methods,
         bound=(lambda *args: variance * bound(*args)) if (bound := rule.bound) else None,
     )
@@ -46,19 +51,20 @@ def total(kernel: Sum, rule_of: RuleOf) -> Rule:
     """𝒜(k₁ + k₂) = 𝒜k₁ + 𝒜k₂."""
     rules = [rule_of(part) for part in kernel.kernels]
 
-    def added(verb: str) -> Callable[..., Array]:
-        return lambda *args: reduce(add, (getattr(rule, verb)(*args) for rule in rules))
+    def added(verb: str) -> Callable[..., Bounded]:
+        def verb_of_sum(*args: Any) -> Bounded:
+            values, errors = zip(*(getattr(rule, verb)(*args) for rule in rules), strict=True)
+            return Bounded(reduce(add, values), reduce(add, errors))
 
-    def estimate(*args: Any) -> tuple[Array, Array]:
-        values, errors = zip(*(rule.estimate(*args) for rule in rules), strict=True)
-        return reduce(add, values), reduce(add, errors)
+        return verb_of_sum
 
+    bounds = [rule.bound for rule in rules if rule.bound]
     return Rule(
         cross=added("cross"),
-        estimate=estimate,
+        estimate=added("estimate"),
         auto=added("auto"),
         between=added("between"),
-        bound=added("bound") if all(rule.bound for rule in rules) else None,
+        bound=(lambda *args: reduce(add, (bound(*args) for bound in bounds))) if len(bounds) == len(rules) else None,
         methods=frozenset().union(*(rule.methods for rule in rules)),
     )
 
@@ -76,20 +82,29 @@ def select(kernel: Select, rule_of: RuleOf) -> Rule:
         inner = namespace(values).swapaxes(spread(values, d), 1, 2)
         return namespace(values).swapaxes(spread(inner, d), 1, 2)
 
-    def cross(sites: Any, Z: Array) -> Array:
-        return spread(rule.cross(sites.select(features), Z[:, features]), sites.shape[1])
+    def cross(sites: Any, Z: Array) -> Bounded:
+        value, error = rule.cross(sites.select(features), Z[:, features])
+        return Bounded(spread(value, sites.shape[1]), error)
 
-    def estimate(sites: Any, Z: Array, w: Array) -> tuple[Array, Array]:
+    def estimate(sites: Any, Z: Array, w: Array) -> Bounded:
         value, error = rule.estimate(sites.select(features), Z[:, features], w)
-        return spread(value, sites.shape[1]), error
+        return Bounded(spread(value, sites.shape[1]), error)
+
+    def auto(sites: Any) -> Bounded:
+        value, error = rule.auto(sites.select(features))
+        return Bounded(spread_both(value, sites.shape[1]), error)
+
+    def between(sites: Any, other: Any) -> Bounded:
+        value, error = rule.between(sites.select(features), other.select(features))
+        return Bounded(spread_both(value, sites.shape[1]), error)
 
     bound = rule.bound
     return Rule(
         cross=cross,
         estimate=estimate,
         bound=(lambda sites, Z, w: bound(sites.select(features), Z[:, features], w)) if bound else None,
-        auto=lambda sites: spread_both(rule.auto(sites.select(features)), sites.shape[1]),
-        between=lambda sites, other: spread_both(rule.between(sites.select(features), other.select(features)), sites.shape[1]),
+        auto=auto,
+        between=between,
         methods=rule.methods,
     )
 

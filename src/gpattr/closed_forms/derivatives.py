@@ -91,11 +91,12 @@ def _radial(kernel: Any, x: Array, y: Array, second: bool) -> Jet:
     inverse = xp.broadcast_to(1.0 / xp.asarray(kernel.lengthscale), x.shape[-1:])
     u = (x - y) * inverse
     r2 = (u * u).sum(axis=-1)
-    h = kernel.variance * kernel.slope(r2)
-    value, left = kernel.variance * kernel.profile(r2), h[..., None] * u * inverse
+    g, h, b = kernel.profiles(r2, second)
+    h = kernel.variance * h
+    value, left = kernel.variance * g, h[..., None] * u * inverse
     if not second:
         return Jet(value, left)
-    mixed = h[..., None, None] * xp.eye(u.shape[-1]) + (kernel.variance * kernel.bend(r2))[..., None, None] * _outer(u, u)
+    mixed = h[..., None, None] * xp.eye(u.shape[-1]) + (kernel.variance * b)[..., None, None] * _outer(u, u)
     return Jet(value, left, -left, -mixed * inverse[:, None] * inverse)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from gpattr._array import Array, namespace
 from gpattr._memory import blocks
 from gpattr.closed_forms.derivatives import differentiate, require_derivatives
-from gpattr.closed_forms.table import Rule
+from gpattr.closed_forms.table import Bounded, Rule
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel
 from gpattr.operators import Paths
@@ -73,11 +73,20 @@ def fixed_rule(kernel: Kernel, name: str, n_steps: int, exact: Rule) -> Rule:
                 total[rows] += w * xp.swapaxes(left * part.step[:, None, :], 1, 2)
         return total
 
-    def estimate(paths: Paths, Z: Array, w: Array) -> tuple[Array, Array]:
+    def estimate(paths: Paths, Z: Array, w: Array) -> Bounded:
         xp = namespace(paths.stop)
         value = cross(paths, Z) @ w
         reference, error = exact.estimate(paths, Z, w)  # pyright: ignore[reportArgumentType]
-        return value, xp.max(xp.abs(value - reference), axis=(1, 2)) + error
+        return Bounded(value, xp.max(xp.abs(value - reference), axis=(1, 2)) + error)
+
+    def compared(value: Array, reference: Bounded) -> Bounded:
+        xp = namespace(value)
+        return Bounded(value, xp.max(xp.abs(value - reference.value), axis=(1, 2)) + reference.error)
+
+    def with_error(paths: Any, Z: Array) -> Bounded:
+        xp, value, reference = namespace(Z), cross(paths, Z), exact.cross(paths, Z)
+        wrong = xp.max(xp.abs(value - reference.value), axis=1)
+        return Bounded(value, xp.sqrt((wrong * wrong).sum(axis=1)) + reference.error)
 
     def between(paths: Paths, other: Paths) -> Array:
         xp = namespace(paths.stop)
@@ -92,9 +101,9 @@ def fixed_rule(kernel: Kernel, name: str, n_steps: int, exact: Rule) -> Rule:
         return result * paths.step[:, :, None] * other.step[:, None, :]
 
     return Rule(
-        cross=cross,  # pyright: ignore[reportArgumentType]  (these rules act on paths)
-        estimate=estimate,  # pyright: ignore[reportArgumentType]
-        auto=lambda paths: between(paths, paths),  # pyright: ignore[reportArgumentType]
-        between=between,
+        cross=with_error,
+        estimate=estimate,  # pyright: ignore[reportArgumentType]  (these rules act on paths)
+        auto=lambda paths: compared(between(paths, paths), exact.auto(paths)),  # pyright: ignore[reportArgumentType]
+        between=lambda paths, other: compared(between(paths, other), exact.between(paths, other)),
         methods=frozenset({f"{name} rule, {n_steps} steps"}),
     )

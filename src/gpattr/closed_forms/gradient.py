@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpattr._array import Array, namespace
 from gpattr.closed_forms.derivatives import differentiate, require_derivatives
-from gpattr.closed_forms.table import Rule, rounding
+from gpattr.closed_forms.table import Bounded, Rule, rounded, rounded_cross, rounding
 from gpattr.kernels import Kernel
 from gpattr.operators import Points
 
@@ -13,15 +13,15 @@ def gradient_rule(kernel: Kernel) -> Rule:
     """Return ∂k(x, z)/∂xᵢ and ∂²k(x, x')/∂xᵢ∂x'ⱼ as a rule."""
     require_derivatives(kernel)
 
-    def cross(points: Points, Z: Array) -> Array:
-        return namespace(Z).swapaxes(differentiate(kernel, points.X[:, None, :], Z).left, 1, 2)
+    def cross(points: Points, Z: Array) -> Bounded:
+        return rounded_cross(namespace(Z).swapaxes(differentiate(kernel, points.X[:, None, :], Z).left, 1, 2))
 
-    def estimate(points: Points, Z: Array, w: Array) -> tuple[Array, Array]:
-        terms = cross(points, Z)
-        return terms @ w, rounding(terms, w)
+    def estimate(points: Points, Z: Array, w: Array) -> Bounded:
+        terms = cross(points, Z).value
+        return Bounded(terms @ w, rounding(terms, w))
 
-    def between(points: Points, other: Points) -> Array:
-        return differentiate(kernel, points.X, other.X, True).mixed
+    def between(points: Points, other: Points) -> Bounded:
+        return rounded(differentiate(kernel, points.X, other.X, True).mixed)
 
     return Rule(
         cross=cross,  # pyright: ignore[reportArgumentType]  (these rules act on points)

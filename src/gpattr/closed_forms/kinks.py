@@ -7,29 +7,32 @@ between two paths it is a point of the (s, t) square, or a line where the distan
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 
 from gpattr._array import Array, namespace
 from gpattr._memory import blocks
 from gpattr.closed_forms.derivatives import differentiate
-from gpattr.closed_forms.panels import nodes_on, paired_groups, panel_groups, require_few_squares, towards_zero
+from gpattr.closed_forms.panels import nodes_on, paired_groups, panel_groups, require_few_squares
 from gpattr.kernels import Kernel
 from gpattr.operators import Paths
-from gpattr.special.graded import approach, integrate_graded
+from gpattr.special.graded import ORDER, approach, integrate_graded
 from gpattr.special.quadrature import gauss_legendre
 
 PER_SPAN = 1.0  # length-scales to a panel
-LAMBDA_ORDER = 16
-QUARTER_GAP = 1e-11  # of the prior variance: a part of the square that adds up to this is not cut further
+QUARTER_GAP = 1e-11  # of the prior variance: a part of the square that is known to this is not cut further
 MOST_QUARTERS = 60_000
 FLOOR = 1e-4  # length-scales: the radius of a kink that is integrated twice within which it does not matter
 
 
-def pairwise(kernel: Kernel, paths: Paths, Z: Array, order: int) -> Iterator[tuple[Array, Array]]:
-    """Yield rows and (xᵢ − bᵢ) ∫∂ᵢk(b + t(x − b), z) dt, (r, m, d): every path and point z have panels of their own."""
+def pairwise(
+    kernel: Kernel, paths: Paths, Z: Array, orders: tuple[int, int], halvings: int = 0
+) -> Iterator[tuple[Array, Array, Array]]:
+    """Yield rows and (xᵢ − bᵢ) ∫∂ᵢk(b + t(x − b), z) dt, (r, m, d), by two rules.
+
+    Every path and point z have panels of their own.
+    """
     xp = namespace(paths.stop)
     d, m = paths.shape[1], len(Z)
-    for group, edges in panel_groups(kernel, paths, PER_SPAN, Z if _hides_kinks(kernel) else None):
+    for group, edges in panel_groups(kernel, paths, PER_SPAN * 0.5**halvings, Z if _hides_kinks(kernel) else None):
         for some in blocks(len(group), 64.0 * m * d, Z):
             rows = group[some]
             part = paths[rows]
@@ -40,25 +43,36 @@ def pairwise(kernel: Kernel, paths: Paths, Z: Array, order: int) -> Iterator[tup
                 left = differentiate(kernel, own[pairs].along(t), targets[pairs][:, None, :]).left  # (pairs, T, d)
                 return (w[:, None, :] @ left)[:, 0, :]
 
-            centres, deltas = _passes(kernel, own.step, own.start - targets)
-            values = integrate_graded(evaluate, edges[some][path], centres, deltas, 80.0 * d, order=order)
-            yield rows, values.reshape(len(rows), m, d) * part.step[:, None, :]
+            panels = (edges[some][path], *_passes(kernel, own.step, own.start - targets))
+            first, second = (
+                integrate_graded(evaluate, *panels, 80.0 * d, order=order, singular=kernel.singular) for order in orders
+            )
+            shape = (len(rows), m, d)
+            yield rows, first.reshape(shape) * part.step[:, None, :], second.reshape(shape) * part.step[:, None, :]
 
 
-def between_with_kinks(kernel: Kernel, one: Paths, two: Paths, apart: Callable[[Paths, Paths], Array] | None = None) -> Array:
+def between_with_kinks(
+    kernel: Kernel,
+    one: Paths,
+    two: Paths,
+    order: int = ORDER,
+    halvings: int = 0,
+    apart: Callable[[Paths, Paths], Array] | None = None,
+) -> Array:
     """Return ∫∫ ∂∂'k for the k-th path of each, (n, d, d).
 
     ``apart`` treats paths without a common end, where the kernel does not say where else its kinks are.
     """
+    per_span = PER_SPAN * 0.5**halvings
     xp = namespace(one.stop)
     result = xp.empty((*one.shape, one.shape[1]))
     s0, t0 = _common_end(one, two)
     touching = (s0 >= 0) & _evenly_cut(kernel, one) & _evenly_cut(kernel, two)
     near, far = xp.nonzero(touching)[0], xp.nonzero(~touching)[0]
     if len(near):
-        result[near] = _from_corner(kernel, one[near], two[near], s0[near], t0[near])
+        result[near] = _from_corner(kernel, one[near], two[near], s0[near], t0[near], order, per_span)
     if len(far):
-        result[far] = (apart or partial(_crossing, kernel))(one[far], two[far])
+        result[far] = apart(one[far], two[far]) if apart else _crossing(kernel, one[far], two[far], order, per_span)
     return result
 
 
@@ -79,37 +93,39 @@ def _evenly_cut(kernel: Kernel, paths: Paths) -> Array:
     return even > 0
 
 
-def quartered(kernel: Kernel, one: Paths, two: Paths) -> Array:
-    """Return the covariance between the attributions of paths, (n, d, d), for kinks that lie anywhere.
+def quartered(kernel: Kernel, one: Paths, two: Paths) -> tuple[Array, Array]:
+    """Return the covariance between the attributions of paths, (n, d, d), for kinks at unknown positions, and its error, (n,).
 
-    The (s, t) square is quartered until each part adds up: Σᵢⱼ pᵢqⱼ ∫∫ ∂ᵢ∂'ⱼk over [s₀, s₁] × [t₀, t₁] is what k itself says at
-    the corners.
+    The (s, t) square is quartered until two rules agree on each part, and it adds up: Σᵢⱼ pᵢqⱼ ∫∫ ∂ᵢ∂'ⱼk over [s₀, s₁] × [t₀, t₁]
+    is what k itself says at the corners.
     """
     xp = namespace(one.stop)
     n, d = one.shape
     p, q = one.step, two.step
     peak = xp.sqrt(kernel.diagonal(one.stop) * kernel.diagonal(two.stop)) + xp.sqrt(kernel.diagonal(one.stop - p))
-    x, w = map(xp.asarray, gauss_legendre(10))
+    rule, second_rule = (tuple(map(xp.asarray, gauss_legendre(order))) for order in (10, 7))
     corners = xp.asarray([i / 4 for i in range(4)])
     row = xp.repeat(xp.arange(n), 16)
     s, t, width = xp.tile(xp.repeat(corners, 4), n), xp.tile(xp.tile(corners, 4), n), 0.25
-    result = xp.zeros((n, d, d))
+    result, error = xp.zeros((n, d, d)), xp.zeros(n)
     for depth in range(16):
         unfinished = []
         last = depth == 15 or len(row) > MOST_QUARTERS
         for some in blocks(len(row), 800.0 * d * d * 10, row):
             at, s0, t0 = row[some], s[some, None], t[some, None]
             mine, theirs = one[at], two[at]
-            X, Y = mine.along(s0 + width * x)[:, :, None, :], theirs.along(t0 + width * x)[:, None, :, :]
-            mixed = differentiate(kernel, X, Y, True).mixed
-            part = width * width * xp.einsum("s,t,nstij->nij", w, w, mixed) * p[at][:, :, None] * q[at][:, None, :]
+            steps = width * width * p[at][:, :, None] * q[at][:, None, :]
+            part, check = (
+                _on_square(kernel, mine, theirs, s0 + width * x, t0 + width * x, w) * steps for x, w in (rule, second_rule)
+            )
             a, b = (batch.along(xp.concatenate([low, low + width], axis=1)) for batch, low in ((mine, s0), (theirs, t0)))
             k = differentiate(kernel, a[:, :, None, :], b[:, None, :, :]).value  # (N, 2, 2)
             gain = k[:, 1, 1] - k[:, 1, 0] - k[:, 0, 1] + k[:, 0, 0]
-            good = xp.abs(part.sum(axis=(1, 2)) - gain) <= QUARTER_GAP * peak[at]
-            good = good | last
+            gap = xp.maximum(xp.abs(part.sum(axis=(1, 2)) - gain), xp.max(xp.abs(part - check), axis=(1, 2)))
+            good = (gap <= QUARTER_GAP * peak[at]) | last
             mine_only = xp.asarray(at[:, None] == xp.arange(n)) * xp.asarray(good)[:, None]  # (N, n)
             result += (1.0 * mine_only.T @ part.reshape(len(at), -1)).reshape(n, d, d)
+            error += 1.0 * mine_only.T @ gap
             unfinished.append((at[~good], s[some][~good], t[some][~good]))
         row, s, t = (xp.concatenate([piece[k] for piece in unfinished]) for k in range(3))
         if not len(row):
@@ -117,7 +133,13 @@ def quartered(kernel: Kernel, one: Paths, two: Paths) -> Array:
         width *= 0.5
         row = xp.tile(row, 4)
         s, t = xp.concatenate([s, s + width, s, s + width]), xp.concatenate([t, t, t + width, t + width])
-    return result
+    return result, error
+
+
+def _on_square(kernel: Kernel, one: Paths, two: Paths, s: Array, t: Array, w: Array) -> Array:
+    """Return Σ w w ∂∂'k, (n, d, d), at the nodes s and t, (n, S) each."""
+    mixed = differentiate(kernel, one.along(s)[:, :, None, :], two.along(t)[:, None, :, :], True).mixed
+    return namespace(s).einsum("s,t,nstij->nij", w, w, mixed)
 
 
 def _passes(kernel: Kernel, p: Array, e: Array, floor: float | None = None) -> tuple[Array, Array]:
@@ -130,7 +152,10 @@ def _passes(kernel: Kernel, p: Array, e: Array, floor: float | None = None) -> t
     for kink in kernel.kinks():
         columns = slice(None) if kink.features is None else list(kink.features)
         scale = xp.asarray(kink.lengthscale)
-        passes.append(approach(p[:, columns] / scale, e[:, columns] / scale, floor or kink.floor))
+        centre, delta = approach(p[:, columns] / scale, e[:, columns] / scale, floor or kink.floor)
+        if kink.one_sided and p[:, columns].shape[1] == 1:  # the distance is linear in t: smooth, but where it changes its sign
+            delta = xp.where(delta > 0, xp.inf, 0.0)
+        passes.append((centre, delta))
     return xp.stack([centre for centre, _ in passes], axis=1), xp.stack([delta for _, delta in passes], axis=1)
 
 
@@ -146,7 +171,7 @@ def _common_end(one: Paths, two: Paths) -> tuple[Array, Array]:
     return s, t
 
 
-def _from_corner(kernel: Kernel, one: Paths, two: Paths, s0: Array, t0: Array) -> Array:
+def _from_corner(kernel: Kernel, one: Paths, two: Paths, s0: Array, t0: Array, order: int, per_span: float) -> Array:
     """Return ∫∫ ∂∂'k, (n, d, d), for paths with a common end, in two triangles: (s, t) is λ(1, μ) or λ(μ, 1) from that corner.
 
     All kinks start from the corner, each in a direction μ of its own, so that only μ needs graded panels.
@@ -156,12 +181,12 @@ def _from_corner(kernel: Kernel, one: Paths, two: Paths, s0: Array, t0: Array) -
     turn_s, turn_t = 1.0 - 2.0 * s0, 1.0 - 2.0 * t0  # the direction in which s and t go
     p, q = one.step * turn_s[:, None], two.step * turn_t[:, None]
     result = xp.zeros((n, d, d))
-    groups = (panel_groups(kernel, batch, PER_SPAN) for batch in (one, two))
+    groups = (panel_groups(kernel, batch, per_span) for batch in (one, two))
     for rows, s_edges, t_edges in paired_groups(*groups):
         require_few_squares(s_edges, t_edges)
         P = max(s_edges.shape[1], t_edges.shape[1]) - 1  # at λ = 1 μ runs along a whole path too
         even = xp.asarray([[i / P for i in range(P + 1)]])
-        lam, w = (part[0] for part in nodes_on(towards_zero(kernel, even), LAMBDA_ORDER))
+        lam, w = (part[0] for part in nodes_on(even, order + 4, singular=kernel.singular))
         for A, B, s_leads in ((p[rows], -q[rows], True), (-q[rows], p[rows], False)):
 
             def evaluate(
@@ -178,16 +203,17 @@ def _from_corner(kernel: Kernel, one: Paths, two: Paths, s0: Array, t0: Array) -
 
             edges = xp.zeros((len(rows), 1)) + even
             centres, deltas = _passes(kernel, B, A)
-            result[rows] += integrate_graded(evaluate, edges, centres, deltas, 80.0 * d * d * len(lam))
+            options = {"order": order, "singular": kernel.singular}
+            result[rows] += integrate_graded(evaluate, edges, centres, deltas, 80.0 * d * d * len(lam), **options)
     return result
 
 
-def _crossing(kernel: Kernel, one: Paths, two: Paths) -> Array:
+def _crossing(kernel: Kernel, one: Paths, two: Paths, order: int, per_span: float) -> Array:
     """Return ∫∫ ∂∂'k, (n, d, d), for paths anywhere: graded outside in s, and for every s inside in t."""
     xp = namespace(one.stop)
     n, d = one.shape
-    result = xp.empty((n, d, d))
-    groups = (panel_groups(kernel, batch, PER_SPAN) for batch in (one, two))
+    result, inner_options = xp.empty((n, d, d)), {"order": order, "singular": kernel.singular}
+    groups = (panel_groups(kernel, batch, per_span) for batch in (one, two))
     for rows, s_edges, t_edges in paired_groups(*groups):
         require_few_squares(s_edges, t_edges)
         first, second = one[rows], two[rows]
@@ -212,11 +238,13 @@ def _crossing(kernel: Kernel, one: Paths, two: Paths) -> Array:
                 return (v[:, None, :] @ mixed.reshape(*t.shape, d * d))[:, 0, :]
 
             centres, deltas = _passes(kernel, -q, e + at[:, None] * p)
-            values = integrate_graded(inner, t_edges[flat], centres, deltas, 80.0 * d * d)
+            values = integrate_graded(inner, t_edges[flat], centres, deltas, 80.0 * d * d, **inner_options)
             return (w[:, None, :] @ values.reshape(len(pairs), S, d * d))[:, 0, :]
 
         centres, deltas = _outer_kinks(kernel, p, q, e)
-        result[rows] = integrate_graded(outer, s_edges, centres, deltas, 400.0 + 8.0 * d * d).reshape(-1, d, d)
+        # Where the paths touch, even r integrated along one of them is s² log s along the other.
+        options = {"order": order + 4, "singular": True}
+        result[rows] = integrate_graded(outer, s_edges, centres, deltas, 400.0 + 8.0 * d * d, **options).reshape(-1, d, d)
     return result
 
 
@@ -239,8 +267,7 @@ def _outer_kinks(kernel: Kernel, p: Array, q: Array, e: Array) -> tuple[Array, A
         qq = xp.maximum((qk * qk).sum(axis=1), 1e-300)[:, None]
         across, offset = (part - (part * qk).sum(axis=1)[:, None] / qq * qk for part in (pk, ek))
         centre, delta = approach(across, offset, FLOOR)
-        length = xp.sqrt(xp.maximum((pk * pk).sum(axis=1), 1e-300))
-        found.append((centre[:, None], xp.maximum(delta, FLOOR / length)[:, None]))
+        found.append((centre[:, None], delta[:, None]))
     for i, (p1, q1, e1) in enumerate(lines):
         for p2, q2, e2 in lines[:i]:
             determinant = q1 * p2 - p1 * q2

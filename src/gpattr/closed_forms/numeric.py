@@ -16,175 +16,278 @@ from gpattr._array import EPS, Array, namespace
 from gpattr._memory import blocks
 from gpattr.closed_forms.derivatives import differentiate, require_derivatives
 from gpattr.closed_forms.kinks import between_with_kinks, pairwise, quartered
-from gpattr.closed_forms.panels import nodes_on, paired_groups, panel_groups, require_few_squares, towards_zero
-from gpattr.closed_forms.table import Rule
+from gpattr.closed_forms.panels import nodes_on, paired_groups, panel_groups, require_few_squares
+from gpattr.closed_forms.table import Bounded, Rule
 from gpattr.exceptions import ToleranceError
 from gpattr.kernels import Kernel
 from gpattr.operators import Paths
 from gpattr.special import graded
 from gpattr.special.quadrature import gauss_legendre
 
-ORDER, CHECK_ORDER = 16, 12  # nodes a panel, and those of the second rule
+ORDERS = (16, 12)  # nodes a panel, and those of the second rule
+GOOD_CROSS = 1e-11  # of σ(x)σ(z): an error for which panels are halved
+GOOD_PRIOR = 1e-10  # of the prior variance: the same
 UNRESOLVED = 1e-6  # of the prior variance: an error of the covariance that is not accepted
-QUARTERED = 1e-9  # and one for which a second way is tried
+QUARTERED = 1e-9  # and one for which a second method is tried
+MOST_HALVINGS = 3
 
 
 def quadrature(kernel: Kernel) -> Rule:
     """Return the rule that integrates the derivatives of ``kernel`` along paths.
 
-    A polynomial of known degree is integrated exactly, by as many nodes as it needs.
+    A polynomial of known degree is integrated exactly, by as many nodes as it needs. Everything is integrated by two rules, and
+    panels are halved where these differ, or where the result does not add up.
     """
     require_derivatives(kernel)
     degree = kernel.polynomial_degree
-    order = ORDER if degree is None else degree // 2 + 1
-    check_order = CHECK_ORDER if degree is None else order + 1
-    along_one = _stationary if kernel.stationary else _twice_half_square
-    orders = (graded.ORDER, graded.CHECK_ORDER) if kernel.kinks() else (order, check_order)
+    orders = ORDERS if degree is None else (degree // 2 + 1, degree // 2 + 2)
+    if kernel.kinks():
+        orders = (graded.SINGULAR_ORDER, graded.SINGULAR_CHECK_ORDER) if kernel.singular else (graded.ORDER, graded.CHECK_ORDER)
 
-    def cross(paths: Paths, Z: Array) -> Array:
-        xp = namespace(paths.stop)
-        result = xp.empty((*paths.shape, len(Z)))
-        for rows, values in _along(kernel, paths, Z, orders[0], lambda left: left):
-            result[rows] = xp.swapaxes(values, 1, 2)
-        return result
+    def cross(paths: Paths, Z: Array) -> Bounded:
+        start, stop, Z = _near_origin(kernel, paths.start, paths.stop, Z)
+        paths, xp = Paths(start, stop), namespace(stop)
+        (n, d), start = paths.shape, xp.broadcast_to(paths.start, paths.shape)
+        result, error = xp.empty((n, d, len(Z))), xp.empty(n)
+        peak = xp.sqrt(xp.maximum(kernel.diagonal(paths.stop), kernel.diagonal(start)))
+        spread = xp.sqrt(xp.max(kernel.diagonal(Z), axis=0))
+        todo, halvings = xp.arange(n), 0
+        while len(todo):
+            part = paths[todo]
+            for rows, first, second in _along(kernel, part, Z, orders, lambda left: left, halvings):
+                at = todo[rows]
+                result[at] = xp.swapaxes(first, 1, 2)
+                gap = first.sum(axis=2) - (kernel(paths.stop[at], Z) - kernel(start[at], Z))
+                wrong = xp.max(xp.abs(first - second), axis=2) + xp.abs(gap)
+                error[at] = xp.sqrt((wrong * wrong).sum(axis=1))
+            rough = error[todo] > GOOD_CROSS * (peak[todo] * spread + xp.max(xp.abs(result[todo]), axis=(1, 2)))
+            if halvings == MOST_HALVINGS:
+                break
+            todo, halvings = todo[rough], halvings + 1
+        size = xp.max(xp.abs(result), axis=(1, 2)) + peak * spread
+        return Bounded(result, error + EPS * (32.0 + _position(kernel, paths)) * size * len(Z) ** 0.5)
 
-    def auto(paths: Paths) -> Array:
+    def estimate(paths: Paths, Z: Array, w: Array) -> Bounded:
+        start, stop, Z = _near_origin(kernel, paths.start, paths.stop, Z)
+        return _estimate(kernel, Paths(start, stop), Z, w, orders)
+
+    def auto(paths: Paths) -> Bounded:
         if degree is not None:
             return between(paths, paths)
-        return _completed(kernel, paths, paths, along_one(kernel, paths) * paths.step[:, :, None] * paths.step[:, None, :])
+        rules = (graded.SINGULAR_ORDER, graded.SINGULAR_CHECK_ORDER) if kernel.singular else ORDERS
+        return _completed(kernel, paths, paths, rules, lambda one, _, *how: _along_one(kernel, one, *how))
 
-    def between(paths: Paths, other: Paths) -> Array:
-        def apart(one: Paths, two: Paths) -> Array:
-            integral = namespace(one.stop).empty((*one.shape, one.shape[1]))
-            for rows, s_edges, t_edges in paired_groups(panel_groups(kernel, one), panel_groups(kernel, two)):
-                require_few_squares(s_edges, t_edges)
-                nodes = nodes_on(s_edges, order), nodes_on(t_edges, order)
-                integral[rows] = _square(kernel, one[rows], two[rows], *nodes)
-            return integral
-
-        if kernel.smooth:
-            result = apart(paths, other)
-        else:
-            result = between_with_kinks(kernel, paths, other, None if kernel.kinks() else apart)
-            same = ((paths.start == other.start) & (paths.stop == other.stop)).all(axis=1)
-            if same.any():
-                result[same] = along_one(kernel, paths[same])
-        return _completed(kernel, paths, other, result * paths.step[:, :, None] * other.step[:, None, :])
+    def between(paths: Paths, other: Paths) -> Bounded:
+        start, stop, other_start, other_stop = _near_origin(kernel, paths.start, paths.stop, other.start, other.stop)
+        pairs = Paths(start, stop), Paths(other_start, other_stop)
+        return _completed(kernel, *pairs, orders, lambda *args: _between(kernel, *args))
 
     return Rule(
         cross=cross,  # pyright: ignore[reportArgumentType]  (these rules act on paths)
-        estimate=lambda paths, Z, w: _estimate(kernel, paths, Z, w, orders),  # pyright: ignore[reportArgumentType]
+        estimate=estimate,  # pyright: ignore[reportArgumentType]
         auto=auto,  # pyright: ignore[reportArgumentType]
         between=between,
         methods=frozenset({"quadrature" if degree is None else "closed form"}),
     )
 
 
-def _along(kernel: Kernel, paths: Paths, Z: Array, order: int, reduce: Callable[[Array], Array]) -> Iterator[tuple[Array, Array]]:
-    """Yield rows and reduce((xᵢ − bᵢ) ∫∂ᵢk(·, z)), (r, k, d), for a linear ``reduce`` that takes (..., m, d) to (..., k, d)."""
+def _near_origin(kernel: Kernel, *points: Array) -> list[Array]:
+    """Return points, (..., d) each, as a stationary kernel may see them: from the first, where that is exact.
+
+    It is where they lie far out compared with the distances between them, and only there it matters.
+    """
+    moved = [point - points[0][:1] for point in points]
+    exact = kernel.stationary and all((new + points[0][:1] == old).all() for new, old in zip(moved, points, strict=True))
+    return moved if exact else list(points)
+
+
+def _position(kernel: Kernel, paths: Paths) -> Array:
+    """Return how many length-scales from the origin the paths lie, (n,): each of their points rounds by ε of that."""
+    xp = namespace(paths.stop)
+    return kernel.span(xp.abs(paths.stop) + xp.abs(paths.start))
+
+
+def _along(
+    kernel: Kernel,
+    paths: Paths,
+    Z: Array,
+    orders: tuple[int, int],
+    reduce: Callable[[Array], Array],
+    halvings: int = 0,
+) -> Iterator[tuple[Array, Array, Array]]:
+    """Yield rows and reduce((xᵢ − bᵢ) ∫∂ᵢk(·, z)), (r, k, d), by two rules.
+
+    ``reduce`` is linear and takes (..., m, d) to (..., k, d).
+    """
     if kernel.kinks():
-        yield from ((rows, reduce(values)) for rows, values in pairwise(kernel, paths, Z, order))
+        for rows, first, second in pairwise(kernel, paths, Z, orders, halvings):
+            yield rows, reduce(first), reduce(second)
         return
     xp = namespace(paths.stop)
     width = 40.0 * len(Z) * paths.shape[1]
     hidden = Z if not kernel.smooth else None  # kinks that the kernel cannot place are found by trying
-    for group, edges in panel_groups(kernel, paths, targets=hidden):
-        for some in blocks(len(group), width * order * (edges.shape[1] - 1), Z):
-            rows, total = group[some], 0.0
+    for group, edges in panel_groups(kernel, paths, 2.0 * 0.5**halvings, targets=hidden):
+        for some in blocks(len(group), width * orders[0] * (edges.shape[1] - 1), Z):
+            rows, totals = group[some], []
             part = paths[rows]
-            t, w = nodes_on(edges[some], order)
-            for at in blocks(t.shape[1], width * len(rows), Z):
-                left = differentiate(kernel, part.along(t[:, at])[:, :, None, :], Z).left  # (r, T, m, d)
-                total = total + xp.einsum("rt,rtkd->rkd", w[:, at], reduce(left))
-            yield rows, total * part.step[:, None, :]
+            for order in orders:
+                t, w = nodes_on(edges[some], order)
+                total = 0.0
+                for at in blocks(t.shape[1], width * len(rows), Z):
+                    left = differentiate(kernel, part.along(t[:, at])[:, :, None, :], Z).left  # (r, T, m, d)
+                    total = total + xp.einsum("rt,rtkd->rkd", w[:, at], reduce(left))
+                totals.append(total * part.step[:, None, :])
+            yield rows, totals[0], totals[1]
 
 
-def _estimate(kernel: Kernel, paths: Paths, Z: Array, w: Array, orders: tuple[int, int]) -> tuple[Array, Array]:
+def _estimate(kernel: Kernel, paths: Paths, Z: Array, w: Array, orders: tuple[int, int]) -> Bounded:
     """Return cross @ w, (n, d, q), and the difference to a second rule plus what completeness and rounding add, (n,)."""
     xp = namespace(paths.stop)
     (n, d), q = paths.shape, w.shape[1]
+    start = xp.broadcast_to(paths.start, paths.shape)
 
     def contracted(left: Array) -> Array:
         """(..., m, d) → (..., 2q, d): the sum over m, and a bound on it by absolute values."""
         turned = xp.swapaxes(left, -1, -2)
         return xp.swapaxes(xp.concatenate([turned @ w, xp.abs(turned) @ xp.abs(w)], axis=-1), -1, -2)
 
-    first, second = (xp.empty((n, 2 * q, d)) for _ in orders)
-    for result, order in zip((first, second), orders, strict=True):
-        for rows, values in _along(kernel, paths, Z, order, contracted):
-            result[rows] = values
-    value, size = first[:, :q], first[:, q:]
-    difference = xp.max(xp.abs(value - second[:, :q]), axis=(1, 2))
+    result, wrong = xp.empty((n, 2 * q, d)), xp.empty(n)
     # What both rules have missed shows here: the attributions must add up to Σ w (k(x, z) − k(b, z)).
-    total = kernel(paths.stop, Z) @ w - kernel(xp.broadcast_to(paths.start, paths.shape), Z) @ w
-    gap = xp.max(xp.abs(value.sum(axis=2) - total), axis=1)
-    position = kernel.span(xp.abs(paths.stop) + xp.abs(paths.start))  # in length-scales, each of which rounds by ε of it
-    peak = xp.sqrt(xp.maximum(kernel.diagonal(paths.stop), kernel.diagonal(xp.broadcast_to(paths.start, paths.shape))))
-    most = float(xp.max(xp.sqrt(kernel.diagonal(Z)) @ xp.abs(w), axis=0))
-    rounding = EPS * ((32.0 + position) * xp.max(xp.abs(size), axis=(1, 2)) + 8.0 * most * peak)
-    return xp.swapaxes(value, 1, 2), difference + gap + rounding
+    total = kernel(paths.stop, Z) @ w - kernel(start, Z) @ w
+    peak = xp.sqrt(xp.maximum(kernel.diagonal(paths.stop), kernel.diagonal(start)))
+    most = peak * float(xp.max(xp.sqrt(kernel.diagonal(Z)) @ xp.abs(w), axis=0))
+    todo, halvings = xp.arange(n), 0
+    while len(todo):
+        for rows, first, second in _along(kernel, paths[todo], Z, orders, contracted, halvings):
+            at = todo[rows]
+            result[at] = first
+            value = first[:, :q]
+            difference = xp.max(xp.abs(value - second[:, :q]), axis=(1, 2))
+            wrong[at] = difference + xp.max(xp.abs(value.sum(axis=2) - total[at]), axis=1)
+        if halvings == MOST_HALVINGS:
+            break
+        todo, halvings = todo[wrong[todo] > GOOD_CROSS * most[todo]], halvings + 1
+    size = xp.max(xp.abs(result[:, q:]), axis=(1, 2))
+    rounding = EPS * ((32.0 + _position(kernel, paths)) * size + 8.0 * most)
+    return Bounded(xp.swapaxes(result[:, :q], 1, 2), wrong + rounding)
 
 
-def _completed(kernel: Kernel, paths: Paths, other: Paths, covariance: Array) -> Array:
-    """Return the covariance; raise `ToleranceError` unless it adds up to that of f(x) − f(b) and f(x') − f(b').
+def _completed(
+    kernel: Kernel,
+    paths: Paths,
+    other: Paths,
+    orders: tuple[int, int],
+    integrate: Callable[[Paths, Paths, int, int], Array],
+) -> Bounded:
+    """Return the covariance between the k-th path of each, (n, d, d), with its error, (n,).
 
-    A kernel whose kinks nobody can place (a warped Matérn) gets a second try by squares that are quartered around them.
+    ``integrate(one, two, order, halvings)`` returns ∫∫ ∂∂'k. The error is the largest difference to a second rule, and the gap to
+    the covariance of f(x) − f(b) and f(x') − f(b'), to which the entries must add up. A kernel with kinks at unknown positions (a
+    warped Matérn) gets a second try by squares that are quartered around them.
     """
-    gap = _gap(kernel, paths, other, covariance)
-    if not kernel.smooth and (again := gap > QUARTERED).any():
-        covariance[again] = quartered(kernel, paths[again], other[again])
-        gap[again] = _gap(kernel, paths[again], other[again], covariance[again])
-    if not (gap <= UNRESOLVED).all():
-        raise ToleranceError(
-            f"tolerance: the prior covariance of attributions is sure to {float(gap.max()):.1e} of the prior variance only; the "
-            'kernel changes too fast along the path. uncertainty="none" explains without it; check it with check_kernel'
-        )
-    return covariance
-
-
-def _gap(kernel: Kernel, paths: Paths, other: Paths, covariance: Array) -> Array:
-    """Return by how much a covariance fails to add up, (n,), relative to the prior variance."""
     xp = namespace(paths.stop)
+    n, d = paths.shape
+    steps = paths.step[:, :, None] * other.step[:, None, :]
     (b, x), (b2, x2) = ((xp.broadcast_to(batch.start, batch.shape), batch.stop) for batch in (paths, other))
     ends = ((1.0, x, x2), (-1.0, x, b2), (-1.0, b, x2), (1.0, b, b2))
     gain = sum(sign * differentiate(kernel, one, two).value for sign, one, two in ends)
-    largest = reduce(xp.maximum, (kernel.diagonal(end) for end in (b, x, b2, x2)))
-    return xp.abs(covariance.sum(axis=(1, 2)) - gain) / xp.maximum(largest, 1e-300)
+    variance = reduce(xp.maximum, (kernel.diagonal(end) for end in (b, x, b2, x2)))
+    variance = xp.maximum(variance, 1e-300)
+    result, error = xp.zeros((n, d, d)), xp.zeros(n)
+    rounding = EPS * (32.0 + _position(kernel, paths) + _position(kernel, other))
+
+    def size(rows: Array) -> Array:
+        return xp.maximum(variance[rows], xp.max(xp.abs(result[rows]), axis=(1, 2)))
+
+    todo, halvings = xp.arange(n), 0
+    while len(todo):
+        one, two = paths[todo], other[todo]
+        try:
+            first, second = (integrate(one, two, order, halvings) * steps[todo] for order in orders)
+        except ToleranceError:  # too many panels
+            if not halvings:
+                raise
+            break
+        result[todo] = first
+        error[todo] = xp.max(xp.abs(first - second), axis=(1, 2)) + xp.abs(first.sum(axis=(1, 2)) - gain[todo])
+        if halvings == MOST_HALVINGS or (halvings and not kernel.smooth):
+            break
+        todo, halvings = todo[error[todo] > (GOOD_PRIOR + rounding[todo]) * size(todo)], halvings + 1
+    everything = xp.arange(n)
+    if not kernel.smooth:
+        again = everything[error > QUARTERED * size(everything)]
+        if len(again):
+            second, bound = quartered(kernel, paths[again], other[again])
+            better = bound < error[again]
+            result[again[better]], error[again[better]] = second[better], bound[better]
+    error = error + rounding * size(everything)
+    excess = error / size(everything)
+    if not (excess <= UNRESOLVED).all():
+        raise ToleranceError(
+            f"tolerance: the prior covariance of the attributions is accurate only to {float(excess.max()):.1e} of the prior "
+            'variance; the kernel changes too fast along the path. uncertainty="none" explains without it; '
+            "gpattr.testing.check_kernel checks the kernel"
+        )
+    return Bounded(result, error)
 
 
-def _stationary(kernel: Kernel, paths: Paths) -> Array:
+def _between(kernel: Kernel, paths: Paths, other: Paths, order: int, halvings: int) -> Array:
+    """Return ∫∫ ∂∂'k for the k-th path of each, (n, d, d)."""
+    per_span = 2.0 * 0.5**halvings
+
+    def apart(one: Paths, two: Paths) -> Array:
+        integral = namespace(one.stop).empty((*one.shape, one.shape[1]))
+        for rows, s_edges, t_edges in paired_groups(panel_groups(kernel, one, per_span), panel_groups(kernel, two, per_span)):
+            require_few_squares(s_edges, t_edges)
+            nodes = nodes_on(s_edges, order), nodes_on(t_edges, order)
+            integral[rows] = _square(kernel, one[rows], two[rows], *nodes)
+        return integral
+
+    if kernel.smooth:
+        return apart(paths, other)
+    result = between_with_kinks(kernel, paths, other, order, halvings, None if kernel.kinks() else apart)
+    same = ((paths.start == other.start) & (paths.stop == other.stop)).all(axis=1)
+    if same.any():
+        result[same] = _along_one(kernel, paths[same], order + 4, halvings)
+    return result
+
+
+def _along_one(kernel: Kernel, paths: Paths, order: int, halvings: int) -> Array:
+    """Return ∫∫ ∂∂'k along each path, (n, d, d)."""
+    method = _stationary if kernel.stationary else _beside_the_diagonal if kernel.singular else _twice_half_square
+    return method(kernel, paths, order, halvings)
+
+
+def _stationary(kernel: Kernel, paths: Paths, order: int, halvings: int) -> Array:
     """Return ∫∫ ψ(s − t) = 2∫(1 − u) ψ(u) du, (n, d, d), ψ being ∂∂'k; on u ≥ 0 even most kernels with kinks are smooth."""
     xp = namespace(paths.stop)
     (n, d), step = paths.shape, paths.step
     result = xp.empty((n, d, d))
-    for group, even in panel_groups(kernel, paths):
-        edges = towards_zero(kernel, even)
-        for some in blocks(len(group), 64.0 * d * d * ORDER * edges.shape[1], step):
-            u, w = nodes_on(edges[some], ORDER)
+    for group, edges in panel_groups(kernel, paths, 2.0 * 0.5**halvings):
+        for some in blocks(len(group), 64.0 * d * d * order * edges.shape[1], step):
+            u, w = nodes_on(edges[some], order, singular=kernel.singular)
             X = u[:, :, None] * step[group[some]][:, None, :]
             mixed = differentiate(kernel, X, xp.zeros_like(X), True).mixed
             result[group[some]] = xp.einsum("ru,ruij->rij", 2.0 * w * (1.0 - u), mixed)
     return result
 
 
-def _twice_half_square(kernel: Kernel, paths: Paths) -> Array:
+def _twice_half_square(kernel: Kernel, paths: Paths, order: int, halvings: int) -> Array:
     """Return ∫∫ ∂∂'k along one path, (n, d, d): M + Mᵀ, M over s > t, in squares of panels and, on the diagonal, triangles.
 
     So a kink at s = t is never inside a rule.
     """
     xp = namespace(paths.stop)
     d, result = paths.shape[1], xp.zeros((*paths.shape, paths.shape[1]))
-    x, w = map(xp.asarray, gauss_legendre(ORDER))
-    a, b = xp.repeat(x, ORDER), xp.tile(x, ORDER)
-    weight = xp.repeat(w, ORDER) * xp.tile(w, ORDER)
-    fine, v = (part[0] for part in nodes_on(towards_zero(kernel, xp.asarray([[0.0, 1.0]])), ORDER))  # away from s = t
-    a0, b0, weight0 = xp.repeat(fine, ORDER), xp.tile(x, len(fine)), xp.repeat(v, ORDER) * xp.tile(w, len(fine))
-    for group, edges in panel_groups(kernel, paths):
+    x, w = map(xp.asarray, gauss_legendre(order))
+    a, b = xp.repeat(x, order), xp.tile(x, order)
+    weight = xp.repeat(w, order) * xp.tile(w, order)
+    for group, edges in panel_groups(kernel, paths, 2.0 * 0.5**halvings):
         require_few_squares(edges, edges)
         lower, width = edges[:, :-1, None], (edges[:, 1:] - edges[:, :-1])[:, :, None]  # (r, P, 1)
-        u = width * a0
-        t = lower + (width - u) * b0
-        parts = [(t + u, t, width * (width - u) * weight0)]
+        u = width * a
+        t = lower + (width - u) * b
+        parts = [(t + u, t, width * (width - u) * weight)]
         for i in range(1, edges.shape[1] - 1):  # all squares with s in panel i and t in one below
             s = xp.broadcast_to(lower[:, i, None] + width[:, i, None] * a, (len(group), i, len(a)))
             parts.append((s, lower[:, :i] + width[:, :i] * b, width[:, i, None] * width[:, :i] * weight))
@@ -194,6 +297,27 @@ def _twice_half_square(kernel: Kernel, paths: Paths) -> Array:
                 flat = [x.reshape(len(x), -1) for x in (s[some], t[some], v[some])]
                 mixed = differentiate(kernel, part.along(flat[0]), part.along(flat[1]), True).mixed
                 result[group[some]] += xp.einsum("rv,rvij->rij", flat[2], mixed)
+    return result + xp.swapaxes(result, 1, 2)
+
+
+def _beside_the_diagonal(kernel: Kernel, paths: Paths, order: int, halvings: int) -> Array:
+    """Return ∫∫ ∂∂'k along one path, (n, d, d), for a kernel that is not smooth to either side of s = t.
+
+    M over s > t is ∫∫ (1 − u) ∂∂'k(t + u, t) du dτ with t = (1 − u)τ: what is not smooth is so at u = 0 only.
+    """
+    xp = namespace(paths.stop)
+    d, result = paths.shape[1], xp.zeros((*paths.shape, paths.shape[1]))
+    for group, edges in panel_groups(kernel, paths, 2.0 * 0.5**halvings):
+        require_few_squares(edges, edges)
+        (u, wu), (tau, w) = nodes_on(edges, order, singular=True), nodes_on(edges, order)
+        for some in blocks(len(group), 64.0 * d * d * tau.shape[1], edges):
+            part, inner = paths[group[some]], tau[some][:, None, :]
+            for at in blocks(u.shape[1], 64.0 * d * d * tau.shape[1] * len(inner), edges):
+                outer = u[some][:, at, None]
+                t = (1.0 - outer) * inner
+                mixed = differentiate(kernel, part.along(t + outer), part.along(t), True).mixed
+                weight = (wu[some][:, at, None] * (1.0 - outer)) * w[some][:, None, :]
+                result[group[some]] += xp.einsum("rut,rutij->rij", weight, mixed)
     return result + xp.swapaxes(result, 1, 2)
 
 

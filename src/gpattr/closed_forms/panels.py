@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from gpattr._array import EPS, Array, namespace
 from gpattr._memory import blocks
 from gpattr.closed_forms.derivatives import differentiate
 from gpattr.exceptions import ToleranceError
-from gpattr.kernels import Kernel
+from gpattr.kernels import Kernel, Matern, SquaredExponential
 from gpattr.operators import Paths
+from gpattr.special.graded import POWER
 from gpattr.special.quadrature import gauss_legendre
 
 ORDER, CHECK_ORDER = 16, 12
@@ -18,8 +20,7 @@ JUMP = 1e-4  # panels that must be narrower than this box in a jump of a gradien
 CHANGE = 1e-4  # the relative change of a gradient from end to end of such a panel for which it is halved
 MOST = 128  # panels of one path that may need halving at a time
 LONGEST = 4096  # panels of a path
-MOST_SQUARES = 2**17  # of panels of two paths
-HALVINGS = 40  # of a first panel on which something like u^0.1 is integrated
+MOST_SQUARES = 2**13  # of panels of two paths
 DEEPEST = 44  # halvings: 6e-14 of the path
 
 Groups = list[tuple[Array, Array]]
@@ -46,7 +47,22 @@ def panel_groups(kernel: Kernel, paths: Paths, per_span: float = 2.0, targets: A
     for count in sorted(map(int, set(counts.tolist()))):
         rows = xp.nonzero(counts == count)[0]
         uniform.append((rows, xp.zeros((len(rows), 1)) + xp.asarray([i / count for i in range(count + 1)])))
-    return uniform if kernel.stationary else _halved(kernel, paths, uniform, targets)
+    if kernel.stationary:
+        return uniform
+    return _halved(_stand_in(kernel) if kernel.singular else kernel, paths, uniform, targets)
+
+
+def _stand_in(kernel: Kernel) -> Kernel:
+    """Return the kernel with a smooth part for every singular one, whose kinks would be halved towards without end."""
+    if isinstance(kernel, Matern):
+        return SquaredExponential(kernel.lengthscale, kernel.variance)
+
+    def replaced(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(replaced, value))
+        return _stand_in(value) if isinstance(value, Kernel) else value
+
+    return kernel._build({name: replaced(value) for name, value in kernel._fields().items()}) if kernel.parts() else kernel
 
 
 def paired_groups(one: Groups, two: Groups) -> Iterator[tuple[Array, Array, Array]]:
@@ -70,21 +86,18 @@ def require_few_squares(s_edges: Array, t_edges: Array) -> None:
         )
 
 
-def towards_zero(kernel: Kernel, edges: Array) -> Array:
-    """Return edges (n, P + 1) whose first panel halves towards 0, for a kernel that is not smooth even to one side of it."""
-    if all(kink.one_sided for kink in kernel.kinks()):
-        return edges
-    xp = namespace(edges)
-    halves = edges[:, 1:2] * xp.asarray([0.5**k for k in range(HALVINGS, 0, -1)])
-    return xp.concatenate([edges[:, :1], halves, edges[:, 1:]], axis=1)
+def nodes_on(edges: Array, order: int, *, singular: bool = False) -> tuple[Array, Array]:
+    """Return nodes and weights, (n, P · order), on panels with these edges (n, P + 1).
 
-
-def nodes_on(edges: Array, order: int) -> tuple[Array, Array]:
-    """Return nodes and weights, (n, P · order), on panels with these edges (n, P + 1)."""
+    With ``singular``, what is integrated is not smooth at the first edge: on the first panel u = v⁵ (`special.graded`).
+    """
     xp = namespace(edges)
     x, w = map(xp.asarray, gauss_legendre(order))
     lower, width = edges[:, :-1, None], (edges[:, 1:] - edges[:, :-1])[:, :, None]
-    return (lower + width * x).reshape(len(edges), -1), (width * w).reshape(len(edges), -1)
+    nodes, weights = lower + width * x, width * w
+    if singular:
+        nodes[:, 0], weights[:, 0] = lower[:, 0] + width[:, 0] * x**POWER, width[:, 0] * (w * POWER * x ** (POWER - 1))
+    return nodes.reshape(len(edges), -1), weights.reshape(len(edges), -1)
 
 
 def _halved(kernel: Kernel, paths: Paths, uniform: Groups, targets: Array | None) -> Groups:
@@ -162,12 +175,15 @@ def _disagreement(
     difference, absolute = xp.zeros(len(owner)), xp.zeros(len(owner))
     # A panel is probed at its own ends, where the kernel sees it best, and at those of the path; in its middle only if that does
     # not put a kink there.
-    K = 5 if kernel.smooth else 4
+    K = 7 if kernel.smooth else 6
     width = K if targets is None else K + len(targets)
     for some in blocks(len(owner), 80.0 * (ORDER + CHECK_ORDER) * width * paths.shape[1], lower):
         mine, low, high = paths[owner[some]], lower[some], upper[some]
-        places = xp.stack([low, high, 0.0 * low, 0.0 * low + 1.0, 0.5 * (low + high)][:K], axis=1)
+        places = xp.stack([low, high, 0.0 * low, 0.0 * low + 1.0, 0.5 * (low + high)][: K - 2], axis=1)
+        # Beside the path too: a kernel may be constant along it though its partial derivatives are not.
         Y = mine.along(places)
+        turned = mine.step[:, None, :] * xp.asarray([0.5 - (i % 2) for i in range(mine.shape[1])])
+        Y = xp.concatenate([Y, Y[:, :2] + turned], axis=1)
         if targets is not None:
             Y = xp.concatenate([Y, xp.broadcast_to(targets, (len(low), *targets.shape))], axis=1)
         Y, values = Y[:, None], []  # (panels, 1, K, d)

@@ -12,13 +12,14 @@ from __future__ import annotations
 from functools import partial
 
 from gpattr._array import EPS, Array, namespace, product
+from gpattr._memory import blocks
 from gpattr.closed_forms.geometry import REACH, from_moments, neighbourhoods
-from gpattr.closed_forms.table import register
+from gpattr.closed_forms.table import Bounded, register
 from gpattr.kernels import Matern, Matern32, Matern52, Radial, RationalQuadratic
 from gpattr.operators import IntegratedGradients, Paths
 from gpattr.special import graded
 from gpattr.special.graded import integrate_graded
-from gpattr.special.radial import finest_panel, prior_moments, radial_moments
+from gpattr.special.radial import corner_moments, finest_panel, integrate_from, prior_moments, radial_moments
 
 QUADRATURE_ERROR = 1e-12  # relative to σ² min(1, ‖p‖∞): twice the largest that was seen
 TOUCH = 1e-7  # length-scales: paths that come nearer count as touching, at an error of its square
@@ -56,7 +57,7 @@ def error(kernel: Radial, paths: Paths, Z: Array, w: Array) -> Array:
     return (QUADRATURE_ERROR + EPS * (32.0 + len(Z) ** 0.5 + 4.0 * reach)) * size
 
 
-def auto(kernel: Radial, paths: Paths) -> Array:
+def auto(kernel: Radial, paths: Paths) -> Bounded:
     """Return the prior covariance of the attributions along each path, (n, d, d).
 
         (𝒜k𝒜ᵀ)ᵢⱼ = −σ² pᵢpⱼ pᵢpⱼ B off the diagonal,   σ² pᵢ² (F + (a − pᵢ²) B) on it
@@ -71,16 +72,19 @@ def auto(kernel: Radial, paths: Paths) -> Array:
     diagonal = xp.arange(d)
     result[:, diagonal, diagonal] = p2 * (fall + B * (p2 @ (1.0 - xp.eye(d))))
     result *= kernel.variance
-    return result
+    reach = kernel.variance * xp.minimum(xp.max(p2, axis=1), 1.0)
+    return Bounded(result, QUADRATURE_ERROR * reach + 64 * EPS * xp.max(xp.abs(result), axis=(1, 2)))
 
 
-def between(kernel: Radial, paths: Paths, other: Paths) -> Array:
+def between(kernel: Radial, paths: Paths, other: Paths) -> Bounded:
     """Return the prior covariance of the attributions along the k-th path of each, (n, d, d).
 
         −σ² pᵢqⱼ ∫₀¹∫₀¹ (h δᵢⱼ + (h'/r) uᵢuⱼ) ds dt,   u = e + s p − t q
 
     The square is cut at its point (s*, t*) where the paths are closest, and each of the (at most four) rectangles into two
-    triangles, on which u = u* + λ(A + μB) with λ, μ ∈ [0, 1]: where the paths touch, u* = 0, this is smooth in λ and in μ.
+    triangles, on which u = u* + λ(A + μB) with λ, μ ∈ [0, 1]. Where the paths touch, u* = 0, the integral over λ is elementary.
+
+    The error is that of quadrature, and the gap to the covariance of f(x) − f(b) and f(x') − f(b').
     """
     xp = namespace(paths.stop)
     scale = xp.asarray(kernel.lengthscale)
@@ -89,19 +93,28 @@ def between(kernel: Radial, paths: Paths, other: Paths) -> Array:
     integral = xp.zeros((*p.shape, p.shape[1]))
     s, t = _closest(p, q, e)
     u = e + s[:, None] * p - t[:, None] * q
+    touching = (u * u).sum(axis=1) <= TOUCH**2
     for ds in (-s, 1.0 - s):
         for dt in (-t, 1.0 - t):
-            rows = xp.nonzero(ds * dt != 0)[0]
-            if not len(rows):
-                continue
-            one, two = ds[rows, None] * p[rows], -dt[rows, None] * q[rows]
-            area = xp.abs(ds[rows] * dt[rows])[:, None, None]
-            integral[rows] += area * (_triangle(kernel, u[rows], one, two) + _triangle(kernel, u[rows], two, one))
+            area = xp.abs(ds * dt)[:, None, None]
+            for touch in (True, False):
+                rows = xp.nonzero((ds * dt != 0) & (touching == touch))[0]
+                for some in blocks(len(rows), 64.0 * p.shape[1] ** 2, p):
+                    at = rows[some]
+                    one, two = ds[at, None] * p[at], -dt[at, None] * q[at]
+                    if touch:
+                        integral[at] += area[at] * (_touching(kernel, one, two) + _touching(kernel, two, one))
+                    else:
+                        integral[at] += area[at] * (_triangle(kernel, u[at], one, two) + _triangle(kernel, u[at], two, one))
     result = -kernel.variance * p[:, :, None] * q[:, None, :] * integral
     same = ((paths.start == other.start) & (paths.stop == other.stop)).all(axis=1)
     if same.any():
-        result[same] = auto(kernel, paths[same])
-    return result
+        result[same] = auto(kernel, paths[same]).value
+    ends = ((1.0, e + p - q), (-1.0, e + p), (-1.0, e - q), (1.0, e))
+    gain = kernel.variance * sum(sign * kernel.profile((v * v).sum(axis=1)) for sign, v in ends)
+    rounding = QUADRATURE_ERROR + EPS * (64.0 + (xp.abs(p) + xp.abs(q)).sum(axis=1))
+    reach = kernel.variance * xp.minimum(xp.max(xp.abs(p), axis=1) * xp.max(xp.abs(q), axis=1), 1.0)
+    return Bounded(result, xp.abs(result.sum(axis=(1, 2)) - gain) + rounding * reach)
 
 
 def _closest(p: Array, q: Array, e: Array) -> tuple[Array, Array]:
@@ -116,6 +129,31 @@ def _closest(p: Array, q: Array, e: Array) -> tuple[Array, Array]:
     s = xp.clip(s, 0.0, 1.0)
     t = xp.clip((qe + s * pq) / safe_q, 0.0, 1.0)
     return xp.clip((t * pq - pe) / safe_p, 0.0, 1.0), t
+
+
+def _touching(kernel: Radial, A: Array, B: Array) -> Array:
+    """Return ∫∫ λ (h δᵢⱼ + b vᵢvⱼ) dλ dμ, (n, d, d), v = λ(A + μB), r = ‖v‖ = λc, b = h'/r: one integral, over μ.
+
+    With h = g'/r the integrals over λ are elementary, and for c ≤ 1, where they would cancel, a fixed rule (`corner_moments`).
+    """
+    xp = namespace(A)
+    BB = (B * B).sum(axis=1)
+    safe = xp.where(BB > 0, BB, 1.0)
+    turn = (A * B).sum(axis=1) / safe
+    C = A - turn[:, None] * B
+    CC = (C * C).sum(axis=1)
+
+    def evaluate(rows: Array, mu: Array, w: Array) -> Array:
+        nu = mu + turn[rows, None]
+        Lh, Lb = corner_moments(kernel, CC[rows, None] + nu * nu * BB[rows, None])
+        Lb = Lb * w
+        return xp.stack([(w * Lh).sum(axis=1), Lb.sum(axis=1), (Lb * nu).sum(axis=1), (Lb * nu * nu).sum(axis=1)], axis=1)
+
+    nearest = xp.clip(-turn, 0.0, 1.0)
+    distance = xp.sqrt(CC + (nearest + turn) ** 2 * BB)
+    moments = integrate_from(kernel, evaluate, nearest, distance, safe, 200.0)
+    vectors, S = xp.stack([C, B], axis=2), moments[:, [1, 2, 2, 3]].reshape(-1, 2, 2)
+    return moments[:, 0, None, None] * xp.eye(A.shape[1]) + vectors @ S @ xp.swapaxes(vectors, 1, 2)
 
 
 def _triangle(kernel: Radial, u: Array, A: Array, B: Array) -> Array:
@@ -135,7 +173,7 @@ def _triangle(kernel: Radial, u: Array, A: Array, B: Array) -> Array:
     finest = finest_panel(kernel) if kernel.core else TOUCH
     order = 16 if kernel.core else graded.ORDER
     near = xp.maximum(xp.sqrt(uu), min(kernel.core**0.5, 1.0))
-    delta = xp.where(near > TOUCH, xp.minimum(near, 2.0), 2.0 if kernel.one_sided else kernel.kink_floor) / longest
+    delta = xp.minimum(near, 2.0) / longest
     unit = xp.zeros((len(u), 1)) + xp.asarray([0.0, 1.0])
 
     def outer(rows: Array, lam: Array, w: Array) -> Array:

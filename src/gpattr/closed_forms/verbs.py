@@ -13,7 +13,7 @@ from gpattr.closed_forms.fixed_rules import METHODS, check_steps, fixed_rule
 from gpattr.closed_forms.gradient import gradient_rule
 from gpattr.closed_forms.numeric import quadrature
 from gpattr.closed_forms.products import closed_terms, merged
-from gpattr.closed_forms.table import CLOSED_FORMS, Rule
+from gpattr.closed_forms.table import CLOSED_FORMS, Bounded, Rule
 from gpattr.exceptions import NoClosedFormError, UnsupportedModelError
 from gpattr.kernels import Constant, Kernel, Product, Scale, Sum
 from gpattr.operators import Gradient, IntegratedGradients, Operator, Sites
@@ -81,14 +81,24 @@ def _sum_of_products(terms: list[tuple[float, list[Kernel]]]) -> Rule:
 
 def cross(op: Operator, kernel: Kernel, X: Array, Z: Array, *, method: str = "auto", n_steps: int | None = None) -> Array:
     """Return the covariance of the attributions at X with f at Z, (n, d, m)."""
+    return bounded_cross(op, kernel, X, Z, method=method, n_steps=n_steps).value
+
+
+def bounded_cross(
+    op: Operator, kernel: Kernel, X: Array, Z: Array, *, method: str = "auto", n_steps: int | None = None
+) -> Bounded:
+    """Return `cross` with its error, (n,): the Euclidean length over Z of what bounds the error of each covariance."""
     rule = rule_for(type(op), kernel, method, n_steps)
     (weight, sites), *others = op.terms(X)
-    result = rule.cross(sites, Z)
+    result, error = rule.cross(sites, Z)
     if weight != 1.0:
         result *= weight
+        error = weight * error
     for weight, sites in others:
-        result += weight * rule.cross(sites, Z)
-    return result
+        value, bound = rule.cross(sites, Z)
+        result += weight * value
+        error = error + weight * bound
+    return Bounded(result, error)
 
 
 def estimate(
@@ -127,19 +137,27 @@ def auto(op: Operator, kernel: Kernel, X: Array, *, method: str = "auto", n_step
 
     With several baselines this is Σᵤᵥ wᵤwᵥ Cov[𝒜ᵤ, 𝒜ᵥ]: the terms between different baselines are part of it.
     """
+    return bounded_auto(op, kernel, X, method=method, n_steps=n_steps).value
+
+
+def bounded_auto(op: Operator, kernel: Kernel, X: Array, *, method: str = "auto", n_steps: int | None = None) -> Bounded:
+    """Return `auto` with a bound, (n,), on the error of its entries."""
     xp = namespace(X)
     rule = rule_for(type(op), kernel, method, n_steps)
     terms = op.terms(X)
     weights = xp.asarray([weight for weight, _ in terms])
-    result = xp.zeros((*X.shape, X.shape[1]))
+    result, error = xp.zeros((*X.shape, X.shape[1])), xp.zeros(len(X))
     for weight, sites in terms:
-        result += weight * weight * rule.auto(sites)
+        value, bound = rule.auto(sites)
+        result += weight * weight * value
+        error += weight * weight * bound
     u, v = xp.triu_indices(len(terms), 1)
     if len(u):
         rows = xp.arange(len(X))
-        mixed = _paired(rule, terms, terms, rows, rows, u, v, weights[u] * weights[v])
+        mixed, bound = _paired(rule, terms, terms, rows, rows, u, v, weights[u] * weights[v])
         result += mixed + xp.swapaxes(mixed, 1, 2)
-    return result
+        error += 2.0 * bound
+    return Bounded(result, error)
 
 
 def between(
@@ -165,27 +183,28 @@ def between(
     weights = xp.asarray([terms[i][0] * others[j][0] for i, j in zip(u, v, strict=True)])
     if X2 is None:
         i, j = xp.triu_indices(n)
-        pairs = _paired(rule, terms, others, i, j, u, v, weights)
+        pairs, _ = _paired(rule, terms, others, i, j, u, v, weights)
         result = xp.empty((n, d, n, d))
         result[i, :, j, :] = pairs
         result[j, :, i, :] = xp.swapaxes(pairs, 1, 2)
         return result
     i, j = (index.ravel() for index in xp.indices((n, len(X2))))
-    pairs = _paired(rule, terms, others, i, j, u, v, weights)
+    pairs, _ = _paired(rule, terms, others, i, j, u, v, weights)
     return xp.swapaxes(pairs.reshape(n, len(X2), d, d), 1, 2)
 
 
-def _paired(rule: Rule, terms: Terms, others: Terms, i: Array, j: Array, u: Array, v: Array, weights: Array) -> Array:
+def _paired(rule: Rule, terms: Terms, others: Terms, i: Array, j: Array, u: Array, v: Array, weights: Array) -> Bounded:
     """Return Σ weights · Cov[term u at row i, term v at row j] over the given (u, v), for each given (i, j): (len(i), d, d)."""
     xp = namespace(i)
     n, d = terms[0][1].shape
     n2 = others[0][1].shape[0]
     left, right = (type(batch[0][1]).stack([sites for _, sites in batch]) for batch in (terms, others))
-    result = xp.zeros((len(i), d, d))
+    result, error = xp.zeros((len(i), d, d)), xp.zeros(len(i))
     for rows in blocks(len(i), 64.0 * d * d):
         width = len(i[rows])
         for some in blocks(len(u), 64.0 * d * d * width):
             at = (u[some, None] * n + i[rows]).ravel(), (v[some, None] * n2 + j[rows]).ravel()
-            values = rule.between(left[at[0]], right[at[1]]).reshape(-1, width, d, d)
-            result[rows] += xp.tensordot(weights[some], values, axes=1)
-    return result
+            values, bounds = rule.between(left[at[0]], right[at[1]])
+            result[rows] += xp.tensordot(weights[some], values.reshape(-1, width, d, d), axes=1)
+            error[rows] += xp.tensordot(weights[some], bounds.reshape(-1, width), axes=1)
+    return Bounded(result, error)

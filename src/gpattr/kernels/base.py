@@ -50,6 +50,12 @@ class Kernel(Frozen, ABC):
         return ()
 
     @property
+    def singular(self) -> bool:
+        """Whether derivatives at x = x' are not even smooth to one side: Matérn kernels but for ν = 3/2, 5/2."""
+        own = any(not kink.one_sided for kink in self.kinks())
+        return own or any(part.singular for part in self.parts().values())
+
+    @property
     def smooth(self) -> bool:
         """Whether derivatives are smooth at x = x'; a warped kernel may not be, though it cannot say where its kinks are."""
         return not self.kinks()

@@ -15,6 +15,7 @@ from gpattr.kernels.base import Kink
 from gpattr.kernels.radial import Radial
 
 ROOT3, ROOT5 = 3.0**0.5, 5.0**0.5
+SMOOTH = 6.5  # ν from which on what is odd in r, r^(2ν − 2), is too smooth to matter to an integral
 HIGH_ORDER, SERIES = 8.0, 0.1  # from which order, and up to which argument, a Bessel function is a power series
 ROUGH = (
     "Matern12 has no gradients: its functions are nowhere differentiable, and the variance of their attributions does not exist "
@@ -167,5 +168,15 @@ class Matern(Radial):
     def bend(self, r2: Array) -> Array:
         return self._bessel(r2, self.nu - 2.0, (2.0 * self.nu) ** 2)
 
+    def profiles(self, r2: Array, second: bool) -> tuple[Array, Array, Array | None]:
+        h = self.slope(r2)
+        if not second:
+            return self.profile(r2), h, None
+        # K_ν = K_ν−2 + 2(ν − 1)/s K_ν−1: one Bessel function less.
+        b = self.bend(r2)
+        return (r2 * b - 2.0 * (self.nu - 1.0) * h) / (2.0 * self.nu), h, b
+
     def kinks(self) -> tuple[Kink, ...]:
+        if self.nu > SMOOTH:
+            return ()
         return (Kink(None, self.lengthscale, self.kink_floor, self.one_sided),)

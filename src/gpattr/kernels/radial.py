@@ -55,6 +55,10 @@ class Radial(Kernel):
     def bend(self, r2: Array) -> Array:
         """Return h'(r)/r at squared distances r²: what multiplies uᵢuⱼ in second derivatives."""
 
+    def profiles(self, r2: Array, second: bool) -> tuple[Array, Array, Array | None]:
+        """Return g, h and, with ``second``, h'/r at squared distances r²."""
+        return self.profile(r2), self.slope(r2), self.bend(r2) if second else None
+
     def __call__(self, X: Array, Z: Array) -> Array:
         return self.variance * self.profile(squared_distances(X, Z, self.lengthscale))
 

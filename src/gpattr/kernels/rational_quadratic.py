@@ -9,6 +9,8 @@ from gpattr._array import Array, namespace
 from gpattr._validation import positive_scalar
 from gpattr.kernels.radial import Radial
 
+GAUSSIAN = 1e16  # α from which on the kernel is a squared exponential to the last digit
+
 
 @dataclass(frozen=True, eq=False)
 class RationalQuadratic(Radial):
@@ -24,10 +26,12 @@ class RationalQuadratic(Radial):
 
     @property
     def core(self) -> float:
-        return 2.0 * self.alpha
+        return 2.0 * min(self.alpha, GAUSSIAN)
 
     def _power(self, r2: Array, exponent: float) -> Array:
         xp = namespace(r2)
+        if self.alpha > GAUSSIAN:
+            return xp.exp(-0.5 * r2)
         return xp.exp(exponent * xp.log1p(r2 / (2.0 * self.alpha)))
 
     def profile(self, r2: Array) -> Array:

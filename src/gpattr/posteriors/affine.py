@@ -121,11 +121,10 @@ class AffinePosterior(Posterior):
         changes: dict[str, Any] = {name: _gathered(getattr(result, name), G, name) for name in ("mean", "var", "cov")}
         if (parts := result.components) is not None:
             gathered = {name: _gathered(getattr(parts, name), G, name) for name in ("mean", "var", "cov")}
-            changes["components"] = Components(parts.weights, **gathered)
-        if changes["cov"] is not None:
-            changes["var"] = namespace(G).diagonal(changes["cov"], axis1=1, axis2=2)
-            changes["cov"] = changes["cov"] if uncertainty == "cov" else None
-        return replace(result, error=result.error * float(abs(G).sum(axis=0).max()), **changes)
+            changes["components"] = Components(parts.weights, **_with_variances(gathered, uncertainty))
+        widest = float(abs(G).sum(axis=0).max())
+        cov_error = None if result.cov_error is None else result.cov_error * widest**2
+        return replace(result, error=result.error * widest, cov_error=cov_error, **_with_variances(changes, uncertainty))
 
     def joint(self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None) -> Array:
         result = self.posterior.joint(self.moved(operator), self.inside(X), method=method, n_steps=n_steps)
@@ -179,6 +178,14 @@ class AffinePosterior(Posterior):
 
     def __repr__(self) -> str:
         return f"AffinePosterior({self.posterior!r})"
+
+
+def _with_variances(parts: dict[str, Any], uncertainty: str) -> dict[str, Any]:
+    """Return mean, var and cov in which variances are those of the covariances, where there are any; cov only if asked for."""
+    cov = parts["cov"]
+    if cov is None:
+        return parts
+    return parts | {"var": namespace(cov).diagonal(cov, axis1=-2, axis2=-1), "cov": cov if uncertainty == "cov" else None}
 
 
 def _gathered(array: Array | None, G: Array, name: str) -> Array | None:

@@ -46,7 +46,8 @@ class Attributions:
     """𝒜f at n rows: ``mean`` (n, d), ``var`` (n, d), ``cov`` (n, d, d), as far as they were asked for.
 
     It is Gaussian unless ``components`` are there, which say of what it is a mixture. ``error`` (n,) bounds the error of ``mean``
-    that the evaluation makes; ``method`` says how it was evaluated.
+    that the evaluation makes; ``method`` says how it was evaluated. ``cov_error`` (n,) bounds the error of the entries of
+    ``cov``, and so of ``var``, rounding included.
     """
 
     mean: Array
@@ -55,6 +56,7 @@ class Attributions:
     error: Array
     method: str
     components: Components | None = None
+    cov_error: Array | None = None
 
 
 class Posterior(Frozen, ABC):

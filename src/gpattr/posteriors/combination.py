@@ -101,6 +101,7 @@ class CombinationPosterior(Posterior):
             var=None if first.var is None else self._weigh([part.var for part in parts], power=2),
             cov=None if first.cov is None else self._weigh([part.cov for part in parts], power=2),
             error=error + self._weigh([part.error for part in parts], size=True),
+            cov_error=None if first.cov_error is None else self._weigh([part.cov_error for part in parts], power=2),
             method=" + ".join(sorted({name for part in parts for name in part.method.split(" + ")} | method_of(self.mean))),
         )
 

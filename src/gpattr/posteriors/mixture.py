@@ -173,7 +173,12 @@ class MixturePosterior(Posterior):
             total_cov = xp.tensordot(weights, cov, axes=1) + xp.einsum("k,kni,knj->nij", weights, deviation, deviation)
             total_cov = covariance(total_cov)
             total_var = xp.diagonal(total_cov, axis1=1, axis2=2)
-        return Attributions(mean, total_var, total_cov, error, names, Components(weights, means, var, cov))
+        cov_error = None
+        if uncertainty != "none":
+            deviation = xp.max(xp.abs(means - mean), axis=2)  # (K, n)
+            bounds = xp.stack([part.cov_error + 2.0 * far * part.error for part, far in zip(parts, deviation, strict=True)])
+            cov_error = xp.tensordot(weights, bounds, axes=1)
+        return Attributions(mean, total_var, total_cov, error, names, Components(weights, means, var, cov), cov_error)
 
     def joint(self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None) -> Array:
         """Return the covariance between all features of all rows, (n, d, n, d), by total variance."""

@@ -148,6 +148,7 @@ class WeightSpacePosterior(Posterior):
         mean, error = closed_forms.attribute_mean(operator, self.mean, X)
         var = xp.empty((n, d)) if uncertainty != "none" else None
         cov = xp.empty((n, d, d)) if uncertainty == "cov" else None
+        cov_error = xp.zeros(n) if uncertainty != "none" else None
         exact = method in ("auto", "exact")
         terms = len(operator.rows(slice(1)).terms(X[:1]))
         for rows in blocks(n, 24.0 * p * (1 if exact and var is None else d) * min(terms, 2), X):
@@ -158,20 +159,25 @@ class WeightSpacePosterior(Posterior):
                 if not exact:
                     by_rule = F @ self.weights
                     value, bound = by_rule, bound + xp.max(abs(by_rule - value), axis=1)
-                if var is not None:
+                if var is not None and cov_error is not None:
                     V = self._half(F.reshape(-1, p)).reshape(*F.shape[:2], -1)
+                    if not exact:
+                        U = self._half(closed_forms.features(part, self.basis, here).reshape(-1, p)).reshape(V.shape)
+                        length = xp.sqrt(xp.max((V * V).sum(axis=2), axis=1)) + xp.sqrt(xp.max((U * U).sum(axis=2), axis=1))
+                        cov_error[rows] = length * xp.sqrt(xp.max(((U - V) ** 2).sum(axis=2), axis=1))
                     if cov is not None:
                         cov[rows] = covariance(V @ xp.swapaxes(V, 1, 2))
                         var[rows] = xp.diagonal(cov[rows], axis1=1, axis2=2)
                     else:
                         V *= V
                         var[rows] = V.sum(axis=2)
+                    cov_error[rows] += self._rounding * xp.max(var[rows], axis=1)
             mean[rows] += value
             error[rows] += bound
         mean = mean + 0.0  # −0.0 becomes 0.0
         error = error + EPS * xp.max(abs(mean), axis=1)
         names = " + ".join(sorted({method_name(method, n_steps)} | method_of(self.mean)))
-        return Attributions(mean, var, cov, error, names)
+        return Attributions(mean, var, cov, error, names, cov_error=cov_error)
 
     def joint(self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None) -> Array:
         X = self._rows(X)
@@ -204,6 +210,15 @@ class WeightSpacePosterior(Posterior):
         X = as_matrix("X", X, names=self.feature_names, n_features=self.n_features, like=self.weights)
         self.basis.check_rows("X", X)
         return X
+
+    @property
+    def _rounding(self) -> float:
+        """What rounding makes of a variance, relative to it."""
+        spread = 1.0
+        if self.precision_factor is not None:
+            pivots = self.precision_factor.diagonal()
+            spread = float(pivots.max() / pivots.min())
+        return EPS * (64.0 + 4.0 * len(self.basis) ** 0.5) * spread
 
     @property
     def _rank(self) -> int:

@@ -138,15 +138,57 @@ def _graded(kernel: Any, a: Array, beta: Array, c0: Array) -> Array:
     rho2 = xp.maximum(c0 + beta * centre, 0.0)
     nearest = xp.clip(centre, 0.0, 1.0)
     here = rho2 + a * (nearest - centre) ** 2
-    delta = xp.sqrt(xp.maximum(here, finest_panel(kernel) ** 2) / a)
-    edges = xp.zeros((len(a), 1)) + xp.asarray([0.0, 1.0])
 
     def evaluate(rows: Array, t: Array, w: Array) -> Array:
         value = w * kernel.slope(rho2[rows, None] + a[rows, None] * (t - centre[rows, None]) ** 2)
         return xp.stack([value.sum(axis=1), (value * t).sum(axis=1)], axis=1)
 
-    order = 16 if kernel.core else graded.ORDER
-    return integrate_graded(evaluate, edges, nearest[:, None], delta[:, None], BYTES_PER_NODE, order=order)
+    return integrate_from(kernel, evaluate, nearest, xp.sqrt(here), a, BYTES_PER_NODE)
+
+
+def integrate_from(
+    kernel: Any, evaluate: graded.Evaluate, nearest: Array, distance: Array, a: Array, bytes_per_node: float
+) -> Array:
+    """Return ∫₀¹ of functions of r(t), (N, ...): panels double from the ``nearest`` point, which is ``distance`` from r = 0.
+
+    The first panel is as wide as that distance, or two length-scales where there is none to speak of (r² = a(t − t*)²).
+    """
+    xp = namespace(a)
+    finest = finest_panel(kernel)
+    near = xp.maximum(xp.minimum(distance, 2.0), finest)
+    touching = distance <= finest if not kernel.core else distance < 0.0
+    delta = xp.where(touching, 2.0, near) / xp.sqrt(a)
+    edges = xp.zeros((len(a), 1)) + xp.asarray([0.0, 1.0])
+    centres, deltas = xp.stack([nearest, nearest], axis=1), xp.stack([delta, xp.where(touching, 0.0, xp.inf)], axis=1)
+    singular = not kernel.one_sided
+    order = graded.SINGULAR_ORDER if singular else 16
+    return integrate_graded(evaluate, edges, centres, deltas, bytes_per_node, order=order, singular=singular)
+
+
+def corner_moments(kernel: Any, c2: Array) -> tuple[Array, Array]:
+    """Return ∫₀¹ λ h(λc) dλ = (g(c) − 1)/c² and ∫₀¹ λ³ b(λc) dλ = (h(c) − 2(g(c) − 1)/c²)/c², b = h'/r, for c² (...).
+
+    Up to c = 1, where the differences would cancel, they are integrated (up to √core, beyond which g is not smooth enough).
+    """
+    xp = namespace(c2)
+    least = min(kernel.core, 1.0) if kernel.core else 1.0
+    far = xp.maximum(c2, least)
+    Lh = (kernel.profile(far) - 1.0) / far
+    Lb = (kernel.slope(far) - 2.0 * Lh) / far
+    near = c2 < least
+    if near.any():
+        order = 16 if kernel.one_sided else graded.SINGULAR_ORDER
+        x, w = gauss_legendre(order)
+        if not kernel.one_sided:
+            x, w = x**graded.POWER, w * graded.POWER * x ** (graded.POWER - 1)
+        some = c2[near]
+        h, b = xp.zeros_like(some), xp.zeros_like(some)
+        for t, v in zip(x.tolist(), w.tolist(), strict=True):
+            r2 = t * t * some
+            h += (v * t) * kernel.slope(r2)
+            b += (v * t**3) * kernel.bend(r2)
+        Lh[near], Lb[near] = h, b
+    return Lh, Lb
 
 
 def prior_moments(kernel: Any, a: Array) -> tuple[Array, Array]:
@@ -156,14 +198,15 @@ def prior_moments(kernel: Any, a: Array) -> tuple[Array, Array]:
     """
     xp = namespace(a)
     edges = xp.zeros((len(a), 1)) + xp.asarray([0.0, 1.0])
-    near = min(2.0, kernel.core**0.5) if kernel.core else 2.0 if kernel.one_sided else kernel.kink_floor
-    delta = near / xp.sqrt(xp.maximum(a, 1e-300))
+    delta = (min(2.0, kernel.core**0.5) if kernel.core else 2.0) / xp.sqrt(xp.maximum(a, 1e-300))
+    deltas = xp.stack([delta, xp.zeros_like(delta)], axis=1)  # and an edge at u = 0, where some kernels are singular
 
     def evaluate(rows: Array, u: Array, w: Array) -> Array:
         r2, weight = a[rows, None] * u * u, 2.0 * w * (1.0 - u)
         bend = kernel.bend(r2) * u * u
         return xp.stack([(weight * bend).sum(axis=1), (weight * (kernel.slope(r2) + a[rows, None] * bend)).sum(axis=1)], axis=1)
 
-    moments = integrate_graded(evaluate, edges, xp.zeros_like(delta)[:, None], delta[:, None], BYTES_PER_NODE, order=20)
+    options = {"order": 20, "singular": not kernel.one_sided}
+    moments = integrate_graded(evaluate, edges, xp.zeros_like(deltas), deltas, BYTES_PER_NODE, **options)
     fall = 2.0 * (1.0 - kernel.profile(a)) / xp.maximum(a, 1.0)
     return xp.where(a > 1.0, fall, -moments[:, 1]), moments[:, 0]
