@@ -17,9 +17,9 @@ from gpattr.operators import Paths
 from gpattr.special.graded import ORDER, approach, integrate_graded
 from gpattr.special.quadrature import gauss_legendre
 
-PER_SPAN = 1.0  # length-scales to a panel
+PER_SPAN = {False: 1.0, True: 2.0}  # length-scales to a panel, of 12 nodes or, for a singular kernel, 20
 QUARTER_GAP = 1e-11  # of the prior variance: a part of the square that is known to this is not cut further
-MOST_QUARTERS = 60_000
+MOST_QUARTERS = 20_000
 FLOOR = 1e-4  # length-scales: the radius of a kink that is integrated twice within which it does not matter
 
 
@@ -32,7 +32,7 @@ def pairwise(
     """
     xp = namespace(paths.stop)
     d, m = paths.shape[1], len(Z)
-    for group, edges in panel_groups(kernel, paths, PER_SPAN * 0.5**halvings, Z if _hides_kinks(kernel) else None):
+    for group, edges in panel_groups(kernel, paths, PER_SPAN[kernel.singular] * 0.5**halvings, Z if _hides_kinks(kernel) else None):
         for some in blocks(len(group), 64.0 * m * d, Z):
             rows = group[some]
             part = paths[rows]
@@ -63,7 +63,7 @@ def between_with_kinks(
 
     ``apart`` treats paths without a common end, where the kernel does not say where else its kinks are.
     """
-    per_span = PER_SPAN * 0.5**halvings
+    per_span = PER_SPAN[kernel.singular] * 0.5**halvings
     xp = namespace(one.stop)
     result = xp.empty((*one.shape, one.shape[1]))
     s0, t0 = _common_end(one, two)
@@ -87,7 +87,7 @@ def _evenly_cut(kernel: Kernel, paths: Paths) -> Array:
     """Tell which paths have panels of one width, (n,): those along which the kernel changes in no other way than by distance."""
     xp = namespace(paths.stop)
     even = xp.zeros(paths.shape[0])
-    for rows, edges in panel_groups(kernel, paths, PER_SPAN):
+    for rows, edges in panel_groups(kernel, paths, PER_SPAN[kernel.singular]):
         width = edges[:, 1:] - edges[:, :-1]
         even[rows] = xp.asarray(xp.max(width, axis=1) <= xp.min(width, axis=1) * (1.0 + 1e-9))
     return even > 0

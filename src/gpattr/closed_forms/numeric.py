@@ -80,7 +80,8 @@ def quadrature(kernel: Kernel) -> Rule:
     def between(paths: Paths, other: Paths) -> Bounded:
         start, stop, other_start, other_stop = _near_origin(kernel, paths.start, paths.stop, other.start, other.stop)
         pairs = Paths(start, stop), Paths(other_start, other_stop)
-        return _completed(kernel, *pairs, orders, lambda *args: _between(kernel, *args))
+        # With kinks a halving costs four times as much and gains little.
+        return _completed(kernel, *pairs, orders, lambda *args: _between(kernel, *args), MOST_HALVINGS if kernel.smooth else 0)
 
     return Rule(
         cross=cross,  # pyright: ignore[reportArgumentType]  (these rules act on paths)
@@ -178,6 +179,7 @@ def _completed(
     other: Paths,
     orders: tuple[int, int],
     integrate: Callable[[Paths, Paths, int, int], Array],
+    most_halvings: int = MOST_HALVINGS,
 ) -> Bounded:
     """Return the covariance between the k-th path of each, (n, d, d), with its error, (n,).
 
@@ -199,6 +201,7 @@ def _completed(
     def size(rows: Array) -> Array:
         return xp.maximum(variance[rows], xp.max(xp.abs(result[rows]), axis=(1, 2)))
 
+    hidden = not kernel.smooth and not kernel.kinks()  # kinks that no halving places
     todo, halvings = xp.arange(n), 0
     while len(todo):
         one, two = paths[todo], other[todo]
@@ -210,12 +213,12 @@ def _completed(
             break
         result[todo] = first
         error[todo] = xp.max(xp.abs(first - second), axis=(1, 2)) + xp.abs(first.sum(axis=(1, 2)) - gain[todo])
-        if halvings == MOST_HALVINGS or (halvings and not kernel.smooth):
+        if halvings == (min(most_halvings, 1) if hidden else most_halvings):
             break
         todo, halvings = todo[error[todo] > (GOOD_PRIOR + rounding[todo]) * size(todo)], halvings + 1
     everything = xp.arange(n)
     if not kernel.smooth:
-        again = everything[error > QUARTERED * size(everything)]
+        again = everything[error > (QUARTERED if hidden else UNRESOLVED) * size(everything)]
         if len(again):
             second, bound = quartered(kernel, paths[again], other[again])
             better = bound < error[again]

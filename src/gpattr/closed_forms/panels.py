@@ -49,7 +49,10 @@ def panel_groups(kernel: Kernel, paths: Paths, per_span: float = 2.0, targets: A
         uniform.append((rows, xp.zeros((len(rows), 1)) + xp.asarray([i / count for i in range(count + 1)])))
     if kernel.stationary:
         return uniform
-    return _halved(_stand_in(kernel) if kernel.singular else kernel, paths, uniform, targets)
+    if not kernel.singular:
+        return _halved(kernel, paths, uniform, targets)
+    cut = _halved(_stand_in(kernel), paths, uniform, None)
+    return cut if targets is None else _halved(kernel, paths, cut, targets, own=False)
 
 
 def _stand_in(kernel: Kernel) -> Kernel:
@@ -100,15 +103,18 @@ def nodes_on(edges: Array, order: int, *, singular: bool = False) -> tuple[Array
     return nodes.reshape(len(edges), -1), weights.reshape(len(edges), -1)
 
 
-def _halved(kernel: Kernel, paths: Paths, uniform: Groups, targets: Array | None) -> Groups:
-    """Return panels halved until two rules agree on each; where a gradient jumps, an edge is put, and that is enough."""
+def _halved(kernel: Kernel, paths: Paths, uniform: Groups, targets: Array | None, *, own: bool = True) -> Groups:
+    """Return panels halved until two rules agree on each; where a gradient jumps, an edge is put, and that is enough.
+
+    They are tried against ``targets`` and, with ``own``, against points of the path and beside it.
+    """
     xp = namespace(paths.stop)
     panels = (
         xp.concatenate([xp.repeat(rows, edges.shape[1] - 1) for rows, edges in uniform]),
         xp.concatenate([edges[:, :-1].reshape(-1) for _, edges in uniform]),
         xp.concatenate([edges[:, 1:].reshape(-1) for _, edges in uniform]),
     )
-    owner, lower, upper = _refine(kernel, paths, panels, targets)
+    owner, lower, upper = _refine(kernel, paths, panels, targets, own)
     width = upper - lower
     if (width < JUMP).any():
         # The narrowest of a run of narrow panels holds the jump: with an edge there, the others are not needed.
@@ -119,7 +125,7 @@ def _halved(kernel: Kernel, paths: Paths, uniform: Groups, targets: Array | None
         owner, lower = owner[order], lower[order]
         last = xp.concatenate([owner[1:] != owner[:-1], xp.arange(1) == 0])
         upper = xp.where(last, 1.0, xp.concatenate([lower[1:], lower[:1]]))
-        owner, lower, _ = _refine(kernel, paths, (owner, lower, upper), targets, jumps_known=True)
+        owner, lower, _ = _refine(kernel, paths, (owner, lower, upper), targets, own, jumps_known=True)
     counts = xp.bincount(owner, minlength=paths.shape[0])
     groups = []
     for count in sorted(set(counts.tolist())):
@@ -130,7 +136,13 @@ def _halved(kernel: Kernel, paths: Paths, uniform: Groups, targets: Array | None
 
 
 def _refine(
-    kernel: Kernel, paths: Paths, panels: tuple[Array, Array, Array], targets: Array | None, *, jumps_known: bool = False
+    kernel: Kernel,
+    paths: Paths,
+    panels: tuple[Array, Array, Array],
+    targets: Array | None,
+    own: bool,
+    *,
+    jumps_known: bool = False,
 ) -> tuple[Array, Array, Array]:
     """Return owners, lower and upper ends of the panels after halving, in order."""
     xp = namespace(paths.stop)
@@ -141,7 +153,7 @@ def _refine(
         difference, absolute = xp.zeros(len(owner)), xp.zeros(len(owner))
         wide = xp.nonzero(~narrow)[0]
         if len(wide):
-            parts = _disagreement(kernel, paths, owner[wide], lower[wide], upper[wide], targets)
+            parts = _disagreement(kernel, paths, owner[wide], lower[wide], upper[wide], targets, own)
             difference[wide], absolute[wide] = parts
         if size is None:
             size = xp.zeros(paths.shape[0])
@@ -168,7 +180,7 @@ def _refine(
 
 
 def _disagreement(
-    kernel: Kernel, paths: Paths, owner: Array, lower: Array, upper: Array, targets: Array | None
+    kernel: Kernel, paths: Paths, owner: Array, lower: Array, upper: Array, targets: Array | None, own: bool
 ) -> tuple[Array, Array]:
     """Return by how much two rules differ on each panel, and ∫|f| there, (panels,) each."""
     xp = namespace(paths.stop)
@@ -185,7 +197,8 @@ def _disagreement(
         turned = mine.step[:, None, :] * xp.asarray([0.5 - (i % 2) for i in range(mine.shape[1])])
         Y = xp.concatenate([Y, Y[:, :2] + turned], axis=1)
         if targets is not None:
-            Y = xp.concatenate([Y, xp.broadcast_to(targets, (len(low), *targets.shape))], axis=1)
+            others = xp.broadcast_to(targets, (len(low), *targets.shape))
+            Y = xp.concatenate([Y, others], axis=1) if own else others
         Y, values = Y[:, None], []  # (panels, 1, K, d)
         for order in (ORDER, CHECK_ORDER):
             t, w = nodes_on(xp.stack([low, high], axis=1), order)
