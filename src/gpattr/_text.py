@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gpattr.explanation import Explanation
 
 SHOWN = 10
+DOUBTFUL = 0.01  # the share of a variance by which it may be wrong before that is said
 Table = tuple[list[str], list[list[str]]]  # header, lines
 
 
@@ -51,6 +52,8 @@ def _heading(ex: Explanation) -> list[str]:
         sampled: Any = ex
         mixture = f"spread from {len(sampled.draws)} draws, good to {sampled.draw_error.max(initial=1e-5):.0e}; means by "
     lines.append(f"baseline: {ex.baseline_name}; {mixture}{ex.method}, error at most {ex.error.max(initial=0.0):.0e}")
+    if note := variance_note(ex):
+        lines.append(note)
     if n == 1:
         change = ex.predictions[0] - ex.base_values[0]
         prediction, base, change, sign = (
@@ -60,6 +63,22 @@ def _heading(ex: Explanation) -> list[str]:
         name = ex.quantity.split(" of ")[0]
         lines.append(f"row {ex.row_names[0]}: {name} {prediction} = baseline {base} {sign} {change}")
     return lines
+
+
+def variance_note(ex: Explanation) -> str:
+    """Return a sentence about variances that rounding or integration leaves few digits of; mostly none."""
+    if ex.var is None or ex.cov_error is None or not len(ex):
+        return ""
+    largest = ex.var.max(axis=1, initial=0.0)
+    share = np.divide(ex.cov_error, largest, out=np.zeros_like(largest), where=largest > 0)
+    doubtful = int((share > DOUBTFUL).sum())
+    if not doubtful:
+        return ""
+    rows = "its row" if len(ex) == 1 else f"{doubtful} of {len(ex)} rows"
+    return (
+        f"Variances of {rows} are small differences of large numbers, and may be off by up to {share.max():.0%} "
+        "(cov_error); more noise, or targets without an exact trend, would leave more digits."
+    )
 
 
 def _table(ex: Explanation) -> Table:

@@ -121,6 +121,11 @@ class MultiOutputExplanation(Frozen):
         return self._stack(lambda ex: ex.error)
 
     @property
+    def cov_error(self) -> Array | None:
+        """A bound on the error of each covariance, (n, P)."""
+        return None if self._first.cov_error is None else self._stack(lambda ex: ex.cov_error)
+
+    @property
     def delta(self) -> Array:
         """The completeness gap Σ values − (F(x) − F(b)), (n, P)."""
         return self._stack(lambda ex: ex.delta)

@@ -32,7 +32,9 @@ def pairwise(
     """
     xp = namespace(paths.stop)
     d, m = paths.shape[1], len(Z)
-    for group, edges in panel_groups(kernel, paths, PER_SPAN[kernel.singular] * 0.5**halvings, Z if _hides_kinks(kernel) else None):
+    for group, edges in panel_groups(
+        kernel, paths, PER_SPAN[kernel.singular] * 0.5**halvings, Z if _hides_kinks(kernel) else None
+    ):
         for some in blocks(len(group), 64.0 * m * d, Z):
             rows = group[some]
             part = paths[rows]

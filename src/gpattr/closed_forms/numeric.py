@@ -74,6 +74,7 @@ def quadrature(kernel: Kernel) -> Rule:
     def auto(paths: Paths) -> Bounded:
         if degree is not None:
             return between(paths, paths)
+        paths = Paths(*_near_origin(kernel, paths.start, paths.stop))
         rules = (graded.SINGULAR_ORDER, graded.SINGULAR_CHECK_ORDER) if kernel.singular else ORDERS
         return _completed(kernel, paths, paths, rules, lambda one, _, *how: _along_one(kernel, one, *how))
 

@@ -82,7 +82,7 @@ class Probe:
     def rounding(self, weights: Array, size: Array) -> Array:
         """Return what rounding makes of the covariance, (r,), for lengths of W and the largest prior variance, (r,) each."""
         m = len(self.directions)
-        return EPS * (64.0 + 4.0 * m**0.5) * (size + self.size * weights * weights)
+        return EPS * (16.0 + m**0.5) * (size + self.size * weights * weights)
 
 
 @dataclass(frozen=True, eq=False)

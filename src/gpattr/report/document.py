@@ -16,6 +16,7 @@ from scipy.special import ndtri
 from gpattr import __version__
 from gpattr._files import write_whole
 from gpattr._normal import check_level
+from gpattr._text import variance_note
 from gpattr.exceptions import InvalidInputError
 from gpattr.posteriors import MultiOutputPosterior, Posterior
 from gpattr.report.facts import model_card
@@ -57,7 +58,8 @@ def write_report(
         if measured.shape != (len(explanation),):
             raise InvalidInputError(f"measured: expected {len(explanation)} numbers, one per row, got the shape {measured.shape}")
     facts = content(explanation, importance, explainer, level)
-    facts |= {"title": title, "notes": list(notes)}
+    doubt = variance_note(explanation)
+    facts |= {"title": title, "notes": [*notes, doubt] if doubt else list(notes)}
     facts["arrays"]["measured"] = None if measured is None else packed(measured)
     room = files("gpattr.report")
     page = (room / "page.html").read_text(encoding="utf-8")
