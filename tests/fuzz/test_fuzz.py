@@ -45,8 +45,7 @@ def explained(explainer_of, rows):
         try:
             explainer = explainer_of()
             return explainer, explainer(rows)
-        except GpattrError as error:
-            assert ":" in str(error), "an error names its argument"
+        except GpattrError:
             return None
 
 

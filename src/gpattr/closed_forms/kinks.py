@@ -19,7 +19,7 @@ from gpattr.special.quadrature import gauss_legendre
 
 PER_SPAN = {False: 1.0, True: 2.0}  # length-scales to a panel, of 12 nodes or, for a singular kernel, 20
 QUARTER_GAP = 1e-11  # of the prior variance: a part of the square that is known to this is not cut further
-MOST_QUARTERS = 8_000
+MOST_QUARTERS = {False: 20_000, True: 8_000}  # of a singular kernel, which is the slowest, fewer
 FLOOR = 1e-4  # length-scales: the radius of a kink that is integrated twice within which it does not matter
 
 
@@ -112,7 +112,7 @@ def quartered(kernel: Kernel, one: Paths, two: Paths) -> tuple[Array, Array]:
     result, error = xp.zeros((n, d, d)), xp.zeros(n)
     for depth in range(16):
         unfinished = []
-        last = depth == 15 or len(row) > MOST_QUARTERS
+        last = depth == 15 or len(row) > MOST_QUARTERS[kernel.singular]
         for some in blocks(len(row), 800.0 * d * d * 10, row):
             at, s0, t0 = row[some], s[some, None], t[some, None]
             mine, theirs = one[at], two[at]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import reduce
+from operator import add
 
 from gpattr._array import EPS, Array, namespace
 from gpattr._memory import blocks
@@ -193,7 +194,7 @@ def _completed(
     steps = paths.step[:, :, None] * other.step[:, None, :]
     (b, x), (b2, x2) = ((xp.broadcast_to(batch.start, batch.shape), batch.stop) for batch in (paths, other))
     ends = ((1.0, x, x2), (-1.0, x, b2), (-1.0, b, x2), (1.0, b, b2))
-    gain = sum(sign * differentiate(kernel, one, two).value for sign, one, two in ends)
+    gain = reduce(add, (sign * differentiate(kernel, one, two).value for sign, one, two in ends))
     variance = reduce(xp.maximum, (kernel.diagonal(end) for end in (b, x, b2, x2)))
     variance = xp.maximum(variance, 1e-300)
     result, error = xp.zeros((n, d, d)), xp.zeros(n)
