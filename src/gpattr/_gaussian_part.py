@@ -69,5 +69,6 @@ class GaussianPart:
     def _known(self, name: str) -> Array:
         ex: Any = self.known
         array = getattr(ex, name) if ex.component_weights is None else getattr(ex, f"component_{name}")[self.component]
-        order = [ex.feature_names.index(feature) for feature in self.columns.features(None)]
-        return array[:, order]
+        if self.columns.encoder is None:
+            return array
+        return array[:, [ex.feature_names.index(feature) for feature in self.columns.encoder.features]]

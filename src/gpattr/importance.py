@@ -41,7 +41,7 @@ class Importance:
       40) a random sample is drawn: ``n_joint_rows`` of them. ``samples`` are then ``values`` plus the deviation of the sample's
       mean from its own expectation, scaled from the variance v of a mean over s rows to that of a mean over all n:
       c(1 − 1/n) + u/n with c = (v − u/s)/(1 − 1/s), where u is the mean variance of one row's |attribution|, and c the mean
-      covariance of two rows', at least v/100. The sample tells c, and with it ``std``, to about 2/√s of its size or better.
+      covariance of two rows', at least v/100. The sample tells ``std`` to about 1/√s of its size.
     """
 
     values: Array

@@ -130,7 +130,10 @@ class AffinePosterior(Posterior):
     def joint(self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None) -> Array:
         result = self.posterior.joint(self.moved(operator), self.inside(X), method=method, n_steps=n_steps)
         G = self.gather(operator, result)
-        return namespace(G).einsum("njmk,ji,kl->niml", result, G, G)
+        n, d = len(result), self.n_features
+        # By matrix products: an einsum of three factors would multiply all three for every pair of columns.
+        half = (result @ G).reshape(n, len(G), n * d)
+        return (namespace(G).swapaxes(G, 0, 1) @ half).reshape(n, d, n, d)
 
     def rows_covariance(
         self, operator: Operator, X: Any, gather: Any = None, *, method: str = "auto", n_steps: int | None = None

@@ -112,6 +112,7 @@ def content(
             "values": sizes.tolist(),
             "low": None if ends is None else ends[0].tolist(),
             "high": None if ends is None else ends[1].tolist(),
+            "note": "" if importance is None else importance.note,
         },
         "arrays": {
             "values": packed(ex.values),
