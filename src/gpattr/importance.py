@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from scipy.special import erf
 
-from gpattr._array import Array, LinAlgError, cholesky
+from gpattr._array import Array
 from gpattr._memory import blocks, require_room
 from gpattr._normal import check_count, check_level, random_generator
+from gpattr._threads import threads_for
 from gpattr._validation import Names, read_only
 
 if TYPE_CHECKING:
     import pandas as pd
 
 TOGETHER = 3000  # attributions that are drawn together: a factor of 72 MB, and a few seconds
+GUIDE = 1500  # attributions whose joint draws tell what features share, where each is drawn by itself
 ROWS, FEWEST = 300, 40  # rows that are drawn where there are more: as a rule, and however many features there are
 WORK = 2e9  # entries of the prior covariance between rows that are evaluated: about ten seconds
 PAIR = 500  # what a pair of rows costs besides, in entries
@@ -35,7 +37,7 @@ class Importance:
     Beyond that:
 
     - Each feature is drawn by itself, from its exact covariance between rows. Which draws of different features belong together
-      is copied, rank by rank, from joint draws of as many rows as make 3000 numbers; of more than 3000 features they are
+      is copied, rank by rank, from joint draws of as many rows as make 1500 numbers; of more than 1500 features they are
       independent.
     - Of more than 300 rows (3000/d where that is more, fewer where there are hundreds of features or many baselines, but at least
       40) a random sample is drawn: ``n_joint_rows`` of them. ``samples`` are then ``values`` plus the deviation of the sample's
@@ -136,7 +138,7 @@ def draw_importance(
             if together:
                 deviation, scatter = _drawn_together(part, rows, count, generator)
             else:
-                deviation, scatter = _drawn_alone(part, rows, rows[: TOGETHER // columns], count, generator)
+                deviation, scatter = _drawn_alone(part, rows, rows[: GUIDE // columns], count, generator)
             if s < n:
                 deviation *= _scale(deviation.var(axis=0, ddof=1), scatter, own, s, n)
             draws.append(np.maximum(centre + deviation[:share], 0.0))
@@ -187,10 +189,11 @@ def _drawn_alone(part: Part, rows: Array, few: Array, count: int, generator: np.
     mean, covariances = part.mean(rows), part.alone(rows)
     s, d = mean.shape
     deviation, scatter = np.empty((count, d)), np.empty(d)
-    for i, C in enumerate(covariances):
-        var = C.diagonal()
-        deviation[:, i] = _sizes(mean[:, i], C, count, generator, (s, 1))[:, 0] - folded_mean(mean[:, i], var).mean()
-        scatter[i] = folded_var(mean[:, i], var).mean()
+    with threads_for(s):
+        for i, C in enumerate(covariances):
+            var = C.diagonal()
+            deviation[:, i] = _sizes(mean[:, i], C, count, generator, (s, 1))[:, 0] - folded_mean(mean[:, i], var).mean()
+            scatter[i] = folded_var(mean[:, i], var).mean()
     if len(few):
         guide, _ = _drawn_together(part, few, count, generator)
         for i in np.flatnonzero(guide.std(axis=0) > 0):  # what does not vary has no order
@@ -230,8 +233,8 @@ def _root(C: Array) -> Array:
     core = C[np.ix_(free, free)]
     std = np.sqrt(core.diagonal())
     try:
-        root[free] = std[:, None] * cholesky(core / std[:, None] / std + 1e-12 * np.eye(len(free)))
-    except LinAlgError:
+        root[free] = std[:, None] * np.linalg.cholesky(core / std[:, None] / std + 1e-12 * np.eye(len(free)))
+    except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(core)
         root[free] = vectors * np.sqrt(np.maximum(values, 0.0))
     return root

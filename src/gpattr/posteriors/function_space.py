@@ -239,7 +239,8 @@ class FunctionSpacePosterior(Posterior):
                 prior = closed_forms.between(operator.rows(left), self.kernel, X[left], **other, **options)
                 result[:, left, right] = feature_by_feature(prior, G)
                 result[:, right, left] = xp.swapaxes(result[:, left, right], 1, 2)
-        for some in blocks(len(result), 16.0 * n * m, X):
+        # Twice the working memory: for each block of features the cross term is evaluated again.
+        for some in blocks(len(result), 4.0 * n * m, X):
             V = xp.empty((some.stop - some.start, n, m))
             R = None if self.trend is None else xp.empty((len(V), n, self.trend.root.shape[1]))
             for rows in blocks(n, 32.0 * d * m, X):

@@ -202,7 +202,8 @@ class WeightSpacePosterior(Posterior):
         xp, (n, d), p = namespace(X), X.shape, len(self.basis)
         G = gathering(gather, X)
         result = rows_covariance_of(n, d, G, X)
-        for some in blocks(len(result), 16.0 * n * self._rank, X):
+        # Twice the working memory: for each block of features those of the basis are evaluated again.
+        for some in blocks(len(result), 4.0 * n * self._rank, X):
             V = xp.empty((some.stop - some.start, n, self._rank))
             for rows in blocks(n, 24.0 * d * p, X):
                 F = closed_forms.features(operator.rows(rows), self.basis, X[rows], method=method, n_steps=n_steps)
