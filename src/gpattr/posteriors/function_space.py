@@ -237,8 +237,8 @@ class FunctionSpacePosterior(Posterior):
             for right in strips[k:]:
                 other = {} if left == right else {"X2": X[right], "op2": operator.rows(right)}
                 prior = closed_forms.between(operator.rows(left), self.kernel, X[left], **other, **options)
-                result[:, left, right] = feature_by_feature(prior, G)
-                result[:, right, left] = xp.swapaxes(result[:, left, right], 1, 2)
+                part = feature_by_feature(prior, G)
+                result[:, left, right], result[:, right, left] = part, xp.swapaxes(part, 1, 2)
         # Twice the working memory: for each block of features the cross term is evaluated again.
         for some in blocks(len(result), 4.0 * n * m, X):
             V = xp.empty((some.stop - some.start, n, m))

@@ -58,7 +58,7 @@
       marker: { color: color("--down") }, hoverinfo: "text", hovertext: shown.map((i) => `${escaped(features[i])}: ${plain(v.values[i])}`), textposition: "none",
     }], layout({ height: 90 + 28 * shown.length, xaxis: axis({ title: { text: words(`mean |attribution| to the ${facts.quantity}`, "mean |attribution|") } }), yaxis: axis(beside(shown.map((i) => features[i]))) }), config);
     const hidden = d - shown.length;
-    el("importance-note").textContent = (v.low === null ? "Means of absolute attributions over these rows." : `Expected mean absolute attribution over the rows, with ${Math.round(100 * level)} % credible intervals${v.note && ` (${v.note})`}. Being unsure of an attribution adds to it.`) + (hidden > 0 ? ` ${hidden} smaller features are not shown.` : "");
+    el("importance-note").textContent = (v.low === null ? "Means of absolute attributions over these rows." : `Expected mean absolute attribution over ${v.rows === n ? "the" : v.rows} rows, with ${Math.round(100 * level)} % credible intervals${v.note && ` (${v.note})`}. Being unsure of an attribution adds to it.`) + (hidden > 0 ? ` ${hidden} smaller features are not shown.` : "");
   }
 
   // From the baseline to the prediction: `all` are the features, {name, x} and, where they are known, low, high and sure.
