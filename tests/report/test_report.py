@@ -177,9 +177,9 @@ def test_it_says_of_which_rows_the_importance_is(opened, explainer, ex, rows, tm
     for name in parts:
         with opened(tmp_path / f"{name}.html") as tab:
             said[name] = tab.inner_text("#importance-note") + tab.inner_text("#unsure-note")
-    assert "Expected mean absolute attribution over 20 rows, with 95 % credible intervals. Being unsure" in said["few"]
-    assert "over the rows, with 95 % credible intervals (spread from 20 of 80 rows). Being unsure" in said["many"]
-    assert "Typical attributions are without their uncertainty" in said["many"]
+    assert "Expected mean absolute attribution over 20 rows, with 95 % credible intervals. It contains" in said["few"]
+    assert "over the rows, with 95 % credible intervals (spread from 20 of 80 rows). It contains" in said["many"]
+    assert "Typical attributions leave out the uncertainty that the importance on top contains" in said["many"]
     assert "Means of absolute attributions over these rows." in said["none"]
     assert "Typical attributions" not in said["none"]
 
