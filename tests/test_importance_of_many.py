@@ -91,14 +91,15 @@ def test_rows_that_are_sampled(brute, limits, together):
     np.testing.assert_allclose(np.mean([got.std for got in found], axis=0), brute.std(axis=0), rtol=0.1)
 
 
+APART = Explainer(ExactPosterior(SquaredExponential(0.1), [[1e3]], [0.0], noise=0.1), [0.0])
+FAR_ROWS = np.arange(400.0)[:, None], np.arange(400.0)[:, None] + 0.4  # and where their ways start: far from each other
+
+
 def test_rows_that_share_nothing_average_out(limits):
-    """Far from each other and from the data, the mean over n independent rows has 1/n of the variance of one."""
-    posterior = ExactPosterior(SquaredExponential(0.01), [[1e3]], [0.0], noise=0.1)
-    rows, starts = np.arange(400.0)[:, None], np.arange(400.0)[:, None] + 0.4
-    explainer = Explainer(posterior, [0.0])
-    single = explainer.importance(rows[:1], starts[:1], n_samples=4000).std[0]
+    """The mean over n independent rows has 1/n of the variance of one."""
+    single = APART.importance(FAR_ROWS[0][:1], FAR_ROWS[1][:1], n_samples=4000).std[0]
     limits(60, rows=60)
-    got = explainer.importance(rows, starts, n_samples=4000)
+    got = APART.importance(*FAR_ROWS, n_samples=4000)
     assert got.n_joint_rows == 60
     assert 0.99 * single / 20 < got.std[0] < 1.35 * single / 20  # a hundredth of the sample's variance is kept in any case
 
@@ -193,12 +194,20 @@ def test_an_explanation_that_is_there_already_is_not_computed_again(name, limits
 
 
 def test_few_draws_do_not_spoil_the_spread(limits):
-    limits(60, rows=50)
-    explainer, X, _ = CASES["one point"]
-    spreads = [explainer.importance(X, n_samples=2, random_state=k).samples for k in range(60)]
-    wide = explainer.importance(X, n_samples=4000).std
-    np.testing.assert_allclose(np.std(spreads, axis=(0, 1)), wide, rtol=0.25)
-    assert explainer.importance(X, n_samples=1).samples.shape == (1, 3)
+    """The variance that is scaled is estimated from more draws than are asked for."""
+    limits(60, rows=60)
+    asked = [APART.importance(*FAR_ROWS, n_samples=2, random_state=k).samples for k in range(70)]
+    wide = APART.importance(*FAR_ROWS, n_samples=4000).std
+    np.testing.assert_allclose(np.std(asked, axis=(0, 1)), wide, rtol=0.25)
+    assert APART.importance(*FAR_ROWS, n_samples=1).samples.shape == (1, 1)
+
+
+def test_no_draw_is_below_zero(limits):
+    """Where a sample has more of the rows that move than all have, its deviations reach farther down than the mean."""
+    rows = np.concatenate([np.zeros((100, 1)), np.full((20, 1), 0.05)])
+    limits(40, rows=40)
+    found = [APART.importance(rows, n_samples=500, random_state=k).samples.min() for k in range(6)]
+    assert min(found) == 0.0
 
 
 def test_many_draws_come_in_blocks(limits):

@@ -68,7 +68,4 @@ class GaussianPart:
 
     def _known(self, name: str) -> Array:
         ex: Any = self.known
-        array = getattr(ex, name) if ex.component_weights is None else getattr(ex, f"component_{name}")[self.component]
-        if self.columns.encoder is None:
-            return array
-        return array[:, [ex.feature_names.index(feature) for feature in self.columns.encoder.features]]
+        return getattr(ex, name) if ex.component_weights is None else getattr(ex, f"component_{name}")[self.component]

@@ -5,11 +5,12 @@ import pytest
 import torch
 
 from gpattr import memory_budget
+from gpattr.bases import Fourier
 from gpattr.exceptions import InvalidInputError, TooLargeError
 from gpattr.kernels import SquaredExponential
 from gpattr.means import Linear
 from gpattr.operators import Baselines, IntegratedGradients
-from gpattr.posteriors import CombinationPosterior, ExactPosterior, MixturePosterior, Posterior, base
+from gpattr.posteriors import CombinationPosterior, ExactPosterior, MixturePosterior, Posterior, WeightSpacePosterior, base
 
 RNG = np.random.default_rng(2)
 Z, X, B = RNG.normal(size=(15, 4)), RNG.normal(size=(23, 4)), RNG.normal(size=(23, 4))
@@ -21,6 +22,7 @@ POSTERIORS = {
     "trend": ExactPosterior(KERNEL, Z, Z[:, 0], noise=0.1, mean=Linear(np.zeros(4), covariance="flat")),
     "tensors": ExactPosterior(KERNEL, torch.tensor(Z), torch.tensor(Z[:, 0]), noise=0.1),
     "mixture": MixturePosterior([EXACT, ExactPosterior(KERNEL, Z, Z[:, 1], noise=0.5)]),
+    "waves": WeightSpacePosterior(Fourier(RNG.normal(size=(6, 4))), RNG.normal(size=12), np.eye(12)),
     "combination": CombinationPosterior([EXACT, EXACT], [2.0, -1.0]),
 }
 OPERATORS = {
@@ -41,7 +43,7 @@ def expected(posterior, operator, gather):
 def test_blocks_do_not_matter(name, operator, gather):
     posterior, operator = POSTERIORS[name], OPERATORS[operator]
     truth = expected(posterior, operator, gather)
-    with memory_budget(working=20_000):
+    with memory_budget(working=3000):
         got = np.asarray(posterior.rows_covariance(operator, X, gather))
     np.testing.assert_allclose(got, truth, atol=1e-11)
     np.testing.assert_array_equal(got, np.swapaxes(got, 1, 2))
