@@ -43,7 +43,9 @@ def test_shown(explainer, rows):
     frame = got.to_frame()
     assert frame["importance"].is_monotonic_decreasing
     assert list(frame.columns) == ["importance", "std", "lower", "upper"]
-    assert repr(got).splitlines()[0] == "Importance: expected mean |attribution| ± one standard deviation"
+    assert repr(got).splitlines()[0] == "Importance: expected mean |attribution| over 6 rows ± one standard deviation"
+    one = explainer.importance(rows[:1])
+    assert repr(one).splitlines()[0] == "Importance: expected mean |attribution| over 1 row ± one standard deviation"
     np.testing.assert_array_equal(explainer.importance(rows).samples, got.samples)
     own = explainer.importance(rows, rows / 2, random_state=1)
     assert not np.array_equal(own.values, got.values)

@@ -29,7 +29,7 @@ LEVELS = [
     {"testing"},
     {"probability"},
     {"explanation", "sampled_explanation", "multi_output_explanation", "_joining", "_storage"},
-    {"_results", "_rows"},
+    {"_results", "_rows", "_gaussian_part"},
     {"explainer"},
     {"rules", "report"},
     {"demo", "paper", "commands"},

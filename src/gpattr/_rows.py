@@ -71,7 +71,10 @@ class Rows:
 
     def gathered(self, joint: Array) -> Array:
         """Return covariances between columns, (n, D, m, D, …), as those between features, (n, d, m, d, …)."""
-        return joint if self.encoder is None else np.einsum("njmk...,ji,kl->niml...", joint, self.gathering, self.gathering)
+        if self.encoder is None:
+            return joint
+        G = self.gathering
+        return np.einsum("njmk...,ji,kl->niml...", joint, G, G, optimize=True)
 
     def names(self, X: Any) -> Names:
         """Return the names of the columns that the posterior sees; those of X where it has none of its own."""

@@ -166,7 +166,7 @@ def explain(
         with _progress(quiet) as bar:
             ex = work.explained(explainer, chosen, lambda parts, n: bar.track(parts, n, description="explaining rows"))
         with _working("finding out how sure the importance is", quiet):
-            importance = work.importance_of(explainer, chosen)
+            importance = work.importance_of(explainer, chosen, ex)
         with whole_folder(out, force=force) as folder, _working("drawing", quiet):
             if model is None:
                 fitted.save(folder / "model.json")

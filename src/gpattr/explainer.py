@@ -11,6 +11,7 @@ import numpy as np
 
 from gpattr._array import Array, to_numpy
 from gpattr._cards import card
+from gpattr._gaussian_part import GaussianPart
 from gpattr._normal import check_count
 from gpattr._results import of_function, of_probability
 from gpattr._rows import RowNames, Rows, row_names
@@ -145,18 +146,10 @@ class Explainer:
     def importance(self, X: Any, baselines: Any = None, *, n_samples: int = 2000, random_state: Any = 0) -> Importance:
         """Return the mean absolute attribution of each feature over the rows of X, with its uncertainty.
 
-        Rows share one unknown function and so are correlated: the uncertainty comes from draws of their joint distribution.
+        Rows share one unknown function and so are correlated: the uncertainty comes from draws of their joint distribution. Its
+        expectation is that of all rows; `Importance` says what is drawn of many rows or features. Memory stays bounded.
         """
-        rows = self._rows.matrix("X", X)
-        operator = self._operator(rows, baselines)
-
-        def parts() -> Iterator[tuple[float, Array, Array]]:
-            for weight, posterior in self._single.components:
-                result = posterior.apply(operator, rows, uncertainty="none", tolerance=self.tolerance, **self._options)
-                joint = self._rows.gathered(to_numpy(posterior.joint(operator, rows, **self._options)))
-                yield weight, to_numpy(result.mean) @ self._rows.gathering, joint
-
-        return draw_importance(parts(), self._rows.features(X), n_samples, random_state)
+        return self._importance(X, baselines, None, n_samples, random_state)
 
     def training_contributions(self, x: Any, feature: str | int) -> Array:
         """Return the share of each training row in the attribution of ``feature`` at the row x, (m,), in the order of training.
@@ -214,6 +207,19 @@ class Explainer:
         if needed != uncertainty:
             parts = {name: replace(ex, cov=None, component_cov=None) for name, ex in parts.items()}
         return MultiOutputExplanation(parts) if several else parts[""]
+
+    def _importance(
+        self, X: Any, baselines: Any, known: Explanation | None, n_samples: int = 2000, random_state: Any = 0
+    ) -> Importance:
+        """Return the importance of the rows of X, whose explanation may be ``known`` already."""
+        rows = self._rows.matrix("X", X)
+        operator = self._operator(rows, baselines)
+        shared: dict[str, Any] = {"operator": operator, "X": rows, "columns": self._rows, "options": self._options}
+        shared |= {"tolerance": self.tolerance, "known": known}
+        components = enumerate(self._single.components)
+        parts = (GaussianPart(k, weight, posterior, **shared) for k, (weight, posterior) in components)
+        size = {"columns": rows.shape[1], "terms": len(operator.rows(slice(1)).terms(rows[:1]))}
+        return draw_importance(parts, len(rows), self._rows.features(X), n_samples, random_state, **size)
 
     @property
     def _single(self) -> Posterior:

@@ -155,6 +155,7 @@ def check_posterior(posterior: Posterior | MultiOutputPosterior, X: Any, *, rand
     _check_integrals(posterior, x, b)
     _check_brute_force(posterior, x[1], b)
     _check_draws(posterior, x[:2], b, generator)
+    _check_rows_covariance(posterior, x, rows)
 
 
 def check_adapter(model: Any, X: Any, *, data: Any = None, random_state: int = 0, **options: Any) -> None:
@@ -305,3 +306,15 @@ def _check_draws(posterior: Posterior, x: np.ndarray, b: np.ndarray, generator: 
     assert (np.abs(flat.mean(axis=0) - mean) <= limit).all(), "draws: their mean is not that of the attributions"
     limit = 12.0 * np.sqrt((C**2 + np.outer(variance, variance)) / count) + TIGHT * float(variance.max())
     assert (np.abs(np.cov(flat.T) - C) <= limit).all(), "draws: their covariance is not that of the attributions"
+
+
+def _check_rows_covariance(posterior: Posterior, x: np.ndarray, rows: np.ndarray) -> None:
+    """What is said of each feature by itself is what the joint covariance says of it, with a baseline for each row too."""
+    d = x.shape[1]
+    G = np.stack([np.ones(d), np.arange(d) % 2.0], axis=1)
+    for op in (IntegratedGradients(rows[0]), IntegratedGradients(rows[: len(x)])):
+        joint = to_numpy(posterior.joint(op, x))
+        alone, sums = (to_numpy(posterior.rows_covariance(op, x, gather)) for gather in (None, G))
+        size = float(np.abs(joint).max())
+        _agree("covariance between rows of each feature", alone, np.einsum("nimi->inm", joint), TIGHT, size)
+        _agree("covariance between rows of sums", sums, np.einsum("njmk,ji,ki->inm", joint, G, G), TIGHT, size * d)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from gpattr import Explainer, Explanation
+from gpattr import Explainer, Explanation, importance
 from gpattr.cli import app
 from gpattr.commands.output import whole_folder
 from gpattr.exceptions import InvalidInputError
@@ -59,6 +59,22 @@ def test_a_table_is_explained_in_one_command(prices, tmp_path):
     assert {path.name for path in out.glob("*.png")} >= {"importance.png", "beeswarm.png", "heatmap.png"}
     assert len(list(out.glob("row_*.png"))) == 3
     assert list(tmp_path.iterdir()) == [out]
+
+
+def test_importance_is_of_all_rows(prices, model, tmp_path, monkeypatch):
+    for name, value in {"TOGETHER": 60, "ROWS": 20, "FEWEST": 10}.items():
+        monkeypatch.setattr(importance, name, value)
+    table = ("explain", prices / "houses.csv", "--model", model)
+    output = called(*table, "--out", tmp_path / "out")
+    assert "over 40 rows ± one standard deviation (spread from 20 of 40 rows)" in output
+    fitted = TableModel.load(model)
+    X = fitted.columns.features(pd.read_csv(prices / "houses.csv", sep=";"))
+    expected = Explainer(fitted.posterior).importance(X)
+    written = pd.read_csv(tmp_path / "out" / "importance.csv", index_col="feature")["importance"]
+    np.testing.assert_allclose(written[list(expected.feature_names)], expected.values, rtol=1e-9)
+    assert "spread from 20 of 40 rows" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    found = json.loads(called(*table, "--out", tmp_path / "again", "--json"))
+    assert (found["rows"], found["importance_drawn_from_rows"]) == (40, 20)
 
 
 def test_parquet_in_and_out(prices, tmp_path):

@@ -115,6 +115,10 @@ def test_bars(explainer, ex):
     np.testing.assert_allclose(widths(plots.bar(ex, ax=canvas())), -np.sort(-sizes))
     importance = explainer.importance(ex.data[:5], n_samples=200)
     np.testing.assert_allclose(widths(plots.bar(importance, max_display=2, ax=canvas())), -np.sort(-importance.values)[:2])
+    assert plots.bar(importance, ax=canvas()).get_xlabel() == "expected mean |attribution|, with 95% intervals"
+    many = replace(importance, n_rows=20_000)
+    label = plots.bar(many, ax=canvas()).get_xlabel()
+    assert label == "expected mean |attribution|, with 95% intervals\n(spread from 5 of 20,000 rows)"
 
 
 def test_sure_points_are_drawn_in_full_and_others_faint(ex):

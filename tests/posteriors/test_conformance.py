@@ -143,6 +143,11 @@ class Faulty(WeightSpacePosterior):
             result[range(len(X)), :, range(len(X))] += 0.05 * np.outer(HIDDEN, HIDDEN)
         return result
 
+    def rows_covariance(self, operator, X, gather=None, *, method="auto", n_steps=None):
+        result = super().rows_covariance(operator, X, gather)
+        wrong = (self.fault == "rows" and gather is None) or (self.fault == "sums" and gather is not None)
+        return result * 1.001 if wrong else result
+
     def sample(self, operator, X, n=1, *, random_state=None):
         draws = super().sample(operator, X, n, random_state=random_state)
         return {"draws": draws + 0.5 * draws.std(), "spread": draws * 1.5 - 0.5 * draws.mean(axis=0)}.get(self.fault, draws)
@@ -168,6 +173,8 @@ class Faulty(WeightSpacePosterior):
         ("hidden", "their covariance against that of differences"),
         ("draws", "draws: their mean"),
         ("spread", "draws: their covariance"),
+        ("rows", "covariance between rows of each feature"),
+        ("sums", "covariance between rows of sums"),
     ],
 )
 def test_faults_are_named(fault, words):

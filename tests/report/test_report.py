@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -52,6 +53,7 @@ def facts_of(path):
 def test_it_holds_what_the_explanation_says(page, ex):
     facts = facts_of(page)
     assert facts["features"] == NAMES
+    assert (facts["importance"]["rows"], facts["importance"]["note"]) == (20, "")
     assert facts["rows"][:2] == ["1", "2"]
     assert facts["baseline"] == "mean of the training inputs"
     assert dict(facts["card"])["training rows"] == "60"
@@ -164,6 +166,22 @@ def test_thirty_features_and_ten_thousand_rows_can_be_sent(tmp_path):
     explainer = Explainer(ExactPosterior(SquaredExponential(np.full(30, 5.0)), X, X[:, 0], noise=0.1))
     write_report(tmp_path / "report.html", explainer(rng.normal(size=(10_000, 30)), uncertainty="std"), explainer=explainer)
     assert (tmp_path / "report.html").stat().st_size < 15e6
+
+
+def test_it_says_of_which_rows_the_importance_is(opened, explainer, ex, rows, tmp_path):
+    few = explainer.importance(rows[:20])
+    parts = {"few": few, "many": replace(few, n_rows=len(ex), n_joint_rows=20), "none": None}
+    for name, importance in parts.items():
+        write_report(tmp_path / f"{name}.html", ex, importance=importance)
+    said = {}
+    for name in parts:
+        with opened(tmp_path / f"{name}.html") as tab:
+            said[name] = tab.inner_text("#importance-note") + tab.inner_text("#unsure-note")
+    assert "Expected mean absolute attribution over 20 rows, with 95 % credible intervals. It contains" in said["few"]
+    assert "over the rows, with 95 % credible intervals (spread from 20 of 80 rows). It contains" in said["many"]
+    assert "Typical attributions leave out the uncertainty that the importance on top contains" in said["many"]
+    assert "Means of absolute attributions over these rows." in said["none"]
+    assert "Typical attributions" not in said["none"]
 
 
 ODD = ["constructor", "__proto__", "toString", "10", "2", "$a$, b > c", "0 ≤ " + "x" * 150]

@@ -16,7 +16,6 @@ from gpattr.explanation import Explanation
 from gpattr.importance import Importance
 from gpattr.posteriors.base import require_covariance_room
 
-IMPORTANCE_ROWS = 300  # whose joint distribution is drawn from; more would say the same
 WATERFALLS = 3
 BATCH = 250  # rows explained between two steps of the progress bar
 
@@ -27,11 +26,9 @@ def explained(explainer: Explainer, X: Any, track: Callable[[Iterator[Any], int]
     return Explanation.concatenate(track(explainer.batches(X, batch_size=BATCH), math.ceil(len(X) / BATCH)))
 
 
-def importance_of(explainer: Explainer, X: Any) -> Importance:
-    """Return the importance of features over the rows of X, or over some of them chosen at random."""
-    if len(X) > IMPORTANCE_ROWS:
-        X = X.iloc[np.sort(np.random.default_rng(0).choice(len(X), IMPORTANCE_ROWS, replace=False))]
-    return explainer.importance(X)
+def importance_of(explainer: Explainer, X: Any, ex: Explanation) -> Importance:
+    """Return the importance of features over all rows of X, whose explanation is ``ex``."""
+    return explainer._importance(X, None, ex)
 
 
 def write_tables(folder: Path, ex: Explanation, importance: Importance, level: float) -> None:
@@ -84,4 +81,5 @@ def summary(ex: Explanation, importance: Importance) -> dict[str, Any]:
         "largest_error": float(ex.error.max(initial=0.0)),
         "largest_gap": float(np.abs(ex.delta).max(initial=0.0)),
         "importance": {importance.feature_names[i]: float(importance.values[i]) for i in order},
+        "importance_drawn_from_rows": importance.n_joint_rows,
     }

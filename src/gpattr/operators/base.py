@@ -39,5 +39,5 @@ class Operator(ABC):
         """Return weights and sites such that 𝒜f(xₙ) is the weighted sum of the elementary functionals there."""
 
     @abstractmethod
-    def rows(self, rows: slice) -> Operator:
-        """Return the operator for these rows of X only."""
+    def rows(self, rows: Any) -> Operator:
+        """Return the operator for these rows of X only (a slice or an index array)."""

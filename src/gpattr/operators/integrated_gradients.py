@@ -110,7 +110,7 @@ class IntegratedGradients(Operator):
         pieces = ((start, early), (early, stop), (start, late), (late, stop))
         return [(0.5 * weight, Paths(a, b)) for a, b in pieces]
 
-    def rows(self, rows: slice) -> IntegratedGradients:
+    def rows(self, rows: Any) -> IntegratedGradients:
         return IntegratedGradients(self.points[rows], self.jumps) if self.per_row else self
 
 

@@ -50,7 +50,8 @@ def _importance(importance: Importance, max_display: int, ax: Axes | None, level
     low, high = (end[order] for end in importance.interval(level))
     names = [importance.feature_names[i] for i in order]
     ax = _bars(ax, importance.values[order], low, high, names, BLUE)
-    return tidy(ax, "Importance", f"expected mean |attribution|, with {level:.0%} intervals")
+    note = f"\n({importance.note})" if importance.note else ""
+    return tidy(ax, "Importance", f"expected mean |attribution|, with {level:.0%} intervals{note}")
 
 
 def _bars(ax: Axes | None, values, low, high, names: list[str], color) -> Axes:

@@ -14,7 +14,7 @@ from gpattr._array import Array, namespace
 from gpattr._validation import Names, as_matrix, as_vector, read_only
 from gpattr.exceptions import InvalidInputError
 from gpattr.operators import Baselines, Gradient, IntegratedGradients, Operator
-from gpattr.posteriors.base import TOLERANCE, Attributions, Components, Posterior
+from gpattr.posteriors.base import TOLERANCE, Attributions, Components, Posterior, gathering
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -129,7 +129,19 @@ class AffinePosterior(Posterior):
     def joint(self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None) -> Array:
         result = self.posterior.joint(self.moved(operator), self.inside(X), method=method, n_steps=n_steps)
         G = self.gather(operator, result)
-        return namespace(G).einsum("njmk,ji,kl->niml", result, G, G)
+        n, d = len(result), self.n_features
+        # By matrix products: an einsum of three factors would multiply all three for every pair of columns.
+        half = (result @ G).reshape(n, len(G), n * d)
+        return (namespace(G).swapaxes(G, 0, 1) @ half).reshape(n, d, n, d)
+
+    def rows_covariance(
+        self, operator: Operator, X: Any, gather: Any = None, *, method: str = "auto", n_steps: int | None = None
+    ) -> Array:
+        """Return the covariance between rows of each feature, or of each column of ``gather``; inputs of g are added up."""
+        X = as_matrix("X", X, names=self.feature_names, n_features=self.n_features, like=self.like)
+        outer, inner = gathering(gather, X), self.gather(operator, X)
+        inner = inner if outer is None else inner @ outer
+        return self.posterior.rows_covariance(self.moved(operator), self.inside(X), inner, method=method, n_steps=n_steps)
 
     def contributions(self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None) -> Array:
         result = self.posterior.contributions(self.moved(operator), self.inside(X), method=method, n_steps=n_steps)

@@ -15,12 +15,14 @@ from gpattr._frozen import Frozen
 from gpattr._memory import require_room
 from gpattr._mixture import Mixture
 from gpattr._normal import roots, standard_draws
-from gpattr._validation import Names
+from gpattr._validation import Names, as_matrix, beside
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.operators import Operator
+from gpattr.posteriors.matrices import matrix
 
 UNCERTAINTY = ("cov", "std", "none")
 TOLERANCE = 1e-6  # of the size of the function, for attributions by quadrature
+TOGETHER = 4000  # attributions of which one joint covariance is formed: 128 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +133,27 @@ class Posterior(Frozen, ABC):
     def joint(self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None) -> Array:
         """Return the covariance between all features of all rows, (n, d, n, d)."""
 
+    def rows_covariance(
+        self, operator: Operator, X: Any, gather: Any = None, *, method: str = "auto", n_steps: int | None = None
+    ) -> Array:
+        """Return the covariance between rows of each feature by itself, (d, n, n).
+
+        With ``gather`` G (d, k) it is that of the sums Σᵢ Gᵢⱼ𝒜ᵢ, (k, n, n). The covariance between all features of all rows is
+        never formed: here `joint` is asked of two blocks of rows at a time.
+        """
+        X = as_matrix("X", X, names=self.feature_names, n_features=self.n_features, like=self.like)
+        n, d = X.shape
+        G = gathering(gather, X)
+        result = rows_covariance_of(n, d, G, X)
+        size = max(1, TOGETHER // (2 * d))
+        starts = range(0, n, size)
+        pairs = [(i, j) for i in starts for j in starts if i < j] or [(0, size)]
+        for pair in pairs:
+            both = np.concatenate([np.arange(start, min(start + size, n)) for start in pair])
+            part = self.joint(operator.rows(both), X[both], method=method, n_steps=n_steps)
+            result[:, both[:, None], both] = feature_by_feature(part, G)
+        return result
+
     def contributions(self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None) -> Array:
         """Return the share of each training row in each mean attribution, (n, d, m), for posteriors that keep their rows."""
         raise UnsupportedModelError(
@@ -167,6 +190,24 @@ def require_covariance_room(n: int, d: int, *, copies: int = 1) -> None:
     """Raise `TooLargeError` if the covariances of n rows do not fit."""
     way_out = 'use uncertainty="std", or go through the rows in parts (explainer.batches)'
     require_room("The covariance of the attributions", (n, d, d), way_out, copies=copies)
+
+
+def gathering(gather: Any, X: Array) -> Array | None:
+    """Return the matrix (d, k) that adds the d features of X up, beside X; None for each feature by itself."""
+    return None if gather is None else beside("gather", matrix("gather", gather, X.shape[1], None), X)
+
+
+def rows_covariance_of(n: int, d: int, G: Array | None, like: Array) -> Array:
+    """Return room for the covariance between n rows of each feature, (d, n, n), or of each column of G."""
+    shape = (d if G is None else G.shape[1], n, n)
+    require_room("The covariance between rows", shape, "use fewer rows, say a random sample", copies=2)
+    return namespace(like).empty(shape)
+
+
+def feature_by_feature(joint: Array, G: Array | None) -> Array:
+    """Return of covariances between rows and features, (n, d, m, d), those of each feature by itself, (d, n, m), or of Gᵀ𝒜."""
+    xp = namespace(joint)
+    return xp.einsum("nimi->inm", joint) if G is None else xp.einsum("njmi,ji->inm", joint @ G, G)
 
 
 def covariance(C: Array) -> Array:

@@ -109,6 +109,14 @@ class CombinationPosterior(Posterior):
         X = self._rows(X)
         return self._weigh([part.joint(operator, X, method=method, n_steps=n_steps) for part in self.posteriors], power=2)
 
+    def rows_covariance(
+        self, operator: Operator, X: Any, gather: Any = None, *, method: str = "auto", n_steps: int | None = None
+    ) -> Array:
+        """Return the covariance between rows of each feature, or of each column of ``gather``: Σ_q c_q² that of g_q."""
+        X = self._rows(X)
+        parts = (part.rows_covariance(operator, X, gather, method=method, n_steps=n_steps) for part in self.posteriors)
+        return sum(weight**2 * part for weight, part in zip(self.coefficients.tolist(), parts, strict=True))  # pyright: ignore[reportReturnType]
+
     def contributions(self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None) -> Array:
         """Return the share of each training row, all its targets together, in each mean attribution, (n, d, m)."""
         X = self._rows(X)

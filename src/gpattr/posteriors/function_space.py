@@ -25,7 +25,17 @@ from gpattr.exceptions import InvalidInputError, NoClosedFormError, ToleranceErr
 from gpattr.kernels import Kernel
 from gpattr.means import Mean, Zero
 from gpattr.operators import Operator
-from gpattr.posteriors.base import TOLERANCE, UNCERTAINTY, Attributions, Posterior, covariance, require_covariance_room
+from gpattr.posteriors.base import (
+    TOLERANCE,
+    UNCERTAINTY,
+    Attributions,
+    Posterior,
+    covariance,
+    feature_by_feature,
+    gathering,
+    require_covariance_room,
+    rows_covariance_of,
+)
 
 FARTHEST = 1e140  # length-scales: beyond, squares of distances overflow
 PROBES = 32
@@ -271,6 +281,45 @@ class FunctionSpacePosterior(Posterior):
             result += R @ R.T
         return covariance(result - self._explained(T)).reshape(n, d, n, d)
 
+    def rows_covariance(
+        self, operator: Operator, X: Any, gather: Any = None, *, method: str = "auto", n_steps: int | None = None
+    ) -> Array:
+        """Return the covariance between rows of each feature, or of each column of ``gather``: 𝒜ᵢk𝒜ᵢᵀ − Vᵢ(I − RRᵀ)Vᵢᵀ.
+
+        The prior's part is formed for blocks of pairs of rows, and only what belongs to one feature is kept; Vᵢ is formed for
+        blocks of features.
+        """
+        X = self._rows(X)
+        xp, (n, d), m = namespace(X), X.shape, len(self.inputs)
+        options: dict[str, Any] = {"method": method, "n_steps": n_steps}
+        G = gathering(gather, X)
+        result = rows_covariance_of(n, d, G, X)
+        pairs = next(blocks(n * n, 32.0 * d * d, X)).stop  # of rows that fit into the working memory
+        side = max(1, int(pairs**0.5))
+        strips = [slice(start, min(start + side, n)) for start in range(0, n, side)]
+        for k, left in enumerate(strips):
+            for right in strips[k:]:
+                other = {} if left == right else {"X2": X[right], "op2": operator.rows(right)}
+                prior = closed_forms.between(operator.rows(left), self.kernel, X[left], **other, **options)
+                part = feature_by_feature(prior, G)
+                result[:, left, right], result[:, right, left] = part, xp.swapaxes(part, 1, 2)
+        # Twice the working memory: for each block of features the cross term is evaluated again.
+        for some in blocks(len(result), 4.0 * n * m, X):
+            V = xp.empty((some.stop - some.start, n, m))
+            R = None if self.trend is None else xp.empty((len(V), n, self.trend.root.shape[1]))
+            for rows in blocks(n, 32.0 * d * m, X):
+                part = operator.rows(rows)
+                cross = _gathered(closed_forms.cross(part, self.kernel, X[rows], self.inputs, **options), G, some)
+                if R is not None and self.trend is not None:
+                    basis = _gathered(closed_forms.features(part, self.trend.basis, X[rows]), G, some)
+                    R[:, rows] = xp.swapaxes(self._trend(basis, cross), 0, 1)
+                solved = self._solve(cross.reshape(-1, m)).reshape(cross.shape)
+                V[:, rows] = xp.swapaxes(solved, 0, 1)
+            result[some] = result[some] - self._explained(V)
+            if R is not None:
+                result[some] = result[some] + R @ xp.swapaxes(R, 1, 2)
+        return covariance(result)
+
     def contributions(self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None) -> Array:
         """Return αₘ 𝒜ᵢk(·, zₘ)(xₙ), (n, d, m): the share of each training row in each mean attribution.
 
@@ -314,3 +363,10 @@ class FunctionSpacePosterior(Posterior):
             W = V @ self.root
             explained -= W @ xp.swapaxes(W, -1, -2)
         return explained
+
+
+def _gathered(cross: Array, G: Array | None, some: slice) -> Array:
+    """Return ``some`` of the features of cross (r, d, m), or of the columns of Gᵀ cross, in an array of their own."""
+    if G is None:
+        return cross if some == slice(0, cross.shape[1]) else cross[:, some] + 0.0
+    return namespace(cross).swapaxes(G[:, some], 0, 1) @ cross

@@ -22,6 +22,7 @@ from gpattr.posteriors.base import (
     Components,
     Posterior,
     covariance,
+    gathering,
     require_covariance_room,
     shared_landmarks,
 )
@@ -195,6 +196,24 @@ class MixturePosterior(Posterior):
         weights = self._weights(stack)
         deviation = stack - weights @ stack
         return covariance(total + (weights[:, None] * deviation).T @ deviation).reshape(n, d, n, d)
+
+    def rows_covariance(
+        self, operator: Operator, X: Any, gather: Any = None, *, method: str = "auto", n_steps: int | None = None
+    ) -> Array:
+        """Return the covariance between rows of each feature, or of each column of ``gather``, by total variance."""
+        X = self._rows(X)
+        options: dict[str, Any] = {"method": method, "n_steps": n_steps}
+        means, total = [], None
+        for weight, posterior in self.components:
+            mean = posterior.apply(operator, X, uncertainty="none", **options).mean
+            G = gathering(gather, mean)
+            means.append(mean if G is None else mean @ G)
+            part = weight * posterior.rows_covariance(operator, X, gather, **options)
+            total = part if total is None else total + part
+        stack = namespace(means[0]).stack(means)
+        weights = self._weights(stack)
+        deviation = stack - namespace(stack).tensordot(weights, stack, axes=1)
+        return covariance(total + namespace(stack).einsum("k,kni,kmi->inm", weights, deviation, deviation))
 
     def sample(self, operator: Operator, X: Any, n: int = 1, *, random_state: Any = None) -> np.ndarray:
         """Return n draws of the operator's values at all rows of X together, (n, rows, d): of a model, then of its function."""

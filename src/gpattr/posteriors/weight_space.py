@@ -24,7 +24,16 @@ from gpattr.closed_forms.means import method_of
 from gpattr.exceptions import InvalidInputError, NoClosedFormError
 from gpattr.means import Mean, Zero
 from gpattr.operators import Operator
-from gpattr.posteriors.base import TOLERANCE, UNCERTAINTY, Attributions, Posterior, covariance, require_covariance_room
+from gpattr.posteriors.base import (
+    TOLERANCE,
+    UNCERTAINTY,
+    Attributions,
+    Posterior,
+    covariance,
+    gathering,
+    require_covariance_room,
+    rows_covariance_of,
+)
 from gpattr.posteriors.matrices import matrix, root_of
 
 
@@ -190,6 +199,24 @@ class WeightSpacePosterior(Posterior):
             F = closed_forms.features(operator.rows(rows), self.basis, X[rows], method=method, n_steps=n_steps)
             V[rows.start * d : rows.stop * d] = self._half(F.reshape(-1, p))
         return covariance(V @ V.T).reshape(n, d, n, d)
+
+    def rows_covariance(
+        self, operator: Operator, X: Any, gather: Any = None, *, method: str = "auto", n_steps: int | None = None
+    ) -> Array:
+        """Return the covariance between rows of each feature, or of each column of ``gather``: VᵢVᵢᵀ, by blocks of features."""
+        X = self._rows(X)
+        xp, (n, d), p = namespace(X), X.shape, len(self.basis)
+        G = gathering(gather, X)
+        result = rows_covariance_of(n, d, G, X)
+        # Twice the working memory: for each block of features those of the basis are evaluated again.
+        for some in blocks(len(result), 4.0 * n * self._rank, X):
+            V = xp.empty((some.stop - some.start, n, self._rank))
+            for rows in blocks(n, 24.0 * d * p, X):
+                F = closed_forms.features(operator.rows(rows), self.basis, X[rows], method=method, n_steps=n_steps)
+                F = F[:, some] + 0.0 if G is None else xp.swapaxes(G[:, some], 0, 1) @ F
+                V[:, rows] = xp.swapaxes(self._half(F.reshape(-1, p)).reshape(*F.shape[:2], -1), 0, 1)
+            result[some] = V @ xp.swapaxes(V, 1, 2)
+        return covariance(result)
 
     def sample(self, operator: Operator, X: Any, n: int = 1, *, random_state: Any = None) -> np.ndarray:
         """Return n draws of the operator's values at all rows of X together, (n, rows, d): those of n draws of the weights."""

@@ -114,6 +114,8 @@ def content(
             "values": sizes.tolist(),
             "low": None if ends is None else ends[0].tolist(),
             "high": None if ends is None else ends[1].tolist(),
+            "rows": len(ex) if importance is None else importance.n_rows,
+            "note": "" if importance is None else importance.note,
         },
         "arrays": {
             "values": packed(ex.values),

@@ -58,7 +58,7 @@
       marker: { color: color("--down") }, hoverinfo: "text", hovertext: shown.map((i) => `${escaped(features[i])}: ${plain(v.values[i])}`), textposition: "none",
     }], layout({ height: 90 + 28 * shown.length, xaxis: axis({ title: { text: words(`mean |attribution| to the ${facts.quantity}`, "mean |attribution|") } }), yaxis: axis(beside(shown.map((i) => features[i]))) }), config);
     const hidden = d - shown.length;
-    el("importance-note").textContent = (v.low === null ? "Means of absolute attributions over these rows." : `Expected mean absolute attribution over the rows, with ${Math.round(100 * level)} % credible intervals.`) + (hidden > 0 ? ` ${hidden} smaller features are not shown.` : "");
+    el("importance-note").textContent = (v.low === null ? "Means of absolute attributions over these rows." : `Expected mean absolute attribution over ${v.rows === n ? "the" : v.rows} rows, with ${Math.round(100 * level)} % credible intervals${v.note && ` (${v.note})`}. It contains the uncertainty of each attribution.`) + (hidden > 0 ? ` ${hidden} smaller features are not shown.` : "");
   }
 
   // From the baseline to the prediction: `all` are the features, {name, x} and, where they are known, low, high and sure.
@@ -290,7 +290,7 @@
     }
     el("unsure").tBodies[0].replaceChildren(body);
     const widest = rows.map((_, r) => r).sort((a, b) => A.total[b] - A.total[a]).slice(0, 3);
-    el("unsure-note").textContent = `A sign counts as sure from ${Math.round(100 * level)} %; attributions that are exactly 0 do not count.` + (A.total[widest[0]] > 0 ? ` The change from the baseline is least known in ${widest.map((r) => `row ${rows[r]} (± ${plain(A.total[r])})`).join(", ")}.` : "");
+    el("unsure-note").textContent = `A sign counts as sure from ${Math.round(100 * level)} %; attributions that are exactly 0 do not count.` + (facts.importance.low === null ? "" : " Typical attributions leave out the uncertainty that the importance on top contains, and so are smaller.") + (A.total[widest[0]] > 0 ? ` The change from the baseline is least known in ${widest.map((r) => `row ${rows[r]} (± ${plain(A.total[r])})`).join(", ")}.` : "");
   }
 
   function drawWords() {
