@@ -18,7 +18,7 @@ from gpattr.adapters.categories import columns_of_codes, encoded
 from gpattr.adapters.encoder import Encoder
 from gpattr.adapters.gpytorch_kernels import called, forward, mean_of, number
 from gpattr.adapters.gpytorch_models import copy_of, in_double, noise_of, variational
-from gpattr.adapters.gpytorch_predictions import Moments, exact_moments, variational_moments
+from gpattr.adapters.gpytorch_predictions import Moments, exact_moments, own_method, variational_moments
 from gpattr.adapters.notes import noted
 from gpattr.adapters.registry import Adapted
 from gpattr.exceptions import InvalidInputError, NotFittedError, UnsupportedModelError
@@ -226,10 +226,13 @@ def multi_task(model: Any, data: Any = None) -> Adapted:
     result = AffineOutputs(tasks, outputs, next(iter(behind.values())), float(outcomes[1][0]))
     inputs = Inputs(X[:, columns], shift, scale)
 
+    def by_task(copy: Any, rows: Any) -> Moments:
+        mean, var = exact_moments(copy, rows)
+        return mean.reshape(len(values), -1), var.reshape(len(values), -1)
+
     def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         rows = [np.insert(points, task, value, axis=1) for value in values]
-        seen = copy.transform_inputs(inputs.tensor(np.concatenate(rows)))
-        return untransformed(copy, seen, lambda *given: tuple(part.reshape(len(values), -1) for part in exact_moments(*given)))
+        return untransformed(copy, copy.transform_inputs(inputs.tensor(np.concatenate(rows))), by_task)
 
     return Adapted(in_double(result, model), predict, inputs.points)
 
@@ -318,7 +321,7 @@ def _finished(
 
 
 def untransformed(copy: Any, rows: Any, moments: Callable[[Any, Any], Moments]) -> tuple[np.ndarray, np.ndarray]:
-    """Return means and variances of the outcomes, (..., n, outputs), as ``copy.posterior`` would of rows after its input transform.
+    """Return means and variances of the outcomes, (..., n, outputs), as ``copy.posterior`` would, at rows already transformed.
 
     ``moments`` are of the latent function, (n,), (outputs, n), or (members, n) of a mixture whose members share one output.
     """
@@ -327,7 +330,8 @@ def untransformed(copy: Any, rows: Any, moments: Callable[[Any, Any], Moments]) 
     from gpytorch.distributions import MultitaskMultivariateNormal, MultivariateNormal
     from linear_operator.operators import DiagLinearOperator
 
-    require_botorch(copy)
+    if type(copy).posterior.__module__.split(".")[0] != "botorch":
+        raise own_method(copy, "posterior")
     mean, var = moments(copy, rows)
     several = mean.ndim == 2 and rows.ndim == 2
     with torch.no_grad():
@@ -346,12 +350,3 @@ def untransformed(copy: Any, rows: Any, moments: Callable[[Any, Any], Moments]) 
         var = result.distribution.lazy_covariance_matrix.diagonal(dim1=-1, dim2=-2)
         var = var.reshape(mean.mT.shape).mT if several and not result.distribution._interleaved else var.reshape(mean.shape)
     return mean.numpy(), var.numpy()
-
-
-def require_botorch(model: Any) -> None:
-    """Raise `UnsupportedModelError` where a model has a ``posterior`` that is not BoTorch's."""
-    if type(model).posterior.__module__.split(".")[0] != "botorch":
-        raise UnsupportedModelError(
-            f"model: this {type(model).__name__} has a posterior of its own, and its predictions cannot be compared with those of its "
-            "parts; as_posterior(model, check=False) does not compare them"
-        )

@@ -1,16 +1,15 @@
 """What a copy of a GPyTorch model predicts, from its own forward and its own likelihood.
 
-Calling the copy would not do. To have exact answers, the library's settings would have to be changed, and with them PyTorch's
-default dtype and Python's warning filters; the library changes settings by itself, too, whenever an `ExactGP` predicts or a kernel
-is evaluated. All of these belong to the whole process, so other threads would compute with them. Therefore the prior at training
-rows (or inducing points) and new points is asked of ``forward``, which knows all that a user wrote, and conditioned here, with
-Cholesky factors in float64.
+Calling the copy is not enough: for exact answers the library's settings would have to be changed, and with them PyTorch's default
+dtype and Python's warning filters. The library also changes settings by itself whenever an `ExactGP` predicts or a kernel is
+evaluated. All of these belong to the whole process, and other threads would compute with them. So the prior at training rows (or
+inducing points) and new points is asked of ``forward``, which contains all that a user wrote, and conditioned here, with Cholesky
+factors in float64.
 """
 
 from __future__ import annotations
 
 from copy import deepcopy
-from types import new_class
 from typing import Any
 
 import torch
@@ -89,13 +88,15 @@ def prior(model: Any, rows: Tensor) -> Moments:
 
 
 def factor(A: Tensor) -> Tensor:
-    """Return the Cholesky factor, with the jitter that the library would add where there is none; it would also warn."""
+    """Return the Cholesky factor; where A is not positive definite, with the jitter that the library would add and warn of."""
     L, info = torch.linalg.cholesky_ex(A)
-    for power in range(settings.cholesky_max_tries.value()):
+    jitter, tries = settings.cholesky_jitter.value(A.dtype) or 0.0, settings.cholesky_max_tries.value() or 0
+    eye, needed = torch.eye(A.shape[-1], dtype=A.dtype), info > 0
+    for power in range(tries):
         if not info.any():
             return L
-        jitter = settings.cholesky_jitter.value(A.dtype) * 10**power
-        L, info = torch.linalg.cholesky_ex(A + jitter * (info > 0)[..., None, None] * torch.eye(A.shape[-1], dtype=A.dtype))
+        L, info = torch.linalg.cholesky_ex(A + jitter * 10**power * needed[..., None, None] * eye)
+        needed = needed | (info > 0)
     if info.any():
         raise NotPositiveDefiniteError("model: the covariance of its training targets is not positive definite")
     return L
@@ -105,10 +106,15 @@ def require_library_method(model: Any, library: type, *names: str) -> None:
     """Raise `UnsupportedModelError` where a model has replaced what its library does when it predicts."""
     for name in names:
         if getattr(type(model), name, None) is not getattr(library, name, None):
-            raise UnsupportedModelError(
-                f"model: this {type(model).__name__} has a {name} of its own, and its predictions cannot be compared with those of "
-                "its parts; as_posterior(model, check=False) does not compare them"
-            )
+            raise own_method(model, name)
+
+
+def own_method(model: Any, name: str) -> UnsupportedModelError:
+    """Return the error for a model that predicts in its own way."""
+    return UnsupportedModelError(
+        f"model: this {type(model).__name__} has its own {name}, so its predictions cannot be compared with what its parts say; "
+        "as_posterior(model, check=False) does not compare them"
+    )
 
 
 class EvaluatedKernel(Kernel):
@@ -129,18 +135,18 @@ class EvaluatedKernel(Kernel):
 
 
 def evaluated(model: Any) -> Any:
-    """Let the kernels of a copy of a model, which must be ours, be evaluated when they are called; return the copy."""
+    """Make the kernels of a copy of a model, which must be ours, return matrices when they are called; return the copy."""
     for module in model.modules():
         if isinstance(module, Kernel) and not isinstance(module, EvaluatedKernel):
-            kind = type(module)
-            names = {name: getattr(kind, name) for name in ("__module__", "__qualname__", "__doc__")}
-            # After the kernel's own class and before Kernel: a class that overrides __call__ still does.
-            module.__class__ = new_class(kind.__name__, (kind, EvaluatedKernel), exec_body=lambda body, names=names: body.update(names))
+            kind: Any = type(module)
+            # After the kernel's own class and before Kernel, so that a kernel with its own __call__ keeps it.
+            bases, same_name = (kind, EvaluatedKernel), {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
+            module.__class__ = type(kind)(kind.__name__, bases, same_name)  # pyright: ignore[reportCallIssue]
     return model
 
 
 def dense(matrix: Any) -> Tensor:
-    """Return an operator as a matrix; kernels that forward does not have from its model's modules are still to be evaluated."""
+    """Return an operator as a matrix. Kernels that are not modules of the model may still be unevaluated inside it."""
     if isinstance(matrix, LazyEvaluatedKernelTensor):
         kernel = evaluated(deepcopy(matrix.kernel))
         kernel.active_dims = None  # its rows have been selected

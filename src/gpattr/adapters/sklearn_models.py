@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
+from sklearn.gaussian_process import GaussianProcessRegressor
 
 from gpattr.adapters.named import named
 from gpattr.adapters.notes import FLOAT32, noted
@@ -58,13 +60,24 @@ def regressor(model: Any, data: Any = None) -> Adapted:
         )
 
     def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mean, std = model.predict(named(points, model), return_std=True)
-        white = fold_white(kernel, points)[1]
-        mean, var = np.asarray(mean, dtype=np.float64), np.asarray(std, dtype=np.float64) ** 2
-        return mean, var - scale**2 * (white if targets.ndim == 1 else white[:, None])
+        mean = np.asarray(model.predict(named(points, model)), dtype=np.float64)
+        var = _variance(model, points) - fold_white(kernel, points)[1]
+        return mean, scale**2 * (var if targets.ndim == 1 else var[:, None])
 
     single = "float32" in (str(model.X_train_.dtype), str(model.y_train_.dtype))
     return Adapted(noted(result, FLOAT32) if single else result, predict, rows, accuracy=_accuracy(single))
+
+
+def _variance(model: Any, points: np.ndarray) -> np.ndarray:
+    """Return k(x, x) − k(x, X)A⁻¹k(X, x) by the model's own kernel and factor, in units of its normalised targets.
+
+    Its `predict` computes the same, but warns where rounding makes it negative, as at training rows without noise.
+    """
+    if type(model).predict is not GaussianProcessRegressor.predict:
+        std = np.asarray(model.predict(named(points, model), return_std=True)[1], dtype=np.float64)
+        return (std.reshape(len(points), -1)[:, 0] / np.ravel(model._y_train_std)[0]) ** 2
+    V = solve_triangular(model.L_, model.kernel_(model.X_train_, points), lower=True)
+    return model.kernel_.diag(points) - (V * V).sum(axis=0)
 
 
 def _accuracy(single: bool) -> float:
