@@ -15,7 +15,7 @@ from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter
 
 BOX = "□"
-LONGEST = 60  # letters at a tick: names that are longer would leave no room for the axes
+LONGEST = 45  # letters at a tick: names that are longer would leave no room for the axes
 
 
 def save_picture(figure: Figure, path: Path) -> bool:
