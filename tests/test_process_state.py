@@ -32,7 +32,7 @@ from sklearn.linear_model import BayesianRidge
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import gpattr
-from gpattr import Explainer
+from gpattr import Explainer, _autodiff
 
 # The libraries warn while models are built: of their own deprecations, and of data that are not scaled.
 IGNORED = ("botorch.exceptions.warnings.BotorchWarning", "DeprecationWarning")
@@ -170,8 +170,8 @@ OBSERVED = {
     "interpreter": lambda: (sys.getswitchinterval(), sys.getrecursionlimit(), gc.isenabled()),
     "threads of BLAS": lambda: sorted((library["filepath"], library["num_threads"]) for library in threadpool_info()),
 }
-# Training small models limits the threads of BLAS while it lasts. Until it does not, they are left out here, and set to one from the
-# start in what follows: with another number of them the last bits are others.
+# Training small models limits the threads of BLAS while it lasts. Until it does not, they are left out here, and below there is
+# one from the start: with another number of them the last bits are others.
 WATCHED = tuple(name for name in OBSERVED if name != "threads of BLAS")
 
 
@@ -288,6 +288,16 @@ def test_nothing_is_even_changed_and_put_back(cases, monkeypatch):
             case()
             called |= {name: calls} if calls else {}
     assert called == {}
+
+
+def test_a_network_is_not_moved_away_from_other_threads():
+    network = torch.nn.Linear(3, 2).double()
+    kernel = gpattr.kernels.Warped(gpattr.kernels.SquaredExponential(), network)
+    before = kernel(ROWS, ROWS)
+    elsewhere = _autodiff._call("map", kernel.map, [X.to("meta")])
+    assert elsewhere.device.type == "meta"
+    assert {str(parameter.device) for parameter in kernel.map.parameters()} == {"cpu"}
+    np.testing.assert_array_equal(kernel(ROWS, ROWS), before)
 
 
 def test_modules_are_imported_by_many_threads_at_once():

@@ -92,10 +92,15 @@ def variational(model: Any, data: Any = None) -> Adapted:
     strategy = copy.variational_strategy
     strategy._jitter_val = jitter = float(model.variational_strategy.jitter_val)  # a hundred times larger in float32
     name = type(strategy).__name__
-    if name not in ("VariationalStrategy", "UnwhitenedVariationalStrategy"):
-        raise UnsupportedModelError(f"variational_strategy: {name} is not known")
+    library = type(strategy).__module__.startswith("gpytorch.")
+    if not library or name not in ("VariationalStrategy", "UnwhitenedVariationalStrategy"):
+        raise UnsupportedModelError(f"variational_strategy: {type(strategy).__module__}.{name} is not known")
     if not bool(strategy.variational_params_initialized.item()):
         raise InvalidInputError("model: expected a trained ApproximateGP, got one that was never called: its q(u) is not set yet")
+    if not bool(getattr(strategy, "updated_strategy", True)):
+        raise InvalidInputError(
+            "model: expected a whitened q(u), got that of a file by an older GPyTorch; call the model once, which whitens it"
+        )
     Z = number(strategy.inducing_points, 2, None)
     q = strategy._variational_distribution()
     if not hasattr(q, "covariance_matrix"):
