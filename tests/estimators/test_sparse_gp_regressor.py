@@ -260,11 +260,3 @@ def test_clusters_are_as_good_as_those_of_scikit_learn(n, d, m):
     best = min(KMeans(m, n_init=1, random_state=seed).fit(rows).inertia_ for seed in range(5))
     assert distances.min(axis=1).sum() < 1.15 * best
     np.testing.assert_array_equal(k_means(rows, m, np.random.default_rng(0)), centres)
-
-
-def test_clusters_without_rows_find_some():
-    """Two centres at one place: one of them goes where rows are far from all."""
-    rows = np.concatenate([np.zeros((50, 2)), np.random.default_rng(0).normal(size=(5, 2)) + 100.0])
-    centres = k_means(rows, 4, np.random.default_rng(0))
-    assert len(np.unique(centres, axis=0)) == 4
-    assert ((rows[:, None] - centres) ** 2).sum(axis=2).min(axis=1).max() < 10.0

@@ -26,17 +26,12 @@ def k_means(X: np.ndarray, m: int, generator: np.random.Generator) -> np.ndarray
     centres, labels = _spread_out(rows, m, generator), None
     for _ in range(STEPS):
         before = labels
-        labels, distances = _nearest(rows, centres)
+        labels = _nearest(rows, centres)
         if before is not None and np.array_equal(labels, before):
             break
         sizes = np.bincount(labels, minlength=m)
         sums = np.stack([np.bincount(labels, weights=column, minlength=m) for column in rows.T], axis=1)
-        empty = np.flatnonzero(sizes == 0)  # goes to the rows that are farthest from any centre
-        far = np.argsort(-distances, kind="stable")[: len(empty)]
-        np.subtract.at(sums, labels[far], rows[far])
-        np.subtract.at(sizes, labels[far], 1)
-        sums[empty], sizes[empty] = rows[far], 1
-        centres = np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], centres)
+        centres = np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], centres)  # without rows it stays
     return centres + origin
 
 
@@ -53,11 +48,10 @@ def _spread_out(rows: np.ndarray, m: int, generator: np.random.Generator) -> np.
     return rows[places]
 
 
-def _nearest(rows: np.ndarray, centres: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the nearest centre of each row, (n,), and its squared distance, (n,)."""
+def _nearest(rows: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """Return the nearest centre of each row, (n,)."""
     half = 0.5 * (centres**2).sum(axis=1)
-    labels = np.concatenate([(half - rows[i : i + BLOCK] @ centres.T).argmin(axis=1) for i in range(0, len(rows), BLOCK)])
-    return labels, ((rows - centres[labels]) ** 2).sum(axis=1)
+    return np.concatenate([(half - rows[i : i + BLOCK] @ centres.T).argmin(axis=1) for i in range(0, len(rows), BLOCK)])
 
 
 def greedy(kernel: Kernel, X: np.ndarray, m: int) -> np.ndarray:
