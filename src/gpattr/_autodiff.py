@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from gpattr._array import Array, is_tensor, namespace, to_numpy
@@ -83,7 +85,7 @@ def _call(name: str, function: Any, rows: list[Any]) -> Any:
     import torch
 
     if isinstance(function, torch.nn.Module):
-        function = function.to(rows[0].device)
+        function = _on_device(function, rows[0].device)
     try:
         result = function(*rows)
     except Exception as error:  # whatever a user's function may raise, say which one it was
@@ -96,6 +98,17 @@ def _call(name: str, function: Any, rows: list[Any]) -> Any:
             f"{name}: without its derivative it must return a PyTorch tensor, got {type(result).__name__}; give the derivative"
         )
     return result
+
+
+def _on_device(module: Any, device: Any) -> Any:
+    """Return a frozen module on a device: itself, or a copy, because another thread may be using it where it is."""
+    held = next(chain(module.parameters(), module.buffers()), None)
+    return module if held is None or held.device == device else _moved(module, device)
+
+
+@lru_cache(maxsize=2)
+def _moved(module: Any, device: Any) -> Any:
+    return copy.deepcopy(module).to(device)
 
 
 def _gradient(name: str, column: Any, rows: Any, *, create: bool = False, retain: bool = False) -> Any:

@@ -15,10 +15,10 @@ from botorch.models.transforms.input import ChainedInputTransform, InputStandard
 from botorch.models.transforms.outcome import ChainedOutcomeTransform, Log, Standardize
 from gpytorch.kernels import LinearKernel, MaternKernel, PeriodicKernel, PolynomialKernel, RBFKernel, RQKernel, ScaleKernel
 from tests.reference.brute_force import OFFSETS, WEIGHTS, assert_same_attributions
+from tests.reference.gpytorch_settings import exact_settings
 
 import gpattr
 from gpattr import Explainer
-from gpattr.adapters.gpytorch_models import exact_settings
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.special.quadrature import gauss_legendre
 

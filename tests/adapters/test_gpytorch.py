@@ -19,10 +19,10 @@ from gpytorch.variational import (
     VariationalStrategy,
 )
 from tests.reference.brute_force import assert_same_attributions
+from tests.reference.gpytorch_settings import exact_settings
 
 import gpattr
 from gpattr import Explainer
-from gpattr.adapters.gpytorch_models import exact_settings
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 
 # GPyTorch warns of its own deprecations, and of jitter it adds.

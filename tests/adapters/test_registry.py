@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import EntryPoint
 
 import numpy as np
@@ -65,6 +67,22 @@ def test_entry_points(monkeypatch):
     point = EntryPoint("foreign", f"{__name__}:announce", registry.ENTRY_POINTS)
     monkeypatch.setattr(registry, "entry_points", lambda group: [point])
     assert Explainer(Foreign())(X[:3]).shape == (3, 2)
+
+
+def test_threads_wait_for_what_is_announced(monkeypatch):
+    """A package that is being asked is not one that has nothing to say."""
+    monkeypatch.setattr(registry, "REGISTERED", {})
+    monkeypatch.setattr(registry, "_ASKED", set())
+    point = EntryPoint("foreign", f"{__name__}:announce_slowly", registry.ENTRY_POINTS)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [point])
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(registry.find_adapter, [Foreign()] * 4))
+    assert found == [adapter] * 4
+
+
+def announce_slowly():
+    time.sleep(0.2)
+    announce()
 
 
 def announce():

@@ -31,10 +31,10 @@ from sklearn.linear_model import ARDRegression, BayesianRidge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from tests.reference.brute_force import assert_same_attributions
+from tests.reference.gpytorch_settings import exact_settings
 
 import gpattr
 from gpattr import Explainer
-from gpattr.adapters.gpytorch_models import exact_settings
 from gpattr.exceptions import InvalidInputError, NotFittedError, UnsupportedModelError
 
 jax.config.update("jax_enable_x64", True)

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gpattr import Explainer, GPRegressor, RandomFeatureGPRegressor, explain
 from gpattr.bases.spectral import SAMPLINGS, standard_frequencies
-from gpattr.estimators import FirstChunkWarning
+from gpattr.estimators import FirstChunkWarning, marginal_likelihood
 from gpattr.estimators.random_feature_evidence import FrequencyEvidence
 from gpattr.estimators.sums import BLOCK
 from gpattr.exceptions import InvalidInputError, NotFittedError, TooLargeError, UnsupportedModelError
@@ -483,3 +483,13 @@ def test_training_contributions_need_the_rows():
     with pytest.raises(UnsupportedModelError, match="this WeightSpacePosterior does not know them"):
         Explainer(RandomFeatureGPRegressor(5, **FIXED).fit(X, Y)).training_contributions(X[0], 0)
     assert isinstance(RandomFeatureGPRegressor(5, **FIXED).fit(X, Y).posterior_, WeightSpacePosterior)
+
+
+def test_a_rough_start_that_does_not_converge_says_nothing(monkeypatch):
+    """The search that follows says whether it converged."""
+    rows = np.random.default_rng(0).normal(size=(30, 2))
+    y = np.sin(3 * rows[:, 0])
+    monkeypatch.setitem(marginal_likelihood.OPTIONS, "maxiter", 1)
+    RandomFeatureGPRegressor()._exact_start(rows, y, SquaredExponential())  # warnings are errors here
+    with pytest.warns(marginal_likelihood.ConvergenceWarning):
+        GPRegressor().fit(rows, y)

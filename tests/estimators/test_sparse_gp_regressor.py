@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
+from sklearn.cluster import KMeans
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gpattr import Explainer, GPRegressor, SparseGPRegressor
@@ -246,3 +247,16 @@ def test_kernels_without_a_quick_way_learn_too():
     assert model.kernel_ != kernel
     ex = Explainer(model)(X[:3])
     assert ex.delta == pytest.approx(0.0, abs=1e-7)
+
+
+@pytest.mark.parametrize(("n", "d", "m"), [(60, 1, 7), (300, 3, 40), (2500, 2, 30)])
+def test_clusters_are_as_good_as_those_of_scikit_learn(n, d, m):
+    rows = 1e3 + np.random.default_rng(n).normal(size=(n, d)) * np.geomspace(1.0, 3.0, d)
+    centres = k_means(rows, m, np.random.default_rng(0))
+    distances = ((rows[:, None] - centres) ** 2).sum(axis=2)
+    labels = distances.argmin(axis=1)
+    assert len(centres) == m
+    assert set(labels) == set(range(m))
+    best = min(KMeans(m, n_init=1, random_state=seed).fit(rows).inertia_ for seed in range(5))
+    assert distances.min(axis=1).sum() < 1.15 * best
+    np.testing.assert_array_equal(k_means(rows, m, np.random.default_rng(0)), centres)

@@ -6,7 +6,7 @@ fully Bayesian fit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,8 @@ from gpattr._validation import as_vector
 from gpattr.adapters.categories import columns_of_codes, encoded
 from gpattr.adapters.encoder import Encoder
 from gpattr.adapters.gpytorch_kernels import called, forward, mean_of, number
-from gpattr.adapters.gpytorch_models import asked, copy_of, exact_settings, in_double, noise_of, variational
+from gpattr.adapters.gpytorch_models import copy_of, in_double, noise_of, variational
+from gpattr.adapters.gpytorch_predictions import Moments, exact_moments, own_method, variational_moments
 from gpattr.adapters.notes import noted
 from gpattr.adapters.registry import Adapted
 from gpattr.exceptions import InvalidInputError, NotFittedError, UnsupportedModelError
@@ -154,11 +155,9 @@ def fully_bayesian(model: Any, data: Any = None) -> Adapted:
     mixture = MixturePosterior([member(s) for s in range(members)])
 
     def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        import torch
-
-        with exact_settings(), torch.no_grad():
-            result = copy.posterior(inputs.tensor(points))
-            return result.mixture_mean.numpy()[:, 0], result.mixture_variance.numpy()[:, 0]
+        mean, var = untransformed(copy, copy.transform_inputs(inputs.tensor(points)[None]), exact_moments)
+        mean, var = mean[..., 0], var[..., 0]
+        return mean.mean(axis=0), var.mean(axis=0) + mean.var(axis=0)
 
     return Adapted(in_double(mixture, model), predict, inputs.points, mixable=inputs.encoder is None)
 
@@ -225,7 +224,17 @@ def multi_task(model: Any, data: Any = None) -> Adapted:
     behind = {name: AffinePosterior(output, shift, scale) for name, output in tasks.outputs.items()}
     outputs = {name: in_units(output, outcomes, 0) for name, output in behind.items()}
     result = AffineOutputs(tasks, outputs, next(iter(behind.values())), float(outcomes[1][0]))
-    return _finished(model, copy, result, outcomes, Inputs(X[:, columns], shift, scale), output_indices=values)
+    inputs = Inputs(X[:, columns], shift, scale)
+
+    def by_task(copy: Any, rows: Any) -> Moments:
+        mean, var = exact_moments(copy, rows)
+        return mean.reshape(len(values), -1), var.reshape(len(values), -1)
+
+    def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        rows = [np.insert(points, task, value, axis=1) for value in values]
+        return untransformed(copy, copy.transform_inputs(inputs.tensor(np.concatenate(rows))), by_task)
+
+    return Adapted(in_double(result, model), predict, inputs.points)
 
 
 def single_task_variational(model: Any, data: Any = None) -> Adapted:
@@ -241,14 +250,8 @@ def single_task_variational(model: Any, data: Any = None) -> Adapted:
     likelihood = type(model.likelihood).__name__
     if likelihood != "GaussianLikelihood":
         result = noted(result, f"of the latent function: the likelihood is {likelihood}")
-    extra = float(copy.model.variational_strategy.jitter_val)
-    finished = _finished(model, copy, result, outcomes, Inputs(inner.points, shift, scale))
-
-    def predict(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mean, var = finished.predict(rows)
-        return mean, var - extra * (1.0 if outcomes is None else outcomes[1][0]) ** 2
-
-    return Adapted(finished.posterior, predict, finished.points)
+    inputs = Inputs(inner.points, shift, scale)
+    return _finished(model, copy, result, outcomes, inputs, lambda copy, rows: variational_moments(copy.model, rows))
 
 
 def input_units(model: Any, d: int) -> tuple[np.ndarray, np.ndarray]:
@@ -303,17 +306,47 @@ def in_units(posterior: Posterior, outcomes: tuple[np.ndarray, np.ndarray] | Non
     return posterior if (shift, scale) == (0.0, 1.0) else CombinationPosterior([posterior], [scale], mean=Constant(shift))
 
 
-def _finished(model: Any, copy: Any, posterior: Any, outcomes: Any, inputs: Inputs, **options: Any) -> Adapted:
-    def latent(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return asked(copy, lambda _: copy(copy.transform_inputs(inputs.tensor(points))))(points)
-
+def _finished(
+    model: Any, copy: Any, posterior: Any, outcomes: Any, inputs: Inputs, moments: Callable[[Any, Any], Moments] = exact_moments
+) -> Adapted:
     def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        import torch
-
-        with exact_settings(), torch.no_grad():
-            result = copy.posterior(inputs.tensor(points), **options)
-            mean, var = result.mean.numpy(), result.variance.numpy()
+        seen = copy.transform_inputs(inputs.tensor(points))
+        if outcomes is None:
+            mean, var = (part.numpy().T.reshape(len(points), -1) for part in moments(copy, seen))
+        else:
+            mean, var = untransformed(copy, seen, moments)
         return (mean, var) if isinstance(posterior, MultiOutputPosterior) else (mean[:, 0], var[:, 0])
 
-    own = latent if outcomes is None else predict
-    return Adapted(in_double(posterior, model), own, inputs.points, mixable=inputs.encoder is None)
+    return Adapted(in_double(posterior, model), predict, inputs.points, mixable=inputs.encoder is None)
+
+
+def untransformed(copy: Any, rows: Any, moments: Callable[[Any, Any], Moments]) -> tuple[np.ndarray, np.ndarray]:
+    """Return means and variances of the outcomes, (..., n, outputs), as ``copy.posterior`` would, at rows already transformed.
+
+    ``moments`` are of the latent function, (n,), (outputs, n), or (members, n) of a mixture whose members share one output.
+    """
+    import torch
+    from botorch.posteriors import GPyTorchPosterior
+    from gpytorch.distributions import MultitaskMultivariateNormal, MultivariateNormal
+    from linear_operator.operators import DiagLinearOperator
+
+    if type(copy).posterior.__module__.split(".")[0] != "botorch":
+        raise own_method(copy, "posterior")
+    mean, var = moments(copy, rows)
+    several = mean.ndim == 2 and rows.ndim == 2
+    with torch.no_grad():
+        # Only variances are compared: what is said of one point does not depend on the others.
+        if several:
+            latent: Any = MultitaskMultivariateNormal(mean.T, DiagLinearOperator(var.reshape(-1)), interleaved=False)
+        else:
+            latent = MultivariateNormal(mean, DiagLinearOperator(var))
+        result = GPyTorchPosterior(latent)
+        if hasattr(copy, "outcome_transform"):
+            result = copy.outcome_transform.untransform_posterior(result, X=rows)
+        mean = result.mean
+        if not isinstance(result, GPyTorchPosterior):
+            return mean.numpy(), result.variance.numpy()
+        # The library's own `variance` warns of small ones, and rounds them up.
+        var = result.distribution.lazy_covariance_matrix.diagonal(dim1=-1, dim2=-2)
+        var = var.reshape(mean.mT.shape).mT if several and not result.distribution._interleaved else var.reshape(mean.shape)
+    return mean.numpy(), var.numpy()

@@ -1,14 +1,12 @@
 """Models of GPyTorch: exact and variational.
 
-A model is never called: what it predicts is asked of a copy in float64, with exact linear algebra. (With more than 800 rows the
-library solves by conjugate gradients, and its cached solutions are off by per cents.)
+A model is never called: what it predicts is asked of a copy in float64, with exact linear algebra (`gpytorch_predictions`). With
+more than 800 rows the library solves by conjugate gradients, and its cached solutions are off by per cents.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from typing import Any
 
@@ -16,6 +14,7 @@ import numpy as np
 
 from gpattr.adapters.categories import columns_of_codes
 from gpattr.adapters.gpytorch_kernels import called, mean_of, number
+from gpattr.adapters.gpytorch_predictions import Moments, evaluated, exact_moments, variational_moments
 from gpattr.adapters.notes import FLOAT32, noted
 from gpattr.adapters.registry import Adapted
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
@@ -52,7 +51,7 @@ def exact(model: Any, data: Any = None, feature_extractor: Any = None) -> Adapte
     parts = [posterior(i) for i in batch]
     result = parts[0] if batch == [None] else MultiOutputPosterior(parts)
     rows = X[0] if X.ndim == 3 else X
-    return Adapted(in_double(result, model), asked(copy), rows)
+    return Adapted(in_double(result, model), asked(copy, exact_moments), rows)
 
 
 def deep(covar_module: Any, network: Any, rows: np.ndarray, batch: int | None) -> Kernel:
@@ -93,10 +92,15 @@ def variational(model: Any, data: Any = None) -> Adapted:
     strategy = copy.variational_strategy
     strategy._jitter_val = jitter = float(model.variational_strategy.jitter_val)  # a hundred times larger in float32
     name = type(strategy).__name__
-    if name not in ("VariationalStrategy", "UnwhitenedVariationalStrategy"):
-        raise UnsupportedModelError(f"variational_strategy: {name} is not known")
+    library = type(strategy).__module__.startswith("gpytorch.")
+    if not library or name not in ("VariationalStrategy", "UnwhitenedVariationalStrategy"):
+        raise UnsupportedModelError(f"variational_strategy: {type(strategy).__module__}.{name} is not known")
     if not bool(strategy.variational_params_initialized.item()):
         raise InvalidInputError("model: expected a trained ApproximateGP, got one that was never called: its q(u) is not set yet")
+    if not bool(getattr(strategy, "updated_strategy", True)):
+        raise InvalidInputError(
+            "model: expected a whitened q(u), got that of a file by an older GPyTorch; call the model once, which whitens it"
+        )
     Z = number(strategy.inducing_points, 2, None)
     q = strategy._variational_distribution()
     if not hasattr(q, "covariance_matrix"):
@@ -113,15 +117,7 @@ def variational(model: Any, data: Any = None) -> Adapted:
         mean=mean_of(copy.mean_module, Z.shape[1]),
         jitter=jitter,
     )
-    # The whitened strategy adds its jitter to the variances it reports.
-    extra = jitter if name == "VariationalStrategy" else 0.0
-    predict = asked(copy)
-
-    def latent(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mean, var = predict(points)
-        return mean, var - extra
-
-    return Adapted(in_double(posterior, model), latent, Z)
+    return Adapted(in_double(posterior, model), asked(copy, variational_moments), Z)
 
 
 def in_double(posterior: Any, model: Any) -> Any:
@@ -142,7 +138,7 @@ def copy_of(model: Any) -> Any:
         for tensor in _tensors(vars(module)):
             if not tensor.is_leaf:  # a copy of what was computed would have to copy how
                 memo[id(tensor)] = tensor.detach().clone()
-    return deepcopy(model, memo).double().cpu().eval()
+    return evaluated(deepcopy(model, memo).double().cpu().eval())
 
 
 def _tensors(held: Any) -> Iterator[Any]:
@@ -154,36 +150,13 @@ def _tensors(held: Any) -> Iterator[Any]:
             yield from _tensors(part)
 
 
-def asked(copy: Any, call: Callable[[Any], Any] | None = None) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+def asked(copy: Any, moments: Callable[[Any, Any], Moments]) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """Return what a copy of a model predicts, with outputs last."""
 
     def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         import torch
 
-        with exact_settings(), torch.no_grad():
-            result = (call or copy)(torch.tensor(points))
-            mean, var = result.mean.numpy(), result.variance.numpy()
-        return np.moveaxis(mean, 0, -1) if mean.ndim == 2 else mean, np.moveaxis(var, 0, -1) if var.ndim == 2 else var
+        mean, var = (part.numpy() for part in moments(copy, torch.tensor(points)))
+        return (mean.T, var.T) if mean.ndim == 2 else (mean, var)
 
     return predict
-
-
-@contextmanager
-def exact_settings() -> Iterator[None]:
-    """Exact linear algebra, float64 for what the library creates on the way, and no word about the jitter it adds."""
-    import gpytorch
-    import torch
-
-    before = torch.get_default_dtype()
-    with ExitStack() as stack:
-        stack.enter_context(gpytorch.settings.fast_computations(False, False, False))
-        stack.enter_context(gpytorch.settings.max_cholesky_size(2**31))
-        stack.enter_context(gpytorch.settings.fast_pred_var(False))
-        stack.enter_context(gpytorch.settings.debug(False))
-        stack.enter_context(warnings.catch_warnings())
-        warnings.simplefilter("ignore")
-        torch.set_default_dtype(torch.float64)
-        try:
-            yield
-        finally:
-            torch.set_default_dtype(before)

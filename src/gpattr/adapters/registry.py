@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -97,11 +98,13 @@ def find_adapter(model: Any) -> Adapter | None:
 
 def _announced() -> dict[str, Adapter]:
     """Return the adapters of installed packages, after asking those not yet asked."""
-    for point in entry_points(group=ENTRY_POINTS):
-        if point.value not in _ASKED:
-            _ASKED.add(point.value)
-            point.load()()
+    with _ASKING:  # or another thread would find a package asked whose adapters are not there yet
+        for point in entry_points(group=ENTRY_POINTS):
+            if point.value not in _ASKED:
+                _ASKED.add(point.value)
+                point.load()()
     return REGISTERED
 
 
 _ASKED: set[str] = set()
+_ASKING = RLock()  # what a package calls may look for adapters itself

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
+from sklearn.gaussian_process import GaussianProcessRegressor
 
 from gpattr.adapters.named import named
 from gpattr.adapters.notes import FLOAT32, noted
@@ -58,13 +61,27 @@ def regressor(model: Any, data: Any = None) -> Adapted:
         )
 
     def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mean, std = model.predict(named(points, model), return_std=True)
-        white = fold_white(kernel, points)[1]
-        mean, var = np.asarray(mean, dtype=np.float64), np.asarray(std, dtype=np.float64) ** 2
-        return mean, var - scale**2 * (white if targets.ndim == 1 else white[:, None])
+        mean, var = _moments(model, points)
+        var = var - fold_white(kernel, points)[1]
+        return shift + scale * mean.reshape(len(points), P), scale**2 * var[:, None]
 
     single = "float32" in (str(model.X_train_.dtype), str(model.y_train_.dtype))
     return Adapted(noted(result, FLOAT32) if single else result, predict, rows, accuracy=_accuracy(single))
+
+
+def _moments(model: Any, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return k(x, X)α and k(x, x) − k(x, X)A⁻¹k(X, x) by the model's own kernel, weights and factor.
+
+    They are those of the normalised targets. `predict` computes the same, but changes warning filters while it looks at its rows,
+    and warns where rounding makes a variance negative, as at training rows without noise.
+    """
+    if type(model).predict is not GaussianProcessRegressor.predict:  # a subclass that predicts in its own way
+        shift, scale = (np.ravel(part) for part in (model._y_train_mean, model._y_train_std))
+        mean, std = (np.asarray(part).reshape(len(points), -1) for part in model.predict(named(points, model), return_std=True))
+        return (mean - shift) / scale, (std[:, 0] / scale[0]) ** 2
+    K = model.kernel_(model.X_train_, points)
+    V = solve_triangular(model.L_, K, lower=True)
+    return K.T @ model.alpha_, model.kernel_.diag(points) - (V * V).sum(axis=0)
 
 
 def _accuracy(single: bool) -> float:
@@ -140,9 +157,12 @@ def linear(model: Any, data: Any = None) -> Adapted:
     )
 
     def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mean, std = model.predict(named(points, model), return_std=True)
+        mean, std = unchecked.predict(points, return_std=True)
         return mean, std**2 - 1.0 / model.alpha_
 
+    unchecked, kind = copy(model), type(model)
+    # A look at the rows would change warning filters, which are those of all threads.
+    unchecked.__class__ = type(kind.__name__, (kind,), {"_decision_function": lambda self, X: X @ self.coef_ + self.intercept_})
     generator = np.random.default_rng(0)
     scale = np.sqrt(1.0 / model.alpha_) / np.maximum(np.abs(model.coef_), 1e-8 * np.abs(model.coef_).max() + 1e-300)
     points = origin + np.minimum(scale, 1e6) * generator.normal(size=(8, d))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -21,8 +20,7 @@ MARGIN = 100.0  # times accuracy and condition number: what rounding may explain
 def verify(adapted: Adapted, name: str, points: np.ndarray | None = None) -> None:
     """Raise `UnsupportedModelError` unless means and variances agree: at training rows, between and beyond them, or at points."""
     points = comparison_points(adapted.points, adapted.mixable) if points is None else points
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with np.errstate(all="ignore"):  # which is of this thread alone; warning filters are not
         theirs = adapted.predict(points)
     mean, std = (to_numpy(part) for part in adapted.posterior.predict(points, return_std=True))
     tolerance = min(EXACT + MARGIN * adapted.accuracy * condition(adapted.posterior), LOOSEST)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpattr import plots
+from gpattr.commands.letters import save_picture
 from gpattr.explainer import Explainer
 from gpattr.explanation import Explanation
 from gpattr.importance import Importance
@@ -46,20 +46,15 @@ def write_tables(folder: Path, ex: Explanation, importance: Importance, level: f
 
 def draw_pictures(folder: Path, ex: Explanation, importance: Importance, level: float) -> list[str]:
     """Draw importance, all rows, and the rows farthest from the baseline one by one; return what is wrong with the pictures."""
-    with warnings.catch_warnings(record=True) as complaints:
-        warnings.simplefilter("always")
-        _draw(folder, ex, importance, level)
-    unknown = any("missing from font" in str(complaint.message) for complaint in complaints)
-    return ["The pictures lack letters of the names, which no font at hand has; the report has them."] if unknown else []
-
-
-def _draw(folder: Path, ex: Explanation, importance: Importance, level: float) -> None:
     from matplotlib.figure import Figure
+
+    lacking = False
 
     def saved(name: str, draw: Any, *args: Any, height: float) -> None:
         figure = Figure(figsize=(7.5, height), layout="constrained")
         draw(*args, ax=figure.subplots(), level=level)
-        figure.savefig(folder / f"{name}.png", dpi=150)
+        nonlocal lacking
+        lacking = save_picture(figure, folder / f"{name}.png") or lacking
 
     tall = 1.4 + 0.42 * min(ex.shape[1], 10)
     saved("importance", plots.bar, importance, height=tall)
@@ -68,6 +63,7 @@ def _draw(folder: Path, ex: Explanation, importance: Importance, level: float) -
         saved("heatmap", plots.heatmap, ex, height=tall)
     for row in np.argsort(-np.abs(ex.predictions - ex.base_values), kind="stable")[:WATERFALLS]:
         saved(f"row_{ex.row_names[row]}", plots.waterfall, ex, int(row), height=tall)
+    return ["The pictures lack letters of the names, which no font at hand has; the report has them."] if lacking else []
 
 
 def summary(ex: Explanation, importance: Importance) -> dict[str, Any]:

@@ -9,12 +9,13 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from gpattr._array import Array, is_tensor, to_numpy
 from gpattr._normal import check_count, random_generator, standard_draws
 from gpattr._validation import as_matrix, as_vector, is_frame
 from gpattr.estimators import storage
+from gpattr.estimators.plain_data import checked_pair, checked_rows, checked_training_data
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel
 
@@ -60,7 +61,7 @@ class PosteriorEstimator(BaseEstimator):
         check_is_fitted(self)
         if not (is_frame(X) or is_tensor(X) or is_tensor(self.posterior_.like)):
             require_numbers(X=X)
-            X = check_array(X, dtype="float64")
+            X = checked_rows(X)
             self._check_width(X, self.posterior_.n_features)
         return self.posterior_.predict(X, **options)
 
@@ -110,10 +111,10 @@ class PosteriorRegressor(RegressorMixin, PosteriorEstimator):
         if (shape := np.asarray(y).shape)[1:] > (1,):
             raise InvalidInputError(f"y: expected targets (n,), got {shape}; MultiOutputGPRegressor takes several outputs")
         if width is not None:
-            X, y = check_X_y(X, y, dtype="float64", y_numeric=True, order="C")
+            X, y = checked_pair(X, y)
             self._check_width(X, width)
             return X, y.astype(np.float64)
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, order="C")
+        X, y = checked_training_data(self, X, y)
         return X, y.astype(np.float64)
 
 

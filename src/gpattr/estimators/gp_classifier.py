@@ -6,8 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from gpattr import _documents
 from gpattr._array import to_numpy
@@ -19,6 +18,7 @@ from gpattr.estimators.gp_regressor import check_prior
 from gpattr.estimators.hyperparameters import trainable
 from gpattr.estimators.laplace_evidence import LaplaceEvidence
 from gpattr.estimators.marginal_likelihood import maximise
+from gpattr.estimators.plain_data import check_classes, checked_training_data
 from gpattr.estimators.progress import training_progress
 from gpattr.estimators.search_space import Units, bounds_for, default_kernel, scaled, spread_of, starts_from
 from gpattr.exceptions import InvalidInputError
@@ -78,10 +78,9 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
             require_numbers(X=X)
             if isinstance(y, np.ma.MaskedArray):
                 raise InvalidInputError("y: expected plain labels, got a masked array; remove or fill what is masked")
-            data: Any = validate_data(self, X, y, dtype=np.float64, order="C")
-            rows, labels = data
+            rows, labels = checked_training_data(self, X, y, labels=True)
             try:
-                check_classification_targets(labels)
+                check_classes(labels)
                 classes, codes = np.unique(labels, return_inverse=True)
             except TypeError:
                 raise InvalidInputError("y: expected labels of one kind, got some that cannot be compared (None?)") from None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import reduce
 from itertools import count
@@ -30,6 +32,19 @@ Values = dict[str, np.ndarray]
 
 class ConvergenceWarning(UserWarning):
     """The optimiser stopped before it converged; the best point so far was kept."""
+
+
+_SILENT: ContextVar[bool] = ContextVar("silent", default=False)
+
+
+@contextmanager
+def without_warning() -> Iterator[None]:
+    """Do not warn, in this thread, of searches that do not converge; warning filters would be those of all threads."""
+    token = _SILENT.set(True)
+    try:
+        yield
+    finally:
+        _SILENT.reset(token)
 
 
 @dataclass(frozen=True)
@@ -171,7 +186,7 @@ def maximise(
         raise NotPositiveDefiniteError(
             "noise: the covariance of the targets is singular wherever training looked; give more noise"
         )
-    if not converged:
+    if not converged and not _SILENT.get():
         warnings.warn(
             f"training did not converge ({message}); the best point so far is kept. "
             "Try n_restarts, narrower bounds, or inputs and targets of order one",

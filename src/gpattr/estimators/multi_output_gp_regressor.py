@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import validate_data
 
 from gpattr import _documents
 from gpattr._array import is_tensor, to_numpy
@@ -21,6 +20,7 @@ from gpattr.estimators.coregionalised_evidence import CoregionalisedEvidence
 from gpattr.estimators.gp_regressor import GPRegressor, check_prior
 from gpattr.estimators.hyperparameters import trainable
 from gpattr.estimators.marginal_likelihood import NOISE, maximise
+from gpattr.estimators.plain_data import checked_training_data
 from gpattr.estimators.progress import training_progress
 from gpattr.estimators.search_space import (
     DEFAULT_BOUNDS,
@@ -142,13 +142,13 @@ class MultiOutputGPRegressor(KernelRegressor):
                     raise InvalidInputError(f"Y: expected {len(X)} targets (one per row of X) in {name!r}, got {column.shape}")
             Y = np.stack(columns, axis=1)
         require_numbers(X=X, Y=Y)
-        data: Any = validate_data(self, X, Y, dtype=np.float64, y_numeric=True, multi_output=True, order="C")
-        targets = np.ascontiguousarray(data[1], dtype=np.float64)
+        rows, targets = checked_training_data(self, X, Y, multi_output=True)
+        targets = np.ascontiguousarray(targets, dtype=np.float64)
         if targets.ndim == 1:
             raise InvalidInputError("Y: expected targets (n, P), got one dimension. Reshape them; GPRegressor takes one output")
         as_matrix("Y", targets)
         names = names or tuple(f"y{i}" for i in range(targets.shape[1]))
-        return data[0], targets, check_names("Y", names, targets.shape[1])
+        return rows, targets, check_names("Y", names, targets.shape[1])
 
     def _fit_separately(self, X: Any, Y: np.ndarray, names: Names, noise: Any) -> Self:
         m, P = Y.shape

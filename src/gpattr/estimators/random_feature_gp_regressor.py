@@ -18,7 +18,7 @@ from gpattr.bases.spectral import SAMPLINGS, check_spectral, standard_frequencie
 from gpattr.estimators import storage
 from gpattr.estimators.feature_regressor import FeatureRegressor
 from gpattr.estimators.gp_regressor import GPRegressor
-from gpattr.estimators.marginal_likelihood import NOISE, ConvergenceWarning
+from gpattr.estimators.marginal_likelihood import NOISE, without_warning
 from gpattr.estimators.progress import stream_progress
 from gpattr.estimators.random_feature_evidence import AmplitudeEvidence, FrequencyEvidence
 from gpattr.estimators.random_feature_stream import Learned, Stream, in_order
@@ -263,8 +263,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         every = max(1, len(X) // SUBSAMPLE)
         model = GPRegressor(type(kernel), mean=self.mean, noise_variance=self.noise_variance)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
+            with without_warning():
                 return model.fit(X[::every][:SUBSAMPLE], y[::every][:SUBSAMPLE]).kernel_  # pyright: ignore[reportReturnType]
         except (InvalidInputError, NotPositiveDefiniteError):  # what is wrong with the data, if anything, is said later
             return kernel

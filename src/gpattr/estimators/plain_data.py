@@ -1,0 +1,82 @@
+"""scikit-learn's checks of data, called only where they have something to say.
+
+They raise in the words that its users know, but while they look they change Python's warning filters, which belong to the whole
+process: other threads would see them changed. Data that are plainly right need no such look.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, check_X_y, validate_data
+
+from gpattr._array import to_numpy
+from gpattr._validation import as_matrix, is_frame, is_series
+
+
+def checked_rows(X: Any) -> np.ndarray:
+    """Return rows (n, d) as float64, or raise what `check_array` says of them."""
+    rows = _plain_rows(X)
+    return check_array(X, dtype="float64") if rows is None else rows
+
+
+def checked_pair(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows (n, d) and targets (n,), or raise what `check_X_y` says of them."""
+    rows, targets = _plain_rows(X), _plain(y)
+    if rows is None or targets is None or targets.shape != (len(rows),):
+        return check_X_y(X, y, dtype="float64", y_numeric=True, order="C")
+    return rows, targets
+
+
+def checked_training_data(
+    estimator: Any, X: Any, y: Any, *, labels: bool = False, multi_output: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows (n, d) as float64 and targets (n,), with ``multi_output`` also (n, P), or raise what `validate_data` says.
+
+    The number of features, and their names, are noted in the estimator. ``labels`` are of any kind that has an order.
+    """
+    rows, targets = _plain_rows(X), _plain_labels(y) if labels else _plain(y)
+    shapes = (1, 2) if multi_output else (1,)
+    if rows is None or targets is None or len(rows) != len(targets) or targets.ndim not in shapes or not targets.size:
+        options: dict[str, Any] = {} if labels else {"y_numeric": True, "multi_output": multi_output}
+        data: Any = validate_data(estimator, X, y, dtype=np.float64, order="C", **options)
+        return data
+    validate_data(estimator, X, y, skip_check_array=True)
+    return rows, targets
+
+
+def check_classes(labels: np.ndarray) -> None:
+    """Raise what `check_classification_targets` says of labels that may be no classes."""
+    plain = _plain_labels(labels)
+    if plain is None or (plain.dtype.kind == "f" and (plain != np.round(plain)).any()):
+        check_classification_targets(labels)
+
+
+def _plain_rows(X: Any) -> np.ndarray | None:
+    array = to_numpy(as_matrix("X", X)) if is_frame(X) else _plain(X)
+    if array is None or array.ndim != 2 or not array.size:
+        return None
+    rows = np.asarray(array, dtype=np.float64, order="C")
+    return rows if np.isfinite(rows).all() else None  # float64 may not reach as far as what came
+
+
+def _plain(values: Any) -> np.ndarray | None:
+    """Return finite real numbers as an array; None where it takes more than a look to know what they are."""
+    if type(values) not in (np.ndarray, list, tuple) and not is_series(values) and not is_frame(values):
+        return None
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        return None
+    return array if array.dtype.kind in "fiub" and array.ndim and np.isfinite(array).all() else None
+
+
+def _plain_labels(values: Any) -> np.ndarray | None:
+    numbers = _plain(values)
+    if numbers is not None or type(values) not in (np.ndarray, list, tuple):
+        return numbers
+    array = np.asarray(values)
+    texts = array.dtype.kind in "US" or (array.dtype.kind == "O" and all(isinstance(label, str) for label in array.ravel()))
+    return array if texts and array.ndim == 1 else None
