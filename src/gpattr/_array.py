@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from functools import lru_cache
 from typing import Any
@@ -99,12 +100,15 @@ def cholesky_inverse(L: Array) -> Array:
 
 
 def product(A: Array, B: Array) -> Array:
-    """Return AB for A (..., k) and B (k,) or (k, c), which on the host costs no spinning threads as ``@`` does (`_blas`)."""
+    """Return AB, summed over the last axis of A and the first of B, as ``@`` does but without waking threads that spin (`_blas`).
+
+    A is (..., k) and B (k,) or (k, c); a vector A takes B (k, ...).
+    """
     if is_tensor(A):
-        return A @ B
+        return sys.modules["torch"].tensordot(A, B, dims=1)
     if A.ndim == 1:
-        return _blas.multiply_vector(B.T, A)
-    rows = A.reshape(-1, A.shape[-1])
+        return _blas.multiply_vector(B.reshape(len(B), math.prod(B.shape[1:])).T, A).reshape(B.shape[1:])
+    rows = A.reshape(math.prod(A.shape[:-1]), A.shape[-1])
     result = _blas.multiply_vector(rows, B) if B.ndim == 1 else _blas.multiply(rows, B)
     return result.reshape(A.shape[:-1] + B.shape[1:])
 

@@ -1,8 +1,8 @@
 """Linear algebra of NumPy arrays by a private BLAS of one thread, and threads of our own over fixed tiles.
 
-The BLAS in the wheels of NumPy and SciPy has threads that spin while they wait for each other: where another process uses the cores
-too, a second thread makes the same work up to sixty times slower. Their number belongs to the whole process, so it is not ours to
-change. Therefore a second copy of SciPy's library is loaded, with a state of its own, and told to use one thread. Large matrices
+The BLAS in the wheels of NumPy and SciPy has threads that spin while they wait for each other: where another process uses the
+cores too, a second thread makes the same work up to sixty times slower. Their number belongs to the whole process, so it is not ours
+to change. Therefore a second copy of SciPy's library is loaded, with a state of its own, and told to use one thread. Large matrices
 are cut into tiles, by their shape only, which `_workers` shares among threads that sleep when they wait: a result is the same, to
 the last bit, however many threads there are and whatever else the machine does.
 
@@ -154,7 +154,7 @@ def _candidates() -> Iterator[Path]:
 
 
 def _load(candidates: Iterator[Path]) -> Library | None:
-    """Return the first library that can be loaded and computes; its copy has a name that tools for thread pools do not look for."""
+    """Return the first library that can be loaded and computes, under a name that tools for thread pools do not look for."""
     for path in candidates:
         folder = None
         try:
@@ -206,14 +206,13 @@ def _by_columns(A: np.ndarray) -> Matrix:
 
 def multiply(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Return AB, (r, c) by rows, for A (r, k) and B (k, c)."""
+    (r, k), c = A.shape, B.shape[1]
+    if not (r and k and c):
+        return np.zeros((r, c))
     blas = library()
     if blas is None:
         return _gemm(1.0, B.T, A.T).T
-    (r, k), c = A.shape, B.shape[1]
     C = np.empty((r, c))
-    if not C.size or not k:
-        C[...] = 0.0
-        return C
     left, right, result = Matrix.of(A), Matrix.of(B), Matrix.of(C)
     down = r >= c  # the longer side is cut
     tile = max(64, -64 * (-ALONE // (64 * k * min(r, c))))
@@ -229,20 +228,19 @@ def multiply(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 def multiply_vector(A: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Return Ax, (r,), for A (r, k) and x (k,)."""
+    r, k = A.shape
+    if not A.size:
+        return np.zeros(r)
     blas = library()
     if blas is None:
         return _gemm(1.0, x[None], A.T)[0]
-    r, k = A.shape
-    y = np.zeros(r)
-    if not A.size:
-        return y
+    y = np.empty(r)
     matrix, x = Matrix.of(A), np.ascontiguousarray(x, dtype=np.float64)
     start, end, inner = x.ctypes.data, y.ctypes.data, slice(0, k)
 
     def work(rows: slice) -> None:
         part = matrix.block(rows, inner)
-        flag, sizes = (PLAIN, (part.rows, k))
-        blas.gemv(part.order, flag, *sizes, 1.0, part.address, part.step, start, 1, 0.0, end + 8 * rows.start, 1)
+        blas.gemv(part.order, PLAIN, part.rows, k, 1.0, part.address, part.step, start, 1, 0.0, end + 8 * rows.start, 1)
 
     _share(work, tiles(r, max(64, -64 * (-(ALONE // 16) // (64 * k)))), 16.0 * r * k)  # memory is what takes time
     return y
@@ -250,13 +248,13 @@ def multiply_vector(A: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 def add_gram(G: np.ndarray, F: np.ndarray) -> np.ndarray:
     """Return G + FᵀF for F (r, p), in place of G (p, p) if that is stored by columns; only the lower triangle is kept up."""
-    blas = library()
-    if blas is None:
-        return _syrk(1.0, F.T, beta=1.0, c=G, lower=1, overwrite_c=1)
     G = _in_place(G, "F")
     r, p = F.shape
     if not F.size:
         return G
+    blas = library()
+    if blas is None:
+        return _syrk(1.0, F.T, beta=1.0, c=G, lower=1, overwrite_c=1)
     sums, left = _by_columns(G), Matrix.of(F).T
     inner = slice(0, r)
 
@@ -273,13 +271,13 @@ def add_gram(G: np.ndarray, F: np.ndarray) -> np.ndarray:
 
 def symmetric_product(S: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Return SB, (m, q), for symmetric S (m, m), of which only the upper triangle is read."""
-    blas = library()
-    if blas is None:
-        return _symm(1.0, S.T, B, lower=1)
     m, q = B.shape
     C = np.empty((m, q))
     if not C.size:
         return C
+    blas = library()
+    if blas is None:
+        return _symm(1.0, S.T, B, lower=1)
     matrix, right, result = Matrix.of(S), Matrix.of(B if B.flags.c_contiguous else np.ascontiguousarray(B)), Matrix.of(C)
     whole = slice(0, q)
 
@@ -305,8 +303,10 @@ def outer_products(V: np.ndarray) -> np.ndarray:
     blas = library()
     if blas is None:
         return V @ np.swapaxes(V, -1, -2)
+    if k == 1:
+        return np.einsum("...km,...km->...k", V, V)[..., None]
     if V.ndim == 2:
-        return multiply(V, V.T)
+        return _outer_product(blas, V)
     C = np.zeros((*V.shape[:-1], k))
     if not V.size:
         return C
@@ -322,6 +322,23 @@ def outer_products(V: np.ndarray) -> np.ndarray:
     return C
 
 
+def _outer_product(blas: Library, V: np.ndarray) -> np.ndarray:
+    """Return VVᵀ, (k, k), for V (k, m): tiles of rows up to the diagonal, and their transposes."""
+    k, m = V.shape
+    C = np.zeros((k, k))
+    if not V.size:
+        return C
+    matrix, result, inner = Matrix.of(V), Matrix.of(C), slice(0, m)
+
+    def work(some: slice) -> None:
+        until = slice(0, some.stop)
+        _add_product(blas, 1.0, matrix.block(some, inner), matrix.block(until, inner).T, 0.0, result.block(some, until))
+        C[: some.start, some] = C[some, : some.start].T
+
+    _share(work, tiles(k, TILE)[::-1], 0.5 * k * k * m)  # the longest first
+    return C
+
+
 def cholesky(A: np.ndarray) -> np.ndarray:
     """Return the lower Cholesky factor of A (m, m), stored by columns, in place of A if that is stored by columns.
 
@@ -330,20 +347,22 @@ def cholesky(A: np.ndarray) -> np.ndarray:
     """
     A = _in_place(A, "F")
     blas, m = library(), len(A)
+    if not m:
+        return A
     if blas is None:
         L, failed = _potrf(A, lower=1, clean=1, overwrite_a=1)
         if failed:
             raise LinAlgError("the matrix is not positive definite")
         return L
-    if not m:
-        return A
     L = _by_columns(A)
     steps = tiles(m, TILE if m > WHOLE else m)
     _factorise(blas, L.block(steps[0], steps[0]))
     for k, column in enumerate(steps[:-1]):
         before, pivot, after = slice(0, column.start), L.block(column, column), steps[k + 1]
 
-        def work(rows: slice, column: slice = column, before: slice = before, pivot: Matrix = pivot, after: slice = after) -> None:
+        def work(
+            rows: slice, column: slice = column, before: slice = before, pivot: Matrix = pivot, after: slice = after
+        ) -> None:
             here = L.block(rows, column)
             if before.stop:
                 _add_product(blas, -1.0, L.block(rows, before), L.block(column, before).T, 1.0, here)
@@ -364,14 +383,14 @@ def cholesky(A: np.ndarray) -> np.ndarray:
 def cholesky_inverse(L: np.ndarray) -> np.ndarray:
     """Return (LLᵀ)⁻¹, (m, m), of which only the lower triangle means anything, in place of L if that is stored by columns.
 
-    W = L⁻¹ by tiles of columns, W_ij = −L_ii⁻¹ Σ_j≤k<i L_ik W_kj, then WᵀW by tiles of rows: tiles of one stage do not need each other.
+    W = L⁻¹ by tiles of columns, W_ij = −L_ii⁻¹ Σ_j≤k<i L_ik W_kj, then WᵀW by tiles of rows: threads meet three times.
     """
     L = _in_place(L, "F")
     blas, m = library(), len(L)
-    if blas is None:
-        return _potri(L, lower=1, overwrite_c=1)[0]
     if not m:
         return L
+    if blas is None:
+        return _potri(L, lower=1, overwrite_c=1)[0]
     steps = tiles(m, 64 if m <= 512 else TILE)
     W = np.zeros((m, m), order="F")
     result, inverse = _by_columns(L), _by_columns(W)
@@ -403,13 +422,13 @@ def cholesky_inverse(L: np.ndarray) -> np.ndarray:
 
 def solve_lower_rows(L: np.ndarray, A: np.ndarray) -> np.ndarray:
     """Return V with VLᵀ = A for rows A (r, m), in place of A where its rows are stored one after the other."""
-    blas = library()
-    if blas is None:
-        return _trsm(1.0, L, A.T, lower=1, overwrite_b=1).T
     A = _in_place(A, "C")
     r, m = A.shape
     if not A.size:
         return A
+    blas = library()
+    if blas is None:
+        return _trsm(1.0, L, A.T, lower=1, overwrite_b=1).T
     factor, right, whole = Matrix.of(L), Matrix.of(A), slice(0, m)
     tile = max(64, -64 * (-ALONE // (64 * m * m)))
     _share(lambda rows: _solve(blas, factor, right.block(rows, whole).T), tiles(r, tile), 0.5 * r * m * m)
@@ -429,10 +448,10 @@ def solve_cholesky(L: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _solve_columns(L: np.ndarray, b: np.ndarray, turns: tuple[bool, ...]) -> np.ndarray:
     solved = np.array(b if b.ndim == 2 else b[:, None], dtype=np.float64, order="F")
     blas = library()
-    if blas is None:
+    if blas is None and solved.size:
         for transposed in turns:
             solved = _trsm(1.0, L, solved, lower=1, trans_a=int(transposed), overwrite_b=1)
-    elif solved.size:
+    elif blas is not None and solved.size:
         m, q = solved.shape
         factor, right, whole = Matrix.of(L), _by_columns(solved), slice(0, m)
 

@@ -1,7 +1,7 @@
 """Threads that share the pieces of one call: the caller and as many others as there are further cores.
 
-Waiting threads sleep, so a machine whose cores are busy with something else slows a call by their share and no more. Pieces are cut
-by whoever calls `share`, never by the number of threads: who does which piece changes nothing in the result.
+Waiting threads sleep, so a machine whose cores are busy with something else slows a call by their share and no more. Pieces are
+cut by whoever calls `share`, never by the number of threads: who does which piece changes nothing in the result.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LIMITS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")  # what users set for threa
 
 
 def usable_cores(groups: Path = Path("/sys/fs/cgroup"), environment: Any = os.environ) -> int:
-    """Return how many cores this process may use: its affinity, the quota of its container, and the usual variables; 1 or more."""
+    """Return how many cores this process may use by its affinity, the quota of its container, and `LIMITS`; 1 or more."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores = float(len(affinity(0)) if affinity else os.cpu_count() or 1)
     for quota, period in (_quota_v2(groups), _quota_v1(groups)):
@@ -61,8 +61,8 @@ class Pool:
     def share(self, work: Callable[[Any], None], pieces: Sequence[Any]) -> None:
         """Do the work for every piece, in this thread and the pool's, and return when all is done; raise what a piece raised.
 
-        The caller takes pieces like the others and waits only for those that are under way, so calls inside a piece, and any number
-        of callers at once, cannot block each other.
+        The caller takes pieces like the others and waits only for those that are under way, so calls inside a piece, and any
+        number of callers at once, cannot block each other.
         """
         job = Job(work, pieces)
         with self.changed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpattr._array import Array, namespace
+from gpattr._array import Array, namespace, product
 from gpattr.closed_forms.derivatives import differentiate, require_derivatives
 from gpattr.closed_forms.table import Rule, rounding
 from gpattr.kernels import Kernel
@@ -18,7 +18,7 @@ def gradient_rule(kernel: Kernel) -> Rule:
 
     def estimate(points: Points, Z: Array, w: Array) -> tuple[Array, Array]:
         terms = cross(points, Z)
-        return terms @ w, rounding(terms, w)
+        return product(terms, w), rounding(terms, w)
 
     def between(points: Points, other: Points) -> Array:
         return differentiate(kernel, points.X, other.X, True).mixed

@@ -69,7 +69,7 @@ def auto(kernel: Radial, paths: Paths) -> Array:
     fall, B = (moment[:, None] for moment in prior_moments(kernel, p2.sum(axis=1)))
     result = -B[:, :, None] * p2[:, :, None] * p2[:, None, :]
     diagonal = xp.arange(d)
-    result[:, diagonal, diagonal] = p2 * (fall + B * (p2 @ (1.0 - xp.eye(d))))
+    result[:, diagonal, diagonal] = p2 * (fall + B * (product(p2, 1.0 - xp.eye(d))))
     result *= kernel.variance
     return result
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpattr._array import product
 from gpattr.kernels import Kernel
 
 CLUSTERED = 10_000  # rows that are clustered; more say no more about where the data lie
@@ -32,7 +33,7 @@ def greedy(kernel: Kernel, X: np.ndarray, m: int) -> np.ndarray:
         pivot = int(left.argmax())
         if left[pivot] <= known:
             break
-        row = kernel(X[pivot : pivot + 1], X)[0] - factor[:i, pivot] @ factor[:i]
+        row = kernel(X[pivot : pivot + 1], X)[0] - product(factor[:i, pivot], factor[:i])
         factor[i] = row / left[pivot] ** 0.5
         left = np.maximum(left - factor[i] ** 2, 0.0)
         left[pivot] = 0.0

@@ -13,7 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._array import Array, LinAlgError, cholesky, cholesky_inverse, namespace, solve_cholesky, to_numpy
+from gpattr._array import (
+    Array,
+    LinAlgError,
+    cholesky,
+    cholesky_inverse,
+    namespace,
+    outer_products,
+    product,
+    solve_cholesky,
+    to_numpy,
+)
 from gpattr.estimators.hyperparameters import likelihood_gradient
 from gpattr.estimators.squared_exponentials import gradient_of_leaves, leaves
 from gpattr.exceptions import NotPositiveDefiniteError
@@ -68,11 +78,11 @@ class Objective:
             basis, precision = self.trend
             W = solve_cholesky(L, basis)
             root, shift, evidence = coefficients_given(basis, W, precision, residual)
-            alpha = alpha - W @ shift
-            W = W @ root
+            alpha = alpha - product(W, shift)
+            W = product(W, root)
         inverse = cholesky_inverse(L)  # of which the upper triangle is meant
         if W is not None:
-            inverse = inverse - W @ W.T
+            inverse = inverse - outer_products(W)
         value = -0.5 * float(residual @ alpha) - logs - evidence
         if terms:
             gradient = gradient_of_leaves(terms, self.X, alpha, inverse, K if len(terms) == 1 else None)
