@@ -1,10 +1,10 @@
 """Linear algebra of NumPy arrays by a private BLAS of one thread, and threads of our own over fixed tiles.
 
 The BLAS in the wheels of NumPy and SciPy has threads that spin while they wait for each other: where another process uses the
-cores too, a second thread makes the same work up to sixty times slower. Their number belongs to the whole process, so it is not ours
-to change. Therefore a second copy of SciPy's library is loaded, with a state of its own, and told to use one thread. Large matrices
-are cut into tiles, by their shape only, which `_workers` shares among threads that sleep when they wait: a result is the same, to
-the last bit, however many threads there are and whatever else the machine does.
+cores too, a second thread makes the same work up to sixty times slower. Their number belongs to the whole process, so it is not
+ours to change. Therefore a second copy of SciPy's library is loaded, with a state of its own, and told to use one thread. Large
+matrices are cut into tiles, by their shape only, which `_workers` shares among threads that sleep when they wait: a result is the
+same, to the last bit, however many threads there are and whatever else the machine does.
 
 Where there is no such library (another BLAS, or no folder to load one from), SciPy's own functions are used as they are.
 """
@@ -34,6 +34,8 @@ BY_ROWS, BY_COLUMNS, PLAIN, TRANSPOSED, UPPER, LOWER, NOT_UNIT, LEFT = 101, 102,
 ALONE = 2**22  # multiplications up to which a call is left to the calling thread: handing over costs what it gains
 TILE = 128  # rows, or columns, of a tile of a factor
 WHOLE = 256  # size up to which a matrix is factorised by LAPACK in one piece
+
+_ABOVE = np.triu(np.ones((WHOLE, WHOLE), dtype=bool), 1)
 
 
 class Library:
@@ -202,6 +204,11 @@ def _in_place(A: np.ndarray, order: Any) -> np.ndarray:
 def _by_columns(A: np.ndarray) -> Matrix:
     """Return A (r, c), whose columns are stored, as such even where it has one row or column."""
     return Matrix(A, A.ctypes.data, max(A.strides[1] // 8, A.shape[0]), True, *A.shape)
+
+
+def _clear_above(A: np.ndarray) -> None:
+    """Write zeros above the diagonal of a tile."""
+    np.copyto(A, 0.0, where=_ABOVE[: len(A), : len(A)])
 
 
 def multiply(A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -376,14 +383,14 @@ def cholesky(A: np.ndarray) -> np.ndarray:
         _share(work, steps[k + 1 :], below * TILE * (column.stop + TILE))
     for some in steps:
         A[: some.start, some] = 0.0
-        A[some, some] = np.tril(A[some, some])
+        _clear_above(A[some, some])
     return A
 
 
 def cholesky_inverse(L: np.ndarray) -> np.ndarray:
     """Return (LLᵀ)⁻¹, (m, m), of which only the lower triangle means anything, in place of L if that is stored by columns.
 
-    W = L⁻¹ by tiles of columns, W_ij = −L_ii⁻¹ Σ_j≤k<i L_ik W_kj, then WᵀW by tiles of rows: threads meet three times.
+    W = L⁻¹ by tiles of columns, W_ij = −L_ii⁻¹ Σ_j≤k<i L_ik W_kj, then WᵀW by tiles of rows.
     """
     L = _in_place(L, "F")
     blas, m = library(), len(L)
@@ -391,19 +398,20 @@ def cholesky_inverse(L: np.ndarray) -> np.ndarray:
         return L
     if blas is None:
         return _potri(L, lower=1, overwrite_c=1)[0]
-    steps = tiles(m, 64 if m <= 512 else TILE)
-    W = np.zeros((m, m), order="F")
+    steps = tiles(m, 64 if m <= 1000 else TILE)
+    W = np.empty((m, m), order="F")  # of which the lower triangle, and the tiles on the diagonal, are used
     result, inverse = _by_columns(L), _by_columns(W)
 
     def invert_corner(some: slice) -> None:
-        W[some, some] = np.tril(L[some, some])
+        W[some, some] = L[some, some]
+        _clear_above(W[some, some])
         _invert(blas, inverse.block(some, some))
 
     def invert_columns(k: int) -> None:
         some = steps[k]
-        space = np.empty((some.stop - some.start, steps[0].stop))  # rows of the transpose
+        space = np.empty((steps[0].stop, some.stop - some.start), order="F")
         for rows in steps[k + 1 :]:
-            between, part = slice(some.start, rows.start), _by_columns(space[:, : rows.stop - rows.start].T)
+            between, part = slice(some.start, rows.start), _by_columns(space[: rows.stop - rows.start])
             _add_product(blas, -1.0, result.block(rows, between), inverse.block(between, some), 0.0, part)
             _add_product(blas, 1.0, inverse.block(rows, rows), part, 0.0, inverse.block(rows, some))
 
