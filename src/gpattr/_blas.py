@@ -31,7 +31,8 @@ _gemm, _symm, _syrk, _trsm = get_blas_funcs(("gemm", "symm", "syrk", "trsm"), (_
 _potrf, _potri = get_lapack_funcs(("potrf", "potri"), (_DOUBLE,))
 
 BY_ROWS, BY_COLUMNS, PLAIN, TRANSPOSED, UPPER, LOWER, NOT_UNIT, LEFT = 101, 102, 111, 112, 121, 122, 131, 141  # as CBLAS has them
-ALONE = 2**22  # multiplications up to which a call is left to the calling thread: handing over costs what it gains
+ALONE = 2**24  # multiplications up to which a call is left to the calling thread: handing over costs what it gains
+PIECE = 2**22  # multiplications of a piece of a larger call, about a tenth of a millisecond
 TILE = 128  # rows, or columns, of a tile of a factor
 WHOLE = 256  # size up to which a matrix is factorised by LAPACK in one piece
 
@@ -41,12 +42,15 @@ _ABOVE = np.triu(np.ones((WHOLE, WHOLE), dtype=bool), 1)
 class Library:
     """The functions of a BLAS that was told to use one thread."""
 
-    def __init__(self, path: str) -> None:
-        self.handle = ctypes.CDLL(path)
+    def __init__(self, copy: str, original: str) -> None:
+        self.handle = ctypes.CDLL(copy)
         flag = number = ctypes.c_int
         real, array = ctypes.c_double, ctypes.c_void_p
         matrix = (array, number)
         self._named("openblas_set_num_threads", number)(1)
+        # What users allow SciPy's own library, by a variable or a tool for thread pools, is how many threads they want.
+        self.allowed = _function(ctypes.CDLL(original), "openblas_get_num_threads")
+        self.allowed.restype = number
         self.gemm = self._named("cblas_dgemm", *[flag] * 3, *[number] * 3, real, *matrix, *matrix, real, *matrix)
         self.gemv = self._named("cblas_dgemv", *[flag] * 2, *[number] * 2, real, *matrix, *matrix, real, *matrix)
         self.symm = self._named("cblas_dsymm", *[flag] * 3, *[number] * 2, real, *matrix, *matrix, real, *matrix)
@@ -56,10 +60,14 @@ class Library:
         self.trtri = self._named("dtrtri_", *[ctypes.c_char_p] * 2, *[array] * 4)
 
     def _named(self, name: str, *types: Any) -> Callable[..., None]:
-        """Return a function of the library, whose names have SciPy's prefix or none."""
-        found = getattr(self.handle, f"scipy_{name}", None) or getattr(self.handle, name)
+        found = _function(self.handle, name)
         found.argtypes, found.restype = types, None
         return found
+
+
+def _function(handle: ctypes.CDLL, name: str) -> Any:
+    """Return a function of a library, whose names have SciPy's prefix or none."""
+    return getattr(handle, f"scipy_{name}", None) or getattr(handle, name)
 
 
 class Matrix:
@@ -166,7 +174,7 @@ def _load(candidates: Iterator[Path]) -> Library | None:
             for other in path.parent.iterdir() if os.name == "posix" else ():  # what it needs is looked for beside it
                 if other != path:
                     (folder / other.name).symlink_to(other)
-            blas = Library(str(copy))
+            blas = Library(str(copy), str(path))
             A = np.array([[4.0, 2.0], [2.0, 5.0]])
             _factorise(blas, Matrix.of(A))
             if np.array_equal(A[1], [1.0, 2.0]):
@@ -184,14 +192,13 @@ def tiles(size: int, tile: int) -> list[slice]:
     return [slice(start, min(start + tile, size)) for start in range(0, size, tile)]
 
 
-def _share(work: Callable[[Any], None], pieces: Sequence[Any], multiplications: float) -> None:
+def _share(blas: Library, work: Callable[[Any], None], pieces: Sequence[Any], multiplications: float) -> None:
     """Do the work for every piece, together with other threads if it is large enough."""
-    helpers = _workers.pool()
-    if multiplications <= ALONE or len(pieces) < 2 or not helpers.helpers:
+    if multiplications > ALONE and len(pieces) > 1 and blas.allowed() > 1 and _workers.pool().helpers:
+        _workers.pool().share(work, pieces)
+    else:
         for piece in pieces:
             work(piece)
-    else:
-        helpers.share(work, pieces)
 
 
 def _in_place(A: np.ndarray, order: Any) -> np.ndarray:
@@ -222,14 +229,14 @@ def multiply(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     C = np.empty((r, c))
     left, right, result = Matrix.of(A), Matrix.of(B), Matrix.of(C)
     down = r >= c  # the longer side is cut
-    tile = max(64, -64 * (-ALONE // (64 * k * min(r, c))))
+    tile = max(64, -64 * (-PIECE // (64 * k * min(r, c))))
     every_row, every_column, inner = slice(0, r), slice(0, c), slice(0, k)
 
     def work(some: slice) -> None:
         rows, columns = (some, every_column) if down else (every_row, some)
         _add_product(blas, 1.0, left.block(rows, inner), right.block(inner, columns), 0.0, result.block(rows, columns))
 
-    _share(work, tiles(max(r, c), tile), r * c * k)
+    _share(blas, work, tiles(max(r, c), tile), r * c * k)
     return C
 
 
@@ -249,7 +256,7 @@ def multiply_vector(A: np.ndarray, x: np.ndarray) -> np.ndarray:
         part = matrix.block(rows, inner)
         blas.gemv(part.order, PLAIN, part.rows, k, 1.0, part.address, part.step, start, 1, 0.0, end + 8 * rows.start, 1)
 
-    _share(work, tiles(r, max(64, -64 * (-(ALONE // 16) // (64 * k)))), 16.0 * r * k)  # memory is what takes time
+    _share(blas, work, tiles(r, max(64, -64 * (-(PIECE // 16) // (64 * k)))), 16.0 * r * k)  # memory is what takes time
     return y
 
 
@@ -272,7 +279,7 @@ def add_gram(G: np.ndarray, F: np.ndarray) -> np.ndarray:
             below = slice(some.stop, p)
             _add_product(blas, 1.0, left.block(below, inner), part.T, 1.0, sums.block(below, some))
 
-    _share(work, tiles(p, 64 if p <= 512 else TILE), 0.5 * r * p * p)
+    _share(blas, work, tiles(p, 64 if p <= 512 else TILE), 0.5 * r * p * p)
     return G
 
 
@@ -300,7 +307,7 @@ def symmetric_product(S: np.ndarray, B: np.ndarray) -> np.ndarray:
             below = slice(rows.stop, m)
             _add_product(blas, 1.0, matrix.block(rows, below), right.block(below, whole), 1.0, here)
 
-    _share(work, tiles(m, TILE if m > WHOLE else m), m * m * q)
+    _share(blas, work, tiles(m, TILE if m > WHOLE else m), m * m * q)
     return C
 
 
@@ -325,7 +332,7 @@ def outer_products(V: np.ndarray) -> np.ndarray:
             part, to = start + 8 * i * k * m, end + 8 * i * k * k
             blas.gemm(BY_ROWS, PLAIN, TRANSPOSED, k, k, m, 1.0, part, m, part, m, 0.0, to, k)
 
-    _share(work, tiles(count, max(1, -(-ALONE // (k * k * m)))), float(count) * k * k * m)
+    _share(blas, work, tiles(count, max(1, -(-PIECE // (k * k * m)))), float(count) * k * k * m)
     return C
 
 
@@ -342,7 +349,7 @@ def _outer_product(blas: Library, V: np.ndarray) -> np.ndarray:
         _add_product(blas, 1.0, matrix.block(some, inner), matrix.block(until, inner).T, 0.0, result.block(some, until))
         C[: some.start, some] = C[some, : some.start].T
 
-    _share(work, tiles(k, TILE)[::-1], 0.5 * k * k * m)  # the longest first
+    _share(blas, work, tiles(k, TILE)[::-1], 0.5 * k * k * m)  # the longest first
     return C
 
 
@@ -380,7 +387,7 @@ def cholesky(A: np.ndarray) -> np.ndarray:
                 _factorise(blas, corner)
 
         below = m - column.stop
-        _share(work, steps[k + 1 :], below * TILE * (column.stop + TILE))
+        _share(blas, work, steps[k + 1 :], below * TILE * (column.stop + TILE))
     for some in steps:
         A[: some.start, some] = 0.0
         _clear_above(A[some, some])
@@ -398,7 +405,7 @@ def cholesky_inverse(L: np.ndarray) -> np.ndarray:
         return L
     if blas is None:
         return _potri(L, lower=1, overwrite_c=1)[0]
-    steps = tiles(m, 64 if m <= 1000 else TILE)
+    steps = tiles(m, 64 if m <= 400 else TILE)
     W = np.empty((m, m), order="F")  # of which the lower triangle, and the tiles on the diagonal, are used
     result, inverse = _by_columns(L), _by_columns(W)
 
@@ -422,9 +429,9 @@ def cholesky_inverse(L: np.ndarray) -> np.ndarray:
         if some.start:
             _add_product(blas, 1.0, part, inverse.block(rest, before), 0.0, result.block(some, before))
 
-    _share(invert_corner, steps, m * steps[0].stop ** 2 / 6)
-    _share(invert_columns, range(len(steps)), m**3 / 6)
-    _share(multiply_rows, steps, m**3 / 6)
+    _share(blas, invert_corner, steps, m * steps[0].stop ** 2 / 6)
+    _share(blas, invert_columns, range(len(steps)), m**3 / 6)
+    _share(blas, multiply_rows, steps, m**3 / 6)
     return L
 
 
@@ -438,8 +445,8 @@ def solve_lower_rows(L: np.ndarray, A: np.ndarray) -> np.ndarray:
     if blas is None:
         return _trsm(1.0, L, A.T, lower=1, overwrite_b=1).T
     factor, right, whole = Matrix.of(L), Matrix.of(A), slice(0, m)
-    tile = max(64, -64 * (-ALONE // (64 * m * m)))
-    _share(lambda rows: _solve(blas, factor, right.block(rows, whole).T), tiles(r, tile), 0.5 * r * m * m)
+    tile = max(64, -64 * (-PIECE // (64 * m * m)))
+    _share(blas, lambda rows: _solve(blas, factor, right.block(rows, whole).T), tiles(r, tile), 0.5 * r * m * m)
     return A
 
 
@@ -467,5 +474,5 @@ def _solve_columns(L: np.ndarray, b: np.ndarray, turns: tuple[bool, ...]) -> np.
             for transposed in turns:
                 _solve(blas, factor, right.block(whole, columns), transposed=transposed)
 
-        _share(work, tiles(q, max(64, -64 * (-ALONE // (64 * m * m)))), 0.5 * q * m * m * len(turns))
+        _share(blas, work, tiles(q, max(64, -64 * (-PIECE // (64 * m * m)))), 0.5 * q * m * m * len(turns))
     return solved if b.ndim == 2 else solved[:, 0]
