@@ -233,10 +233,14 @@ def test_a_call_waits_for_all_its_pieces():
 def test_helpers_sleep_and_keep_nothing():
     import weakref
 
-    pool, A = _workers.Pool(2), np.zeros(10)
-    pool.share(lambda piece: A.sum() and time.sleep(0.01), range(6))
-    kept = weakref.ref(A)
-    del A
+    pool = _workers.Pool(2)
+
+    def share():
+        A = np.zeros(10)
+        pool.share(lambda piece: A.sum() or time.sleep(0.01), range(6))
+        return weakref.ref(A)
+
+    kept = share()
     before = time.process_time()
     time.sleep(0.2)
     assert kept() is None

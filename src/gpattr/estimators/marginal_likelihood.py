@@ -25,6 +25,7 @@ from gpattr._array import (
     to_numpy,
 )
 from gpattr.estimators.hyperparameters import likelihood_gradient
+from gpattr.estimators.quasi_newton import ABNORMAL, LIMIT, minimise
 from gpattr.estimators.squared_exponentials import gradient_of_leaves, leaves
 from gpattr.exceptions import NotPositiveDefiniteError
 from gpattr.kernels import Kernel
@@ -33,8 +34,7 @@ from gpattr.posteriors.exact import coefficients_given, factorise
 NOISE = "noise_variance"
 FREE = ""  # the name of what is no hyperparameter
 SINGULAR = 1e-13  # a squared pivot below this share of the prior variance is rounding, and so is what follows from it
-LIMIT, ABNORMAL = 1, 2  # SciPy's status at the limit of iterations, and for a line search that finds nothing better
-OPTIONS = {"ftol": 1e-8, "gtol": 1e-3, "maxcor": 20, "maxiter": 1000, "maxfun": 10000}
+OPTIONS: dict[str, Any] = {"ftol": 1e-8, "gtol": 1e-3, "maxcor": 20, "maxiter": 1000, "maxfun": 10000}
 Values = dict[str, np.ndarray]
 
 
@@ -125,8 +125,6 @@ def maximise(
     ``free`` are further parameters, any numbers, which the objective takes last and whose derivatives it gives under `FREE`; they
     are then returned last, too.
     """
-    from scipy.optimize import minimize
-
     names = list(starts[0])
     limits = np.log(np.concatenate([bounds[name] for name in names], axis=1)).T if names else np.empty((0, 2))
     size, others = len(limits), np.empty(0) if free is None else free
@@ -169,8 +167,8 @@ def maximise(
         before = -math.inf
         for _ in range(20):
             walls = 0
-            result = minimize(negative, theta, jac=True, method="L-BFGS-B", bounds=limits, options=options, callback=step)
-            status, message = result.get("status", 0), result.message
+            result = minimise(negative, theta, limits, callback=step, **options)
+            status, message = result.status, result.message
             # A search that met a singular point, or rounding, stops where it is: it goes on from the best point while that helps.
             disturbed, settled = walls > 0 or status == ABNORMAL, best_value < before + 1e-3
             if best is None or status == LIMIT or settled or not disturbed:
