@@ -1,9 +1,9 @@
 """L-BFGS-B (Byrd, Lu, Nocedal and Zhu 1995, as revised by Morales and Nocedal 2011): minimisation within bounds.
 
-The algorithm is SciPy's, step by step. SciPy's own solves its small systems by a BLAS whose threads wake for each of them and then
-spin, which takes a core for as long as training lasts, and on a busy machine doubles its time; here nothing wakes them.
+The algorithm is SciPy's, step by step. SciPy's own solves its small systems by a BLAS whose threads wake for each of them and
+then spin, which takes a core for as long as training lasts, and on a busy machine doubles its time; here nothing wakes them.
 
-With steps S and changes of the gradient Y, B = θI − W M Wᵀ, W = [Y, θS], M⁻¹ = [[−D, Lᵀ], [L, θSᵀS]] with D the diagonal of SᵀY and
+With steps S and changes of the gradient Y, B = θI − W M Wᵀ, W = [Y, θS], M⁻¹ = [[−D, Lᵀ], [L, θSᵀS]], D the diagonal of SᵀY and
 L what is below it.
 """
 
