@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, rosen, rosen_der
 
-from gpattr.estimators.quasi_newton import ABNORMAL, CONVERGED, LIMIT, minimise
+from gpattr.estimators.quasi_newton import ABNORMAL, CONVERGED, LIMIT, _Search, minimise
 
 OPTIONS = {"ftol": 1e-8, "gtol": 1e-3, "maxcor": 20, "maxiter": 1000, "maxfun": 10000}
 BOUNDS = {
@@ -107,3 +107,10 @@ def test_every_step_is_reported():
     )
     assert len(steps) > 5
     assert all(later <= earlier for earlier, later in zip(steps, steps[1:]))
+
+
+def test_where_nothing_can_be_interpolated_the_step_is_halved(monkeypatch):
+    search = _Search(0.0, -1.0, 1.0, 1.0)
+    monkeypatch.setattr(search, "_next", lambda *ends: 1 // 0)
+    search.take(1.0, 1.0)
+    assert search.step == 0.5

@@ -4,24 +4,51 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpattr._array import product
+from gpattr._array import product, squared_distances
+from gpattr._memory import blocks
 from gpattr.kernels import Kernel
 
 CLUSTERED = 10_000  # rows that are clustered; more say no more about where the data lie
+PASSES = 50  # over the rows, at most
 KNOWN = 1e-10  # a share of the prior variance: what is left of it at a row that others determine
 
 
 def k_means(X: np.ndarray, m: int, generator: np.random.Generator) -> np.ndarray:
-    """Return the centres of at most m clusters of the rows, (m, d)."""
-    from sklearn.cluster import KMeans
+    """Return the centres of at most m clusters of the rows, (m, d), by Lloyd's algorithm from spread-out rows (k-means++).
 
+    (scikit-learn's would change how many threads the whole process uses for linear algebra, while it runs.)
+    """
     chosen = X if len(X) <= CLUSTERED else X[generator.permutation(len(X))[:CLUSTERED]]
     distinct = np.unique(chosen, axis=0)
     if len(distinct) <= m:
         return distinct
-    seed = int(generator.integers(2**31))
-    clusters = KMeans(m, n_init=1, max_iter=50, random_state=seed)  # pyright: ignore[reportArgumentType]
-    return clusters.fit(chosen).cluster_centers_
+    middle = chosen.mean(axis=0)
+    rows = chosen - middle
+    centres = _spread_out(rows, m, generator)
+    nearest = np.empty(len(rows), dtype=np.intp)
+    for _ in range(PASSES):
+        sizes = 0.5 * (centres**2).sum(axis=1)
+        for some in blocks(len(rows), 16.0 * m):
+            nearest[some] = (sizes - product(rows[some], centres.T)).argmin(axis=1)
+        counts = np.bincount(nearest, minlength=m)
+        sums = np.stack([np.bincount(nearest, column, minlength=m) for column in rows.T], axis=1)
+        moved = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centres)
+        settled = np.allclose(moved, centres, rtol=0.0, atol=1e-3 * rows.std())
+        centres = moved
+        if settled:
+            break
+    return centres + middle
+
+
+def _spread_out(rows: np.ndarray, m: int, generator: np.random.Generator) -> np.ndarray:
+    """Return m different rows, each drawn with a probability that grows as its squared distance from those before it."""
+    found = [int(generator.integers(len(rows)))]
+    distance = squared_distances(rows[found], rows, 1.0)[0]
+    while len(found) < m:
+        share = np.cumsum(distance)
+        found.append(int(np.searchsorted(share, generator.uniform() * share[-1], side="right")))
+        distance = np.minimum(distance, squared_distances(rows[found[-1:]], rows, 1.0)[0])
+    return rows[found]
 
 
 def greedy(kernel: Kernel, X: np.ndarray, m: int) -> np.ndarray:
