@@ -301,19 +301,33 @@ def test_nothing_is_left_in_the_temporary_folder(tmp_path):
 
 
 def child(connection):
+    _blas._loaded.clear()
     connection.send(results(300)["cholesky"])
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 def test_forked_processes(many_tasks, monkeypatch):
+    """A child has no helpers, and locks that another thread of its parent held are free."""
     with_threads(monkeypatch, 3)
     wanted = results(300)["cholesky"]
     here, there = multiprocessing.Pipe()
     process = multiprocessing.get_context("fork").Process(target=child, args=(there,))
+    held, forked = threading.Event(), threading.Event()
+
+    def hold():
+        with _workers.pool().changed, _workers._lock, _blas._lock:
+            held.set()
+            forked.wait(60)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(60)
     process.start()
+    forked.set()
+    holder.join()
     try:
-        assert here.poll(60)
+        assert here.poll(30)
         np.testing.assert_array_equal(here.recv(), wanted)
     finally:
         process.kill()

@@ -156,6 +156,16 @@ def library() -> Library | None:
     return _loaded[0]
 
 
+def _free() -> None:
+    """A forked child may find the lock in the hands of a thread that it does not have."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_free)
+
+
 def _candidates() -> Iterator[Path]:
     """Yield the OpenBLAS that SciPy's wheel brings, where it is on Linux, Windows and macOS."""
     package = Path(scipy.__file__).parent
