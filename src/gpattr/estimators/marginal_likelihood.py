@@ -132,7 +132,7 @@ def maximise(
     ends = np.cumsum([len(starts[0][name]) for name in names])[:-1]
     scalar = {name for name, value in kernel.get_params().items() if np.ndim(value) == 0}
     best_value, best, converged, walls, message = -math.inf, None, False, 0, ""
-    options = OPTIONS | {"ftol": ftol}
+    options: dict[str, Any] = OPTIONS | {"ftol": ftol}
 
     def unpack(theta: np.ndarray) -> tuple[Any, ...]:
         values: dict[str, Any] = dict(zip(names, np.split(np.exp(theta[:size]), ends), strict=True)) if names else {}
