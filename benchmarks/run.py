@@ -1,6 +1,6 @@
 """Measure gpattr against the bare linear algebra and against other libraries; print ratios, all from this one run.
 
-    python benchmarks/run.py [--quick] [--only explain,kernels,training,peers,growth,weights,rules,sparse]
+    python benchmarks/run.py [--quick] [--only explain,kernels,training,peers,growth,weights,rules,sparse,busy]
 
 The red wine data are used where GPATTR_DATA_DIR names a folder with them, simulated data of the same shape otherwise.
 Libraries not installed are left out: pip install -e ".[bench]" brings them all.
@@ -15,6 +15,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from busy import busy
 from explain import explain_many_rows, explain_wine
 from growth import growth
 from peers import peers
@@ -36,6 +37,7 @@ SECTIONS = {
     "weights": (stream, explain_rows, convergence),
     "rules": (rules,),
     "sparse": (approximations, sparse_peers),
+    "busy": (busy,),
 }
 
 

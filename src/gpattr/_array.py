@@ -5,22 +5,20 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, get_blas_funcs, get_lapack_funcs
-from scipy.linalg import cholesky as _cholesky
+from scipy.linalg import LinAlgError
 from scipy.spatial.distance import cdist
 from scipy.special import erf as _erf
 from scipy.special import erfcx as _erfcx
 
-Array = Any  # a NumPy array or a PyTorch tensor, float64 unless said otherwise
+from gpattr import _blas
 
-_DOUBLE = np.empty(0)
-_gemm, _symm, _syrk, _trsm = get_blas_funcs(("gemm", "symm", "syrk", "trsm"), (_DOUBLE,))
-_potri, _potrs, _trtrs = get_lapack_funcs(("potri", "potrs", "trtrs"), (_DOUBLE,))
+Array = Any  # a NumPy array or a PyTorch tensor, float64 unless said otherwise
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -92,41 +90,49 @@ def cholesky(A: Array) -> Array:
         if failed:
             raise LinAlgError("the matrix is not positive definite")
         return L
-    return _cholesky(A.T, lower=True, overwrite_a=True, check_finite=False)  # Aᵀ = A, in the order LAPACK writes into
+    return _blas.cholesky(A.T)  # Aᵀ = A, in the order LAPACK writes into
 
 
 def cholesky_inverse(L: Array) -> Array:
     """Return (LLᵀ)⁻¹, (m, m), of which only the upper triangle means anything, overwriting L if it can."""
-    # LAPACK fills the lower triangle of its columns, which is the upper one of our rows.
-    return sys.modules["torch"].cholesky_inverse(L) if is_tensor(L) else _potri(L, lower=1, overwrite_c=1)[0].T
+    # The lower triangle of columns is the upper one of our rows.
+    return sys.modules["torch"].cholesky_inverse(L) if is_tensor(L) else _blas.cholesky_inverse(L).T
 
 
 def product(A: Array, B: Array) -> Array:
-    """Return AB through the BLAS that also factorises.
+    """Return AB, summed over the last axis of A and the first of B, as ``@`` does but without waking threads that spin (`_blas`).
 
-    NumPy and SciPy wheels carry a BLAS each, whose idle threads spin: changing between them slows both, twofold in training.
+    A is (..., k) and B (k,) or (k, c); a vector A takes B (k, ...).
     """
-    return A @ B if is_tensor(A) else _gemm(1.0, B.T, A.T).T
+    if is_tensor(A):
+        return sys.modules["torch"].tensordot(A, B, dims=1)
+    if A.ndim == 1:
+        return _blas.multiply_vector(B.reshape(len(B), math.prod(B.shape[1:])).T, A).reshape(B.shape[1:])
+    rows = A.reshape(math.prod(A.shape[:-1]), A.shape[-1])
+    result = _blas.multiply_vector(rows, B) if B.ndim == 1 else _blas.multiply(rows, B)
+    return result.reshape(A.shape[:-1] + B.shape[1:])
+
+
+def outer_products(V: Array) -> Array:
+    """Return VVᵀ, (..., k, k), for every V (k, m) of (..., k, m)."""
+    return V @ V.mT if is_tensor(V) else _blas.outer_products(V)
 
 
 def add_gram(G: Array, F: Array) -> Array:
     """Return G + FᵀF for rows F (r, p), in place of G (p, p), of which only the lower triangle is kept up."""
-    if is_tensor(F):
-        return G + F.mT @ F
-    return _syrk(1.0, F.T, beta=1.0, c=G, lower=1, overwrite_c=1)
+    return G + F.mT @ F if is_tensor(F) else _blas.add_gram(G, F)
 
 
 def symmetric_product(S: Array, B: Array) -> Array:
     """Return SB for symmetric S, (m, m), of which only the upper triangle is read."""
-    return (S.triu() + S.triu(1).mT) @ B if is_tensor(S) else _symm(1.0, S.T, B, lower=1)
+    return (S.triu() + S.triu(1).mT) @ B if is_tensor(S) else _blas.symmetric_product(S, B)
 
 
 def solve_lower_rows(L: Array, A: Array) -> Array:
     """Return V with V Lᵀ = A for rows A (r, m), in place of A where it can: the rows of V are L⁻¹ times those of A."""
     if is_tensor(A):
         return sys.modules["torch"].linalg.solve_triangular(L.mT, A, upper=True, left=False)
-    # The transpose of C-ordered rows is what BLAS calls a matrix: trsm writes the solution over it.
-    return _trsm(1.0, L, A.T, lower=1, overwrite_b=1).T
+    return _blas.solve_lower_rows(L, A)
 
 
 def solve_upper(L: Array, b: Array) -> Array:
@@ -134,7 +140,7 @@ def solve_upper(L: Array, b: Array) -> Array:
     if is_tensor(b):
         solved = sys.modules["torch"].linalg.solve_triangular(L.mT, b[:, None] if b.ndim == 1 else b, upper=True)
         return solved[:, 0] if b.ndim == 1 else solved
-    return _trtrs(L, b, lower=1, trans=1)[0]
+    return _blas.solve_upper(L, b)
 
 
 def solve_cholesky(L: Array, b: Array) -> Array:
@@ -142,7 +148,7 @@ def solve_cholesky(L: Array, b: Array) -> Array:
     if is_tensor(b):
         solved = sys.modules["torch"].cholesky_solve(b[:, None] if b.ndim == 1 else b, L)
         return solved[:, 0] if b.ndim == 1 else solved
-    return _potrs(L, b, lower=1)[0]
+    return _blas.solve_cholesky(L, b)
 
 
 @lru_cache(maxsize=8)

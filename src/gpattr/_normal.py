@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from gpattr._array import Array
+from gpattr._array import Array, LinAlgError, cholesky
 from gpattr._memory import require_room
 from gpattr.exceptions import InvalidInputError
 
@@ -68,8 +68,8 @@ def jittered_root(C: Array) -> Array:
     unit, jitter = C / scale[:, None] / scale, 1e-10
     while True:
         try:
-            return size[:, None] * np.linalg.cholesky(unit + jitter * np.eye(len(C)))
-        except np.linalg.LinAlgError:
+            return size[:, None] * cholesky(unit + jitter * np.eye(len(C)))
+        except LinAlgError:
             jitter *= 10.0
 
 

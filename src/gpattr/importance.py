@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from scipy.special import erf
 
-from gpattr._array import Array
+from gpattr._array import Array, LinAlgError, cholesky, product
 from gpattr._memory import blocks, require_room
 from gpattr._normal import check_count, check_level, random_generator
-from gpattr._threads import threads_for
 from gpattr._validation import Names, read_only
 
 if TYPE_CHECKING:
@@ -189,11 +188,10 @@ def _drawn_alone(part: Part, rows: Array, few: Array, count: int, generator: np.
     mean, covariances = part.mean(rows), part.alone(rows)
     s, d = mean.shape
     deviation, scatter = np.empty((count, d)), np.empty(d)
-    with threads_for(s):
-        for i, C in enumerate(covariances):
-            var = C.diagonal()
-            deviation[:, i] = _sizes(mean[:, i], C, count, generator, (s, 1))[:, 0] - folded_mean(mean[:, i], var).mean()
-            scatter[i] = folded_var(mean[:, i], var).mean()
+    for i, C in enumerate(covariances):
+        var = C.diagonal()
+        deviation[:, i] = _sizes(mean[:, i], C, count, generator, (s, 1))[:, 0] - folded_mean(mean[:, i], var).mean()
+        scatter[i] = folded_var(mean[:, i], var).mean()
     if len(few):
         guide, _ = _drawn_together(part, few, count, generator)
         for i in np.flatnonzero(guide.std(axis=0) > 0):  # what does not vary has no order
@@ -208,7 +206,7 @@ def _sizes(mean: Array, C: Array, count: int, generator: np.random.Generator, sh
     result = np.empty((count, shape[1]))
     for some in blocks(count, 32.0 * len(mean)):
         normal = generator.standard_normal((some.stop - some.start, root.shape[1]))
-        result[some] = np.abs(mean + normal @ root.T).reshape(-1, *shape).mean(axis=1)
+        result[some] = np.abs(mean + product(normal, root.T)).reshape(-1, *shape).mean(axis=1)
     return result
 
 
@@ -233,8 +231,8 @@ def _root(C: Array) -> Array:
     core = C[np.ix_(free, free)]
     std = np.sqrt(core.diagonal())
     try:
-        root[free] = std[:, None] * np.linalg.cholesky(core / std[:, None] / std + 1e-12 * np.eye(len(free)))
-    except np.linalg.LinAlgError:
+        root[free] = std[:, None] * cholesky(core / std[:, None] / std + 1e-12 * np.eye(len(free)))
+    except LinAlgError:
         values, vectors = np.linalg.eigh(core)
         root[free] = vectors * np.sqrt(np.maximum(values, 0.0))
     return root

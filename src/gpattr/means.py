@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._array import Array, namespace, to_numpy
+from gpattr._array import Array, namespace, product, to_numpy
 from gpattr._frozen import Frozen
 from gpattr._validation import as_vector, numbers, read_only, returned, unlabelled
 from gpattr.bases import Monomials
@@ -91,10 +91,10 @@ class Expansion(Mean):
         return np.zeros((p, p)) if isinstance(self.covariance, str) else np.linalg.inv(np.asarray(self.covariance))
 
     def __call__(self, X: Array) -> Array:
-        return self.basis(X) @ namespace(X).asarray(self.beta)
+        return product(self.basis(X), namespace(X).asarray(self.beta))
 
     def gradient(self, X: Array) -> Array:
-        return self.basis.gradient(X) @ namespace(X).asarray(self.beta)
+        return product(self.basis.gradient(X), namespace(X).asarray(self.beta))
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +141,7 @@ class Linear(Expansion):
         return Linear(self.coefficients, self.intercept + float(self.coefficients @ middle), self.covariance, middle)
 
     def __call__(self, X: Array) -> Array:
-        return self.basis.local(X) @ namespace(X).asarray(self.coefficients) + self.intercept
+        return product(self.basis.local(X), namespace(X).asarray(self.coefficients)) + self.intercept
 
     def gradient(self, X: Array) -> Array:
         xp = namespace(X)

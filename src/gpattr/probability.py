@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from gpattr._array import EPS, Array, to_numpy
+from gpattr._array import EPS, Array, product, to_numpy
 from gpattr._memory import blocks, require_room
 from gpattr._normal import jittered_root, random_generator
 from gpattr.closed_forms.derivatives import require_derivatives
@@ -195,7 +195,7 @@ def _draws(
             root, squares = jittered_root(C), 0.0
             for chunk in chunks:
                 normal = _normals(seed, size, chunk) if normals is None else normals
-                jet = (m.ravel()[:, None] + root @ normal).reshape(K, len(t) + 2, 1 + d, -1)
+                jet = (m.ravel()[:, None] + product(root, normal)).reshape(K, len(t) + 2, 1 + d, -1)
                 f, slope = jet[:, :, 0], jet[:, :-2, 1:]
                 rate = expit(f[:, :-2]) * expit(-f[:, :-2]) * w[:, None]
                 A = np.einsum("k,kts,ktis,ki->si", share, rate, slope, steps[row], optimize=True)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import threadpoolctl
 import torch
 from sklearn.base import clone
 from sklearn.cluster import KMeans
@@ -171,6 +172,23 @@ def test_repeated_rows_and_a_constant_column():
         model = SparseGPRegressor(30, inducing=inducing, random_state=0).fit(repeated, y)
         assert len(model.inducing_) <= 30
         assert np.isfinite(Explainer(model)(repeated[:3]).cov).all()
+
+
+def test_centres_of_clusters():
+    generator = np.random.default_rng(0)
+    middles = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0], [10.0, 10.0]]) + 1e6
+    rows = np.repeat(middles, 50, axis=0) + 0.1 * generator.normal(size=(200, 2))
+    centres = k_means(rows, 4, generator)
+    found = centres[np.lexsort(np.round(centres).T)]
+    expected = rows.reshape(4, 50, 2).mean(axis=1)
+    np.testing.assert_allclose(found, expected[np.lexsort(np.round(expected).T)], atol=1e-9)
+
+
+def test_clustering_changes_no_threads(monkeypatch):
+    limited = []
+    monkeypatch.setattr(threadpoolctl.ThreadpoolController, "limit", lambda *a, **k: limited.append(k))
+    SparseGPRegressor(5, optimize=False).fit(X, Y)
+    assert not limited
 
 
 def test_where_inducing_inputs_start():

@@ -50,7 +50,7 @@ class Fourier(Basis):
     def phase(self, X: Array) -> float:
         xp = namespace(X)
         size = abs(X if self.origin is None else X - xp.asarray(self.origin))
-        return float(xp.max(size @ xp.max(abs(xp.asarray(self.frequencies)), axis=0), axis=0))
+        return float(xp.max(product(size, xp.max(abs(xp.asarray(self.frequencies)), axis=0)), axis=0))
 
     def check_rows(self, name: str, X: Array) -> None:
         with np.errstate(over="ignore", invalid="ignore"):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from gpattr._array import EPS, Array, namespace
+from gpattr._array import EPS, Array, namespace, product
 from gpattr.closed_forms.table import register
 from gpattr.kernels import Cosine
 from gpattr.operators import IntegratedGradients, Paths
@@ -37,7 +37,7 @@ def cross(kernel: Cosine, paths: Paths, Z: Array) -> Array:
 
 def cross_dot(kernel: Cosine, paths: Paths, Z: Array, w: Array) -> Array:
     """Return Σₘ 𝒜ᵢk(·, zₘ)(xₙ) wₘ, (n, d, q)."""
-    return _amplitude(kernel, paths)[:, :, None] * (_sine(kernel, paths, Z) @ w)[:, None, :]
+    return _amplitude(kernel, paths)[:, :, None] * product(_sine(kernel, paths, Z), w)[:, None, :]
 
 
 def error(kernel: Cosine, paths: Paths, Z: Array, w: Array) -> Array:

@@ -58,11 +58,11 @@ def weighted_features(op: Operator, basis: Basis, X: Array, w: Array) -> tuple[A
             V = xp.asarray(basis.frequencies)
             weighted = _wave_slopes(V, _origin(basis, X), paths) * w
             largest = (w[: len(V)] ** 2 + w[len(V) :] ** 2) ** 0.5  # sine and cosine of one wave together
-            both = [product(weighted[:, : len(V)] + weighted[:, len(V) :], V), largest @ abs(V)]
+            both = [product(weighted[:, : len(V)] + weighted[:, len(V) :], V), product(largest, abs(V))]
         else:
             part = _closed_form(basis)(basis, paths)
             sizes = _monomials(basis, paths, abs) if isinstance(basis, Monomials) else abs(part)  # what a sum may cancel
-            both = [part @ w, sizes @ abs(w)]
+            both = [product(part, w), product(sizes, abs(w))]
         step = paths.step if isinstance(sites, Paths) else 1.0
         value = value + weight * step * both[0]
         size = size + weight * abs(step) * both[1]

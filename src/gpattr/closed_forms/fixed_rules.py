@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._array import Array, namespace
+from gpattr._array import Array, namespace, product
 from gpattr._memory import blocks
 from gpattr.closed_forms.derivatives import differentiate, require_derivatives
 from gpattr.closed_forms.table import Bounded, Rule
@@ -75,7 +75,7 @@ def fixed_rule(kernel: Kernel, name: str, n_steps: int, exact: Rule) -> Rule:
 
     def estimate(paths: Paths, Z: Array, w: Array) -> Bounded:
         xp = namespace(paths.stop)
-        value = cross(paths, Z) @ w
+        value = product(cross(paths, Z), w)
         reference, error = exact.estimate(paths, Z, w)  # pyright: ignore[reportArgumentType]
         return Bounded(value, xp.max(xp.abs(value - reference), axis=(1, 2)) + error)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpattr._array import Array, namespace
+from gpattr._array import Array, namespace, product
 from gpattr.closed_forms.derivatives import differentiate, require_derivatives
 from gpattr.closed_forms.table import Bounded, Rule, rounded, rounded_cross, rounding
 from gpattr.kernels import Kernel
@@ -18,7 +18,7 @@ def gradient_rule(kernel: Kernel) -> Rule:
 
     def estimate(points: Points, Z: Array, w: Array) -> Bounded:
         terms = cross(points, Z).value
-        return Bounded(terms @ w, rounding(terms, w))
+        return Bounded(product(terms, w), rounding(terms, w))
 
     def between(points: Points, other: Points) -> Bounded:
         return rounded(differentiate(kernel, points.X, other.X, True).mixed)

@@ -70,7 +70,7 @@ def auto(kernel: Radial, paths: Paths) -> Bounded:
     fall, B = (moment[:, None] for moment in prior_moments(kernel, p2.sum(axis=1)))
     result = -B[:, :, None] * p2[:, :, None] * p2[:, None, :]
     diagonal = xp.arange(d)
-    result[:, diagonal, diagonal] = p2 * (fall + B * (p2 @ (1.0 - xp.eye(d))))
+    result[:, diagonal, diagonal] = p2 * (fall + B * (product(p2, 1.0 - xp.eye(d))))
     result *= kernel.variance
     reach = kernel.variance * xp.minimum(xp.max(p2, axis=1), 1.0)
     return Bounded(result, QUADRATURE_ERROR * reach + 64 * EPS * xp.max(xp.abs(result), axis=(1, 2)))

@@ -9,7 +9,7 @@ Everything is computed from differences x − b, b − z, x − z, so data far f
 
 from __future__ import annotations
 
-from gpattr._array import EPS, Array, namespace
+from gpattr._array import EPS, Array, namespace, product
 from gpattr._memory import blocks
 from gpattr.closed_forms.geometry import REACH, from_moments, neighbourhoods
 from gpattr.closed_forms.table import register
@@ -74,7 +74,7 @@ def auto(kernel: SquaredExponential, paths: Paths) -> Array:
     fall = (-xp.expm1(-half) / half)[:, None]  # G₀ − aG₂, which is 1 at a = 0
     result = -G2[:, :, None] * p2[:, :, None] * p2[:, None, :]
     diagonal = xp.arange(d)
-    result[:, diagonal, diagonal] = p2 * (fall + G2 * (p2 @ (1.0 - xp.eye(d))))
+    result[:, diagonal, diagonal] = p2 * (fall + G2 * (product(p2, 1.0 - xp.eye(d))))
     result *= kernel.variance
     return result
 
@@ -156,10 +156,10 @@ def _long_pair(p: Array, q: Array, e: Array, t: Array, w: Array) -> Array:
     rho2 = (f * f).sum(axis=1)[:, None] - 2.0 * tau * (f * q_perp).sum(axis=1)[:, None] + tau * tau * qq
     M0, M1, M2 = centred_moments(a, pe - t * pq, xp.maximum(rho2, 0.0))
     S = xp.empty((len(p), 3, 3))
-    S[:, 0, 0], S[:, 1, 1], S[:, 2, 2] = M0 @ w, M2 @ w, (M0 * tau * tau) @ w
-    S[:, 0, 1] = S[:, 1, 0] = M1 @ w
-    S[:, 0, 2] = S[:, 2, 0] = -(M0 * tau) @ w
-    S[:, 1, 2] = S[:, 2, 1] = -(M1 * tau) @ w
+    S[:, 0, 0], S[:, 1, 1], S[:, 2, 2] = product(M0, w), product(M2, w), product(M0 * tau * tau, w)
+    S[:, 0, 1] = S[:, 1, 0] = product(M1, w)
+    S[:, 0, 2] = S[:, 2, 0] = -product(M0 * tau, w)
+    S[:, 1, 2] = S[:, 2, 1] = -product(M1 * tau, w)
     return _assemble(xp.stack([f, p, q_perp], axis=2), S)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._array import Array, LinAlgError, cholesky, cholesky_inverse, solve_cholesky
+from gpattr._array import Array, LinAlgError, cholesky, cholesky_inverse, product, solve_cholesky
 from gpattr.estimators.hyperparameters import likelihood_gradient
 from gpattr.estimators.marginal_likelihood import FREE, NOISE, SINGULAR
 from gpattr.kernels import Kernel
@@ -68,10 +68,10 @@ class CoregionalisedEvidence:
             G += (0.5 * share) * (alpha[:, q, None] * alpha[:, q] - inverse)
         gradient = likelihood_gradient(kernel, self.X, G)
         U = parts.vectors
-        by_covariance = U @ (0.5 * (alpha.T @ (K @ alpha) - np.diag(products))) @ U.T / scale[:, None] / scale
+        by_covariance = U @ (0.5 * (product(alpha.T, product(K, alpha)) - np.diag(products))) @ U.T / scale[:, None] / scale
         gradient[FREE] = (2.0 * by_covariance @ R)[self.places]
         if noise is not None:
-            a = alpha @ U.T / scale
+            a = product(alpha, U.T) / scale
             gradient[NOISE] = 0.5 * (d * (a * a).sum(axis=0) - U**2 @ traces)
         return value, gradient
 
@@ -85,7 +85,7 @@ class CoregionalisedEvidence:
         vectors, values, _ = np.linalg.svd(R / scale[:, None])
         columns, constants = [], np.zeros(len(values))
         ones, i = np.ones(len(K)), np.arange(len(K))
-        for q, y in enumerate((self.Y / scale @ vectors).T):
+        for q, y in enumerate(product(self.Y / scale, vectors).T):
             share = float(values[q] ** 2)
             A = share * K
             A[i, i] += 1.0

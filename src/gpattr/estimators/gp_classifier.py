@@ -10,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpattr import _documents
 from gpattr._array import to_numpy
-from gpattr._threads import threads_for
 from gpattr._validation import Names, is_frame
 from gpattr.estimators import storage
 from gpattr.estimators.base import KernelOptions, PosteriorEstimator, require_numbers
@@ -143,7 +142,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
             return scaled(kernel, units, inwards=False)
         rows = units.inside(X) if kernel.stationary else X / units.spread
         starts = starts_from({name: start[name] for name in bounds}, self.n_restarts, self.random_state)
-        with threads_for(len(y)), training_progress(self.verbose, len(starts), 0.0) as report:
+        with training_progress(self.verbose, len(starts), 0.0) as report:
             kernel, _ = maximise(LaplaceEvidence(rows, y, mean(X)), kernel, None, bounds, starts, report=report)
         return scaled(kernel, units, inwards=False)
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from gpattr import _documents
 from gpattr._array import Array, namespace, to_numpy
-from gpattr._threads import threads_for
 from gpattr._validation import Names, as_vector, is_frame, numbers, positive_scalar
 from gpattr.estimators import storage
 from gpattr.estimators.base import KernelRegressor
@@ -143,7 +142,7 @@ class GPRegressor(KernelRegressor):
             return scaled(kernel, units, inwards=False), known if noise is None else noise * units.unit**2
         starts = starts_from({name: start[name] for name in bounds}, self.n_restarts, self.random_state)
         progress = training_progress(self.verbose, len(starts), -len(y) * float(np.log(units.unit)))
-        with threads_for(len(y)), progress as report:
+        with progress as report:
             kernel, noise = maximise(objective, kernel, noise, bounds, starts, report=report)
         return scaled(kernel, units, inwards=False), known if noise is None else noise * units.unit**2
 

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import erfc, ndtri, stdtrit
 
-from gpattr._array import Array, namespace, to_numpy
+from gpattr._array import Array, namespace, product, to_numpy
 from gpattr._memory import blocks
 from gpattr._validation import Names
 from gpattr.bases import Basis, Combined, Hilbert
@@ -201,7 +201,7 @@ class Plan:
             at += len(part)
             worst = 0.0
             for rows in blocks(len(X), 32.0 * len(part), X):
-                worst = max(worst, float(abs(part(X[rows][:, columns]) ** 2 @ namespace(X).asarray(share) - 1.0).max()))
+                worst = max(worst, float(abs(product(part(X[rows][:, columns]) ** 2, namespace(X).asarray(share)) - 1.0).max()))
             wide = np.maximum(design.boundary, design_for(leaf, extent, ENOUGH).boundary)
             need = design_for(leaf, extent, ENOUGH, boundary=wide)
             used = {"n_basis": design.n_basis, "boundary": design.boundary}

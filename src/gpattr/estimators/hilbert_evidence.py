@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._array import Array, namespace, to_numpy
+from gpattr._array import Array, namespace, product, to_numpy
 from gpattr.bases import Hilbert
 from gpattr.bases.spectral import log_spectral_density
 from gpattr.estimators.marginal_likelihood import NOISE
@@ -54,7 +54,7 @@ class HilbertEvidence:
             at += len(slope)
             for name in (f"{leaf.prefix}variance", *leaf.scales):
                 gradient[name] = gradient.get(name, 0.0) + float(here.sum())
-            by_lengthscale = here @ slope
+            by_lengthscale = product(here, slope)
             scalar = np.ndim(leaf.kernel.lengthscale) == 0  # pyright: ignore[reportAttributeAccessIssue]
             gradient[f"{leaf.prefix}lengthscale"] = float(by_lengthscale.sum()) if scalar else by_lengthscale
         if noise is not None:

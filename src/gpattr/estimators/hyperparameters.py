@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._array import Array, namespace, squared_distances
+from gpattr._array import Array, namespace, product, squared_distances
 from gpattr.closed_forms.derivatives import leave_one_out
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.kernels import (
@@ -108,7 +108,7 @@ def squared_difference_sums(Q: Array, W: Array) -> Array:
     W = W - W.mean(axis=0)
     if float((W * W).sum(axis=1).max()) > WIDE:
         return xp.stack([(Q * (w[:, None] - w) ** 2).sum() for w in W.T])
-    return 2.0 * (Q.sum(axis=1) @ (W * W) - (W * (Q @ W)).sum(axis=0))
+    return 2.0 * (product(Q.sum(axis=1), W * W) - (W * product(Q, W)).sum(axis=0))
 
 
 def _radial(kernel: Any, X: Array, G: Array) -> dict[str, Any]:
@@ -156,16 +156,16 @@ def _cosine(kernel: Cosine, X: Array, G: Array) -> dict[str, Any]:
     GS = kernel.variance * G * xp.sin(phase[:, None] - phase)
     V = (2.0 * np.pi) * (X - X[0]) / xp.asarray(kernel.period)
     # Σ GSₙₘ (Vₙ − Vₘ) with an antisymmetric GS.
-    return {"period": _per_feature(kernel.period, 2.0 * GS.sum(axis=1) @ V), "variance": (G * kernel(X, X)).sum()}
+    return {"period": _per_feature(kernel.period, 2.0 * product(GS.sum(axis=1), V)), "variance": (G * kernel(X, X)).sum()}
 
 
 def _polynomial(kernel: Any, X: Array, G: Array) -> dict[str, Any]:
     """∂k/∂ log σᵢ² = D q^(D−1) σᵢ²xᵢxᵢ', ∂k/∂ log c = D q^(D−1) c, with q = c + Σ σᵢ²xᵢxᵢ'."""
     variance = namespace(X).asarray(kernel.variance)
     if isinstance(kernel, Linear):
-        return {"variance": _per_feature(kernel.variance, variance * (X * (G @ X)).sum(axis=0))}
+        return {"variance": _per_feature(kernel.variance, variance * (X * product(G, X)).sum(axis=0))}
     outer = G * kernel.degree * kernel.inner(X, X) ** (kernel.degree - 1)
-    by_variance = variance * (X * (outer @ X)).sum(axis=0)
+    by_variance = variance * (X * product(outer, X)).sum(axis=0)
     return {"variance": _per_feature(kernel.variance, by_variance), "offset": kernel.offset * outer.sum()}
 
 

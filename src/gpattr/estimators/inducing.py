@@ -4,54 +4,51 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpattr._array import product, squared_distances
+from gpattr._memory import blocks
 from gpattr.kernels import Kernel
 
 CLUSTERED = 10_000  # rows that are clustered; more say no more about where the data lie
-STEPS = 50  # of Lloyd's at most: inducing inputs are moved afterwards
-BLOCK = 1024  # rows whose distances are formed at once
+PASSES = 50  # over the rows, at most
 KNOWN = 1e-10  # a share of the prior variance: what is left of it at a row that others determine
 
 
 def k_means(X: np.ndarray, m: int, generator: np.random.Generator) -> np.ndarray:
-    """Return the centres of at most m clusters of the rows, (m, d), by Lloyd's steps from k-means++.
+    """Return the centres of at most m clusters of the rows, (m, d), by Lloyd's algorithm from spread-out rows (k-means++).
 
-    scikit-learn's own changes warning filters and the number of threads of BLAS while it runs, for the whole process.
+    (scikit-learn's would change how many threads the whole process uses for linear algebra, while it runs.)
     """
     chosen = X if len(X) <= CLUSTERED else X[generator.permutation(len(X))[:CLUSTERED]]
     distinct = np.unique(chosen, axis=0)
     if len(distinct) <= m:
         return distinct
-    origin = chosen.mean(axis=0)
-    rows = chosen - origin
-    centres, labels = _spread_out(rows, m, generator), None
-    for _ in range(STEPS):
-        before = labels
-        labels = _nearest(rows, centres)
-        if before is not None and np.array_equal(labels, before):
+    middle = chosen.mean(axis=0)
+    rows = chosen - middle
+    centres = _spread_out(rows, m, generator)
+    nearest = np.empty(len(rows), dtype=np.intp)
+    for _ in range(PASSES):
+        sizes = 0.5 * (centres**2).sum(axis=1)
+        for some in blocks(len(rows), 16.0 * m):
+            nearest[some] = (sizes - product(rows[some], centres.T)).argmin(axis=1)
+        counts = np.bincount(nearest, minlength=m)
+        sums = np.stack([np.bincount(nearest, column, minlength=m) for column in rows.T], axis=1)
+        moved = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centres)
+        settled = np.allclose(moved, centres, rtol=0.0, atol=1e-3 * rows.std())
+        centres = moved
+        if settled:
             break
-        sizes = np.bincount(labels, minlength=m)
-        sums = np.stack([np.bincount(labels, weights=column, minlength=m) for column in rows.T], axis=1)
-        centres = np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], centres)  # without rows it stays
-    return centres + origin
+    return centres + middle
 
 
 def _spread_out(rows: np.ndarray, m: int, generator: np.random.Generator) -> np.ndarray:
-    """Return m rows to start from: each the best of a few that are drawn with the squared distance to those before."""
-    places = [int(generator.integers(len(rows)))]
-    squares = ((rows - rows[places[0]]) ** 2).sum(axis=1)
-    for _ in range(m - 1):
-        some = generator.choice(len(rows), size=2 + int(np.log(m)), p=squares / squares.sum())
-        closer = np.minimum(squares, np.stack([((rows - rows[i]) ** 2).sum(axis=1) for i in some]))
-        best = int(closer.sum(axis=1).argmin())
-        places.append(int(some[best]))
-        squares = closer[best]
-    return rows[places]
-
-
-def _nearest(rows: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Return the nearest centre of each row, (n,)."""
-    half = 0.5 * (centres**2).sum(axis=1)
-    return np.concatenate([(half - rows[i : i + BLOCK] @ centres.T).argmin(axis=1) for i in range(0, len(rows), BLOCK)])
+    """Return m different rows, each drawn with a probability that grows as its squared distance from those before it."""
+    found = [int(generator.integers(len(rows)))]
+    distance = squared_distances(rows[found], rows, 1.0)[0]
+    while len(found) < m:
+        share = np.cumsum(distance)
+        found.append(int(np.searchsorted(share, generator.uniform() * share[-1], side="right")))
+        distance = np.minimum(distance, squared_distances(rows[found[-1:]], rows, 1.0)[0])
+    return rows[found]
 
 
 def greedy(kernel: Kernel, X: np.ndarray, m: int) -> np.ndarray:
@@ -63,7 +60,7 @@ def greedy(kernel: Kernel, X: np.ndarray, m: int) -> np.ndarray:
         pivot = int(left.argmax())
         if left[pivot] <= known:
             break
-        row = kernel(X[pivot : pivot + 1], X)[0] - factor[:i, pivot] @ factor[:i]
+        row = kernel(X[pivot : pivot + 1], X)[0] - product(factor[:i, pivot], factor[:i])
         factor[i] = row / left[pivot] ** 0.5
         left = np.maximum(left - factor[i] ** 2, 0.0)
         left[pivot] = 0.0

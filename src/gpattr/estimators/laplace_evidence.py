@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from gpattr._array import Array, LinAlgError, namespace, solve_lower_rows
+from gpattr._array import Array, LinAlgError, namespace, outer_products, product, solve_lower_rows
 from gpattr.estimators.hyperparameters import likelihood_gradient
 from gpattr.exceptions import NotPositiveDefiniteError
 from gpattr.kernels import Kernel
@@ -42,10 +42,10 @@ class LaplaceEvidence:
         value = log_likelihood(f, self.y) - 0.5 * float(g @ (f - self.mean)) - float(xp.log(L.diagonal()).sum())
         T = solve_lower_rows(L, K * scale)  # rows k(xₙ, X)W^½L⁻ᵀ
         half = solve_lower_rows(L, xp.eye(len(K)) * scale)  # rows of W^½L⁻ᵀ: R = half halfᵀ
-        R = half @ half.T
+        R = outer_products(half)
         third = scale**2 * (2.0 * self._probability(f) - 1.0)  # ∇³ log p = −σ(1 − σ)(1 − 2σ)
         s = 0.5 * (K.diagonal() - (T**2).sum(axis=1)) * third
-        u = s - R @ (K @ s)
+        u = s - product(R, product(K, s))
         G = 0.5 * (g[:, None] * g - R + u[:, None] * g + g[:, None] * u)
         return value, likelihood_gradient(kernel, self.X, G)
 

@@ -15,8 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._array import Array, LinAlgError, cholesky, cholesky_inverse, namespace, solve_cholesky, to_numpy
+from gpattr._array import (
+    Array,
+    LinAlgError,
+    cholesky,
+    cholesky_inverse,
+    namespace,
+    outer_products,
+    product,
+    solve_cholesky,
+    to_numpy,
+)
 from gpattr.estimators.hyperparameters import likelihood_gradient
+from gpattr.estimators.quasi_newton import ABNORMAL, LIMIT, minimise
 from gpattr.estimators.squared_exponentials import gradient_of_leaves, leaves
 from gpattr.exceptions import NotPositiveDefiniteError
 from gpattr.kernels import Kernel
@@ -25,8 +36,7 @@ from gpattr.posteriors.exact import coefficients_given, factorise
 NOISE = "noise_variance"
 FREE = ""  # the name of what is no hyperparameter
 SINGULAR = 1e-13  # a squared pivot below this share of the prior variance is rounding, and so is what follows from it
-LIMIT, ABNORMAL = 1, 2  # SciPy's status at the limit of iterations, and for a line search that finds nothing better
-OPTIONS = {"ftol": 1e-8, "gtol": 1e-3, "maxcor": 20, "maxiter": 1000, "maxfun": 10000}
+OPTIONS: dict[str, Any] = {"ftol": 1e-8, "gtol": 1e-3, "maxcor": 20, "maxiter": 1000, "maxfun": 10000}
 Values = dict[str, np.ndarray]
 
 
@@ -83,11 +93,11 @@ class Objective:
             basis, precision = self.trend
             W = solve_cholesky(L, basis)
             root, shift, evidence = coefficients_given(basis, W, precision, residual)
-            alpha = alpha - W @ shift
-            W = W @ root
+            alpha = alpha - product(W, shift)
+            W = product(W, root)
         inverse = cholesky_inverse(L)  # of which the upper triangle is meant
         if W is not None:
-            inverse = inverse - W @ W.T
+            inverse = inverse - outer_products(W)
         value = -0.5 * float(residual @ alpha) - logs - evidence
         if terms:
             gradient = gradient_of_leaves(terms, self.X, alpha, inverse, K if len(terms) == 1 else None)
@@ -130,8 +140,6 @@ def maximise(
     ``free`` are further parameters, any numbers, which the objective takes last and whose derivatives it gives under `FREE`; they
     are then returned last, too.
     """
-    from scipy.optimize import minimize
-
     names = list(starts[0])
     limits = np.log(np.concatenate([bounds[name] for name in names], axis=1)).T if names else np.empty((0, 2))
     size, others = len(limits), np.empty(0) if free is None else free
@@ -139,7 +147,7 @@ def maximise(
     ends = np.cumsum([len(starts[0][name]) for name in names])[:-1]
     scalar = {name for name, value in kernel.get_params().items() if np.ndim(value) == 0}
     best_value, best, converged, walls, message = -math.inf, None, False, 0, ""
-    options = OPTIONS | {"ftol": ftol}
+    options: dict[str, Any] = OPTIONS | {"ftol": ftol}
 
     def unpack(theta: np.ndarray) -> tuple[Any, ...]:
         values: dict[str, Any] = dict(zip(names, np.split(np.exp(theta[:size]), ends), strict=True)) if names else {}
@@ -174,8 +182,8 @@ def maximise(
         before = -math.inf
         for _ in range(20):
             walls = 0
-            result = minimize(negative, theta, jac=True, method="L-BFGS-B", bounds=limits, options=options, callback=step)
-            status, message = result.get("status", 0), result.message
+            result = minimise(negative, theta, limits, callback=step, **options)
+            status, message = result.status, result.message
             # A search that met a singular point, or rounding, stops where it is: it goes on from the best point while that helps.
             disturbed, settled = walls > 0 or status == ABNORMAL, best_value < before + 1e-3
             if best is None or status == LIMIT or settled or not disturbed:

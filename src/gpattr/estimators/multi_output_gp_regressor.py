@@ -12,7 +12,6 @@ from gpattr import _documents
 from gpattr._array import is_tensor, to_numpy
 from gpattr._memory import require_room
 from gpattr._normal import check_count, random_generator, roots, standard_draws
-from gpattr._threads import threads_for
 from gpattr._validation import Names, as_matrix, check_choice, check_names, column_names, is_frame, positive
 from gpattr.estimators import storage
 from gpattr.estimators.base import KernelRegressor, require_numbers
@@ -226,7 +225,7 @@ class MultiOutputGPRegressor(KernelRegressor):
         starts = starts_from(start, self.n_restarts, self.random_state)
         m, P = evidence.Y.shape
         progress = training_progress(self.verbose, len(starts), -m * float(np.log(unit).sum()))
-        with threads_for(m), progress as report:
+        with progress as report:
             kernel, level, entries = maximise(
                 evidence, kernel, None, bounds, starts, report=report, free=np.asarray(entries, dtype=np.float64)
             )

@@ -64,7 +64,7 @@ class FrequencyEvidence:
         total = xp.zeros((d, M))
         for rows in self._blocks():
             F = basis(W[rows])
-            alpha = (self.y[rows] - fit.constant - F @ fit.weights) / fit.noise
+            alpha = (self.y[rows] - fit.constant - product(F, fit.weights)) / fit.noise
             G = alpha[:, None] * fit.weights - symmetric_product(inverse, F.T).T
             Q = G[:, :M] * F[:, M:]
             Q -= G[:, M:] * F[:, :M]

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._array import LinAlgError, add_gram, cholesky, solve_lower_rows, squared_distances
+from gpattr._array import LinAlgError, add_gram, cholesky, outer_products, product, solve_lower_rows, squared_distances
 from gpattr._memory import blocks
 from gpattr.closed_forms import differentiate
 from gpattr.estimators.hyperparameters import likelihood_gradient
@@ -70,12 +70,12 @@ class SparseObjective:
             scale = level[rows] ** -0.5
             A = solve_lower_rows(L, kernel(self.X[rows], Z)) * scale[:, None]  # (r, m)
             sides = np.column_stack([self.y[rows], one[rows]]) * scale[:, None]  # targets, and what a constant mean adds
-            B, c, energy = add_gram(B, A), c + A.T @ sides, energy + sides.T @ sides
+            B, c, energy = add_gram(B, A), c + product(A.T, sides), energy + product(sides.T, sides)
             missing += float((kernel.diagonal(self.X[rows]) * scale**2).sum()) - float((A**2).sum())
         whole = np.tril(B) + np.tril(B, -1).T
         LB = cholesky(B.T)  # which reads the other triangle
         R = solve_lower_rows(LB, np.eye(m))  # LB⁻ᵀ: B⁻¹ = RRᵀ
-        half = R.T @ c
+        half = product(R.T, c)
         quadratic = energy - half.T @ half  # of targets and ones in (Q + Λ)⁻¹
         centre = float(quadratic[0, 1] / quadratic[1, 1]) if self.free_mean else 0.0
         fit = float(quadratic[0, 0] - 2 * centre * quadratic[0, 1] + centre**2 * quadratic[1, 1])
@@ -89,10 +89,11 @@ class SparseObjective:
         state = self.at(kernel, noise, inducing)
         Z, level, L, R, m = state.Z, state.level, state.L, state.R, len(state.Z)
         inverse = solve_lower_rows(L, np.eye(m)).T  # L⁻¹
-        mu = inverse.T @ (R @ state.half)
-        lost = np.eye(m) - R @ R.T
-        into = lost @ inverse
-        G = 0.5 * (inverse.T @ ((2.0 * np.eye(m) - state.B - R @ R.T) @ inverse) - np.outer(mu, mu))
+        mu = product(inverse.T, product(R, state.half))
+        square = outer_products(R)  # B⁻¹
+        lost = np.eye(m) - square
+        into = product(lost, inverse)
+        G = 0.5 * (product(inverse.T, product(2.0 * np.eye(m) - state.B - square, inverse)) - np.outer(mu, mu))
         leaves = radial_leaves(kernel)
         gradient = RadialGradient(leaves, Z) if leaves else KernelGradient(kernel, Z)
         gradient.add(Z, G, symmetric=True)
@@ -100,11 +101,11 @@ class SparseObjective:
         for rows in blocks(len(self.y), 96.0 * m, self.X):
             here, scale = self.X[rows], level[rows] ** -0.5
             k = kernel(here, Z)
-            rest = self.y[rows] - state.centre - k @ mu
+            rest = self.y[rows] - state.centre - product(k, mu)
             A = solve_lower_rows(L, k) * scale[:, None]
-            gradient.add(here, (A * scale[:, None]) @ into + (scale**2 * rest)[:, None] * mu)
+            gradient.add(here, product(A * scale[:, None], into) + (scale**2 * rest)[:, None] * mu)
             gradient.add_diagonal(here, -0.5 * scale**2)
-            gain = ((A @ lost) * A).sum(axis=1)  # (qₙ − sₙ)/Λₙ
+            gain = (product(A, lost) * A).sum(axis=1)  # (qₙ − sₙ)/Λₙ
             by_noise += float((0.5 * (scale**2 * (kernel.diagonal(here) + rest**2) - gain - 1.0)).sum())
         result = gradient.named() | {FREE: gradient.inducing.ravel()}
         return state.value, result if noise is None else result | {NOISE: by_noise}
@@ -130,8 +131,8 @@ class RadialGradient:
             scale = leaf.factor * leaf.kernel.variance
             self.amplitude[i] += scale * float((G * leaf.kernel.profile(r2)).sum())
             E = G * leaf.kernel.slope(r2) * -scale
-            by_row, by_column, pulled = E.sum(axis=1), E.sum(axis=0), E.T @ x  # (r,), (m,), (m, d)
-            self.slopes[i] += (by_row @ x**2 - 2.0 * (pulled * z).sum(axis=0) + by_column @ z**2) / ell**2
+            by_row, by_column, pulled = E.sum(axis=1), E.sum(axis=0), product(E.T, x)  # (r,), (m,), (m, d)
+            self.slopes[i] += (product(by_row, x**2) - 2.0 * (pulled * z).sum(axis=0) + product(by_column, z**2)) / ell**2
             columns = slice(None) if leaf.columns is None else list(leaf.columns)
             self.inducing[:, columns] += (2.0 if symmetric else 1.0) * (pulled - by_column[:, None] * z) / ell**2
 

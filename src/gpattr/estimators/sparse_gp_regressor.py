@@ -9,7 +9,6 @@ import numpy as np
 from gpattr import _documents
 from gpattr._array import namespace, to_numpy
 from gpattr._normal import check_count, random_generator
-from gpattr._threads import threads_for
 from gpattr._validation import Names, as_matrix, check_choice, is_frame, positive_scalar
 from gpattr.closed_forms.derivatives import require_derivatives
 from gpattr.estimators import storage
@@ -160,7 +159,7 @@ class SparseGPRegressor(KernelRegressor):
         fixed = Z.ravel()
         search = objective if self.move else (lambda prior, level: objective(prior, level, fixed))
         offset = -len(objective.y) * float(np.log(units.unit))
-        with threads_for(len(Z)), training_progress(self.verbose, len(starts), offset, "bound") as report:
+        with training_progress(self.verbose, len(starts), offset, "bound") as report:
             kernel, noise, *moved = maximise(search, kernel, noise, bounds, starts, report=report, ftol=FTOL, free=free)
         return kernel, noise, moved[0].reshape(Z.shape) if moved else Z
 

@@ -100,7 +100,7 @@ def gradient_of_leaves(terms: list[Leaf], X: Array, alpha: Array, inverse: Array
         for name in (f"{leaf.prefix}variance", *leaf.scales):
             gradient[name] = gradient.get(name, 0.0) + amplitude
         if lengthscale is not None:
-            slope = G1 @ (W * W) - (W * GW).sum(axis=0) if slope is None else slope
+            slope = product(G1, W * W) - (W * GW).sum(axis=0) if slope is None else slope
             gradient[f"{leaf.prefix}lengthscale"] = slope if np.ndim(lengthscale) else slope.sum()
     return gradient
 

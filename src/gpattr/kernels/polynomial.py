@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from operator import index
 from typing import ClassVar
 
-from gpattr._array import Array, namespace
+from gpattr._array import Array, namespace, product
 from gpattr._validation import check_per_feature, positive, positive_scalar
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels.base import Kernel
@@ -31,7 +31,7 @@ class Linear(Kernel):
         return 1
 
     def __call__(self, X: Array, Z: Array) -> Array:
-        return (X * namespace(X).asarray(self.variance)) @ Z.T
+        return product(X * namespace(X).asarray(self.variance), Z.T)
 
     def diagonal(self, X: Array) -> Array:
         return (X * X * namespace(X).asarray(self.variance)).sum(axis=1)
@@ -73,7 +73,7 @@ class Polynomial(Kernel):
 
     def inner(self, X: Array, Z: Array) -> Array:
         """Return c + Σᵢ σᵢ² xᵢzᵢ for every pair, (n, m)."""
-        return (X * namespace(X).asarray(self.variance)) @ Z.T + self.offset
+        return product(X * namespace(X).asarray(self.variance), Z.T) + self.offset
 
     def __call__(self, X: Array, Z: Array) -> Array:
         return self.inner(X, Z) ** self.degree

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._array import Array, namespace, to_numpy
+from gpattr._array import Array, namespace, product, to_numpy
 from gpattr._cards import card
 from gpattr._frozen import Frozen
 from gpattr._memory import require_room
@@ -165,7 +165,7 @@ class Posterior(Frozen, ABC):
         """Return n draws of the operator's values at all rows of X together, (n, rows, d)."""
         mean = to_numpy(self.apply(operator, X, uncertainty="none").mean)
         C = to_numpy(self.joint(operator, X)).reshape(mean.size, mean.size)
-        return mean + (standard_draws("n", n, mean.size, random_state) @ roots(C[None])[0]).reshape(n, *mean.shape)
+        return mean + product(standard_draws("n", n, mean.size, random_state), roots(C[None])[0]).reshape(n, *mean.shape)
 
 
 def note_of(posterior: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._array import EPS, Array, LinAlgError, cholesky, is_tensor, namespace, solve_cholesky, to_numpy
+from gpattr._array import EPS, Array, LinAlgError, cholesky, is_tensor, namespace, product, solve_cholesky, to_numpy
 from gpattr._memory import require_room
 from gpattr._validation import Names, as_matrix, as_vector, column_names, numbers, read_only
 from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
@@ -75,7 +75,7 @@ class ExactPosterior(FunctionSpacePosterior):
         evidence = 0.5 * len(Z) * math.log(2.0 * math.pi)
         if isinstance(mean, Expansion) and mean.covariance is not None:
             trend, beta, evidence = _trend(mean, Z, factor, residual)
-            shift = mean.basis(Z) @ beta
+            shift = product(mean.basis(Z), beta)
             mean = mean.with_beta(mean.beta + to_numpy(beta))
         alpha = solve_cholesky(factor, residual - shift)
         if not namespace(alpha).isfinite(alpha).all():
@@ -113,7 +113,7 @@ def _trend(mean: Expansion, Z: Array, factor: Array, residual: Array) -> tuple[T
 def coefficients_given(basis: Array, W: Array, precision: Array, residual: Array) -> tuple[Array, Array, float]:
     """Return G with C = GGᵀ, C Wᵀ residual, and −log of what the coefficients add to the evidence, for W = A⁻¹Φ."""
     xp = namespace(basis)
-    M = basis.T @ W + precision
+    M = product(basis.T, W) + precision
     size = xp.sqrt(M.diagonal())
     size = xp.where(size > 0, size, 1.0)  # a column of zeros is refused below
     scaled = M / size[:, None] / size
@@ -130,7 +130,7 @@ def coefficients_given(basis: Array, W: Array, precision: Array, residual: Array
     flat = not bool((precision != 0).any())
     prior = 0.0 if flat else 0.5 * float(np.linalg.slogdet(to_numpy(precision))[1])
     evidence = logs - prior + 0.5 * (m - (p if flat else 0)) * math.log(2.0 * math.pi)
-    return root, root @ (root.T @ (W.T @ residual)), evidence
+    return root, root @ (root.T @ product(W.T, residual)), evidence
 
 
 def check_noise(noise: Any, Z: Array) -> Array:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gpattr import closed_forms
-from gpattr._array import EPS, Array, is_tensor, namespace, solve_lower_rows, to_numpy
+from gpattr._array import EPS, Array, is_tensor, namespace, outer_products, product, solve_lower_rows, to_numpy
 from gpattr._memory import blocks, require_room
 from gpattr._validation import Names, as_matrix, check_choice, positive_scalar, read_only
 from gpattr.bases import Basis
@@ -86,7 +86,7 @@ class Probe:
     def lengths(self, V: Array) -> Array:
         """Return an upper estimate of the largest ‖W‖ of each row, (r,), for V (r, d, m)."""
         xp = namespace(V)
-        products = V @ self.directions  # (r, d, s)
+        products = product(V, self.directions)  # (r, d, s)
         return (2.0 * self.scale) * xp.sqrt(xp.max((products * products).mean(axis=2), axis=1))
 
     def rounding(self, weights: Array, size: Array) -> Array:
@@ -154,7 +154,7 @@ class FunctionSpacePosterior(Posterior):
         trend = xp.empty((n, self.trend.root.shape[1])) if self.trend is not None and (return_std or return_cov) else None
         for rows in blocks(n, 32.0 * m, X):
             k = self.kernel(X[rows], self.inputs)
-            mean[rows] += k @ self.alpha
+            mean[rows] += product(k, self.alpha)
             if trend is not None:
                 trend[rows] = self._trend(self.trend.basis(X[rows]), k)  # pyright: ignore[reportOptionalMemberAccess]
             if T is not None:
@@ -164,7 +164,7 @@ class FunctionSpacePosterior(Posterior):
                 if trend is not None:
                     var[rows] += (trend[rows] ** 2).sum(axis=1)
         if T is not None:
-            return mean, covariance(self.kernel(X, X) - self._explained(T) + (0.0 if trend is None else trend @ trend.T))
+            return mean, covariance(self.kernel(X, X) - self._explained(T) + (0.0 if trend is None else outer_products(trend)))
         return (mean, xp.sqrt(xp.maximum(var, 0.0))) if return_std else mean
 
     def apply(
@@ -211,13 +211,13 @@ class FunctionSpacePosterior(Posterior):
                 here, part = X[rows], operator.rows(rows)
                 cross, cross_error = closed_forms.bounded_cross(part, self.kernel, here, self.inputs, **options)  # (r, d, m)
                 if not by_estimate:
-                    mean[rows] += cross @ self.alpha
+                    mean[rows] += product(cross, self.alpha)
                 block, prior_error = closed_forms.bounded_auto(part, self.kernel, here, **options)
                 size = xp.max(xp.diagonal(block, axis1=1, axis2=2), axis=1)
                 trend_error = 0.0
                 if self.trend is not None:
                     R = self._trend(closed_forms.features(part, self.trend.basis, here), cross)
-                    block = block + R @ xp.swapaxes(R, 1, 2)
+                    block = block + outer_products(R)
                     trend_error = 2.0 * probe.trend * xp.sqrt(xp.max((R * R).sum(axis=2), axis=1))
                 V = self._solve(cross.reshape(-1, cross.shape[2])).reshape(cross.shape)
                 block = covariance(block - self._explained(V))
@@ -278,7 +278,7 @@ class FunctionSpacePosterior(Posterior):
                 R[rows.start * d : rows.stop * d] = self._trend(basis, cross).reshape(-1, R.shape[1])
             T[rows.start * d : rows.stop * d] = self._solve(cross.reshape(-1, m))
         if R is not None:
-            result += R @ R.T
+            result += outer_products(R)
         return covariance(result - self._explained(T)).reshape(n, d, n, d)
 
     def rows_covariance(
@@ -353,15 +353,13 @@ class FunctionSpacePosterior(Posterior):
     def _trend(self, basis: Array, k: Array) -> Array:
         """Return R(x) G, (..., p), of the uncertain coefficients, for basis functions (..., p) and covariances k (..., m)."""
         assert self.trend is not None
-        return (basis - k @ self.trend.weights) @ self.trend.root
+        return product(basis - product(k, self.trend.weights), self.trend.root)
 
     def _explained(self, V: Array) -> Array:
         """Return V(I − RRᵀ)Vᵀ, (..., k, k), for V (..., k, m)."""
-        xp = namespace(V)
-        explained = V @ xp.swapaxes(V, -1, -2)
+        explained = outer_products(V)
         if self.root is not None:
-            W = V @ self.root
-            explained -= W @ xp.swapaxes(W, -1, -2)
+            explained -= outer_products(product(V, self.root))
         return explained
 
 

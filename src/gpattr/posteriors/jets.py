@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpattr import closed_forms
-from gpattr._array import Array, namespace, solve_upper, to_numpy
+from gpattr._array import Array, namespace, product, solve_upper, to_numpy
 from gpattr._memory import blocks
 from gpattr.closed_forms import differentiate
 from gpattr.operators import Gradient
@@ -26,17 +26,17 @@ def slopes(posterior: FunctionSpacePosterior | AffinePosterior, X: Array) -> tup
         x = X[rows]
         cross = differentiate(posterior.kernel, x[:, None, :], posterior.inputs)
         T = posterior._solve(cross.value + 0.0)
-        mean[rows] = posterior.mean(x) + cross.value @ posterior.alpha
+        mean[rows] = posterior.mean(x) + product(cross.value, posterior.alpha)
         var[rows] = posterior.kernel.diagonal(x) - posterior._explained(T[:, None, :])[:, 0, 0]
         gradient[rows] = closed_forms.attribute_mean(Gradient(), posterior.mean, x)[0]
-        gradient[rows] += xp.swapaxes(cross.left, 1, 2) @ posterior.alpha
+        gradient[rows] += product(xp.swapaxes(cross.left, 1, 2), posterior.alpha)
         if posterior.root is not None:
-            T = T - (T @ posterior.root) @ posterior.root.T
+            T = T - product(product(T, posterior.root), posterior.root.T)
         weights = solve_upper(posterior.factor, T.T).T
         if posterior.column_scale is not None:
             weights = weights * posterior.column_scale
         prior = differentiate(posterior.kernel, x, x).left
-        cov[rows] = prior - (xp.swapaxes(cross.left, 1, 2) @ weights[:, :, None])[:, :, 0]
+        cov[rows] = prior - (cross.left * weights[:, :, None]).sum(axis=1)
     return to_numpy(mean), to_numpy(xp.maximum(var, 0.0)), to_numpy(gradient), to_numpy(cov)
 
 
@@ -56,7 +56,7 @@ def jets(posterior: FunctionSpacePosterior | AffinePosterior, X: Array) -> tuple
     left = differentiate(posterior.kernel, flat[:, None, :], posterior.inputs)
     cross = xp.concatenate([left.value[:, None, :], xp.swapaxes(left.left, 1, 2)], axis=1)  # (rT, 1 + d, m)
     known = [posterior.mean(flat)[:, None], closed_forms.attribute_mean(Gradient(), posterior.mean, flat)[0]]
-    mean = xp.concatenate(known, axis=1) + cross @ posterior.alpha
+    mean = xp.concatenate(known, axis=1) + product(cross, posterior.alpha)
     prior = differentiate(posterior.kernel, X[:, :, None, :], X[:, None, :, :], True)
     cov = xp.empty((r, T, 1 + d, T, 1 + d))
     cov[:, :, 0, :, 0] = prior.value

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._array import Array, LinAlgError, cholesky, namespace, solve_cholesky
+from gpattr._array import Array, LinAlgError, cholesky, namespace, product, solve_cholesky
 from gpattr._memory import require_room
 from gpattr._validation import as_vector, read_only
 from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
@@ -91,7 +91,7 @@ class LaplacePosterior(FunctionSpacePosterior):
         L = np.array(factor, dtype=np.float64, order="F")
         FunctionSpacePosterior.__init__(self, kernel, Z, weights, L, None, scale, mean=mean, feature_names=names)
         y = read_only(as_vector("y", y, length=len(Z)))
-        f = mean(Z) + kernel(Z, Z) @ weights
+        f = mean(Z) + product(kernel(Z, Z), weights)
         evidence = log_likelihood(f, y) - 0.5 * float(weights @ (f - mean(Z))) - float(np.log(L.diagonal()).sum())
         self._note(y, f, evidence, label)
         return self
@@ -117,10 +117,10 @@ def mode(K: Array, y: Array, mean: Array) -> Array:
     for _ in range(STEPS):
         scale = spread(f)
         b = scale**2 * (f - mean) + pull(f, y)
-        step = b - scale * solve_cholesky(factor_at(K, scale), scale * (K @ b)) - a
+        step = b - scale * solve_cholesky(factor_at(K, scale), scale * product(K, b)) - a
         best = value
         for _ in range(HALVINGS):
-            new = mean + K @ (a + step)
+            new = mean + product(K, a + step)
             value = log_likelihood(new, y) - 0.5 * float((a + step) @ (new - mean))
             if value >= best - 1e-10 * (1.0 + abs(best)):
                 break

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._array import Array, is_tensor, namespace, to_numpy
+from gpattr._array import Array, is_tensor, namespace, product, to_numpy
 from gpattr._memory import require_room
 from gpattr._mixture import Mixture
 from gpattr._normal import check_count, random_generator
@@ -162,16 +162,16 @@ class MixturePosterior(Posterior):
         means = xp.stack([part.mean for part in parts])
         weights = self._weights(means)
         names = " + ".join(sorted({part.method for part in parts}))
-        error = xp.tensordot(weights, xp.stack([part.error for part in parts]), axes=1)
+        error = product(weights, xp.stack([part.error for part in parts]))
         var = cov = total_var = total_cov = None
-        mean = xp.tensordot(weights, means, axes=1)
+        mean = product(weights, means)
         if uncertainty != "none":
             var = xp.stack([part.var for part in parts])
             total_var = Mixture(weights, means, var).var
         if uncertainty == "cov":
             cov = xp.stack([part.cov for part in parts])
             deviation = means - mean
-            total_cov = xp.tensordot(weights, cov, axes=1) + xp.einsum("k,kni,knj->nij", weights, deviation, deviation)
+            total_cov = product(weights, cov) + xp.einsum("k,kni,knj->nij", weights, deviation, deviation)
             total_cov = covariance(total_cov)
             total_var = xp.diagonal(total_cov, axis1=1, axis2=2)
         cov_error = None
@@ -194,8 +194,8 @@ class MixturePosterior(Posterior):
             total = part if total is None else total + part
         stack = namespace(means[0]).stack(means)
         weights = self._weights(stack)
-        deviation = stack - weights @ stack
-        return covariance(total + (weights[:, None] * deviation).T @ deviation).reshape(n, d, n, d)
+        deviation = stack - product(weights, stack)
+        return covariance(total + product((weights[:, None] * deviation).T, deviation)).reshape(n, d, n, d)
 
     def rows_covariance(
         self, operator: Operator, X: Any, gather: Any = None, *, method: str = "auto", n_steps: int | None = None
@@ -236,9 +236,9 @@ class MixturePosterior(Posterior):
     def _total(self, means: list[Array], covs: list[Array]) -> tuple[Array, Array]:
         stack = namespace(means[0]).stack(means)
         weights = self._weights(stack)
-        mean = weights @ stack
+        mean = product(weights, stack)
         deviation = stack - mean
-        total = (weights[:, None] * deviation).T @ deviation
+        total = product((weights[:, None] * deviation).T, deviation)
         for weight, cov in zip(self.weights.tolist(), covs, strict=True):
             total = total + weight * cov
         return mean, total

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._array import Array, namespace, to_numpy
+from gpattr._array import Array, namespace, product, to_numpy
 from gpattr._cards import card
 from gpattr._frozen import Frozen
 from gpattr._memory import require_room
@@ -115,7 +115,7 @@ class MultiOutputPosterior(Frozen):
         xp = namespace(Z)
         if means is not None:
             targets = targets - xp.stack([mean(Z) for mean in means], axis=1)
-        rotated = targets @ xp.asarray(vectors / scale[:, None])
+        rotated = product(targets, xp.asarray(vectors / scale[:, None]))
         latents = tuple(
             ExactPosterior(share * kernel, X, rotated[:, q], noise=0.0 if levels[0] == 0 else 1.0)
             for q, share in enumerate(shares.tolist())

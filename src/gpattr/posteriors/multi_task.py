@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gpattr import closed_forms
-from gpattr._array import Array, LinAlgError, cholesky, solve_cholesky, solve_lower_rows
+from gpattr._array import Array, LinAlgError, cholesky, outer_products, solve_cholesky, solve_lower_rows
 from gpattr._memory import blocks, require_room
 from gpattr._validation import as_matrix, as_vector, check_names, column_names, read_only
 from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
@@ -125,5 +125,5 @@ class MultiTaskPosterior(MultiOutputPosterior):
             V = np.stack([cross * share for share in shares], axis=2)  # (r, d, P, m)
             V = solve_lower_rows(self.factor, V.reshape(-1, len(Z))).reshape(V.shape)
             prior = np.einsum("nij,op->niojp", closed_forms.auto(part, self.kernel, X[rows], **options), self.covariance)
-            result[rows] = prior - np.einsum("niom,njpm->niojp", V, V, optimize=True)
+            result[rows] = prior - outer_products(V.reshape(len(V), d * P, -1)).reshape(prior.shape)
         return result

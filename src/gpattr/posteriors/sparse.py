@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._array import Array, add_gram, cholesky, namespace, solve_lower_rows, solve_upper, to_numpy
+from gpattr._array import Array, add_gram, cholesky, namespace, product, solve_lower_rows, solve_upper, to_numpy
 from gpattr._memory import blocks
 from gpattr._validation import as_matrix, as_vector, beside, finite_scalar, read_only
 from gpattr.exceptions import InvalidInputError
@@ -102,15 +102,15 @@ class SparsePosterior(FunctionSpacePosterior):
             residual = (y[rows] - mean(X[rows])) / level
             missing += float((kernel.diagonal(X[rows]) / noise[rows]).sum()) - float((A**2).sum())
             energy += float(residual @ residual)
-            B, c = add_gram(B, A), c + A.T @ residual
+            B, c = add_gram(B, A), c + product(A.T, residual)
         LB = cholesky(B.T)  # which reads the other triangle
         root = solve_lower_rows(LB, xp.asarray(np.eye(m)))  # LB⁻ᵀ
-        scaled = root.T @ c
+        scaled = product(root.T, c)
         points = {"mean": to_numpy(X).mean(axis=0), "median": np.median(to_numpy(X), axis=0)}
         logs = float(xp.log(noise).sum()) + 2.0 * float(xp.log(LB.diagonal()).sum()) + len(y) * math.log(2.0 * math.pi)
         bound = -0.5 * (logs + energy - float(scaled @ scaled) + missing)
         q: dict[str, Any] = {"q_root": root, "whitened": True, "mean": mean, "jitter": jitter}
-        return cls(kernel, inducing, root @ scaled, **q, landmarks=points, bound=bound)
+        return cls(kernel, inducing, product(root, scaled), **q, landmarks=points, bound=bound)
 
     @property
     def landmarks(self) -> Mapping[str, Array]:  # pyright: ignore[reportIncompatibleVariableOverride]

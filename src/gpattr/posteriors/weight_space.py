@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gpattr import closed_forms
-from gpattr._array import EPS, Array, is_tensor, namespace, solve_lower_rows, to_numpy
+from gpattr._array import EPS, Array, is_tensor, namespace, outer_products, product, solve_lower_rows, to_numpy
 from gpattr._memory import blocks, require_room
 from gpattr._normal import standard_draws
 from gpattr._validation import Names, as_matrix, as_vector, beside, check_choice, check_names, read_only
@@ -110,7 +110,7 @@ class WeightSpacePosterior(Posterior):
     def covariance(self) -> Array:
         """The covariance S of the weights, (p, p)."""
         half = self._half(namespace(self.weights).eye(len(self.basis)))
-        return covariance(half @ half.T)
+        return covariance(outer_products(half))
 
     def predict(self, X: Any, *, return_std: bool = False, return_cov: bool = False) -> Any:
         """Return the mean of the latent function at X, (n,); with its standard deviation (n,) or covariance (n, n) if asked."""
@@ -123,13 +123,13 @@ class WeightSpacePosterior(Posterior):
             half = xp.empty((n, self._rank))
         for rows in blocks(n, 32.0 * p, X):
             values = self.basis(X[rows])
-            mean[rows] += values @ self.weights
+            mean[rows] += product(values, self.weights)
             if half is not None:
                 half[rows] = self._half(values)
             elif return_std:
                 var[rows] = (self._half(values) ** 2).sum(axis=1)
         if half is not None:
-            return mean, covariance(half @ half.T)
+            return mean, covariance(outer_products(half))
         return (mean, xp.sqrt(var)) if return_std else mean
 
     def apply(
@@ -166,7 +166,7 @@ class WeightSpacePosterior(Posterior):
             if var is not None or not exact:
                 F = closed_forms.features(part, self.basis, here, **options)  # (r, d, p)
                 if not exact:
-                    by_rule = F @ self.weights
+                    by_rule = product(F, self.weights)
                     value, bound = by_rule, bound + xp.max(abs(by_rule - value), axis=1)
                 if var is not None and cov_error is not None:
                     V = self._half(F.reshape(-1, p)).reshape(*F.shape[:2], -1)
@@ -175,7 +175,7 @@ class WeightSpacePosterior(Posterior):
                         length = xp.sqrt(xp.max((V * V).sum(axis=2), axis=1)) + xp.sqrt(xp.max((U * U).sum(axis=2), axis=1))
                         cov_error[rows] = length * xp.sqrt(xp.max(((U - V) ** 2).sum(axis=2), axis=1))
                     if cov is not None:
-                        cov[rows] = covariance(V @ xp.swapaxes(V, 1, 2))
+                        cov[rows] = covariance(outer_products(V))
                         var[rows] = xp.diagonal(cov[rows], axis1=1, axis2=2)
                     else:
                         V *= V
@@ -198,7 +198,7 @@ class WeightSpacePosterior(Posterior):
         for rows in blocks(n, 24.0 * d * p, X):
             F = closed_forms.features(operator.rows(rows), self.basis, X[rows], method=method, n_steps=n_steps)
             V[rows.start * d : rows.stop * d] = self._half(F.reshape(-1, p))
-        return covariance(V @ V.T).reshape(n, d, n, d)
+        return covariance(outer_products(V)).reshape(n, d, n, d)
 
     def rows_covariance(
         self, operator: Operator, X: Any, gather: Any = None, *, method: str = "auto", n_steps: int | None = None
@@ -224,12 +224,12 @@ class WeightSpacePosterior(Posterior):
         xp = namespace(X)
         half = self._half(xp.eye(len(self.basis)))
         normal = xp.asarray(standard_draws("n", n, half.shape[1], random_state))
-        weights = (self.weights + normal @ half.T).T  # (p, n)
+        weights = (self.weights + product(normal, half.T)).T  # (p, n)
         require_room("The draws", (n, *X.shape), "use fewer draws or rows")
         mean, _ = closed_forms.attribute_mean(operator, self.mean, X)
         draws = np.empty((n, *X.shape))
         for rows in blocks(len(X), 24.0 * X.shape[1] * len(self.basis), X):
-            values = closed_forms.features(operator.rows(rows), self.basis, X[rows]) @ weights  # (r, d, n)
+            values = product(closed_forms.features(operator.rows(rows), self.basis, X[rows]), weights)  # (r, d, n)
             draws[:, rows] = np.moveaxis(to_numpy(values + mean[rows][:, :, None]), 2, 0)
         return draws
 
@@ -255,7 +255,7 @@ class WeightSpacePosterior(Posterior):
         """Return V (r, ·) with VVᵀ = FSFᵀ for F (r, p), in place of F where it can."""
         if self.precision_factor is not None:
             return solve_lower_rows(self.precision_factor, F)
-        return F @ self.root
+        return product(F, self.root)
 
     def __repr__(self) -> str:
         kind = type(self.basis).__name__

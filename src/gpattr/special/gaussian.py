@@ -74,7 +74,7 @@ def path_products(a: Array, beta: Array, c0: Array, c1: Array | None, right: Arr
     xp = namespace(a, beta)
     if c1 is not None:
         J0, J1 = path_moments(a, beta, c0, c1)
-        return J0 @ right, J1 @ right
+        return product(J0, right), product(J1, right)
     first = xp.zeros((beta.shape[0], right.shape[1]))
     second = xp.zeros_like(first)
     for value, weight, t in _along_short_paths(a[:, None], beta, c0):
@@ -152,7 +152,7 @@ def _g(a: Array, power: int) -> Array:
     xp = namespace(a)
     t, w = map(xp.asarray, gauss_legendre(20))
     near = xp.minimum(a, 16.0)
-    integral = xp.exp(-0.5 * near[..., None] * (t * t)) @ (2.0 * w * (1.0 - t) * t**power)
+    integral = product(xp.exp(-0.5 * near[..., None] * (t * t)), 2.0 * w * (1.0 - t) * t**power)
     far = xp.maximum(a, 16.0)
     peak = SQRT_2PI / xp.sqrt(far) * erf(xp.sqrt(0.5 * far))
     drop = -xp.expm1(-0.5 * far) * (2.0 / far)

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from gpattr._array import EPS, Array, namespace
+from gpattr._array import EPS, Array, namespace, product
 
 
 @lru_cache(maxsize=256)
@@ -59,7 +59,7 @@ def integrate(
         nodes, weights = gauss_legendre(order, panels)
         values = f(nodes)
         xp = namespace(values)
-        value, size = (xp.tensordot(xp.asarray(weights), part, axes=1) for part in (values, xp.abs(values)))
+        value, size = (product(xp.asarray(weights), part) for part in (values, xp.abs(values)))
         if coarse is not None:
             difference = xp.abs(value - coarse)
             agreements = agreements + 1 if (difference <= tolerance * size).all() else 0

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._array import Array, namespace
+from gpattr._array import Array, namespace, product
 from gpattr._memory import blocks
 from gpattr.special import graded
 from gpattr.special.graded import integrate_graded
@@ -126,7 +126,7 @@ def _fixed(kernel: Any, a: Array, beta: Array, c0: Array) -> Array:
     for some in blocks(len(a), BYTES_PER_NODE * len(t), a):
         r2 = c0[some, None] + t * (2.0 * beta[some, None] + t * a[some, None])
         value = kernel.slope(xp.maximum(r2, 0.0))
-        result[some, 0], result[some, 1] = value @ w, value @ (w * t)
+        result[some, 0], result[some, 1] = product(value, w), product(value, w * t)
     return result
 
 

@@ -1,0 +1,358 @@
+"""The private BLAS: NumPy's numbers, the same bits for any number of threads, and nothing that others could notice."""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from gpattr import GPRegressor, _array, _blas, _workers
+
+SIZES = [1, 2, 63, 64, 65, 127, 128, 129, 255, 256, 257, 401, 700]
+LAYOUTS = {
+    "rows": np.ascontiguousarray,
+    "columns": np.asfortranarray,
+    "strided": lambda A: np.repeat(np.repeat(A, 2, axis=0), 3, axis=1)[::2, ::3],
+    "backwards": lambda A: np.ascontiguousarray(A[::-1, ::-1])[::-1, ::-1],
+    "part": lambda A: np.pad(A, 2)[2:-2, 2:-2],
+    "read-only": lambda A: np.frombuffer(A.tobytes()).reshape(A.shape),
+    "unaligned": lambda A: np.frombuffer(b"." + A.tobytes(), offset=1).reshape(A.shape),
+    "single": lambda A: A.astype(np.float32),
+}
+
+
+def matrix(rows, columns, seed=0):
+    return np.random.default_rng([seed, rows, columns]).normal(size=(rows, columns))
+
+
+def definite(m):
+    A = matrix(m, m + 3)
+    return A @ A.T + m * np.eye(m)
+
+
+def close(got, expected, scale=1.0):
+    assert got.shape == expected.shape
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-12 * scale * max(1.0, np.abs(expected).max(initial=0.0)))
+
+
+def results(m, columns=70):
+    """Every function once on matrices of size m."""
+    A, B, x, V = definite(m), matrix(m, columns), matrix(m, 1)[:, 0], matrix(columns, m)
+    L = _blas.cholesky(A.copy(order="F"))
+    return {
+        "cholesky": L,
+        "cholesky_inverse": np.tril(_blas.cholesky_inverse(L.copy(order="F"))),
+        "multiply": _blas.multiply(A, B),
+        "multiply_vector": _blas.multiply_vector(A, x),
+        "add_gram": np.tril(_blas.add_gram(np.eye(m, order="F"), V)),
+        "symmetric_product": _blas.symmetric_product(np.triu(A), B),
+        "outer_products": _blas.outer_products(V.reshape(5, -1, m)),
+        "outer_product": _blas.outer_products(B),
+        "solve_lower_rows": _blas.solve_lower_rows(L, V.copy()),
+        "solve_upper": _blas.solve_upper(L, B),
+        "solve_cholesky": _blas.solve_cholesky(L, x),
+    }
+
+
+def expected(m, columns=70):
+    A, B, x, V = definite(m), matrix(m, columns), matrix(m, 1)[:, 0], matrix(columns, m)
+    L = np.linalg.cholesky(A)
+    stack = V.reshape(5, -1, m)
+    return {
+        "cholesky": L,
+        "cholesky_inverse": np.tril(np.linalg.inv(A)),
+        "multiply": A @ B,
+        "multiply_vector": A @ x,
+        "add_gram": np.tril(np.eye(m) + V.T @ V),
+        "symmetric_product": A @ B,
+        "outer_products": stack @ stack.transpose(0, 2, 1),
+        "outer_product": B @ B.T,
+        "solve_lower_rows": np.linalg.solve(L, V.T).T,
+        "solve_upper": np.linalg.solve(L.T, B),
+        "solve_cholesky": np.linalg.solve(A, x),
+    }
+
+
+@pytest.fixture(params=["private", "SciPy's own"])
+def library(request, monkeypatch):
+    if request.param == "private":
+        if _blas.library() is None:
+            pytest.skip("SciPy has no OpenBLAS of its own here")
+    else:
+        monkeypatch.setattr(_blas, "_loaded", [None])
+    return request.param
+
+
+@pytest.mark.parametrize("m", SIZES)
+def test_numbers_are_numpys(m, library):
+    got, wanted = results(m), expected(m)
+    for name, value in got.items():
+        close(value, wanted[name])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("m", [1, 2, 65, 300])
+def test_any_layout_is_read(layout, m, library):
+    laid = LAYOUTS[layout]
+    tolerance = 1e6 if layout == "single" else 1.0
+    A, B, V = definite(m), matrix(m, 7), matrix(9, m)
+    L = np.linalg.cholesky(A)
+    before = [part.copy() for part in (A, B, V, L)]
+    close(_blas.cholesky(laid(A.copy())), L, tolerance)
+    close(np.tril(_blas.cholesky_inverse(laid(L.copy()))), np.tril(np.linalg.inv(A)), tolerance)
+    close(_blas.multiply(laid(A), laid(B)), A @ B, tolerance)
+    close(_blas.multiply(laid(V), laid(A.T)), V @ A.T, tolerance)
+    close(_blas.multiply_vector(laid(V), laid(B)[:, 2]), V @ B[:, 2], tolerance)
+    close(np.tril(_blas.add_gram(laid(np.eye(m)), laid(V))), np.tril(np.eye(m) + V.T @ V), tolerance)
+    close(_blas.symmetric_product(laid(np.triu(A)), laid(B)), A @ B, tolerance)
+    close(_blas.outer_products(laid(V)), V @ V.T, tolerance)
+    close(_blas.solve_lower_rows(laid(L), laid(V.copy())), np.linalg.solve(L, V.T).T, tolerance)
+    close(_blas.solve_upper(laid(L), laid(B)), np.linalg.solve(L.T, B), tolerance)
+    close(_blas.solve_cholesky(laid(L), laid(B)), np.linalg.solve(A, B), tolerance)
+    for part, kept in zip((A, B, V, L), before):
+        np.testing.assert_array_equal(part, kept)
+
+
+def test_nothing_to_do(library):
+    none, square = np.empty((0, 0)), np.eye(3)
+    assert _blas.cholesky(none.copy()).shape == _blas.cholesky_inverse(none.copy()).shape == (0, 0)
+    assert _blas.multiply(np.empty((3, 0)), np.empty((0, 2))).tolist() == [[0.0, 0.0]] * 3
+    assert _blas.multiply(np.empty((0, 3)), square).shape == (0, 3)
+    assert _blas.multiply_vector(np.empty((3, 0)), np.empty(0)).tolist() == [0.0] * 3
+    np.testing.assert_array_equal(_blas.add_gram(np.eye(3, order="F"), np.empty((0, 3))), square)
+    assert _blas.symmetric_product(square, np.empty((3, 0))).shape == (3, 0)
+    assert _blas.outer_products(np.empty((0, 2, 3))).shape == (0, 2, 2)
+    assert _blas.outer_products(np.empty((2, 3, 0))).tolist() == np.zeros((2, 3, 3)).tolist()
+    assert _blas.solve_lower_rows(square, np.empty((0, 3))).shape == (0, 3)
+    assert _blas.solve_upper(square, np.empty((3, 0))).shape == (3, 0)
+    assert _blas.solve_cholesky(none, np.empty(0)).shape == (0,)
+
+
+def test_results_take_the_place_of_what_was_given():
+    A = np.asfortranarray(definite(300))
+    L = _blas.cholesky(A)
+    assert L is A
+    assert _blas.cholesky_inverse(L) is A
+    G, V = np.eye(300, order="F"), matrix(5, 300)
+    assert _blas.add_gram(G, V) is G
+    assert _blas.solve_lower_rows(np.eye(300), V) is V
+
+
+@pytest.mark.parametrize("m", [3, 200, 300, 700])
+@pytest.mark.parametrize("place", [0, -1])
+def test_not_positive_definite(m, place, library):
+    A = np.asfortranarray(definite(m))
+    A[place, place] = -1.0
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+        _blas.cholesky(A)
+
+
+def test_products_of_stacks_and_vectors():
+    A, B, x = matrix(30, 8).reshape(2, 3, 5, 8), matrix(8, 4), matrix(8, 1)[:, 0]
+    close(_array.product(A, B), A @ B)
+    close(_array.product(A, x), A @ x)
+    close(_array.product(x, B), x @ B)
+    stack = matrix(8, 12).reshape(8, 3, 4)
+    close(_array.product(x, stack), np.tensordot(x, stack, axes=1))
+    assert _array.product(np.empty(0), np.empty((0, 2))).tolist() == [0.0, 0.0]
+
+
+@pytest.fixture
+def many_tasks(monkeypatch):
+    """Every call with more than one piece is shared, whatever its size."""
+    if _blas.library() is None:
+        pytest.skip("SciPy has no OpenBLAS of its own here")
+    monkeypatch.setattr(_blas, "ALONE", 0)
+    monkeypatch.setattr(_blas.library(), "allowed", lambda: 64)
+
+
+def with_threads(monkeypatch, threads):
+    monkeypatch.setattr(_workers, "_pool", _workers.Pool(threads - 1))
+
+
+@pytest.mark.parametrize("m", [257, 700])
+def test_bits_do_not_depend_on_threads(m, many_tasks, monkeypatch):
+    found = []
+    for threads in (1, 2, 5):
+        with_threads(monkeypatch, threads)
+        found.append(results(m, 700))
+    for other in found[1:]:
+        for name, value in found[0].items():
+            np.testing.assert_array_equal(other[name], value)
+
+
+def test_many_callers_at_once(many_tasks, monkeypatch):
+    with_threads(monkeypatch, 3)
+    wanted = results(300)
+    with ThreadPoolExecutor(16) as callers:
+        for got in callers.map(lambda _: results(300), range(32)):
+            for name, value in wanted.items():
+                np.testing.assert_array_equal(got[name], value)
+
+
+def test_pieces_may_share_again():
+    pool, done = _workers.Pool(2), []
+    pool.share(lambda i: pool.share(lambda j: done.append((i, j)), range(4)), range(5))
+    assert sorted(done) == [(i, j) for i in range(5) for j in range(4)]
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_errors_reach_the_caller(inside):
+    pool, caller, failed = _workers.Pool(2), threading.current_thread(), threading.Event()
+
+    def work(piece):
+        if (threading.current_thread() is caller) == inside:
+            failed.set()
+            raise ValueError(f"piece {piece}")
+        failed.wait(30)
+
+    with pytest.raises(ValueError, match="piece"):
+        pool.share(work, range(50))
+    pool.share(lambda piece: None, range(5))  # goes on working
+
+
+def test_a_call_waits_for_all_its_pieces():
+    pool, done = _workers.Pool(3), []
+
+    def work(piece):
+        time.sleep(0.002 * (piece % 3))
+        done.append(piece)
+
+    for _ in range(20):
+        done.clear()
+        pool.share(work, range(7))
+        assert sorted(done) == list(range(7))
+
+
+def test_helpers_sleep_and_keep_nothing():
+    import weakref
+
+    pool = _workers.Pool(2)
+
+    def share():
+        A = np.zeros(10)
+        pool.share(lambda piece: A.sum() or time.sleep(0.01), range(6))
+        return weakref.ref(A)
+
+    kept = share()
+    before = time.process_time()
+    time.sleep(0.2)
+    assert kept() is None
+    assert time.process_time() - before < 0.1
+
+
+@pytest.mark.parametrize(
+    ("files", "environment", "limit"),
+    [
+        ({}, {}, None),
+        ({"cpu.max": "150000 100000\n"}, {}, 1),
+        ({"cpu.max": "max 100000\n"}, {}, None),
+        ({"cpu.max": "20000 100000\n"}, {}, 1),
+        ({"cpu/cpu.cfs_quota_us": "100000\n", "cpu/cpu.cfs_period_us": "100000\n"}, {}, 1),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, {}, None),
+        ({"cpu.max": "what"}, {}, None),
+        ({}, {"OPENBLAS_NUM_THREADS": "1"}, 1),
+        ({}, {"OMP_NUM_THREADS": "1,2"}, 1),
+        ({}, {"OMP_NUM_THREADS": "zero"}, None),
+        ({}, {"OMP_NUM_THREADS": "0"}, None),
+    ],
+)
+def test_usable_cores(files, environment, limit, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {1, 3, 5}, raising=False)
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert _workers.usable_cores(tmp_path, environment) == (limit or 3)
+
+
+def test_users_limits_are_kept(many_tasks, monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setattr(_blas, "ALONE", 0)
+    pool, seen = _workers.Pool(2), set()
+    monkeypatch.setattr(_workers, "_pool", pool)
+    monkeypatch.setattr(pool, "share", lambda work, pieces: seen.add(len(pieces)))
+    with threadpool_limits(limits=1, user_api="blas"):
+        _blas.multiply(matrix(300, 300), matrix(300, 300))
+    assert not seen
+
+
+def test_no_library_to_load(tmp_path, monkeypatch):
+    assert _blas._load(iter([])) is None
+    assert _blas._load(iter([tmp_path / "libopenblas.so"])) is None
+    wrong = tmp_path / "libopenblas.so"
+    wrong.write_bytes(b"not a library")
+    assert _blas._load(iter([wrong])) is None
+    monkeypatch.setattr(_blas.tempfile, "mkdtemp", lambda **_: str(tmp_path / "missing"))
+    assert _blas._load(_blas._candidates()) is None
+
+
+def test_nothing_is_left_in_the_temporary_folder(tmp_path):
+    if sys.platform == "win32":
+        pytest.skip("a library cannot be removed while it is in use")
+    code = "import numpy as np; from gpattr import _blas; _blas.multiply(np.eye(2), np.eye(2))"
+    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"TMPDIR": str(tmp_path)})
+    assert list(tmp_path.iterdir()) == []
+
+
+def child(connection):
+    _blas._loaded.clear()
+    connection.send(results(300)["cholesky"])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+def test_forked_processes(many_tasks, monkeypatch):
+    """A child has no helpers, and locks that another thread of its parent held are free."""
+    with_threads(monkeypatch, 3)
+    wanted = results(300)["cholesky"]
+    here, there = multiprocessing.Pipe()
+    process = multiprocessing.get_context("fork").Process(target=child, args=(there,))
+    held, forked = threading.Event(), threading.Event()
+
+    def hold():
+        with _workers.pool().changed, _workers._lock, _blas._lock:
+            held.set()
+            forked.wait(60)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(60)
+    process.start()
+    forked.set()
+    holder.join()
+    try:
+        assert here.poll(30)
+        np.testing.assert_array_equal(here.recv(), wanted)
+    finally:
+        process.kill()
+        process.join()
+
+
+def test_training_changes_nothing_that_others_see():
+    def state():
+        return [(library["filepath"], library["num_threads"]) for library in threadpool_info()]
+
+    X = matrix(450, 3)
+    GPRegressor().fit(X[:20], X[:20, 0])  # imports what training needs
+    before, seen, stop = state(), [], threading.Event()
+
+    def watch():
+        while not stop.is_set():
+            seen.append(state())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        GPRegressor().fit(X, X[:, 0] ** 2 + 0.1 * matrix(450, 1)[:, 0])
+    finally:
+        stop.set()
+        watcher.join()
+    assert len(seen) > 2
+    assert all(each == before for each in seen)
+    assert state() == before
