@@ -1,12 +1,18 @@
 """The table where operators meet kernels: few verbs, one function for each pair, the same verbs by quadrature."""
 
 from gpattr.closed_forms import cosine, radial, squared_exponential
+from gpattr.closed_forms.asking import asked
 from gpattr.closed_forms.derivatives import DERIVATIVES, Jet, differentiate, register_derivatives
 from gpattr.closed_forms.features import FEATURES, features, register_features, weighted_features
 from gpattr.closed_forms.fixed_rules import FIXED_RULES, METHODS
 from gpattr.closed_forms.means import attribute_mean
 from gpattr.closed_forms.table import CLOSED_FORMS, Rule, register
 from gpattr.closed_forms.verbs import auto, between, cross, cross_dot, error, estimate, rule_for
+
+# Inside, formulas call each other as they are; who comes from outside is looked at.
+attribute_mean, auto, between, cross, cross_dot = map(asked, (attribute_mean, auto, between, cross, cross_dot))
+differentiate, error, estimate, features = map(asked, (differentiate, error, estimate, features))
+weighted_features, rule_for, register = asked(weighted_features), asked(rule_for), asked(register)
 
 __all__ = [
     "CLOSED_FORMS",
