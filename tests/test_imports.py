@@ -15,7 +15,7 @@ SOURCE = Path(gpattr.__file__).parent
 LEVELS = [
     {"exceptions", "_array", "_cards", "_files", "_frozen", "_threads"},
     {"_autodiff"},
-    {"_validation"},
+    {"_validation", "_arguments"},
     {"_memory"},
     {"_normal", "_mixture"},
     {"special"},

@@ -1,7 +1,7 @@
 """Arguments checked by their names, once for a family of classes: what formulas take are arrays, and a formula does not look.
 
-Only what costs nothing is looked at, whether it is an array and of how many dimensions; where data come in, `_validation` looks at
-every number.
+Only what costs nothing is looked at, whether it is an array and of how many dimensions; where data come in, `_validation` looks
+at every number.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def an_array(name: str, value: Any) -> None:
         raise InvalidInputError(f"{name}: expected an array of numbers, got {_described(value)}")
 
 
-def rows(name: str, value: Any) -> None:
+def some_rows(name: str, value: Any) -> None:
     """Raise `InvalidInputError` unless ``value`` is an array (n, d)."""
     an_array(name, value)
     if value.ndim != 2:

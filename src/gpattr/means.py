@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpattr._arguments import Checked, rows
+from gpattr._arguments import Checked, some_rows
 from gpattr._array import Array, namespace, to_numpy
 from gpattr._frozen import Frozen
 from gpattr._validation import as_vector, check_count, numbers, read_only, returned, unlabelled
@@ -20,7 +20,7 @@ from gpattr.exceptions import InvalidInputError
 class Mean(Checked, Frozen, ABC):
     """A prior mean m(x): values and gradients."""
 
-    checks: ClassVar[Any] = {"X": rows, "d": check_count}
+    checks: ClassVar[Any] = {"X": some_rows, "d": check_count}
 
     @abstractmethod
     def __call__(self, X: Array) -> Array:

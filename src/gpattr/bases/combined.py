@@ -29,9 +29,7 @@ class Combined(Basis):
         for name, value in {"parts": tuple(self.parts), "columns": columns, "width": width}.items():
             object.__setattr__(self, name, value)
         if not self.parts or len(self.parts) != len(self.columns):
-            raise InvalidInputError(
-                f"columns: expected one list for each of the parts, of which there are {len(self.parts)}, got {len(self.columns)}"
-            )
+            raise InvalidInputError(f"columns: expected one list for each of {len(self.parts)} parts, got {len(self.columns)}")
         for part, columns in zip(self.parts, self.columns, strict=True):
             if not isinstance(part, Basis):
                 raise InvalidInputError(f"parts: expected gpattr bases, got a {type(part).__name__}")
@@ -41,7 +39,7 @@ class Combined(Basis):
                 or not all(0 <= i < self.width for i in columns)
             ):
                 raise InvalidInputError(
-                    f"columns: expected {part.n_features} different positions below the width {self.width}, got {columns}"
+                    f"columns: expected {part.n_features} different positions below {self.width} (the width), got {columns}"
                 )
 
     @property

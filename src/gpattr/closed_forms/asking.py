@@ -7,7 +7,7 @@ from functools import wraps
 from inspect import signature
 from typing import Any, TypeVar
 
-from gpattr._arguments import a_function, an_array, checked, instance, rows, subclass, vectors
+from gpattr._arguments import a_function, an_array, checked, instance, some_rows, subclass, vectors
 from gpattr._validation import check_flag
 from gpattr.bases import Basis
 from gpattr.exceptions import InvalidInputError
@@ -21,9 +21,9 @@ CHECKS = {
     "kernel": instance(Kernel, "a gpattr kernel"),
     "basis": instance(Basis, "a gpattr basis"),
     "mean": instance(Mean, "a gpattr mean"),
-    "X": rows,
-    "X2": rows,
-    "Z": rows,
+    "X": some_rows,
+    "X2": some_rows,
+    "Z": some_rows,
     "x": vectors,
     "y": vectors,
     "w": an_array,

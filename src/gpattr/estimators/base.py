@@ -12,11 +12,13 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
 from gpattr._array import Array, is_tensor, to_numpy
-from gpattr._normal import check_count, random_generator, standard_draws
-from gpattr._validation import as_matrix, as_vector, is_frame
+from gpattr._normal import random_generator, standard_draws
+from gpattr._validation import as_matrix, as_vector, check_count, check_flag, is_frame
 from gpattr.estimators import storage
-from gpattr.exceptions import InvalidInputError
+from gpattr.exceptions import GpattrError, InvalidInputError
 from gpattr.kernels import Kernel
+
+MOST_RESTARTS = 10**6
 
 
 class PosteriorEstimator(BaseEstimator):
@@ -60,7 +62,8 @@ class PosteriorEstimator(BaseEstimator):
         check_is_fitted(self)
         if not (is_frame(X) or is_tensor(X) or is_tensor(self.posterior_.like)):
             require_numbers(X=X)
-            X = check_array(X, dtype="float64")
+            with naming("X"):
+                X = check_array(X, dtype="float64")
             self._check_width(X, self.posterior_.n_features)
         return self.posterior_.predict(X, **options)
 
@@ -76,7 +79,7 @@ class PosteriorRegressor(RegressorMixin, PosteriorEstimator):
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """Return the mean of the latent function at X, with its standard deviation or covariance if asked (free of noise)."""
         check_is_fitted(self)
-        if return_std and return_cov:
+        if check_flag("return_std", return_std) and check_flag("return_cov", return_cov):
             raise InvalidInputError("return_std: expected at most one of return_std and return_cov, got both")
         return self._latent(X, return_std=return_std, return_cov=return_cov)
 
@@ -110,11 +113,42 @@ class PosteriorRegressor(RegressorMixin, PosteriorEstimator):
         if (shape := np.asarray(y).shape)[1:] > (1,):
             raise InvalidInputError(f"y: expected targets (n,), got {shape}; MultiOutputGPRegressor takes several outputs")
         if width is not None:
-            X, y = check_X_y(X, y, dtype="float64", y_numeric=True, order="C")
+            with naming("X"):
+                check_array(X, dtype="float64")
+            with naming("y"):
+                X, y = check_X_y(X, y, dtype="float64", y_numeric=True, order="C")
             self._check_width(X, width)
             return X, y.astype(np.float64)
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, order="C")
+        X, y = validated(self, "y", X, y, y_numeric=True)
         return X, y.astype(np.float64)
+
+
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Let scikit-learn check an argument, in whose words its own tests expect what is wrong, and say which argument it is."""
+    try:
+        yield
+    except GpattrError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{name}: {error}") from None
+
+
+def validated(model: Any, target: str, X: Any, y: Any, **options: Any) -> tuple[Any, Any]:
+    """Return rows and targets as scikit-learn checks them; what is wrong with rows is said of X, and the rest of ``target``."""
+    with naming("X"):
+        validate_data(model, X, dtype=np.float64)
+    with naming(target):
+        rows, targets = validate_data(model, X, y, dtype=np.float64, order="C", **options)
+    return rows, targets
+
+
+def check_training(model: Any) -> None:
+    """Raise `InvalidInputError` for what the options of training cannot be."""
+    check_count("n_restarts", model.n_restarts, least=0, most=MOST_RESTARTS)
+    random_generator(model.random_state)
+    if not isinstance(model.verbose, (bool, np.bool_)):
+        check_count("verbose", model.verbose, least=0)
 
 
 def require_numbers(**arrays: Any) -> None:

@@ -7,14 +7,14 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from gpattr import _documents
 from gpattr._array import to_numpy
 from gpattr._threads import threads_for
-from gpattr._validation import Names, is_frame
+from gpattr._validation import Names, check_flag, is_frame
 from gpattr.estimators import storage
-from gpattr.estimators.base import KernelOptions, PosteriorEstimator, require_numbers
+from gpattr.estimators.base import KernelOptions, PosteriorEstimator, naming, require_numbers, validated
 from gpattr.estimators.gp_regressor import check_prior
 from gpattr.estimators.hyperparameters import trainable
 from gpattr.estimators.laplace_evidence import LaplaceEvidence
@@ -78,10 +78,10 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
             require_numbers(X=X)
             if isinstance(y, np.ma.MaskedArray):
                 raise InvalidInputError("y: expected plain labels, got a masked array; remove or fill what is masked")
-            data: Any = validate_data(self, X, y, dtype=np.float64, order="C")
-            rows, labels = data
+            rows, labels = validated(self, "y", X, y)
             try:
-                check_classification_targets(labels)
+                with naming("y"):
+                    check_classification_targets(labels)
                 classes, codes = np.unique(labels, return_inverse=True)
             except TypeError:
                 raise InvalidInputError("y: expected labels of one kind, got some that cannot be compared (None?)") from None
@@ -104,7 +104,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
 
         They are those of the second of two classes, (n,), or of each class against all others, (n, K).
         """
-        return self._latent(X, return_std=return_std)
+        return self._latent(X, return_std=check_flag("return_std", return_std))
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the most likely label of each row, (n,)."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from gpattr._arguments import Checked, an_array, arrays, rows, vectors
+from gpattr._arguments import Checked, an_array, arrays, some_rows, vectors
 from gpattr._array import Array
 from gpattr._frozen import Frozen
 from gpattr._validation import check_count, check_flag
@@ -38,8 +38,8 @@ class Kernel(Checked, Frozen, ABC):
     """
 
     checks: ClassVar[Any] = {
-        "X": rows,
-        "Z": rows,
+        "X": some_rows,
+        "Z": some_rows,
         "x": vectors,
         "y": vectors,
         "step": vectors,

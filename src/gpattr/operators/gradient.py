@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from gpattr._arguments import rows
+from gpattr._arguments import some_rows
 from gpattr._array import Array, namespace
 from gpattr.operators.base import Operator, Sites, check_batches
 
@@ -18,7 +18,7 @@ class Points(Sites):
     X: Array
 
     def __post_init__(self) -> None:
-        rows("X", self.X)
+        some_rows("X", self.X)
 
     @property
     def shape(self) -> tuple[int, int]:

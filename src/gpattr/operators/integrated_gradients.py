@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from gpattr._arguments import an_array, rows
+from gpattr._arguments import an_array, some_rows
 from gpattr._array import Array, is_tensor, namespace
 from gpattr._validation import as_matrix, as_vector, beside, numbers
 from gpattr.exceptions import InvalidInputError
@@ -24,8 +24,8 @@ class Paths(Sites):
     stop: Array
 
     def __post_init__(self) -> None:
-        rows("start", self.start)
-        rows("stop", self.stop)
+        some_rows("start", self.start)
+        some_rows("stop", self.stop)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -57,7 +57,7 @@ class Paths(Sites):
 
     def at(self, t: Array) -> Array:
         """Return the points b + t(x − b), (T, n, d), for t in [0, 1]; exact at both ends."""
-        if not isinstance(t, (list, np.ndarray)) and not is_tensor(t) or np.ndim(t) != 1:
+        if not (isinstance(t, (list, np.ndarray)) or is_tensor(t)) or np.ndim(t) != 1:
             raise InvalidInputError(f"t: expected a list of numbers, (T,), got {t!r}")
         xp = namespace(self.stop)
         t = xp.asarray(t)[:, None, None]
@@ -67,7 +67,9 @@ class Paths(Sites):
         """Return the points b + t(x − b), (n, ..., d), for each path's own t, (n, ...), in [0, 1]; exact at both ends."""
         an_array("t", t)
         if t.ndim == 0 or len(t) != len(self.stop):
-            raise InvalidInputError(f"t: expected numbers (n, ...) for n = {len(self.stop)} paths, got the shape {tuple(t.shape)}")
+            raise InvalidInputError(
+                f"t: expected numbers ({len(self.stop)}, ...), one row a path, got the shape {tuple(t.shape)}"
+            )
         xp = namespace(self.stop)
         shape = (len(t), *[1] * (t.ndim - 1), self.stop.shape[1])
         start, stop = xp.broadcast_to(self.start, self.shape).reshape(shape), self.stop.reshape(shape)
