@@ -92,7 +92,7 @@ def positions(name: str, value: Any) -> None:
         raise InvalidInputError(f"{name}: expected a slice or a list of positions, got {_described(value)}")
 
 
-def instance(kind: type, what: str) -> Check:
+def instance(kind: type | tuple[type, ...], what: str) -> Check:
     """Return a check that ``value`` is of this kind, which ``what`` says in words."""
 
     def check(name: str, value: Any) -> None:

@@ -61,10 +61,10 @@ def check_flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def check_path(name: str, value: Any) -> str:
-    """Return the path of a file or a folder as text."""
+def check_path(name: str, value: Any, what: str = "file") -> str:
+    """Return the path of a file, or of another ``what``, as text."""
     if not isinstance(value, (str, os.PathLike)) or "\0" in os.fsdecode(value):
-        raise InvalidInputError(f"{name}: expected the path of a file, got {value!r}")
+        raise InvalidInputError(f"{name}: expected the path of a {what}, got {value!r}")
     return os.fsdecode(value)
 
 

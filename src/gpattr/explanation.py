@@ -88,7 +88,8 @@ class Explanation(Frozen):
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        arrays = {name: _as_array(name, getattr(self, name)) for name in self.dimensions()}
+        needed = ("values", "predictions", "base_values", "data", "baselines", "error", "delta")
+        arrays = {name: _as_array(name, getattr(self, name)) for name in dict.fromkeys([*needed, *self.dimensions()])}
         if arrays["values"].ndim != 2:
             raise InvalidInputError(f"values: expected an array (rows, features), got the shape {arrays['values'].shape}")
         n, d = arrays["values"].shape
