@@ -98,7 +98,7 @@ class Explanation(Frozen):
             if name in arrays:
                 sizes[size] = len(np.atleast_1d(arrays[name]))
         for weights, weighted in (("baseline_weights", "baselines"), ("component_weights", "component_values")):
-            if weights in arrays and np.shape(arrays.get(weighted))[:1] != arrays[weights].shape:
+            if weights in arrays and np.shape(arrays.get(weighted, ()))[:1] != arrays[weights].shape:
                 raise InvalidInputError(f"{weights}: expected one for each of {weighted}, got the shape {arrays[weights].shape}")
         for name, dimensions in self.dimensions().items():
             array = arrays[name]

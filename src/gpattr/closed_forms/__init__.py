@@ -9,10 +9,19 @@ from gpattr.closed_forms.means import attribute_mean
 from gpattr.closed_forms.table import CLOSED_FORMS, Rule, register
 from gpattr.closed_forms.verbs import auto, between, cross, cross_dot, error, estimate, rule_for
 
-# Inside, formulas call each other as they are; who comes from outside is looked at.
-attribute_mean, auto, between, cross, cross_dot = map(asked, (attribute_mean, auto, between, cross, cross_dot))
-differentiate, error, estimate, features = map(asked, (differentiate, error, estimate, features))
-weighted_features, rule_for, register = asked(weighted_features), asked(rule_for), asked(register)
+# Inside, formulas call each other as they are; what comes from outside is looked at.
+attribute_mean = asked(attribute_mean)
+auto = asked(auto)
+between = asked(between)
+cross = asked(cross)
+cross_dot = asked(cross_dot)
+differentiate = asked(differentiate)
+error = asked(error)
+estimate = asked(estimate)
+features = asked(features)
+register = asked(register)
+rule_for = asked(rule_for)
+weighted_features = asked(weighted_features)
 
 __all__ = [
     "CLOSED_FORMS",

@@ -15,7 +15,7 @@ from gpattr._array import Array, is_tensor, to_numpy
 from gpattr._normal import random_generator, standard_draws
 from gpattr._validation import as_matrix, as_vector, check_count, check_flag, is_frame
 from gpattr.estimators import storage
-from gpattr.exceptions import GpattrError, InvalidInputError
+from gpattr.exceptions import GpattrError, InvalidInputError, InvalidTypeError
 from gpattr.kernels import Kernel
 
 MOST_RESTARTS = 10**6
@@ -130,7 +130,9 @@ def naming(name: str) -> Iterator[None]:
         yield
     except GpattrError:
         raise
-    except (TypeError, ValueError) as error:
+    except TypeError as error:
+        raise InvalidTypeError(f"{name}: {error}") from None
+    except ValueError as error:
         raise InvalidInputError(f"{name}: {error}") from None
 
 

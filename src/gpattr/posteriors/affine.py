@@ -53,7 +53,7 @@ class AffinePosterior(Posterior):
             positions("source", source)
         source = tuple(range(D)) if source is None else tuple(int(j) for j in source)
         if len(source) != D or not all(0 <= j < d for j in source):
-            raise InvalidInputError(f"source: expected {D} positions below n_features = {d}, got {list(source)}")
+            raise InvalidInputError(f"source: expected {D} positions below {d} (n_features), got {list(source)}")
         if encoder is not None and not hasattr(encoder, "encode"):
             raise InvalidInputError(f"encoder: expected what makes rows of a frame, or None, got a {type(encoder).__name__}")
         values = {

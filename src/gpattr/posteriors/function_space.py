@@ -82,8 +82,9 @@ class FunctionSpacePosterior(Posterior):
             if value is None and name in ("root", "column_scale"):
                 continue
             an_array(name, value)
-            if len(value.shape) != len(expected) or any(n not in (k, ...) for n, k in zip(expected, value.shape, strict=True)):
-                raise InvalidInputError(f"{name}: expected the shape {expected}, got {tuple(value.shape)}")
+            shape = tuple(value.shape)  # pyright: ignore[reportOptionalMemberAccess]
+            if len(shape) != len(expected) or any(n not in (k, ...) for n, k in zip(expected, shape, strict=True)):
+                raise InvalidInputError(f"{name}: expected the shape {expected}, got {shape}")
         for name in ("inputs", "alpha", "factor", "root", "column_scale"):
             value = getattr(self, name)
             if value is not None and not is_tensor(value) and value.flags.writeable:
