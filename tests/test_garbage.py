@@ -63,7 +63,7 @@ OPTIONS = {
     "GPRegressor": {"kernel": SE},
     "GPClassifier": {"kernel": SE},
     "SparseGPRegressor": {"n_inducing": 3, "kernel": SE},
-    "HilbertGPRegressor": {"n_basis": 16, "boundary": 8.0, "kernel": SE, "optimize": False},
+    "HilbertGPRegressor": {"n_basis": 14, "boundary": 4.0, "kernel": SE, "optimize": False},
     "RandomFeatureGPRegressor": {"n_frequencies": 4, "kernel": SE},
     "MultiOutputGPRegressor": {"kernel": SE},
     "BayesianLinearRegressor": {},
@@ -378,7 +378,13 @@ class Subject:
     @property
     def parameters(self):
         found = list(inspect.signature(self.function).parameters.values())
-        return found[1:] if inspect.isfunction(self.function) and self.owner is not None else found
+        return found[1:] if self.bound else found
+
+    @property
+    def bound(self):
+        """Whether it is a method of an object, and not of a class."""
+        static = self.owner is not None and inspect.getattr_static(self.owner, self.function.__name__)
+        return inspect.isfunction(static)
 
     def good(self, name, default=inspect.Parameter.empty):
         own = self.name if self.owner is None else f"{self.owner.__name__}.{self.function.__name__}"
@@ -417,7 +423,7 @@ class Subject:
             elif p.kind is p.POSITIONAL_ONLY:
                 positional.append(arguments.pop(p.name))
         function = self.function
-        if self.owner is not None and inspect.isfunction(function):
+        if self.bound:
             instance = OBJECTS[self.name]() if self.name in OBJECTS else instance_of(self.room, self.owner)
             function = getattr(instance, function.__name__)
         result = function(*positional, **arguments)
@@ -572,3 +578,29 @@ def test_garbage(name):
             if found is not None:
                 wrong.append(f"{argument} = {kind}: {found}")
     assert not wrong, "\n".join([f"{name}:", *wrong])
+
+
+@pytest.mark.parametrize("name", [name for name in OPTIONS if name != "GPClassifier"])
+@pytest.mark.parametrize("size", [1e150, 1e200, 1e300, 1e-200])
+def test_targets_beyond_squares(name, size):
+    with pytest.raises(GpattrError, match=r"\b[yY]: expected targets whose square float64 can hold"):
+        getattr(gpattr, name)(**OPTIONS[name]).fit(X, size * TARGETS.get(name, Y))
+
+
+@pytest.mark.parametrize("method", closed_forms.FIXED_RULES)
+def test_no_rule_takes_steps_without_end(method):
+    for n_steps in (10**30, 10**6 + 1, 0, True, 2.0, np.array([1, 2])):
+        with pytest.raises(GpattrError, match=rf'n_steps: expected an integer of 1 to 1000000 for method="{method}"'):
+            gpattr.Explainer(fitted(), [0.1, 0.2], method=method, n_steps=n_steps)
+
+
+def test_what_scikit_learn_refuses_is_refused_by_the_library():
+    for name in OPTIONS:
+        model = untrained(name)
+        with pytest.raises(GpattrError, match=r"(?s)^X: .*Reshape your data"):
+            model.fit(X[0], Y)
+        with pytest.raises(GpattrError, match=r"^X: .*\bdict\b") as caught:
+            model.fit([[{}, 1.0]] * 6, Y)
+        assert isinstance(caught.value, TypeError)
+        with pytest.raises(GpattrError, match="^[yY]: .*inconsistent numbers of samples"):
+            model.fit(X, TARGETS.get(name, Y)[:3])

@@ -42,7 +42,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def asked(function: F) -> F:
     """Return a verb with its arguments checked; weights ``w`` are one for each row of Z, or for each function of the basis."""
-    names = signature(function).parameters
+    form = signature(function)
+    names = form.parameters
     checks = CHECKS | CLASSES
     if "cross" in names:  # formulas are entered for classes
         checks |= {"kernel": subclass(Kernel, "a class of kernels")}
@@ -52,7 +53,7 @@ def asked(function: F) -> F:
 
     @wraps(function)
     def weighted(*args: Any, **kwargs: Any) -> Any:
-        given = signature(function).bind(*args, **kwargs).arguments
+        given = form.bind(*args, **kwargs).arguments
         w, expected = given["w"], len(given[over])
         if w.ndim not in (1, 2) or len(w) != expected:
             raise InvalidInputError(f"w: expected {expected} weights, one for each of {over}, got the shape {tuple(w.shape)}")
