@@ -121,7 +121,7 @@ def test_a_budget_is_set_whole_or_not_at_all():
 def test_draws_are_counted_too(explanation):
     from gpattr.exceptions import TooLargeError
 
-    with memory_budget(result=1000), pytest.raises(TooLargeError, match=r"The draws \(10000 × 18\)"):
+    with memory_budget(result=1000), pytest.raises(TooLargeError, match=r"the draws \(10000 × 18\)"):
         explanation.sample(10_000)
 
 

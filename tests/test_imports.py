@@ -15,7 +15,7 @@ SOURCE = Path(gpattr.__file__).parent
 LEVELS = [
     {"exceptions", "_array", "_blas", "_cards", "_files", "_frozen", "_workers"},
     {"_autodiff"},
-    {"_validation"},
+    {"_validation", "_arguments"},
     {"_memory"},
     {"_normal", "_mixture"},
     {"special"},

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gpattr._files import write_whole
+from gpattr._validation import check_path
 from gpattr.exceptions import FileFormatError, InvalidInputError
 
 SCHEMA = 1
@@ -28,6 +29,7 @@ T = TypeVar("T")
 
 def write(kind: str, content: dict[str, Any], path: str | PathLike[str]) -> None:
     """Write content to a file of this format, whole or not at all."""
+    check_path("path", path)
     text = _canonical(content)
     head = json.dumps({"format": kind, "schema": SCHEMA, "sha256": _digest(text)})
     write_whole(f'{head[:-1]}, "content": {text}}}\n'.encode(), path)
@@ -36,7 +38,7 @@ def write(kind: str, content: dict[str, Any], path: str | PathLike[str]) -> None
 def read(kinds: str | tuple[str, ...], path: str | PathLike[str], build: Callable[[Any], T]) -> T:
     """Return what ``build`` makes of the content of a file of this format, or of one of these; refuse any other file."""
     kinds = (kinds,) if isinstance(kinds, str) else kinds
-    name = os.fspath(path)
+    name = check_path("path", path)
     if os.path.isdir(name):
         raise FileFormatError(f"{name}: expected a file, got a folder")
     with open(path, encoding="utf-8") as file:

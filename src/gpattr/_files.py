@@ -10,7 +10,7 @@ from os import PathLike
 
 def write_whole(content: bytes, path: str | PathLike[str]) -> None:
     """Write a file under another name beside its own, then rename it: who reads it finds the old one or the new one."""
-    target = os.path.abspath(path)
+    target = os.path.abspath(os.fspath(path))
     if not os.path.isdir(os.path.dirname(target)):
         raise FileNotFoundError(f"{os.fspath(path)}: the folder {os.path.dirname(target)} does not exist")
     temporary = f"{target}.{secrets.token_hex(4)}.tmp"

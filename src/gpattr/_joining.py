@@ -20,7 +20,9 @@ def concatenate(parts: Iterable[Explanation]) -> Explanation:
     """Return explanations by one explainer, of any rows, as one."""
     from gpattr.explanation import Explanation
 
-    parts = list(parts) if isinstance(parts, Iterable) else [parts]
+    if not isinstance(parts, Iterable) or getattr(parts, "ndim", 1) == 0:
+        raise InvalidInputError(f"parts: expected explanations, one output each, got a {type(parts).__name__}")
+    parts = list(parts)
     for k, part in enumerate(parts):
         if not isinstance(part, Explanation):
             raise InvalidInputError(f"parts: expected explanations, one output each, got a {type(part).__name__} as part {k}")

@@ -9,6 +9,7 @@ from scipy.special import ndtr
 
 from gpattr._array import Array, LinAlgError, cholesky
 from gpattr._memory import require_room
+from gpattr._validation import check_count
 from gpattr.exceptions import InvalidInputError
 
 
@@ -19,23 +20,18 @@ def check_level(level: float) -> float:
     return float(level)
 
 
-def check_count(name: str, n: Any) -> int:
-    """Return a number of draws, 1 or more."""
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-        raise InvalidInputError(f"{name}: expected an integer of 1 or more, got {n!r}")
-    return int(n)
-
-
 def standard_draws(name: str, n: int, size: int, random_state: Any) -> Array:
     """Return n standard normal draws of this size, (n, size)."""
     n = check_count(name, n)
-    require_room("The draws", (n, size), "use fewer draws or rows")
+    require_room(f"{name}: the draws", (n, size), "use fewer draws or rows")
     return random_generator(random_state).standard_normal((n, size))
 
 
 def random_generator(random_state: Any) -> np.random.Generator:
     """Return the generator that ``random_state`` stands for."""
     try:
+        if isinstance(random_state, (set, frozenset)):  # NumPy would take its address for a seed
+            raise TypeError
         return np.random.default_rng(random_state)
     except (TypeError, ValueError):
         expected = "None, an integer of 0 or more, or a generator"

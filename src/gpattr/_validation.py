@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -42,6 +43,36 @@ def finite_scalar(name: str, value: Any) -> float:
     if not math.isfinite(number):
         raise InvalidInputError(f"{name}: expected one finite number, got {value!r}")
     return number
+
+
+def check_count(name: str, n: Any, *, least: int = 1, most: int | None = None) -> int:
+    """Return a whole number of ``least`` or more, and of ``most`` at most."""
+    whole = isinstance(n, (int, np.integer)) and not isinstance(n, bool)
+    if not whole or n < least or (most is not None and n > most):
+        upper = "or more" if most is None else f"to {most}"
+        raise InvalidInputError(f"{name}: expected an integer of {least} {upper}, got {n!r}")
+    return int(n)
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Return ``value`` if it is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidInputError(f"{name}: expected True or False, got {value!r}")
+    return bool(value)
+
+
+def check_path(name: str, value: Any, what: str = "file") -> str:
+    """Return the path of a file, or of another ``what``, as text."""
+    if not isinstance(value, (str, os.PathLike)) or "\0" in os.fsdecode(value):
+        raise InvalidInputError(f"{name}: expected the path of a {what}, got {value!r}")
+    return os.fsdecode(value)
+
+
+def check_text(name: str, value: Any) -> str:
+    """Return ``value`` if it is text."""
+    if not isinstance(value, str):
+        raise InvalidInputError(f"{name}: expected text, got {value!r}")
+    return value
 
 
 def check_per_feature(name: str, value: Any, d: int) -> None:
@@ -194,8 +225,9 @@ def beside(name: str, x: Array, like: Array) -> Array:
 
 def check_names(name: str, value: Sequence[str], n_features: int) -> Names:
     """Return feature names as a tuple of d different strings."""
-    names = tuple(value) if isinstance(value, Iterable) else (value,)
-    if isinstance(value, str) or not all(isinstance(label, str) for label in names):
+    sequence = isinstance(value, Iterable) and not isinstance(value, (str, set, frozenset)) and getattr(value, "ndim", 1) == 1
+    names = tuple(value) if sequence else ()
+    if not sequence or not all(isinstance(label, str) for label in names):
         raise InvalidInputError(f"{name}: expected a sequence of strings, got {value!r}")
     if len(names) != n_features:
         raise InvalidInputError(f"{name}: expected {n_features} names, got {len(names)}")

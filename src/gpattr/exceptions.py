@@ -15,6 +15,10 @@ class InvalidIndexError(InvalidInputError, IndexError):
     """A row or feature that an explanation does not have."""
 
 
+class InvalidTypeError(InvalidInputError, TypeError):
+    """An argument is of a type of which no numbers can be made."""
+
+
 class NotFittedError(GpattrError, ValueError, AttributeError):
     """The model has not been fitted."""
 

@@ -12,7 +12,8 @@ import numpy as np
 from gpattr._array import Array, to_numpy
 from gpattr._cards import card
 from gpattr._gaussian_part import GaussianPart
-from gpattr._normal import check_count
+from gpattr._memory import require_room
+from gpattr._normal import check_count, random_generator
 from gpattr._results import of_function, of_probability
 from gpattr._rows import RowNames, Rows, row_names
 from gpattr._validation import (
@@ -66,6 +67,7 @@ class Explainer:
     ) -> None:
         self.posterior = as_posterior(model)
         self.scale = check_choice("scale", scale, SCALES)
+        check_choice("method", method, METHODS)
         if scale == "probability":
             if method != "auto":
                 raise InvalidInputError(f'method: probabilities are integrated in one way, method="auto", got {method!r}')
@@ -73,6 +75,7 @@ class Explainer:
                 require_link(posterior, name)
         if check_count("n_draws", n_draws) < 2:
             raise InvalidInputError(f"n_draws: expected at least 2, got {n_draws}")
+        random_generator(random_state)
         self.n_draws, self.random_state = int(n_draws), random_state
         self.method = check_choice("method", method, METHODS)
         self.n_steps = check_steps(method, n_steps)
@@ -87,6 +90,7 @@ class Explainer:
         ``baselines`` (n, d) gives each row its own baseline. ``uncertainty`` is ``"cov"`` for the covariance between features,
         ``"std"`` for standard deviations only, ``"none"`` for means alone, which take a few times a prediction.
         """
+        check_choice("uncertainty", uncertainty, UNCERTAINTY)
         rows = self._rows.matrix("X", X)
         own = None if baselines is None else self._rows.baselines(baselines, len(rows))
         return self._explain(rows, own, uncertainty, self._rows.names(X), row_names(X, len(rows)))
@@ -103,8 +107,7 @@ class Explainer:
         self, X: Any, baselines: Any = None, uncertainty: str = "cov", *, batch_size: int = 1024
     ) -> Iterator[Explanation | Any]:
         """Explain the rows of X in batches: an iterator of explanations, each of at most ``batch_size`` rows."""
-        if isinstance(batch_size, bool) or not isinstance(batch_size, (int, np.integer)) or batch_size < 1:
-            raise InvalidInputError(f"batch_size: expected an integer of 1 or more, got {batch_size!r}")
+        check_count("batch_size", batch_size)
         rows = self._rows.matrix("X", X)
         own = None if baselines is None else self._rows.baselines(baselines, len(rows))
         names, labels = self._rows.names(X), row_names(X, len(rows))
@@ -119,8 +122,8 @@ class Explainer:
 
     def along(self, x: Any, *, n_points: int = 101, uncertainty: str = "std") -> Explanation | Any:
         """Explain points on the straight way from the baseline to the row x, both ends included: what `plots.path` draws."""
-        if check_count("n_points", n_points) < 2:
-            raise InvalidInputError(f"n_points: expected at least 2, got {n_points}")
+        check_count("n_points", n_points, least=2)
+        require_room("n_points: the points", (n_points, self.posterior.n_features), "use fewer")
         if isinstance(self.baseline, Baselines) or self._rows.encoder is not None:
             raise UnsupportedModelError("baseline: a way leads from one point to another, of numbers; there is none here")
         stop, names = self._rows.point("x", x), self._rows.names(x)

@@ -11,12 +11,12 @@ import numpy as np
 from scipy.special import ndtri
 
 from gpattr import _export, _joining, _storage, _text
-from gpattr._array import Array
+from gpattr._array import Array, to_numpy
 from gpattr._frozen import Frozen
 from gpattr._memory import blocks
 from gpattr._mixture import Mixture
 from gpattr._normal import check_level, prob_positive, random_generator, rank_shares, roots, share_ties, standard_draws
-from gpattr._validation import Names, check_names
+from gpattr._validation import Names, check_flag, check_names, check_text, numbers
 from gpattr.exceptions import InvalidIndexError, InvalidInputError, MissingUncertaintyError
 
 if TYPE_CHECKING:
@@ -92,13 +92,21 @@ class Explanation(Frozen):
     cov_error: Array | None = None
 
     def __post_init__(self) -> None:
-        n, d = np.shape(self.values)
-        sizes = {"row": n, "feature": d, "baseline": 0 if self.baseline_weights is None else len(self.baseline_weights)}
-        sizes["component"] = 0 if self.component_weights is None else len(self.component_weights)
-        sizes["draw"] = len(getattr(self, "draws", ()))
+        needed = ("values", "predictions", "base_values", "data", "baselines", "error", "delta")
+        arrays = {name: _as_array(name, getattr(self, name)) for name in dict.fromkeys([*needed, *self.dimensions()])}
+        if arrays["values"].ndim != 2:
+            raise InvalidInputError(f"values: expected an array (rows, features), got the shape {arrays['values'].shape}")
+        n, d = arrays["values"].shape
+        sizes = {"row": n, "feature": d}
+        for name, size in (("baseline_weights", "baseline"), ("component_weights", "component"), ("draws", "draw")):
+            if name in arrays:
+                sizes[size] = len(np.atleast_1d(arrays[name]))
+        for weights, weighted in (("baseline_weights", "baselines"), ("component_weights", "component_values")):
+            if weights in arrays and np.shape(arrays.get(weighted, ()))[:1] != arrays[weights].shape:
+                raise InvalidInputError(f"{weights}: expected one for each of {weighted}, got the shape {arrays[weights].shape}")
         for name, dimensions in self.dimensions().items():
-            array = np.asarray(getattr(self, name), dtype=np.float64)
-            expected = tuple(sizes[dimension] for dimension in dimensions)
+            array = arrays[name]
+            expected = tuple(sizes.get(dimension, 0) for dimension in dimensions)
             if array.shape != expected:
                 raise InvalidInputError(f"{name}: expected the shape {expected}, got {array.shape}")
             if array.flags.writeable:  # somebody else may write into it
@@ -106,6 +114,10 @@ class Explanation(Frozen):
                 array.flags.writeable = False
             object.__setattr__(self, name, array)
         object.__setattr__(self, "feature_names", check_names("feature_names", self.feature_names, d))
+        if not isinstance(self.row_names, (list, tuple, np.ndarray)) or np.ndim(self.row_names) != 1:
+            raise InvalidInputError(f"row_names: expected a list of names, got {self.row_names!r}")
+        for name in ("baseline_name", "method", "quantity"):
+            check_text(name, getattr(self, name))
         labels = tuple(int(label) if isinstance(label, np.integer) else label for label in self.row_names)
         object.__setattr__(self, "row_names", labels or tuple(range(n)))
         if len(self.row_names) != n:
@@ -188,6 +200,7 @@ class Explanation(Frozen):
         Ranks go by absolute size, or by signed value with ``absolute=False``. The same standard draws serve every row, so a row's
         answer does not depend on the others. Features that are surely tied share their ranks evenly.
         """
+        check_flag("absolute", absolute)
         normal = standard_draws("n_samples", n_samples, self.shape[1], random_state)
         n, d = self.shape
         self._need("cov")
@@ -373,6 +386,11 @@ class Explanation(Frozen):
         if any(isinstance(feature, str) for feature in named):
             features = [feature_index(feature, self.feature_names) for feature in named]
         return _positions("features", features, d)
+
+
+def _as_array(name: str, value: Any) -> Array:
+    """Return an array of float64, the one that is given if it is one."""
+    return value if isinstance(value, np.ndarray) and value.dtype == np.float64 else to_numpy(numbers(name, value))
 
 
 def feature_index(feature: str | int, names: Names) -> int:

@@ -5,19 +5,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from gpattr._arguments import Checked, some_rows
 from gpattr._array import Array, namespace, product, to_numpy
 from gpattr._frozen import Frozen
-from gpattr._validation import as_vector, numbers, read_only, returned, unlabelled
+from gpattr._validation import as_vector, check_count, numbers, read_only, returned, unlabelled
 from gpattr.bases import Monomials
 from gpattr.exceptions import InvalidInputError
 
 
-class Mean(Frozen, ABC):
+class Mean(Checked, Frozen, ABC):
     """A prior mean m(x): values and gradients."""
+
+    checks: ClassVar[Any] = {"X": some_rows, "d": check_count}
 
     @abstractmethod
     def __call__(self, X: Array) -> Array:
@@ -132,6 +135,7 @@ class Linear(Expansion):
         return Monomials(np.eye(len(self.coefficients) + 1)[:, 1:], self.origin)
 
     def with_beta(self, beta: Array) -> Linear:
+        beta = as_vector("beta", beta, length=len(self.coefficients) + 1, unit="numbers (the intercept first)")
         return Linear(beta[1:], float(beta[0]), origin=self.origin)
 
     def centred(self, X: Array) -> Linear:
@@ -185,7 +189,7 @@ class Polynomial(Expansion):
         return Monomials(self.powers)
 
     def with_beta(self, beta: Array) -> Polynomial:
-        return Polynomial(beta, self.powers)
+        return Polynomial(as_vector("beta", beta, length=len(self.powers), unit="coefficients"), self.powers)
 
     def check_features(self, d: int) -> None:
         if self.powers.shape[1] != d:

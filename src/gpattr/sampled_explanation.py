@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from gpattr._array import Array
-from gpattr._memory import blocks
+from gpattr._memory import blocks, require_room
 from gpattr._mixture import Mixture
 from gpattr._normal import check_count, check_level, random_generator, rank_shares, share_ties
+from gpattr._validation import check_flag
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.explanation import Explanation, feature_index
 
@@ -29,8 +30,9 @@ class SampledExplanation(Explanation):
     draw_error: Array = field(kw_only=True)
 
     def __post_init__(self) -> None:
-        if len(self.draws) < 2:
-            raise InvalidInputError(f"draws: expected at least 2, got {len(self.draws)}")
+        draws = np.shape(self.draws)
+        if len(draws) != 3 or draws[0] < 2:
+            raise InvalidInputError(f"draws: expected at least 2, in an array (draws, rows, features), got the shape {draws}")
         super().__post_init__()
 
     def dimensions(self) -> dict[str, tuple[str, ...]]:
@@ -72,13 +74,14 @@ class SampledExplanation(Explanation):
 
         ``n_samples`` and ``random_state`` are not needed: the draws are there. Features that are surely tied share their ranks.
         """
-        size = np.abs if absolute else np.asarray
+        size = np.abs if check_flag("absolute", absolute) else np.asarray
         ranks = np.concatenate([rank_shares(size(self.draws[:, rows]).swapaxes(0, 1)) for rows in self._blocks()])
         return share_ties(ranks, size(self.values), self.draws.var(axis=0))
 
     def sample(self, n: int = 1, random_state: Any = None) -> Array:
         """Return n of the draws, chosen at random with replacement, (n, rows, d)."""
-        return self.draws[random_generator(random_state).integers(len(self.draws), size=check_count("n", n))]
+        require_room("n: the draws", (check_count("n", n), *self.shape), "use fewer draws or rows")
+        return self.draws[random_generator(random_state).integers(len(self.draws), size=n)]
 
     def mixture(self) -> Mixture:
         raise UnsupportedModelError("mixture: these attributions are known by draws, not as a mixture of Gaussians")

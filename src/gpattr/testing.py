@@ -8,6 +8,7 @@ import numpy as np
 
 from gpattr import closed_forms
 from gpattr._array import to_numpy
+from gpattr._normal import random_generator
 from gpattr._validation import as_matrix
 from gpattr.adapters.adapt import adapt
 from gpattr.adapters.verification import verify
@@ -33,7 +34,7 @@ def check_kernel(kernel: Kernel, X: Any = None, *, random_state: int = 0) -> Non
     """
     if not isinstance(kernel, Kernel):
         raise InvalidInputError(f"kernel: expected a gpattr kernel, got {type(kernel).__name__}")
-    rng = np.random.default_rng(random_state)
+    rng = random_generator(random_state)
     rows = rng.normal(size=(12, _features(kernel))) if X is None else to_numpy(as_matrix("X", X))
     if len(rows) < 4:
         raise InvalidInputError(f"X: expected at least 4 rows, got {len(rows)}")
@@ -145,7 +146,7 @@ def check_posterior(posterior: Posterior | MultiOutputPosterior, X: Any, *, rand
     rows = to_numpy(as_matrix("X", X, names=posterior.feature_names, n_features=posterior.n_features))
     if len(rows) < 5:
         raise InvalidInputError(f"X: expected at least 5 rows, got {len(rows)}")
-    generator = np.random.default_rng(random_state)
+    generator = random_generator(random_state)
     rows = rows[generator.permutation(len(rows))[:6]]
     b, x = rows[0], rows[1:5].copy()
     x[0, 0] = b[0]

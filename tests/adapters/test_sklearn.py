@@ -43,6 +43,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 2))
 Y = np.sin(X[:, 0]) + X[:, 1] ** 2 + 0.1 * RNG.normal(size=30) + 5.0
 x, b = np.array([0.7, -0.4]), np.array([-0.5, 0.3])
+THROUGH_ORIGIN = DotProduct(0.0, "fixed")  # scikit-learn takes the logarithm of what is not fixed
 KERNELS = {
     "RBF": ConstantKernel(2.0) * RBF(0.8) + WhiteKernel(0.05),
     "ARD": RBF([0.8, 1.3]) + WhiteKernel(0.05),
@@ -54,6 +55,10 @@ KERNELS = {
     "RationalQuadratic": RationalQuadratic(1.1, 0.7) + WhiteKernel(0.05),
     "DotProduct": DotProduct(0.5) + 0.3 * RBF(1.0) + WhiteKernel(0.1),
     "powers": DotProduct(0.5) ** 2 + RBF(1.0) ** 1.5 * RationalQuadratic(1.0, 2.0) ** 2 + WhiteKernel(0.1),
+    "DotProduct without offset": THROUGH_ORIGIN + WhiteKernel(0.1),
+    "square without offset": THROUGH_ORIGIN**2 + WhiteKernel(0.1),
+    "powers without offset": (THROUGH_ORIGIN**2 * DotProduct(0.7)) ** 2 + DotProduct(1e-200, "fixed") ** 3 + WhiteKernel(0.1),
+    "products without offset": THROUGH_ORIGIN * RBF(1.0) + THROUGH_ORIGIN**2 * Matern(1.5, nu=2.5) + WhiteKernel(0.1),
     "Matern squared": Matern(1.5, nu=2.5) ** 2 + WhiteKernel(0.1),
     "White in a product": (RBF(1.0) + WhiteKernel(0.2)) * (ConstantKernel(0.7) + RBF(2.0)) + WhiteKernel(0.01),
     "White in a power": (RBF(1.0) + WhiteKernel(0.2)) ** 2,
@@ -88,7 +93,8 @@ def test_kernels(name, normalize):
     np.testing.assert_allclose(ours, mean, atol=1e-8 * np.abs(mean).max())
     np.testing.assert_allclose(C, cov, atol=1e-8 * np.abs(cov).max())
     ex = Explainer(model, b)(x[None])
-    kinks = {"Matern32": 1.5, "Matern 1.8": 1.5, "Matern52": 2.5, "Matern 7/2": 2.5, "Matern squared": 2.5}.get(name)
+    kinks = {"Matern32": 1.5, "Matern 1.8": 1.5, "Matern52": 2.5, "Matern 7/2": 2.5, "Matern squared": 2.5}
+    kinks = (kinks | {"products without offset": 2.5}).get(name)
     assert_same_attributions(ex, joint_of(model), b, kinks=kinks)
     assert ex.predictions[0] == pytest.approx(model.predict(x[None])[0], rel=1e-10)
 
@@ -279,6 +285,29 @@ def test_targets_in_other_units():
     ex = Explainer(logarithmic, b)(X[:3])
     assert "of the transformed target (FunctionTransformer is not known to be affine)" in ex.method
     np.testing.assert_allclose(np.exp(ex.predictions), logarithmic.predict(X[:3]), rtol=1e-10)
+
+
+def test_several_targets_in_other_units_behind_a_pipeline():
+    targets = np.column_stack([1000.0 * Y, X[:, 0] * X[:, 1] - 3.0])
+    inner = make_pipeline(StandardScaler(), MinMaxScaler(), fitted(RBF(1.0), alpha=0.1))
+    model = TransformedTargetRegressor(inner, transformer=StandardScaler()).fit(X, targets)
+    explainer = Explainer(model, b)
+    ex = explainer(x[None])
+    np.testing.assert_allclose(ex.predictions, model.predict(x[None]), rtol=1e-9)
+    for i, name in enumerate(("y0", "y1")):
+        unit = model.transformer_.scale_[i]
+
+        def in_units(points):
+            mean, cov = model.regressor_.predict(points, return_cov=True)
+            return model.transformer_.mean_[i] + unit * mean[:, i], unit**2 * cov[..., i]
+
+        assert_same_attributions(ex[name], in_units, b)
+    across = explainer.across_outputs(x[None])[0]
+    np.testing.assert_allclose(across[:, 1, :, 1], ex["y1"].cov[0], rtol=1e-10)
+    np.testing.assert_array_equal(across[:, 0, :, 1], 0.0)
+    coupled = make_pipeline(StandardScaler(), MultiOutputGPRegressor(outputs="coregionalised", optimize=False))
+    with pytest.raises(UnsupportedModelError, match="outputs that belong together"):
+        Explainer(TransformedTargetRegressor(coupled, transformer=StandardScaler()).fit(X, targets), b)
 
 
 def test_notes_are_not_written_into_models_of_ours():

@@ -117,5 +117,5 @@ def test_bad_arguments(call, message):
 
 
 def test_too_many_samples_are_refused():
-    with pytest.raises(TooLargeError, match="The inputs"):
+    with pytest.raises(TooLargeError, match="the inputs"):
         datasets.make_heteroscedastic(10**15)

@@ -134,7 +134,7 @@ def test_restarts_and_bounds():
         ({}, np.ones(N, dtype=int), r"y: expected labels of at least two classes, got 1 class: 1 everywhere"),
         ({"mean": "constant"}, Y, "mean: expected 'zero' or a gpattr mean, got 'constant'"),
         ({"kernel": "SE"}, Y, "kernel: expected a gpattr kernel"),
-        ({"n_restarts": -1}, Y, "n_restarts: expected an integer of 0 or more"),
+        ({"n_restarts": -1}, Y, "n_restarts: expected an integer of 0 to 1000000"),
         ({}, RNG.normal(size=N), "Unknown label type: continuous"),
         ({}, np.ma.masked_equal(np.arange(N) % 2, 1), "y: expected plain labels, got a masked array"),
         ({}, ["a", None, "b"] * (N // 3), "y: expected labels of one kind"),

@@ -295,7 +295,7 @@ def test_progress_is_shown_on_request(capsys):
         ({"noise_variance": 1.0}, (X, Y, np.ones(60)), "noise: expected None, because noise_variance=1.0 is given"),
         ({"kernel": "rbf"}, (X, Y), "kernel: expected a gpattr kernel, .* or None, got str"),
         ({"mean": "cubic"}, (X, Y), "mean: expected 'constant', 'zero', 'linear' or a gpattr mean, got 'cubic'"),
-        ({"n_restarts": -1}, (X, Y), "n_restarts: expected an integer of 0 or more, got -1"),
+        ({"n_restarts": -1}, (X, Y), "n_restarts: expected an integer of 0 to 1000000, got -1"),
         ({"bounds": {"length": (1, 2)}}, (X, Y), r"bounds: expected hyperparameters among \['lengthscale', .* got 'length'"),
         ({"bounds": {"lengthscale": (2, 1)}}, (X, Y), "bounds: expected 0 < lower ≤ upper for 'lengthscale', got"),
         ({"bounds": {"variance": 3}}, (X, Y), r"bounds: expected \(lower, upper\) or 'fixed' for 'variance', got 3"),

@@ -233,8 +233,8 @@ def test_file(tmp_path):
         ({"kernel": RationalQuadratic(alpha=500.0)}, UnsupportedModelError, "as good as a SquaredExponential"),
         ({"optimize": "all"}, InvalidInputError, "optimize: expected True or False, got 'all'"),
         ({"bounds": [1, 2]}, InvalidInputError, "bounds: expected a dictionary"),
-        ({"n_restarts": -1}, InvalidInputError, "n_restarts: expected an integer of 0 or more, got -1"),
-        ({"n_basis": 10**6}, TooLargeError, "The sums over rows"),
+        ({"n_restarts": -1}, InvalidInputError, "n_restarts: expected an integer of 0 to 1000000, got -1"),
+        ({"n_basis": 10**6}, TooLargeError, "n_basis: the sums over rows"),
         (
             {"kernel": SquaredExponential([2.0, 20.0]), "optimize": False, "noise_variance": 1e-18},
             NotPositiveDefiniteError,

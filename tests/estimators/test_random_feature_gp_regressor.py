@@ -355,7 +355,7 @@ def test_a_small_first_chunk_is_noticed():
 
 def test_too_large_models_are_refused():
     for options in ({"n_frequencies": 10**6}, {"n_frequencies": 500, "ensemble": 10**5}):
-        with pytest.raises(TooLargeError, match="The sums over rows .*: use fewer frequencies or models"):
+        with pytest.raises(TooLargeError, match="n_frequencies: the sums over rows .*: use a smaller n_frequencies or ensemble"):
             RandomFeatureGPRegressor(**options).fit(X, Y)
 
 

@@ -206,7 +206,7 @@ def test_modules_are_copied_and_left_alone():
         (lambda: FullAdditive([Matern52()], [1.0]).check_features(2), r"bases: expected 2 \(one per feature\), got 1"),
         (lambda: Warped(Matern52(), 3), "map: expected a function, got int"),
         (lambda: Warped(Matern52(), np.sin, 3), "jacobian: expected a function or None, got int"),
-        (lambda: Warped("k", np.sin, np.cos), "Warped: expected a gpattr kernel, got str"),
+        (lambda: Warped("k", np.sin, np.cos), "kernel: expected a gpattr kernel, got str"),
         (lambda: Warped(Matern52(), lambda x: x[0], lambda x: x)(X, Z), r"map: expected an array of shape \(4, D\), got"),
         (lambda: Warped(Matern52(), lambda x: x.numpy())(X, Z), "map: without its derivative it must return a PyTorch tensor"),
         (lambda: Warped(Matern52(), torch.nn.Linear(3, 2))(X, Z), "map: it failed on PyTorch tensors of shape .4, 2."),

@@ -89,11 +89,11 @@ def test_bad_combinations():
     for wrong in (lambda: kernel + "a", lambda: kernel * "a"):
         with pytest.raises(TypeError):
             wrong()
-    with pytest.raises(InvalidInputError, match="Sum: expected a gpattr kernel, got str"):
+    with pytest.raises(InvalidInputError, match="kernels: expected a gpattr kernel, got str"):
         Sum(kernel, "a")
     with pytest.raises(InvalidInputError, match="at least one"):
         Sum()
-    with pytest.raises(InvalidInputError, match="Scale: expected a gpattr kernel, got float"):
+    with pytest.raises(InvalidInputError, match="kernel: expected a gpattr kernel, got float"):
         Scale(1.0)
 
 

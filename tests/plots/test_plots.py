@@ -160,7 +160,7 @@ def test_odd_explanations_of_one_row(name, ex):
         ax.figure.canvas.draw()
     with pytest.raises(InvalidInputError, match="row: expected the position of one of 40 rows, got none"):
         (plots.waterfall if name == "bar" else draw)(ex)
-    with pytest.raises(InvalidIndexError, match="rows: expected positions below 40"):
+    with pytest.raises(InvalidIndexError, match="row: expected the position of one of 40 rows"):
         draw(ex, 40)
     with pytest.raises(InvalidInputError, match="max_display: expected an integer of 1 or more, got 0"):
         draw(single, max_display=0)
@@ -213,7 +213,7 @@ def test_what_cannot_be_drawn_says_why(explainer, ex):
         plots.training(np.ones(3), names=["a", "b"])
     with pytest.raises(UnsupportedModelError, match="a way leads from one point to another"):
         Explainer(explainer.posterior, gpattr.Baselines(ex.data[:3])).along(ex.data[0])
-    with pytest.raises(InvalidInputError, match="n_points: expected at least 2, got 1"):
+    with pytest.raises(InvalidInputError, match="n_points: expected an integer of 2 or more, got 1"):
         explainer.along(ex.data[0], n_points=1)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpattr._array import to_numpy
-from gpattr._validation import check_names, numbers
+from gpattr._validation import check_flag, check_names, numbers
 from gpattr.adapters.registry import Adapted, find_adapter
 from gpattr.adapters.verification import verify
 from gpattr.exceptions import InvalidInputError, NotFittedError, UnsupportedModelError
@@ -26,6 +26,7 @@ def as_posterior(
     posterior; where they differ, `UnsupportedModelError` is raised. ``data`` is (X, y) for libraries that do not keep them;
     ``output_names`` are what several outputs are called, in their order; further options are those of the library's adapter.
     """
+    check_flag("check", check)
     adapted = adapt(model, data=data, **options)
     _check_data(adapted.posterior, data)
     if check and _own(model) is None:
@@ -77,7 +78,7 @@ def _shown(data: Any) -> str:
 
 def _renamed(posterior: Any, names: Sequence[str]) -> MultiOutputPosterior:
     if not isinstance(posterior, MultiOutputPosterior):
-        raise InvalidInputError(f"output_names: the model has one output, which has no name, got {list(names)}")
+        raise InvalidInputError(f"output_names: the model has one output, which has no name, got {names!r}")
     result = copy(posterior)
     labels = check_names("output_names", names, len(posterior.outputs))
     object.__setattr__(result, "outputs", dict(zip(labels, posterior.outputs.values(), strict=True)))

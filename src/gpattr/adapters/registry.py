@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from gpattr._arguments import a_function, instance, some_rows
+from gpattr._validation import check_flag, positive_scalar
 from gpattr.exceptions import InvalidInputError
 from gpattr.posteriors import MultiOutputPosterior, Posterior
 
@@ -30,6 +32,13 @@ class Adapted:
     points: np.ndarray
     accuracy: float = float(np.finfo(np.float64).eps)
     mixable: bool = True
+
+    def __post_init__(self) -> None:
+        instance((Posterior, MultiOutputPosterior), "a gpattr posterior")("posterior", self.posterior)
+        a_function("predict", self.predict)
+        some_rows("points", self.points)
+        positive_scalar("accuracy", self.accuracy)
+        check_flag("mixable", self.mixable)
 
 
 Adapter = Callable[..., Adapted]

@@ -69,7 +69,7 @@ def _power(kernel: Any, exponent: float, d: int) -> Kernel:
         return RationalQuadratic(kernel.length_scale / exponent**0.5, alpha=kernel.alpha * exponent)
     if exponent != round(exponent) or exponent < 1:
         raise UnsupportedModelError(f"kernel: {name} to the power {exponent:g} is not known; powers are 1, 2, 3, …")
-    if name == "DotProduct" and exponent > 1:
+    if name == "DotProduct" and exponent > 1 and kernel.sigma_0**2:  # without an offset it is a product of linear kernels
         return Polynomial(degree=int(exponent), offset=kernel.sigma_0**2)
     part = translate(kernel, d)
     return reduce(mul, [part] * int(exponent)) if exponent > 1 else part
@@ -80,7 +80,7 @@ KERNELS: dict[str, Callable[[Any, int], Kernel]] = {
     "Matern": _matern,
     "RationalQuadratic": lambda kernel, d: RationalQuadratic(kernel.length_scale, alpha=kernel.alpha),
     "ExpSineSquared": _periodic,
-    "DotProduct": lambda kernel, d: Linear() + Constant(kernel.sigma_0**2) if kernel.sigma_0 else Linear(),
+    "DotProduct": lambda kernel, d: Linear() + Constant(kernel.sigma_0**2) if kernel.sigma_0**2 else Linear(),
     "ConstantKernel": lambda kernel, d: Constant(kernel.constant_value),
     "WhiteKernel": lambda kernel, d: White(kernel.noise_level),
     "Sum": lambda kernel, d: translate(kernel.k1, d) + translate(kernel.k2, d),

@@ -115,11 +115,18 @@ def target(model: Any, data: Any = None) -> Adapted:
         return CombinationPosterior([posterior], [float(scale[i])], mean=Constant(float(shift[i])))
 
     if isinstance(inner.posterior, MultiOutputPosterior):
-        if type(inner.posterior) is not MultiOutputPosterior or not np.array_equal(inner.posterior.mixing, np.eye(width)):
+        if not _independent(inner.posterior):
             raise UnsupportedModelError("transformer_: a transformed target of outputs that belong together is not known")
         outputs = {name: in_units(output, i) for i, (name, output) in enumerate(inner.posterior.outputs.items())}
         return replace(inner, posterior=MultiOutputPosterior(outputs), predict=back)
     return replace(inner, posterior=in_units(inner.posterior, 0), predict=back)
+
+
+def _independent(posterior: MultiOutputPosterior) -> bool:
+    """Tell whether outputs have nothing to do with each other, alone or behind the scalers of a pipeline."""
+    if isinstance(posterior, AffineOutputs):
+        return _independent(posterior.inner)
+    return type(posterior) is MultiOutputPosterior and np.array_equal(posterior.mixing, np.eye(len(posterior.outputs)))
 
 
 def search(model: Any, data: Any = None) -> Adapted:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any, ClassVar
 
+from gpattr._arguments import Checked, some_rows
 from gpattr._array import Array
 from gpattr._frozen import Frozen
+from gpattr._validation import check_text
 
 
-class Basis(Frozen, ABC):
+class Basis(Checked, Frozen, ABC):
     """Functions φ₁ … φₚ of d features, of which f(x) = Σⱼ wⱼ φⱼ(x) is made."""
+
+    checks: ClassVar[Any] = {"X": some_rows, "u": some_rows, "name": check_text}
 
     @property
     @abstractmethod

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from operator import index
 
 from gpattr._array import Array, namespace
+from gpattr._validation import check_count
 from gpattr.bases.base import Basis
 from gpattr.exceptions import InvalidInputError
 
@@ -19,8 +19,15 @@ class Combined(Basis):
     width: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", tuple(self.parts))
-        object.__setattr__(self, "columns", tuple(tuple(index(i) for i in some) for some in self.columns))
+        width = check_count("width", self.width)
+        if not isinstance(self.parts, (list, tuple)):
+            raise InvalidInputError(f"parts: expected a list of gpattr bases, got a {type(self.parts).__name__}")
+        try:
+            columns = tuple(tuple(check_count("columns", i, least=0) for i in some) for some in self.columns)
+        except TypeError:
+            raise InvalidInputError(f"columns: expected a list of positions for each part, got {self.columns!r}") from None
+        for name, value in {"parts": tuple(self.parts), "columns": columns, "width": width}.items():
+            object.__setattr__(self, name, value)
         if not self.parts or len(self.parts) != len(self.columns):
             raise InvalidInputError(f"columns: expected one list for each of {len(self.parts)} parts, got {len(self.columns)}")
         for part, columns in zip(self.parts, self.columns, strict=True):
@@ -32,7 +39,7 @@ class Combined(Basis):
                 or not all(0 <= i < self.width for i in columns)
             ):
                 raise InvalidInputError(
-                    f"columns: expected {part.n_features} different positions below {self.width}, got {columns}"
+                    f"columns: expected {part.n_features} different positions below {self.width} (the width), got {columns}"
                 )
 
     @property

@@ -9,7 +9,8 @@ from operator import index
 import numpy as np
 
 from gpattr._array import Array, namespace, to_numpy
-from gpattr._validation import as_matrix, as_vector, positive, read_only
+from gpattr._memory import require_room
+from gpattr._validation import as_matrix, as_vector, check_names, positive, read_only
 from gpattr.bases.base import Basis
 from gpattr.exceptions import InvalidInputError
 
@@ -35,6 +36,8 @@ class Hilbert(Basis):
     def __post_init__(self) -> None:
         centre = read_only(to_numpy(as_vector("centre", self.centre)))
         d = len(centre)
+        if not d:
+            raise InvalidInputError("centre: expected a number for each of at least one feature, got none")
         half = to_numpy(as_vector("half_width", self.half_width, length=d, unit="numbers (one per feature)"))
         object.__setattr__(self, "centre", centre)
         object.__setattr__(self, "half_width", positive("half_width", half))
@@ -44,7 +47,13 @@ class Hilbert(Basis):
             numbers = ()
         if len(numbers) != d or min(numbers) < 1:
             raise InvalidInputError(f"n_basis: expected {d} integers of 1 or more, got {self.n_basis!r}")
+        require_room(f"n_basis: the {math.prod(numbers)} functions", (math.prod(numbers), d), "use fewer")
         object.__setattr__(self, "n_basis", numbers)
+        if self.extent is not None:
+            extent = as_vector("extent", self.extent, length=d, unit="numbers (one per feature)")
+            object.__setattr__(self, "extent", positive("extent", to_numpy(extent)))
+        if self.labels is not None:
+            object.__setattr__(self, "labels", check_names("labels", self.labels, d))
         grid = np.indices(numbers).reshape(d, -1).T + 1.0
         object.__setattr__(self, "indices", read_only(as_matrix("indices", grid)))
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from gpattr._array import Array, namespace, to_numpy
-from gpattr._validation import as_matrix, as_vector, positive, read_only
+from gpattr._memory import require_room
+from gpattr._validation import as_matrix, as_vector, check_count, check_flag, positive, read_only
 from gpattr.bases.base import Basis
 from gpattr.exceptions import InvalidInputError
+
+LARGEST = 10**6  # features or degree; numbers of monomials beyond need no counting
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +46,12 @@ class Monomials(Basis):
         """Return all monomials of d features up to a total degree, in the order of scikit-learn's ``PolynomialFeatures``."""
         from itertools import combinations_with_replacement
 
+        degree, d = check_count("degree", degree, least=0 if check_flag("constant", constant) else 1), check_count("d", d)
+        for name, number in (("degree", degree), ("d", d)):
+            if number > LARGEST:
+                raise InvalidInputError(f"{name}: expected an integer of {LARGEST} or less, got {number}")
+        p = math.comb(d + degree, degree)
+        require_room(f"degree: the {p} monomials of d={d} features", (p, d), "use a lower degree, or fewer features")
         powers = [
             np.bincount(np.array(chosen, dtype=int), minlength=d)
             for total in range(0 if constant else 1, degree + 1)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from gpattr import _autodiff
+from gpattr._arguments import a_function, subclass
 from gpattr._array import Array, chunk_rows, namespace
 from gpattr._validation import returned
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
@@ -61,6 +62,8 @@ def register_derivatives(kernel: type[Kernel], function: Callable[[Any, Array, A
 
     From then on the kernel can be explained, by quadrature, alone and inside sums, products, scales and selections.
     """
+    subclass(Kernel, "a class of kernels")("kernel", kernel)
+    a_function("function", function)
     DERIVATIVES[kernel] = function
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from itertools import product as all_combinations
 from typing import Any
 
+from gpattr._arguments import a_function, subclass
 from gpattr._array import EPS, Array, namespace, product
 from gpattr._validation import check_choice
 from gpattr.bases import Basis, Combined, Fourier, Hilbert, Monomials
@@ -25,6 +26,8 @@ FEATURES: dict[type[Basis], MeanGradient] = {}
 
 def register_features(basis: type[Basis], mean_gradient: MeanGradient) -> None:
     """Enter the formula of a basis: it returns ∫₀¹ ∂φⱼ/∂xᵢ dt along paths, (n, d, p), with no trouble where x = b."""
+    subclass(Basis, "a class of bases")("basis", basis)
+    a_function("mean_gradient", mean_gradient)
     FEATURES[basis] = mean_gradient
 
 

@@ -21,6 +21,7 @@ from gpattr.operators import Paths
 from gpattr.special.quadrature import gauss_legendre
 
 FIXED_RULES = ("right", "trapezoid", "simpson", "gauss_legendre")
+MOST_STEPS = 10**6  # more differ from the integral by rounding only, however rough the function
 METHODS = ("auto", "exact", "quadrature", *FIXED_RULES)
 
 
@@ -53,8 +54,8 @@ def check_steps(method: str, n_steps: Any) -> int | None:
         steps = 0 if isinstance(n_steps, bool) else index(n_steps)
     except TypeError:
         steps = 0
-    if steps < 1:
-        raise InvalidInputError(f'n_steps: expected an integer of 1 or more for method="{method}", got {n_steps!r}')
+    if not 1 <= steps <= MOST_STEPS:
+        raise InvalidInputError(f'n_steps: expected an integer of 1 to {MOST_STEPS} for method="{method}", got {n_steps!r}')
     return steps
 
 

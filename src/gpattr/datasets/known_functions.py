@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gpattr._arguments import a_function
 from gpattr._array import Array, to_numpy
 from gpattr._memory import require_room
 from gpattr._normal import check_count, random_generator
@@ -16,6 +17,8 @@ from gpattr.bases import Basis, Fourier, Monomials
 from gpattr.closed_forms import features
 from gpattr.exceptions import InvalidInputError
 from gpattr.operators import IntegratedGradients
+
+FASTEST = 1e14  # a faster wave has phases on [0, 10] whose digits float64 does not have
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +37,8 @@ class KnownFunction:
             raise InvalidInputError(f"basis: expected a gpattr basis, got {type(self.basis).__name__}")
         weights = as_vector("weights", self.weights, length=len(self.basis), unit="numbers (one per basis function)")
         object.__setattr__(self, "weights", read_only(to_numpy(weights)))
+        if self.formula is not None:
+            a_function("formula", self.formula)
 
     def __call__(self, X: Any) -> Array:
         """Return f at the rows of X, (n,)."""
@@ -62,7 +67,7 @@ class KnownFunction:
         if not np.isfinite(float(high) - float(low)):
             raise InvalidInputError(f"high: expected a finite distance from low = {low}, got {high}")
         random, shape = random_generator(random_state), (check_count("n_samples", n_samples), self.basis.n_features)
-        require_room("The inputs", shape, "use fewer samples")
+        require_room("n_samples: the inputs", shape, "use fewer samples")
         X = random.uniform(low, high, shape)
         return X, self(X) + noise * random.standard_normal(len(X))
 
@@ -82,7 +87,8 @@ def linear_function(weights: Any) -> KnownFunction:
 
 def product_function(n_features: int = 2) -> KnownFunction:
     """Return f(x) = Π xᵢ, nothing but interaction; from the baseline 0 all features have equal shares."""
-    return KnownFunction(Monomials(np.ones((1, check_count("n_features", n_features)))), np.ones(1))
+    require_room("n_features: the powers", (1, check_count("n_features", n_features)), "use fewer")
+    return KnownFunction(Monomials(np.ones((1, n_features))), np.ones(1))
 
 
 def sine_product(frequency: float = 2.0) -> KnownFunction:
@@ -103,4 +109,6 @@ def make_heteroscedastic(
     ``frequency`` ω is 2 in the paper's text; its published Figure 1 was made with 1.5. ``noise`` is a standard deviation.
     ``sine_product(frequency)`` has the attributions of the function without noise.
     """
+    if abs(finite_scalar("frequency", frequency)) > FASTEST:
+        raise InvalidInputError(f"frequency: expected a number of at most {FASTEST:.0e} in size, got {frequency}")
     return sine_product(frequency).sample(n_samples, high=10.0, noise=noise, random_state=random_state)

@@ -12,12 +12,14 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gpattr._array import Array, is_tensor, to_numpy
-from gpattr._normal import check_count, random_generator, standard_draws
-from gpattr._validation import as_matrix, as_vector, is_frame
+from gpattr._normal import random_generator, standard_draws
+from gpattr._validation import as_matrix, as_vector, check_count, check_flag, is_frame
 from gpattr.estimators import storage
 from gpattr.estimators.plain_data import checked_pair, checked_rows, checked_training_data
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel
+
+MOST_RESTARTS = 10**6
 
 
 class PosteriorEstimator(BaseEstimator):
@@ -77,7 +79,7 @@ class PosteriorRegressor(RegressorMixin, PosteriorEstimator):
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """Return the mean of the latent function at X, with its standard deviation or covariance if asked (free of noise)."""
         check_is_fitted(self)
-        if return_std and return_cov:
+        if check_flag("return_std", return_std) and check_flag("return_cov", return_cov):
             raise InvalidInputError("return_std: expected at most one of return_std and return_cov, got both")
         return self._latent(X, return_std=return_std, return_cov=return_cov)
 
@@ -116,6 +118,14 @@ class PosteriorRegressor(RegressorMixin, PosteriorEstimator):
             return X, y.astype(np.float64)
         X, y = checked_training_data(self, X, y)
         return X, y.astype(np.float64)
+
+
+def check_training(model: Any) -> None:
+    """Raise `InvalidInputError` for what the options of training cannot be."""
+    check_count("n_restarts", model.n_restarts, least=0, most=MOST_RESTARTS)
+    random_generator(model.random_state)
+    if not isinstance(model.verbose, (bool, np.bool_)):
+        check_count("verbose", model.verbose, least=0)
 
 
 def require_numbers(**arrays: Any) -> None:

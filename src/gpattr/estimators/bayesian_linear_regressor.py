@@ -13,7 +13,7 @@ from scipy.optimize import minimize_scalar
 from gpattr import _documents
 from gpattr._array import LinAlgError, cholesky, to_numpy
 from gpattr._memory import require_room
-from gpattr._validation import Names, as_vector, column_names, is_frame, numbers, positive_scalar, unlabelled
+from gpattr._validation import Names, as_vector, check_flag, column_names, is_frame, numbers, positive_scalar, unlabelled
 from gpattr.bases import Monomials
 from gpattr.estimators.base import PosteriorRegressor
 from gpattr.estimators.search_space import Units
@@ -69,8 +69,7 @@ class BayesianLinearRegressor(PosteriorRegressor):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the weights, and the variances that are not given."""
-        if not isinstance(self.fit_intercept, (bool, np.bool_)):
-            raise InvalidInputError(f"fit_intercept: expected True or False, got {self.fit_intercept!r}")
+        check_flag("fit_intercept", self.fit_intercept)
         with self._unchanged_on_error():
             rows, targets = (to_numpy(part) for part in self._check_data(X, y))
             self._learn(rows, targets, column_names(X))

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gpattr.estimators.base import KernelRegressor
+from gpattr.estimators.base import KernelRegressor, check_training
 from gpattr.estimators.hyperparameters import trainable
 from gpattr.estimators.marginal_likelihood import NOISE, OPTIONS, maximise
 from gpattr.estimators.progress import training_progress
@@ -29,8 +29,7 @@ class FeatureRegressor(KernelRegressor):
         """Raise `InvalidInputError` for what the options of the search cannot be."""
         if self.bounds is not None and not isinstance(self.bounds, Mapping):
             raise InvalidInputError(f"bounds: expected a dictionary {{name: (lower, upper)}}, got {self.bounds!r}")
-        if isinstance(self.n_restarts, bool) or not isinstance(self.n_restarts, (int, np.integer)) or self.n_restarts < 0:
-            raise InvalidInputError(f"n_restarts: expected an integer of 0 or more, got {self.n_restarts!r}")
+        check_training(self)
 
     def _search(
         self,

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpattr import _documents
 from gpattr._array import to_numpy
-from gpattr._validation import Names, is_frame
+from gpattr._validation import Names, check_flag, is_frame
 from gpattr.estimators import storage
 from gpattr.estimators.base import KernelOptions, PosteriorEstimator, require_numbers
 from gpattr.estimators.gp_regressor import check_prior
@@ -102,7 +102,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
 
         They are those of the second of two classes, (n,), or of each class against all others, (n, K).
         """
-        return self._latent(X, return_std=return_std)
+        return self._latent(X, return_std=check_flag("return_std", return_std))
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the most likely label of each row, (n,)."""

@@ -8,9 +8,9 @@ import numpy as np
 
 from gpattr import _documents
 from gpattr._array import Array, namespace, to_numpy
-from gpattr._validation import Names, as_vector, is_frame, numbers, positive_scalar
+from gpattr._validation import Names, as_vector, check_flag, is_frame, numbers, positive_scalar
 from gpattr.estimators import storage
-from gpattr.estimators.base import KernelRegressor
+from gpattr.estimators.base import KernelRegressor, check_training
 from gpattr.estimators.hyperparameters import trainable
 from gpattr.estimators.marginal_likelihood import NOISE, Objective, maximise, most_likely_constant
 from gpattr.estimators.progress import training_progress
@@ -123,8 +123,8 @@ class GPRegressor(KernelRegressor):
             raise InvalidInputError("X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use optimize=False")
         if float(y.max()) == float(y.min()):
             raise InvalidInputError(f"y: expected targets that differ, got {float(y[0])} everywhere; use optimize=False")
-        given = self._given_kernel
-        units = Units.of_data(X, y) if given is None else Units(np.ones(()), 1.0)
+        given, own = self._given_kernel, Units.of_data(X, y)  # which refuses what float64 cannot square
+        units = own if given is None else Units(np.ones(()), 1.0)
         kernel = scaled(default_kernel(units, self.kernel) if given is None else given, units, inwards=True)  # pyright: ignore[reportArgumentType]
         targets = y / units.unit
         variance = float(spread_of(targets[:, None])[0]) ** 2
@@ -184,8 +184,8 @@ def check_prior(model: Any, means: tuple[str, ...]) -> None:
         advice = {"linear": "; add a Linear() kernel for a trend", "constant": "; add a Constant() kernel for a level"}
         hint = advice.get(model.mean, "") if isinstance(model.mean, str) else ""
         raise InvalidInputError(f"mean: expected {', '.join(map(repr, means))} or a gpattr mean, got {model.mean!r}{hint}")
-    if isinstance(model.n_restarts, bool) or not isinstance(model.n_restarts, (int, np.integer)) or model.n_restarts < 0:
-        raise InvalidInputError(f"n_restarts: expected an integer of 0 or more, got {model.n_restarts!r}")
+    check_flag("optimize", model.optimize)
+    check_training(model)
 
 
 def known_noise(model: Any, noise: Any, X: Array) -> Array | None:
@@ -194,7 +194,8 @@ def known_noise(model: Any, noise: Any, X: Array) -> Array | None:
         if model.noise_variance is None:
             kernel = model._given_kernel
             return namespace(X).asarray(0.0) if kernel is not None and has_white(kernel) else None
-        exact = np.size(model.noise_variance) == 1 and np.all(np.asarray(model.noise_variance) == 0)
+        level = to_numpy(numbers(NOISE, model.noise_variance))
+        exact = level.size == 1 and float(level.ravel()[0]) == 0.0
         return namespace(X).asarray(0.0 if exact else positive_scalar(NOISE, model.noise_variance))
     if model.noise_variance is not None:
         raise InvalidInputError(f"noise: expected None, because noise_variance={model.noise_variance} is given; give one of them")

@@ -11,7 +11,7 @@ from gpattr import _documents
 from gpattr._array import Array, namespace, to_numpy
 from gpattr._memory import blocks, require_room
 from gpattr._normal import check_count, random_generator
-from gpattr._validation import Names, check_choice, column_names, numbers, positive_scalar
+from gpattr._validation import Names, check_choice, check_flag, column_names, numbers, positive_scalar
 from gpattr.bases.spectral import check_spectral
 from gpattr.estimators import storage
 from gpattr.estimators.feature_regressor import FeatureRegressor
@@ -129,7 +129,7 @@ class HilbertGPRegressor(FeatureRegressor):
             leaves = summands(kernel)
             designs = plan.designs(leaves, slack)
             p = sum(design.size for design in designs)
-            require_room("The sums over rows", (p, p), "use a smaller n_basis", copies=4)
+            require_room("n_basis: the sums over rows", (p, p), "use a smaller n_basis", copies=4)
             basis, parts = plan.basis(leaves, designs, names)
             sums = self._sums(basis, rows, targets - shift)
             if not self.optimize:
@@ -215,8 +215,7 @@ class HilbertGPRegressor(FeatureRegressor):
                     check_count("n_basis", number)
         check_choice("mean", self.mean, ("constant", "zero"))
         self._check_search()
-        if not isinstance(self.optimize, bool):
-            raise InvalidInputError(f"optimize: expected True or False, got {self.optimize!r}")
+        check_flag("optimize", self.optimize)
         if not (self.kernel is None or isinstance(self.kernel, (Kernel, type))):
             raise InvalidInputError(f"kernel: expected a gpattr kernel, a radial kernel class or None, got {self.kernel!r}")
         if isinstance(self.kernel, type):

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from gpattr._arguments import a_function, subclass
 from gpattr._array import Array, namespace, product, squared_distances
 from gpattr.closed_forms.derivatives import leave_one_out
 from gpattr.exceptions import UnsupportedModelError
@@ -49,6 +50,8 @@ def register_gradient(kernel: type[Kernel], gradient: Gradient) -> None:
     ``gradient(kernel, X, G)`` returns, for every name in ``kernel.trainable``, Σₙₘ Gₙₘ ∂k(xₙ, xₘ)/∂ log θ: a number, or an array
     for a hyperparameter with one value per feature. X is (n, d), G is (n, n) and symmetric.
     """
+    subclass(Kernel, "a class of kernels")("kernel", kernel)
+    a_function("gradient", gradient)
     GRADIENTS[kernel] = gradient
 
 

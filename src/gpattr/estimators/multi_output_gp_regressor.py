@@ -119,7 +119,7 @@ class MultiOutputGPRegressor(KernelRegressor):
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
         """Return draws of the latent functions at X, (n, P, n_samples)."""
         mean, generator = to_numpy(self.predict(X)), random_generator(random_state)
-        require_room("The draws", (*mean.shape, check_count("n_samples", n_samples)), "use fewer draws or rows")
+        require_room("n_samples: the draws", (*mean.shape, check_count("n_samples", n_samples)), "use fewer draws or rows")
         draws = np.repeat(mean[:, :, None], n_samples, axis=2)
         for latent, weights in zip(self.posterior_.latents, self.posterior_.mixing.T, strict=True):
             C = to_numpy(latent.predict(X, return_cov=True)[1])
@@ -137,11 +137,11 @@ class MultiOutputGPRegressor(KernelRegressor):
                 raise InvalidInputError("Y: expected at least one output, got none")
             require_numbers(**{f"Y[{name!r}]": column for name, column in Y.items()})
             for name, column in zip(names, columns, strict=True):
-                if column.shape != (len(X),):
+                if column.shape != (np.shape(X) or (0,))[:1]:
                     raise InvalidInputError(f"Y: expected {len(X)} targets (one per row of X) in {name!r}, got {column.shape}")
             Y = np.stack(columns, axis=1)
         require_numbers(X=X, Y=Y)
-        rows, targets = checked_training_data(self, X, Y, multi_output=True)
+        rows, targets = checked_training_data(self, X, Y, multi_output=True, target="Y")
         targets = np.ascontiguousarray(targets, dtype=np.float64)
         if targets.ndim == 1:
             raise InvalidInputError("Y: expected targets (n, P), got one dimension. Reshape them; GPRegressor takes one output")

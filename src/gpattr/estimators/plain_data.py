@@ -6,6 +6,8 @@ process: other threads would see them changed. Data that are plainly right need 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,34 +16,44 @@ from sklearn.utils.validation import check_array, check_X_y, validate_data
 
 from gpattr._array import to_numpy
 from gpattr._validation import as_matrix, is_frame, is_series
+from gpattr.exceptions import GpattrError, InvalidInputError, InvalidTypeError
 
 
 def checked_rows(X: Any) -> np.ndarray:
     """Return rows (n, d) as float64, or raise what `check_array` says of them."""
     rows = _plain_rows(X)
-    return check_array(X, dtype="float64") if rows is None else rows
+    if rows is not None:
+        return rows
+    with naming("X"):
+        return check_array(X, dtype="float64")
 
 
 def checked_pair(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return rows (n, d) and targets (n,), or raise what `check_X_y` says of them."""
     rows, targets = _plain_rows(X), _plain(y)
     if rows is None or targets is None or targets.shape != (len(rows),):
-        return check_X_y(X, y, dtype="float64", y_numeric=True, order="C")
+        checked_rows(X)
+        with naming("y"):
+            return check_X_y(X, y, dtype="float64", y_numeric=True, order="C")
     return rows, targets
 
 
 def checked_training_data(
-    estimator: Any, X: Any, y: Any, *, labels: bool = False, multi_output: bool = False
+    estimator: Any, X: Any, y: Any, *, labels: bool = False, multi_output: bool = False, target: str = "y"
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return rows (n, d) as float64 and targets (n,), with ``multi_output`` also (n, P), or raise what `validate_data` says.
 
-    The number of features, and their names, are noted in the estimator. ``labels`` are of any kind that has an order.
+    The number of features, and their names, are noted in the estimator. ``labels`` are of any kind that has an order; ``target``
+    is what the targets are called.
     """
     rows, targets = _plain_rows(X), _plain_labels(y) if labels else _plain(y)
     shapes = (1, 2) if multi_output else (1,)
     if rows is None or targets is None or len(rows) != len(targets) or targets.ndim not in shapes or not targets.size:
         options: dict[str, Any] = {} if labels else {"y_numeric": True, "multi_output": multi_output}
-        data: Any = validate_data(estimator, X, y, dtype=np.float64, order="C", **options)
+        with naming("X"):
+            validate_data(estimator, X, dtype=np.float64)
+        with naming(target):
+            data: Any = validate_data(estimator, X, y, dtype=np.float64, order="C", **options)
         return data
     validate_data(estimator, X, y, skip_check_array=True)
     return rows, targets
@@ -51,7 +63,21 @@ def check_classes(labels: np.ndarray) -> None:
     """Raise what `check_classification_targets` says of labels that may be no classes."""
     plain = _plain_labels(labels)
     if plain is None or (plain.dtype.kind == "f" and (plain != np.round(plain)).any()):
-        check_classification_targets(labels)
+        with naming("y"):
+            check_classification_targets(labels)
+
+
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Let scikit-learn check an argument, in whose words its own tests expect what is wrong, and say which argument it is."""
+    try:
+        yield
+    except GpattrError:
+        raise
+    except TypeError as error:
+        raise InvalidTypeError(f"{name}: {error}") from None
+    except ValueError as error:
+        raise InvalidInputError(f"{name}: {error}") from None
 
 
 def _plain_rows(X: Any) -> np.ndarray | None:

@@ -141,9 +141,10 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         The result does not depend on how the rows are cut into chunks, given the kernel. Chunks without rows are passed over. An
         error names the chunk it is in, counted from 0; what was learned from the chunks before stays.
         """
-        if not isinstance(chunks, Iterable):
+        if not isinstance(chunks, Iterable) or getattr(chunks, "ndim", 1) == 0:
             raise InvalidInputError(f"chunks: expected an iterable of pairs (X, y), got {chunks!r}")
         stream, before = None, {name: value for name, value in vars(self).items() if name in ("_stream", "_cache")}
+        self._check_options()
         with stream_progress(self.verbose) as report:
             for number, chunk in enumerate(chunks):
                 try:
@@ -244,7 +245,8 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         """Fix the length-scales and the frequencies."""
         d, generator = X.shape[1], random_generator(self.random_state)
         p = 2 * int(self.n_frequencies)
-        require_room("The sums over rows", (int(self.ensemble), p, p), "use fewer frequencies or models", copies=3)
+        way_out = "use a smaller n_frequencies or ensemble"
+        require_room("n_frequencies: the sums over rows", (int(self.ensemble), p, p), way_out, copies=3)
         units, given = Units.of_data(X, y), self._given_kernel
         kernel = default_kernel(units, self.kernel) if given is None else given
         kernel.check_features(d)
@@ -330,5 +332,5 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         if self.noise_variance is not None:
             positive_scalar(NOISE, self.noise_variance)
         self._check_search()
-        if not (isinstance(self.optimize, bool) or self.optimize == AMPLITUDE):
+        if not isinstance(self.optimize, (bool, np.bool_, str)) or self.optimize not in (True, False, AMPLITUDE):
             raise InvalidInputError(f"optimize: expected True, False or 'amplitude', got {self.optimize!r}")

@@ -9,7 +9,7 @@ import numpy as np
 from gpattr import _documents
 from gpattr._array import namespace, to_numpy
 from gpattr._normal import check_count, random_generator
-from gpattr._validation import Names, as_matrix, check_choice, is_frame, positive_scalar
+from gpattr._validation import Names, as_matrix, check_choice, check_flag, is_frame, positive_scalar
 from gpattr.closed_forms.derivatives import require_derivatives
 from gpattr.estimators import storage
 from gpattr.estimators.base import KernelRegressor
@@ -93,6 +93,7 @@ class SparseGPRegressor(KernelRegressor):
     def fit(self, X: Any, y: Any, noise: Any = None) -> Self:
         """Learn from the data; ``noise`` is the known noise variance of each row."""
         check_prior(self, ("constant", "zero"))
+        check_flag("move", self.move)
         if isinstance(self.mean, Expansion) and self.mean.covariance is not None:
             raise InvalidInputError("mean: expected one with known coefficients; GPRegressor takes uncertain ones")
         with self._unchanged_on_error():
@@ -102,7 +103,8 @@ class SparseGPRegressor(KernelRegressor):
         rows, y = self._check_data(X, y)
         given, known = self._given_kernel, known_noise(self, noise, rows)
         if known is not None and not (known > 0).all():
-            raise InvalidInputError("noise: expected variances larger than 0; without noise use GPRegressor")
+            name = "noise_variance" if noise is None else "noise"
+            raise InvalidInputError(f"{name}: expected variances larger than 0; without noise use GPRegressor")
         inputs, targets = to_numpy(rows), to_numpy(y)
         prior_mean = self.mean if isinstance(self.mean, Mean) else Zero()
         for part in (given, prior_mean):

@@ -26,7 +26,7 @@ class Scale(Kernel):
     trainable: ClassVar[tuple[str, ...]] = ("variance",)
 
     def __post_init__(self) -> None:
-        require_kernel("Scale", self.kernel)
+        require_kernel("kernel", self.kernel)
         object.__setattr__(self, "variance", positive_scalar("variance", self.variance))
 
     @property
@@ -64,11 +64,10 @@ class _Several(Kernel):
     kernels: tuple[Kernel, ...]
 
     def __init__(self, *kernels: Kernel) -> None:
-        name = type(self).__name__
         for kernel in kernels:
-            require_kernel(name, kernel)
+            require_kernel("kernels", kernel)
         if not kernels:
-            raise InvalidInputError(f"{name}: expected at least one kernel, got none")
+            raise InvalidInputError(f"kernels: expected at least one in a {type(self).__name__}, got none")
         flat = (part for kernel in kernels for part in (kernel.kernels if type(kernel) is type(self) else (kernel,)))
         object.__setattr__(self, "kernels", tuple(flat))
 
@@ -161,7 +160,7 @@ class Select(Kernel):
     features: tuple[int, ...]
 
     def __init__(self, kernel: Kernel, features: Sequence[int]) -> None:
-        require_kernel("Select", kernel)
+        require_kernel("kernel", kernel)
         try:
             if any(isinstance(i, (bool, np.bool_)) for i in features):  # a mask is not positions
                 raise TypeError
@@ -204,9 +203,9 @@ class Select(Kernel):
     def span(self, step: Array) -> Array:
         return self.kernel.span(self.columns(step))
 
-    def columns(self, X: Array) -> Array:
-        """Return the columns of X, (..., d), that the kernel sees, (..., len(features))."""
-        return X[..., list(self.features)]
+    def columns(self, x: Array) -> Array:
+        """Return the columns of x, (..., d), that the kernel sees, (..., len(features))."""
+        return x[..., list(self.features)]
 
     def check_features(self, d: int) -> None:
         if max(self.features) >= d:

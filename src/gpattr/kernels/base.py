@@ -9,8 +9,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from gpattr._arguments import Checked, an_array, arrays, some_rows, vectors
 from gpattr._array import Array
 from gpattr._frozen import Frozen
+from gpattr._validation import check_count, check_flag
 from gpattr.exceptions import InvalidInputError
 
 
@@ -28,13 +30,25 @@ class Kink(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Kernel(Frozen, ABC):
+class Kernel(Checked, Frozen, ABC):
     """A covariance function k(x, x').
 
     Kernels know values, and their own shape: whether they are stationary, polynomial, or have kinks. What operators such as
     integrated gradients make of a kernel is written in `gpattr.closed_forms`, one function for each pair.
     """
 
+    checks: ClassVar[Any] = {
+        "X": some_rows,
+        "Z": some_rows,
+        "x": vectors,
+        "y": vectors,
+        "step": vectors,
+        "difference": vectors,
+        "r2": an_array,
+        "z": arrays,
+        "d": check_count,
+        "deep": check_flag,
+    }
     trainable: ClassVar[tuple[str, ...]] = ()  # the hyperparameters that training can change; all are positive
     stationary: ClassVar[Any] = False  # whether k(x, x') depends on x − x' only
 

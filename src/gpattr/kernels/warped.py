@@ -26,26 +26,26 @@ class Warped(Kernel):
     jacobian: Callable[[Array], Array] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        require_kernel("Warped", self.kernel)
+        require_kernel("kernel", self.kernel)
         _require_callables(self, "map", "jacobian")
         if self.jacobian is None:
             object.__setattr__(self, "map", _autodiff.own_copy("map", self.map))
 
-    def features(self, X: Array) -> Array:
+    def features(self, x: Array) -> Array:
         """Return φ(x), (..., D), for inputs (..., d)."""
-        rows = X.reshape(-1, X.shape[-1])
+        rows = x.reshape(-1, x.shape[-1])
         phi = self.map(rows) if self.jacobian is not None else _autodiff.value("map", self.map, rows)
         phi = numbers("map", phi)
         if phi.ndim != 2:
             raise InvalidInputError(f"map: expected an array of shape ({len(rows)}, D), got {tuple(phi.shape)}")
-        return returned("map", phi, (len(rows), phi.shape[1])).reshape(*X.shape[:-1], -1)
+        return returned("map", phi, (len(rows), phi.shape[1])).reshape(*x.shape[:-1], -1)
 
-    def slopes(self, X: Array) -> Array:
+    def slopes(self, x: Array) -> Array:
         """Return ∂φⱼ/∂xᵢ, (..., D, d), for inputs (..., d)."""
-        rows = X.reshape(-1, X.shape[-1])
+        rows = x.reshape(-1, x.shape[-1])
         J = self.jacobian(rows) if self.jacobian is not None else _autodiff.jacobian("map", self.map, rows)
         D = self.features(rows[:1]).shape[1]
-        return returned("jacobian", J, (*rows.shape[:1], D, rows.shape[1])).reshape(*X.shape[:-1], D, rows.shape[1])
+        return returned("jacobian", J, (*rows.shape[:1], D, rows.shape[1])).reshape(*x.shape[:-1], D, rows.shape[1])
 
     def __call__(self, X: Array, Z: Array) -> Array:
         phi = self.features(X)
@@ -83,22 +83,22 @@ class Rescaled(Kernel):
     gradient: Callable[[Array], Array] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        require_kernel("Rescaled", self.kernel)
+        require_kernel("kernel", self.kernel)
         _require_callables(self, "factor", "gradient")
         if self.gradient is None:
             object.__setattr__(self, "factor", _autodiff.own_copy("factor", self.factor))
 
-    def scales(self, X: Array) -> Array:
+    def scales(self, x: Array) -> Array:
         """Return s(x), (...), for inputs (..., d)."""
-        rows = X.reshape(-1, X.shape[-1])
+        rows = x.reshape(-1, x.shape[-1])
         s = self.factor(rows) if self.gradient is not None else _autodiff.value("factor", self.factor, rows)
-        return returned("factor", s, (len(rows),)).reshape(X.shape[:-1])
+        return returned("factor", s, (len(rows),)).reshape(x.shape[:-1])
 
-    def slopes(self, X: Array) -> Array:
+    def slopes(self, x: Array) -> Array:
         """Return ∂s/∂xᵢ, (..., d), for inputs (..., d)."""
-        rows = X.reshape(-1, X.shape[-1])
+        rows = x.reshape(-1, x.shape[-1])
         s = self.gradient(rows) if self.gradient is not None else _autodiff.jacobian("factor", self.factor, rows)
-        return returned("gradient", s, tuple(rows.shape)).reshape(X.shape)
+        return returned("gradient", s, tuple(rows.shape)).reshape(x.shape)
 
     def __call__(self, X: Array, Z: Array) -> Array:
         return self.scales(X)[:, None] * self.kernel(X, Z) * self.scales(Z)

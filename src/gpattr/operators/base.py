@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
+from gpattr._arguments import Checked, instance, positions, some_rows
 from gpattr._array import Array
+from gpattr.exceptions import InvalidInputError
 
 
-class Sites(ABC):
+class Sites(Checked, ABC):
     """Where elementary functionals act: points for a gradient, paths for integrated gradients. One site per row."""
+
+    checks: ClassVar[Any] = {"rows": positions, "features": positions}
 
     @property
     @abstractmethod
@@ -31,8 +35,16 @@ class Sites(ABC):
         """Return the sites as a kernel sees them that looks at these features only."""
 
 
-class Operator(ABC):
+def check_batches(kind: type[Sites], batches: Any) -> None:
+    """Raise `InvalidInputError` unless these are batches of sites of one kind."""
+    if not isinstance(batches, (list, tuple)) or not batches or not all(isinstance(batch, kind) for batch in batches):
+        raise InvalidInputError(f"batches: expected a list of {kind.__name__}, got {batches!r}")
+
+
+class Operator(Checked, ABC):
     """A linear map from functions f to d numbers at every row: 𝒜ᵢf(xₙ), i = 1…d."""
+
+    checks: ClassVar[Any] = {"X": some_rows, "rows": instance(slice, "a slice")}
 
     @abstractmethod
     def terms(self, X: Array) -> list[tuple[float, Sites]]:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from gpattr._arguments import some_rows
 from gpattr._array import Array, namespace
-from gpattr.operators.base import Operator, Sites
+from gpattr.operators.base import Operator, Sites, check_batches
 
 
 @dataclass(frozen=True, eq=False)
@@ -15,6 +16,9 @@ class Points(Sites):
     """The rows of ``X``, (n, d)."""
 
     X: Array
+
+    def __post_init__(self) -> None:
+        some_rows("X", self.X)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -26,6 +30,7 @@ class Points(Sites):
 
     @classmethod
     def stack(cls, batches: Sequence[Points]) -> Self:
+        check_batches(cls, batches)
         xp = namespace(batches[0].X)
         return cls(xp.concatenate([points.X for points in batches]))
 

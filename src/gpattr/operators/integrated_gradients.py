@@ -8,10 +8,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from gpattr._array import Array, namespace
+from gpattr._arguments import an_array, some_rows
+from gpattr._array import Array, is_tensor, namespace
 from gpattr._validation import as_matrix, as_vector, beside, numbers
 from gpattr.exceptions import InvalidInputError
-from gpattr.operators.base import Operator, Sites
+from gpattr.operators.base import Operator, Sites, check_batches
 from gpattr.operators.baselines import Baselines
 
 
@@ -21,6 +22,10 @@ class Paths(Sites):
 
     start: Array
     stop: Array
+
+    def __post_init__(self) -> None:
+        some_rows("start", self.start)
+        some_rows("stop", self.stop)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -42,6 +47,7 @@ class Paths(Sites):
 
     @classmethod
     def stack(cls, batches: Sequence[Paths]) -> Self:
+        check_batches(cls, batches)
         xp = namespace(batches[0].stop)
         starts = [xp.broadcast_to(paths.start, paths.shape) for paths in batches]
         return cls(xp.concatenate(starts), xp.concatenate([paths.stop for paths in batches]))
@@ -51,12 +57,19 @@ class Paths(Sites):
 
     def at(self, t: Array) -> Array:
         """Return the points b + t(x − b), (T, n, d), for t in [0, 1]; exact at both ends."""
+        if not (isinstance(t, (list, np.ndarray)) or is_tensor(t)) or np.ndim(t) != 1:
+            raise InvalidInputError(f"t: expected a list of numbers, (T,), got {t!r}")
         xp = namespace(self.stop)
         t = xp.asarray(t)[:, None, None]
         return xp.where(t < 0.5, self.start + t * self.step, self.stop - (1.0 - t) * self.step)
 
     def along(self, t: Array) -> Array:
         """Return the points b + t(x − b), (n, ..., d), for each path's own t, (n, ...), in [0, 1]; exact at both ends."""
+        an_array("t", t)
+        if t.ndim == 0 or len(t) != len(self.stop):
+            raise InvalidInputError(
+                f"t: expected numbers ({len(self.stop)}, ...), one row a path, got the shape {tuple(t.shape)}"
+            )
         xp = namespace(self.stop)
         shape = (len(t), *[1] * (t.ndim - 1), self.stop.shape[1])
         start, stop = xp.broadcast_to(self.start, self.shape).reshape(shape), self.stop.reshape(shape)
@@ -117,7 +130,7 @@ class IntegratedGradients(Operator):
 def _positions(jumps: Any) -> tuple[int, ...]:
     """Return positions of features, each once, in order."""
     whole = (int, np.integer)
-    if isinstance(jumps, (str, bytes)) or not isinstance(jumps, (Sequence, np.ndarray)):
+    if isinstance(jumps, (str, bytes)) or not isinstance(jumps, (Sequence, np.ndarray)) or np.ndim(jumps) != 1:
         raise InvalidInputError(f"jumps: expected positions of features, got {jumps!r}")
     if not all(isinstance(place, whole) and not isinstance(place, bool) and place >= 0 for place in jumps):
         raise InvalidInputError(f"jumps: expected positions of features, counted from 0, got {list(jumps)}")

@@ -13,7 +13,9 @@ from importlib import import_module
 from os import PathLike
 from pathlib import Path
 
+from gpattr._arguments import a_function
 from gpattr._files import write_whole
+from gpattr._validation import check_flag, check_path
 from gpattr.exceptions import InvalidInputError
 from gpattr.paper.checks import Check, compare
 from gpattr.paper.experiment import Outcome, Setting
@@ -60,13 +62,16 @@ def reproduce(
     nothing is written. ``data_home`` is the folder with the data; by default they come from ``GPATTR_DATA_DIR``, the cache or the
     official archive. ``reduced`` is quicker: fewer restarts, models and repetitions. ``say`` is told what is going on.
     """
-    several = isinstance(experiments, Iterable) and not isinstance(experiments, (str, bytes))
+    several = isinstance(experiments, Iterable) and not isinstance(experiments, (str, bytes)) and getattr(experiments, "ndim", 1)
     names: list[str] = list(experiments) if several else [experiments]  # pyright: ignore[reportAssignmentType]
     for name in names:
         if not isinstance(name, str) or name not in EXPERIMENTS:
             raise InvalidInputError(f"experiments: expected names among {list(EXPERIMENTS)}, got {name!r}")
-    if out is not None and not isinstance(out, (str, PathLike)):
-        raise InvalidInputError(f"out: expected the path of a folder, or None, got {out!r}")
+    for argument, folder in (("out", out), ("data_home", data_home)):
+        if folder is not None:
+            check_path(argument, folder, "folder, or None")
+    check_flag("reduced", reduced)
+    a_function("say", say)
     folder = None if out is None else Path(os.fsdecode(out)).expanduser()
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)

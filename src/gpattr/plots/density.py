@@ -9,7 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from gpattr._array import Array
-from gpattr.plots.style import INK, SERIES, axes_for, largest, one_row, row_title, tidy
+from gpattr.exceptions import InvalidInputError
+from gpattr.plots.style import INK, SERIES, axes_for, largest, one_feature, one_row, row_title, tidy
 
 if TYPE_CHECKING:
     from gpattr.explanation import Explanation
@@ -27,7 +28,12 @@ def density(
     """Draw the density of the attributions of ``features``, by default the largest; the credible interval is filled darker."""
     ex = one_row(explanation, row)
     ex._need("var")
-    ex = ex[:, largest(np.abs(ex.values[0]), max_display) if features is None else list(features)]
+    shown = largest(np.abs(ex.values[0]), max_display)
+    if features is not None:
+        if isinstance(features, str) or not isinstance(features, (Sequence, np.ndarray)) or not np.size(features):
+            raise InvalidInputError(f"features: expected a list of names or positions, got {features!r}")
+        shown = [one_feature(ex, "features", feature) for feature in np.atleast_1d(np.asarray(features, dtype=object))]
+    ex = ex[:, shown]
     assert ex.std is not None
     low, high = ex.interval(level)
     free = ex.std[0] > 0

@@ -13,7 +13,7 @@ from matplotlib.text import Text
 
 from gpattr._array import Array
 from gpattr._normal import check_level
-from gpattr.exceptions import InvalidInputError
+from gpattr.exceptions import InvalidIndexError, InvalidInputError
 
 if TYPE_CHECKING:
     from gpattr.explanation import Explanation
@@ -28,6 +28,8 @@ SEQUENTIAL = "cividis"  # even in lightness, and the same for colour-blind reade
 def axes_for(ax: Axes | None, width: float, height: float) -> Axes:
     """Return the axes to draw on: those given, or new ones of this size in inches."""
     if ax is not None:
+        if not isinstance(ax, Axes):
+            raise InvalidInputError(f"ax: expected matplotlib's axes, or None, got a {type(ax).__name__}")
         return ax
     import matplotlib.pyplot as plt
 
@@ -63,7 +65,21 @@ def one_row(ex: Explanation, row: int | None) -> Explanation:
     some_rows(ex)
     if row is None and len(ex) != 1:
         raise InvalidInputError(f"row: expected the position of one of {len(ex)} rows, got none")
-    return ex if row is None else ex[[row]]
+    if row is None:
+        return ex
+    if not isinstance(row, (int, np.integer)) or isinstance(row, bool) or not -len(ex) <= row < len(ex):
+        raise InvalidIndexError(f"row: expected the position of one of {len(ex)} rows, got {row!r}")
+    return ex[[int(row)]]
+
+
+def one_feature(ex: Explanation, name: str, feature: Any) -> int:
+    """Return the position of a feature, the argument called ``name``, given by its name or its position."""
+    d, names = ex.shape[1], ex.feature_names
+    if isinstance(feature, str) and feature in names:
+        return names.index(feature)
+    if not isinstance(feature, (int, np.integer)) or isinstance(feature, bool) or not -d <= feature < d:
+        raise InvalidIndexError(f"{name}: expected one of the features {list(names)}, or its position, got {feature!r}")
+    return int(feature) % d
 
 
 def some_rows(ex: Explanation) -> Explanation:

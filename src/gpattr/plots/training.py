@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
+from gpattr._array import to_numpy
+from gpattr._validation import check_text, numbers
 from gpattr.exceptions import InvalidInputError
 from gpattr.plots.style import BLUE, GREY, INK, ORANGE, axes_for, largest, signed, tidy
 
@@ -19,11 +21,16 @@ def training(
 
     The rest is added up. ``names`` are what the training rows are called, by default their positions.
     """
-    shares = np.asarray(contributions, dtype=np.float64)
+    shares = to_numpy(numbers("contributions", contributions))
     if shares.ndim != 1 or not len(shares):
         raise InvalidInputError(f"contributions: expected one number for each training row, got the shape {shares.shape}")
-    if names is not None and len(names) != len(shares):
-        raise InvalidInputError(f"names: expected {len(shares)}, one for each training row, got {len(names)}")
+    if names is not None:
+        if not isinstance(names, Iterable) or isinstance(names, (str, set)) or getattr(names, "ndim", 1) != 1:
+            raise InvalidInputError(f"names: expected {len(shares)}, one for each training row, got {names!r}")
+        names = list(names)
+        if len(names) != len(shares):
+            raise InvalidInputError(f"names: expected {len(shares)}, one for each training row, got {len(names)}")
+    check_text("title", title)
     shown = largest(np.abs(shares), max_display)
     rest = np.setdiff1d(np.arange(len(shares)), shown)
     values = np.append(shares[shown], shares[rest].sum()) if len(rest) else shares[shown]

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from gpattr._arguments import positions
 from gpattr._array import Array, namespace
-from gpattr._validation import Names, as_matrix, as_vector, read_only
+from gpattr._validation import Names, as_matrix, as_vector, check_count, check_names, read_only
 from gpattr.exceptions import InvalidInputError
 from gpattr.operators import Baselines, Gradient, IntegratedGradients, Operator
 from gpattr.posteriors.base import TOLERANCE, Attributions, Components, Posterior, gathering
@@ -47,17 +48,21 @@ class AffinePosterior(Posterior):
         if not isinstance(posterior, Posterior):
             raise InvalidInputError(f"posterior: expected a gpattr posterior, got a {type(posterior).__name__}")
         D = posterior.n_features
+        d = D if n_features is None else check_count("n_features", n_features)
+        if source is not None:
+            positions("source", source)
         source = tuple(range(D)) if source is None else tuple(int(j) for j in source)
-        d = D if n_features is None else n_features
         if len(source) != D or not all(0 <= j < d for j in source):
-            raise InvalidInputError(f"source: expected {D} positions below {d}, got {list(source)}")
+            raise InvalidInputError(f"source: expected {D} positions below {d} (n_features), got {list(source)}")
+        if encoder is not None and not hasattr(encoder, "encode"):
+            raise InvalidInputError(f"encoder: expected what makes rows of a frame, or None, got a {type(encoder).__name__}")
         values = {
             "posterior": posterior,
             "shift": read_only(as_vector("shift", shift, length=D, unit="numbers (one per input of the posterior)")),
             "scale": read_only(as_vector("scale", scale, length=D, unit="numbers (one per input of the posterior)")),
             "source": source,
             "width": d,
-            "feature_names": feature_names,
+            "feature_names": None if feature_names is None else check_names("feature_names", feature_names, d),
             "encoder": encoder,
         }
         if (values["scale"] == 0).any():

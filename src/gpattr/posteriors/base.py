@@ -5,17 +5,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from gpattr._arguments import Checked, an_array, instance
 from gpattr._array import Array, namespace, product, to_numpy
 from gpattr._cards import card
 from gpattr._frozen import Frozen
 from gpattr._memory import require_room
 from gpattr._mixture import Mixture
 from gpattr._normal import roots, standard_draws
-from gpattr._validation import Names, as_matrix, beside
+from gpattr._validation import Names, as_matrix, beside, check_choice, check_flag, positive_scalar
+from gpattr.closed_forms import METHODS
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.operators import Operator
 from gpattr.posteriors.matrices import matrix
@@ -61,7 +63,19 @@ class Attributions:
     cov_error: Array | None = None
 
 
-class Posterior(Frozen, ABC):
+CHECKS = {
+    "operator": instance(Operator, "a gpattr operator, such as IntegratedGradients"),
+    "return_std": check_flag,
+    "return_cov": check_flag,
+    "with_variances": check_flag,
+    "uncertainty": lambda name, value: check_choice(name, value, UNCERTAINTY),
+    "method": lambda name, value: check_choice(name, value, METHODS),
+    "tolerance": positive_scalar,
+    "like": an_array,
+}
+
+
+class Posterior(Checked, Frozen, ABC):
     """The distribution of a function given data: it predicts, and operators apply to it.
 
     ``feature_names`` are the columns of the frame it was trained on. ``landmarks`` are points (d,) of the training inputs that
@@ -69,6 +83,7 @@ class Posterior(Frozen, ABC):
     """
 
     note: str = ""
+    checks: ClassVar[Any] = CHECKS
 
     feature_names: Names | None
     landmarks: Mapping[str, Array]

@@ -94,6 +94,8 @@ class CombinationPosterior(Posterior):
 
     def combine(self, parts: Sequence[Attributions], operator: Operator, X: Array) -> Attributions:
         """Return the attributions of f from those of its parts."""
+        if not isinstance(parts, (list, tuple)) or [type(part) for part in parts] != [Attributions] * len(self.posteriors):
+            raise InvalidInputError(f"parts: expected the attributions of {len(self.posteriors)} posteriors, got {parts!r}")
         known, error = closed_forms.attribute_mean(operator, self.mean, X)
         first = parts[0]
         return Attributions(

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from gpattr import closed_forms
+from gpattr._arguments import an_array, instance, some_rows
 from gpattr._array import EPS, Array, is_tensor, namespace, outer_products, product, solve_lower_rows, to_numpy
 from gpattr._memory import blocks, require_room
-from gpattr._validation import Names, as_matrix, check_choice, positive_scalar, read_only
+from gpattr._validation import Names, as_matrix, check_choice, check_names, positive_scalar, read_only
 from gpattr.bases import Basis
 from gpattr.closed_forms.means import method_of
 from gpattr.exceptions import InvalidInputError, NoClosedFormError, ToleranceError
@@ -115,12 +116,23 @@ class FunctionSpacePosterior(Posterior):
     trend: Trend | None = None
 
     def __post_init__(self) -> None:
-        m, _ = self.inputs.shape
-        sizes = {"alpha": (m,), "factor": (m, m), "column_scale": (m,)}
+        instance(Kernel, "a gpattr kernel")("kernel", self.kernel)
+        instance(Mean, "a gpattr mean")("mean", self.mean)
+        some_rows("inputs", self.inputs)
+        m, d = self.inputs.shape
+        if self.feature_names is not None:
+            check_names("feature_names", self.feature_names, d)
+        if self.trend is not None:
+            instance(Trend, "what is uncertain of a mean, or None")("trend", self.trend)
+        sizes = {"alpha": (m,), "factor": (m, m), "root": (m, ...), "column_scale": (m,)}
         for name, expected in sizes.items():
             value = getattr(self, name)
-            if value is not None and value.shape != expected:
-                raise InvalidInputError(f"{name}: expected the shape {expected}, got {value.shape}")
+            if value is None and name in ("root", "column_scale"):
+                continue
+            an_array(name, value)
+            shape = tuple(value.shape)  # pyright: ignore[reportOptionalMemberAccess]
+            if len(shape) != len(expected) or any(n not in (k, ...) for n, k in zip(expected, shape, strict=True)):
+                raise InvalidInputError(f"{name}: expected the shape {expected}, got {shape}")
         for name in ("inputs", "alpha", "factor", "root", "column_scale"):
             value = getattr(self, name)
             if value is not None and not is_tensor(value) and value.flags.writeable:

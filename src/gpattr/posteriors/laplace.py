@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._array import Array, LinAlgError, cholesky, namespace, product, solve_cholesky
+from gpattr._array import Array, LinAlgError, cholesky, namespace, product, solve_cholesky, to_numpy
 from gpattr._memory import require_room
-from gpattr._validation import as_vector, read_only
+from gpattr._validation import as_vector, check_text, read_only
 from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
 from gpattr.kernels import Kernel
 from gpattr.means import Expansion, Mean
 from gpattr.posteriors.function_space import FunctionSpacePosterior
+from gpattr.posteriors.matrices import matrix
 from gpattr.posteriors.prior import smooth_prior
 
 STEPS, HALVINGS = 100, 30
@@ -65,6 +66,7 @@ class LaplacePosterior(FunctionSpacePosterior):
         self._note(y, f, evidence, label)
 
     def _note(self, y: Array, f: Array, evidence: float, label: str) -> None:
+        check_text("label", label)
         for name, value in {"y": y, "mode": read_only(f), "log_marginal_likelihood": evidence, "label": label}.items():
             object.__setattr__(self, name, value)
 
@@ -88,7 +90,7 @@ class LaplacePosterior(FunctionSpacePosterior):
             read_only(as_vector(name, part, length=len(Z))) for name, part in (("alpha", alpha), ("column_scale", column_scale))
         )
         weights, scale = parts
-        L = np.array(factor, dtype=np.float64, order="F")
+        L = np.asfortranarray(to_numpy(matrix("factor", factor, len(Z), len(Z))))
         FunctionSpacePosterior.__init__(self, kernel, Z, weights, L, None, scale, mean=mean, feature_names=names)
         y = read_only(as_vector("y", y, length=len(Z)))
         f = mean(Z) + product(kernel(Z, Z), weights)

@@ -218,6 +218,7 @@ class MixturePosterior(Posterior):
     def sample(self, operator: Operator, X: Any, n: int = 1, *, random_state: Any = None) -> np.ndarray:
         """Return n draws of the operator's values at all rows of X together, (n, rows, d): of a model, then of its function."""
         X, generator = self._rows(X), random_generator(random_state)
+        require_room("n: the draws", (check_count("n", n), *X.shape), "use fewer draws or rows")
         chosen = generator.permutation(
             np.repeat(np.arange(len(self.weights)), generator.multinomial(check_count("n", n), self.weights))
         )

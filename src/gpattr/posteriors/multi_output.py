@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from gpattr._arguments import Checked
 from gpattr._array import Array, namespace, product, to_numpy
 from gpattr._cards import card
 from gpattr._frozen import Frozen
@@ -24,19 +25,21 @@ from gpattr.exceptions import InvalidIndexError, InvalidInputError
 from gpattr.kernels import Kernel
 from gpattr.means import Mean
 from gpattr.operators import Operator
-from gpattr.posteriors.base import Attributions, Posterior, shared_landmarks
+from gpattr.posteriors.base import CHECKS, Attributions, Posterior, shared_landmarks
 from gpattr.posteriors.combination import CombinationPosterior, known_mean
 from gpattr.posteriors.exact import ExactPosterior
 from gpattr.posteriors.matrices import matrix, root_of
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class MultiOutputPosterior(Frozen):
+class MultiOutputPosterior(Checked, Frozen):
     """Posteriors of several outputs over the same features.
 
     ``outputs`` are independent posteriors by name, {name: posterior}, or a list of them; `coregionalised` makes dependent ones.
     What is predicted has the outputs last.
     """
+
+    checks: ClassVar[Any] = CHECKS
 
     outputs: Mapping[str, Posterior]
     latents: tuple[Posterior, ...]
@@ -91,7 +94,8 @@ class MultiOutputPosterior(Frozen):
         m, P = targets.shape
         if m != len(Z):
             raise InvalidInputError(f"Y: expected one row of targets per row of X ({len(Z)}), got {m}")
-        names = check_names("output_names", output_names or column_names(Y) or tuple(f"y{i}" for i in range(P)), P)
+        default = tuple(f"y{i}" for i in range(P))
+        names = check_names("output_names", column_names(Y) or default if output_names is None else output_names, P)
         root = root_of("covariance", to_numpy(matrix("covariance", covariance, P, P)))
         levels = to_numpy(as_vector("noise", np.atleast_1d(to_numpy(numbers("noise", noise)))))
         if len(levels) not in (1, P):

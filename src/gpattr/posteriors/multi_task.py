@@ -84,7 +84,7 @@ class MultiTaskPosterior(MultiOutputPosterior):
         if means is not None and (not isinstance(means, Sequence) or len(means) != P):
             raise InvalidInputError(f"means: expected {P} gpattr means, one per task")
         prior = [known_mean(None if means is None else means[p]) for p in range(P)]
-        labels = check_names("output_names", output_names or tuple(f"y{p}" for p in range(P)), P)
+        labels = check_names("output_names", tuple(f"y{p}" for p in range(P)) if output_names is None else output_names, P)
         levels = check_noise(noise, Z)
         require_room("The covariance of the training targets", (m, m), "use fewer rows")
         A = B[np.ix_(at, at)] * kernel(Z, Z)

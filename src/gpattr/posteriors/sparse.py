@@ -17,7 +17,7 @@ import numpy as np
 
 from gpattr._array import Array, add_gram, cholesky, namespace, product, solve_lower_rows, solve_upper, to_numpy
 from gpattr._memory import blocks
-from gpattr._validation import as_matrix, as_vector, beside, finite_scalar, read_only
+from gpattr._validation import as_matrix, as_vector, beside, check_flag, finite_scalar, read_only
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel
 from gpattr.means import Mean
@@ -58,6 +58,8 @@ class SparsePosterior(FunctionSpacePosterior):
         landmarks: Mapping[str, Any] | None = None,
         bound: float | None = None,
     ) -> None:
+        check_flag("whitened", whitened)
+        bound = None if bound is None else finite_scalar("bound", bound)
         kernel, mean, Z, names = smooth_prior(kernel, mean, "inducing", inducing)
         m, d = Z.shape
         factor = _factor(kernel, Z, jitter)

@@ -14,10 +14,14 @@ import numpy as np
 from scipy.special import ndtri
 
 from gpattr import __version__
+from gpattr._array import to_numpy
 from gpattr._files import write_whole
 from gpattr._normal import check_level
 from gpattr._text import variance_note
+from gpattr._validation import check_path, check_text, numbers
 from gpattr.exceptions import InvalidInputError
+from gpattr.explanation import Explanation
+from gpattr.importance import Importance
 from gpattr.posteriors import MultiOutputPosterior, Posterior
 from gpattr.report.facts import model_card
 from gpattr.report.packing import packed
@@ -25,8 +29,6 @@ from gpattr.report.what_if import what_if
 
 if TYPE_CHECKING:
     from gpattr.explainer import Explainer
-    from gpattr.explanation import Explanation
-    from gpattr.importance import Importance
 
 LARGEST = 14_900_000  # bytes: what can still be sent by mail; beyond, sliders go without standard deviations
 
@@ -48,13 +50,23 @@ def write_report(
     what is known of the model, and sliders that ask it about rows like these, where a page can hold it (`what_if`).
     ``measured`` (n,) are the targets of the rows, NaN where they are not known; ``notes`` are sentences that stand on top.
     """
+    check_path("path", path)
+    if not isinstance(explanation, Explanation):
+        raise InvalidInputError(f"explanation: expected a gpattr Explanation, got a {type(explanation).__name__}")
     if not len(explanation):
         raise InvalidInputError("explanation: expected at least one row, got none")
     check_level(level)
+    check_text("title", title)
+    if importance is not None and not isinstance(importance, Importance):
+        raise InvalidInputError(f"importance: expected a gpattr Importance, or None, got a {type(importance).__name__}")
+    if isinstance(notes, str) or not isinstance(notes, (list, tuple)) or not all(isinstance(note, str) for note in notes):
+        raise InvalidInputError(f"notes: expected a list of sentences, got {notes!r}")
+    if explainer is not None and not hasattr(explainer, "posterior"):
+        raise InvalidInputError(f"explainer: expected a gpattr Explainer, or None, got a {type(explainer).__name__}")
     if explainer is not None and isinstance(explainer.posterior, MultiOutputPosterior):
         raise InvalidInputError("explainer: expected that of one output, explainer[name]")
     if measured is not None:
-        measured = np.asarray(measured, dtype=np.float64)
+        measured = to_numpy(numbers("measured", measured))
         if measured.shape != (len(explanation),):
             raise InvalidInputError(f"measured: expected {len(explanation)} numbers, one per row, got the shape {measured.shape}")
     facts = content(explanation, importance, explainer, level)

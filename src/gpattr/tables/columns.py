@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpattr._array import Array
-from gpattr._validation import Names, positions_of
+from gpattr._validation import Names, check_flag, check_names, check_text, is_frame, positions_of
 from gpattr.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -34,10 +34,19 @@ class Columns:
     categories: Mapping[str, tuple[str, ...]]
     target: str
 
+    def __post_init__(self) -> None:
+        check_names("names", self.names, len(self.names) if isinstance(self.names, tuple) else 0)
+        check_text("target", self.target)
+        if not isinstance(self.categories, Mapping) or not set(self.categories) <= set(self.names):
+            raise InvalidInputError(f"categories: expected a dictionary {{name: labels}} of features, got {self.categories!r}")
+
     @classmethod
     def of(cls, frame: Any, target: str, *, drop: Sequence[str] = (), source: str = "table") -> Columns:
         """Return what the columns of a table are; refuse dates, and text that is neither a number nor a category."""
-        labels = list(frame.columns)
+        labels = list(require_frame("frame", frame).columns)
+        check_text("target", target)
+        if isinstance(drop, str) or not isinstance(drop, (list, tuple)):
+            raise InvalidInputError(f"drop: expected a list of columns, got {drop!r}")
         for name in (target, *drop):
             if name not in labels:
                 raise InvalidInputError(f"{source}: expected a column {name!r}; there are {labels}")
@@ -62,9 +71,12 @@ class Columns:
         """
         import pandas as pd
 
+        check_flag("impute", impute)
+        if typical is not None and not isinstance(typical, Mapping):
+            raise InvalidInputError(f"typical: expected a dictionary {{name: value}}, got {typical!r}")
         typical = typical or {}
-
-        positions_of(source, [label for label in frame.columns if label != self.target], self.names)
+        labels = list(require_frame("frame", frame).columns)
+        positions_of(source, [label for label in labels if label != self.target], self.names)
         columns: dict[str, Any] = {}
         for name in self.names:
             if name in self.categories:
@@ -75,11 +87,12 @@ class Columns:
 
     def measured(self, frame: Any) -> Array | None:
         """Return the target as numbers, with NaN where it is no number; None where the table has none."""
+        require_frame("frame", frame)
         return _parsed(frame[self.target]).to_numpy() if self.target in frame.columns else None
 
     def targets(self, frame: Any, *, source: str = "table") -> Array:
         """Return the target as numbers; it must be known in every row, and not always the same."""
-        if self.target not in frame.columns:
+        if self.target not in require_frame("frame", frame).columns:
             raise InvalidInputError(f"{source}: expected a column {self.target!r}; there are {list(frame.columns)}")
         advice = "the target cannot be filled in: leave these rows out of the table"
         y = _filled(_numbers(frame[self.target], self.target, source), self.target, False, source, advice).to_numpy()
@@ -88,6 +101,13 @@ class Columns:
         if np.ptp(y) == 0:
             raise InvalidInputError(f"{source}: expected targets that differ, got {y[0]:g} in every row of {self.target!r}")
         return y
+
+
+def require_frame(name: str, frame: Any) -> Any:
+    """Return ``frame`` if it is one."""
+    if not is_frame(frame):
+        raise InvalidInputError(f"{name}: expected a frame, got a {type(frame).__name__}")
+    return frame
 
 
 def missing(column: Any) -> Any:

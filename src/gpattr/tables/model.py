@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpattr import _documents, kernels
+from gpattr._array import to_numpy
+from gpattr._validation import as_vector
 from gpattr.adapters.encoder import Encoder
 from gpattr.estimators import GPRegressor, RandomFeatureGPRegressor, SparseGPRegressor, storage
 from gpattr.exceptions import InvalidInputError
 from gpattr.posteriors import AffinePosterior, Posterior
-from gpattr.tables.columns import Columns
+from gpattr.tables.columns import Columns, require_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,15 +38,27 @@ class TableModel:
     regressor: Any
     columns: Columns
 
+    def __post_init__(self) -> None:
+        if not hasattr(self.regressor, "posterior_"):
+            raise InvalidInputError(f"regressor: expected a fitted regressor, got a {type(self.regressor).__name__}")
+        if not isinstance(self.columns, Columns):
+            raise InvalidInputError(f"columns: expected the Columns of a table, got a {type(self.columns).__name__}")
+
     @classmethod
     def fit(
         cls, X: Any, y: Any, columns: Columns, *, estimator: str = "exact", kernel: str | None = None, verbose: int = 0
     ) -> TableModel:
         """Train on features as `Columns.features` returns them."""
         for name, value, known in (("estimator", estimator, ESTIMATORS), ("kernel", kernel, {None: None, **KERNELS})):
-            if value not in known:
+            if not (value is None or isinstance(value, str)) or value not in known:
                 choices = ", ".join(str(choice) for choice in known if choice is not None)
                 raise InvalidInputError(f"{name}: expected one of {choices}, got {value!r}")
+        if not isinstance(columns, Columns):
+            raise InvalidInputError(f"columns: expected the Columns of a table, got a {type(columns).__name__}")
+        absent = [name for name in columns.names if name not in require_frame("X", X).columns]
+        if absent:
+            raise InvalidInputError(f"X: expected the columns {list(columns.names)}; missing {absent}")
+        y = to_numpy(as_vector("y", y, length=len(X), unit="targets (one per row of X)"))
         if estimator == "exact" and len(X) > MOST_ROWS:
             raise InvalidInputError(
                 f"rows: {len(X)} are more than an exact model can take in reasonable time ({MOST_ROWS}); use --estimator sparse "
@@ -81,7 +95,8 @@ class TableModel:
 
     def score(self, X: Any, y: Any) -> float:
         """Return R² of the predictions."""
-        return float(self.regressor.score(_encoded(self.columns, X), y))
+        rows = _encoded(self.columns, X)
+        return float(self.regressor.score(rows, to_numpy(as_vector("y", y, length=len(rows), unit="targets (one per row of X)"))))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a JSON file."""
@@ -110,6 +125,7 @@ def _encoder(columns: Columns) -> Encoder | None:
 def _encoded(columns: Columns, X: Any) -> pd.DataFrame:
     import pandas as pd
 
+    require_frame("X", X)
     encoder = _encoder(columns)
     if encoder is None:
         return X[list(columns.names)]

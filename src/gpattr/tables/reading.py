@@ -10,6 +10,7 @@ from itertools import islice
 from os import PathLike
 from typing import TYPE_CHECKING
 
+from gpattr._validation import check_count, check_path
 from gpattr.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ def read_table(path: str | PathLike[str], *, fewest: int = 2) -> pd.DataFrame:
 
     A table with fewer columns than ``fewest`` is refused: its separator is none that is known.
     """
-    name = os.fspath(path)
+    name = check_path("path", path)
+    check_count("fewest", fewest, most=10**6)
     if os.path.isdir(name):
         raise InvalidInputError(f"{name}: expected a file, got a folder")
     if name.lower().endswith((".parquet", ".pq")):

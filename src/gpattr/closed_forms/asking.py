@@ -1,0 +1,62 @@
+"""What may be asked of the table: the arguments of its verbs are checked where they are exported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
+from typing import Any, TypeVar
+
+from gpattr._arguments import a_function, an_array, checked, instance, some_rows, subclass, vectors
+from gpattr._validation import check_flag
+from gpattr.bases import Basis
+from gpattr.exceptions import InvalidInputError
+from gpattr.kernels import Kernel
+from gpattr.means import Mean
+from gpattr.operators import Operator
+
+CHECKS = {
+    "op": instance(Operator, "a gpattr operator"),
+    "op2": instance(Operator, "a gpattr operator"),
+    "kernel": instance(Kernel, "a gpattr kernel"),
+    "basis": instance(Basis, "a gpattr basis"),
+    "mean": instance(Mean, "a gpattr mean"),
+    "X": some_rows,
+    "X2": some_rows,
+    "Z": some_rows,
+    "x": vectors,
+    "y": vectors,
+    "w": an_array,
+    "second": check_flag,
+}
+CLASSES = {
+    "operator": subclass(Operator, "a class of operators"),
+    "cross": a_function,
+    "auto": a_function,
+    "between": a_function,
+    "cross_dot": a_function,
+    "error": a_function,
+}
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def asked(function: F) -> F:
+    """Return a verb with its arguments checked; weights ``w`` are one for each row of Z, or for each function of the basis."""
+    form = signature(function)
+    names = form.parameters
+    checks = CHECKS | CLASSES
+    if "cross" in names:  # formulas are entered for classes
+        checks |= {"kernel": subclass(Kernel, "a class of kernels")}
+    if "w" not in names:
+        return checked(function, checks)
+    over = "Z" if "Z" in names else "basis"
+
+    @wraps(function)
+    def weighted(*args: Any, **kwargs: Any) -> Any:
+        given = form.bind(*args, **kwargs).arguments
+        w, expected = given["w"], len(given[over])
+        if w.ndim not in (1, 2) or len(w) != expected:
+            raise InvalidInputError(f"w: expected {expected} weights, one for each of {over}, got the shape {tuple(w.shape)}")
+        return function(*args, **kwargs)
+
+    return checked(weighted, checks)  # pyright: ignore[reportReturnType]
