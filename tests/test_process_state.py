@@ -29,7 +29,7 @@ from gpytorch.variational import CholeskyVariationalDistribution, UnwhitenedVari
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import BayesianRidge
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 import gpattr
 from gpattr import Explainer, _autodiff
@@ -155,6 +155,7 @@ def settings():
     }
 
 
+LIBRARIES = ThreadpoolController().lib_controllers  # those of NumPy, SciPy and PyTorch
 OBSERVED = {
     "PyTorch's default dtype": torch.get_default_dtype,
     "PyTorch's threads": lambda: (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()),
@@ -168,11 +169,8 @@ OBSERVED = {
     "environment": lambda: (dict(os.environ), os.getcwd()),
     "locale": lambda: locale.setlocale(locale.LC_ALL),
     "interpreter": lambda: (sys.getswitchinterval(), sys.getrecursionlimit(), gc.isenabled()),
-    "threads of BLAS": lambda: sorted((library["filepath"], library["num_threads"]) for library in threadpool_info()),
+    "threads of BLAS": lambda: [library.num_threads for library in LIBRARIES],
 }
-# Training small models limits the threads of BLAS while it lasts. Until it does not, they are left out here, and below there is
-# one from the start: with another number of them the last bits are others.
-WATCHED = tuple(name for name in OBSERVED if name != "threads of BLAS")
 
 
 def difference(before, after):
@@ -184,11 +182,11 @@ def difference(before, after):
 @contextmanager
 def watched():
     """Look at the state of the process all the time, in a thread of its own; fail if it ever differs from what it was."""
-    start, changes, stop, looks = {name: OBSERVED[name]() for name in WATCHED}, {}, threading.Event(), count()
+    start, changes, stop, looks = {name: look_at() for name, look_at in OBSERVED.items()}, {}, threading.Event(), count()
 
     def compare():
-        for name in WATCHED:
-            now = OBSERVED[name]()
+        for name, look_at in OBSERVED.items():
+            now = look_at()
             if now != start[name]:
                 changes.setdefault(name, difference(start[name], now))
 
@@ -240,13 +238,7 @@ def in_threads(functions):
     return results
 
 
-@pytest.fixture
-def one_blas_thread():
-    with threadpool_limits(1, user_api="blas"):
-        yield
-
-
-def test_nothing_changes_while_threads_explain_and_train(cases, quick_turns, one_blas_thread):
+def test_nothing_changes_while_threads_explain_and_train(cases, quick_turns):
     alone = {name: case() for name, case in cases.items()}  # which also imports what is imported on first use
     names = [name for _, name in zip(range(THREADS), (name for _ in range(THREADS) for name in cases))]
     with watched():
