@@ -306,7 +306,7 @@ def child(connection):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-@pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning", r"ignore:os\.fork\(\) was called:RuntimeWarning")
 def test_forked_processes(many_tasks, monkeypatch):
     """A child has no helpers, and locks that another thread of its parent held are free."""
     with_threads(monkeypatch, 3)

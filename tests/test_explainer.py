@@ -230,7 +230,7 @@ def test_parts_by_different_explainers_are_not_joined(explainer, rows):
     for parts, words in (
         ([], "at least one explanation, got none"),
         ([ex, explainer(rows, uncertainty="std")], r"the set of arrays \(values, var, predictions.* of part 1 is another"),
-        (None, "expected explanations, one output each, got a NoneType as part 0"),
+        (None, "expected explanations, one output each, got a NoneType"),
         ([ex, 1], "got a int as part 1"),
         ([ex, ex[:, :1]], "the feature_names of part 1 is another"),
         ([ex, Explainer(explainer.posterior, "median")(rows)], "the baseline_name of part 1 is another"),

@@ -325,6 +325,7 @@ OBJECTS = {
     "Explainer.across_outputs": partial(explainer, "MultiOutputGPRegressor"),
     "Matern12.slope": kernels.Matern32,
     "Matern12.bend": kernels.Matern32,
+    "Radial.profiles": kernels.Matern32,
     "Expansion.precision": lambda: means.Linear([1.0, 2.0], covariance="flat"),
     "Explanation": explanation,
     "SampledExplanation": sampled,
@@ -338,7 +339,7 @@ OBJECTS = {
     "Components": lambda: posteriors.MixturePosterior([fitted().posterior_] * 2).apply(IG, X).components,
 }
 # What is made by the library, and holds what it is given.
-CONTAINERS = {"Attributions", "Check", "Components", "Importance", "Jet", "Kink", "Report", "Rule"}
+CONTAINERS = {"Attributions", "Bounded", "Check", "Components", "Importance", "Jet", "Kink", "Report", "Rule"}
 # Options that only some keywords say: the keyword with which garbage is tried.
 KEYWORDS = {
     "Kernel.with_params.params": "variance",
@@ -561,7 +562,8 @@ def test_good_arguments(name):
     subject = SUBJECTS[name]
     list(subject.swept())
     try:
-        assert not nan_in(subject.call({}))
+        missing = nan_in(subject.call({}))
+        assert not missing or subject.room == "gpattr.datasets"  # published tables have missing values
     except DatasetError:  # the published data are no part of the project
         assert name.startswith("datasets:load_")
 

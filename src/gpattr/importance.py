@@ -120,7 +120,7 @@ def draw_importance(
     """
     n_samples, generator = check_count("n_samples", n_samples), random_generator(random_state)
     d = len(names)
-    require_room("The draws", (n_samples, d), "use fewer draws")
+    require_room("n_samples: the draws", (n_samples, d), "use fewer draws")
     columns = max(columns, d)
     s = sample_size(n, columns, terms)
     together = s * columns <= TOGETHER

@@ -140,7 +140,7 @@ def test_kinks_of_single_features_that_cross(monkeypatch):
     one = Paths(np.array([[-0.5, -0.25]]), np.array([[0.75, 0.5]]))
     two = Paths(np.array([[0.62, -0.5]]), np.array([[-0.3, 0.77]]))
     coarse = kinks.between_with_kinks(kernel, one, two)
-    monkeypatch.setattr(kinks, "PER_SPAN", 0.02)
+    monkeypatch.setattr(kinks, "PER_SPAN", {False: 0.02})
     np.testing.assert_allclose(coarse, kinks.between_with_kinks(kernel, one, two), rtol=0, atol=1e-13)
 
 

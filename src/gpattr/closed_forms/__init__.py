@@ -13,6 +13,8 @@ from gpattr.closed_forms.verbs import auto, between, bounded_auto, bounded_cross
 attribute_mean = asked(attribute_mean)
 auto = asked(auto)
 between = asked(between)
+bounded_auto = asked(bounded_auto)
+bounded_cross = asked(bounded_cross)
 cross = asked(cross)
 cross_dot = asked(cross_dot)
 differentiate = asked(differentiate)

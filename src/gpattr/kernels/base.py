@@ -48,6 +48,7 @@ class Kernel(Checked, Frozen, ABC):
         "z": arrays,
         "d": check_count,
         "deep": check_flag,
+        "second": check_flag,
     }
     trainable: ClassVar[tuple[str, ...]] = ()  # the hyperparameters that training can change; all are positive
     stationary: ClassVar[Any] = False  # whether k(x, x') depends on x − x' only

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
-from gpattr._arguments import Checked, instance, positions, some_rows
+from gpattr._arguments import Checked, positions, some_rows
 from gpattr._array import Array
 from gpattr.exceptions import InvalidInputError
 
@@ -44,7 +44,7 @@ def check_batches(kind: type[Sites], batches: Any) -> None:
 class Operator(Checked, ABC):
     """A linear map from functions f to d numbers at every row: 𝒜ᵢf(xₙ), i = 1…d."""
 
-    checks: ClassVar[Any] = {"X": some_rows, "rows": instance(slice, "a slice")}
+    checks: ClassVar[Any] = {"X": some_rows, "rows": positions}
 
     @abstractmethod
     def terms(self, X: Array) -> list[tuple[float, Sites]]:
