@@ -14,9 +14,10 @@ from gpattr._validation import Names, as_matrix, check_choice, is_frame, positiv
 from gpattr.closed_forms.derivatives import require_derivatives
 from gpattr.estimators import storage
 from gpattr.estimators.base import KernelRegressor
+from gpattr.estimators.block_evidence import BlockEvidence
 from gpattr.estimators.gp_regressor import check_prior, known_noise
 from gpattr.estimators.hyperparameters import trainable
-from gpattr.estimators.inducing import greedy, k_means
+from gpattr.estimators.inducing import default_number, greedy, k_means, placed
 from gpattr.estimators.marginal_likelihood import NOISE, maximise
 from gpattr.estimators.progress import training_progress
 from gpattr.estimators.search_space import NOISE_SHARE, Units, bounds_for, default_kernel, scaled, spread_of, starts_from
@@ -26,7 +27,6 @@ from gpattr.kernels import Kernel, Radial
 from gpattr.means import Constant, Expansion, Mean, Zero
 from gpattr.posteriors import SparsePosterior
 
-DEFAULT_INDUCING = 200
 JITTER = 1e-8  # of the targets' variance
 FTOL = 1e-7  # relative gain of a step below which the search ends
 STARTS = ("k-means", "greedy")
@@ -35,21 +35,23 @@ STARTS = ("k-means", "greedy")
 class SparseGPRegressor(KernelRegressor):
     """Gaussian-process regression through inducing inputs, for thousands to hundreds of thousands of rows (Titsias 2009).
 
-    Time grows as n m² and memory as m² for n rows and m inducing inputs. Hyperparameters and inducing inputs maximise a lower
-    bound of the log marginal likelihood together.
+    Time grows as n m² and memory as m² for n rows and m inducing inputs. By default hyperparameters are those of exact processes
+    of up to 8 blocks of 1000 rows, drawn at random, and inducing inputs are then placed by the learned length-scales: in one
+    pass over all rows they may be many. Where the number of inducing inputs or their places are given, they and the
+    hyperparameters maximise a lower bound of the log marginal likelihood together.
 
     Parameters
     ----------
     n_inducing : int, optional
-        How many inducing inputs; 200, or one per row if there are fewer, by default.
+        How many inducing inputs; by default 10√n for n rows, at least 200 (or one per row) and at most 1000.
     kernel : Kernel, or a radial kernel class, optional
         As for `GPRegressor`; sums of scaled and selected squared exponentials, `Matern32`, `Matern52` and constants train
         fastest.
     inducing : "k-means", "greedy" or array (m, d)
-        Where inducing inputs start: at centres of clusters, at the rows hardest to predict from each other, or at points given in
-        the units of the data.
+        Where inducing inputs start, or by default stay: at centres of clusters, at the rows hardest to predict from each other,
+        or at points given in the units of the data.
     move : bool
-        Whether training moves inducing inputs.
+        Whether training moves inducing inputs whose number or places are given.
     mean : "constant", "zero" or Mean
         The prior mean; ``"constant"`` is learned.
     noise_variance, optimize, n_restarts, bounds, random_state, verbose
@@ -127,39 +129,54 @@ class SparseGPRegressor(KernelRegressor):
         rows, targets = (X - middle) / units.spread, y / units.unit
         variance = float(spread_of(targets[:, None])[0]) ** 2 or 1.0
         generator = random_generator(self.random_state)
-        Z = self._inducing_start(kernel, rows, middle, units, (X - middle) / own.spread, own, generator)
         level = None if known is None else np.broadcast_to(known / units.unit**2, (len(y),))
         noise = NOISE_SHARE * variance if known is None else None
-        objective = SparseObjective(rows, targets, level, self.mean == "constant", JITTER * variance)
-        if self.optimize:
-            kernel, noise, Z = self._train(objective, kernel, noise, Z, units, variance, generator)
-        centre = objective.at(kernel, noise, Z.ravel()).centre
+        if self.n_inducing is None and isinstance(self.inducing, str):
+            check_choice("inducing", self.inducing, STARTS)
+            evidence = BlockEvidence.of_rows(rows, targets, level, self.mean == "constant", generator)
+            if self.optimize:
+                kernel, noise, _ = self._train(evidence, targets, kernel, noise, None, units, variance, generator)
+            centre = evidence.constant(kernel, noise)
+            m = min(len(rows), default_number(len(rows)))
+            Z = placed(self.inducing, kernel, rows, m, own.spread / units.spread, generator)
+        else:
+            Z = self._inducing_start(kernel, rows, middle, units, (X - middle) / own.spread, own, generator)
+            objective = SparseObjective(rows, targets, level, self.mean == "constant", JITTER * variance)
+            if self.optimize:
+                kernel, noise, Z = self._train(objective, targets, kernel, noise, Z, units, variance, generator)
+            centre = objective.at(kernel, noise, Z.ravel()).centre
         learned = known if noise is None else noise * units.unit**2
         back = scaled(kernel, units, inwards=False)
         return back, Z * units.spread + middle, learned, centre * units.unit, JITTER * variance * units.unit**2
 
     def _train(
         self,
-        objective: SparseObjective,
+        objective: Any,
+        y: np.ndarray,
         kernel: Kernel,
         noise: float | None,
-        Z: np.ndarray,
+        Z: Any,
         units: Units,
         variance: float,
         generator: np.random.Generator,
-    ) -> tuple[Kernel, float | None, np.ndarray]:
-        if len(objective.y) < 2:
+    ) -> tuple[Kernel, float | None, Any]:
+        """Return kernel and noise of the largest objective, and inducing inputs; it has none if ``Z`` is None."""
+        if len(y) < 2:
             raise InvalidInputError("X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use optimize=False")
-        if float(objective.y.max()) == float(objective.y.min()):
+        if float(y.max()) == float(y.min()):
             raise InvalidInputError("y: expected targets that differ, got one value everywhere; use optimize=False")
         require_derivatives(kernel)
         start = trainable(kernel) | ({} if noise is None else {NOISE: np.array([noise])})
         bounds = bounds_for(start, units, self.bounds, variance, own_start=self._given_kernel is None)
         starts = starts_from({name: start[name] for name in bounds}, self.n_restarts, generator)
+        if Z is None:
+            offset = -sum(len(block.y) for block in objective.blocks) * float(np.log(units.unit))
+            with training_progress(self.verbose, len(starts), offset, "log evidence of blocks") as report:
+                return *maximise(objective, kernel, noise, bounds, starts, report=report, ftol=FTOL), None
         free = Z.ravel() if self.move else None
         fixed = Z.ravel()
         search = objective if self.move else (lambda prior, level: objective(prior, level, fixed))
-        offset = -len(objective.y) * float(np.log(units.unit))
+        offset = -len(y) * float(np.log(units.unit))
         with threads_for(len(Z)), training_progress(self.verbose, len(starts), offset, "bound") as report:
             kernel, noise, *moved = maximise(search, kernel, noise, bounds, starts, report=report, ftol=FTOL, free=free)
         return kernel, noise, moved[0].reshape(Z.shape) if moved else Z
@@ -182,7 +199,7 @@ class SparseGPRegressor(KernelRegressor):
                 raise InvalidInputError(f"n_inducing: expected None or {len(Z)}, the rows of inducing, got {self.n_inducing}")
             return (Z - middle) / units.spread
         check_choice("inducing", self.inducing, STARTS)
-        m = min(DEFAULT_INDUCING, n) if self.n_inducing is None else check_count("n_inducing", self.n_inducing)
+        m = check_count("n_inducing", self.n_inducing)
         if m > n:
             raise InvalidInputError(f"n_inducing: expected at most one per row, {n}, got {m}")
         if self.inducing == "greedy":
