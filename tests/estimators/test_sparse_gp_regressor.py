@@ -246,3 +246,21 @@ def test_kernels_without_a_quick_way_learn_too():
     assert model.kernel_ != kernel
     ex = Explainer(model)(X[:3])
     assert ex.delta == pytest.approx(0.0, abs=1e-7)
+
+
+def test_the_share_of_variance_that_inducing_inputs_miss(tmp_path):
+    options = {"kernel": SquaredExponential([1.0, 10.0, 0.1], 1.0), "noise_variance": 0.01, "optimize": False}
+    model = SparseGPRegressor(inducing=X[:6], **options).fit(X, Y)
+    Z, kernel = X[:6], model.kernel_
+    left = 1.0 - np.einsum("nm,mn->n", kernel(X, Z), np.linalg.solve(kernel(Z, Z), kernel(Z, X)))
+    assert model.missed_share_ == pytest.approx(left.sum() / (model.predict(X, return_std=True)[1] ** 2).sum(), rel=1e-5)
+    assert SparseGPRegressor(inducing=X, **options).fit(X, Y).missed_share_ < 1e-4
+    assert model.advice_ == ""  # nothing was learned with them
+    short = SquaredExponential([0.5, 5.0, 0.05])
+    few = SparseGPRegressor(3, short, bounds={"lengthscale": "fixed"}, random_state=0).fit(X, Y)
+    assert few.missed_share_ > 0.5
+    assert "because 3 inducing inputs miss it" in few.advice_
+    assert "(n_inducing=6)" in few.advice_
+    few.save(tmp_path / "m.json")
+    assert SparseGPRegressor.load(tmp_path / "m.json").advice_ == few.advice_
+    assert SparseGPRegressor(random_state=0).fit(X, Y).advice_ == ""

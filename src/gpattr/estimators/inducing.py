@@ -1,4 +1,4 @@
-"""How many inducing inputs (or frequencies), and where: centres of clusters, or the rows that are hardest to predict from each other."""
+"""How many inducing inputs, and where: centres of clusters, or the rows that are hardest to predict from each other."""
 
 from __future__ import annotations
 

@@ -238,8 +238,8 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         if not chance > CHANCE:
             return ""
         return (
-            f"With other random frequencies, predictions would change by {chance:.1f} of the standard deviation that is reported: "
-            f"intervals are too narrow. More than {M} frequencies (n_frequencies={2 * M}) or several models (ensemble=4) would help."
+            f"With {M} other random frequencies, predictions would change by {chance:.1f} of the standard deviation that is "
+            f"reported: intervals are too narrow. More of them (n_frequencies={2 * M}) or several models (ensemble=4) would help."
         )
 
     @property

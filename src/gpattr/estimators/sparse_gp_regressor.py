@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from gpattr import _documents
-from gpattr._array import namespace, to_numpy
+from gpattr._array import Array, namespace, solve_lower_rows, to_numpy
 from gpattr._normal import check_count, random_generator
 from gpattr._threads import threads_for
 from gpattr._validation import Names, as_matrix, check_choice, is_frame, positive_scalar
@@ -28,6 +29,8 @@ from gpattr.means import Constant, Expansion, Mean, Zero
 from gpattr.posteriors import SparsePosterior
 
 JITTER = 1e-8  # of the targets' variance
+MISSED = 0.3  # of the posterior variance; models that learn by the bound with 0.37 to 0.92 lost 0.02 to 0.21 of 95 % intervals
+SAMPLED = 1000  # rows that tell it
 FTOL = 1e-7  # relative gain of a step below which the search ends
 STARTS = ("k-means", "greedy")
 
@@ -64,6 +67,10 @@ class SparseGPRegressor(KernelRegressor):
     kernel_, noise_variance_, mean_, inducing_ : what was learned, in the units of the data.
     bound_ : float
         The lower bound of the log marginal likelihood.
+    missed_share_ : float
+        The share of the variance at training rows that is there only because inducing inputs miss it: 0 for an exact process.
+    advice_ : str
+        What to know where that is much, and hyperparameters were learned with inducing inputs; empty otherwise.
     """
 
     def __init__(
@@ -117,7 +124,7 @@ class SparseGPRegressor(KernelRegressor):
         mean = Constant(centre) if self.mean == "constant" else prior_mean
         points = _labelled(Z, X) if is_frame(X) else namespace(rows).asarray(Z)
         posterior = SparsePosterior.fit(kernel, points, X if is_frame(X) else rows, y, noise=level, mean=mean, jitter=jitter)
-        return self._become(posterior, level, jitter)
+        return self._become(posterior, level, jitter, missed_share(posterior, rows))
 
     def _learn(self, X: np.ndarray, y: np.ndarray, known: np.ndarray | None) -> tuple[Kernel, np.ndarray, Any, float, float]:
         """Return kernel, inducing inputs, noise, constant mean and jitter, in the user's units."""
@@ -206,7 +213,22 @@ class SparseGPRegressor(KernelRegressor):
             return greedy(kernel, rows, m)
         return k_means(even, m, generator) * own.spread / units.spread
 
-    def _become(self, posterior: SparsePosterior, noise: Any, jitter: float) -> Self:
+    @property
+    def advice_(self) -> str:
+        """What to know where the inducing inputs that hyperparameters were learned with are too few, else nothing."""
+        check_is_fitted(self)
+        learned = self.optimize and not (self.n_inducing is None and isinstance(self.inducing, str))
+        if not (learned and self.missed_share_ > MISSED):
+            return ""
+        m = len(self.inducing_)
+        return (
+            f"{self.missed_share_:.0%} of the variance that is reported is there because {m} inducing inputs miss it, and "
+            "length-scales learned with so few are too long: intervals are too narrow. More of them "
+            f"(n_inducing={2 * m}), or n_inducing=None, which learns without them, would help."
+        )
+
+    def _become(self, posterior: SparsePosterior, noise: Any, jitter: float, missed: float) -> Self:
+        self.missed_share_ = missed
         self.posterior_, self.kernel_, self.mean_ = posterior, posterior.kernel, posterior.mean
         self.noise_variance_ = float(noise) if np.ndim(noise) == 0 else to_numpy(noise)
         self.inducing_, self.bound_, self._jitter = to_numpy(posterior.inputs), posterior.bound, jitter
@@ -226,6 +248,7 @@ class SparseGPRegressor(KernelRegressor):
             "prior_mean": storage.encode("mean", self.mean_),
             "jitter": self._jitter,
             "bound": self.bound_,
+            "missed_share": self.missed_share_,
             "arrays": {name: _documents.encode(array, dims) for name, (array, dims) in arrays.items()},
         }
 
@@ -245,7 +268,20 @@ class SparseGPRegressor(KernelRegressor):
             bound=content["bound"],
         )
         noise = arrays["noise"]
-        self._become(posterior, noise if len(noise) > 1 else positive_scalar("noise", float(noise[0])), content["jitter"])
+        level = noise if len(noise) > 1 else positive_scalar("noise", float(noise[0]))
+        self._become(posterior, level, content["jitter"], content.get("missed_share", 0.0))  # files of earlier versions have none
+
+
+def missed_share(posterior: SparsePosterior, X: Array) -> float:
+    """Return the share of the posterior variance that is there because inducing inputs miss it, over at most `SAMPLED` rows.
+
+    At x it is (k(x, x) − q(x, x)) / (k(x, x) − q(x, x) + ‖RᵀT(x)‖²) with q(x, x) = ‖T(x)‖², T(x) = L⁻¹k(Z, x).
+    """
+    some = X[:: max(1, len(X) // SAMPLED)][:SAMPLED]
+    T = solve_lower_rows(posterior.factor, posterior.kernel(some, posterior.inputs))  # (r, m)
+    left = max(float((posterior.kernel.diagonal(some) - (T**2).sum(axis=1)).sum()), 0.0)
+    known = float(((T @ posterior.root) ** 2).sum())
+    return left / (left + known) if left > 0 else 0.0
 
 
 def _labelled(Z: np.ndarray, X: Any) -> Any:
