@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 from gpattr import GPRegressor, RandomFeatureGPRegressor, SparseGPRegressor
 from gpattr.estimators import block_evidence
@@ -64,6 +65,17 @@ def test_default_models_learn_as_exact_ones_and_given_numbers_are_kept():
     assert len(SparseGPRegressor(7, random_state=0).fit(X, Y).inducing_) == 7
     assert RandomFeatureGPRegressor(11, random_state=0).fit(X, Y).n_frequencies_ == 11
     assert RandomFeatureGPRegressor(kernel=KERNEL, random_state=0).fit_chunks([(X, Y)]).n_frequencies_ == 500
+
+
+def test_tensors_noise_per_row_and_several_blocks(monkeypatch):
+    monkeypatch.setattr(block_evidence, "BLOCK_ROWS", 40)
+    for kind in (SparseGPRegressor, RandomFeatureGPRegressor):
+        here, there = (kind(random_state=0).fit(*data) for data in ((X, Y), map(torch.tensor, (X, Y))))
+        np.testing.assert_allclose(there.predict(torch.tensor(X[:5])), here.predict(X[:5]), rtol=1e-4)
+    noise = np.where(X[:, 0] > 0, 0.01, 1.0)
+    known = SparseGPRegressor(random_state=0).fit(X, Y, noise=noise)
+    exact = GPRegressor(known.kernel_, mean=known.mean_, optimize=False).fit(X, Y, noise=noise)
+    np.testing.assert_allclose(known.predict(X[:5]), exact.predict(X[:5]), rtol=1e-3)
 
 
 def test_more_rows_have_more_of_them_up_to_a_limit():

@@ -239,7 +239,8 @@ class RandomFeatureGPRegressor(FeatureRegressor):
             return ""
         return (
             f"With {M} other random frequencies, predictions would change by {chance:.1f} of the standard deviation that is "
-            f"reported: intervals are too narrow. More of them (n_frequencies={2 * M}) or several models (ensemble=4) would help."
+            f"reported: intervals are too narrow. More of them (n_frequencies={2 * M}), several models (ensemble=8) or inducing "
+            "inputs (SparseGPRegressor) would help."
         )
 
     @property
