@@ -173,7 +173,7 @@ def explain(
             work.write_tables(folder, ex, importance, level)
             said += work.draw_pictures(folder, ex, importance, level)
             options = {"importance": importance, "explainer": explainer, "notes": said, "level": level}
-            options["measured"] = None if table.y is None else table.y[places]
+            options["measured"], options["held_out"] = None if table.y is None else table.y[places], fitted.held_out
             write_report(folder / "report.html", ex, title=f"Why the model expects this {fitted.columns.target}", **options)
         if as_json:
             known = work.summary(ex, importance) | {"notes": said, "folder": str(out)}

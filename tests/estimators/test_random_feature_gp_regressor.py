@@ -493,3 +493,31 @@ def test_a_rough_start_that_does_not_converge_says_nothing(monkeypatch):
     RandomFeatureGPRegressor()._exact_start(rows, y, SquaredExponential())  # warnings are errors here
     with pytest.warns(marginal_likelihood.ConvergenceWarning):
         GPRegressor().fit(rows, y)
+
+
+@pytest.mark.parametrize("mean", ["constant", "zero"])
+def test_how_much_predictions_depend_on_the_draw_of_frequencies(mean, tmp_path):
+    """Half of the waves make a model each; their difference is that of exact GPs with these waves as features."""
+    model = RandomFeatureGPRegressor(12, kernel=KERNEL, noise_variance=0.05, optimize=False, mean=mean, random_state=0).fit(X, Y)
+    waves, one = model.posterior_.basis(X), np.ones(N)
+
+    def prediction(features):
+        A = np.linalg.inv(features @ features.T * KERNEL.variance / 6 + 0.05 * np.eye(N))
+        c = (one @ A @ Y) / (one @ A @ one) if mean == "constant" else 0.0
+        return c + features @ features.T @ A @ (Y - c) * KERNEL.variance / 6
+
+    first, second = (prediction(np.column_stack([waves[:, i : i + 6], waves[:, i + 12 : i + 18]])) for i in (0, 6))
+    var = model.predict(X, return_std=True)[1] ** 2
+    expected = np.sqrt(((first - second) ** 2).sum() / 4 / var.sum())
+    assert model._learned.chance == pytest.approx(expected, rel=1e-6)
+    assert f"change by {expected:.1f} of the standard deviation" in model.advice_
+    assert "(n_frequencies=24)" in model.advice_
+    model.save(tmp_path / "m.json")
+    assert RandomFeatureGPRegressor.load(tmp_path / "m.json").advice_ == model.advice_
+
+
+def test_models_without_advice():
+    smooth = {**FIXED, "kernel": SquaredExponential(100.0, 1.0)}
+    assert RandomFeatureGPRegressor(400, **smooth).fit(X, Y).advice_ == ""
+    assert RandomFeatureGPRegressor(5, ensemble=3, **FIXED).fit(X, Y).advice_ == ""  # the spread between them is reported
+    assert RandomFeatureGPRegressor(1, **FIXED).fit(X, Y).advice_ == ""

@@ -278,3 +278,21 @@ def test_clusters_are_as_good_as_those_of_scikit_learn(n, d, m):
     best = min(KMeans(m, n_init=1, random_state=seed).fit(rows).inertia_ for seed in range(5))
     assert distances.min(axis=1).sum() < 1.15 * best
     np.testing.assert_array_equal(k_means(rows, m, np.random.default_rng(0)), centres)
+
+
+def test_the_share_of_variance_that_inducing_inputs_miss(tmp_path):
+    options = {"kernel": SquaredExponential([1.0, 10.0, 0.1], 1.0), "noise_variance": 0.01, "optimize": False}
+    model = SparseGPRegressor(inducing=X[:6], **options).fit(X, Y)
+    Z, kernel = X[:6], model.kernel_
+    left = 1.0 - np.einsum("nm,mn->n", kernel(X, Z), np.linalg.solve(kernel(Z, Z), kernel(Z, X)))
+    assert model.missed_share_ == pytest.approx(left.sum() / (model.predict(X, return_std=True)[1] ** 2).sum(), rel=1e-5)
+    assert SparseGPRegressor(inducing=X, **options).fit(X, Y).missed_share_ < 1e-4
+    assert model.advice_ == ""  # nothing was learned with them
+    short = SquaredExponential([0.5, 5.0, 0.05])
+    few = SparseGPRegressor(3, short, bounds={"lengthscale": "fixed"}, random_state=0).fit(X, Y)
+    assert few.missed_share_ > 0.5
+    assert "because 3 inducing inputs miss it" in few.advice_
+    assert "(n_inducing=6)" in few.advice_
+    few.save(tmp_path / "m.json")
+    assert SparseGPRegressor.load(tmp_path / "m.json").advice_ == few.advice_
+    assert SparseGPRegressor(random_state=0).fit(X, Y).advice_ == ""

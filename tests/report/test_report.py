@@ -9,12 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gpattr import Explainer, GPRegressor
+from gpattr import Explainer, GPRegressor, SparseGPRegressor
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import SquaredExponential
 from gpattr.posteriors import ExactPosterior
 from gpattr.report import write_report
 from gpattr.report.facts import leave_one_out, model_card
+from gpattr.tables.held_out import HeldOut
 
 EVIL = '</script><img src=x onerror="window.hacked=1">'
 NAMES = ["alcohol", "acidity", EVIL]
@@ -78,6 +79,11 @@ def test_cards_of_other_models(rows):
     assert card["model"] == "exact Gaussian process (ExactPosterior)"
     assert "R²" in card["leave-one-out"]
     assert "of rows in 95% intervals" in card["calibration, leaving one out"]
+    sparse = SparseGPRegressor(5, optimize=False).fit(rows, rows["alcohol"]).posterior_
+    assert dict(model_card(sparse))["rows not seen"] == "how well they are predicted is not known of this model"
+    card = dict(model_card(sparse, HeldOut(1000, 0.875, 0.25, (0.48, 0.79, 0.96))))
+    assert card["1,000 rows held out"] == "R² 0.875, typical error 0.25"
+    assert card["calibration, rows held out"].startswith("48% of rows in 50% intervals, 79% of rows in 80% intervals")
 
 
 def test_what_cannot_be_written(ex, tmp_path):

@@ -4,9 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gpattr import Explainer
+from gpattr import Explainer, RandomFeatureGPRegressor, SparseGPRegressor, _documents
 from gpattr.exceptions import FileFormatError, InvalidInputError
-from gpattr.tables import Columns, TableModel, read_table
+from gpattr.tables import Columns, TableModel, held_out, read_table
+from gpattr.tables.held_out import HeldOut
 
 ROWS = [
     ("72", "3,5", "red"),
@@ -233,6 +234,52 @@ def test_models_are_explained_in_the_tables_columns_and_kept_in_files(tmp_path, 
     again = TableModel.load(tmp_path / "model.json")
     np.testing.assert_allclose(Explainer(again.posterior)(X[:4]).values, ex.values, rtol=1e-9, atol=1e-9)
     assert again.columns == columns
+    assert again.held_out == model.held_out
+    assert (model.held_out is None) == (estimator == "exact")
+
+
+@pytest.mark.parametrize("most", [1000, 20])
+@pytest.mark.parametrize("estimator", ["sparse", "random-features"])
+def test_rows_are_held_out_of_approximate_models(monkeypatch, prices, estimator, most):
+    """The posterior is formed without them, with all else as it was learned; each row once, or a tenth of many rows."""
+    monkeypatch.setattr(held_out, "MOST", most)
+    prices = prices.drop(columns="kind")
+    columns = Columns.of(prices, "price")
+    X, y = columns.features(prices), columns.targets(prices)
+    model = TableModel.fit(X, y, columns, estimator=estimator)
+    learned = model.regressor
+    order = np.random.default_rng(0).permutation(50)
+    mean, std, chosen = [], [], order if most == 1000 else order[:5]
+    for part in np.array_split(order, 10) if most == 1000 else [chosen]:
+        others = np.delete(np.arange(50), part)
+        options = {"kernel": learned.kernel_, "noise_variance": learned.noise_variance_, "optimize": False, "random_state": 0}
+        if estimator == "sparse":
+            alone = SparseGPRegressor(inducing=learned.inducing_, **options)
+        else:
+            alone = RandomFeatureGPRegressor(200, **options)
+        for all_parts, values in zip((mean, std), alone.fit(X.iloc[others], y[others]).predict(X.iloc[part], return_std=True)):
+            all_parts.extend(values)
+    off, std = y[chosen] - mean, np.sqrt(np.square(std) + learned.noise_variance_)
+    judged = model.held_out
+    assert judged.rows == len(chosen)
+    assert judged.score == pytest.approx(1 - (off**2).sum() / ((y[chosen] - y[chosen].mean()) ** 2).sum(), rel=1e-9)
+    assert judged.error == pytest.approx(np.sqrt((off**2).mean()), rel=1e-9)
+    assert judged.inside == tuple(np.mean(np.abs(off) < z * std) for z in (0.67449, 1.28155, 1.95996))
+
+
+def test_few_rows_and_files_of_earlier_versions(tmp_path, prices):
+    columns = Columns.of(prices, "price")
+    X, y = columns.features(prices), columns.targets(prices)
+    assert TableModel.fit(X[:19], y[:19], columns, estimator="sparse").held_out is None
+    model = TableModel.fit(X, y, columns, estimator="sparse")
+    model.save(tmp_path / "model.json")
+    content = _documents.read("gpattr.table_model", tmp_path / "model.json", lambda content: content)
+    del content["held_out"], content["regressor"]["missed_share"]
+    _documents.write("gpattr.table_model", content, tmp_path / "old.json")
+    old = TableModel.load(tmp_path / "old.json")
+    assert old.held_out is None
+    np.testing.assert_array_equal(old.predict(X), model.predict(X))
+    assert HeldOut.of(np.ones(3), np.ones(3), np.ones(3)).score is None
 
 
 def test_models_that_cannot_be_trained(prices, monkeypatch):

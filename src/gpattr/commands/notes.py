@@ -7,6 +7,7 @@ from typing import Any
 from gpattr.report.facts import left_out_score
 from gpattr.tables import Columns, TableModel
 from gpattr.tables.columns import missing
+from gpattr.tables.held_out import LEVELS
 
 POOR = 0.3  # R² of rows left out, below which reasons are those of a model that knows little
 MANY_ROWS = 2000  # from which on training an exact model takes minutes
@@ -28,10 +29,20 @@ def of_table(frame: Any, X: Any, columns: Columns) -> list[str]:
 
 
 def of_model(model: TableModel) -> list[str]:
-    """Return how well a model predicts rows it has not seen, where that is known."""
-    score = left_out_score(model.posterior)
-    if score is None:
-        return []
-    if score < POOR:
-        return [f"The model predicts rows it has not seen poorly (R² {score:.2f}): trust its reasons as little."]
-    return [f"Rows that are left out are predicted with R² {score:.2f}."]
+    """Return how well a model predicts rows it has not seen, where that is known, and whether its approximation is too coarse."""
+    held_out = model.held_out
+    score = left_out_score(model.posterior) if held_out is None else held_out.score
+    notes = []
+    if score is not None and score < POOR:
+        notes.append(f"The model predicts rows it has not seen poorly (R² {score:.2f}): trust its reasons as little.")
+    elif score is not None:
+        what = "left out" if held_out is None else "held out"
+        notes.append(f"Rows that are {what} are predicted with R² {score:.2f}.")
+    if held_out is not None:
+        parts = (f"{share:.0%} in {level:.0%} intervals" for level, share in zip(LEVELS, held_out.inside, strict=True))
+        notes.append(
+            f"Of {held_out.rows} targets that are held out lie {', '.join(parts)} (the posterior is formed without them; "
+            "hyperparameters are learned from all rows)."
+        )
+    advice = getattr(model.regressor, "advice_", "")
+    return [*notes, advice] if advice else notes

@@ -1,19 +1,20 @@
-"""What a random-feature model keeps of its rows, and the posterior that follows from it."""
+"""What a random-feature model keeps of its rows, the posterior that follows from it, and how far that depends on chance."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from gpattr._array import Array
+from gpattr._array import Array, namespace
 from gpattr._validation import Names, column_names
 from gpattr.bases import Basis, Fourier
 from gpattr.estimators.random_feature_evidence import amplitudes
 from gpattr.estimators.sums import RowSums, Sums
-from gpattr.estimators.weight_evidence import fit_weights
+from gpattr.estimators.weight_evidence import WeightFit, fit_weights
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Radial
 from gpattr.means import Constant, Zero
@@ -24,13 +25,14 @@ LARGEST = 1e140  # targets: beyond, their squares overflow
 
 @dataclass(frozen=True)
 class Learned:
-    """What the rows so far have taught."""
+    """What the rows so far have taught; ``chance`` is that of `chance_of`, nan where there are several models."""
 
     posterior: Posterior
     kernel: Radial
     noise: float
     constant: float
     log_marginal_likelihood: float
+    chance: float
 
 
 @dataclass
@@ -74,11 +76,13 @@ class Stream:
         self, kernel: Radial, noise: float, bases: Sequence[Basis], sums: list[Sums], shift: float, inputs_mean: np.ndarray
     ) -> Learned:
         """Return the posterior given these sums, for this kernel and noise; targets are relative to ``shift``."""
-        posteriors, constants, evidences = [], [], []
+        posteriors, constants, evidences, chance = [], [], [], math.nan
         landmarks = {"mean": inputs_mean} | ({} if self.median is None else {"median": self.median})
         for basis, part in zip(bases, sums, strict=True):
             variances = amplitudes(kernel, len(self.draws[0]), part.ones)
             fitted = fit_weights(part, variances, noise, free_mean=self.free_mean)
+            if len(sums) == 1 and len(self.draws[0]) > 1:
+                chance = chance_of(part, fitted, kernel, free_mean=self.free_mean)
             mean = Constant(shift + fitted.constant) if self.free_mean else Zero()
             posteriors.append(
                 WeightSpacePosterior(
@@ -93,7 +97,31 @@ class Stream:
             constants.append(shift + fitted.constant)
             evidences.append(fitted.log_marginal_likelihood)
         posterior = posteriors[0] if len(posteriors) == 1 else MixturePosterior(posteriors)
-        return Learned(posterior, kernel, noise, float(np.mean(constants)), evidences[0])
+        return Learned(posterior, kernel, noise, float(np.mean(constants)), evidences[0], chance)
+
+
+def chance_of(sums: Sums, fit: WeightFit, kernel: Radial, *, free_mean: bool) -> float:
+    """Return by how much predictions would change with other frequencies, in units of the standard deviation that is reported.
+
+    Each half of the frequencies makes a model of its own. They differ by δ(x) = c₁ − c₂ + φ(x)ᵀd with d = (w₁, −w₂), and the mean
+    of a model with all frequencies varies by a quarter of δ² between draws. With the rows' sums this is, over all rows,
+
+        Σδ² = n(c₁ − c₂)² + 2(c₁ − c₂)1ᵀΦd + dᵀΦᵀΦd,      Σ var = σ²(p − tr B⁻¹)
+    """
+    xp, whole = namespace(sums.gram), sums.whole_gram()
+    M = len(whole) // 2
+    h = M // 2
+    d, constants = xp.zeros(2 * M), []
+    for first, sign in ((0, 1.0), (h, -1.0)):
+        here = xp.concatenate([xp.arange(2 * M)[start + first : start + first + h] for start in (0, M)])
+        part = replace(sums, gram=whole[here][:, here], ones=sums.ones[here], cross=sums.cross[here])
+        half = fit_weights(part, amplitudes(kernel, h, part.ones), fit.noise, free_mean=free_mean)
+        d[here] = sign * half.weights
+        constants.append(half.constant)
+    shift = constants[0] - constants[1]
+    between = sums.n * shift**2 + 2.0 * shift * float(sums.ones @ d) + float(d @ (whole @ d))
+    var = fit.noise * (2 * M - float(fit.inverse().diagonal().sum()))
+    return math.sqrt(max(between, 0.0) / 4.0 / var)
 
 
 def in_order(X: Any, expected: Names | None) -> Any:

@@ -29,6 +29,7 @@ from gpattr.report.what_if import what_if
 
 if TYPE_CHECKING:
     from gpattr.explainer import Explainer
+    from gpattr.tables.held_out import HeldOut
 
 LARGEST = 14_900_000  # bytes: what can still be sent by mail; beyond, sliders go without standard deviations
 
@@ -39,6 +40,7 @@ def write_report(
     *,
     importance: Importance | None = None,
     explainer: Explainer | None = None,
+    held_out: HeldOut | None = None,
     measured: Any = None,
     notes: Sequence[str] = (),
     title: str = "Why the model expects this",
@@ -48,6 +50,7 @@ def write_report(
 
     ``importance`` is that of `Explainer.importance`, with its intervals. ``explainer``, the one that made the explanation, adds
     what is known of the model, and sliders that ask it about rows like these, where a page can hold it (`what_if`).
+    ``held_out``, that of a `TableModel`, says how well an approximate model predicts rows it has not seen.
     ``measured`` (n,) are the targets of the rows, NaN where they are not known; ``notes`` are sentences that stand on top.
     """
     check_path("path", path)
@@ -69,7 +72,7 @@ def write_report(
         measured = to_numpy(numbers("measured", measured))
         if measured.shape != (len(explanation),):
             raise InvalidInputError(f"measured: expected {len(explanation)} numbers, one per row, got the shape {measured.shape}")
-    facts = content(explanation, importance, explainer, level)
+    facts = content(explanation, importance, explainer, level, held_out)
     doubt = variance_note(explanation)
     facts |= {"title": title, "notes": [*notes, doubt] if doubt else list(notes)}
     facts["arrays"]["measured"] = None if measured is None else packed(measured)
@@ -96,6 +99,7 @@ def content(
     importance: Importance | None,
     explainer: Explainer | None,
     level: float,
+    held_out: HeldOut | None = None,
 ) -> dict[str, Any]:
     """Return all that the page shows, as JSON values; long arrays as base64 of float32, row by row."""
     known = ex.var is not None
@@ -117,7 +121,7 @@ def content(
         "method": ex.method,
         "error": float(ex.error.max()) if np.isfinite(ex.error).all() else None,
         "gap": float(np.abs(ex.delta).max()),
-        "card": [] if explainer is None else model_card(cast(Posterior, explainer.posterior)),
+        "card": [] if explainer is None else model_card(cast(Posterior, explainer.posterior), held_out),
         "baseline_values": _shared_baseline(ex),
         "what_if": what_if(explainer, ex)
         if explainer is not None

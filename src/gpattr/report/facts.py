@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from gpattr._array import solve_lower_rows, to_numpy
 from gpattr.kernels import Radial, Scale
 from gpattr.posteriors import AffinePosterior, ExactPosterior, Posterior
+from gpattr.tables.held_out import LEVELS, HeldOut
 
-LEVELS = (0.5, 0.8, 0.95)
 KINDS = {
     "ExactPosterior": "exact Gaussian process",
     "SparsePosterior": "Gaussian process with inducing inputs",
@@ -36,15 +35,11 @@ def left_out_score(posterior: Posterior) -> float | None:
     inner: Any = posterior.posterior if isinstance(posterior, AffinePosterior) else posterior
     if not isinstance(inner, ExactPosterior):
         return None
-    return _share(to_numpy(inner.y), leave_one_out(inner)[0])
+    return HeldOut.of(to_numpy(inner.y), *leave_one_out(inner)).score
 
 
-def _share(y: np.ndarray, mean: np.ndarray) -> float | None:
-    return None if np.ptp(y) == 0 else 1.0 - float(((y - mean) ** 2).sum() / ((y - y.mean()) ** 2).sum())
-
-
-def model_card(posterior: Posterior) -> list[tuple[str, str]]:
-    """Return what is known of a model, as names and words."""
+def model_card(posterior: Posterior, held_out: HeldOut | None = None) -> list[tuple[str, str]]:
+    """Return what is known of a model, as names and words; ``held_out`` says how well it predicts rows it has not seen."""
     inner: Any = posterior.posterior if isinstance(posterior, AffinePosterior) else posterior
     rows = inner.training_inputs
     name = type(inner).__name__
@@ -59,9 +54,12 @@ def model_card(posterior: Posterior) -> list[tuple[str, str]]:
         noise = to_numpy(inner.noise)
         level = f"{np.sqrt(noise[0]):.4g}" if np.ptp(noise) == 0 else f"{np.sqrt(noise.min()):.4g} to {np.sqrt(noise.max()):.4g}"
         card.append(("noise, standard deviation", level))
-        card += _quality(inner)
+        judged = HeldOut.of(to_numpy(inner.y), *leave_one_out(inner))
+        card += _quality("leave-one-out", "calibration, leaving one out", judged)
+    elif held_out is not None:
+        card += _quality(f"{held_out.rows:,} rows held out", "calibration, rows held out", held_out)
     else:
-        card.append(("leave-one-out", "not known of this kind of model"))
+        card.append(("rows not seen", "how well they are predicted is not known of this model"))
     return card
 
 
@@ -78,14 +76,7 @@ def _kernel(kernel: Any, names: Any) -> list[tuple[str, str]]:
     ]
 
 
-def _quality(posterior: ExactPosterior) -> list[tuple[str, str]]:
-    mean, var = leave_one_out(posterior)
-    y = to_numpy(posterior.y)
-    share = _share(y, mean)
-    score = np.abs(y - mean) / np.sqrt(var)
-    inside = (f"{np.mean(score <= -ndtri(0.5 * (1.0 - level))):.0%} of rows in {level:.0%} intervals" for level in LEVELS)
-    error = float(np.sqrt(((y - mean) ** 2).mean()))
-    return [
-        ("leave-one-out", ("" if share is None else f"R² {share:.3f}, ") + f"typical error {error:.4g}"),
-        ("calibration, leaving one out", ", ".join(inside)),
-    ]
+def _quality(name: str, calibration: str, judged: HeldOut) -> list[tuple[str, str]]:
+    score = "" if judged.score is None else f"R² {judged.score:.3f}, "
+    inside = (f"{share:.0%} of rows in {level:.0%} intervals" for level, share in zip(LEVELS, judged.inside, strict=True))
+    return [(name, f"{score}typical error {judged.error:.4g}"), (calibration, ", ".join(inside))]

@@ -16,6 +16,7 @@ from gpattr.estimators import GPRegressor, RandomFeatureGPRegressor, SparseGPReg
 from gpattr.exceptions import InvalidInputError
 from gpattr.posteriors import AffinePosterior, Posterior
 from gpattr.tables.columns import Columns, require_frame
+from gpattr.tables.held_out import HeldOut
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,10 +34,14 @@ FORMAT = "gpattr.table_model"
 
 @dataclass(frozen=True)
 class TableModel:
-    """A fitted ``regressor`` of the ``columns`` of a table; categories are encoded as columns of 0 and 1."""
+    """A fitted ``regressor`` of the ``columns`` of a table; categories are encoded as columns of 0 and 1.
+
+    ``held_out`` says how well an approximate model predicts rows it has not seen; an exact one knows it by itself.
+    """
 
     regressor: Any
     columns: Columns
+    held_out: HeldOut | None = None
 
     def __post_init__(self) -> None:
         if not hasattr(self.regressor, "posterior_"):
@@ -70,7 +75,9 @@ class TableModel:
         options: dict[str, Any] = {"verbose": verbose, "random_state": 0}
         if kernel is not None:
             options["kernel"] = KERNELS[kernel]
-        return cls(ESTIMATORS[estimator](**options).fit(_encoded(columns, X), y), columns)
+        rows = _encoded(columns, X)
+        regressor = ESTIMATORS[estimator](**options).fit(rows, y)
+        return cls(regressor, columns, None if estimator == "exact" else HeldOut.of_model(regressor, rows, y))
 
     @property
     def posterior(self) -> Posterior:
@@ -101,8 +108,9 @@ class TableModel:
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a JSON file."""
         columns = {"names": self.columns.names, "categories": dict(self.columns.categories), "target": self.columns.target}
-        kind = type(self.regressor).__name__
-        _documents.write(FORMAT, {"columns": columns, "kind": kind, "regressor": storage.content_of(self.regressor)}, path)
+        content = {"columns": columns, "kind": type(self.regressor).__name__, "regressor": storage.content_of(self.regressor)}
+        content["held_out"] = None if self.held_out is None else self.held_out.to_content()
+        _documents.write(FORMAT, content, path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> TableModel:
@@ -113,7 +121,8 @@ class TableModel:
             columns = content["columns"]
             categories = {name: tuple(labels) for name, labels in columns["categories"].items()}
             regressor = storage.model_of(kinds[content["kind"]], content["regressor"])
-            return cls(regressor, Columns(tuple(columns["names"]), categories, columns["target"]))
+            held_out = HeldOut.of_content(content.get("held_out"))  # files of earlier versions have none
+            return cls(regressor, Columns(tuple(columns["names"]), categories, columns["target"]), held_out)
 
         return _documents.read(FORMAT, path, build)
 
