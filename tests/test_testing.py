@@ -128,7 +128,9 @@ def test_a_covariance_that_does_not_add_up_is_refused(registered):
     rows, op = np.array([[1.0, -0.5], [0.3, 0.2]]), IntegratedGradients(np.zeros(2))
     closed_forms.auto(op, Faulty(), rows)
     for verb in (closed_forms.auto, closed_forms.between):
-        with pytest.raises(ToleranceError, match=r"prior covariance of attributions is sure to .* uncertainty=\"none\" explains"):
+        with pytest.raises(
+            ToleranceError, match=r"prior covariance of the attributions is accurate only to .* uncertainty=\"none\""
+        ):
             verb(op, Faulty("mixed"), rows)
 
 

@@ -40,12 +40,17 @@ def checked(function: F, checks: Mapping[str, Check]) -> F:
 
 
 class Checked:
-    """A mixin: public methods of subclasses have those of their arguments checked that are named in ``checks``."""
+    """A mixin: public methods of the library's own subclasses have those of their arguments checked that ``checks`` names.
+
+    A user's class may call its arguments as it likes.
+    """
 
     checks: ClassVar[Mapping[str, Check]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if cls.__module__.partition(".")[0] != "gpattr":
+            return
         for name, value in list(vars(cls).items()):
             public = not name.startswith("_") or name in ("__call__", "__getitem__")
             if public and isinstance(value, FunctionType):

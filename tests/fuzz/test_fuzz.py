@@ -119,9 +119,12 @@ def test_models_of_other_libraries(library, seed):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         _, here = joint(np.stack([x, b]))
-        mean, cov = brute_force(joint, x, b, panels=8, step=2e-3)
-    size = float(here.max())
-    assert_gaussian(ex, size)
-    scale = max(np.abs(mean).max(), np.sqrt(max(np.diagonal(cov).max(), size)))
+        size = float(here.max())
+        assert_gaussian(ex, size)
+        for panels, step in ((8, 2e-3), (32, 3e-4)):  # differences of a Matérn 3/2 converge slowly
+            mean, cov = brute_force(joint, x, b, panels=panels, step=step)
+            scale = max(np.abs(mean).max(), np.sqrt(max(np.diagonal(cov).max(), size)))
+            if np.abs(ex.values[0] - mean).max() < 2e-4 * scale and np.abs(ex.cov[0] - cov).max() < 5e-3 * np.abs(cov).max():
+                return
     np.testing.assert_allclose(ex.values[0], mean, rtol=0, atol=2e-4 * scale)
     np.testing.assert_allclose(ex.cov[0], cov, rtol=0, atol=5e-3 * max(np.abs(cov).max(), 1e-3 * size))

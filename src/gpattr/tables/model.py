@@ -48,6 +48,8 @@ class TableModel:
             raise InvalidInputError(f"regressor: expected a fitted regressor, got a {type(self.regressor).__name__}")
         if not isinstance(self.columns, Columns):
             raise InvalidInputError(f"columns: expected the Columns of a table, got a {type(self.columns).__name__}")
+        if not isinstance(self.held_out, HeldOut | None):
+            raise InvalidInputError(f"held_out: expected what HeldOut knows of a model, or None, got {self.held_out!r}")
 
     @classmethod
     def fit(
