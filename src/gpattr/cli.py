@@ -170,7 +170,7 @@ def explain(
         with whole_folder(out, force=force) as folder, _working("drawing", quiet):
             if model is None:
                 fitted.save(folder / "model.json")
-            work.write_tables(folder, ex, importance, level)
+            said += work.write_tables(folder, ex, importance, level)
             said += work.draw_pictures(folder, ex, importance, level)
             options = {"importance": importance, "explainer": explainer, "notes": said, "level": level}
             options["measured"], options["held_out"] = None if table.y is None else table.y[places], fitted.held_out

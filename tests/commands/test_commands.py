@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from gpattr import Explainer, Explanation, importance
 from gpattr.cli import app
+from gpattr.commands import explain
 from gpattr.commands.output import whole_folder
 from gpattr.exceptions import InvalidInputError
 from gpattr.tables import TableModel
@@ -299,3 +300,13 @@ def test_commands_that_are_shown_run(page, prices, tmp_path, monkeypatch):
     frame.to_csv("new.csv", index=False)
     for line in shown:
         called(*shlex.split(line)[1:])
+
+
+def test_covariances_are_left_out_of_a_large_file(prices, model, tmp_path, monkeypatch):
+    monkeypatch.setattr(explain, "MOST_COVARIANCES", 40)
+    for rows, kept in (("1-4", True), ("1-5", False)):  # 9 covariances a row
+        out = tmp_path / rows
+        said = json.loads(called("explain", prices / "houses.csv", "--model", model, "--rows", rows, "--out", out, "--json"))
+        assert (Explanation.load(out / "explanation.json").cov is not None) == kept
+        assert any("without the 45 covariances" in note for note in said["notes"]) != kept
+        called("report", out / "explanation.json", "--out", tmp_path / f"{rows}.html")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from gpattr.importance import Importance
 from gpattr.posteriors.base import require_covariance_room
 
 WATERFALLS = 3
+MOST_COVARIANCES = 1_000_000  # that are written to a file, where each takes 20 bytes
 BATCH = 250  # rows explained between two steps of the progress bar
 
 
@@ -31,17 +33,25 @@ def importance_of(explainer: Explainer, X: Any, ex: Explanation) -> Importance:
     return explainer._importance(X, None, ex)
 
 
-def write_tables(folder: Path, ex: Explanation, importance: Importance, level: float) -> None:
-    """Write the explanation and its tables."""
-    ex.save(folder / "explanation.json")
+def write_tables(folder: Path, ex: Explanation, importance: Importance, level: float) -> list[str]:
+    """Write the explanation and its tables; return what is left out of them."""
+    left_out = []
+    saved = ex
+    if ex.cov is not None and ex.cov.size > MOST_COVARIANCES:
+        saved = replace(ex, cov=None, component_cov=None)
+        left_out.append(
+            f"explanation.json is without the {ex.cov.size:,} covariances between features, which the report has used."
+        )
+    saved.save(folder / "explanation.json")
     table = ex.to_frame(level)
     table.to_csv(folder / "attributions.csv", index=False)
     importance.to_frame(level).to_csv(folder / "importance.csv")
     try:
         import pyarrow  # noqa: F401  # pyright: ignore[reportMissingImports]
     except ImportError:
-        return
+        return left_out
     table.to_parquet(folder / "attributions.parquet", index=False)
+    return left_out
 
 
 def draw_pictures(folder: Path, ex: Explanation, importance: Importance, level: float) -> list[str]:

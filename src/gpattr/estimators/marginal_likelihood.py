@@ -36,7 +36,7 @@ from gpattr.posteriors.exact import coefficients_given, factorise
 NOISE = "noise_variance"
 FREE = ""  # the name of what is no hyperparameter
 SINGULAR = 1e-13  # a squared pivot below this share of the prior variance is rounding, and so is what follows from it
-OPTIONS: dict[str, Any] = {"ftol": 1e-8, "gtol": 1e-3, "maxcor": 20, "maxiter": 1000, "maxfun": 10000}
+OPTIONS: dict[str, Any] = {"ftol": 5e-8, "gtol": 1e-3, "maxcor": 20, "maxiter": 1000, "maxfun": 10000}
 Values = dict[str, np.ndarray]
 
 
