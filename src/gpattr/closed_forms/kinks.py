@@ -185,7 +185,7 @@ def _from_corner(kernel: Kernel, one: Paths, two: Paths, s0: Array, t0: Array, o
     result = xp.zeros((n, d, d))
     groups = (panel_groups(kernel, batch, per_span) for batch in (one, two))
     for rows, s_edges, t_edges in paired_groups(*groups):
-        require_few_squares(s_edges, t_edges, one.shape[1])
+        require_few_squares(kernel, s_edges, t_edges, one.shape[1])
         P = max(s_edges.shape[1], t_edges.shape[1]) - 1  # at λ = 1 μ runs along a whole path too
         even = xp.asarray([[i / P for i in range(P + 1)]])
         lam, w = (part[0] for part in nodes_on(even, order + 4, singular=kernel.singular))
@@ -217,7 +217,7 @@ def _crossing(kernel: Kernel, one: Paths, two: Paths, order: int, per_span: floa
     result, inner_options = xp.empty((n, d, d)), {"order": order, "singular": kernel.singular}
     groups = (panel_groups(kernel, batch, per_span) for batch in (one, two))
     for rows, s_edges, t_edges in paired_groups(*groups):
-        require_few_squares(s_edges, t_edges, one.shape[1])
+        require_few_squares(kernel, s_edges, t_edges, one.shape[1])
         first, second = one[rows], two[rows]
         p, q, e = first.step, second.step, first.start - second.start + 0.0 * first.step
 

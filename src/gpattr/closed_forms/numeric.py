@@ -243,7 +243,7 @@ def _between(kernel: Kernel, paths: Paths, other: Paths, order: int, halvings: i
     def apart(one: Paths, two: Paths) -> Array:
         integral = namespace(one.stop).empty((*one.shape, one.shape[1]))
         for rows, s_edges, t_edges in paired_groups(panel_groups(kernel, one, per_span), panel_groups(kernel, two, per_span)):
-            require_few_squares(s_edges, t_edges, one.shape[1])
+            require_few_squares(kernel, s_edges, t_edges, one.shape[1])
             nodes = nodes_on(s_edges, order), nodes_on(t_edges, order)
             integral[rows] = _square(kernel, one[rows], two[rows], *nodes)
         return integral
@@ -288,7 +288,7 @@ def _twice_half_square(kernel: Kernel, paths: Paths, order: int, halvings: int) 
     a, b = xp.repeat(x, order), xp.tile(x, order)
     weight = xp.repeat(w, order) * xp.tile(w, order)
     for group, edges in panel_groups(kernel, paths, 2.0 * 0.5**halvings):
-        require_few_squares(edges, edges, d)
+        require_few_squares(kernel, edges, edges, d)
         lower, width = edges[:, :-1, None], (edges[:, 1:] - edges[:, :-1])[:, :, None]  # (r, P, 1)
         u = width * a
         t = lower + (width - u) * b
@@ -313,7 +313,7 @@ def _beside_the_diagonal(kernel: Kernel, paths: Paths, order: int, halvings: int
     xp = namespace(paths.stop)
     d, result = paths.shape[1], xp.zeros((*paths.shape, paths.shape[1]))
     for group, edges in panel_groups(kernel, paths, 2.0 * 0.5**halvings):
-        require_few_squares(edges, edges, d)
+        require_few_squares(kernel, edges, edges, d)
         (u, wu), (tau, w) = nodes_on(edges, order, singular=True), nodes_on(edges, order)
         for some in blocks(len(group), 64.0 * d * d * tau.shape[1], edges):
             part, inner = paths[group[some]], tau[some][:, None, :]
