@@ -204,7 +204,7 @@ def watched():
         watcher.join()
     compare()
     assert changes == {}
-    assert next(looks) > 10
+    assert next(looks) > 50
 
 
 @pytest.fixture
