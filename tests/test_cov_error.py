@@ -173,3 +173,20 @@ def test_rules_with_few_steps_know_how_far_off_they_are():
     off = np.abs(exact.cov - coarse.cov).max(axis=(1, 2))
     assert (off <= coarse.cov_error + exact.cov_error).all()
     assert off.max() > 1e-6
+
+
+@pytest.mark.parametrize("step", [1e-4, 1e-8, 1e-12])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        k.SquaredExponential(),
+        k.Matern52() * k.SquaredExponential(2.0),
+        k.Select(k.Matern(nu=1.3), [0]) * k.Matern32(),
+        k.Rescaled(k.Matern32(), models.bump, models.bump_gradient),
+    ],
+)
+def test_bounds_shrink_with_the_path(kernel, step):
+    """Beside the baseline variances are tiny, and known as well as elsewhere."""
+    ex = gpattr.Explainer(ExactPosterior(kernel, X, Y, noise=1e-2), np.zeros(2))(np.full((1, 2), step))
+    assert ex.cov_error[0] <= 1e-6 * ex.var.max()
+    assert "small differences" not in str(ex)

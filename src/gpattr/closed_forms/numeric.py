@@ -31,6 +31,7 @@ GOOD_PRIOR = 1e-10  # of the prior variance: the same
 UNRESOLVED = 1e-6  # of the prior variance: an error of the covariance that is not accepted
 QUARTERED = 1e-9  # and one for which a second method is tried
 MOST_HALVINGS = 3
+ROUNDED = {False: 16, True: 128}  # ε of a value of the kernel; Bessel functions are good to 1e-14
 
 
 def quadrature(kernel: Kernel) -> Rule:
@@ -59,13 +60,16 @@ def quadrature(kernel: Kernel) -> Rule:
                 at = todo[rows]
                 result[at] = xp.swapaxes(first, 1, 2)
                 gap = first.sum(axis=2) - (kernel(paths.stop[at], Z) - kernel(start[at], Z))
-                wrong = xp.max(xp.abs(first - second), axis=2) + xp.abs(gap)
+                known = (
+                    ROUNDED[kernel.singular] * EPS * peak[at][:, None] * spread
+                )  # what rounding leaves of the two values that are subtracted
+                wrong = xp.max(xp.abs(first - second), axis=2) + xp.maximum(xp.abs(gap) - known, 0.0)
                 error[at] = xp.sqrt((wrong * wrong).sum(axis=1))
             rough = error[todo] > GOOD_CROSS * (peak[todo] * spread + xp.max(xp.abs(result[todo]), axis=(1, 2)))
             if halvings == MOST_HALVINGS:
                 break
             todo, halvings = todo[rough], halvings + 1
-        size = xp.max(xp.abs(result), axis=(1, 2)) + peak * spread
+        size = xp.sqrt(_uncancelled(kernel, paths)) * spread
         return Bounded(result, error + EPS * (32.0 + _position(kernel, paths)) * size * len(Z) ** 0.5)
 
     def estimate(paths: Paths, Z: Array, w: Array) -> Bounded:
@@ -108,6 +112,18 @@ def _position(kernel: Kernel, paths: Paths) -> Array:
     """Return how many length-scales from the origin the paths lie, (n,): each of their points rounds by ε of that."""
     xp = namespace(paths.stop)
     return kernel.span(xp.abs(paths.stop) + xp.abs(paths.start))
+
+
+def _uncancelled(kernel: Kernel, paths: Paths) -> Array:
+    """Return the largest (xᵢ − bᵢ)² ∂ᵢ∂'ᵢk(x, x) along each path, (n,): whatever cancels, no integrand exceeds it.
+
+    Rounding is ε of it, and vanishes with the path as the attributions do.
+    """
+    xp = namespace(paths.stop)
+    t = xp.zeros((paths.shape[0], 1)) + xp.asarray([0.0, 0.25, 0.5, 0.75, 1.0])
+    points = paths.along(t)
+    slopes = xp.diagonal(differentiate(kernel, points, points, True).mixed, axis1=2, axis2=3)  # (n, 5, d)
+    return xp.max(xp.max(xp.abs(slopes), axis=1) * paths.step**2, axis=1)
 
 
 def _along(
@@ -214,7 +230,10 @@ def _completed(
                 raise
             break
         result[todo] = first
-        error[todo] = xp.max(xp.abs(first - second), axis=(1, 2)) + xp.abs(first.sum(axis=(1, 2)) - gain[todo])
+        gap = (
+            xp.abs(first.sum(axis=(1, 2)) - gain[todo]) - ROUNDED[kernel.singular] * EPS * variance[todo]
+        )  # whose own values are rounded
+        error[todo] = xp.max(xp.abs(first - second), axis=(1, 2)) + xp.maximum(gap, 0.0)
         if halvings == (min(most_halvings, 1) if hidden else most_halvings):
             break
         todo, halvings = todo[error[todo] > (GOOD_PRIOR + rounding[todo]) * size(todo)], halvings + 1
@@ -225,7 +244,7 @@ def _completed(
             second, bound = quartered(kernel, paths[again], other[again])
             better = bound < error[again]
             result[again[better]], error[again[better]] = second[better], bound[better]
-    error = error + rounding * size(everything)
+    error = error + rounding * xp.sqrt(_uncancelled(kernel, paths) * _uncancelled(kernel, other))
     excess = error / size(everything)
     if not (excess <= UNRESOLVED).all():
         raise ToleranceError(
