@@ -211,6 +211,8 @@ def test_array_helpers_agree():
     upper = np.triu(A)
     np.testing.assert_allclose(_array.symmetric_product(upper, B), A @ B, rtol=1e-12)
     np.testing.assert_allclose(_array.symmetric_product(T(upper), T(B)), A @ B, rtol=1e-12)
+    for got in (_array.symmetric_exponential(B / 9, B.T), _array.symmetric_exponential(T(B / 9), T(B).mT).numpy()):
+        np.testing.assert_allclose(np.triu(got), np.triu(np.exp(B @ B.T / 9)), rtol=1e-12)
     inverse = np.linalg.inv(A)
     for got in (_array.cholesky_inverse(L.copy(order="F")), _array.cholesky_inverse(T(L)).numpy()):
         np.testing.assert_allclose(np.triu(got), np.triu(inverse), rtol=1e-9)

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from gpattr import GPRegressor, _array, _blas, _workers
 
-SIZES = [1, 2, 63, 64, 65, 127, 128, 129, 255, 256, 257, 401, 700]
+SIZES = [1, 2, 63, 64, 65, 127, 128, 129, 255, 256, 257, 401, 700, 1100]
 LAYOUTS = {
     "rows": np.ascontiguousarray,
     "columns": np.asfortranarray,
@@ -50,6 +50,7 @@ def results(m, columns=70):
         "cholesky_inverse": np.tril(_blas.cholesky_inverse(L.copy(order="F"))),
         "multiply": _blas.multiply(A, B),
         "multiply_vector": _blas.multiply_vector(A, x),
+        "symmetric_exponential": np.triu(_blas.symmetric_exponential(B / m, B.T)),
         "add_gram": np.tril(_blas.add_gram(np.eye(m, order="F"), V)),
         "symmetric_product": _blas.symmetric_product(np.triu(A), B),
         "outer_products": _blas.outer_products(V.reshape(5, -1, m)),
@@ -69,6 +70,7 @@ def expected(m, columns=70):
         "cholesky_inverse": np.tril(np.linalg.inv(A)),
         "multiply": A @ B,
         "multiply_vector": A @ x,
+        "symmetric_exponential": np.triu(np.exp(B @ B.T / m)),
         "add_gram": np.tril(np.eye(m) + V.T @ V),
         "symmetric_product": A @ B,
         "outer_products": stack @ stack.transpose(0, 2, 1),
@@ -108,6 +110,7 @@ def test_any_layout_is_read(layout, m, library):
     close(np.tril(_blas.cholesky_inverse(laid(L.copy()))), np.tril(np.linalg.inv(A)), tolerance)
     close(_blas.multiply(laid(A), laid(B)), A @ B, tolerance)
     close(_blas.multiply(laid(V), laid(A.T)), V @ A.T, tolerance)
+    close(np.triu(_blas.symmetric_exponential(laid(B / 9), laid(B.T))), np.triu(np.exp(B @ B.T / 9)), tolerance)
     close(_blas.multiply_vector(laid(V), laid(B)[:, 2]), V @ B[:, 2], tolerance)
     close(np.tril(_blas.add_gram(laid(np.eye(m)), laid(V))), np.tril(np.eye(m) + V.T @ V), tolerance)
     close(_blas.symmetric_product(laid(np.triu(A)), laid(B)), A @ B, tolerance)
@@ -124,6 +127,7 @@ def test_nothing_to_do(library):
     assert _blas.cholesky(none.copy()).shape == _blas.cholesky_inverse(none.copy()).shape == (0, 0)
     assert _blas.multiply(np.empty((3, 0)), np.empty((0, 2))).tolist() == [[0.0, 0.0]] * 3
     assert _blas.multiply(np.empty((0, 3)), square).shape == (0, 3)
+    assert _blas.symmetric_exponential(np.empty((0, 3)), np.empty((3, 0))).shape == (0, 0)
     assert _blas.multiply_vector(np.empty((3, 0)), np.empty(0)).tolist() == [0.0] * 3
     np.testing.assert_array_equal(_blas.add_gram(np.eye(3, order="F"), np.empty((0, 3))), square)
     assert _blas.symmetric_product(square, np.empty((3, 0))).shape == (3, 0)

@@ -113,6 +113,11 @@ def product(A: Array, B: Array) -> Array:
     return result.reshape(A.shape[:-1] + B.shape[1:])
 
 
+def symmetric_exponential(A: Array, B: Array) -> Array:
+    """Return exp(AB), (m, m), where AB is symmetric; of the result only the upper triangle is meant."""
+    return (A @ B).exp_() if is_tensor(A) else _blas.symmetric_exponential(A, B)
+
+
 def outer_products(V: Array) -> Array:
     """Return VVᵀ, (..., k, k), for every V (k, m) of (..., k, m)."""
     return V @ V.mT if is_tensor(V) else _blas.outer_products(V)

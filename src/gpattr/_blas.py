@@ -34,6 +34,7 @@ BY_ROWS, BY_COLUMNS, PLAIN, TRANSPOSED, UPPER, LOWER, NOT_UNIT, LEFT = 101, 102,
 ALONE = 2**24  # multiplications up to which a call is left to the calling thread: handing over costs what it gains
 PIECE = 2**22  # multiplications of a piece of a larger call, about a tenth of a millisecond
 TILE = 128  # rows, or columns, of a tile of a factor
+LARGE, LARGE_TILE = 1024, 192  # size from which a matrix is factorised by wider tiles, and their width
 WHOLE = 256  # size up to which a matrix is factorised by LAPACK in one piece
 
 _ABOVE = np.triu(np.ones((WHOLE, WHOLE), dtype=bool), 1)
@@ -238,15 +239,39 @@ def multiply(A: np.ndarray, B: np.ndarray) -> np.ndarray:
         return _gemm(1.0, B.T, A.T).T
     C = np.empty((r, c))
     left, right, result = Matrix.of(A), Matrix.of(B), Matrix.of(C)
-    down = r >= c  # the longer side is cut
-    tile = max(64, -64 * (-PIECE // (64 * k * min(r, c))))
+    down, longer = r >= c, max(r, c)  # the longer side is cut
+    # Every piece reads the other factor anew, so there are no more of them than cores can use.
+    tile = max(-64 * (-PIECE // (64 * k * min(r, c))), min(-64 * (-longer // (64 * 8)), 384))
     every_row, every_column, inner = slice(0, r), slice(0, c), slice(0, k)
 
     def work(some: slice) -> None:
         rows, columns = (some, every_column) if down else (every_row, some)
         _add_product(blas, 1.0, left.block(rows, inner), right.block(inner, columns), 0.0, result.block(rows, columns))
 
-    _share(blas, work, tiles(max(r, c), tile), r * c * k)
+    _share(blas, work, tiles(longer, tile), r * c * k)
+    return C
+
+
+def symmetric_exponential(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return exp(AB), (m, m) by rows, for A (m, k) and B (k, m) with symmetric AB; the upper triangle of it is meant.
+
+    By tiles of rows from the diagonal on, each taken to its exponential while it is in the cache.
+    """
+    m, k = A.shape
+    C = np.zeros((m, m))
+    blas = library()
+    if blas is None or not m:
+        return np.exp(_gemm(1.0, B.T, A.T).T) if m else C
+    left, right, result = Matrix.of(A), Matrix.of(B), Matrix.of(C)
+    inner = slice(0, k)
+
+    def work(rows: slice) -> None:
+        columns = slice(rows.start, m)
+        _add_product(blas, 1.0, left.block(rows, inner), right.block(inner, columns), 0.0, result.block(rows, columns))
+        part = C[rows, columns]
+        np.exp(part, out=part)
+
+    _share(blas, work, tiles(m, 64), 0.5 * m * m * (k + 32.0))  # an exponential takes as long as some thirty multiplications
     return C
 
 
@@ -379,7 +404,8 @@ def cholesky(A: np.ndarray) -> np.ndarray:
             raise LinAlgError("the matrix is not positive definite")
         return L
     L = _by_columns(A)
-    steps = tiles(m, TILE if m > WHOLE else m)
+    width = LARGE_TILE if m >= LARGE else TILE
+    steps = tiles(m, width if m > WHOLE else m)
     _factorise(blas, L.block(steps[0], steps[0]))
     for k, column in enumerate(steps[:-1]):
         before, pivot, after = slice(0, column.start), L.block(column, column), steps[k + 1]
@@ -397,7 +423,7 @@ def cholesky(A: np.ndarray) -> np.ndarray:
                 _factorise(blas, corner)
 
         below = m - column.stop
-        _share(blas, work, steps[k + 1 :], below * TILE * (column.stop + TILE))
+        _share(blas, work, steps[k + 1 :], below * width * (column.stop + width))
     for some in steps:
         A[: some.start, some] = 0.0
         _clear_above(A[some, some])
@@ -451,9 +477,10 @@ def cholesky_inverse(L: np.ndarray) -> np.ndarray:
         if some.start:
             _add_product(blas, 1.0, part, inverse.block(rest, before), 0.0, result.block(some, before))
 
+    longest_first = sorted(steps, key=lambda some: -some.stop * (m - some.start))
     _share(blas, invert_corner, steps, m * steps[0].stop ** 2 / 6)
     _share(blas, invert_columns, range(len(steps)), m**3 / 6)
-    _share(blas, multiply_rows, steps, m**3 / 6)
+    _share(blas, multiply_rows, longest_first, m**3 / 6)
     return L
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._array import Array, namespace, product, symmetric_product
+from gpattr._array import Array, namespace, product, symmetric_exponential, symmetric_product
 from gpattr.estimators.hyperparameters import WIDE
 from gpattr.kernels import Constant, Kernel, Scale, Select, SquaredExponential, Sum
 
@@ -36,15 +36,14 @@ class Leaf:
         return self.inputs(X) / namespace(X).asarray(getattr(self.kernel, "lengthscale", 1.0))
 
     def values(self, X: Array) -> Array:
-        """Return c k(X, X), (n, n), for centred X."""
+        """Return c k(X, X), (n, n), for centred X, of which the upper triangle is meant."""
         xp = namespace(X)
         W = self.whitened(X)
         if isinstance(self.kernel, SquaredExponential) and not _is_wide(W):
             # One matrix product gives the whole exponent: w·w' − ½‖w‖² − ½‖w'‖² + log c.
             half, one = -0.5 * (W * W).sum(axis=1)[:, None], xp.zeros((len(X), 1)) + 1.0
             amplitude = float(np.log(self.factor * self.kernel.variance))
-            exponent = product(xp.concatenate([W.T, half.T + amplitude, one.T]).T, xp.concatenate([W.T, one.T, half.T]))
-            return xp.exp(exponent, out=exponent)
+            return symmetric_exponential(xp.concatenate([W.T, half.T + amplitude, one.T]).T, xp.concatenate([W.T, one.T, half.T]))
         return self.factor * self.kernel(self.inputs(X), self.inputs(X))
 
 
@@ -92,7 +91,7 @@ def gradient_of_leaves(terms: list[Leaf], X: Array, alpha: Array, inverse: Array
         right = xp.concatenate([W.T, ones.T]).T
         slope = _pairwise_slope(K, alpha, inverse, W) if _is_wide(W) else None
         # (ααᵀ∘K)V = α∘K(α∘V) needs no matrix of its own; A⁻¹∘K takes the place of K.
-        GV = alpha[:, None] * product(K, alpha[:, None] * right)
+        GV = alpha[:, None] * symmetric_product(K, alpha[:, None] * right)
         K *= inverse
         GV -= symmetric_product(K, right)
         GW, G1 = GV[:, :-1], GV[:, -1]
