@@ -37,9 +37,9 @@ from gpattr.posteriors.base import (
     require_covariance_room,
     rows_covariance_of,
 )
+from gpattr.posteriors.sensitivity import Sensitivity
 
 FARTHEST = 1e140  # length-scales: beyond, squares of distances overflow
-PROBES = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,42 +58,10 @@ class Trend:
         """The posterior covariance C of the coefficients, (p, p)."""
         return self.root @ self.root.T
 
-
-@dataclass(frozen=True, eq=False)
-class Probe:
-    """What errors of covariances with the data, and rounding, make of the posterior covariance Σ = P − V Vᵀ, V = C L⁻ᵀ.
-
-    An error δC changes Σ by 2 δC·W to first order, W = V L⁻¹ = C(LLᵀ)⁻¹, and one of LLᵀ by W δ(LLᵀ) Wᵀ. The lengths of the rows
-    of W are estimated without another solve: for standard normal g, (V·L⁻¹g)² has the mean ‖W‖². With 32 of them a length that
-    is doubled is too small once in 300 000 times.
-    """
-
-    directions: Array  # L⁻¹g, (m, s)
-    scale: float  # what covariances with the data are multiplied by
-    size: float  # the largest variance of a target
-    trend: float  # the length of the weights of the trend
-
-    @classmethod
-    def of(cls, posterior: FunctionSpacePosterior) -> Probe:
-        L, like = posterior.factor, posterior.like
-        xp, m = namespace(like), len(posterior.inputs)
-        normal = xp.asarray(np.random.default_rng(0).standard_normal((PROBES, m)))
-        directions = xp.swapaxes(solve_lower_rows(L, normal), 0, 1)
-        scale = 1.0 if posterior.column_scale is None else float(xp.max(xp.abs(posterior.column_scale), axis=0))
-        trend = posterior.trend
-        weights = 0.0 if trend is None else float(((trend.weights @ trend.root) ** 2).sum()) ** 0.5
-        return cls(directions, scale, float(xp.max((L * L).sum(axis=1), axis=0)), weights)
-
-    def lengths(self, V: Array) -> Array:
-        """Return an upper estimate of the largest ‖W‖ of each row, (r,), for V (r, d, m)."""
-        xp = namespace(V)
-        products = product(V, self.directions)  # (r, d, s)
-        return (2.0 * self.scale) * xp.sqrt(xp.max((products * products).mean(axis=2), axis=1))
-
-    def rounding(self, weights: Array, size: Array) -> Array:
-        """Return what rounding makes of the covariance, (r,), for lengths of W and the largest prior variance, (r,) each."""
-        m = len(self.directions)
-        return EPS * (16.0 + m**0.5) * (size + self.size * weights * weights)
+    @property
+    def length(self) -> float:
+        """The length of WG: how far an error of the covariances with the data reaches R."""
+        return float(((self.weights @ self.root) ** 2).sum()) ** 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +186,7 @@ class FunctionSpacePosterior(Posterior):
         cov = xp.empty((n, d, d)) if uncertainty == "cov" else None
         cov_error = xp.empty(n) if uncertainty != "none" else None
         if var is not None and cov_error is not None:
-            probe = Probe.of(self)
+            sensitivity = Sensitivity.of(self.factor, self.column_scale)
             for rows in blocks(n, 32.0 * d * (len(self.inputs) + len(operator.rows(slice(1)).terms(X[:1]))), X):
                 here, part = X[rows], operator.rows(rows)
                 cross, cross_error = closed_forms.bounded_cross(part, self.kernel, here, self.inputs, **options)  # (r, d, m)
@@ -230,15 +198,15 @@ class FunctionSpacePosterior(Posterior):
                 if self.trend is not None:
                     R = self._trend(closed_forms.features(part, self.trend.basis, here), cross)
                     block = block + outer_products(R)
-                    trend_error = 2.0 * probe.trend * xp.sqrt(xp.max((R * R).sum(axis=2), axis=1))
+                    trend_error = 2.0 * self.trend.length * xp.sqrt(xp.max((R * R).sum(axis=2), axis=1))
                 V = self._solve(cross.reshape(-1, cross.shape[2])).reshape(cross.shape)
                 block = covariance(block - self._explained(V))
                 var[rows] = xp.diagonal(block, axis1=1, axis2=2)
                 if cov is not None:
                     cov[rows] = block
-                weights = probe.lengths(V)
-                integrated = prior_error + cross_error * (2.0 * weights + trend_error)
-                cov_error[rows] = integrated + probe.rounding(weights, size)
+                lengths = sensitivity.lengths(V)
+                integrated = prior_error + cross_error * (2.0 * lengths + trend_error)
+                cov_error[rows] = integrated + sensitivity.rounding(lengths, size)
                 if bounded:
                     self._require_covariance_accuracy(here, rows.start, integrated, tolerance * xp.maximum(size, 1e-300))
         mean = mean + 0.0  # −0.0 becomes 0.0
