@@ -222,7 +222,8 @@ def test_options_changed_later_do_not_leak(tmp_path):
 def test_whole_numbers_of_numpy_survive_a_file(tmp_path):
     model = BayesianLinearRegressor(degree=np.int64(2), noise_variance=np.float64(0.1)).fit(X, Y)
     model.save(tmp_path / "m.json")
-    clone(BayesianLinearRegressor.load(tmp_path / "m.json")).fit(X, Y)
+    again = clone(BayesianLinearRegressor.load(tmp_path / "m.json")).fit(X, Y)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e5, 1e9])

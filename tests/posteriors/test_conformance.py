@@ -127,6 +127,8 @@ class Faulty(WeightSpacePosterior):
             extra = 0.05 * np.outer(HIDDEN, HIDDEN)
             cov = None if result.cov is None else result.cov + extra
             return replace(result, var=result.var + np.diag(extra), cov=cov)
+        if self.fault == "error" and not gradient:  # a little more than is stated
+            return replace(result, mean=result.mean + 2e-10 * np.abs(result.mean).max() * HIDDEN)
         if self.fault == "weights" and weighted:
             return replace(result, mean=result.mean * 1.001)
         if self.fault == "weights' covariance" and weighted:
@@ -170,6 +172,7 @@ class Faulty(WeightSpacePosterior):
         ("weights", "means over weighted baselines"),
         ("weights' covariance", "completeness over weighted baselines"),
         ("gradient", "integral of gradients"),
+        ("error", "error: .* is said of means that are off by"),
         ("hidden", "their covariance against that of differences"),
         ("draws", "draws: their mean"),
         ("spread", "draws: their covariance"),

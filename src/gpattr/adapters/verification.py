@@ -28,6 +28,9 @@ def verify(adapted: Adapted, name: str, points: np.ndarray | None = None) -> Non
         raise UnsupportedModelError(
             f"model: this {name} predicts arrays of the shape {theirs[0].shape}, where its parts say {mean.shape}"
         )
+    for what, part in zip(("mean", "variance"), theirs, strict=True):
+        if not np.isfinite(part).all():
+            raise UnsupportedModelError(f"model: the predictive {what} of this {name} is not finite at rows such as its own data")
     spread = np.maximum(theirs[1].max(axis=0), 1e-300)
     size = np.maximum(np.abs(theirs[0]).max(axis=0), np.sqrt(np.abs(spread)))
     for what, ours, other, scale in (("mean", mean, theirs[0], size), ("variance", std**2, theirs[1], spread)):
