@@ -48,7 +48,7 @@ def require_room(what: str, shape: tuple[int, ...], way_out: str, *, copies: int
     """Raise `TooLargeError` if a float64 array of this shape, held so many times, exceeds the budget for a result."""
     size = 8.0 * copies
     for length in shape:
-        size *= length
+        size *= min(length, 10**30)  # what float64 cannot hold does not fit either
     limit = _BUDGETS["result"].get() or 0.5 * _physical_memory()
     if size > limit:
         dimensions = " × ".join(map(str, shape))

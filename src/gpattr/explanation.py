@@ -242,7 +242,8 @@ class Explanation(Frozen):
             raise InvalidInputError(f"groups: expected a dictionary {{name: [features]}}, got a {type(groups).__name__}")
         assigned: dict[int, str] = {}
         for name, members in groups.items():
-            if not isinstance(members, Iterable) or isinstance(members, str) or not (members := list(members)):
+            listed = isinstance(members, Iterable) and not isinstance(members, str) and getattr(members, "ndim", 1) > 0
+            if not listed or not (members := list(members)):
                 raise InvalidInputError(f"groups: expected a list of at least one feature for {name!r}, got {members!r}")
             for member in members:
                 index = feature_index(member, self.feature_names)

@@ -64,7 +64,8 @@ def quadrature(kernel: Kernel) -> Rule:
                     ROUNDED[kernel.singular] * EPS * peak[at][:, None] * spread
                 )  # what rounding leaves of the two values that are subtracted
                 wrong = xp.max(xp.abs(first - second), axis=2) + xp.maximum(xp.abs(gap) - known, 0.0)
-                error[at] = xp.sqrt((wrong * wrong).sum(axis=1))
+                peak_error = xp.maximum(xp.max(wrong, axis=1), 1e-300)
+                error[at] = peak_error * xp.sqrt(((wrong / peak_error[:, None]) ** 2).sum(axis=1))  # squares would overflow
             rough = error[todo] > GOOD_CROSS * (peak[todo] * spread + xp.max(xp.abs(result[todo]), axis=(1, 2)))
             if halvings == MOST_HALVINGS:
                 break

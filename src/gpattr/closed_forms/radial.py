@@ -72,8 +72,8 @@ def auto(kernel: Radial, paths: Paths) -> Bounded:
     diagonal = xp.arange(d)
     result[:, diagonal, diagonal] = p2 * (fall + B * (product(p2, 1.0 - xp.eye(d))))
     result *= kernel.variance
-    reach = kernel.variance * xp.minimum(xp.max(p2, axis=1), 1.0)
-    return Bounded(result, QUADRATURE_ERROR * reach + 64 * EPS * xp.max(xp.abs(result), axis=(1, 2)))
+    reach = kernel.variance * xp.minimum(xp.max(p2, axis=1), 1.0) + 2.0 * xp.max(xp.abs(result), axis=(1, 2))
+    return Bounded(result, QUADRATURE_ERROR * reach)  # of long paths entries may exceed σ², and so may their errors
 
 
 def between(kernel: Radial, paths: Paths, other: Paths) -> Bounded:
@@ -114,6 +114,7 @@ def between(kernel: Radial, paths: Paths, other: Paths) -> Bounded:
     gain = kernel.variance * sum(sign * kernel.profile((v * v).sum(axis=1)) for sign, v in ends)
     rounding = QUADRATURE_ERROR + EPS * (64.0 + (xp.abs(p) + xp.abs(q)).sum(axis=1))
     reach = kernel.variance * xp.minimum(xp.max(xp.abs(p), axis=1) * xp.max(xp.abs(q), axis=1), 1.0)
+    reach = reach + 2.0 * xp.max(xp.abs(result), axis=(1, 2))
     gap = xp.abs(result.sum(axis=(1, 2)) - gain) - 16 * EPS * kernel.variance  # whose own values are rounded
     return Bounded(result, xp.maximum(gap, 0.0) + rounding * reach)
 

@@ -11,7 +11,7 @@ from scipy.linalg import solve_triangular
 from scipy.optimize import minimize_scalar
 
 from gpattr import _documents
-from gpattr._array import LinAlgError, cholesky, to_numpy
+from gpattr._array import EPS, LinAlgError, cholesky, to_numpy
 from gpattr._memory import require_room
 from gpattr._validation import Names, as_vector, check_flag, column_names, is_frame, numbers, positive_scalar, unlabelled
 from gpattr.bases import Monomials
@@ -104,7 +104,9 @@ class BayesianLinearRegressor(PosteriorRegressor):
         self._set(basis, weights, half, landmarks, names, (noise, tau2, evidence))
 
     def _set(self, basis: Monomials, weights: Any, half: Any, landmarks: Any, names: Names | None, learned: Any) -> None:
-        self.posterior_ = WeightSpacePosterior(basis, weights, root=half, feature_names=names, landmarks=landmarks)
+        condition = min(float(np.linalg.cond(half)), 1.0 / EPS)
+        options: dict[str, Any] = {"feature_names": names, "landmarks": landmarks, "condition": condition}
+        self.posterior_ = WeightSpacePosterior(basis, weights, root=half, **options)
         self.noise_variance_, self.prior_variance_, self.log_marginal_likelihood_ = map(float, learned)
         for name in ("coef_", "intercept_"):
             self.__dict__.pop(name, None)  # of an earlier fit

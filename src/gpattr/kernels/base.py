@@ -167,7 +167,7 @@ class Kernel(Checked, Frozen, ABC):
             return Scale(other, variance=self.variance)
         if isinstance(other, Kernel):
             return Product(self, other)
-        return Scale(self, variance=float(other)) if isinstance(other, Real) else NotImplemented
+        return Scale(self, variance=other) if isinstance(other, Real) else NotImplemented  # pyright: ignore[reportArgumentType]
 
     __rmul__ = __mul__
 

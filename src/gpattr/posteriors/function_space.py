@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -176,8 +177,14 @@ class FunctionSpacePosterior(Posterior):
         # Where the error is known beforehand, the means come with the covariance from the same cross term.
         by_estimate = uncertainty == "none" or rule.bound is None
         if by_estimate:
-            value, bound = closed_forms.estimate(operator, self.kernel, X, self.inputs, self.alpha, **options)
-            mean, error = mean + value, error + bound
+            sketched = uncertainty == "none" and rule.bound is None  # where V is not formed, and prior variances take long
+            w = self.sensitivity.beside(self.alpha) if sketched else self.alpha[:, None]
+            value, bound = closed_forms.estimate(operator, self.kernel, X, self.inputs, w, **options)
+            mean, error = mean + value[:, :, 0], error + bound
+            if sketched:
+                error = error + self.sensitivity.rounding_of_mean(self.sensitivity.lengths_from(value[:, :, 1:]))
+            elif uncertainty == "none":
+                error = error + self.sensitivity.rounding_of_mean(self.sensitivity.longest(self._prior_std(operator, rule, X)))
             if bounded:
                 self._require_accuracy(X, mean, error, tolerance)
         else:
@@ -186,7 +193,6 @@ class FunctionSpacePosterior(Posterior):
         cov = xp.empty((n, d, d)) if uncertainty == "cov" else None
         cov_error = xp.empty(n) if uncertainty != "none" else None
         if var is not None and cov_error is not None:
-            sensitivity = Sensitivity.of(self.factor, self.column_scale)
             for rows in blocks(n, 32.0 * d * (len(self.inputs) + len(operator.rows(slice(1)).terms(X[:1]))), X):
                 here, part = X[rows], operator.rows(rows)
                 cross, cross_error = closed_forms.bounded_cross(part, self.kernel, here, self.inputs, **options)  # (r, d, m)
@@ -204,9 +210,10 @@ class FunctionSpacePosterior(Posterior):
                 var[rows] = xp.diagonal(block, axis1=1, axis2=2)
                 if cov is not None:
                     cov[rows] = block
-                lengths = sensitivity.lengths(V)
-                integrated = prior_error + cross_error * (2.0 * lengths + trend_error)
-                cov_error[rows] = integrated + sensitivity.rounding(lengths, size)
+                lengths = self.sensitivity.lengths(V)
+                error[rows] += self.sensitivity.rounding_of_mean(lengths)
+                integrated = prior_error + cross_error * (2.0 * self.sensitivity.scale * lengths + trend_error)
+                cov_error[rows] = integrated + self.sensitivity.rounding(lengths, size)
                 if bounded:
                     self._require_covariance_accuracy(here, rows.start, integrated, tolerance * xp.maximum(size, 1e-300))
         mean = mean + 0.0  # −0.0 becomes 0.0
@@ -214,6 +221,22 @@ class FunctionSpacePosterior(Posterior):
         if bounded:
             self._require_accuracy(X, mean, error, tolerance)
         return Attributions(mean, var, cov, error, names, cov_error=cov_error)
+
+    @cached_property
+    def sensitivity(self) -> Sensitivity:
+        """How much rounding, and errors of covariances with the data, are amplified."""
+        return Sensitivity.of(self.factor, self.alpha, self.column_scale)
+
+    def _prior_std(self, operator: Operator, rule: Any, X: Array) -> Array:
+        """Return an upper bound of the largest prior standard deviation of each row, (n,): that of an average is no larger than
+        the average of standard deviations.
+        """
+        xp, std = namespace(X), namespace(X).zeros(len(X))
+        for rows in blocks(len(X), 32.0 * X.shape[1] ** 2, X):
+            for weight, sites in operator.rows(rows).terms(X[rows]):
+                variances = xp.diagonal(rule.auto(sites).value, axis1=1, axis2=2)
+                std[rows] += weight * xp.sqrt(xp.max(variances, axis=1))
+        return std
 
     def _require_covariance_accuracy(self, X: Array, first: int, error: Array, allowed: Array) -> None:
         """Raise `ToleranceError` if quadrature leaves an error of a covariance that is larger than allowed, (r,) each."""

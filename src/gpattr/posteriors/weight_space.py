@@ -17,7 +17,7 @@ from gpattr import closed_forms
 from gpattr._array import EPS, Array, is_tensor, namespace, outer_products, product, solve_lower_rows, to_numpy
 from gpattr._memory import blocks, require_room
 from gpattr._normal import standard_draws
-from gpattr._validation import Names, as_matrix, as_vector, beside, check_choice, check_names, read_only
+from gpattr._validation import Names, as_matrix, as_vector, beside, check_choice, check_names, positive_scalar, read_only
 from gpattr.bases import Basis
 from gpattr.closed_forms.features import method_name
 from gpattr.closed_forms.means import method_of
@@ -36,6 +36,8 @@ from gpattr.posteriors.base import (
 )
 from gpattr.posteriors.matrices import matrix, root_of
 
+WELL_CONDITIONED = 1e3  # where rounding of the weights is no more than that of their sum
+
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class WeightSpacePosterior(Posterior):
@@ -44,7 +46,8 @@ class WeightSpacePosterior(Posterior):
     S is given as ``covariance`` (p, p), symmetric and positive semi-definite, or by a factor, which keeps more digits: ``root`` R
     (p, r) with S = RRᵀ, or ``precision_factor`` L, lower triangular with S⁻¹ = LLᵀ. ``mean`` is a known prior mean.
     ``feature_names`` are the columns of the frame it was trained on, ``landmarks`` points that can serve as baselines, such as
-    ``{"mean": …}`` of the training inputs.
+    ``{"mean": …}`` of the training inputs. ``condition`` is the condition number of what the root and the weights were computed
+    from: rounding is amplified by it.
     """
 
     basis: Basis
@@ -54,6 +57,7 @@ class WeightSpacePosterior(Posterior):
     landmarks: Mapping[str, Array]
     root: Array | None
     precision_factor: Array | None
+    condition: float
 
     def __init__(
         self,
@@ -66,7 +70,9 @@ class WeightSpacePosterior(Posterior):
         mean: Mean | None = None,
         feature_names: Names | None = None,
         landmarks: Mapping[str, Any] | None = None,
+        condition: float = 1.0,
     ) -> None:
+        positive_scalar("condition", condition)
         if not isinstance(basis, Basis):
             raise InvalidInputError(f"basis: expected a gpattr basis, got {type(basis).__name__}")
         mean = Zero() if mean is None else mean
@@ -94,7 +100,14 @@ class WeightSpacePosterior(Posterior):
             raise InvalidInputError(f"landmarks: expected a dictionary {{name: point}}, got a {type(landmarks).__name__}")
         points = {name: read_only(as_vector(f"landmarks[{name!r}]", x, length=d)) for name, x in (landmarks or {}).items()}
         names = None if feature_names is None else check_names("feature_names", feature_names, d)
-        state = {"basis": basis, "weights": weights, "mean": mean, "feature_names": names, "landmarks": points}
+        state: dict[str, Any] = {
+            "condition": float(condition),
+            "basis": basis,
+            "weights": weights,
+            "mean": mean,
+            "feature_names": names,
+            "landmarks": points,
+        }
         for name, value in (state | {"root": root, "precision_factor": factor}).items():
             object.__setattr__(self, name, value)
 
@@ -160,20 +173,23 @@ class WeightSpacePosterior(Posterior):
         cov_error = xp.zeros(n) if uncertainty != "none" else None
         exact = method in ("auto", "exact")
         terms = len(operator.rows(slice(1)).terms(X[:1]))
-        for rows in blocks(n, 24.0 * p * (1 if exact and var is None else d) * min(terms, 2), X):
+        formed = var is not None or not exact or self.condition > WELL_CONDITIONED
+        length = float((self.weights**2).sum()) ** 0.5
+        for rows in blocks(n, 24.0 * p * (d if formed else 1) * min(terms, 2), X):
             part, here = operator.rows(rows), X[rows]
             value, bound = closed_forms.weighted_features(part, self.basis, here, self.weights)
-            if var is not None or not exact:
+            if formed:
                 F = closed_forms.features(part, self.basis, here, **options)  # (r, d, p)
                 if not exact:
                     by_rule = product(F, self.weights)
                     value, bound = by_rule, bound + xp.max(abs(by_rule - value), axis=1)
+                bound = bound + self._rounding * length * xp.sqrt(xp.max((F * F).sum(axis=2), axis=1))
                 if var is not None and cov_error is not None:
                     V = self._half(F.reshape(-1, p)).reshape(*F.shape[:2], -1)
                     if not exact:
                         U = self._half(closed_forms.features(part, self.basis, here).reshape(-1, p)).reshape(V.shape)
-                        length = xp.sqrt(xp.max((V * V).sum(axis=2), axis=1)) + xp.sqrt(xp.max((U * U).sum(axis=2), axis=1))
-                        cov_error[rows] = length * xp.sqrt(xp.max(((U - V) ** 2).sum(axis=2), axis=1))
+                        lengths = xp.sqrt(xp.max((V * V).sum(axis=2), axis=1)) + xp.sqrt(xp.max((U * U).sum(axis=2), axis=1))
+                        cov_error[rows] = lengths * xp.sqrt(xp.max(((U - V) ** 2).sum(axis=2), axis=1))
                     if cov is not None:
                         cov[rows] = covariance(outer_products(V))
                         var[rows] = xp.diagonal(cov[rows], axis1=1, axis2=2)
@@ -240,8 +256,8 @@ class WeightSpacePosterior(Posterior):
 
     @property
     def _rounding(self) -> float:
-        """What rounding makes of a variance, relative to it."""
-        spread = 1.0
+        """What rounding makes of a variance, relative to it, and of a mean, relative to the lengths of functions and weights."""
+        spread = self.condition
         if self.precision_factor is not None:
             pivots = self.precision_factor.diagonal()
             spread = float(pivots.max() / pivots.min())

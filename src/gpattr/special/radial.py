@@ -54,7 +54,7 @@ def radial_moments(kernel: Any, a: Array, beta: Array, c0: Array, c1: Array | No
     ends = c0 + 2.0 * beta + a if c1 is None else c1
     root = xp.sqrt(a)
     reach = xp.sqrt(c0 + kernel.core) + xp.sqrt(xp.maximum(ends, 0.0) + kernel.core)
-    relative = reach / xp.maximum(root, 1e-300)
+    relative = reach / xp.maximum(root, 1e-150)  # whatever the reach, the quotient does not overflow
     order = _order(kernel, float(a.max()), relative)
     H0, H1 = xp.zeros_like(beta), xp.zeros_like(beta)
     if order:
