@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpattr._numbers_text import readable, readable_all
+from gpattr._numbers_text import readable, readable_all, readable_ticks
 
 
 @pytest.mark.parametrize(
@@ -56,11 +56,30 @@ def test_numbers_that_stand_together_are_rounded_at_the_same_place():
     assert readable_all([12.5, 0.031, -0.001], sign="+") == ["+12.50", "+0.03", "0.00"]
     assert readable_all([12.5, -8.0], 3, sign="+", minus=True) == ["+12.5", "−8.0"]
     assert readable_all([12345, 7]) == ["12,345", "7"]
-    assert readable_all([0.2], largest=154.0) == ["0.2"]
+    assert readable_all([0.2, 12.0], largest=154.0) == ["0.2", "12.0"]
     assert readable_all([2e-9, 1e-10]) == ["2.000e-09", "1.000e-10"]
     assert readable_all([]) == []
     assert readable_all([0.0, 0.0]) == ["0", "0"]
     assert readable_all([math.nan, 1.25]) == ["–", "1.250"]
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ([-50_000, 0, 50_000], ["−50,000", "0", "50,000"]),
+        ([2020, 2022, 2024], ["2020", "2022", "2024"]),
+        ([0, 2.5, 5.0], ["0.0", "2.5", "5.0"]),
+        ([0.1 + 0.2, 0.4, 0.5], ["0.3", "0.4", "0.5"]),
+        ([1e6, 1e6 + 0.1], ["1,000,000.0", "1,000,000.1"]),
+        ([0, 2e-6, 4e-6], ["0", "2e-06", "4e-06"]),
+        ([0, 5e12], ["0", "5e+12"]),
+        ([3.25], ["3.25"]),
+        ([0.0], ["0"]),
+        ([], []),
+    ],
+)
+def test_ticks_tell_each_other_apart(values, texts):
+    assert readable_ticks(values) == texts
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.integers(1, 8))
