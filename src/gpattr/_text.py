@@ -47,7 +47,7 @@ def html(ex: Explanation) -> str:
 def _heading(ex: Explanation) -> list[str]:
     n, d = ex.shape
     what = "" if ex.quantity == "prediction" else f" of the {ex.quantity}"
-    lines = [f"Explanation{what}: {n} row{'s' * (n != 1)} × {d} feature{'s' * (d != 1)}"]
+    lines = [f"Explanation{what}: {n:,} row{'s' * (n != 1)} × {d} feature{'s' * (d != 1)}"]
     mixture = "" if ex.component_weights is None else f"mixture of {len(ex.component_weights)} models; "
     if hasattr(ex, "draws"):
         sampled: Any = ex
@@ -75,7 +75,7 @@ def variance_note(ex: Explanation) -> str:
     doubtful = int((share > DOUBTFUL).sum())
     if not doubtful:
         return ""
-    rows = "its row" if len(ex) == 1 else f"{doubtful} of {len(ex)} rows"
+    rows = "its row" if len(ex) == 1 else f"{doubtful:,} of {len(ex):,} rows"
     return (
         f"Variances of {rows} are small differences of large numbers, and may be off by up to {share.max():.0%} "
         "(cov_error); more noise, or targets without an exact trend, would leave more digits."

@@ -68,12 +68,12 @@ def beeswarm(explanation: Explanation, *, max_display: int = 10, ax: Axes | None
         scale = color_scale(ax, ScalarMappable(cmap=SEQUENTIAL), "value of the feature", ticks=[0, 1])
         scale.ax.set_yticklabels(["low", "high"], fontsize=9)
         scale.ax.yaxis.labelpad = -12
+    tidy(ax, f"Attributions of {count_of(n, len(ex))}", f"attribution to the {ex.quantity}", subtitle=baseline_of(ex))
     if ex.var is not None:
-        hollow_legend(ax, level, below=38)
+        hollow_legend(ax, level)
     if categorical:
-        marks, columns = category_marks({name: meaning for name, (_, meaning) in categorical.items()})
-        legend(ax, marks, columns, below=38 if ex.var is None else 53)
-    return tidy(ax, f"Attributions of {count_of(n, len(ex))}", f"attribution to the {ex.quantity}", subtitle=baseline_of(ex))
+        legend(ax, *category_marks({name: meaning for name, (_, meaning) in categorical.items()}))
+    return ax
 
 
 def _by_value(values: Array) -> Array:

@@ -15,7 +15,7 @@ from gpattr.plots.style import SERIES, mark, short
 
 MOST = 5  # colours a feature; more than that nobody tells apart in a crowd
 OTHERS = "0.25"
-LONGEST = 16
+LONGEST = 14  # letters, so that one line of a legend fits into a picture
 
 
 def category_colors(labels: Sequence[str]) -> tuple[Array, list[tuple[str, str]]]:
@@ -34,7 +34,7 @@ def category_marks(meanings: dict[str, list[tuple[str, str]]]) -> tuple[list[Lin
     columns = 1 + max(map(len, meanings.values()))
     grid = np.full((len(meanings), columns), None, dtype=object)
     for line, (feature, meaning) in zip(grid, meanings.items(), strict=True):
-        line[0] = Line2D([], [], ls="", label=f"{short(feature, 24)}:")
+        line[0] = Line2D([], [], ls="", label=f"{short(feature, 20)}:")
         line[1 : 1 + len(meaning)] = [mark(short(name, LONGEST), color, color) for name, color in meaning]
     blank: Any = Line2D([], [], ls="", label=" ")
     return [blank if entry is None else entry for entry in grid.T.ravel()], columns  # legends are filled column by column

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 500  # columns of cells that a picture can show
 USUAL = 0.98  # the share of each feature's attributions that the colours tell apart
-AHEAD = 3.0  # and how far those of the largest feature may reach beyond those of the second
+AHEAD = 2.0  # and how far those of the largest feature may reach beyond those of the second
 
 
 def heatmap(explanation: Explanation, *, max_display: int = 10, ax: Axes | None = None, level: float = 0.95) -> Axes:
@@ -66,7 +66,7 @@ def heatmap(explanation: Explanation, *, max_display: int = 10, ax: Axes | None 
     color_scale(ax, scale, f"attribution{ends}", aspect=30, extend="both" if clipped else "neither")
     low, high = readable_all(shown.predictions[[0, -1]], 3, minus=True)
     faint = "" if ex.var is None else f"cells fade where the sign is less than {share(level)} sure; "
-    rows = f"{count_of(n, len(ex))}, from the lowest {ex.quantity}, {low}, to the highest, {high}"
+    rows = f"{count_of(n, len(ex))}, from the lowest prediction, {low}, to the highest, {high}"
     tidy(ax, f"Attributions to the {ex.quantity}", rows, subtitle=f"{faint}{baseline_of(ex)}")
     ax.spines[:].set_visible(False)
     ax.tick_params(axis="y", length=0)

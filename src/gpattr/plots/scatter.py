@@ -73,16 +73,14 @@ def scatter(
     size = float(np.clip(SIZE * (150 / n) ** 0.5, 5.0, SIZE))
     ax.scatter(x, y, s=size, facecolors=face, edgecolors=rgba, lw=0.8 if n < 300 else 0.5, zorder=2, rasterized=n > 500)
     ax.axhline(0.0, color=INK, lw=0.8, zorder=0)
-    below = 38
-    if ex.var is not None:
-        hollow_legend(ax, level, below)
-        below += 15
-    if second is not None and (other := ex.feature_names[second]) in ex.labels:
-        marks, columns = category_marks({other: category_colors(ex.labels[other])[1]})
-        legend(ax, marks, columns, below)
     interval = "" if ex.var is None else f", with {share(level)} intervals"
     title = f"Attributions of {count_of(n, len(whole))}{interval}"
-    return tidy(ax, title, short(name, 60), f"attribution of {short(name)} to the {ex.quantity}", subtitle=baseline_of(ex))
+    tidy(ax, title, short(name, 60), f"attribution of {short(name)} to the {ex.quantity}", subtitle=baseline_of(ex))
+    if ex.var is not None:
+        hollow_legend(ax, level)
+    if second is not None and (other := ex.feature_names[second]) in ex.labels:
+        legend(ax, *category_marks({other: category_colors(ex.labels[other])[1]}))
+    return ax
 
 
 def _beside_each_other(ax: Axes, labels: tuple[str, ...]) -> Array:

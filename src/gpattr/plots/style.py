@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -62,7 +63,9 @@ def tidy(ax: Axes, title: str = "", x: str = "", y: str = "", *, subtitle: str =
     title = wrapped(title, width, 11)
     ax.set_title(title, loc="left", fontsize=11, pad=6 + 12 * (subtitle.count("\n") + 1 if subtitle else 0))
     if subtitle:
-        ax.annotate(subtitle, (0, 1), (0, 5), xycoords="axes fraction", textcoords="offset points", fontsize=9, color="0.4")
+        place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
+        below = ax.annotate(subtitle, (0, 1), (0, 5), fontsize=9, color="0.4", **place)
+        below.set_in_layout(False)  # the title keeps its place free, and its width must not make the axes narrow
     ax.set_xlabel(wrapped(x, width, 10), fontsize=10)
     ax.set_ylabel(wrapped(y, height, 10), fontsize=10)
     ax.tick_params(labelsize=9)
@@ -91,9 +94,13 @@ def room(ax: Axes) -> tuple[float, float]:
     else:
         rows, columns = spec.get_gridspec().get_geometry()
         width, height = whole * [len(spec.colspan) / columns, len(spec.rowspan) / rows] - [0.3, 0.8]
+    return max(width - _names_width(ax), 1.0), max(height, 1.0)
+
+
+def _names_width(ax: Axes) -> float:
+    """Return the width in inches, about, of the names at the left of axes."""
     named = isinstance(ax.yaxis.get_major_formatter(), FuncFormatter)
-    letters = max((len(label.get_text()) for label in ax.get_yticklabels()), default=0) if named else 8
-    return max(width - LETTER * 9 * letters, 1.0), max(height, 1.0)
+    return 9 * LETTER * (max((len(label.get_text()) for label in ax.get_yticklabels()), default=0) if named else 8)
 
 
 def wrapped(text: str, width: float, size: float) -> str:
@@ -119,13 +126,19 @@ def color_scale(ax: Axes, colors: Any, name: str, **options: Any) -> Any:
     return scale
 
 
-def legend(ax: Axes, handles: list[Any], columns: int, below: float) -> None:
-    """Add a legend under the axes, ``below`` points from their lower end, beside those that are there."""
-    place = ax.transAxes + ScaledTranslation(0, -below / 72, ax.figure.dpi_scale_trans)
+def legend(ax: Axes, handles: list[Any], columns: int = 1) -> None:
+    """Add a legend under the name of the axis across, and under the legends that are there already."""
+    lines = ax.get_xlabel().count("\n") + 1
+    lines += sum(math.ceil(len(other.get_texts()) / other._ncols) for other in ax.artists if isinstance(other, Legend))  # pyright: ignore[reportAttributeAccessIssue]
+    aslant = max((len(label.get_text()) for label in ax.get_xticklabels() if label.get_rotation()), default=0)
+    below = (24.0 + 14.0 * lines) / 72 + 0.65 * 9 * LETTER * aslant
+    place = ax.transAxes + ScaledTranslation(-_names_width(ax), -below, ax.figure.dpi_scale_trans)
     look: dict[str, Any] = {"frameon": False, "fontsize": 9, "ncols": columns, "loc": "upper left"}
     tight: dict[str, Any] = {"borderpad": 0, "borderaxespad": 0, "handlelength": 1, "labelspacing": 0.25, "handletextpad": 0.3}
     names = [handle.get_label() for handle in handles]
     added = Legend(ax, handles, names, bbox_to_anchor=(0, 0), bbox_transform=place, columnspacing=1.0, **look, **tight)
+    for text in added.get_texts():
+        text.set_parse_math(False)  # pyright: ignore[reportAttributeAccessIssue]  (a category may have $ in it)
     ax.add_artist(added).set_clip_on(False)  # what is clipped gets no room in the layout
 
 
@@ -134,10 +147,10 @@ def mark(label: str, face: Any, edge: Any) -> Line2D:
     return Line2D([], [], ls="", marker="o", ms=5, mfc=face, mec=edge, label=label)
 
 
-def hollow_legend(ax: Axes, level: float, below: float) -> None:
+def hollow_legend(ax: Axes, level: float) -> None:
     """Say under the axes what full and hollow points are."""
     full, hollow = f"sign is at least {share(level)} sure", "less sure"
-    legend(ax, [mark(full, GREY, GREY), mark(hollow, "white", UNSURE)], 2, below)
+    legend(ax, [mark(full, GREY, GREY), mark(hollow, "white", UNSURE)], 2)
 
 
 def sampled(ex: Explanation, most: int) -> Explanation:
