@@ -26,4 +26,4 @@ class Contributions(np.ndarray):
         return result
 
     def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Any:
-        return array[()] if return_scalar else np.asarray(array)
+        return np.asarray(array)[()]
