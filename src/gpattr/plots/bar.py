@@ -8,24 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from gpattr.importance import Importance
-from gpattr.plots.style import (
-    BLUE,
-    GREY,
-    INK,
-    ORANGE,
-    axes_for,
-    baseline_of,
-    count_of,
-    largest,
-    leading,
-    named,
-    one_row,
-    prediction_title,
-    share,
-    short,
-    some_rows,
-    tidy,
-)
+from gpattr.plots.style import BLUE, GREY, INK, ORANGE, axes_for, largest, leading, one_row, some_rows, tidy
+from gpattr.plots.words import baseline_of, count_of, named, prediction_title, share, short
 
 if TYPE_CHECKING:
     from gpattr.explanation import Explanation

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import numpy as np
@@ -12,28 +12,14 @@ from matplotlib.colors import to_rgba
 
 from gpattr._array import Array
 from gpattr.plots.categories import category_colors, category_marks
-from gpattr.plots.style import (
-    INK,
-    SEQUENTIAL,
-    UNSURE,
-    axes_for,
-    baseline_of,
-    color_scale,
-    count_of,
-    hollow_legend,
-    leading,
-    legend,
-    names_of,
-    sampled,
-    some_rows,
-    sure_of_sign,
-    tidy,
-)
+from gpattr.plots.legends import hollow_legend, legend
+from gpattr.plots.style import INK, SEQUENTIAL, UNSURE, axes_for, color_scale, leading, sampled, some_rows, sure_of_sign, tidy
+from gpattr.plots.words import baseline_of, count_of, names_of
 
 if TYPE_CHECKING:
     from gpattr.explanation import Explanation
 
-MOST_ROWS = 5000  # more points would cover each other, and take minutes
+MOST_ROWS = 5000  # more points would cover each other
 BINS, SIZE = 60, 16.0  # of few rows; points of many rows are smaller
 NO_VALUE = (0.45, 0.45, 0.45, 1.0)
 
@@ -58,9 +44,8 @@ def beeswarm(explanation: Explanation, *, max_display: int = 10, ax: Axes | None
         edge = np.where(sure[:, i, None], rgba, to_rgba(UNSURE))
         face = np.where(sure[:, i, None], rgba, to_rgba("white"))
         places = d - 1 - i + _spread(shown.values[:, i], span, bins)
-        ax.scatter(
-            shown.values[:, i], places, s=size, facecolors=face, edgecolors=edge, lw=0.12 * size**0.5 + 0.2, rasterized=n > 500
-        )
+        look: dict[str, Any] = {"s": size, "facecolors": face, "edgecolors": edge, "lw": 0.12 * size**0.5 + 0.2}
+        ax.scatter(shown.values[:, i], places, rasterized=n > 500, **look)
     ax.axvline(0.0, color=INK, lw=0.8, zorder=0)
     ax.set_yticks(np.arange(d)[::-1], names_of(shown))
     ax.set_ylim(-0.6, d - 0.4)

@@ -11,7 +11,9 @@ from matplotlib.colors import to_rgba_array
 from matplotlib.lines import Line2D
 
 from gpattr._array import Array
-from gpattr.plots.style import SERIES, mark, short
+from gpattr.plots.legends import mark
+from gpattr.plots.style import SERIES
+from gpattr.plots.words import short
 
 MOST = 5  # colours a feature; more than that nobody tells apart in a crowd
 OTHERS = "0.25"

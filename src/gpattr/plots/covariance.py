@@ -10,18 +10,8 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 
 from gpattr._numbers_text import readable
-from gpattr.plots.style import (
-    DIVERGING,
-    INK,
-    axes_for,
-    baseline_of,
-    color_scale,
-    leading,
-    one_row,
-    row_title,
-    short,
-    tidy,
-)
+from gpattr.plots.style import DIVERGING, INK, axes_for, color_scale, leading, one_row, tidy
+from gpattr.plots.words import baseline_of, row_title, short
 
 if TYPE_CHECKING:
     from gpattr.explanation import Explanation

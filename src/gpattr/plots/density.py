@@ -10,20 +10,8 @@ from matplotlib.axes import Axes
 
 from gpattr._array import Array
 from gpattr.exceptions import InvalidInputError
-from gpattr.plots.style import (
-    INK,
-    SERIES,
-    axes_for,
-    baseline_of,
-    largest,
-    named,
-    one_feature,
-    one_row,
-    row_title,
-    share,
-    steps,
-    tidy,
-)
+from gpattr.plots.style import INK, SERIES, axes_for, largest, one_feature, one_row, tidy
+from gpattr.plots.words import baseline_of, named, row_title, share, steps
 
 if TYPE_CHECKING:
     from gpattr.explanation import Explanation

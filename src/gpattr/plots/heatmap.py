@@ -11,21 +11,8 @@ from matplotlib.colors import Normalize
 
 from gpattr._array import Array
 from gpattr._numbers_text import readable, readable_all
-from gpattr.plots.style import (
-    DIVERGING,
-    INK,
-    axes_for,
-    baseline_of,
-    certainty,
-    color_scale,
-    count_of,
-    leading,
-    names_of,
-    share,
-    short,
-    some_rows,
-    tidy,
-)
+from gpattr.plots.style import DIVERGING, INK, axes_for, certainty, color_scale, leading, some_rows, tidy
+from gpattr.plots.words import baseline_of, count_of, names_of, share, short
 
 if TYPE_CHECKING:
     from gpattr.explanation import Explanation

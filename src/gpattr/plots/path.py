@@ -8,7 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from gpattr.exceptions import InvalidInputError
-from gpattr.plots.style import INK, SERIES, axes_for, baseline_of, largest, names_of, share, short, some_rows, tidy
+from gpattr.plots.style import INK, SERIES, axes_for, largest, some_rows, tidy
+from gpattr.plots.words import baseline_of, names_of, share, short
 
 if TYPE_CHECKING:
     from gpattr.explanation import Explanation

@@ -8,7 +8,8 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 
-from gpattr.plots.style import axes_for, baseline_of, largest, one_row, row_title, short, tidy
+from gpattr.plots.style import axes_for, largest, one_row, tidy
+from gpattr.plots.words import baseline_of, row_title, short
 
 if TYPE_CHECKING:
     from gpattr.explanation import Explanation

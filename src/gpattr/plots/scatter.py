@@ -13,24 +13,9 @@ from matplotlib.colors import Normalize, to_rgba
 from gpattr._array import Array
 from gpattr.exceptions import InvalidInputError
 from gpattr.plots.categories import category_colors, category_marks
-from gpattr.plots.style import (
-    BLUE,
-    INK,
-    SEQUENTIAL,
-    axes_for,
-    baseline_of,
-    color_scale,
-    count_of,
-    hollow_legend,
-    legend,
-    one_feature,
-    sampled,
-    share,
-    short,
-    some_rows,
-    sure_of_sign,
-    tidy,
-)
+from gpattr.plots.legends import hollow_legend, legend
+from gpattr.plots.style import BLUE, INK, SEQUENTIAL, axes_for, color_scale, one_feature, sampled, some_rows, sure_of_sign, tidy
+from gpattr.plots.words import baseline_of, count_of, share, short
 
 if TYPE_CHECKING:
     from gpattr.explanation import Explanation

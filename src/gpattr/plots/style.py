@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import math
-import textwrap
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
-from matplotlib.legend import Legend
-from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from matplotlib.ticker import AutoLocator, Formatter, FuncFormatter, MaxNLocator, ScalarFormatter
-from matplotlib.transforms import ScaledTranslation
 
 from gpattr._array import Array
 from gpattr._normal import check_level
-from gpattr._numbers_text import readable, readable_all, readable_ticks
+from gpattr._numbers_text import readable, readable_ticks
 from gpattr.exceptions import InvalidIndexError, InvalidInputError, SeveralOutputsError
+from gpattr.plots.words import LETTER, wrapped
 
 if TYPE_CHECKING:
     from gpattr.explanation import Explanation
@@ -29,8 +25,6 @@ SERIES = (BLUE, ORANGE, GREEN, PURPLE, "#E69F00", "#56B4E9", "#000000", "#F0E442
 INK, UNSURE = "0.2", "0.62"
 DIVERGING = LinearSegmentedColormap.from_list("gpattr", [BLUE, "#f7f7f7", ORANGE])
 SEQUENTIAL = "cividis"  # even in lightness, and the same for colour-blind readers
-LETTER = 0.54 / 72  # inches that a letter is wide, about, for each point of its size
-LONGEST = 34  # letters of a name at a tick
 
 
 class ReadableTicks(Formatter):
@@ -94,25 +88,13 @@ def room(ax: Axes) -> tuple[float, float]:
     else:
         rows, columns = spec.get_gridspec().get_geometry()
         width, height = whole * [len(spec.colspan) / columns, len(spec.rowspan) / rows] - [0.3, 0.8]
-    return max(width - _names_width(ax), 1.0), max(height, 1.0)
+    return max(width - names_width(ax), 1.0), max(height, 1.0)
 
 
-def _names_width(ax: Axes) -> float:
+def names_width(ax: Axes) -> float:
     """Return the width in inches, about, of the names at the left of axes."""
     named = isinstance(ax.yaxis.get_major_formatter(), FuncFormatter)
     return 9 * LETTER * (max((len(label.get_text()) for label in ax.get_yticklabels()), default=0) if named else 8)
-
-
-def wrapped(text: str, width: float, size: float) -> str:
-    """Return a text broken into lines of ``width`` inches, about, at a font of ``size`` points."""
-    letters = max(int(width / (LETTER * size)), 12)
-    return "\n".join(line for part in text.split("\n") for line in textwrap.wrap(part, letters, break_on_hyphens=False))
-
-
-def short(name: str, longest: int = LONGEST) -> str:
-    """Return a name in one line, without its middle where it would leave no room for the axes: its end may tell it apart."""
-    name = " ".join(name.split())
-    return name if len(name) <= longest else f"{name[: longest - 11]}…{name[-10:]}"
 
 
 def color_scale(ax: Axes, colors: Any, name: str, **options: Any) -> Any:
@@ -126,47 +108,9 @@ def color_scale(ax: Axes, colors: Any, name: str, **options: Any) -> Any:
     return scale
 
 
-def legend(ax: Axes, handles: list[Any], columns: int = 1) -> None:
-    """Add a legend under the name of the axis across, and under the legends that are there already."""
-    lines = ax.get_xlabel().count("\n") + 1
-    lines += sum(math.ceil(len(other.get_texts()) / other._ncols) for other in ax.artists if isinstance(other, Legend))  # pyright: ignore[reportAttributeAccessIssue]
-    aslant = max((len(label.get_text()) for label in ax.get_xticklabels() if label.get_rotation()), default=0)
-    below = (24.0 + 14.0 * lines) / 72 + 0.65 * 9 * LETTER * aslant
-    place = ax.transAxes + ScaledTranslation(-_names_width(ax), -below, ax.figure.dpi_scale_trans)
-    look: dict[str, Any] = {"frameon": False, "fontsize": 9, "ncols": columns, "loc": "upper left"}
-    tight: dict[str, Any] = {"borderpad": 0, "borderaxespad": 0, "handlelength": 1, "labelspacing": 0.25, "handletextpad": 0.3}
-    names = [handle.get_label() for handle in handles]
-    added = Legend(ax, handles, names, bbox_to_anchor=(0, 0), bbox_transform=place, columnspacing=1.0, **look, **tight)
-    for text in added.get_texts():
-        text.set_parse_math(False)  # pyright: ignore[reportAttributeAccessIssue]  (a category may have $ in it)
-    ax.add_artist(added).set_clip_on(False)  # what is clipped gets no room in the layout
-
-
-def mark(label: str, face: Any, edge: Any) -> Line2D:
-    """Return a point for a legend."""
-    return Line2D([], [], ls="", marker="o", ms=5, mfc=face, mec=edge, label=label)
-
-
-def hollow_legend(ax: Axes, level: float) -> None:
-    """Say under the axes what full and hollow points are."""
-    full, hollow = f"sign is at least {share(level)} sure", "less sure"
-    legend(ax, [mark(full, GREY, GREY), mark(hollow, "white", UNSURE)], 2)
-
-
 def sampled(ex: Explanation, most: int) -> Explanation:
     """Return a random sample of at most ``most`` rows, always the same."""
     return ex if len(ex) <= most else ex[np.sort(np.random.default_rng(0).permutation(len(ex))[:most])]
-
-
-def count_of(shown: int, rows: int) -> str:
-    """Return how many rows a picture has: "30 rows", or "5,000 of 100,000 rows" of a sample."""
-    plural = "s" * (rows != 1)
-    return f"{rows:,} row{plural}" if shown == rows else f"{shown:,} of {rows:,} rows"
-
-
-def baseline_of(ex: Any) -> str:
-    """Return what attributions are compared with."""
-    return f"baseline: {short(ex.baseline_name, 80)}"
 
 
 def one_row(ex: Explanation, row: int | None) -> Explanation:
@@ -231,38 +175,6 @@ def leading(ex: Explanation, size: Array, max_display: int) -> Explanation:
     return replace(bare.group({name: rest})[:, [*kept, name]], var=known)
 
 
-def row_title(ex: Explanation) -> str:
-    """Return what the only row is called: its number, or its name."""
-    name = ex.row_names[0]
-    return f"Row {name}" if isinstance(name, int) else short(name)
-
-
-def prediction_title(ex: Explanation) -> str:
-    """Return the only row with its prediction and that at the baseline."""
-    end, start = (readable(float(value[0]), minus=True) for value in (ex.predictions, ex.base_values))
-    return f"{row_title(ex)}: {ex.quantity} {end}, at the baseline {start}"
-
-
-def names_of(ex: Explanation) -> list[str]:
-    """Return the names of the features as they stand at ticks and in legends."""
-    return [short(name) for name in ex.feature_names]
-
-
-def steps(values: Array) -> list[str]:
-    """Return attributions as they stand beside bars, with their signs: three digits for the largest, four from 1000 on."""
-    return readable_all(values, 3 if np.abs(values).max(initial=0.0) < 1000 else 4, sign="+", minus=True)
-
-
-def named(ex: Explanation) -> list[str]:
-    """Return the features of the only row with their values or categories; a group has none."""
-    texts = {name: readable(x, minus=True) for name, x in zip(ex.feature_names, ex.data[0], strict=True) if not np.isnan(x)}
-    texts |= {name: short(labels[0], 20) for name, labels in ex.labels.items()}
-    return [
-        f"{short(name, LONGEST + 4 - len(texts[name]))} = {texts[name]}" if name in texts else short(name)
-        for name in ex.feature_names
-    ]
-
-
 def sure_of_sign(ex: Explanation, level: float) -> Array:
     """Return whether each sign is sure to ``level`` or more, (n, d); so are all where nothing is known of it."""
     check_level(level)
@@ -276,13 +188,3 @@ def certainty(ex: Explanation, level: float) -> Array:
     """Return how sure each sign is, (n, d): from 0, of ½, to 1, of ``level`` and above; 1 where nothing is known of it."""
     full = max(2.0 * check_level(level) - 1.0, 1e-9)
     return np.ones(ex.shape) if ex.var is None else np.clip(np.abs(2.0 * ex.prob_positive() - 1.0) / full, 0.0, 1.0)
-
-
-def share(level: float) -> str:
-    """Return a credible level as per cent: "95%"."""
-    return f"{100 * level:.4g}%"
-
-
-def percent(probability: float) -> str:
-    """Return a probability as per cent, never rounded up to certainty."""
-    return "" if np.isnan(probability) else "> 99.9%" if probability > 0.999 else f"{100 * probability:.3g}%"

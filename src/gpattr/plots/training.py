@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from gpattr._array import to_numpy
 from gpattr._validation import check_text, numbers
 from gpattr.exceptions import InvalidInputError
-from gpattr.plots.style import BLUE, GREY, INK, ORANGE, axes_for, baseline_of, largest, short, steps, tidy
+from gpattr.plots.style import BLUE, GREY, INK, ORANGE, axes_for, largest, tidy
+from gpattr.plots.words import baseline_of, short, steps
 
 
 def training(

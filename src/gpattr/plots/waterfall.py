@@ -7,23 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.axes import Axes
 
-from gpattr.plots.style import (
-    BLUE,
-    INK,
-    LETTER,
-    ORANGE,
-    axes_for,
-    baseline_of,
-    leading,
-    named,
-    one_row,
-    percent,
-    prediction_title,
-    room,
-    share,
-    steps,
-    tidy,
-)
+from gpattr.plots.style import BLUE, INK, ORANGE, axes_for, leading, one_row, room, tidy
+from gpattr.plots.words import LETTER, baseline_of, named, percent, prediction_title, share, steps
 
 if TYPE_CHECKING:
     from gpattr.explanation import Explanation
