@@ -12,7 +12,7 @@ from scipy.special import erf
 from gpattr._array import Array, LinAlgError, cholesky, product
 from gpattr._memory import blocks, require_room
 from gpattr._normal import check_count, check_level, random_generator
-from gpattr._numbers_text import readable
+from gpattr._numbers_text import readable_all
 from gpattr._validation import Names, read_only
 
 if TYPE_CHECKING:
@@ -82,9 +82,10 @@ class Importance:
         return frame.sort_values("importance", ascending=False)
 
     def __repr__(self) -> str:
-        order, std = np.argsort(-self.values, kind="stable"), self.std
-        width = max(map(len, self.feature_names))
-        lines = [f"  {self.feature_names[i]:<{width}}  {readable(self.values[i])} ± {readable(std[i], 2)}" for i in order]
+        order, largest = np.argsort(-self.values, kind="stable"), float(self.values.max(initial=0.0))
+        sizes, spreads = (readable_all(column, largest=largest) for column in (self.values, self.std))
+        width, wide = max(map(len, self.feature_names)), max(map(len, sizes))
+        lines = [f"  {self.feature_names[i]:<{width}}  {sizes[i]:>{wide}} ± {spreads[i]}" for i in order]
         rows = f"{self.n_rows:,} row" + "s" * (self.n_rows != 1)
         head = f"Importance: expected mean |attribution| over {rows} ± one standard deviation"
         return "\n".join([head + (f" ({self.note})" if self.note else ""), *lines])
