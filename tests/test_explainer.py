@@ -266,6 +266,10 @@ def test_training_contributions_add_up(posterior, rows):
         shares = explainer.training_contributions(rows[0], feature)
         assert shares.shape == (12,)
         assert shares.sum() == pytest.approx(ex[:, feature].values[0, 0], abs=1e-13)
+        assert isinstance(shares.sum(), float)
+        assert type(2 * shares) is np.ndarray  # what is computed from them is no longer about the attribution
+    assert (shares.feature, shares.quantity, shares.row_name) == ("gamma", "prediction", None)
+    assert shares.baseline_name == ex.baseline_name
     np.testing.assert_array_equal(explainer.training_contributions(rows[:1], 0), explainer.training_contributions(rows[0], 0))
     with pytest.raises(InvalidInputError, match="x: expected one row, got 6"):
         explainer.training_contributions(rows, 0)

@@ -13,7 +13,7 @@ SOURCE = Path(gpattr.__file__).parent
 
 # From the ground up: a module may import from its own level and from those below it.
 LEVELS = [
-    {"exceptions", "_array", "_blas", "_cards", "_files", "_frozen", "_workers"},
+    {"exceptions", "_array", "_blas", "_cards", "_contributions", "_files", "_frozen", "_numbers_text", "_workers"},
     {"_autodiff"},
     {"_validation", "_arguments"},
     {"_memory"},

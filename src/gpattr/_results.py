@@ -16,6 +16,11 @@ from gpattr.probability import drawn_attributions, mean_attributions, probabilit
 from gpattr.sampled_explanation import SampledExplanation
 
 
+def quantity_of(posterior: Posterior) -> str:
+    """Return what the latent function of a posterior is: the prediction, or the log odds of a class."""
+    return f"log odds of {getattr(posterior, 'label', '')}" if posterior.link else "prediction"
+
+
 def of_function(
     posterior: Posterior, operator: IntegratedGradients, rows: Array, result: Attributions, shared: dict[str, Any]
 ) -> Explanation:
@@ -33,7 +38,7 @@ def of_function(
         predictions=predictions,
         base_values=base_values,
         method=result.method + (", categories jump" if operator.jumps else "") + _noted(posterior),
-        quantity=f"log odds of {getattr(posterior, 'label', '')}" if posterior.link else "prediction",
+        quantity=quantity_of(posterior),
         error=to_numpy(result.error),
         cov_error=_handed_over(result.cov_error),
         delta=to_numpy(result.mean).sum(axis=1) - (predictions - base_values),

@@ -190,3 +190,11 @@ def row_names(X: Any, n: int) -> RowNames:
     labels = list(X.index) if is_frame(X) and hasattr(X, "index") else range(n)
     whole = (int, np.integer)
     return tuple(int(label) if isinstance(label, whole) and not isinstance(label, bool) else str(label) for label in labels)
+
+
+def row_name(x: Any) -> str | int | None:
+    """Return what one row is called: the name of a series, the index of a frame; None where it has none."""
+    name = x.name if is_series(x) else row_names(x, 1)[0] if is_frame(x) and hasattr(x, "index") else None
+    if name is None or (isinstance(name, (int, np.integer)) and not isinstance(name, bool)):
+        return None if name is None else int(name)
+    return str(name)

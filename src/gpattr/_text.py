@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from gpattr._numbers_text import readable, readable_all
 
 if TYPE_CHECKING:
     from gpattr.explanation import Explanation
@@ -46,7 +47,7 @@ def html(ex: Explanation) -> str:
 def _heading(ex: Explanation) -> list[str]:
     n, d = ex.shape
     what = "" if ex.quantity == "prediction" else f" of the {ex.quantity}"
-    lines = [f"Explanation{what}: {n} row{'s' * (n != 1)} × {d} feature{'s' * (d != 1)}"]
+    lines = [f"Explanation{what}: {n:,} row{'s' * (n != 1)} × {d} feature{'s' * (d != 1)}"]
     mixture = "" if ex.component_weights is None else f"mixture of {len(ex.component_weights)} models; "
     if hasattr(ex, "draws"):
         sampled: Any = ex
@@ -74,7 +75,7 @@ def variance_note(ex: Explanation) -> str:
     doubtful = int((share > DOUBTFUL).sum())
     if not doubtful:
         return ""
-    rows = "its row" if len(ex) == 1 else f"{doubtful} of {len(ex)} rows"
+    rows = "its row" if len(ex) == 1 else f"{doubtful:,} of {len(ex):,} rows"
     return (
         f"Variances of {rows} are small differences of large numbers, and may be off by up to {share.max():.0%} "
         "(cov_error); more noise, or targets without an exact trend, would leave more digits."
@@ -123,19 +124,14 @@ def _notes(ex: Explanation) -> list[str]:
     if len(ex) == 1:
         elsewhere = ex.predictions[0] - ex.base_values[0] + ex.delta[0] - ex.values[0].sum()
         if abs(elsewhere) > ex.error[0] * (1 + ex.shape[1]):
-            notes.append(f"features left out of this selection: {elsewhere:+.3g}")
+            notes.append(f"features left out of this selection: {readable(elsewhere, 3, sign='+')}")
     return notes
 
 
 def _inputs(values: np.ndarray, texts: Iterable[str]) -> list[str]:
-    return [text if value != value else f"{value:.6g}" for value, text in zip(values, texts, strict=True)]
+    return [text if value != value else readable(value, 6) for value, text in zip(values, texts, strict=True)]
 
 
 def _aligned(values: Iterable[float], sign: str = "", largest: float | None = None) -> list[str]:
-    """Format numbers with the same decimals, four digits for the largest; what rounds to zero has no sign."""
-    values = list(values)
-    largest = max(map(abs, values), default=0.0) if largest is None else largest
-    exponent = math.floor(math.log10(largest)) if largest > 0 else 0
-    style = f"{sign}.{max(0, 3 - exponent)}f" if -5 < exponent < 7 else f"{sign}.3e"
-    shown = (format(value, style) for value in values)
-    return [text.lstrip("+-") if not any(digit in text for digit in "123456789") else text for text in shown]
+    """Return numbers rounded at the same place, four digits for the largest."""
+    return readable_all(values, sign=sign, largest=largest)

@@ -19,6 +19,10 @@ class InvalidTypeError(InvalidInputError, TypeError):
     """An argument is of a type of which no numbers can be made."""
 
 
+class SeveralOutputsError(InvalidInputError, AttributeError):
+    """A question that one output answers was asked of several; the message names them."""
+
+
 class NotFittedError(GpattrError, ValueError, AttributeError):
     """The model has not been fitted."""
 

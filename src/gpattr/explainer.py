@@ -11,11 +11,12 @@ import numpy as np
 
 from gpattr._array import Array, to_numpy
 from gpattr._cards import card
+from gpattr._contributions import Contributions
 from gpattr._gaussian_part import GaussianPart
 from gpattr._memory import require_room
 from gpattr._normal import check_count, random_generator
-from gpattr._results import of_function, of_probability
-from gpattr._rows import RowNames, Rows, row_names
+from gpattr._results import of_function, of_probability, quantity_of
+from gpattr._rows import RowNames, Rows, row_name, row_names
 from gpattr._validation import (
     Names,
     check_choice,
@@ -154,16 +155,18 @@ class Explainer:
         """
         return self._importance(X, baselines, None, n_samples, random_state)
 
-    def training_contributions(self, x: Any, feature: str | int) -> Array:
+    def training_contributions(self, x: Any, feature: str | int) -> Contributions:
         """Return the share of each training row in the attribution of ``feature`` at the row x, (m,), in the order of training.
 
         They add up to the attribution, less that of a prior mean; neighbouring rows often have large shares of opposite sign.
         """
-        one = self._rows.point("x", x)
-        index = feature_index(feature, self._rows.features(x))
+        one, features = self._rows.point("x", x), self._rows.features(x)
+        index = feature_index(feature, features)
         operator = self._operator(one[None, :], None)
         shares = to_numpy(self._single.contributions(operator, one[None, :], **self._options)[0])
-        return self._rows.gathering[:, index] @ shares
+        about: dict[str, Any] = {"feature": features[index], "quantity": self._quantity}
+        about |= {"row_name": row_name(x), "baseline_name": self.baseline_name}
+        return Contributions.of(self._rows.gathering[:, index] @ shares, **about)
 
     def __repr__(self) -> str:
         scale = "" if self.scale == "latent" else f", scale={self.scale!r}, n_draws={self.n_draws}"
@@ -222,7 +225,9 @@ class Explainer:
         components = enumerate(self._single.components)
         parts = (GaussianPart(k, weight, posterior, **shared) for k, (weight, posterior) in components)
         size = {"columns": rows.shape[1], "terms": len(operator.rows(slice(1)).terms(rows[:1]))}
-        return draw_importance(parts, len(rows), self._rows.features(X), n_samples, random_state, **size)
+        importance = draw_importance(parts, len(rows), self._rows.features(X), n_samples, random_state, **size)
+        name = self.baseline_name if baselines is None else "one per row"
+        return replace(importance, quantity=self._quantity if known is None else known.quantity, baseline_name=name)
 
     @property
     def _single(self) -> Posterior:
@@ -239,6 +244,11 @@ class Explainer:
                 f"explainer[{output!r}]; there are {list(self.posterior.outputs)}"
             )
         return self.posterior
+
+    @property
+    def _quantity(self) -> str:
+        """What is explained, where there is one output."""
+        return quantity_of(self._single)
 
     @property
     def _options(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from scipy.special import erf
 from gpattr._array import Array, LinAlgError, cholesky, product
 from gpattr._memory import blocks, require_room
 from gpattr._normal import check_count, check_level, random_generator
+from gpattr._numbers_text import readable_all
 from gpattr._validation import Names, read_only
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ ESTIMATED_BY = 500  # draws, at least, from which a variance is estimated
 @dataclass(frozen=True, eq=False)
 class Importance:
     """Mean |attribution| over ``n_rows`` rows: ``values`` (d,) its expectation, ``samples`` (s, d) draws of it, ``std`` (d,).
+
+    ``quantity`` says what the features are important to, ``baseline_name`` what attributions are compared with.
 
     The expectation of |attribution| contains its uncertainty: a feature of no effect that the model is unsure about is not near
     zero. The mean of |``Explanation.values``| does not contain it, and is smaller.
@@ -50,6 +53,8 @@ class Importance:
     feature_names: Names
     n_rows: int
     n_joint_rows: int
+    quantity: str = "prediction"
+    baseline_name: str = ""
 
     @property
     def std(self) -> Array:
@@ -77,9 +82,10 @@ class Importance:
         return frame.sort_values("importance", ascending=False)
 
     def __repr__(self) -> str:
-        order, std = np.argsort(-self.values, kind="stable"), self.std
-        width = max(map(len, self.feature_names))
-        lines = [f"  {self.feature_names[i]:<{width}}  {self.values[i]:.4g} ± {std[i]:.2g}" for i in order]
+        order, largest = np.argsort(-self.values, kind="stable"), float(self.values.max(initial=0.0))
+        sizes, spreads = (readable_all(column, largest=largest) for column in (self.values, self.std))
+        width, wide = max(map(len, self.feature_names)), max(map(len, sizes))
+        lines = [f"  {self.feature_names[i]:<{width}}  {sizes[i]:>{wide}} ± {spreads[i]}" for i in order]
         rows = f"{self.n_rows:,} row" + "s" * (self.n_rows != 1)
         head = f"Importance: expected mean |attribution| over {rows} ± one standard deviation"
         return "\n".join([head + (f" ({self.note})" if self.note else ""), *lines])

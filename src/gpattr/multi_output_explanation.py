@@ -13,12 +13,14 @@ from gpattr import _storage
 from gpattr._array import Array
 from gpattr._frozen import Frozen
 from gpattr._validation import Names
-from gpattr.exceptions import InvalidIndexError, InvalidInputError
+from gpattr.exceptions import InvalidIndexError, InvalidInputError, SeveralOutputsError
 from gpattr.explanation import Explanation
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+
+    from gpattr.plots.accessor import Plots
 
 SHARED = ("data", "baselines", "baseline_weights", "feature_names", "row_names", "baseline_name", "labels")
 
@@ -173,6 +175,12 @@ class MultiOutputExplanation(Frozen):
     def __iter__(self) -> Iterator[MultiOutputExplanation]:
         """Go through the rows, each an explanation of one row."""
         return (self[i] for i in range(len(self)))
+
+    @property
+    def plot(self) -> Plots:
+        """The pictures are those of one output: ``ex["setosa"].plot``."""
+        first = next(iter(self.outputs))
+        raise SeveralOutputsError(f"plot: a picture shows one output, ex[{first!r}].plot; the outputs are {list(self.outputs)}")
 
     def to_frame(self, level: float = 0.95) -> pd.DataFrame:
         """Return a tidy frame: one line per output, row and feature."""

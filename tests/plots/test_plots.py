@@ -4,6 +4,8 @@
 """
 
 import os
+import re
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,10 +15,17 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.testing.compare import compare_images
+from matplotlib.text import Text
 
 import gpattr
 from gpattr import Explainer, GPRegressor, plots
-from gpattr.exceptions import InvalidIndexError, InvalidInputError, MissingUncertaintyError, UnsupportedModelError
+from gpattr.exceptions import (
+    InvalidIndexError,
+    InvalidInputError,
+    MissingUncertaintyError,
+    SeveralOutputsError,
+    UnsupportedModelError,
+)
 from gpattr.kernels import SquaredExponential
 from gpattr.posteriors import ExactPosterior, MixturePosterior
 
@@ -115,20 +124,205 @@ def test_bars(explainer, ex):
     np.testing.assert_allclose(widths(plots.bar(ex, ax=canvas())), -np.sort(-sizes))
     importance = explainer.importance(ex.data[:5], n_samples=200)
     np.testing.assert_allclose(widths(plots.bar(importance, max_display=2, ax=canvas())), -np.sort(-importance.values)[:2])
-    assert plots.bar(importance, ax=canvas()).get_xlabel() == "expected mean |attribution|, with 95% intervals"
-    many = replace(importance, n_rows=20_000)
-    label = plots.bar(many, ax=canvas()).get_xlabel()
-    assert label == "expected mean |attribution|, with 95% intervals\n(spread from 5 of 20,000 rows)"
+    expected = "expected mean |attribution| to the prediction, with 95% intervals"
+    assert plots.bar(importance, ax=canvas()).get_xlabel() == expected
+    many = plots.bar(replace(importance, n_rows=20_000), ax=canvas())
+    assert many.get_xlabel() == f"{expected}\n(spread from 5 of 20,000 rows)"
+    assert many.get_title(loc="left") == "Importance over 20,000 rows"
 
 
-def test_sure_points_are_drawn_in_full_and_others_faint(ex):
-    ax = plots.beeswarm(ex, ax=canvas())
+def texts(ax):
+    """Every text of a picture, with what stands at its ticks."""
+    ax.figure.canvas.draw()
+    return [text.get_text() for text in ax.figure.findobj(Text) if text.get_visible()]
+
+
+def hollow(points):
+    return (points.get_facecolors()[:, :3] == 1.0).all(axis=1)
+
+
+@pytest.mark.parametrize("level", [0.6, 0.95])
+def test_points_are_hollow_where_the_sign_is_not_sure(ex, level):
+    ax = plots.beeswarm(ex, ax=canvas(), level=level)
     order = np.argsort(-np.abs(ex.values).mean(axis=0))
-    for points, i in zip(ax.collections, order):
-        opacity, sure = points.get_facecolors()[:, 3], np.abs(2 * ex.prob_positive()[:, i] - 1)
+    positive = ex.prob_positive()
+    unsure = np.maximum(positive, 1 - positive) < level
+    assert 0 < unsure.sum() < unsure.size
+    for points, i in zip(ax.collections, order, strict=True):
         np.testing.assert_allclose(np.asarray(points.get_offsets())[:, 0], ex.values[:, i])
-        assert (opacity[sure > 0.95] == 1.0).all()
-        assert (opacity[sure < 0.5] < 0.7).all()
+        np.testing.assert_array_equal(hollow(points), unsure[:, i])
+    assert {f"sign is at least {100 * level:.0f}% sure", "less sure"} <= set(texts(ax))
+    (points,) = plots.scatter(ex, "pH", ax=canvas(), level=level).collections[1:]
+    np.testing.assert_array_equal(hollow(points), unsure[:, NAMES.index("pH")])
+
+
+def test_nothing_is_hollow_where_no_uncertainty_is_known(ex):
+    ax = plots.beeswarm(replace(ex, var=None, cov=None), ax=canvas())
+    assert not any(hollow(points).any() for points in ax.collections)
+    assert "less sure" not in texts(ax)
+
+
+@pytest.fixture(scope="module")
+def many(ex):
+    """100,000 rows with prices and categories."""
+    rng = np.random.default_rng(0)
+    n, d = 100_000, 8
+    values = 1e5 * rng.normal(size=(n, d)) * 0.8 ** np.arange(d)
+    walls, shares = ["wood", "brick", "stone", "straw", "glass", "clay", "steel"], [0.4, 0.2, 0.15, 0.1, 0.08, 0.05, 0.02]
+    kinds = rng.choice(walls, n, p=shares)
+    data = rng.normal(size=(n, d))
+    data[:, 0] = np.nan
+    return gpattr.Explanation(
+        values=values,
+        predictions=540_000 + values.sum(axis=1),
+        base_values=np.full(n, 540_000.0),
+        data=data,
+        baselines=np.zeros((n, d)),
+        feature_names=("kind of wall", *(f"x{i}" for i in range(1, d))),
+        error=np.zeros(n),
+        delta=np.zeros(n),
+        var=np.full((n, d), 4e8),
+        baseline_name="mean of the training inputs",
+        quantity="predicted price (€)",
+        labels={"kind of wall": tuple(kinds.tolist())},
+    )
+
+
+def test_of_many_rows_a_sample_is_drawn_that_is_always_the_same_and_said(many):
+    first, second = (plots.beeswarm(many, ax=canvas()) for _ in range(2))
+    assert first.get_title(loc="left") == "Attributions of 5,000 of 100,000 rows"
+    for one, other in zip(first.collections, second.collections, strict=True):
+        assert len(one.get_offsets()) == 5000
+        np.testing.assert_array_equal(one.get_offsets(), other.get_offsets())
+    drawn = plots.scatter(many, "x1", ax=canvas())
+    assert drawn.get_title(loc="left") == "Attributions of 3,000 of 100,000 rows, with 95% intervals"
+    assert drawn.collections[1].get_facecolors().shape == (3000, 4)
+    (cells,) = plots.heatmap(many, ax=canvas()).images
+    assert cells.get_array().shape == (8, 500, 4)
+    label = plots.heatmap(many, ax=canvas()).get_xlabel().replace("\n", " ")
+    assert label.startswith("500 of 100,000 rows, from the lowest prediction, ")
+
+
+@pytest.mark.parametrize("name", ["beeswarm", "heatmap", "scatter"])
+def test_many_rows_are_drawn_in_seconds(name, many, tmp_path):
+    start = time.process_time()
+    ax = getattr(plots, name)(many, *(["x1"] if name == "scatter" else []), ax=canvas())
+    ax.figure.savefig(tmp_path / "many.png", dpi=150)
+    assert time.process_time() - start < 5.0
+
+
+def test_categories_have_colours_of_their_own(many):
+    few = many[:400]
+    ax = plots.beeswarm(few, ax=canvas())
+    sure = ~hollow(ax.collections[0])
+    kinds = np.array(few.labels["kind of wall"])[sure]
+    colors = ax.collections[0].get_facecolors()[sure]
+    for one, other, same in (
+        ("wood", "wood", True),
+        ("wood", "brick", False),
+        ("stone", "straw", False),
+        ("clay", "steel", True),
+    ):
+        assert np.array_equal(colors[kinds == one][0], colors[kinds == other][-1]) == same
+    assert {"kind of wall:", "wood", "brick", "stone", "straw", "3 others"} <= set(texts(ax))
+    ax = plots.scatter(few, "x1", color="kind of wall", ax=canvas())
+    assert {"kind of wall:", "wood", "3 others"} <= set(texts(ax))
+
+
+@pytest.mark.parametrize("name", [name for name in DRAWN if name != "path"])
+def test_every_picture_names_what_is_explained_and_the_baseline(name, explainer, ex):
+    shown = replace(ex, quantity="predicted price (€)", baseline_name="median of the town")
+    made = DRAWN[name](_Priced(explainer), shown, canvas())
+    drawn = " ".join(" ".join(texts(made)).split())
+    assert "predicted price (€)" in drawn
+    assert "baseline: median of the town" in drawn
+
+
+class _Priced:
+    """An explainer of prices: what it returns says so."""
+
+    def __init__(self, explainer):
+        self.explainer = explainer
+
+    def importance(self, X, **options):
+        about = {"quantity": "predicted price (€)", "baseline_name": "median of the town"}
+        return replace(self.explainer.importance(X, **options), **about)
+
+    def training_contributions(self, x, feature):
+        shares = self.explainer.training_contributions(x, feature)
+        shares.quantity, shares.baseline_name = "predicted price (€)", "median of the town"
+        return shares
+
+
+def test_the_path_names_its_baseline(explainer, ex):
+    ax = plots.path(explainer.along(ex.data[2]), ax=canvas())
+    assert "baseline: mean of the training inputs" in texts(ax)
+    assert ax.get_ylabel() == "attribution to the prediction"
+
+
+def test_prices_are_written_as_prices(many):
+    ax = plots.waterfall(many, 0, ax=canvas(9.0))
+    drawn = texts(ax)
+    assert ax.get_title(loc="left").replace("\n", " ").endswith("at the baseline 540,000")
+    assert not any("e+0" in text for text in drawn)
+    assert any(re.fullmatch(r"\d+,000", text.get_text()) for text in ax.get_xticklabels())
+    year = replace(many[:50], data=np.full((50, 8), 2024.0) + np.arange(50)[:, None], labels={})
+    assert {"2030", "2050"} <= set(texts(plots.scatter(year, "x1", ax=canvas())))
+
+
+def test_one_feature_does_not_wash_out_the_heatmap(ex):
+    lopsided = replace(ex, values=ex.values * [100.0, 1, 1, 1, 1, 1], var=np.zeros_like(ex.values), cov=None)
+    ax = plots.heatmap(lopsided, ax=canvas())
+    cells = np.asarray(ax.images[0].get_array())
+    assert cells[1, :, :3].min() < 0.6  # the second feature is far from white
+    assert any("colours end at ±" in text for text in texts(ax))
+    line = ax.lines[0].get_ydata()
+    assert np.corrcoef(line, np.sort(ex.predictions))[0, 1] == pytest.approx(-1.0)  # rows of an image count downward
+    even = replace(ex, values=np.where(ex.values < 0, -1.0, 1.0))
+    assert not any("colours end" in text for text in texts(plots.heatmap(even, ax=canvas())))
+
+
+def test_shares_that_cancel_are_drawn_as_what_they_are(explainer, rows):
+    shares = np.array([50.0, -49.0, 3.0, -2.0, 1.0, -1.0])
+    ax = plots.training(shares, max_display=2, ax=canvas())
+    np.testing.assert_allclose(widths(ax), [50, -49, 4, -3, 2])
+    labels = [text.get_text() for text in ax.get_yticklabels()]
+    assert labels == ["row 0", "row 1", "2 others that raise it", "2 others that lower it", "sum of all 6 rows"]
+    assert ax.get_xlabel().replace("\n", " ").endswith("+54 and −52 add up to +2")
+    one = explainer.training_contributions(rows.iloc[7], "pH")
+    assert plots.training(one, ax=canvas()).get_title(loc="left") == "Row 7: training rows behind the attribution of pH"
+    named = explainer.training_contributions(rows.iloc[[7]].set_axis(["Château"]), "pH")
+    assert plots.training(named, ax=canvas()).get_title(loc="left") == "Château: training rows behind the attribution of pH"
+    assert plots.training(2 * one, ax=canvas()).get_title(loc="left") == "Training rows behind one attribution"
+
+
+def test_correlations_are_called_so(ex):
+    ax = plots.covariance(ex, 2, ax=canvas())
+    assert ax.get_title(loc="left").replace("\n", " ") == "Row 2: correlations between attributions to the prediction"
+    assert "correlation" in texts(ax)
+
+
+@pytest.mark.parametrize("name", [*ONE_ROW, *MANY_ROWS, "scatter"])
+def test_hostile_names(name, ex):
+    names = ("a" * 300, "$x$ and $", "x\ny", "Größe ∑x²", r"\frac{", "<b> %s {0}")
+    odd = replace(ex, feature_names=names, quantity="price in $ per m² $x_i$ " * 4, baseline_name="$\\sum " * 30)
+    picked = odd[:1] if name in ONE_ROW else odd
+    ax = getattr(plots, name)(picked, *([0] if name == "scatter" else []), ax=canvas())
+    assert max((len(label.get_text()) for label in ax.get_yticklabels()), default=0) <= 45
+    ax.figure.canvas.draw()
+
+
+def test_several_outputs_are_asked_for_one(rows):
+    model = gpattr.GPClassifier(optimize=False).fit(rows, np.array(["setosa", "versicolor", "virginica"] * 14)[:40])
+    flowers = Explainer(model)(rows[:4])
+    with pytest.raises(
+        SeveralOutputsError, match=r"ex\['setosa'\].plot; the outputs are \['setosa', 'versicolor', 'virginica'\]"
+    ):
+        flowers.plot  # noqa: B018
+    assert not hasattr(flowers, "plot")
+    with pytest.raises(SeveralOutputsError, match=r"explanation: a picture shows one output, ex\['setosa'\]"):
+        plots.beeswarm(flowers)
+    flowers["setosa"].plot.beeswarm(ax=canvas())
 
 
 def test_pictures_are_reached_from_the_explanation(ex):
@@ -240,4 +434,4 @@ def test_shap_draws_what_we_explain(ex):
 
 def test_estimators_reach_pictures_in_two_lines(rows):
     model = GPRegressor(optimize=False).fit(rows, rows["alcohol"])
-    assert Explainer(model)(rows[:3]).plot.heatmap(ax=canvas()).get_title(loc="left").startswith("3 rows")
+    assert Explainer(model)(rows[:3]).plot.heatmap(ax=canvas()).get_xlabel().startswith("3 rows")

@@ -8,7 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from gpattr.importance import Importance
-from gpattr.plots.style import BLUE, GREY, INK, ORANGE, axes_for, largest, leading, named, one_row, row_title, some_rows, tidy
+from gpattr.plots.style import BLUE, GREY, INK, ORANGE, axes_for, largest, leading, one_row, some_rows, tidy
+from gpattr.plots.words import baseline_of, count_of, named, prediction_title, share, short
 
 if TYPE_CHECKING:
     from gpattr.explanation import Explanation
@@ -30,33 +31,36 @@ def bar(
     if isinstance(explanation, Importance):
         return _importance(explanation, max_display, ax, level)
     if row is None and len(some_rows(explanation)) > 1:
-        size = np.abs(explanation.values).mean(axis=0)
+        ex = explanation
+        size = np.abs(ex.values).mean(axis=0)
         order = largest(size, max_display)
-        ax = _bars(ax, size[order], None, None, [explanation.feature_names[i] for i in order], GREY)
-        return tidy(ax, f"Mean |attribution| of {len(explanation)} rows", f"mean |attribution| to the {explanation.quantity}")
+        ax = _bars(ax, size[order], None, None, [short(ex.feature_names[i]) for i in order], GREY)
+        title = f"Mean |attribution| of {count_of(len(ex), len(ex))}"
+        return tidy(ax, title, f"mean |attribution| to the {ex.quantity}", subtitle=baseline_of(ex))
     ex = one_row(explanation, row)
     ex = leading(ex, np.abs(ex.values[0]), max_display)
     values = ex.values[0]
     low, high = (None, None) if ex.var is None else (end[0] for end in ex.interval(level))
-    names = named(ex)
-    ax = _bars(ax, values, low, high, names, np.where(values < 0, BLUE, ORANGE))
+    ax = _bars(ax, values, low, high, named(ex), np.where(values < 0, BLUE, ORANGE))
     ax.axvline(0.0, color=INK, lw=0.8)
-    interval = "" if ex.var is None else f", with {level:.0%} intervals"
-    return tidy(ax, row_title(ex), f"attribution to the {ex.quantity}{interval}")
+    interval = "" if ex.var is None else f", with {share(level)} intervals"
+    return tidy(ax, prediction_title(ex), f"attribution to the {ex.quantity}{interval}", subtitle=baseline_of(ex))
 
 
 def _importance(importance: Importance, max_display: int, ax: Axes | None, level: float) -> Axes:
     order = largest(importance.values, max_display)
     low, high = (end[order] for end in importance.interval(level))
-    names = [importance.feature_names[i] for i in order]
+    names = [short(importance.feature_names[i]) for i in order]
     ax = _bars(ax, importance.values[order], low, high, names, BLUE)
     note = f"\n({importance.note})" if importance.note else ""
-    return tidy(ax, "Importance", f"expected mean |attribution|, with {level:.0%} intervals{note}")
+    title = f"Importance over {count_of(importance.n_rows, importance.n_rows)}"
+    label = f"expected mean |attribution| to the {importance.quantity}, with {share(level)} intervals{note}"
+    return tidy(ax, title, label, subtitle=baseline_of(importance) if importance.baseline_name else "")
 
 
 def _bars(ax: Axes | None, values, low, high, names: list[str], color) -> Axes:
     places = np.arange(len(values))[::-1]
-    ax = axes_for(ax, 7.0, 1.1 + 0.38 * len(values))
+    ax = axes_for(ax, 7.0, 1.4 + 0.38 * len(values))
     ax.barh(places, values, height=0.62, color=color, alpha=0.85)
     if low is not None:
         spread = np.maximum([values - low, high - values], 0.0)  # an expectation may lie outside a narrow interval

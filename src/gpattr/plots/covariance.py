@@ -1,4 +1,4 @@
-"""How the uncertain attributions of one row belong together."""
+"""Correlations between the attributions of one row."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 
-from gpattr.plots.style import DIVERGING, INK, axes_for, leading, one_row, row_title, signed, tidy
+from gpattr._numbers_text import readable
+from gpattr.plots.style import DIVERGING, INK, axes_for, color_scale, leading, one_row, tidy
+from gpattr.plots.words import baseline_of, row_title, short
 
 if TYPE_CHECKING:
     from gpattr.explanation import Explanation
@@ -30,15 +34,24 @@ def covariance(
     scale = np.where(free, std, 1.0)
     R = np.clip(C / scale[:, None] / scale, -1.0, 1.0)
     d = len(R)
-    ax = axes_for(ax, 2.2 + 0.52 * d, 1.6 + 0.46 * d)
-    ax.imshow(np.where(free[:, None] & free & ~np.eye(d, dtype=bool), R, np.nan), cmap=DIVERGING, vmin=-1, vmax=1)
+    ax = axes_for(ax, 3.4 + 0.56 * d, 2.6 + 0.46 * d)
+    ax.imshow(np.where(free[:, None] & free & ~np.eye(d, dtype=bool), R, np.nan), cmap=DIVERGING, vmin=-1, vmax=1, aspect="auto")
     for i in range(d):
         for j in range(d):
-            text = f"± {std[i]:.2g}" if i == j else signed(f"{R[i, j]:.2f}") if free[i] and free[j] else ""
-            ax.text(j, i, text, ha="center", va="center", fontsize=8, color=INK if i == j else "0.1")
-    ax.set_yticks(np.arange(d), list(ex.feature_names))
-    ax.set_xticks(np.arange(d), list(ex.feature_names), rotation=40, ha="right", rotation_mode="anchor")
-    tidy(ax, f"{row_title(ex)}: correlation of attributions")
+            text = f"±{readable(std[i], 2)}" if i == j else _rounded(R[i, j]) if free[i] and free[j] else ""
+            ink = INK if i == j or abs(R[i, j]) < 0.75 else "white"
+            ax.text(j, i, text, ha="center", va="center", fontsize=8 if len(text) < 7 else 7, color=ink)
+    names = [short(name, 26) for name in ex.feature_names]
+    ax.set_yticks(np.arange(d), names)
+    ax.set_xticks(np.arange(d), names, rotation=40, ha="right", rotation_mode="anchor")
+    color_scale(ax, ScalarMappable(Normalize(-1, 1), DIVERGING), "correlation", aspect=30, ticks=[-1, -0.5, 0, 0.5, 1])
+    title = f"{row_title(ex)}: correlations between attributions to the {ex.quantity}"
+    tidy(ax, title, subtitle=f"on the diagonal their standard deviations; {baseline_of(ex)}")
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
     return ax
+
+
+def _rounded(correlation: float) -> str:
+    text = f"{correlation:.2f}".replace("-", "−")
+    return text.lstrip("−") if text.endswith("0.00") else text

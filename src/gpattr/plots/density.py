@@ -1,4 +1,4 @@
-"""The distributions of the attributions of one row."""
+"""Distributions of the attributions of one row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 
 from gpattr._array import Array
 from gpattr.exceptions import InvalidInputError
-from gpattr.plots.style import INK, SERIES, axes_for, largest, one_feature, one_row, row_title, tidy
+from gpattr.plots.style import INK, SERIES, axes_for, largest, one_feature, one_row, tidy
+from gpattr.plots.words import baseline_of, named, row_title, share, steps
 
 if TYPE_CHECKING:
     from gpattr.explanation import Explanation
@@ -39,24 +40,24 @@ def density(
     free = ex.std[0] > 0
     ends = ex.values[0] + np.outer([-4.5, 4.5], ex.std[0])
     grid = np.linspace(min(ends.min(), 0.0), max(ends.max(), 0.0), 1200)
-    ax = axes_for(ax, 7.0, 4.0)
-    for i, name in enumerate(ex.feature_names):
+    ax = axes_for(ax, 7.5, 4.2)
+    means = steps(ex.values[0])
+    for i, (name, mean) in enumerate(zip(named(ex), means, strict=True)):
         color = SERIES[i % len(SERIES)]
         if not free[i]:
-            ax.axvline(ex.values[0, i], color=color, lw=1.6, label=f"{name} (sure)")
+            ax.axvline(ex.values[0, i], color=color, lw=1.6, label=f"{name}: {mean}, for sure")
             continue
         curve = _curve(ex, i, grid)
         inside = (grid >= low[0, i]) & (grid <= high[0, i])
-        ax.plot(grid, curve, color=color, lw=1.6, label=name)
+        ax.plot(grid, curve, color=color, lw=1.6, label=f"{name}: {mean}")
         ax.fill_between(grid, curve, color=color, alpha=0.10, lw=0)
         ax.fill_between(grid[inside], curve[inside], color=color, alpha=0.22, lw=0)
     ax.axvline(0.0, color=INK, lw=0.8, zorder=0)
     ax.set_ylim(bottom=0)
     ax.set_yticks([])
     ax.legend(frameon=False, fontsize=9)
-    tidy(
-        ax, f"{row_title(ex)}: distributions of attributions", f"attribution to the {ex.quantity}; darker: {level:.0%} intervals"
-    )
+    label = f"attribution to the {ex.quantity}; darker: {share(level)} intervals"
+    tidy(ax, f"{row_title(ex)}: distributions of attributions", label, "density", subtitle=baseline_of(ex))
     ax.spines["left"].set_visible(False)
     return ax
 

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 
 from gpattr.exceptions import InvalidInputError
 from gpattr.plots.style import INK, SERIES, axes_for, largest, some_rows, tidy
+from gpattr.plots.words import baseline_of, names_of, share, short
 
 if TYPE_CHECKING:
     from gpattr.explanation import Explanation
@@ -27,16 +28,17 @@ def path(explanation: Explanation, *, max_display: int = 5, ax: Axes | None = No
     ex, t = ex[order, shown], t[order]
     ax = axes_for(ax, 7.0, 4.2)
     bands = None if ex.var is None else ex.interval(level)
-    for i, feature in enumerate(ex.feature_names):
+    for i, feature in enumerate(names_of(ex)):
         color = SERIES[i % len(SERIES)]
         if bands is not None:
             ax.fill_between(t, bands[0][:, i], bands[1][:, i], color=color, alpha=0.18, lw=0)
         ax.plot(t, ex.values[:, i], color=color, lw=1.8, label=feature)
     ax.axhline(0.0, color=INK, lw=0.8, zorder=0)
     ax.legend(frameon=False, fontsize=9)
-    interval = "" if bands is None else f", with {level:.0%} bands"
+    interval = "" if bands is None else f", with {share(level)} bands"
     more = f"; {hidden} smaller not shown" if hidden else ""
-    return tidy(ax, f"Attributions along a path{interval}{more}", name, f"attribution to the {ex.quantity}")
+    title = f"Attributions along a path{interval}{more}"
+    return tidy(ax, title, short(name, 60), f"attribution to the {ex.quantity}", subtitle=baseline_of(ex))
 
 
 def _position(ex: Explanation) -> tuple[np.ndarray, str]:

@@ -1,4 +1,4 @@
-"""How sure the order of the features is."""
+"""Probability of each rank for each feature of one row."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 
-from gpattr.plots.style import axes_for, largest, one_row, row_title, tidy
+from gpattr.plots.style import axes_for, largest, one_row, tidy
+from gpattr.plots.words import baseline_of, row_title, short
 
 if TYPE_CHECKING:
     from gpattr.explanation import Explanation
@@ -24,7 +25,7 @@ def ranks(
     order = largest(-expected, max_display)
     shares = shares[order][:, : len(order)]
     d = len(order)
-    ax = axes_for(ax, 2.4 + 0.5 * d, 1.4 + 0.4 * d)
+    ax = axes_for(ax, 4.0 + 0.45 * d, 1.9 + 0.4 * d)
     ax.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     for i in range(d):
         for j in range(d):
@@ -32,9 +33,10 @@ def ranks(
                 shade = mpl.colormaps["Blues"](shares[i, j])[:3]
                 ink = "white" if np.dot(shade, (0.3, 0.6, 0.1)) < 0.5 else "0.1"
                 ax.text(j, i, f"{100 * shares[i, j]:.0f}", ha="center", va="center", fontsize=8, color=ink)
-    ax.set_yticks(np.arange(d), [ex.feature_names[i] for i in order])
+    ax.set_yticks(np.arange(d), [short(ex.feature_names[i]) for i in order])
     ax.set_xticks(np.arange(d), [str(j + 1) for j in range(d)])
-    tidy(ax, f"{row_title(ex)}: probability of each rank, in per cent", "rank by |attribution|")
+    label = f"rank by |attribution| to the {ex.quantity}"
+    tidy(ax, f"{row_title(ex)}: probability of each rank, in per cent", label, subtitle=baseline_of(ex))
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
     return ax

@@ -1,8 +1,7 @@
-"""What the pictures have in common: colours that colour-blind readers and printers keep apart, light axes, words."""
+"""Style that the pictures share: colours that colour-blind readers and printers keep apart, light axes, words."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,19 +9,34 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.text import Text
+from matplotlib.ticker import AutoLocator, Formatter, FuncFormatter, MaxNLocator, ScalarFormatter
 
 from gpattr._array import Array
 from gpattr._normal import check_level
-from gpattr.exceptions import InvalidIndexError, InvalidInputError
+from gpattr._numbers_text import readable, readable_ticks
+from gpattr.exceptions import InvalidIndexError, InvalidInputError, SeveralOutputsError
+from gpattr.plots.words import LETTER, wrapped
 
 if TYPE_CHECKING:
     from gpattr.explanation import Explanation
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "0.35"  # Okabe and Ito
 SERIES = (BLUE, ORANGE, GREEN, PURPLE, "#E69F00", "#56B4E9", "#000000", "#F0E442")
-INK = "0.2"
+INK, UNSURE = "0.2", "0.62"
 DIVERGING = LinearSegmentedColormap.from_list("gpattr", [BLUE, "#f7f7f7", ORANGE])
 SEQUENTIAL = "cividis"  # even in lightness, and the same for colour-blind readers
+
+
+class ReadableTicks(Formatter):
+    """Ticks with numbers as people write them: 150,000 and 2024."""
+
+    def __call__(self, value: float, pos: int | None = None) -> str:
+        """Return the text at one tick."""
+        return readable_ticks([value])[0]
+
+    def format_ticks(self, values: list[float]) -> list[str]:
+        """Return the texts at all ticks."""
+        return readable_ticks(values)
 
 
 def axes_for(ax: Axes | None, width: float, height: float) -> Axes:
@@ -36,28 +50,67 @@ def axes_for(ax: Axes | None, width: float, height: float) -> Axes:
     return plt.subplots(figsize=(width, height), layout="constrained")[1]
 
 
-def tidy(ax: Axes, title: str = "", x: str = "", y: str = "") -> Axes:
-    """Name the axes and take away what carries no information."""
-    ax.set_title(title, loc="left", fontsize=11)
-    ax.set_xlabel(x, fontsize=10)
-    ax.set_ylabel(y, fontsize=10)
+def tidy(ax: Axes, title: str = "", x: str = "", y: str = "", *, subtitle: str = "") -> Axes:
+    """Name the axes and take away what carries no information; texts are broken where they would leave the picture."""
+    width, height = room(ax)
+    subtitle = wrapped(subtitle, width, 9)
+    title = wrapped(title, width, 11)
+    ax.set_title(title, loc="left", fontsize=11, pad=6 + 12 * (subtitle.count("\n") + 1 if subtitle else 0))
+    if subtitle:
+        place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
+        below = ax.annotate(subtitle, (0, 1), (0, 5), fontsize=9, color="0.4", **place)
+        below.set_in_layout(False)  # the title keeps its place free, and its width must not make the axes narrow
+    ax.set_xlabel(wrapped(x, width, 10), fontsize=10)
+    ax.set_ylabel(wrapped(y, height, 10), fontsize=10)
     ax.tick_params(labelsize=9)
     ax.spines[["top", "right"]].set_visible(False)
-    if not 1e-3 < max(map(abs, ax.get_xlim())) < 1e6:  # a power of ten at the axis' end would stand in the way of its name
-        ax.xaxis.set_major_formatter(lambda value, _: f"{value:.3g}")
+    for axis in (ax.xaxis, ax.yaxis):
+        if isinstance(axis.get_major_formatter(), ScalarFormatter):
+            axis.set_major_formatter(ReadableTicks())
+    if isinstance(ax.xaxis.get_major_locator(), AutoLocator):
+        longest = max(len(readable(end)) for end in ax.get_xlim())
+        ax.xaxis.set_major_locator(
+            MaxNLocator(int(np.clip(width / (0.3 + LETTER * 9 * longest), 2, 8)), steps=[1, 2, 2.5, 5, 10])
+        )
     for text in ax.findobj(Text):
         text.set_parse_math(False)  # pyright: ignore[reportAttributeAccessIssue]  (a name may have $ in it)
     return ax
 
 
+def room(ax: Axes) -> tuple[float, float]:
+    """Return the width and height in inches, about, that axes have in their figure beside the names at their ticks."""
+    box = ax.figure.bbox
+    whole = np.array([box.width, box.height]) / ax.figure.dpi
+    spec = ax.get_subplotspec()
+    if spec is None:
+        place = ax.get_position()
+        width, height = whole * [place.width, place.height]
+    else:
+        rows, columns = spec.get_gridspec().get_geometry()
+        width, height = whole * [len(spec.colspan) / columns, len(spec.rowspan) / rows] - [0.3, 0.8]
+    return max(width - names_width(ax), 1.0), max(height, 1.0)
+
+
+def names_width(ax: Axes) -> float:
+    """Return the width in inches, about, of the names at the left of axes."""
+    named = isinstance(ax.yaxis.get_major_formatter(), FuncFormatter)
+    return 9 * LETTER * (max((len(label.get_text()) for label in ax.get_yticklabels()), default=0) if named else 8)
+
+
 def color_scale(ax: Axes, colors: Any, name: str, **options: Any) -> Any:
     """Return a colour bar beside the axes, named."""
-    kind: dict[str, Any] = {"aspect": 40, "pad": 0.01} | options
+    kind: dict[str, Any] = {"aspect": 40, "pad": 0.01, "format": ReadableTicks()} | options
     scale = ax.figure.colorbar(colors, ax=ax, **kind)
-    scale.set_label(name, fontsize=9)
+    scale.set_label(wrapped(name, room(ax)[1], 9), fontsize=9)
+    scale.ax.tick_params(labelsize=9)
     scale.ax.yaxis.label.set_parse_math(False)
     scale.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
     return scale
+
+
+def sampled(ex: Explanation, most: int) -> Explanation:
+    """Return a random sample of at most ``most`` rows, always the same."""
+    return ex if len(ex) <= most else ex[np.sort(np.random.default_rng(0).permutation(len(ex))[:most])]
 
 
 def one_row(ex: Explanation, row: int | None) -> Explanation:
@@ -88,6 +141,9 @@ def some_rows(ex: Explanation) -> Explanation:
         raise InvalidInputError(
             f"explanation: expected a gpattr Explanation (of several outputs, one: ex[name]), got a {type(ex).__name__}"
         )
+    outputs = getattr(ex, "output_names", None)
+    if outputs is not None:
+        raise SeveralOutputsError(f"explanation: a picture shows one output, ex[{outputs[0]!r}]; the outputs are {list(outputs)}")
     for count, what in zip(ex.shape, ("row", "feature"), strict=True):
         if not count:
             raise InvalidInputError(f"explanation: expected at least one {what}, got none")
@@ -119,38 +175,16 @@ def leading(ex: Explanation, size: Array, max_display: int) -> Explanation:
     return replace(bare.group({name: rest})[:, [*kept, name]], var=known)
 
 
-def row_title(ex: Explanation) -> str:
-    """Return what the only row is called: its number, or its name."""
-    name = ex.row_names[0]
-    return f"Row {name}" if isinstance(name, int) else str(name)
-
-
-def named(ex: Explanation) -> list[str]:
-    """Return the features of the only row with their values or categories; a group has none."""
-    texts = {name: f"{x:.4g}" for name, x in zip(ex.feature_names, ex.data[0], strict=True) if not np.isnan(x)}
-    texts |= {name: labels[0] for name, labels in ex.labels.items()}
-    return [f"{name} = {texts[name]}" if name in texts else name for name in ex.feature_names]
+def sure_of_sign(ex: Explanation, level: float) -> Array:
+    """Return whether each sign is sure to ``level`` or more, (n, d); so are all where nothing is known of it."""
+    check_level(level)
+    if ex.var is None:
+        return np.ones(ex.shape, dtype=bool)
+    positive = ex.prob_positive()
+    return np.maximum(positive, 1.0 - positive) >= level
 
 
 def certainty(ex: Explanation, level: float) -> Array:
     """Return how sure each sign is, (n, d): from 0, of ½, to 1, of ``level`` and above; 1 where nothing is known of it."""
     full = max(2.0 * check_level(level) - 1.0, 1e-9)
     return np.ones(ex.shape) if ex.var is None else np.clip(np.abs(2.0 * ex.prob_positive() - 1.0) / full, 0.0, 1.0)
-
-
-def percent(share: float) -> str:
-    """Return a share as per cent, never rounded up to certainty."""
-    return "" if np.isnan(share) else "> 99.9 %" if share > 0.999 else f"{100 * share:.3g} %"
-
-
-def number(values: Any) -> Callable[[float], str]:
-    """Return a function that writes numbers of the size of these: three digits for the largest, with their sign."""
-    top = float(np.max(np.abs(values), initial=0.0))
-    decimals = int(np.clip(2 - np.floor(np.log10(top)), 0, 6)) if top > 0 else 2
-    style = f"+.{decimals}f" if 1e-4 < top < 1e6 else "+.2e"
-    return lambda value: signed(format(value, style))
-
-
-def signed(text: str) -> str:
-    """Return a number with a proper minus; what is zero as shown has no sign."""
-    return text.replace("-", "−") if any(digit in text for digit in "123456789") else text.lstrip("+-")
