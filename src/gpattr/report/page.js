@@ -11,7 +11,7 @@
   const labels = new Map(Object.entries(facts.labels).map(([feature, coded]) => [feature, decoded(coded)]));
   const at = (array, row, feature) => array[row * d + feature];
   const el = (id) => document.getElementById(id);
-  const all = rows.map((_, r) => r);
+  const all = rows.map((_, r) => r), longest = rows.reduce((most, name) => Math.max(most, name.length), 3);
   const list = (items) => (items.length < 2 ? items.join("") : `${items.slice(0, -1).join(", ")} and ${items[items.length - 1]}`);
   const percentLevel = `${Number((100 * level).toPrecision(4))} %`;
   const lower = (text) => text.charAt(0).toLowerCase() + text.slice(1), upper = (text) => text.charAt(0).toUpperCase() + text.slice(1);
@@ -167,7 +167,7 @@
     });
     if (strongest.length) {
       const weakest = Math.min(...strongest.map((p) => p.sure ?? 1));
-      nodes.push(text(out.uncertain ? `; the model is ${numbers.percent(weakest).replace("> ", "more than ")} sure of ${strongest.length > 1 ? "each sign" : "this sign"}.` : "."));
+      nodes.push(text(out.uncertain ? `; the model is ${weakest > 0.999 ? "more than 99.9 %" : `${strongest.length > 1 ? "at least " : ""}${numbers.percent(weakest)}`} sure of ${strongest.length > 1 ? "each sign" : "this sign"}.` : "."));
     } else if (falling.length) nodes.push(text(`No single feature has a sign that is ${percentLevel} certain.`));
     if (out.uncertain && strongest.length) {
       const doubtful = falling.filter((p) => p.sure < level).map((p) => brief(p.feature));
@@ -235,7 +235,7 @@
     const outside = controls.filter((control) => control.outside()).map(({ i }) => features[i]);
     const change = prediction - A.predictions[chosen], same = Math.abs(change) < 1e-6 * (Math.abs(prediction) + Math.abs(change));
     el("what-if-answer").replaceChildren(
-      make("strong", `${upper(thing.name)} ${write.prediction(prediction)}${std === null ? "" : ` ± ${numbers.readable(std, 2)}`}`),
+      make("strong", `${upper(thing.name)} ${write.prediction(prediction)}${std === null ? "" : ` ± ${numbers.column([std], 2)(std)}`}`),
       document.createTextNode(`${same ? ", as in" : `, ${write.change(change)} against`} ${rowName(chosen)}.`),
       make("span", outside.length ? ` Outside the data: ${outside.join(", ")}.` : "", { class: "outside" }),
     );
@@ -251,17 +251,15 @@
   function tableColumns() {
     const texts = classes || [];
     return [
-      { name: "row", get: (r) => rows[r], number: (r) => (Number.isNaN(Number(rows[r])) ? rows[r] : Number(rows[r])) },
+      { name: "row", get: (r) => rows[r], number: (r) => (facts.numbered ? Number(rows[r]) : rows[r]), length: longest },
       ...(classes ? [{ name: "measured", get: (r) => texts[r] || "–", number: (r) => texts[r], text: true }] : []),
       ...(measured ? [{ name: "measured", get: (r) => target(r) || "–", number: (r) => measured[r] }] : []),
       { name: thing.name, get: (r) => write.prediction(A.predictions[r]), number: (r) => A.predictions[r] },
       { name: "change", get: (r) => write.change(A.predictions[r] - A.base[r]), number: (r) => A.predictions[r] - A.base[r] },
-      ...order.map((i) => {
-        const number = thing.probability ? write.attribution : numbers.column(all.map((r) => at(A.values, r, i)), 3, { sign: true });
-        return { name: features[i], get: (r) => number(at(A.values, r, i)), number: (r) => at(A.values, r, i), feature: i };
-      }),
+      ...order.map((i) => ({ name: features[i], get: (r) => write.attribution(at(A.values, r, i)), number: (r) => at(A.values, r, i), feature: i })),
     ];
   }
+  const alphabet = new Intl.Collator("en", { numeric: true }); // Patient 9 stands before Patient 10
   let visible = all, sorted = { column: 0, up: true }, page = 0, understood = true, matches, example;
 
   function startFilter() {
@@ -278,7 +276,9 @@
     const keep = matches(el("filter").value), { column, up } = sorted, key = columns[column].number;
     understood = keep !== null;
     visible = all.filter(keep || (() => true));
-    visible.sort((a, b) => { const x = key(a), y = key(b); return (x < y ? -1 : x > y ? 1 : a - b) * (up ? 1 : -1); });
+    const compared = (x, y) => (typeof x === "string" && typeof y === "string" ? alphabet.compare(x, y) : x < y ? -1 : x > y ? 1 : 0);
+    const keys = new Map(visible.map((r) => [r, key(r)]));
+    visible.sort((a, b) => (compared(keys.get(a), keys.get(b)) || a - b) * (up ? 1 : -1));
     page = 0;
     drawTable();
   }
@@ -286,7 +286,7 @@
   function drawTable() {
     const head = make("tr");
     columns.forEach((column, c) => {
-      const cell = make("th", undefined, { scope: "col", "aria-sort": c === sorted.column ? (sorted.up ? "ascending" : "descending") : "none", title: column.name });
+      const cell = make("th", undefined, { scope: "col", "aria-sort": c === sorted.column ? (sorted.up ? "ascending" : "descending") : "none", title: column.name, style: `min-width:${Math.min(column.length || column.name.length, 14) * 0.55}rem` });
       const button = make("button", column.name + (c === sorted.column ? (sorted.up ? "\u00a0▲" : "\u00a0▼") : ""), { type: "button" });
       button.addEventListener("click", () => { sorted = { column: c, up: c === sorted.column ? !sorted.up : c === 0 }; arrange(); });
       cell.append(button);
@@ -373,7 +373,7 @@
     const points = some.map((r) => ({
       row: r, x: at(data, r, i), y: at(A.values, r, i), color: color.of(r), hollow: out.uncertain && !nothing(r, i) && sure(r, i) < level,
       ...(out.uncertain ? { low: at(A.low, r, i), high: at(A.high, r, i) } : {}),
-      tip: `${upper(rowName(r))}: ${equation(features[i], value(r, i))}, ${write.attribution(at(A.values, r, i))}${out.uncertain ? ` ± ${numbers.readable(at(A.std, r, i), 2)}\n${nothing(r, i) ? "" : `${numbers.percent(sure(r, i))} sure of the sign`}` : ""}${j < 0 ? "" : `\n${equation(features[j], value(r, j))}`}`,
+      tip: `${upper(rowName(r))}: ${equation(features[i], value(r, i))}, ${write.attribution(at(A.values, r, i))}${out.uncertain ? ` ± ${numbers.column([at(A.std, r, i)], 2)(at(A.std, r, i))}\n${nothing(r, i) ? "" : `${numbers.percent(sure(r, i))} sure of the sign`}` : ""}${j < 0 ? "" : `\n${equation(features[j], value(r, j))}`}`,
     }));
     const show = (r) => { chosen = r; drawRow(); el("row-section").scrollIntoView({ block: "start" }); };
     const said = `attribution of ${features[i]} to the ${out.quantity}${out.uncertain ? `, with ${percentLevel} intervals` : ""}`;

@@ -79,7 +79,7 @@ const pictures = (() => {
   function scatter(box, { points, xName, yName, choose, count = 5 }) {
     const across = scale(points.map((p) => p.x), { count }), up = scale(points.flatMap((p) => [p.y, p.low, p.high]), { fixed: [0, 0], count: 6 });
     const y = (value) => `${(100 - up.part(value)).toFixed(3)}%`;
-    const area = shape("svg", { class: "area", role: "img", "aria-label": `${yName} against ${xName}` }, [
+    const area = shape("svg", { class: "area", style: `--faint:${faint(points.length)}`, role: "img", "aria-label": `${yName} against ${xName}` }, [
       ...across.ticks.at.map((x) => line(across.at(x), "0%", across.at(x), "100%", "grid")),
       ...up.ticks.at.map((value) => line("0%", y(value), "100%", y(value), "grid")), line("0%", y(0), "100%", y(0), "reference"),
       ...points.filter((p) => p.low !== undefined).map((p) => line(across.at(p.x), y(p.low), across.at(p.x), y(p.high), "faint")),
@@ -94,6 +94,7 @@ const pictures = (() => {
     pointed(area, points, (p, size) => [(across.part(p.x) / 100) * size.width, (1 - up.part(p.y) / 100) * size.height], choose);
   }
 
+  const faint = (count) => Math.min(0.55, Math.max(0.12, 60 / count)).toFixed(2); // many intervals would cover everything
   const dot = (cx, cy, p) => shape("circle", { cx, cy, r: 3.6, class: `dot${p.hollow ? " hollow" : ""}`, "data-row": p.row, ...(p.color ? { style: `--dot:${p.color}` } : {}) });
 
   // What the nearest of some points says, while the mouse is near it, and what a click on it does.
@@ -121,9 +122,10 @@ const pictures = (() => {
       s, axis: xName, heads: [{ name: head }, { name: "", kind: "picture" }, { name: last }],
       lines: groups.map(({ name, points, text }) => {
         const shown = points.map((p, k) => ({ ...p, down: 20 * spread(k) }));
-        const marks = shown.map((p) => shape("circle", { cx: s.at(p.y), cy: p.down, r: 3.6, class: `dot${p.hollow ? " hollow" : ""}`, "data-row": p.row, ...(p.color ? { style: `--dot:${p.color}` } : {}) }));
+        const marks = shown.map((p) => dot(s.at(p.y), p.down, p));
         const lines = shown.filter((p) => p.low !== undefined).map((p) => line(s.at(p.low), p.down, s.at(p.high), p.down, "faint"));
         const picture = drawing(s, [across([...lines, ...marks])], [0]);
+        picture.style.setProperty("--faint", faint(points.length));
         pointed(picture, shown, (p, size) => [(s.part(p.y) / 100) * size.width, size.height / 2 + p.down], choose);
         return { name, cells: [{ text }], picture, kind: "strip" };
       }),
