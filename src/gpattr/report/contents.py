@@ -43,7 +43,7 @@ def content(
         "labels": {name: _coded(texts) for name, texts in ex.labels.items()},
         "baseline": ex.baseline_name,
         "baseline_values": _shared_baseline(ex),
-        "card": [] if explainer is None else model_card(explainer.posterior, held_out),
+        "card": [] if explainer is None else model_card(explainer.posterior, held_out, outputs if len(outputs) > 1 else ()),
         "calibration": calibration(held_out),
         "what_if": SEVERAL if len(outputs) > 1 else NO_MODEL if explainer is None else what_if(explainer, ex),
         "classes": None if classes is None else _coded(classes),

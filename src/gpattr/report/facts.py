@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, cast
 
 import numpy as np
 
@@ -40,13 +41,17 @@ def left_out_score(posterior: Posterior) -> float | None:
     return HeldOut.of(to_numpy(inner.y), *leave_one_out(inner)).score
 
 
-def model_card(posterior: Posterior | MultiOutputPosterior, held_out: Any = None) -> list[tuple[str, str]]:
+def model_card(
+    posterior: Posterior | MultiOutputPosterior, held_out: Any = None, outputs: Iterable[str] = ()
+) -> list[tuple[str, str]]:
     """Return what is known about a model, as names and words; ``held_out`` says how well it predicts rows it has not seen.
 
-    ``held_out`` is a `HeldOut`, or of classes what has an ``accuracy``.
+    ``held_out`` is a `HeldOut`, or of classes what has an ``accuracy``. ``outputs`` are the names of several classes or outputs,
+    of which ``posterior`` may be the first: each has a kernel of its own, and none is shown.
     """
-    several = posterior.outputs if isinstance(posterior, MultiOutputPosterior) else {}
-    outer: Any = next(iter(several.values()), posterior)
+    several, outer = list(outputs), cast(Any, posterior)
+    if isinstance(posterior, MultiOutputPosterior):
+        several, outer = list(posterior.outputs), next(iter(posterior.outputs.values()))
     inner: Any = outer.posterior if isinstance(outer, AffinePosterior) else outer
     rows = inner.training_inputs
     name = type(inner).__name__
@@ -95,7 +100,7 @@ def _kernel(kernel: Any, names: Any) -> list[tuple[str, str]]:
     order = np.argsort(scales, kind="stable")
     rest = [f"{len(order) - MOST} longer ones"] if len(order) > MOST else []
     return [
-        ("kernel", f"{type(kernel).__name__}, standard deviation {_short(np.sqrt(kernel.variance))}"),
+        ("kernel", f"{type(kernel).__name__}, standard deviation {_short(kernel.variance**0.5)}"),
         ("length-scales", ", ".join([*(f"{names[i]} {_short(scales[i], 3)}" for i in order[:MOST]), *rest])),
     ]
 

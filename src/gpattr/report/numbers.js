@@ -26,13 +26,14 @@ const numbers = (() => {
   }
 
   // A function that writes numbers like these, all with the decimals that give the largest of them `digits` digits. With `unit`,
-  // whole numbers are rounded as well, to five digits of the largest: 690,410 of 690,412.3.
-  function column(values, digits = 3, { sign = false, unit = false } = {}) {
+  // whole numbers are rounded as well, to five digits of the largest: 690,410 of 690,412.3. A number
+  // that stands `beside` them decides with them whether thousands are separated.
+  function column(values, digits = 3, { sign = false, unit = false, beside = 0 } = {}) {
     let top = 0;
     for (const x of values) if (Number.isFinite(x)) top = Math.max(top, Math.abs(x));
     if (extreme(top)) return (x) => (x === 0 ? "0" : readable(x, digits, { sign }));
     const size = unit ? 10 ** Math.max(0, Math.floor(Math.log10(top || 1)) - 4) : 1;
-    const places = decimals(top, digits), options = { sign, comma: top >= SEPARATED - 0.5 };
+    const places = decimals(top, digits), options = { sign, comma: Math.max(top, Math.abs(beside)) >= SEPARATED - 0.5 };
     return (x) => fixed(size > 1 ? size * Math.round(x / size) : x, places, options);
   }
 

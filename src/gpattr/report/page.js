@@ -235,7 +235,7 @@
     const outside = controls.filter((control) => control.outside()).map(({ i }) => features[i]);
     const change = prediction - A.predictions[chosen], same = Math.abs(change) < 1e-6 * (Math.abs(prediction) + Math.abs(change));
     el("what-if-answer").replaceChildren(
-      make("strong", `${upper(thing.name)} ${write.prediction(prediction)}${std === null ? "" : ` ± ${numbers.column([std], 2)(std)}`}`),
+      make("strong", `${upper(thing.name)} ${write.prediction(prediction)}${std === null ? "" : ` ± ${numbers.column([std], 2, { beside: prediction })(std)}`}`),
       document.createTextNode(`${same ? ", as in" : `, ${write.change(change)} against`} ${rowName(chosen)}.`),
       make("span", outside.length ? ` Outside the data: ${outside.join(", ")}.` : "", { class: "outside" }),
     );
@@ -373,7 +373,7 @@
     const points = some.map((r) => ({
       row: r, x: at(data, r, i), y: at(A.values, r, i), color: color.of(r), hollow: out.uncertain && !nothing(r, i) && sure(r, i) < level,
       ...(out.uncertain ? { low: at(A.low, r, i), high: at(A.high, r, i) } : {}),
-      tip: `${upper(rowName(r))}: ${equation(features[i], value(r, i))}, ${write.attribution(at(A.values, r, i))}${out.uncertain ? ` ± ${numbers.column([at(A.std, r, i)], 2)(at(A.std, r, i))}\n${nothing(r, i) ? "" : `${numbers.percent(sure(r, i))} sure of the sign`}` : ""}${j < 0 ? "" : `\n${equation(features[j], value(r, j))}`}`,
+      tip: `${upper(rowName(r))}: ${equation(features[i], value(r, i))}, ${write.attribution(at(A.values, r, i))}${out.uncertain ? ` ± ${numbers.column([at(A.std, r, i)], 2, { beside: at(A.values, r, i) })(at(A.std, r, i))}\n${nothing(r, i) ? "" : `${numbers.percent(sure(r, i))} sure of the sign`}` : ""}${j < 0 ? "" : `\n${equation(features[j], value(r, j))}`}`,
     }));
     const show = (r) => { chosen = r; drawRow(); el("row-section").scrollIntoView({ block: "start" }); };
     const said = `attribution of ${features[i]} to the ${out.quantity}${out.uncertain ? `, with ${percentLevel} intervals` : ""}`;
