@@ -10,6 +10,7 @@ from gpattr import Explainer, GPClassifier
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import SquaredExponential
 from gpattr.report import write_report
+from gpattr.report.facts import model_card
 
 SPECIES = ["setosa", "versi </script> color", "virginica"]
 BINS = ((0.55, 0.5, 40), (0.7, 0.7, 0), (0.984, 0.99, 1460))
@@ -87,10 +88,16 @@ def test_rows_held_out_are_classified(page, opened):
 
 
 def test_a_poor_classifier_is_called_one(explainer):
-    from gpattr.report.facts import model_card
-
     poor = SimpleNamespace(rows=100, accuracy=0.5, most_frequent=0.6, log_loss=1.0, calibration=())
     assert dict(model_card(explainer.posterior, poor))["for comparison"].endswith("60.0%: the model is no better than that")
+
+
+def test_the_kernel_of_one_class_is_not_that_of_all(explainer):
+    for posterior in (explainer.posterior, explainer["setosa"].posterior):
+        card = dict(model_card(posterior, HELD_OUT, SPECIES))
+        assert card["classes"] == ", ".join(SPECIES)
+        assert "kernel" not in card
+    assert "kernel" in dict(model_card(explainer["setosa"].posterior, HELD_OUT))
 
 
 def test_what_is_refused(flowers, explainer, page, tmp_path):
