@@ -7,6 +7,7 @@ from importlib.resources import files
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import ndtr
 
 from gpattr import Explainer
 from gpattr.kernels import SquaredExponential
@@ -75,6 +76,12 @@ def test_ticks_are_round_and_probabilities_are_never_certain(script):
     shown = script("[0.97, 0.9949, 0.99999, 0.0004, 0.5].map(numbers.probability)")
     assert shown == ["0.97", "0.995", "> 0.999", "< 0.001", "0.50"]
     assert script("[0.97, 0.9949, 0.99999].map(numbers.percent)") == ["97 %", "99.5 %", "> 99.9 %"]
+
+
+def test_the_normal_distribution(script):
+    z = np.linspace(-8.0, 8.0, 201)
+    np.testing.assert_allclose(script(f"{z.tolist()}.map(numbers.normal)"), ndtr(z), rtol=1e-9)
+    assert script("[-Infinity, 0, Infinity, 40].map(numbers.normal)") == [0, 0.5, 1, 1]
 
 
 @pytest.fixture(scope="module")

@@ -78,5 +78,21 @@ const numbers = (() => {
     return { at, text: (x) => fixed(x, places, { comma }) };
   }
 
-  return { fixed, readable, column, measured, probability, percent, ticks };
+  // Φ(z), the normal distribution: a series near 0, a continued fraction in the tails.
+  function normal(z) {
+    const x = Math.abs(z), density = Math.exp(-0.5 * x * x) / Math.sqrt(2 * Math.PI);
+    let tail;
+    if (x < 3) {
+      let term = x, sum = x;
+      for (let k = 1; k < 60; k++) { term *= (x * x) / (2 * k + 1); sum += term; }
+      tail = 0.5 - sum * density;
+    } else {
+      let below = x;
+      for (let k = 60; k > 0; k--) below = x + k / below;
+      tail = density / below;
+    }
+    return z > 0 ? 1 - tail : tail;
+  }
+
+  return { normal, fixed, readable, column, measured, probability, percent, ticks };
 })();

@@ -14,26 +14,10 @@
   const all = rows.map((_, r) => r), longest = rows.reduce((most, name) => Math.max(most, name.length), 3);
   const list = (items) => (items.length < 2 ? items.join("") : `${items.slice(0, -1).join(", ")} and ${items[items.length - 1]}`);
   const percentLevel = `${Number((100 * level).toPrecision(4))} %`;
-  const lower = (text) => text.charAt(0).toLowerCase() + text.slice(1), upper = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+  const upper = (text) => text.charAt(0).toUpperCase() + text.slice(1);
   const rowName = (r) => (facts.numbered ? `row ${rows[r]}` : rows[r]);
 
-  // Φ, to 1e-7 (Abramowitz and Stegun 7.1.26 would give 1e-7 as well; this is a continued fraction with a series near 0).
-  function normal(z) {
-    const x = Math.abs(z);
-    if (x > 9) return z > 0 ? 1 : 0;
-    let tail;
-    if (x < 3) {
-      let term = x, sum = x;
-      for (let k = 1; k < 60; k++) { term *= (x * x) / (2 * k + 1); sum += term; }
-      tail = 0.5 - (sum * Math.exp(-0.5 * x * x)) / Math.sqrt(2 * Math.PI);
-    } else {
-      let below = x;
-      for (let k = 40; k > 0; k--) below = x + k / below;
-      tail = Math.exp(-0.5 * x * x) / (below * Math.sqrt(2 * Math.PI));
-    }
-    return z > 0 ? 1 - tail : tail;
-  }
-  const probPositive = (x, std) => (std > 0 ? normal(x / std) : x > 0 ? 1 : x < 0 ? 0 : 0.5);
+  const probPositive = (x, std) => (std > 0 ? numbers.normal(x / std) : x > 0 ? 1 : x < 0 ? 0 : 0.5);
 
   // One class or output: its arrays, its names, how its numbers are written.
   let A, order, out, write, columns, thing;
@@ -229,7 +213,7 @@
     if (moved) {
       drawWaterfall("what-if", controls.map(({ i, text }) => ({
         name: equation(features[i], text()), feature: features[i], value: text(), x: values[i],
-        ...(stds ? { std: stds[i], low: values[i] - facts.quantile * stds[i], high: values[i] + facts.quantile * stds[i], sure: values[i] === 0 && stds[i] === 0 ? undefined : normal(Math.abs(values[i]) / stds[i]) } : {}),
+        ...(stds ? { std: stds[i], low: values[i] - facts.quantile * stds[i], high: values[i] + facts.quantile * stds[i], sure: values[i] === 0 && stds[i] === 0 ? undefined : numbers.normal(Math.abs(values[i]) / stds[i]) } : {}),
       })), base, prediction, drawWhatIf);
     }
     const outside = controls.filter((control) => control.outside()).map(({ i }) => features[i]);
