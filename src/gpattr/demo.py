@@ -125,6 +125,6 @@ def draw(ex: Explanation, path: Path) -> None:
 
     from gpattr import plots
 
-    figure = Figure(figsize=(7.5, 4.6), layout="constrained")
+    figure = Figure(figsize=(8.4, 4.8), layout="constrained")
     plots.waterfall(ex, ax=figure.subplots(), level=LEVEL)
     figure.savefig(path, dpi=160)

@@ -82,7 +82,7 @@ def test_rows_held_out_are_classified(page, opened):
         assert "always naming the most frequent class is right for 34.0%" in card
         assert f"classes\n{', '.join(SPECIES)}" in card
         lines = [line.locator("th, td").all_inner_texts() for line in tab.locator("#calibration tbody tr").all()]
-        assert lines == [["0.55", "", "50 %", "40"], ["0.98", "", "99 %", "1460"]]
+        assert lines == [["0.55", "", "50%", "40"], ["0.98", "", "99%", "1460"]]
         assert "flowers.csv" in tab.inner_text("h1")
         assert tab.title() == "Why the model expects this · flowers.csv"
 

@@ -75,7 +75,7 @@ def test_ticks_are_round_and_probabilities_are_never_certain(script):
     ]
     shown = script("[0.97, 0.9949, 0.99999, 0.0004, 0.5].map(numbers.probability)")
     assert shown == ["0.97", "0.995", "> 0.999", "< 0.001", "0.50"]
-    assert script("[0.97, 0.9949, 0.99999].map(numbers.percent)") == ["97 %", "99.5 %", "> 99.9 %"]
+    assert script("[0.97, 0.9949, 0.99999].map(numbers.percent)") == ["97%", "99.5%", "> 99.9%"]
 
 
 def test_the_normal_distribution(script):
@@ -183,7 +183,7 @@ def test_points_are_asked_and_clicked(page, opened):
         assert {"flat", "house", "tower"} <= set(tab.locator("#scatter-legend span").all_inner_texts())
         line = tab.locator("#waterfall tbody tr").nth(1)
         line.hover()
-        assert "95 % interval " in tab.inner_text("#tip")
+        assert "95% interval " in tab.inner_text("#tip")
 
 
 def test_unsure_points_are_hollow(opened, tmp_path):
@@ -198,7 +198,7 @@ def test_unsure_points_are_hollow(opened, tmp_path):
         for i, name in enumerate(ex.feature_names):
             tab.select_option("#scatter-feature", label=name)
             assert tab.locator("#scatter circle.hollow").count() == unsure[:, i].sum()
-        assert "hollow: sign less than 95 % certain" in tab.inner_text("#scatter-legend")
+        assert "hollow: sign less than 95% certain" in tab.inner_text("#scatter-legend")
 
 
 def test_more_features_than_fit_are_shown_when_asked(opened, tmp_path):

@@ -61,7 +61,7 @@ const numbers = (() => {
   // The same in per cent.
   function percent(p) {
     if (!Number.isFinite(p)) return "–";
-    return p > 0.999 ? "> 99.9 %" : `${(100 * p).toFixed(p > 0.99 ? 1 : 0)} %`;
+    return p > 0.999 ? "> 99.9%" : `${Number((100 * p).toPrecision(3))}%`;
   }
 
   // At most `count` round numbers within the ends, and a function that writes them.

@@ -13,7 +13,7 @@
   const el = (id) => document.getElementById(id);
   const all = rows.map((_, r) => r), longest = rows.reduce((most, name) => Math.max(most, name.length), 3);
   const list = (items) => (items.length < 2 ? items.join("") : `${items.slice(0, -1).join(", ")} and ${items[items.length - 1]}`);
-  const percentLevel = `${Number((100 * level).toPrecision(4))} %`;
+  const percentLevel = `${Number((100 * level).toPrecision(4))}%`;
   const upper = (text) => text.charAt(0).toUpperCase() + text.slice(1);
   const rowName = (r) => (facts.numbered ? `row ${rows[r]}` : rows[r]);
 
@@ -151,7 +151,7 @@
     });
     if (strongest.length) {
       const weakest = Math.min(...strongest.map((p) => p.sure ?? 1));
-      nodes.push(text(out.uncertain ? `; the model is ${weakest > 0.999 ? "more than 99.9 %" : `${strongest.length > 1 ? "at least " : ""}${numbers.percent(weakest)}`} sure of ${strongest.length > 1 ? "each sign" : "this sign"}.` : "."));
+      nodes.push(text(out.uncertain ? `; the model is ${weakest > 0.999 ? "more than 99.9%" : `${strongest.length > 1 ? "at least " : ""}${numbers.percent(weakest)}`} sure of ${strongest.length > 1 ? "each sign" : "this sign"}.` : "."));
     } else if (falling.length) nodes.push(text(`No single feature has a sign that is ${percentLevel} certain.`));
     if (out.uncertain && strongest.length) {
       const doubtful = falling.filter((p) => p.sure < level).map((p) => brief(p.feature));
@@ -386,7 +386,7 @@
       return { name, doubtful: doubtful / n, size: size / n, spread: Math.sqrt(spread / n) };
     }).sort((a, b) => b.spread - a.spread).slice(0, MOST_BARS);
     const number = thing.probability ? (x) => numbers.fixed(x, 3) : numbers.column(lines.flatMap((line) => [line.size, line.spread]), 3);
-    el("unsure").tBodies[0].replaceChildren(...lines.map((line) => make("tr", undefined, {}, [make("td", line.name), make("td", `${Math.round(100 * line.doubtful)} %`), make("td", number(line.size)), make("td", number(line.spread))])));
+    el("unsure").tBodies[0].replaceChildren(...lines.map((line) => make("tr", undefined, {}, [make("td", line.name), make("td", `${Math.round(100 * line.doubtful)}%`), make("td", number(line.size)), make("td", number(line.spread))])));
     const widest = all.slice().sort((a, b) => A.total[b] - A.total[a]).slice(0, Math.min(3, n));
     el("unsure-note").textContent = `Signs from ${percentLevel} on count as certain; attributions that are exactly 0 do not count.` + (out.importance.low === null ? "" : " Typical attributions leave out the uncertainty that the importance on top contains, and so are smaller.") + (A.total[widest[0]] > 0 ? ` The change from the baseline is most uncertain in ${list(widest.map((r) => `${rowName(r)} (± ${number(A.total[r])})`))}.` : "");
   }
@@ -415,7 +415,7 @@
     pictures.table(el("calibration"), {
       s, axis: "share of rows where the named class is right", heads: [{ name: "probability" }, { name: "", kind: "picture" }, { name: "right" }, { name: "rows" }],
       lines: bins.map(([promised, right, count]) => ({
-        name: numbers.probability(promised), cells: [{ text: `${Math.round(100 * right)} %` }, { text: numbers.fixed(count, 0) }],
+        name: numbers.probability(promised), cells: [{ text: `${Math.round(100 * right)}%` }, { text: numbers.fixed(count, 0) }],
         picture: pictures.drawing(s, [pictures.across([pictures.bar(s, 0, right, "down"), pictures.line(s.at(promised), -11, s.at(promised), 11, "whisker")])]),
       })),
     });
