@@ -100,7 +100,7 @@ def _kernel(kernel: Any, names: Any) -> list[tuple[str, str]]:
     order = np.argsort(scales, kind="stable")
     rest = [f"{len(order) - MOST} longer ones"] if len(order) > MOST else []
     return [
-        ("kernel", f"{type(kernel).__name__}, standard deviation {_short(kernel.variance**0.5)}"),
+        ("kernel", f"{type(kernel).__name__}, standard deviation {_short(float(np.sqrt(kernel.variance)))}"),
         ("length-scales", ", ".join([*(f"{names[i]} {_short(scales[i], 3)}" for i in order[:MOST]), *rest])),
     ]
 
