@@ -101,7 +101,7 @@ def _kernel(kernel: Any, names: Any) -> list[tuple[str, str]]:
     rest = [f"{len(order) - MOST} longer ones"] if len(order) > MOST else []
     return [
         ("kernel", f"{type(kernel).__name__}, standard deviation {_short(float(np.sqrt(kernel.variance)))}"),
-        ("length-scales", ", ".join([*(f"{names[i]} {_short(scales[i], 3)}" for i in order[:MOST]), *rest])),
+        ("length-scales", ", ".join([*(f"{names[i]} {_short(float(scales[i]), 3)}" for i in order[:MOST]), *rest])),
     ]
 
 
