@@ -194,15 +194,12 @@ def report(
 ) -> None:
     """Make a page of an explanation that was saved: one file, to be opened in a browser or sent by mail."""
     from gpattr.commands.output import require_new
-    from gpattr.exceptions import InvalidInputError
     from gpattr.explanation import Explanation
     from gpattr.report import write_report
 
     with _one_sentence(out):
         require_new(out, force)
         ex = Explanation.load(explanation)
-        if not isinstance(ex, Explanation):
-            raise InvalidInputError(f"{explanation}: has several outputs; save one of them, ex[name].save(…)")
         write_report(out, ex, title=title, level=level)
         typer.echo(f"{len(ex)} rows: {out}")
 

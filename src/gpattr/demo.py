@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,10 +10,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from gpattr.estimators import GPRegressor
 from gpattr.explainer import Explainer
 from gpattr.explanation import Explanation
 from gpattr.report import write_report
+from gpattr.tables import Columns, TableModel
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,43 +28,72 @@ LABELS = {
     "s5": "log triglycerides",
     "s6": "blood sugar",
 }
+TARGET = "disease progression"
+SEXES = {1.0: "code 1", 2.0: "code 2"}
+NOTE = "Sex is code 1 or code 2: the documentation of the data does not say which is which."
 HELD_OUT, SHOWN, LEVEL = 42, 4, 0.95
 
 
 def run(folder: Path, console: Console, *, quiet: bool = False) -> Explanation:
-    """Train, explain, print the strongest attributions; write a table, a picture and a report to the folder."""
-    X, y = load_patients()
+    """Train, explain, print the strongest attributions; write a table, a picture and a report to the folder.
+
+    All three tell of the same patient first: the one whose prediction is farthest from that of the average patient.
+    """
+    patients = load_patients()
+    columns = Columns.of(patients, TARGET)
+    X, y = columns.features(patients), columns.targets(patients)
     order = np.random.default_rng(0).permutation(len(X))
     train, held_out = order[HELD_OUT:], order[:HELD_OUT]
     if not quiet:
-        console.print(f"[bold]Diabetes progression[/bold], {len(train)} patients × {X.shape[1]} features, {HELD_OUT} held out")
-    model = GPRegressor(verbose=not quiet).fit(X.iloc[train], y.iloc[train])
-    explainer = Explainer(model, baseline="mean")
-    ex = explainer(X.iloc[held_out])
+        console.print(f"[bold]Diabetes[/bold]: {TARGET} of {len(train)} patients, {X.shape[1]} features, {HELD_OUT} held out")
+    model = TableModel.fit(X.iloc[train], y[train], columns, verbose=not quiet)
+    explainer = Explainer(model.posterior, baseline="mean")
+    explainer.baseline_name = "average patient"
+    ex = replace(explainer(X.iloc[held_out]), quantity=f"predicted {TARGET}")
+    first = farthest(ex)
     if not quiet:
-        console.print(f"score on the held-out patients: R² = {model.score(X.iloc[held_out], y.iloc[held_out]):.2f}")
-        console.print(strongest(ex))
+        console.print(f"score on the held-out patients: R² = {model.score(X.iloc[held_out], y[held_out]):.2f}")
+        console.print(strongest(ex, first[:SHOWN]))
     table, picture, page = (folder / name for name in ("attributions.csv", "attributions.png", "report.html"))
     ex.to_frame(LEVEL).to_csv(table, index=False)
-    draw(ex[most_certain(ex)], picture)
-    importance, measured = explainer.importance(X.iloc[held_out]), y.iloc[held_out]
-    write_report(page, ex, importance=importance, explainer=explainer, measured=measured, title="Why the model expects this")
+    draw(ex[int(first[0])], picture)
+    write_report(
+        page,
+        ex,
+        importance=explainer.importance(X.iloc[held_out]),
+        explainer=explainer,
+        measured=y[held_out],
+        notes=[f"{HELD_OUT} patients that the model was not trained on.", NOTE],
+        title=f"Why the model expects this {TARGET}",
+        level=LEVEL,
+        data_name="scikit-learn's diabetes data",
+        selected_row=int(first[0]),
+    )
+    name = ex.row_names[first[0]]
     console.print(f"All {len(ex)} patients: {table}", soft_wrap=True, highlight=False)
-    console.print(f"One of them as a picture: {picture}", soft_wrap=True, highlight=False)
-    console.print(f"A page to look at, in any browser: {page}", soft_wrap=True, highlight=False)
+    console.print(f"{name} as a picture: {picture}", soft_wrap=True, highlight=False)
+    console.print(f"A page to look at in any browser, {name} first: {page}", soft_wrap=True, highlight=False)
     return ex
 
 
-def load_patients() -> tuple[pd.DataFrame, pd.Series]:
-    """Return scikit-learn's bundled diabetes data in their own units, with readable names."""
+def load_patients() -> pd.DataFrame:
+    """Return scikit-learn's bundled diabetes data in their own units, with readable names and the target as last column."""
     from sklearn.datasets import load_diabetes
 
     data: Any = load_diabetes(as_frame=True, scaled=False)
-    return data.data.rename(columns=LABELS), data.target
+    patients = data.data.rename(columns=LABELS)
+    patients["sex"] = patients["sex"].map(SEXES)
+    patients.index = [f"Patient {i}" for i in patients.index]
+    return patients.assign(**{TARGET: data.target.to_numpy()})
 
 
-def strongest(ex: Explanation) -> Table:
-    """Return a table of the strongest attributions of a few patients."""
+def farthest(ex: Explanation) -> np.ndarray:
+    """Return the positions of the patients, the one farthest from the average patient first."""
+    return np.argsort(-np.abs(ex.predictions - ex.base_values), kind="stable")
+
+
+def strongest(ex: Explanation, rows: np.ndarray) -> Table:
+    """Return a table of the strongest attributions of the patients at these positions."""
     table = Table(title="What moves the prediction away from that of the average patient", title_justify="left")
     for name, side in (
         ("patient", "right"),
@@ -76,22 +106,17 @@ def strongest(ex: Explanation) -> Table:
         table.add_column(name, justify=side)  # pyright: ignore[reportArgumentType]
     assert ex.std is not None
     positive = ex.prob_positive()
-    rows = np.argsort(-np.abs(ex.predictions - ex.base_values))[:SHOWN]
     for row in rows:
         for place, i in enumerate(np.argsort(-np.abs(ex.values[row]))[:3]):
-            first = (str(ex.row_names[row]), f"{ex.predictions[row]:.0f}") if place == 0 else ("", "")
+            first = (str(ex.row_names[row]).removeprefix("Patient "), f"{ex.predictions[row]:.1f}") if place == 0 else ("", "")
             sure = max(positive[row, i], 1 - positive[row, i])
             change = f"{ex.values[row, i]:+.1f} ± {ex.std[row, i]:.1f}"
-            table.add_row(*first, ex.feature_names[i], f"{ex.data[row, i]:.4g}", change, f"{sure:.3f}", end_section=place == 2)
-    table.caption = f"± is one standard deviation; the average patient is predicted at {ex.base_values[0]:.0f}"
+            name = ex.feature_names[i]
+            value = ex.labels[name][row] if name in ex.labels else f"{ex.data[row, i]:.4g}"
+            table.add_row(*first, name, value, change, "> 0.999" if sure > 0.999 else f"{sure:.3f}", end_section=place == 2)
+    table.caption = f"± is one standard deviation; the average patient is predicted at {ex.base_values[0]:.1f}"
     table.caption_justify = "left"
     return table
-
-
-def most_certain(ex: Explanation) -> int:
-    """Return the patient whose strongest attribution stands out most clearly from its uncertainty."""
-    assert ex.std is not None
-    return int((np.abs(ex.values) / ex.std).max(axis=1).argmax())
 
 
 def draw(ex: Explanation, path: Path) -> None:
@@ -100,11 +125,6 @@ def draw(ex: Explanation, path: Path) -> None:
 
     from gpattr import plots
 
-    figure = Figure(figsize=(7.5, 4.6), layout="constrained")
-    axes = plots.waterfall(ex, ax=figure.subplots(), level=LEVEL)
-    predicted, average = ex.predictions[0], ex.base_values[0]
-    axes.set_title(
-        f"Patient {ex.row_names[0]}: predicted {predicted:.0f}, average patient {average:.0f}", loc="left", fontsize=11
-    )
-    axes.set_xlabel(f"predicted progression, with {LEVEL:.0%} credible intervals")
+    figure = Figure(figsize=(8.4, 4.8), layout="constrained")
+    plots.waterfall(ex, ax=figure.subplots(), level=LEVEL)
     figure.savefig(path, dpi=160)

@@ -184,10 +184,10 @@ def test_fifty_settings_of_the_sliders(houses, opened, tmp_path):
         for part, expected in {"prediction": ex.predictions, "values": ex.values, "stds": ex.std}.items():
             np.testing.assert_allclose([answer[part] for answer in answers], expected, rtol=1e-9, atol=1e-9 * size, err_msg=part)
         expected = [answers[-1]["prediction"], answers[-1]["std"]]
-        text = tab.inner_text("#what-if-answer strong").removeprefix("prediction ").split(" ± ")
+        text = tab.inner_text("#what-if-answer strong").removeprefix("Prediction ").split(" ± ")
         assert [float(number) for number in text] == pytest.approx(expected, rel=0.05)
-        ends = tab.evaluate("document.getElementById('what-if').data[1].x")
-        assert ends[-1] == pytest.approx(ex.predictions[-1], rel=1e-9)
+        ends = tab.evaluate("[...document.querySelectorAll('#what-if tr[data-end]')].map((row) => Number(row.dataset.end))")
+        assert ends[0] == pytest.approx(ex.predictions[-1], rel=1e-9)
         assert "Outside" not in tab.inner_text("#what-if-answer")
         assert f"mean of the training inputs: area {rows['area'].mean():.1f}" in tab.inner_text("#card")
         tab.fill("[aria-label='area, value']", "123.4")
@@ -203,4 +203,4 @@ def test_fifty_settings_of_the_sliders(houses, opened, tmp_path):
         assert float(tab.input_value("[aria-label='area, value']")) == pytest.approx(rows["area"].iloc[2], rel=1e-6)
         title = tab.inner_text("#row-title")
         assert f", as in row {title.split()[1].rstrip(':')}." in tab.inner_text("#what-if-answer")
-        assert tab.inner_text("#what-if-answer").startswith(f"prediction {title.split(': ')[1].split(',')[0]} ")
+        assert tab.inner_text("#what-if-answer").startswith(f"{title.split(': ')[1].split(',')[0].capitalize()} ")

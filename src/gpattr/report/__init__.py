@@ -1,4 +1,4 @@
-"""One page that explains a model to people: a file of its own, without the network."""
+"""A self-contained HTML report: one file that explains a model to people, without the network."""
 
 from gpattr.report.document import write_report
 

@@ -1,22 +1,25 @@
-"""What the report says of a model: its size, kernel and noise, and how well it predicts rows it has not seen."""
+"""Facts about a model for the report: its size, kernel and noise, and how well it predicts rows it has not seen."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, cast
 
 import numpy as np
 
 from gpattr._array import solve_lower_rows, to_numpy
 from gpattr.kernels import Radial, Scale
-from gpattr.posteriors import AffinePosterior, ExactPosterior, Posterior
+from gpattr.posteriors import AffinePosterior, ExactPosterior, MultiOutputPosterior, Posterior
 from gpattr.tables.held_out import LEVELS, HeldOut
 
 KINDS = {
     "ExactPosterior": "exact Gaussian process",
     "SparsePosterior": "Gaussian process with inducing inputs",
-    "WeightSpacePosterior": "Gaussian process of finitely many functions",
+    "WeightSpacePosterior": "weight-space Gaussian process",
     "LaplacePosterior": "Gaussian process classifier",
 }
+
+MOST = 12  # length-scales that are written out
 
 
 def leave_one_out(posterior: ExactPosterior) -> tuple[np.ndarray, np.ndarray]:
@@ -38,29 +41,54 @@ def left_out_score(posterior: Posterior) -> float | None:
     return HeldOut.of(to_numpy(inner.y), *leave_one_out(inner)).score
 
 
-def model_card(posterior: Posterior, held_out: HeldOut | None = None) -> list[tuple[str, str]]:
-    """Return what is known of a model, as names and words; ``held_out`` says how well it predicts rows it has not seen."""
-    inner: Any = posterior.posterior if isinstance(posterior, AffinePosterior) else posterior
+def model_card(
+    posterior: Posterior | MultiOutputPosterior, held_out: Any = None, outputs: Iterable[str] = ()
+) -> list[tuple[str, str]]:
+    """Return what is known about a model, as names and words; ``held_out`` says how well it predicts rows it has not seen.
+
+    ``held_out`` is a `HeldOut`, or of classes what has an ``accuracy``. ``outputs`` are the names of several classes or outputs,
+    of which ``posterior`` may be the first: each has a kernel of its own, and none is shown.
+    """
+    several, outer = list(outputs), cast(Any, posterior)
+    if isinstance(posterior, MultiOutputPosterior):
+        several, outer = list(posterior.outputs), next(iter(posterior.outputs.values()))
+    inner: Any = outer.posterior if isinstance(outer, AffinePosterior) else outer
     rows = inner.training_inputs
     name = type(inner).__name__
     card = [("model", f"{KINDS[name]} ({name})" if name in KINDS else name)]
+    if several:
+        card.append(("classes" if name == "LaplacePosterior" else "outputs", ", ".join(several)))
     if rows is not None:
         card.append(("training rows", f"{len(rows):,}"))
-    card.append(("features", str(len(getattr(getattr(posterior, "encoder", None), "features", ())) or inner.n_features)))
+    card.append(("features", str(len(getattr(getattr(outer, "encoder", None), "features", ())) or inner.n_features)))
     kernel = getattr(inner, "kernel", None)
-    if kernel is not None:
+    if kernel is not None and not several:
         card += _kernel(kernel, inner.feature_names or [f"x{i}" for i in range(inner.n_features)])
-    if isinstance(inner, ExactPosterior):
+    if isinstance(inner, ExactPosterior) and not several:
         noise = to_numpy(inner.noise)
-        level = f"{np.sqrt(noise[0]):.4g}" if np.ptp(noise) == 0 else f"{np.sqrt(noise.min()):.4g} to {np.sqrt(noise.max()):.4g}"
-        card.append(("noise, standard deviation", level))
+        least, most = np.sqrt(noise.min()), np.sqrt(noise.max())
+        card.append(("noise, standard deviation", _short(least) if least == most else f"{_short(least)} to {_short(most)}"))
         judged = HeldOut.of(to_numpy(inner.y), *leave_one_out(inner))
         card += _quality("leave-one-out", "calibration, leaving one out", judged)
+    elif of_classes(held_out):
+        card += _accuracy(held_out)
     elif held_out is not None:
         card += _quality(f"{held_out.rows:,} rows held out", "calibration, rows held out", held_out)
     else:
-        card.append(("rows not seen", "how well they are predicted is not known of this model"))
+        card.append(("rows not seen", "how well they are predicted is not available for this model"))
     return card
+
+
+def of_classes(held_out: Any) -> bool:
+    """Return whether rows held out are those of a classifier."""
+    return hasattr(held_out, "accuracy")
+
+
+def calibration(held_out: Any) -> list[tuple[float, float, int]] | None:
+    """Return for bins of rows held out the mean probability of the named class, the share that is right, and how many rows."""
+    if not of_classes(held_out):
+        return None
+    return [(float(said), float(right), int(rows)) for said, right, rows in held_out.calibration if rows]
 
 
 def _kernel(kernel: Any, names: Any) -> list[tuple[str, str]]:
@@ -70,13 +98,26 @@ def _kernel(kernel: Any, names: Any) -> list[tuple[str, str]]:
         return [("kernel", repr(kernel))]
     scales = np.broadcast_to(np.asarray(kernel.lengthscale, dtype=np.float64), (len(names),))
     order = np.argsort(scales, kind="stable")
+    rest = [f"{len(order) - MOST} longer ones"] if len(order) > MOST else []
     return [
-        ("kernel", f"{type(kernel).__name__}, standard deviation {np.sqrt(kernel.variance):.4g}"),
-        ("length-scales", ", ".join(f"{names[i]} {scales[i]:.3g}" for i in order)),
+        ("kernel", f"{type(kernel).__name__}, standard deviation {_short(float(np.sqrt(kernel.variance)))}"),
+        ("length-scales", ", ".join([*(f"{names[i]} {_short(float(scales[i]), 3)}" for i in order[:MOST]), *rest])),
     ]
 
 
 def _quality(name: str, calibration: str, judged: HeldOut) -> list[tuple[str, str]]:
     score = "" if judged.score is None else f"R² {judged.score:.3f}, "
     inside = (f"{share:.0%} of rows in {level:.0%} intervals" for level, share in zip(LEVELS, judged.inside, strict=True))
-    return [(name, f"{score}typical error {judged.error:.4g}"), (calibration, ", ".join(inside))]
+    return [(name, f"{score}typical error {_short(judged.error)}"), (calibration, ", ".join(inside))]
+
+
+def _accuracy(judged: Any) -> list[tuple[str, str]]:
+    gain = "" if judged.accuracy > judged.most_frequent else ": the model is no better than that"
+    return [
+        (f"{judged.rows:,} rows held out", f"{judged.accuracy:.1%} of the classes are right, log loss {judged.log_loss:.3f}"),
+        ("for comparison", f"always naming the most frequent class is right for {judged.most_frequent:.1%}{gain}"),
+    ]
+
+
+def _short(value: float, digits: int = 4) -> str:
+    return f"{float(f'{value:.{digits}g}'):,.10g}"

@@ -6,6 +6,9 @@
 const rowFilter = (rows, numbers, texts) => {
   const SIGN = /^\s*(<=|>=|≤|≥|!=|≠|<|>|=)\s*(.+)$/;
   const lower = (map) => new Map([...map].map(([name, value]) => [name.toLowerCase(), value]));
+  // The number of a row is its name, or the only number in it: "Patient 17".
+  const numberOf = (name) => { const found = name.match(/\d+/g); return Number.isNaN(Number(name)) && found && found.length === 1 ? Number(found[0]) : Number(name); };
+  const places = rows.map(numberOf);
   const numbersOf = lower(numbers), textsOf = lower(texts);
 
   function compared(name, sign, right) {
@@ -39,7 +42,7 @@ const rowFilter = (rows, numbers, texts) => {
 
   function numbered(text) {
     const [first, last] = text.split(/[-–]/);
-    return last === undefined ? (r) => rows[r] === first.trim() : (r) => Number(rows[r]) >= Number(first) && Number(rows[r]) <= Number(last);
+    return last === undefined ? (r) => rows[r] === first.trim() || places[r] === Number(first) : (r) => places[r] >= Number(first) && places[r] <= Number(last);
   }
 
   return (text) => {

@@ -1,120 +1,170 @@
 "use strict";
 (() => {
   const facts = JSON.parse(document.getElementById("facts").textContent);
-  const { features, rows, level, uncertain } = facts;
-  const d = features.length, n = rows.length, SHOWN = 25, MOST_BARS = 12, MOST_POINTS = 1500, FARTHEST = 1e100;
+  const { features, rows, level } = facts, { make } = pictures;
+  const d = features.length, n = rows.length, SHOWN = 25, MOST_BARS = 12, MOST_POINTS = 1500, MOST_COLORS = 8, LONG = 48, FARTHEST = 1e100;
+  const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#999999"]; // Okabe and Ito
   const unpack = (text, kind) => text && new kind(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
-  const A = Object.fromEntries(Object.entries(facts.arrays).map(([name, text]) => [name, unpack(text, name === "data" ? Float64Array : Float32Array)]));
-  if (!A.low) { A.low = A.values.map((x, k) => x - facts.quantile * A.std[k]); A.high = A.values.map((x, k) => x + facts.quantile * A.std[k]); }
-  const labels = new Map(Object.entries(facts.labels).map(([feature, { texts, codes }]) => [feature, Array.from(unpack(codes, texts.length < 65536 ? Uint16Array : Uint32Array), (k) => texts[k])]));
+  const decoded = ({ texts, codes }) => Array.from(unpack(codes, texts.length < 65536 ? Uint16Array : Uint32Array), (k) => texts[k]);
+  const data = unpack(facts.arrays.data, Float64Array), measured = unpack(facts.arrays.measured, Float32Array);
+  const classes = facts.classes && decoded(facts.classes);
+  const labels = new Map(Object.entries(facts.labels).map(([feature, coded]) => [feature, decoded(coded)]));
   const at = (array, row, feature) => array[row * d + feature];
   const el = (id) => document.getElementById(id);
-  const make = (tag, text, attributes = {}) => {
-    const node = document.createElement(tag);
-    if (text !== undefined) node.textContent = text; // never HTML: a column may be called anything
-    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-    return node;
-  };
+  const all = rows.map((_, r) => r), longest = rows.reduce((most, name) => Math.max(most, name.length), 3);
+  const list = (items) => (items.length < 2 ? items.join("") : `${items.slice(0, -1).join(", ")} and ${items[items.length - 1]}`);
+  const percentLevel = `${Number((100 * level).toPrecision(4))}%`;
+  const upper = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+  const rowName = (r) => (facts.numbered ? `row ${rows[r]}` : rows[r]);
 
-  // Numbers as people read them.
-  const rounded = (x, digits) => (Math.abs(x) >= 1e6 || (x !== 0 && Math.abs(x) < 1e-4) ? x.toExponential(digits - 2) : Number(x.toPrecision(digits)).toString()).replaceAll("-", "−");
-  const plain = (x) => rounded(x, 4), short = (x) => rounded(x, 3), spread = (x) => rounded(x, 2);
-  const signed = (x) => (x > 0 ? "+" : "") + short(x);
-  const percent = (p) => (p > 0.999 ? "more than 99.9 %" : `${(100 * p).toFixed(p > 0.99 ? 1 : 0)} %`);
-  const value = (row, i) => (labels.has(features[i]) ? labels.get(features[i])[row] : Number.isNaN(at(A.data, row, i)) ? "–" : plain(at(A.data, row, i)));
-  const nothing = (row, i) => at(A.values, row, i) === 0 && at(A.std, row, i) === 0; // it equals the baseline, or the model does not use it
-  const sure = (row, i) => Math.max(at(A.positive, row, i), 1 - at(A.positive, row, i));
-  const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const escaped = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/\$/g, "&#36;"); // Plotly reads tags, and formulas
+  const probPositive = (x, std) => (std > 0 ? numbers.normal(x / std) : x > 0 ? 1 : x < 0 ? 0 : 0.5);
 
-  const layout = (extra) => ({
-    margin: { l: 8, r: 16, t: 8, b: 44 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-    font: { color: color("--ink"), family: "system-ui, sans-serif", size: 13 }, showlegend: false, hovermode: "closest", ...extra,
-  });
-  const axis = (extra) => ({ exponentformat: "power", gridcolor: color("--line"), zerolinecolor: color("--soft"), automargin: true, fixedrange: true, ...extra });
-  // Names beside a picture: whole, or on a phone in lines that leave room for the picture.
-  const beside = (names) => {
-    const width = window.innerWidth < 500 ? 15 : 42;
-    const broken = (name) => {
-      const lines = name.match(new RegExp(`.{1,${width}}(\\s|$)|.{1,${width}}`, "g")) || [name];
-      return lines.slice(0, 3).join("\n").trim() + (lines.length > 3 ? "…" : "");
+  // One class or output: its arrays, its names, how its numbers are written.
+  let A, order, out, write, columns, thing;
+  const opened = new Map();
+  function arraysOf(k) {
+    if (!opened.has(k)) {
+      const B = Object.fromEntries(Object.entries(facts.outputs[k].arrays).map(([name, text]) => [name, unpack(text, Float32Array)]));
+      if (!B.std) B.std = new Float32Array(n * d);
+      if (!B.low) { B.low = B.values.map((x, i) => x - facts.quantile * B.std[i]); B.high = B.values.map((x, i) => x + facts.quantile * B.std[i]); }
+      if (!B.positive) B.positive = B.values.map((x, i) => probPositive(x, B.std[i]));
+      if (!B.total) B.total = new Float32Array(n);
+      opened.set(k, B);
+    }
+    return opened.get(k);
+  }
+  function choose(k) {
+    out = facts.outputs[k];
+    A = arraysOf(k);
+    const probability = out.quantity.startsWith("probability of ");
+    thing = { probability, bounds: probability ? [0, 1] : null, name: out.quantity === "prediction" ? "prediction" : out.quantity };
+    const predictions = numbers.column([...A.predictions, ...A.base.slice(0, 1)], 4, { unit: true }), changes = numbers.column(A.values, 3, { sign: true });
+    write = {
+      prediction: probability ? numbers.probability : predictions,
+      change: probability ? (x) => numbers.fixed(x, 2, { sign: true }) : numbers.column(all.map((r) => A.predictions[r] - A.base[r]), 3, { sign: true }),
+      attribution: probability ? (x) => numbers.fixed(x, 3, { sign: true }) : changes,
+      measured: measured && numbers.measured(measured),
     };
-    return { zeroline: false, showgrid: false, ticks: "outside", ticklen: 5, tickcolor: "rgba(0,0,0,0)", tickmode: "array", tickvals: names.map((_, k) => k), ticktext: names.map((name) => escaped(broken(name)).replaceAll("\n", "<br>")) };
-  };
-  const words = (long, brief) => (window.innerWidth < 500 ? brief : long); // what fits below a picture on a phone
-  const config = { displayModeBar: false, responsive: true };
+    order = features.map((_, i) => i).sort((i, j) => out.importance.values[j] - out.importance.values[i]);
+    columns = tableColumns();
+  }
 
-  const order = features.map((_, i) => i).sort((i, j) => facts.importance.values[j] - facts.importance.values[i]);
+  const writers = features.map((name, i) => (labels.has(name) ? null : numbers.measured(all.map((r) => at(data, r, i)))));
+  const written = (i, x) => (writers[i] ? writers[i](x) : numbers.readable(x));
+  const value = (row, i) => (labels.has(features[i]) ? labels.get(features[i])[row] : written(i, at(data, row, i)));
+  const brief = (name) => (name.length > LONG ? `${name.slice(0, LONG - 12)}…${name.slice(-10)}` : name); // beside a picture
+  const equation = (name, text) => (text === "–" ? name : `${name} = ${text}`);
+  const nothing = (row, i) => at(A.values, row, i) === 0 && at(A.std, row, i) === 0; // it equals the baseline, or the model does not use it
+  const tone = (text) => (text.startsWith("−") ? "down" : text.startsWith("+") ? "up" : ""); // what is zero as shown has no colour
+  const sure = (row, i) => Math.max(at(A.positive, row, i), 1 - at(A.positive, row, i));
+  const target = (row) => (classes ? classes[row] : measured && !Number.isNaN(measured[row]) ? write.measured(measured[row]) : "");
 
   function drawImportance() {
-    const shown = order.slice(0, MOST_BARS).reverse(), v = facts.importance;
-    const values = shown.map((i) => v.values[i]);
-    const error = v.low === null ? undefined : {
-      type: "data", symmetric: false, color: color("--ink"), thickness: 1.3, width: 4,
-      array: shown.map((i) => Math.max(v.high[i] - v.values[i], 0)), arrayminus: shown.map((i) => Math.max(v.values[i] - v.low[i], 0)),
-    };
-    Plotly.react("importance", [{
-      type: "bar", orientation: "h", x: values, y: shown.map((_, k) => k), error_x: error,
-      marker: { color: color("--down") }, hoverinfo: "text", hovertext: shown.map((i) => `${escaped(features[i])}: ${plain(v.values[i])}`), textposition: "none",
-    }], layout({ height: 90 + 28 * shown.length, xaxis: axis({ title: { text: words(`mean |attribution| to the ${facts.quantity}`, "mean |attribution|") } }), yaxis: axis(beside(shown.map((i) => features[i]))) }), config);
-    const hidden = d - shown.length;
-    el("importance-note").textContent = (v.low === null ? "Means of absolute attributions over these rows." : `Expected mean absolute attribution over ${v.rows === n ? "the" : v.rows} rows, with ${Math.round(100 * level)} % credible intervals${v.note && ` (${v.note})`}. It contains the uncertainty of each attribution.`) + (hidden > 0 ? ` ${hidden} smaller features are not shown.` : "");
+    const v = out.importance, shown = expanded.importance ? order : order.slice(0, MOST_BARS);
+    const s = pictures.scale(shown.flatMap((i) => [v.values[i], ...(v.low ? [v.low[i], v.high[i]] : [])]), { fixed: [0, 0] });
+    const number = thing.probability ? (x) => numbers.fixed(x, 3) : numbers.column(v.values, 3);
+    pictures.table(el("importance"), {
+      s, axis: `mean |attribution| to the ${out.quantity}`,
+      heads: [{ name: "feature" }, { name: "", kind: "picture" }, { name: "mean |attribution|" }],
+      lines: shown.map((i) => ({
+        name: brief(features[i]), cells: [{ text: number(v.values[i]) }], data: { feature: features[i], value: v.values[i] },
+        tip: `${features[i]}: ${number(v.values[i])}${v.low ? `\n${percentLevel} interval ${number(v.low[i])} to ${number(v.high[i])}` : ""}`,
+        picture: pictures.drawing(s, [pictures.across([pictures.bar(s, 0, v.values[i], "down"), ...(v.low ? pictures.whisker(s, v.low[i], v.high[i]) : [])])]),
+      })),
+      foot: more("importance", d - shown.length, drawImportance),
+    });
+    const many = numbers.fixed(v.rows, 0);
+    el("importance-note").textContent = (v.low === null ? "Means of absolute attributions over these rows" : `Expected mean absolute attribution over ${v.rows === n ? "the" : many} rows, with ${percentLevel} credible intervals${v.note && ` (${v.note})`}. It contains the uncertainty of each attribution`) + `. Baseline: ${facts.baseline}.`;
   }
 
-  // From the baseline to the prediction: `all` are the features, {name, x} and, where they are known, low, high and sure.
-  function drawWaterfall(id, all, base, prediction) {
-    const falling = all.slice().sort((one, two) => Math.abs(two.x) - Math.abs(one.x));
-    const steps = falling.slice(0, MOST_BARS), rest = falling.slice(MOST_BARS);
-    const intervals = steps.some((step) => step.low !== undefined);
-    if (rest.length) steps.push({ name: `${rest.length} other features`, x: rest.reduce((sum, step) => sum + step.x, 0) });
-    steps.reverse();
-    let position = base;
-    for (const step of steps) { step.base = position; position += step.x; }
-    const ends = steps.map((step) => step.base + step.x);
-    const text = steps.map((step) => signed(step.x) + (step.sure !== undefined ? `  (${percent(step.sure)} sure)` : ""));
-    const places = steps.map((_, k) => k);
-    const data = [{
-      type: "bar", orientation: "h", y: places, x: steps.map((step) => step.x), base: steps.map((step) => step.base),
-      marker: { color: steps.map((step) => color(step.x < 0 ? "--down" : "--up")) }, hoverinfo: "text", hovertext: steps.map((step, k) => `${escaped(step.name)}: ${text[k]}`), textposition: "none",
-    }, {
-      type: "scatter", mode: "markers", y: places, x: ends, marker: { size: 1, color: color("--ink") }, hoverinfo: "skip",
-      error_x: intervals ? { type: "data", symmetric: false, color: color("--ink"), thickness: 1.3, width: 4, array: steps.map((s) => (s.high === undefined ? 0 : s.high - s.x)), arrayminus: steps.map((s) => (s.low === undefined ? 0 : s.x - s.low)) } : undefined,
-    }];
-    const lines = [base, prediction].map((x) => ({ type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1, line: { color: color("--soft"), width: 1, dash: "dot" }, layer: "below" }));
-    Plotly.react(id, data, layout({ height: 90 + 30 * steps.length, shapes: lines, xaxis: axis({ zeroline: false, title: { text: intervals ? words(`${facts.quantity}, with ${Math.round(100 * level)} % intervals`, facts.quantity) : facts.quantity } }), yaxis: axis(beside(steps.map((step) => step.name))) }), config);
-    return steps;
+  const expanded = { importance: false, waterfall: false, "what-if": false, sliders: false };
+  function more(id, hidden, draw) {
+    if (hidden <= 0 && !expanded[id]) return null;
+    const button = make("button", expanded[id] ? `Show the ${MOST_BARS} largest only` : `Show ${hidden} more feature${hidden > 1 ? "s" : ""}`, { type: "button", class: "more" });
+    button.addEventListener("click", () => { expanded[id] = !expanded[id]; draw(); });
+    return button;
   }
 
-  let chosen = 0;
+  // From the baseline to the prediction: `features` are {name, x} and, where they are known, std, low, high and sure.
+  function drawWaterfall(id, parts, base, prediction, redraw) {
+    const falling = parts.slice().sort((one, two) => Math.abs(two.x) - Math.abs(one.x));
+    const steps = expanded[id] ? falling : falling.slice(0, MOST_BARS), rest = falling.slice(steps.length);
+    if (rest.length) steps.push({ name: `${rest.length} other feature${rest.length > 1 ? "s" : ""}`, x: rest.reduce((sum, step) => sum + step.x, 0) });
+    let position = prediction;
+    for (const step of steps) { step.end = position; position -= step.x; step.start = position; }
+    const uncertain = steps.some((step) => step.low !== undefined);
+    const s = pictures.scale([base, prediction, ...steps.flatMap((step) => [step.start, step.end, ...(step.low === undefined ? [] : [step.start + step.low, step.start + step.high])])], { fixed: thing.bounds });
+    const number = thing.probability ? (x) => numbers.fixed(x, 3, { sign: true }) : numbers.column(steps.map((step) => step.x), 3, { sign: true });
+    const half = thing.probability ? (x) => numbers.fixed(x, 3) : numbers.column(steps.map((step) => step.x), 3);
+    const mark = (x) => pictures.drawing(s, [pictures.across([pictures.line(s.at(x), -11, s.at(x), 11, "whisker")])], [base, prediction]);
+    const blank = uncertain ? [{ text: "" }, { text: "" }] : [];
+    const lines = steps.map((step, k) => {
+      const doubtful = step.sure !== undefined && step.sure < level;
+      const picture = pictures.drawing(s, [
+        pictures.line(s.at(step.start), "50%", s.at(step.start), "100%", "step"), pictures.line(s.at(step.end), "0%", s.at(step.end), "50%", "step"),
+        pictures.across([pictures.bar(s, step.start, step.end, `${step.x < 0 ? "down" : "up"}${doubtful ? " doubt" : ""}`), ...(step.low === undefined ? [] : pictures.whisker(s, step.start + step.low, step.start + step.high))]),
+      ], [base, prediction]);
+      const interval = step.low === undefined ? "" : `\n${percentLevel} interval ${number(step.low)} to ${number(step.high)}`;
+      return {
+        name: step.feature === undefined ? step.name : equation(brief(step.feature), step.value), picture, data: { feature: step.feature ?? "", value: step.x, end: step.end },
+        tip: `${step.name}: ${number(step.x)}${step.std === undefined ? "" : ` ± ${half(step.std)}`}${interval}`,
+        cells: [{ text: number(step.x), kind: tone(number(step.x)) }, ...(uncertain ? [{ text: step.std === undefined ? "" : `± ${half(step.std)}` }, { text: step.sure === undefined ? "–" : numbers.percent(step.sure), kind: doubtful ? "unsure" : "" }] : [])],
+      };
+    });
+    pictures.table(el(id), {
+      s, axis: `${out.quantity}${uncertain ? `, with ${percentLevel} intervals` : ""}`,
+      heads: [{ name: "" }, { name: "", kind: "picture" }, { name: "attribution" }, ...(uncertain ? [{ name: "± std", kind: "wide" }, { name: "sure of the sign" }] : [])],
+      lines: [
+        { name: upper(brief(thing.name)), cells: [{ text: write.prediction(prediction) }, ...blank], picture: mark(prediction), kind: "end" }, ...lines,
+        { name: `Baseline: ${brief(facts.baseline)}`, cells: [{ text: write.prediction(base) }, ...blank], picture: mark(base), kind: "end" },
+      ],
+      foot: more(id, rest.length, redraw),
+    });
+    el(id).dataset.end = prediction;
+    return half;
+  }
+
+  let chosen = facts.selected;
   function drawRow() {
-    const all = features.map((name, i) => ({
-      name: `${name} = ${value(chosen, i)}`, x: at(A.values, chosen, i), i,
-      ...(uncertain ? { low: at(A.low, chosen, i), high: at(A.high, chosen, i), sure: nothing(chosen, i) ? undefined : sure(chosen, i) } : {}),
+    const parts = features.map((name, i) => ({
+      name: equation(name, value(chosen, i)), feature: name, value: value(chosen, i), x: at(A.values, chosen, i), i,
+      ...(out.uncertain ? { std: at(A.std, chosen, i), low: at(A.low, chosen, i), high: at(A.high, chosen, i), sure: nothing(chosen, i) ? undefined : sure(chosen, i) } : {}),
     }));
-    const steps = drawWaterfall("waterfall", all, A.base[chosen], A.predictions[chosen]);
-    const measured = A.measured && !Number.isNaN(A.measured[chosen]) ? `, measured ${plain(A.measured[chosen])}` : "";
-    el("row-title").textContent = `Row ${rows[chosen]}: ${plain(A.predictions[chosen])}${measured}, at the baseline ${plain(A.base[chosen])}`;
-    const list = make("ul");
-    for (const step of steps.slice().reverse()) {
-      if (step.i === undefined || step.x === 0) continue;
-      const verb = step.x > 0 ? "adds" : "takes away", i = step.i;
-      const item = make("li"), name = make("strong", `${features[i]} = ${value(chosen, i)}`), std = uncertain ? ` ± ${spread(at(A.std, chosen, i))}` : "";
-      if (uncertain && sure(chosen, i) < level) item.append(name, document.createTextNode(` makes no clear difference: ${signed(step.x)}${std}; the model is ${percent(sure(chosen, i))} sure that it ${verb}.`));
-      else {
-        item.append(name, document.createTextNode(` ${verb} `), make("span", short(Math.abs(step.x)), { class: step.x > 0 ? "up" : "down" }));
-        if (uncertain) item.append(document.createTextNode(`${std}; the model is ${percent(sure(chosen, i))} sure that it ${verb}.`));
-      }
-      list.append(item);
-    }
-    el("sentences").replaceChildren(list);
+    const size = drawWaterfall("waterfall", parts, A.base[chosen], A.predictions[chosen], drawRow);
+    const known = target(chosen);
+    el("row-title").textContent = `${upper(rowName(chosen))}: ${thing.name} ${write.prediction(A.predictions[chosen])}, at the baseline ${write.prediction(A.base[chosen])}${known ? `; measured ${known}` : ""}`;
+    drawSentences(parts, size);
+    const others = facts.outputs.map((other, k) => (other === out ? "" : `${other.quantity} ${other.quantity.startsWith("probability of ") ? numbers.probability(arraysOf(k).predictions[chosen]) : numbers.readable(arraysOf(k).predictions[chosen])}`)).filter(Boolean);
+    el("row-note").textContent = others.length ? `${upper(others.join(", "))}.` : "";
     for (const row of el("rows").tBodies[0].rows) row.setAttribute("aria-selected", String(Number(row.dataset.row) === chosen));
     startWhatIf();
+  }
+
+  // The row in words: its strongest reasons, and what is not certain.
+  function drawSentences(parts, size) {
+    const falling = parts.filter((p) => !nothing(chosen, p.i)).sort((one, two) => Math.abs(two.x) - Math.abs(one.x));
+    const certain = falling.filter((p) => !out.uncertain || p.sure >= level), strongest = certain.slice(0, 3);
+    const text = (node) => document.createTextNode(node), nodes = [];
+    strongest.forEach((p, k) => {
+      nodes.push(text(k === 0 ? "" : k === strongest.length - 1 ? " and " : ", "));
+      nodes.push(make("strong", equation(brief(p.feature), p.value)), text(p.x < 0 ? " takes away " : " adds "), make("span", size(Math.abs(p.x)), { class: p.x < 0 ? "down" : "up" }));
+    });
+    if (strongest.length) {
+      const weakest = Math.min(...strongest.map((p) => p.sure ?? 1));
+      nodes.push(text(out.uncertain ? `; the model is ${weakest > 0.999 ? "more than 99.9%" : `${strongest.length > 1 ? "at least " : ""}${numbers.percent(weakest)}`} sure of ${strongest.length > 1 ? "each sign" : "this sign"}.` : "."));
+    } else if (falling.length) nodes.push(text(`No single feature has a sign that is ${percentLevel} certain.`));
+    if (out.uncertain && strongest.length) {
+      const doubtful = falling.filter((p) => p.sure < level).map((p) => brief(p.feature));
+      const named = doubtful.length > 4 ? [...doubtful.slice(0, 3), `${doubtful.length - 3} others`] : doubtful;
+      if (doubtful.length) nodes.push(text(` ${doubtful.length > 1 ? "The signs" : "The sign"} of ${list(named)} ${doubtful.length > 1 ? "are" : "is"} uncertain.`));
+    }
+    el("sentences").replaceChildren(...nodes);
   }
 
   // What if? The model itself, asked about values of one's own.
   const model = typeof facts.what_if === "string" ? null : whatIf.load(facts.what_if);
   const startWhatIf = () => { if (model) { for (const control of controls) control.start(); drawWhatIf(); } };
-  const controls = !model ? [] : order.map((i) => {
+  function makeControl(i) {
     const { places, labels: texts } = model.columns[i], name = features[i], box = make("div");
     if (texts) {
       const select = make("select", undefined, { "aria-label": name });
@@ -122,19 +172,21 @@
       select.addEventListener("input", () => drawWhatIf());
       box.append(make("span", name), select);
       el("sliders").append(box);
+      const own = () => texts.indexOf(labels.get(name)[chosen]);
       return {
-        i, start: () => { select.value = texts.indexOf(labels.get(name)[chosen]); }, text: () => texts[select.value], outside: () => false,
+        i, start: () => { select.value = own(); }, text: () => texts[select.value], outside: () => false, changed: () => Number(select.value) !== own(),
         write: (row) => { places.forEach((place, k) => { row[place] = k === Number(select.value) ? 1 : 0; }); },
       };
     }
     const [place] = places;
     let low = model.low[place], high = model.high[place], whole = true, current = 0;
-    for (let r = 0; r < n; r++) { const x = at(A.data, r, i); low = Math.min(low, x); high = Math.max(high, x); whole = whole && Number.isInteger(x); }
-    const step = whole || high === low ? 1 : 10 ** Math.floor(Math.log10((high - low) / 1000)); // a slider has about so many places
+    for (let r = 0; r < n; r++) { const x = at(data, r, i); low = Math.min(low, x); high = Math.max(high, x); whole = whole && Number.isInteger(x); }
+    const step = whole || high === low ? 1 : 10 ** Math.floor(Math.log10((high - low) / 1000)); // a slider has about this many places
     const slack = 1e-9 * (high - low);
     const slider = make("input", undefined, { type: "range", min: low, max: high, step: "any", "aria-label": name });
     const number = make("input", undefined, { type: "number", step: "any", "aria-label": `${name}, value` });
-    const show = (x) => { current = x; number.value = Number(x.toPrecision(12)); };
+    const shownPlaces = Math.min(12, Math.max(0, 7 - Math.floor(Math.log10(high - low || Math.abs(high) || 1)))); // what the range needs, and more
+    const show = (x, text = x.toPrecision(12)) => { current = x; number.value = Number(text); };
     slider.addEventListener("input", () => { show(Math.min(high, Math.max(low, step * Math.round(Number(slider.value) / step)))); drawWhatIf(); });
     number.addEventListener("input", () => {
       if (number.value === "" || !(Math.abs(Number(number.value)) < FARTHEST)) return; // being typed
@@ -142,56 +194,75 @@
       slider.value = current;
       drawWhatIf();
     });
-    number.addEventListener("change", () => { if (Number(number.value) !== current || number.value === "") show(current); });
+    number.addEventListener("change", () => { if (number.value === "" || Math.abs(Number(number.value) - current) > 10 ** -shownPlaces) show(current); });
     box.append(make("span", name), number, slider);
     el("sliders").append(box);
     return {
-      i, start: () => { show(at(A.data, chosen, i)); slider.value = current; }, text: () => plain(current),
-      outside: () => current < low - slack || current > high + slack,
+      i, start: () => { const x = at(data, chosen, i); show(x, x.toFixed(shownPlaces)); slider.value = current; }, text: () => written(i, current),
+      outside: () => current < low - slack || current > high + slack, changed: () => current !== at(data, chosen, i),
       write: (row) => { row[place] = current; },
     };
-  });
+  }
   function drawWhatIf() {
     const row = new Array(model.low.length).fill(0);
     for (const control of controls) control.write(row);
     const answer = whatIf.explain(model, row), { prediction, base, values, stds, std } = answer;
-    drawWaterfall("what-if", controls.map(({ i, text }) => ({
-      name: `${features[i]} = ${text()}`, x: values[i],
-      ...(stds ? { low: values[i] - facts.quantile * stds[i], high: values[i] + facts.quantile * stds[i] } : {}),
-    })), base, prediction);
+    const moved = controls.some((control) => control.changed());
+    el("what-if").hidden = !moved; // the row as it is stands above already
+    el("reset").hidden = !moved;
+    if (moved) {
+      drawWaterfall("what-if", controls.map(({ i, text }) => ({
+        name: equation(features[i], text()), feature: features[i], value: text(), x: values[i],
+        ...(stds ? { std: stds[i], low: values[i] - facts.quantile * stds[i], high: values[i] + facts.quantile * stds[i], sure: values[i] === 0 && stds[i] === 0 ? undefined : numbers.normal(Math.abs(values[i]) / stds[i]) } : {}),
+      })), base, prediction, drawWhatIf);
+    }
     const outside = controls.filter((control) => control.outside()).map(({ i }) => features[i]);
     const change = prediction - A.predictions[chosen], same = Math.abs(change) < 1e-6 * (Math.abs(prediction) + Math.abs(change));
     el("what-if-answer").replaceChildren(
-      make("strong", `${facts.quantity.split(" of ")[0]} ${plain(prediction)}${std === null ? "" : ` ± ${spread(std)}`}`),
-      document.createTextNode(`${same ? ", as in" : `, ${signed(change)} against`} row ${rows[chosen]}.`),
+      make("strong", `${upper(thing.name)} ${write.prediction(prediction)}${std === null ? "" : ` ± ${numbers.column([std], 2, { beside: prediction })(std)}`}`),
+      document.createTextNode(`${same ? ", as in" : `, ${write.change(change)} against`} ${rowName(chosen)}.`),
       make("span", outside.length ? ` Outside the data: ${outside.join(", ")}.` : "", { class: "outside" }),
     );
     el("what-if").answer = answer;
   }
+  function foldSliders() {
+    [...el("sliders").children].forEach((box, k) => { box.hidden = k >= MOST_BARS && !expanded.sliders; });
+    el("more-sliders").replaceChildren(...[more("sliders", expanded.sliders ? 0 : d - MOST_BARS, foldSliders)].filter(Boolean));
+  }
   el("reset").addEventListener("click", startWhatIf);
 
   // The table: sorted, filtered, a page at a time.
-  const shownFirst = order.find((i) => !labels.has(features[i]) && !Number.isNaN(at(A.data, 0, i)));
-  const example = `${rows[Math.min(16, n - 1)]}${shownFirst === undefined ? "" : ` or ${features[shownFirst]} > ${plain(at(A.data, 0, shownFirst))}`}`;
-  el("filter").placeholder = example;
-  const columns = [
-    { name: "row", get: (r) => rows[r], number: (r) => (Number.isNaN(Number(rows[r])) ? rows[r] : Number(rows[r])) },
-    ...(A.measured ? [{ name: "measured", get: (r) => (Number.isNaN(A.measured[r]) ? "–" : plain(A.measured[r])), number: (r) => A.measured[r] }] : []),
-    { name: facts.quantity.split(" of ")[0], get: (r) => plain(A.predictions[r]), number: (r) => A.predictions[r] },
-    { name: "change", get: (r) => signed(A.predictions[r] - A.base[r]), number: (r) => A.predictions[r] - A.base[r] },
-    ...order.map((i) => ({ name: features[i], get: (r) => signed(at(A.values, r, i)), number: (r) => at(A.values, r, i), feature: i })),
-  ];
-  let visible = rows.map((_, r) => r), sorted = { column: 0, up: true }, page = 0, understood = true;
+  function tableColumns() {
+    const texts = classes || [];
+    return [
+      { name: "row", get: (r) => rows[r], number: (r) => (facts.numbered ? Number(rows[r]) : rows[r]), length: longest },
+      ...(classes ? [{ name: "measured", get: (r) => texts[r] || "–", number: (r) => texts[r], text: true }] : []),
+      ...(measured ? [{ name: "measured", get: (r) => target(r) || "–", number: (r) => measured[r] }] : []),
+      { name: thing.name, get: (r) => write.prediction(A.predictions[r]), number: (r) => A.predictions[r] },
+      { name: "change", get: (r) => write.change(A.predictions[r] - A.base[r]), number: (r) => A.predictions[r] - A.base[r] },
+      ...order.map((i) => ({ name: features[i], get: (r) => write.attribution(at(A.values, r, i)), number: (r) => at(A.values, r, i), feature: i })),
+    ];
+  }
+  const alphabet = new Intl.Collator("en", { numeric: true }); // Patient 9 stands before Patient 10
+  let visible = all, sorted = { column: 0, up: true }, page = 0, understood = true, matches, example;
 
-  const numbers = new Map(columns.filter((column) => column.feature === undefined).map((column) => [column.name, column.number]));
-  features.forEach((feature, i) => { if (!labels.has(feature)) numbers.set(feature, (r) => at(A.data, r, i)); });
-  const matches = rowFilter(rows, numbers, labels);
+  function startFilter() {
+    const first = order.find((i) => !labels.has(features[i]) && !Number.isNaN(at(data, 0, i)));
+    example = `${rows[Math.min(16, n - 1)]}${first === undefined ? "" : ` or ${features[first]} > ${written(first, at(data, 0, first)).replaceAll(",", "")}`}`;
+    el("filter").placeholder = example;
+    const known = new Map([["prediction", (r) => A.predictions[r]]]);
+    for (const column of columns) if (column.feature === undefined && !column.text) known.set(column.name, column.number);
+    features.forEach((feature, i) => { if (!labels.has(feature)) known.set(feature, (r) => at(data, r, i)); });
+    matches = rowFilter(rows, known, classes ? new Map([["measured", classes], ...labels]) : labels);
+  }
 
   function arrange() {
     const keep = matches(el("filter").value), { column, up } = sorted, key = columns[column].number;
     understood = keep !== null;
-    visible = rows.map((_, r) => r).filter(keep || (() => true));
-    visible.sort((a, b) => { const x = key(a), y = key(b); return (x < y ? -1 : x > y ? 1 : a - b) * (up ? 1 : -1); });
+    visible = all.filter(keep || (() => true));
+    const compared = (x, y) => (typeof x === "string" && typeof y === "string" ? alphabet.compare(x, y) : x < y ? -1 : x > y ? 1 : 0);
+    const keys = new Map(visible.map((r) => [r, key(r)]));
+    visible.sort((a, b) => (compared(keys.get(a), keys.get(b)) || a - b) * (up ? 1 : -1));
     page = 0;
     drawTable();
   }
@@ -199,8 +270,8 @@
   function drawTable() {
     const head = make("tr");
     columns.forEach((column, c) => {
-      const cell = make("th", undefined, { scope: "col", "aria-sort": c === sorted.column ? (sorted.up ? "ascending" : "descending") : "none" });
-      const button = make("button", column.name + (c === sorted.column ? (sorted.up ? " ▲" : " ▼") : ""), { type: "button" });
+      const cell = make("th", undefined, { scope: "col", "aria-sort": c === sorted.column ? (sorted.up ? "ascending" : "descending") : "none", title: column.name, style: `min-width:${Math.min(column.length || column.name.length, 14) * 0.55}rem` });
+      const button = make("button", column.name + (c === sorted.column ? (sorted.up ? "\u00a0▲" : "\u00a0▼") : ""), { type: "button" });
       button.addEventListener("click", () => { sorted = { column: c, up: c === sorted.column ? !sorted.up : c === 0 }; arrange(); });
       cell.append(button);
       head.append(cell);
@@ -213,22 +284,23 @@
       for (const column of columns) {
         const cell = make("td", column.get(r));
         if (column.feature !== undefined) {
-          cell.className = at(A.values, r, column.feature) < 0 ? "down" : "up";
-          if (uncertain && !nothing(r, column.feature) && sure(r, column.feature) < level) cell.classList.add("unsure");
-          cell.title = `${column.name} = ${value(r, column.feature)}`;
+          cell.className = tone(cell.textContent);
+          if (out.uncertain && !nothing(r, column.feature) && sure(r, column.feature) < level) cell.classList.add("unsure");
+          cell.dataset.tip = equation(column.name, value(r, column.feature));
         }
         line.append(cell);
       }
       body.append(line);
     }
     el("rows").tBodies[0].replaceChildren(body);
-    el("count").textContent = !understood ? `not understood: try ${example}` : visible.length ? `${first + 1}–${Math.min(first + SHOWN, visible.length)} of ${visible.length}${visible.length < n ? ` (${n} in all)` : ""}` : "no row matches";
+    const whole = (x) => numbers.fixed(x, 0);
+    el("count").textContent = !understood ? `not understood: try ${example}` : visible.length ? `${whole(first + 1)}–${whole(Math.min(first + SHOWN, visible.length))} of ${whole(visible.length)}${visible.length < n ? ` (${whole(n)} in all)` : ""}` : "no row matches";
     el("previous").disabled = page === 0;
     el("next").disabled = first + SHOWN >= visible.length;
   }
 
-  const choose = (line) => { if (line && line.dataset.row !== undefined) { chosen = Number(line.dataset.row); drawRow(); } };
-  el("rows").tBodies[0].addEventListener("click", (event) => { choose(event.target.closest("tr")); el("row-section").scrollIntoView({ block: "start" }); });
+  const choosing = (line) => { if (line && line.dataset.row !== undefined) { chosen = Number(line.dataset.row); drawRow(); } };
+  el("rows").tBodies[0].addEventListener("click", (event) => { choosing(event.target.closest("tr")); el("row-section").scrollIntoView({ block: "start" }); });
   el("rows").tBodies[0].addEventListener("keydown", (event) => {
     const line = event.target.closest("tr");
     if (!["ArrowDown", "ArrowUp", "Enter", " "].includes(event.key)) return;
@@ -244,77 +316,136 @@
       next = lines[event.key === "ArrowDown" ? 0 : lines.length - 1];
     }
     next.focus();
-    choose(next);
+    choosing(next);
   });
   el("filter").addEventListener("input", arrange);
   el("previous").addEventListener("click", () => { page -= 1; drawTable(); });
   el("next").addEventListener("click", () => { page += 1; drawTable(); });
 
   // One feature at a time.
-  const numeric = order.filter((i) => !labels.has(features[i]) && !Number.isNaN(at(A.data, 0, i)));
-  const drawable = order.filter((i) => labels.has(features[i]) || numeric.includes(i));
-  for (const i of drawable) el("scatter-feature").append(make("option", features[i], { value: i }));
-  for (const i of numeric) el("scatter-color").append(make("option", features[i], { value: i }));
-  el("scatter-color").prepend(make("option", "none", { value: -1, selected: "" }));
-  const stride = Math.max(1, Math.ceil(n / MOST_POINTS));
-  const some = rows.map((_, r) => r).filter((r) => r % stride === 0);
+  const isNumeric = (i) => !labels.has(features[i]) && !Number.isNaN(at(data, 0, i));
+  const drawable = features.map((_, i) => i).filter((i) => labels.has(features[i]) || isNumeric(i));
+  function startScatter() {
+    const feature = el("scatter-feature").value, color = el("scatter-color").value, ordered = order.filter((i) => drawable.includes(i));
+    el("scatter-feature").replaceChildren(...ordered.map((i) => make("option", features[i], { value: i })));
+    el("scatter-color").replaceChildren(make("option", "none", { value: -1 }), ...ordered.map((i) => make("option", features[i], { value: i })));
+    if (feature !== "") el("scatter-feature").value = feature;
+    if (color !== "") el("scatter-color").value = color;
+  }
+  const stride = Math.max(1, Math.ceil(n / MOST_POINTS)), some = all.filter((r) => r % stride === 0);
+  // Colours of the rows by a feature, and what they mean.
+  function coloring(j) {
+    if (j < 0) return { of: () => "", legend: [] };
+    const name = make("span", `${features[j]}:`);
+    if (labels.has(features[j])) {
+      const texts = labels.get(features[j]), counts = new Map();
+      for (const text of texts) counts.set(text, (counts.get(text) || 0) + 1);
+      const kinds = [...counts.keys()].sort((one, two) => counts.get(two) - counts.get(one)), shown = kinds.length > MOST_COLORS ? kinds.slice(0, MOST_COLORS - 1) : kinds;
+      const place = new Map(shown.map((text, k) => [text, k]));
+      const keys = shown.map((text, k) => make("span", undefined, {}, [make("i", undefined, { style: `--key:${COLORS[k]}` }), text]));
+      if (shown.length < kinds.length) keys.push(make("span", undefined, {}, [make("i", undefined, { style: `--key:${COLORS[MOST_COLORS - 1]}` }), "others"]));
+      return { of: (r) => COLORS[place.get(texts[r]) ?? MOST_COLORS - 1], legend: [name, ...keys] };
+    }
+    let low = Infinity, high = -Infinity;
+    for (const r of all) { low = Math.min(low, at(data, r, j)); high = Math.max(high, at(data, r, j)); }
+    const gradient = `linear-gradient(90deg, ${[0, 0.25, 0.5, 0.75, 1].map((t) => pictures.shade(t)).join(", ")})`;
+    const bar = make("b", undefined, { style: `background:${gradient}` });
+    return { of: (r) => pictures.shade(high > low ? (at(data, r, j) - low) / (high - low) : 0.5), legend: [name, make("span", undefined, {}, [written(j, low), bar, written(j, high)])] };
+  }
   function drawScatter() {
-    const i = Number(el("scatter-feature").value), j = Number(el("scatter-color").value);
-    const points = {
-      type: "scatter", mode: "markers", x: some.map((r) => (labels.has(features[i]) ? escaped(labels.get(features[i])[r]) : at(A.data, r, i))), y: some.map((r) => at(A.values, r, i)),
-      hoverinfo: "text", hovertext: some.map((r) => `row ${escaped(rows[r])}: ${escaped(value(r, i))}, ${signed(at(A.values, r, i))}`),
-      marker: { size: 7, color: j < 0 ? color("--down") : some.map((r) => at(A.data, r, j)), colorscale: "Cividis", showscale: j >= 0, colorbar: { title: { text: j < 0 ? "" : escaped(features[j]) }, thickness: 12 } },
-    };
-    if (uncertain) points.error_y = { type: "data", symmetric: false, array: some.map((r) => at(A.high, r, i) - at(A.values, r, i)), arrayminus: some.map((r) => at(A.values, r, i) - at(A.low, r, i)), color: color("--line"), thickness: 1, width: 0 };
-    Plotly.react("scatter", [points], layout({ xaxis: axis({ title: { text: escaped(features[i]) }, type: labels.has(features[i]) ? "category" : "-" }), yaxis: axis({ title: { text: `attribution of ${escaped(features[i])}` } }), height: 384 }), config);
-    el("scatter-note").textContent = (stride > 1 ? `${some.length} of ${n} rows. ` : "") + (j < 0 ? "" : "Vertical spread that goes with the colour is an interaction.");
+    const i = Number(el("scatter-feature").value), j = Number(el("scatter-color").value), color = coloring(j);
+    const points = some.map((r) => ({
+      row: r, x: at(data, r, i), y: at(A.values, r, i), color: color.of(r), hollow: out.uncertain && !nothing(r, i) && sure(r, i) < level,
+      ...(out.uncertain ? { low: at(A.low, r, i), high: at(A.high, r, i) } : {}),
+      tip: `${upper(rowName(r))}: ${equation(features[i], value(r, i))}, ${write.attribution(at(A.values, r, i))}${out.uncertain ? ` ± ${numbers.column([at(A.std, r, i)], 2, { beside: at(A.values, r, i) })(at(A.std, r, i))}\n${nothing(r, i) ? "" : `${numbers.percent(sure(r, i))} sure of the sign`}` : ""}${j < 0 ? "" : `\n${equation(features[j], value(r, j))}`}`,
+    }));
+    const show = (r) => { chosen = r; drawRow(); el("row-section").scrollIntoView({ block: "start" }); };
+    const said = `attribution of ${features[i]} to the ${out.quantity}${out.uncertain ? `, with ${percentLevel} intervals` : ""}`;
+    if (labels.has(features[i])) {
+      const groups = new Map();
+      for (const p of points) { const text = labels.get(features[i])[p.row]; if (!groups.has(text)) groups.set(text, []); groups.get(text).push(p); }
+      const mean = (own) => own.reduce((sum, p) => sum + p.y, 0) / own.length;
+      const ordered = [...groups].sort(([, one], [, two]) => mean(two) - mean(one));
+      pictures.strips(el("scatter"), { xName: said, head: features[i], last: "mean", choose: show, groups: ordered.map(([name, own]) => ({ name: `${name} (${own.length})`, points: own, text: write.attribution(mean(own)) })) });
+    } else pictures.scatter(el("scatter"), { points, xName: features[i], yName: said, choose: show });
+    el("scatter-legend").replaceChildren(...color.legend, ...(points.some((p) => p.hollow) ? [make("span", undefined, {}, [make("i", undefined, { class: "open" }), `hollow: sign less than ${percentLevel} certain`])] : []));
+    el("scatter-note").textContent = (stride > 1 ? `${numbers.fixed(some.length, 0)} of ${numbers.fixed(n, 0)} rows. ` : "") + `Baseline: ${facts.baseline}. Click a point to see its row.` + (j < 0 ? "" : " Vertical spread that goes with the colour is an interaction.");
   }
   el("scatter-feature").addEventListener("change", drawScatter);
   el("scatter-color").addEventListener("change", drawScatter);
 
   function drawUnsure() {
-    if (!uncertain) { el("unsure-section").hidden = true; return; }
+    el("unsure-section").hidden = !out.uncertain;
+    if (!out.uncertain) return;
     const head = make("tr");
-    for (const name of ["feature", "rows whose sign is not sure", "typical attribution", "typical ±"]) head.append(make("th", name, { scope: "col" }));
+    for (const name of ["feature", "rows whose sign is uncertain", "typical |attribution|", "typical ±"]) head.append(make("th", name, { scope: "col" }));
     el("unsure").tHead.replaceChildren(head);
     const lines = features.map((name, i) => {
       let doubtful = 0, size = 0, spread = 0;
       for (let r = 0; r < n; r++) { doubtful += !nothing(r, i) && sure(r, i) < level; size += Math.abs(at(A.values, r, i)); spread += at(A.std, r, i) ** 2; }
       return { name, doubtful: doubtful / n, size: size / n, spread: Math.sqrt(spread / n) };
-    }).sort((a, b) => b.spread - a.spread);
-    const body = document.createDocumentFragment();
-    for (const line of lines.slice(0, MOST_BARS)) {
-      const row = make("tr");
-      row.append(make("td", line.name), make("td", `${Math.round(100 * line.doubtful)} %`), make("td", plain(line.size)), make("td", plain(line.spread)));
-      body.append(row);
-    }
-    el("unsure").tBodies[0].replaceChildren(body);
-    const widest = rows.map((_, r) => r).sort((a, b) => A.total[b] - A.total[a]).slice(0, 3);
-    el("unsure-note").textContent = `A sign counts as sure from ${Math.round(100 * level)} %; attributions that are exactly 0 do not count.` + (facts.importance.low === null ? "" : " Typical attributions leave out the uncertainty that the importance on top contains, and so are smaller.") + (A.total[widest[0]] > 0 ? ` The change from the baseline is least known in ${widest.map((r) => `row ${rows[r]} (± ${plain(A.total[r])})`).join(", ")}.` : "");
+    }).sort((a, b) => b.spread - a.spread).slice(0, MOST_BARS);
+    const number = thing.probability ? (x) => numbers.fixed(x, 3) : numbers.column(lines.flatMap((line) => [line.size, line.spread]), 3);
+    el("unsure").tBodies[0].replaceChildren(...lines.map((line) => make("tr", undefined, {}, [make("td", line.name), make("td", `${Math.round(100 * line.doubtful)}%`), make("td", number(line.size)), make("td", number(line.spread))])));
+    const widest = all.slice().sort((a, b) => A.total[b] - A.total[a]).slice(0, Math.min(3, n));
+    el("unsure-note").textContent = `Signs from ${percentLevel} on count as certain; attributions that are exactly 0 do not count.` + (out.importance.low === null ? "" : " Typical attributions leave out the uncertainty that the importance on top contains, and so are smaller.") + (A.total[widest[0]] > 0 ? ` The change from the baseline is most uncertain in ${list(widest.map((r) => `${rowName(r)} (± ${number(A.total[r])})`))}.` : "");
   }
 
   function drawWords() {
-    for (const id of ["sliders", "what-if", "reset"]) el(id).hidden = !model;
-    el("what-if-note").textContent = !model ? `There are no sliders here: ${facts.what_if}.` : "Change values of the chosen row: the model in this page answers, exactly, " + (model.factor ? "and says how sure it is." : "with its mean (the file would be too large for its uncertainty).");
-    el("lead").textContent = `${n} rows × ${d} features. The ${facts.quantity} of each row is compared with that at the baseline (${facts.baseline}), and the difference is divided among the features.`;
+    el("sliders").hidden = !model;
+    el("what-if").hidden = el("reset").hidden = true;
+    el("what-if-note").textContent = !model ? `No sliders here: ${facts.what_if}.` : "Change values of the chosen row: the model in this page answers, exactly, " + (model.factor ? "and says how sure it is." : "with its mean (the file would be too large for its uncertainty).");
+    el("lead").textContent = `${numbers.fixed(n, 0)} row${n > 1 ? "s" : ""} × ${d} feature${d > 1 ? "s" : ""}. The ${out.quantity} of each row is compared with that at the baseline (${facts.baseline}), and the difference is divided among the features.`;
     el("notes").replaceChildren(...facts.notes.map((note) => make("li", note)));
-    const point = facts.baseline_values && features.map((name, i) => [name, facts.baseline_values[i]]).filter(([, x]) => x !== null).map(([name, x]) => `${name} ${plain(x)}`).join(", ");
-    const card = [...facts.card, ["baseline", facts.baseline + (point ? `: ${point}` : "")], ["method", `integrated gradients, ${facts.method}`], ["error of the evaluation", facts.error === null ? "not known" : `at most ${plain(facts.error)}`], ["completeness", `attributions add up to the difference within ${plain(facts.gap)}`]];
+    el("rows-note").textContent = `What each feature adds to the ${out.quantity} of a row, or takes from it, compared with the baseline (${facts.baseline}).${out.uncertain ? " Faint numbers: the sign is uncertain." : ""} Click a row, or move with the arrow keys, to see its reasons above; click a heading to sort.`;
+    const point = facts.baseline_values ? order.filter((i) => facts.baseline_values[i] !== null).map((i) => `${features[i]} ${Number.isInteger(facts.baseline_values[i]) ? written(i, facts.baseline_values[i]) : numbers.readable(facts.baseline_values[i])}`) : [];
+    const shown = point.length > MOST_BARS ? [...point.slice(0, MOST_BARS), `${point.length - MOST_BARS} others`] : point;
+    const card = [...facts.card, ["baseline", facts.baseline + (shown.length ? `: ${shown.join(", ")}` : "")], ["method", `integrated gradients, ${out.method}`], ["error of the evaluation", out.error === null ? "not known" : `at most ${numbers.readable(out.error, 2)}`], ["completeness", `attributions add up to the difference within ${numbers.readable(out.gap, 2)}`]];
     el("card").replaceChildren(...card.flatMap(([name, text]) => [make("dt", name), make("dd", text)]));
     el("footer").textContent = `Made by gpattr ${facts.version}. ± is one standard deviation of what the model does not know; it is not the noise of the data.`;
   }
 
-  function draw() { drawImportance(); drawRow(); if (drawable.length) drawScatter(); else el("scatter-title").parentElement.hidden = true; }
-  drawWords();
-  drawUnsure();
-  arrange();
-  chosen = rows.map((_, r) => r).reduce((best, r) => (Math.abs(A.predictions[r] - A.base[r]) > Math.abs(A.predictions[best] - A.base[best]) ? r : best), 0);
-  draw();
-  page = Math.floor(visible.indexOf(chosen) / SHOWN); // the row that is shown first is in sight
+  // Of rows held out: how often the class that was named is right, against the probability it was named with.
+  function drawCalibration() {
+    const bins = facts.calibration || [];
+    el("calibration-section").hidden = !bins.length;
+    if (!bins.length) return;
+    const s = pictures.scale([], { fixed: [0, 1], margin: 0.02 });
+    el("calibration-note").textContent = "Rows held out, by the probability of the class that the model named: the bar is the share of rows where it was right, the line is what it promised.";
+    pictures.table(el("calibration"), {
+      s, axis: "share of rows where the named class is right", heads: [{ name: "probability" }, { name: "", kind: "picture" }, { name: "right" }, { name: "rows" }],
+      lines: bins.map(([promised, right, count]) => ({
+        name: numbers.probability(promised), cells: [{ text: `${Math.round(100 * right)}%` }, { text: numbers.fixed(count, 0) }],
+        picture: pictures.drawing(s, [pictures.across([pictures.bar(s, 0, right, "down"), pictures.line(s.at(promised), -11, s.at(promised), 11, "whisker")])]),
+      })),
+    });
+  }
+
+  function drawAll() {
+    drawWords();
+    drawUnsure();
+    startFilter();
+    arrange();
+    drawImportance();
+    drawRow();
+    startScatter();
+    if (drawable.length) drawScatter();
+    else el("scatter-title").parentElement.hidden = true;
+  }
+
+  el("title").append(facts.title, ...(facts.data_name ? [make("span", ` · ${facts.data_name}`, { class: "data" })] : []));
+  if (facts.outputs.length > 1) {
+    el("output-controls").hidden = false;
+    el("output-label").textContent = facts.outputs.every((each) => / of /.test(each.quantity)) ? "Class" : "Output";
+    el("output").append(...facts.outputs.map(({ name }, k) => make("option", name, { value: k })));
+    el("output").addEventListener("change", () => { choose(Number(el("output").value)); drawAll(); });
+  }
+  choose(0);
+  const controls = !model ? [] : order.map(makeControl);
+  if (model) foldSliders();
+  drawAll();
+  page = Math.max(0, Math.floor(visible.indexOf(chosen) / SHOWN)); // the row that is shown first is in sight
   drawTable();
-  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-  const printing = (yes) => () => { document.documentElement.toggleAttribute("data-print", yes); draw(); };
-  window.addEventListener("beforeprint", printing(true));
-  window.addEventListener("afterprint", printing(false));
+  drawCalibration();
   document.documentElement.dataset.ready = "yes";
 })();

@@ -1,4 +1,4 @@
-"""What the page needs to explain rows that were never explained: a model small enough to be sent along.
+"""The model in the page, small enough to be sent along, by which it explains rows that were never explained.
 
 Kernels are sums of squared exponentials, each a variance and inverse length-scales, 0 for features it does not see; a product of
 squared exponentials is one. The script `what_if.js` does with it what `gpattr.closed_forms.squared_exponential` does here.
@@ -33,26 +33,26 @@ def what_if(explainer: Explainer, ex: Explanation) -> dict[str, Any] | str:
     """
     posterior = explainer.posterior
     if explainer.scale != "latent" or not isinstance(posterior, Posterior):
-        return "they answer for one function, and probabilities and several outputs are not"
+        return "sliders need a single latent output, and this is a probability"
     if isinstance(explainer.baseline, Baselines) or ex.baseline_name != explainer.baseline_name:
-        return "they need one baseline for all rows"
+        return "sliders need one baseline for all rows"
     base = float(to_numpy(posterior.predict(to_numpy(explainer.baseline)[None]))[0])
     size = np.abs(ex.predictions).max() + abs(base)
     if np.abs(ex.base_values - base).max() > 1e-9 * size:  # many baselines are called "given point"
         return "the explanation has another baseline than the explainer"
     inner, (shift, scale, source), (factor, offset) = _inside(posterior)
     if not isinstance(inner, FunctionSpacePosterior) or inner.trend is not None:
-        return "they know Gaussian processes in function space, without uncertain trends"
+        return "sliders support Gaussian processes in function space, without uncertain trends"
     if len(inner.inputs) > MOST_POINTS:
         return f"the model has more than {MOST_POINTS} training rows, and the page would be too large"
     terms, mean = _terms(inner.kernel, inner.n_features), _mean(inner.mean, inner.n_features)
     if terms is None or mean is None or not all(np.isfinite(inverse).all() for _, inverse in terms):
-        return "they know squared-exponential kernels, with constant or linear means"
+        return "sliders support squared-exponential kernels, with constant or linear means"
     encoder = getattr(posterior, "encoder", None)
     names = encoder.names if encoder is not None else explainer.feature_names or ex.feature_names
     same = names == ex.feature_names and len(names) == (posterior.n_features if encoder is None else len(encoder.names))
     if not same or (encoder is not None and encoder.jumps):
-        return "they need the model's own features"
+        return "sliders need the model's own features"
     Z = to_numpy(inner.inputs)
     points = np.zeros((len(Z), posterior.n_features))
     points[:, source] = shift + scale * Z

@@ -1,0 +1,108 @@
+"""All that the page shows, as JSON values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from gpattr import __version__
+from gpattr.explanation import Explanation
+from gpattr.importance import Importance
+from gpattr.report.facts import calibration, model_card
+from gpattr.report.packing import packed
+from gpattr.report.what_if import what_if
+
+if TYPE_CHECKING:
+    from gpattr.explainer import Explainer
+
+NO_MODEL = "sliders need the model, which is not part of an explanation"
+SEVERAL = "sliders need a single latent output, and these are several classes or outputs"
+
+
+def content(
+    outputs: Mapping[str, Explanation],
+    importances: Mapping[str, Importance],
+    explainer: Explainer | None,
+    level: float,
+    held_out: Any = None,
+    targets: np.ndarray | None = None,
+    classes: Sequence[str] | None = None,
+) -> dict[str, Any]:
+    """Return what all classes or outputs share, and what each has; long arrays as base64 of float32, row by row."""
+    ex = next(iter(outputs.values()))
+    return {
+        "version": __version__,
+        "level": level,
+        "quantile": -float(ndtri(0.5 * (1.0 - level))),
+        "features": list(ex.feature_names),
+        "rows": [str(name) for name in ex.row_names],
+        "numbered": all(isinstance(name, int) for name in ex.row_names),
+        "labels": {name: _coded(texts) for name, texts in ex.labels.items()},
+        "baseline": ex.baseline_name,
+        "baseline_values": _shared_baseline(ex),
+        "card": [] if explainer is None else model_card(explainer.posterior, held_out, outputs if len(outputs) > 1 else ()),
+        "calibration": calibration(held_out),
+        "what_if": SEVERAL if len(outputs) > 1 else NO_MODEL if explainer is None else what_if(explainer, ex),
+        "classes": None if classes is None else _coded(classes),
+        "arrays": {
+            "data": packed(ex.data, "<f8"),  # sliders start there, and filters compare with it
+            "measured": None if targets is None else packed(targets),
+        },
+        "outputs": [_output(name, each, importances.get(name), level) for name, each in outputs.items()],
+    }
+
+
+def _output(name: str, ex: Explanation, importance: Importance | None, level: float) -> dict[str, Any]:
+    """Return what is said about one class or output."""
+    known = ex.var is not None
+    gaussian = not known or (ex.component_weights is None and not hasattr(ex, "draws"))  # the rest follows from std
+    low, high = (None, None) if gaussian else ex.interval(level)
+    sizes = np.abs(ex.values).mean(axis=0) if importance is None else importance.values
+    ends = None if importance is None else importance.interval(level)
+    total = None if ex.cov is None else np.sqrt(np.maximum(ex.cov.sum(axis=(1, 2)), 0.0))
+    return {
+        "name": name,
+        "quantity": ex.quantity,
+        "uncertain": known,
+        "method": ex.method,
+        "error": float(ex.error.max()) if np.isfinite(ex.error).all() else None,
+        "gap": float(np.abs(ex.delta).max()),
+        "importance": {
+            "values": sizes.tolist(),
+            "low": None if ends is None else ends[0].tolist(),
+            "high": None if ends is None else ends[1].tolist(),
+            "rows": len(ex) if importance is None else importance.n_rows,
+            "note": "" if importance is None else importance.note,
+        },
+        "arrays": {
+            "values": packed(ex.values),
+            "std": None if ex.std is None else packed(ex.std),
+            "low": None if low is None else packed(low),
+            "high": None if high is None else packed(high),
+            "positive": None if gaussian else packed(ex.prob_positive()),
+            "predictions": packed(ex.predictions),
+            "base": packed(ex.base_values),
+            "total": None if total is None else packed(total),
+        },
+    }
+
+
+def _shared_baseline(ex: Explanation) -> list[float | None] | None:
+    """Return the values of the one baseline of all rows, None for features that have no number; None where there are several."""
+    point = ex.baselines[0]
+    if ex.baseline_weights is not None or not ((ex.baselines == point) | np.isnan(ex.baselines)).all():
+        return None
+    return [None if np.isnan(value) else value for value in point.tolist()]
+
+
+def _coded(texts: Sequence[str]) -> dict[str, Any]:
+    """Return texts of which many are the same: those there are, and which one each row has."""
+    distinct = list(dict.fromkeys(texts))
+    place = {text: k for k, text in enumerate(distinct)}
+    return {
+        "texts": distinct,
+        "codes": packed(np.array([place[text] for text in texts]), "<u2" if len(distinct) < 65536 else "<u4"),
+    }
