@@ -1,4 +1,4 @@
-"""Rows held out of everything, hyperparameters included: R² and coverage of every estimator, beside what the model says of itself."""
+"""Rows held out of all training: R² and coverage of every estimator, beside what the model says of itself."""
 
 from __future__ import annotations
 
