@@ -122,6 +122,7 @@ def explain(
     impute: Impute = False,
     level: Annotated[float, typer.Option(help="Of the credible intervals.")] = 0.95,
     out: Annotated[Path, typer.Option(help="Folder for what is written.")] = Path("gpattr-explanation"),
+    full: Annotated[bool, typer.Option("--full", help="Write everything about every row, however large the files are.")] = False,
     force: Force = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -177,11 +178,13 @@ def explain(
         with whole_folder(out, force=force) as folder, _working("drawing", quiet):
             if model is None:
                 fitted.save(folder / "model.json")
-            said += work.write_tables(folder, ex, importance, level)
+            shown = work.shown_rows(ex, full)
+            said += work.write_tables(folder, ex, importance, level, shown, full)
             said += work.draw_pictures(folder, ex, importance, level)
             options = {"importance": importance, "explainer": explainer, "notes": said, "level": level}
-            options["measured"], options["held_out"] = None if table.y is None else table.y[places], fitted.held_out
-            write_report(folder / "report.html", ex, title=f"Why the model expects this {fitted.columns.target}", **options)
+            options["measured"], options["held_out"] = None if table.y is None else table.y[places][shown], fitted.held_out
+            page = ex if len(shown) == len(ex) else ex[shown]
+            write_report(folder / "report.html", page, title=f"Why the model expects this {fitted.columns.target}", **options)
         if as_json:
             known = work.summary(ex, importance) | {"notes": said, "folder": str(out)}
             typer.echo(json.dumps(known, ensure_ascii=False))

@@ -234,7 +234,7 @@ def test_what_is_said_of_a_table(prices, tmp_path):
         "The first column, which has no name, was left out.",
         "3 missing values of age were filled in by ",
         "Taken as categories: kind (2).",
-        "The model predicts rows it has not seen poorly (R",
+        "The model predicts rows it has not seen poorly: ",
     ):
         assert sentence in said
         assert sentence in page

@@ -46,6 +46,6 @@ def of_model(model: TableModel) -> list[str]:
         score = "" if judged.score is None else f"R² {judged.score:.2f}; "
         notes.append(f"Held-out rows ({judged.rows:,}): {score}{inside}.")
         if judged.score is not None and judged.score < POOR:
-            notes.append("The model predicts held-out rows poorly: its reasons deserve as little trust as its predictions.")
+            notes.append("The model predicts rows it has not seen poorly: trust its reasons as little as its predictions.")
     advice = getattr(model.regressor, "advice_", "")
     return [*notes, advice] if advice else notes

@@ -40,8 +40,8 @@ class SparseGPRegressor(KernelRegressor):
 
     Time grows as n m² and memory as m² for n rows and m inducing inputs. By default hyperparameters are those of exact processes
     of up to 8 blocks of 1000 rows, drawn at random, and inducing inputs are then placed by the learned length-scales: as many as
-    leave at most 2 % of the variance to what they miss, in one pass over all rows. Where the number of inducing inputs or their places are given, they and the
-    hyperparameters maximise a lower bound of the log marginal likelihood together.
+    leave at most 2 % of the variance to what they miss, in one pass over all rows. Where the number of inducing inputs or their
+    places are given, they and the hyperparameters maximise a lower bound of the log marginal likelihood together.
 
     Parameters
     ----------
@@ -259,10 +259,12 @@ class SparseGPRegressor(KernelRegressor):
 
     def _content(self) -> dict[str, Any]:
         q = self.posterior_
+        root = to_numpy(q.root)
+        upper = root.shape[0] == root.shape[1] and not np.tril(root, -1).any()  # as it is where it was fitted
         arrays = {
             "inducing": (self.inducing_, ("inducing", "feature")),
             "mean": (to_numpy(q.whitened_mean), ("inducing",)),
-            "root": (to_numpy(q.root), ("inducing", "direction")),
+            "root": (root[np.triu_indices(len(root))], ("entry",)) if upper else (root, ("inducing", "direction")),
             "noise": (np.atleast_1d(self.noise_variance_), ("row",)),
             **{f"landmark {name}": (to_numpy(point), ("feature",)) for name, point in q.landmarks.items()},
         }
@@ -272,18 +274,21 @@ class SparseGPRegressor(KernelRegressor):
             "jitter": self._jitter,
             "bound": self.bound_,
             "missed_share": self.missed_share_,
-            "arrays": {name: _documents.encode(array, dims) for name, (array, dims) in arrays.items()},
+            "arrays": {name: _documents.encode(array, dims, compact=True) for name, (array, dims) in arrays.items()},
         }
 
     def _restore(self, content: Any, names: Names | None) -> None:
         arrays = {name: _documents.decode(array) for name, array in content["arrays"].items()}
-        Z = arrays["inducing"]
+        Z, root = arrays["inducing"], arrays["root"]
         self.n_features_in_ = Z.shape[1]
+        if root.ndim == 1:  # the upper triangle
+            root = np.zeros((len(Z), len(Z)))
+            root[np.triu_indices(len(Z))] = arrays["root"]
         posterior = SparsePosterior(
             storage.decode(content["kernel"]),
             Z if names is None else _named(Z, names),
             arrays["mean"],
-            q_root=arrays["root"],
+            q_root=root,
             whitened=True,
             mean=storage.decode(content["prior_mean"]),
             jitter=content["jitter"],

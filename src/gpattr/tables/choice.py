@@ -29,7 +29,7 @@ def chosen_estimator(n: int, task: str = "regression") -> tuple[str, str]:
 
 
 def resolved_estimator(estimator: str, n: int, task: str = "regression") -> tuple[str, str]:
-    """Return the estimator that is meant by ``estimator``, ``"auto"`` or a name, and what to say of it: nothing where it is clear."""
+    """Return the estimator that ``estimator`` means, ``"auto"`` or a name, and a sentence on it, or "" where none is needed."""
     if estimator == AUTO:
         return chosen_estimator(n, task)
     if estimator == "exact" and task == "regression" and n > EXACT_ROWS:

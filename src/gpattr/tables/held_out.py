@@ -1,7 +1,7 @@
 """Figures of held-out rows: how well an approximate model predicts rows it has not seen, and how often its intervals hold them.
 
 Hyperparameters, the constant mean, inducing inputs and frequencies stay as learned from all rows; the posterior is that without
-the rows that are held out, at most a tenth of all at a time. Of more than 1000 rows a random 1000 are held out, each once.
+the rows that are held out, at most a tenth of all and 200 at a time. Of more than 1000 rows a random 1000 are held out.
 
 No model is formed again. With f ~ N(m, S) at some rows given all targets, S as far as the targets have changed it, and noise σ²,
 
@@ -24,6 +24,7 @@ from gpattr.posteriors import SparsePosterior
 LEVELS = (0.5, 0.8, 0.95)
 MOST = 1000  # rows that are held out
 PARTS = 10
+TOGETHER = 200  # rows that are held out at a time, at most
 SMALLEST = 1e-9  # of the noise variance: what is left of it where a target determines its own prediction
 
 
@@ -52,7 +53,7 @@ class HeldOut:
         if n < 2 * PARTS:
             return None
         order = np.random.default_rng(0).permutation(n)[:MOST]
-        parts = np.array_split(order, -(-len(order) // (n // PARTS)))
+        parts = np.array_split(order, -(-len(order) // min(n // PARTS, TOGETHER)))
         found = (_without(regressor.posterior_, X.iloc[part], y[part], regressor.noise_variance_) for part in parts)
         mean, var = (np.concatenate(each) for each in zip(*found, strict=True))
         return cls.of(y[order], mean, var + regressor.noise_variance_)
