@@ -9,6 +9,7 @@ import pandas as pd
 from sklearn.datasets import load_diabetes
 from timing import processor
 
+from gpattr.commands.notes import judged_by
 from gpattr.datasets import load_taipei_housing, load_wine_quality
 from gpattr.tables import Columns, TableModel
 from gpattr.tables.held_out import HeldOut
@@ -24,12 +25,13 @@ def held_out(X: np.ndarray, y: np.ndarray, quick: bool) -> tuple[str, list[dict[
             seconds, judged, said = judge(frame, targets, columns, estimator)
             line = {"what": f"{name}, {len(frame)} × {frame.shape[1]}, {estimator}", "R²": f"{judged.score:.2f}"}
             line |= {"in 95 %": f"{judged.inside[2]:.1%}", "in 50 %": f"{judged.inside[0]:.1%}"}
+            assert said is not None
             line |= {"R², as said": f"{said.score:.2f}", "in 95 %, as said": f"{said.inside[2]:.1%}"}
             lines.append(line | {"processor time": f"{seconds:.1f} s"})
     return f"Targets of rows that are held out, in {FOLDS} parts, of training and all", lines
 
 
-def judge(X: pd.DataFrame, y: np.ndarray, columns: Columns, estimator: str) -> tuple[float, HeldOut, HeldOut]:
+def judge(X: pd.DataFrame, y: np.ndarray, columns: Columns, estimator: str) -> tuple[float, HeldOut, HeldOut | None]:
     """Return the processor time of one training, what rows not seen say, and what the last model says of itself."""
     parts = np.array_split(np.random.default_rng(0).permutation(len(y)), FOLDS)
     means, variances, seconds, model = [], [], [], None
@@ -42,7 +44,7 @@ def judge(X: pd.DataFrame, y: np.ndarray, columns: Columns, estimator: str) -> t
         seconds.append(spent)
     assert model is not None
     judged = HeldOut.of(y[np.concatenate(parts)], np.concatenate(means), np.concatenate(variances))
-    return float(np.mean(seconds)), judged, model.held_out
+    return float(np.mean(seconds)), judged, judged_by(model)
 
 
 def tables(quick: bool) -> list[tuple[str, pd.DataFrame, np.ndarray]]:

@@ -92,10 +92,10 @@ def _write_compact(path: Path, ex: Explanation) -> None:
 
 
 def _rounded(values: np.ndarray) -> np.ndarray:
-    """Return numbers with `DIGITS` significant digits."""
+    """Return numbers with `DIGITS` significant digits; those too small or too large for that as they are."""
     size = np.floor(np.log10(np.abs(values), out=np.zeros_like(values), where=values != 0))
-    unit = 10.0 ** (DIGITS - 1 - size)
-    return np.where(np.isfinite(unit), np.round(values * unit) / unit, values)
+    unit = 10.0 ** (DIGITS - 1 - np.clip(size, -200, 200))
+    return np.where(np.abs(size) < 200, np.round(values * unit) / unit, values)
 
 
 def draw_pictures(folder: Path, ex: Explanation, importance: Importance, level: float) -> list[str]:

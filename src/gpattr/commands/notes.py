@@ -7,7 +7,7 @@ from typing import Any
 from gpattr.report.facts import left_out
 from gpattr.tables import Columns, TableModel
 from gpattr.tables.columns import missing
-from gpattr.tables.held_out import LEVELS
+from gpattr.tables.held_out import LEVELS, HeldOut
 
 POOR = 0.3  # R² of rows left out, below which reasons are those of a model that knows little
 FEW_ROWS = 20  # below which a warning is given
@@ -37,9 +37,14 @@ def of_few_rows(X: Any) -> list[str]:
     return [f"{what}: too few to tell effects from chance; take the model and its intervals as a rough guess."]
 
 
+def judged_by(model: TableModel) -> HeldOut | None:
+    """Return how well a model predicts held-out rows; an exact one knows what it would say of each training row without it."""
+    return left_out(model.posterior) if model.held_out is None else model.held_out
+
+
 def of_model(model: TableModel) -> list[str]:
     """Return how well a model predicts rows it has not seen, where that is known, and whether its approximation is too coarse."""
-    judged = left_out(model.posterior) if model.held_out is None else model.held_out
+    judged = judged_by(model)
     notes = []
     if judged is not None:
         inside = f"{100.0 * judged.inside[-1]:.0f} % of targets in their {100.0 * LEVELS[-1]:.0f} % intervals"
