@@ -77,9 +77,8 @@ def test_many_rows(table, small_limits, tmp_path):
     assert len(written) == 4 * N
     np.testing.assert_allclose(written["attribution"], whole.values.ravel(), rtol=1e-5, atol=1e-9)
     np.testing.assert_allclose(written["std"], whole.std.ravel(), rtol=1e-5, atol=1e-6)
-    assert (
-        max(len(str(value).replace(".", "").replace("-", "").lstrip("0").split("e")[0]) for value in written["attribution"]) <= 6
-    )
+    digits = written["attribution"].astype(str).str.replace(r"e.*|[-.]", "", regex=True).str.lstrip("0")
+    assert digits.str.len().max() <= 6
 
     # The importance is that of all rows: what is expected of |attribution|, whose intervals hold the mean over all of them.
     table_of = pd.read_csv(out / "importance.csv", index_col="feature")
@@ -90,11 +89,7 @@ def test_many_rows(table, small_limits, tmp_path):
     for name in ("a", "b", "kind"):  # c has no effect: its importance is uncertainty alone
         assert table_of["lower"][name] <= plain[name] <= table_of["upper"][name]
 
-    said = json.loads(
-        CliRunner()
-        .invoke(app, ["explain", str(table), "--target", "price", "--out", str(out), "--force", "--full", "--json"])
-        .output
-    )
+    said = json.loads(called("explain", table, "--target", "price", "--out", out, "--force", "--full", "--json"))
     assert len(pd.read_csv(out / "attributions.csv")) == 4 * N
     assert len(Explanation.load(out / "explanation.json")) == N
     assert not (out / "attributions.csv.gz").exists()

@@ -83,7 +83,7 @@ def write_tables(folder: Path, ex: Explanation, importance: Importance, level: f
 
 def _write_compact(path: Path, ex: Explanation) -> None:
     """Write one line per row and feature with the attribution and its standard deviation, rounded and compressed."""
-    table = replace(ex, cov=None, component_cov=None).to_frame()
+    table: Any = replace(ex, cov=None, component_cov=None).to_frame()
     table = table[[name for name in ("row", "feature", "data", "label", "attribution", "std") if name in table]]
     for name in ("attribution", "std"):
         if name in table:
