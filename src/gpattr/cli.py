@@ -175,6 +175,7 @@ def explain(
             ex = work.explained(explainer, chosen, lambda parts, n: bar.track(parts, n, description="explaining rows"))
         with _working("finding out how sure the importance is", quiet):
             importance = work.importance_of(explainer, chosen, ex)
+        told = len(said)
         with whole_folder(out, force=force) as folder, _working("drawing", quiet):
             if model is None:
                 fitted.save(folder / "model.json")
@@ -189,8 +190,7 @@ def explain(
             known = work.summary(ex, importance) | {"notes": said, "folder": str(out)}
             typer.echo(json.dumps(known, ensure_ascii=False))
             return
-        if not quiet:
-            typer.echo(repr(importance))
+        _say([*said[told:], repr(importance)], quiet)
         typer.echo(f"{len(ex)} rows explained: {out}; open {out / 'report.html'} in a browser")
 
 

@@ -57,6 +57,7 @@ def test_many_rows(table, small_limits, tmp_path):
         "attributions.csv.gz holds every row, to 6 digits, without intervals; everything is written with --full.",
     ):
         assert sentence in page
+        assert sentence in said
     assert not (out / "attributions.csv").exists()
     assert not (out / "attributions.parquet").exists()
 
