@@ -1,6 +1,6 @@
 """Measure gpattr against the bare linear algebra and against other libraries; print ratios, all from this one run.
 
-    python benchmarks/run.py [--quick] [--only explain,kernels,training,peers,growth,weights,rules,sparse,busy]
+    python benchmarks/run.py [--quick] [--only explain,kernels,training,peers,growth,weights,rules,sparse,held-out,busy]
 
 The red wine data are used where GPATTR_DATA_DIR names a folder with them, simulated data of the same shape otherwise.
 Libraries not installed are left out: pip install -e ".[bench]" brings them all.
@@ -18,6 +18,7 @@ import numpy as np
 from busy import busy
 from explain import explain_many_rows, explain_wine
 from growth import growth
+from held_out import held_out
 from peers import peers
 from rich.console import Console
 from rich.table import Table
@@ -37,6 +38,7 @@ SECTIONS = {
     "weights": (stream, explain_rows, convergence),
     "rules": (rules,),
     "sparse": (approximations, sparse_peers),
+    "held-out": (held_out,),
     "busy": (busy,),
 }
 

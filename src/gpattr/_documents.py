@@ -5,6 +5,7 @@ A file is ``{"format": …, "schema": 1, "sha256": …, "content": …}``, the d
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
@@ -19,6 +20,7 @@ from gpattr._validation import check_path
 from gpattr.exceptions import FileFormatError, InvalidInputError
 
 SCHEMA = 1
+READABLE = 10_000  # numbers of a large matrix of a model, beyond which nobody reads them
 LOADERS = {
     "gpattr.Explanation": "gpattr.Explanation.load",
     "gpattr.MultiOutputExplanation": "gpattr.Explanation.load",
@@ -65,14 +67,23 @@ def read(kinds: str | tuple[str, ...], path: str | PathLike[str], build: Callabl
         raise FileFormatError(f"{name}: the content is not that of a {kind}: {error}") from None
 
 
-def encode(array: np.ndarray, dimensions: tuple[str, ...]) -> dict[str, Any]:
-    """Return an array with named dimensions as JSON values; NaN, which JSON does not have, becomes null."""
+def encode(array: np.ndarray, dimensions: tuple[str, ...], *, compact: bool = False) -> dict[str, Any]:
+    """Return an array with named dimensions as JSON values; NaN, which JSON does not have, becomes null.
+
+    With ``compact`` an array of more than `READABLE` numbers is base64 of float64, little endian, at half the size.
+    """
+    if compact and array.size > READABLE:
+        text = base64.b64encode(np.ascontiguousarray(array, dtype="<f8").tobytes()).decode("ascii")
+        return {"dims": list(dimensions), "shape": list(array.shape), "base64": text}
     data = [None if value != value else value for value in array.ravel().tolist()]
     return {"dims": list(dimensions), "shape": list(array.shape), "data": data}
 
 
 def decode(array: dict[str, Any]) -> np.ndarray:
     """Return the array that `encode` wrote."""
+    if "base64" in array:
+        data = np.frombuffer(base64.b64decode(array["base64"], validate=True), dtype="<f8")
+        return data.astype(np.float64).reshape(array["shape"])
     return np.array(array["data"], dtype=np.float64).reshape(array["shape"])
 
 

@@ -60,7 +60,7 @@ Target = Annotated[str, typer.Option(help="The column that is predicted.", show_
 Kernel = Annotated[
     str | None, typer.Option(help="squared-exponential (default), matern52, matern32 or rational-quadratic.", show_default=False)
 ]
-Estimator = Annotated[str, typer.Option(help="exact (up to 5000 rows), sparse or random-features.")]
+Estimator = Annotated[str, typer.Option(help="auto (chosen by the number of rows), exact, sparse or random-features.")]
 Drop = Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.", show_default=False)]
 Impute = Annotated[bool, typer.Option("--impute", help="Fill holes by medians and the commonest categories.")]
 Force = Annotated[bool, typer.Option("--force", help="Write over what is there.")]
@@ -73,7 +73,7 @@ def fit(
     data: Data,
     target: Target,
     out: Annotated[Path, typer.Option(help="File for the model.")] = Path("model.json"),
-    estimator: Estimator = "exact",
+    estimator: Estimator = "auto",
     kernel: Kernel = None,
     drop: Drop = None,
     impute: Impute = False,
@@ -84,14 +84,16 @@ def fit(
     from gpattr.commands import notes
     from gpattr.commands.fit import read_training, train
     from gpattr.commands.output import require_new, require_not
+    from gpattr.tables.choice import resolved_estimator
 
     with _one_sentence(out):
         require_new(out, force)
         require_not(out, data)
         out.parent.mkdir(parents=True, exist_ok=True)
         table = read_training(data, target, drop=drop or (), impute=impute)
-        _say(table.notes, quiet)
-        _say_how_long(len(table.X), estimator, quiet)
+        table.notes.extend(notes.of_few_rows(table.X))
+        estimator, chosen = resolved_estimator(estimator, len(table.X))
+        _say([*table.notes, chosen], quiet)
         model = train(table, estimator=estimator, kernel=kernel, verbose=not quiet)
         model.save(out)
         if not quiet:
@@ -114,12 +116,13 @@ def explain(
         str | None, typer.Option(help="Rows to explain, counted from 1: 1-10,17. All by default.", show_default=False)
     ] = None,
     baseline: Annotated[str, typer.Option(help="mean, median, row:17, or a file with one row or more.")] = "mean",
-    estimator: Estimator = "exact",
+    estimator: Estimator = "auto",
     kernel: Kernel = None,
     drop: Drop = None,
     impute: Impute = False,
     level: Annotated[float, typer.Option(help="Of the credible intervals.")] = 0.95,
     out: Annotated[Path, typer.Option(help="Folder for what is written.")] = Path("gpattr-explanation"),
+    full: Annotated[bool, typer.Option("--full", help="Write everything about every row, however large the files are.")] = False,
     force: Force = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -129,15 +132,17 @@ def explain(
     from gpattr.commands import explain as work
     from gpattr.commands import notes
     from gpattr.commands.fit import read_rows, read_training, train
-    from gpattr.commands.output import require_new, require_own, whole_folder
+    from gpattr.commands.output import recover, require_new, require_own, whole_folder
     from gpattr.commands.selection import chosen_baseline, chosen_rows
     from gpattr.exceptions import InvalidInputError
     from gpattr.explainer import Explainer
     from gpattr.report import write_report
     from gpattr.tables import TableModel
+    from gpattr.tables.choice import resolved_estimator
 
     quiet = quiet or as_json
     with _one_sentence(out):
+        recover(out)
         require_new(out, force)
         require_own(out)
         check_level(level)
@@ -149,15 +154,18 @@ def explain(
         else:
             if target not in (None, fitted.columns.target):
                 raise InvalidInputError(f"--target: the model predicts {fitted.columns.target!r}, got {target!r}")
-            if kernel is not None or estimator != "exact":
+            if kernel is not None or estimator != "auto":
                 raise InvalidInputError("--kernel, --estimator: the model that is given has its own")
             table = read_rows(data, fitted, drop=drop or (), impute=impute)
         places = chosen_rows(rows, len(table.X))
         start, start_name = chosen_baseline(baseline, table.X, table.columns, data.name)
-        _say(table.notes, quiet)
         if fitted is None:
-            _say_how_long(len(table.X), estimator, quiet)
+            table.notes.extend(notes.of_few_rows(table.X))
+            estimator, how = resolved_estimator(estimator, len(table.X))
+            _say([*table.notes, how], quiet)
             fitted = train(table, estimator=estimator, kernel=kernel, verbose=not quiet)
+        else:
+            _say(table.notes, quiet)
         said = [*table.notes, *notes.of_model(fitted)]
         _say(said[len(table.notes) :], quiet)
         chosen = table.X.iloc[places]
@@ -167,20 +175,22 @@ def explain(
             ex = work.explained(explainer, chosen, lambda parts, n: bar.track(parts, n, description="explaining rows"))
         with _working("finding out how sure the importance is", quiet):
             importance = work.importance_of(explainer, chosen, ex)
+        told = len(said)
         with whole_folder(out, force=force) as folder, _working("drawing", quiet):
             if model is None:
                 fitted.save(folder / "model.json")
-            said += work.write_tables(folder, ex, importance, level)
+            shown = work.shown_rows(ex, full)
+            said += work.write_tables(folder, ex, importance, level, shown, full)
             said += work.draw_pictures(folder, ex, importance, level)
             options = {"importance": importance, "explainer": explainer, "notes": said, "level": level}
-            options["measured"], options["held_out"] = None if table.y is None else table.y[places], fitted.held_out
-            write_report(folder / "report.html", ex, title=f"Why the model expects this {fitted.columns.target}", **options)
+            options["measured"], options["held_out"] = None if table.y is None else table.y[places][shown], fitted.held_out
+            page = ex if len(shown) == len(ex) else ex[shown]
+            write_report(folder / "report.html", page, title=f"Why the model expects this {fitted.columns.target}", **options)
         if as_json:
             known = work.summary(ex, importance) | {"notes": said, "folder": str(out)}
             typer.echo(json.dumps(known, ensure_ascii=False))
             return
-        if not quiet:
-            typer.echo(repr(importance))
+        _say([*said[told:], repr(importance)], quiet)
         typer.echo(f"{len(ex)} rows explained: {out}; open {out / 'report.html'} in a browser")
 
 
@@ -277,15 +287,8 @@ def _one_sentence(out: Path) -> Iterator[None]:
 
 def _say(sentences: list[str], quiet: bool) -> None:
     if not quiet:
-        for sentence in sentences:
+        for sentence in filter(None, sentences):
             typer.echo(sentence)
-
-
-def _say_how_long(n: int, estimator: str, quiet: bool) -> None:
-    from gpattr.commands.notes import MANY_ROWS
-
-    if estimator == "exact" and n > MANY_ROWS:
-        _say([f"Training an exact model on {n} rows takes minutes; --estimator sparse is quicker."], quiet)
 
 
 def _progress(quiet: bool) -> Progress:

@@ -167,10 +167,10 @@ def test_models_of_other_kinds(prices, tmp_path, monkeypatch):
     output = called("fit", prices / "houses.csv", *options, "--estimator", "sparse", "--kernel", "matern52")
     assert "40 rows × 2 features; R² on these rows" in output
     assert type(TableModel.load(tmp_path / "model.json").regressor).__name__ == "SparseGPRegressor"
-    assert "Rows that are held out are predicted with R² " in output
-    assert "Of 40 targets that are held out lie " in output
+    assert "Held-out rows (40): R² " in output
+    assert " of targets in their 95 % intervals." in output
     again = ["--model", tmp_path / "model.json", "--drop", "kind", "--rows", "1-3", "--out", tmp_path / "out"]
-    assert "Of 40 targets that are held out lie " in called("explain", prices / "houses.csv", *again)
+    assert "Held-out rows (40): R² " in called("explain", prices / "houses.csv", *again)
     assert "calibration, rows held out" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     monkeypatch.setattr("gpattr.estimators.random_feature_gp_regressor.CHANCE", 0.0)
     output = called("fit", prices / "houses.csv", *options, "--estimator", "random-features")
@@ -234,7 +234,7 @@ def test_what_is_said_of_a_table(prices, tmp_path):
         "The first column, which has no name, was left out.",
         "3 missing values of age were filled in by ",
         "Taken as categories: kind (2).",
-        "The model predicts rows it has not seen poorly (R",
+        "The model predicts rows it has not seen poorly: ",
     ):
         assert sentence in said
         assert sentence in page

@@ -82,6 +82,9 @@ def test_more_rows_have_more_of_them_up_to_a_limit():
     assert [default_number(n) for n in (10, 400, 2500, 10_000, 10**6)] == [200, 200, 500, 1000, 1000]
     rows = RNG.normal(size=(450, D))
     model = SparseGPRegressor(kernel=KERNEL, optimize=False, noise_variance=0.1, random_state=0).fit(rows, rows[:, 0])
+    assert len(model.inducing_) == 200  # they miss nothing
+    short = SquaredExponential(0.1)
+    model = SparseGPRegressor(kernel=short, optimize=False, noise_variance=0.1, random_state=0).fit(rows, rows[:, 0])
     assert len(model.inducing_) == 212
     waves = RandomFeatureGPRegressor(kernel=KERNEL, optimize=False, noise_variance=0.1).fit(rows, rows[:, 0])
     assert waves.n_frequencies_ == 212

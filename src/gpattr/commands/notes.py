@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpattr.report.facts import left_out_score
+from gpattr.report.facts import left_out
 from gpattr.tables import Columns, TableModel
 from gpattr.tables.columns import missing
-from gpattr.tables.held_out import LEVELS
+from gpattr.tables.held_out import LEVELS, HeldOut
 
 POOR = 0.3  # R² of rows left out, below which reasons are those of a model that knows little
-MANY_ROWS = 2000  # from which on training an exact model takes minutes
+FEW_ROWS = 20  # below which a warning is given
 
 
 def of_table(frame: Any, X: Any, columns: Columns) -> list[str]:
@@ -28,21 +28,29 @@ def of_table(frame: Any, X: Any, columns: Columns) -> list[str]:
     return notes
 
 
+def of_few_rows(X: Any) -> list[str]:
+    """Return a warning where a model is to learn from very few rows, or from fewer than it has features."""
+    n, d = X.shape
+    if n >= FEW_ROWS and n >= d:
+        return []
+    what = f"Only {n} rows" if n < FEW_ROWS else f"Only {n} rows for {d} features"
+    return [f"{what}: too few to tell effects from chance; take the model and its intervals as a rough guess."]
+
+
+def judged_by(model: TableModel) -> HeldOut | None:
+    """Return how well a model predicts held-out rows; an exact one knows what it would say of each training row without it."""
+    return left_out(model.posterior) if model.held_out is None else model.held_out
+
+
 def of_model(model: TableModel) -> list[str]:
     """Return how well a model predicts rows it has not seen, where that is known, and whether its approximation is too coarse."""
-    held_out = model.held_out
-    score = left_out_score(model.posterior) if held_out is None else held_out.score
+    judged = judged_by(model)
     notes = []
-    if score is not None and score < POOR:
-        notes.append(f"The model predicts rows it has not seen poorly (R² {score:.2f}): trust its reasons as little.")
-    elif score is not None:
-        what = "left out" if held_out is None else "held out"
-        notes.append(f"Rows that are {what} are predicted with R² {score:.2f}.")
-    if held_out is not None:
-        parts = (f"{share:.0%} in {level:.0%} intervals" for level, share in zip(LEVELS, held_out.inside, strict=True))
-        notes.append(
-            f"Of {held_out.rows} targets that are held out lie {', '.join(parts)} (the posterior is formed without them; "
-            "hyperparameters are learned from all rows)."
-        )
+    if judged is not None:
+        inside = f"{100.0 * judged.inside[-1]:.0f} % of targets in their {100.0 * LEVELS[-1]:.0f} % intervals"
+        score = "" if judged.score is None else f"R² {judged.score:.2f}; "
+        notes.append(f"Held-out rows ({judged.rows:,}): {score}{inside}.")
+        if judged.score is not None and judged.score < POOR:
+            notes.append("The model predicts rows it has not seen poorly: trust its reasons as little as its predictions.")
     advice = getattr(model.regressor, "advice_", "")
     return [*notes, advice] if advice else notes

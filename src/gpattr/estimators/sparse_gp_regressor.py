@@ -17,7 +17,7 @@ from gpattr.estimators.base import KernelRegressor
 from gpattr.estimators.block_evidence import BlockEvidence
 from gpattr.estimators.gp_regressor import check_prior, known_noise
 from gpattr.estimators.hyperparameters import trainable
-from gpattr.estimators.inducing import default_number, greedy, k_means, placed
+from gpattr.estimators.inducing import CLUSTERED, FEWEST, default_number, greedy, k_means, placed
 from gpattr.estimators.marginal_likelihood import NOISE, maximise
 from gpattr.estimators.progress import training_progress
 from gpattr.estimators.search_space import NOISE_SHARE, Units, bounds_for, default_kernel, scaled, spread_of, starts_from
@@ -30,6 +30,7 @@ from gpattr.posteriors import SparsePosterior
 JITTER = 1e-8  # of the targets' variance
 MISSED = 0.3  # of the posterior variance; models that learn by the bound with 0.37 to 0.92 lost 0.02 to 0.21 of 95 % intervals
 SAMPLED = 1000  # rows that tell it
+TOLERATED = 0.05  # of it, by default: means are then off by a few hundredths of their standard deviation
 FTOL = 1e-7  # relative gain of a step below which the search ends
 STARTS = ("k-means", "greedy")
 
@@ -38,14 +39,15 @@ class SparseGPRegressor(KernelRegressor):
     """Gaussian-process regression through inducing inputs, for thousands to hundreds of thousands of rows (Titsias 2009).
 
     Time grows as n m² and memory as m² for n rows and m inducing inputs. By default hyperparameters are those of exact processes
-    of up to 8 blocks of 1000 rows, drawn at random, and inducing inputs are then placed by the learned length-scales: in one
-    pass over all rows they may be many. Where the number of inducing inputs or their places are given, they and the
-    hyperparameters maximise a lower bound of the log marginal likelihood together.
+    of up to 8 blocks of 1000 rows, drawn at random, and inducing inputs are then placed by the learned length-scales: as many as
+    leave at most 5 % of the variance to what they miss, in one pass over all rows. Where the number of inducing inputs or their
+    places are given, they and the hyperparameters maximise a lower bound of the log marginal likelihood together.
 
     Parameters
     ----------
     n_inducing : int, optional
-        How many inducing inputs; by default 10√n for n rows, at least 200 (or one per row) and at most 1000.
+        How many inducing inputs; by default as many as are needed: 200 (or one per row), more by 40 % until they miss at most
+        5 % of the variance, and at most 10√n for n rows or 1000.
     kernel : Kernel, or a radial kernel class, optional
         As for `GPRegressor`; sums of scaled and selected squared exponentials, `Matern32`, `Matern52` and constants train
         fastest.
@@ -145,8 +147,9 @@ class SparseGPRegressor(KernelRegressor):
             if self.optimize:
                 kernel, noise, _ = self._train(evidence, targets, kernel, noise, None, units, variance, generator)
             centre = evidence.constant(kernel, noise)
-            m = min(len(rows), default_number(len(rows)))
-            Z = placed(self.inducing, kernel, rows, m, own.spread / units.spread, generator)
+            Z = self._enough(
+                kernel, rows, level if noise is None else noise, JITTER * variance, own.spread / units.spread, generator
+            )
         else:
             Z = self._inducing_start(kernel, rows, middle, units, (X - middle) / own.spread, own, generator)
             objective = SparseObjective(rows, targets, level, self.mean == "constant", JITTER * variance)
@@ -156,6 +159,25 @@ class SparseGPRegressor(KernelRegressor):
         learned = known if noise is None else noise * units.unit**2
         back = scaled(kernel, units, inwards=False)
         return back, Z * units.spread + middle, learned, centre * units.unit, JITTER * variance * units.unit**2
+
+    def _enough(
+        self, kernel: Kernel, X: np.ndarray, noise: Any, jitter: float, spread: np.ndarray, generator: np.random.Generator
+    ) -> np.ndarray:
+        """Return inducing inputs that miss no more than `TOLERATED` of the variance, or as many as there may be.
+
+        The share is that of a posterior given some rows, each of which stands for as many as there are of it.
+        """
+        n, most = len(X), min(len(X), default_number(len(X)))
+        some = np.arange(n) if n <= CLUSTERED else generator.permutation(n)[:CLUSTERED]
+        level = np.broadcast_to(noise, (n,))[some] * (len(some) / n)
+        m = FEWEST
+        while m < most:
+            Z = placed(self.inducing, kernel, X, m, spread, generator)
+            posterior = SparsePosterior.fit(kernel, Z, X[some], np.zeros(len(some)), noise=level, jitter=jitter)
+            if missed_share(posterior, X[some]) <= TOLERATED:
+                return Z
+            m = int(1.4 * m)
+        return placed(self.inducing, kernel, X, most, spread, generator)
 
     def _train(
         self,
@@ -237,10 +259,12 @@ class SparseGPRegressor(KernelRegressor):
 
     def _content(self) -> dict[str, Any]:
         q = self.posterior_
+        root = to_numpy(q.root)
+        upper = root.shape[0] == root.shape[1] and not np.tril(root, -1).any()  # as it is where it was fitted
         arrays = {
             "inducing": (self.inducing_, ("inducing", "feature")),
             "mean": (to_numpy(q.whitened_mean), ("inducing",)),
-            "root": (to_numpy(q.root), ("inducing", "direction")),
+            "root": (root[np.triu_indices(len(root))], ("entry",)) if upper else (root, ("inducing", "direction")),
             "noise": (np.atleast_1d(self.noise_variance_), ("row",)),
             **{f"landmark {name}": (to_numpy(point), ("feature",)) for name, point in q.landmarks.items()},
         }
@@ -250,18 +274,21 @@ class SparseGPRegressor(KernelRegressor):
             "jitter": self._jitter,
             "bound": self.bound_,
             "missed_share": self.missed_share_,
-            "arrays": {name: _documents.encode(array, dims) for name, (array, dims) in arrays.items()},
+            "arrays": {name: _documents.encode(array, dims, compact=True) for name, (array, dims) in arrays.items()},
         }
 
     def _restore(self, content: Any, names: Names | None) -> None:
         arrays = {name: _documents.decode(array) for name, array in content["arrays"].items()}
-        Z = arrays["inducing"]
+        Z, root = arrays["inducing"], arrays["root"]
         self.n_features_in_ = Z.shape[1]
+        if root.ndim == 1:  # the upper triangle
+            root = np.zeros((len(Z), len(Z)))
+            root[np.triu_indices(len(Z))] = arrays["root"]
         posterior = SparsePosterior(
             storage.decode(content["kernel"]),
             Z if names is None else _named(Z, names),
             arrays["mean"],
-            q_root=arrays["root"],
+            q_root=root,
             whitened=True,
             mean=storage.decode(content["prior_mean"]),
             jitter=content["jitter"],

@@ -65,7 +65,7 @@ def to_content(sums: Sequence[Sums]) -> dict[str, Any]:
         "ones": (np.stack([to_numpy(part.ones) for part in sums]), ("component", "function")),
         "cross": (np.stack([to_numpy(part.cross) for part in sums]), ("component", "function")),
     }
-    content: dict[str, Any] = {name: _documents.encode(array, dims) for name, (array, dims) in arrays.items()}
+    content: dict[str, Any] = {name: _documents.encode(array, dims, compact=True) for name, (array, dims) in arrays.items()}
     return content | {"n": sums[0].n, "target": sums[0].target, "square": sums[0].square}
 
 

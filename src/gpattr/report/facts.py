@@ -33,12 +33,12 @@ def leave_one_out(posterior: ExactPosterior) -> tuple[np.ndarray, np.ndarray]:
     return to_numpy(posterior.y) - to_numpy(posterior.alpha) / q, 1.0 / q
 
 
-def left_out_score(posterior: Posterior) -> float | None:
-    """Return R² of the training targets, each predicted from all others; None where it is not known."""
+def left_out(posterior: Posterior) -> HeldOut | None:
+    """Judge predictions of the training targets, each from all others; None where they are not known."""
     inner: Any = posterior.posterior if isinstance(posterior, AffinePosterior) else posterior
     if not isinstance(inner, ExactPosterior):
         return None
-    return HeldOut.of(to_numpy(inner.y), *leave_one_out(inner)).score
+    return HeldOut.of(to_numpy(inner.y), *leave_one_out(inner))
 
 
 def model_card(

@@ -68,8 +68,8 @@ class TableModel:
         y = to_numpy(as_vector("y", y, length=len(X), unit="targets (one per row of X)"))
         if estimator == "exact" and len(X) > MOST_ROWS:
             raise InvalidInputError(
-                f"rows: {len(X)} are more than an exact model can take in reasonable time ({MOST_ROWS}); use --estimator sparse "
-                "or --estimator random-features"
+                f"rows: {len(X):,} are more than an exact model can take in reasonable time ({MOST_ROWS:,}); "
+                "use --estimator auto, which takes a sparse one"
             )
         constant = [name for name in columns.names if X[name].nunique() < 2]
         if len(constant) == len(columns.names):

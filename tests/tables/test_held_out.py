@@ -1,0 +1,86 @@
+"""Figures of held-out rows: what a model says of itself, and what rows say that took no part in training."""
+
+import os
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes
+
+from gpattr.commands.notes import judged_by
+from gpattr.datasets import load_taipei_housing, load_wine_quality
+from gpattr.tables import Columns, TableModel
+from gpattr.tables.held_out import HeldOut
+
+ESTIMATORS = ("exact", "sparse", "random-features")
+needs_data = pytest.mark.skipif("GPATTR_DATA_DIR" not in os.environ, reason="needs GPATTR_DATA_DIR")
+
+
+def diabetes():
+    data = load_diabetes(as_frame=True, scaled=False)
+    return data.data, data.target.to_numpy(dtype=float)
+
+
+def houses():
+    data = load_taipei_housing()
+    return data.data, data.target.to_numpy(dtype=float)
+
+
+def wines():
+    data = load_wine_quality()
+    return data.data, data.target.to_numpy(dtype=float)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize(
+    ("data", "folds", "score"),
+    [(diabetes, 5, 0.45), pytest.param(houses, 5, 0.6, marks=needs_data), pytest.param(wines, 3, 0.35, marks=needs_data)],
+)
+def test_intervals_hold_what_they_promise_of_rows_that_took_no_part(data, folds, score, estimator):
+    X, y = data()
+    columns = Columns(tuple(X.columns), {}, "target")
+    parts = np.array_split(np.random.default_rng(0).permutation(len(y)), folds)
+    means, variances = [], []
+    for part in parts:
+        others = np.delete(np.arange(len(y)), part)
+        model = TableModel.fit(X.iloc[others], y[others], columns, estimator=estimator)
+        mean, std = model.predict(X.iloc[part], return_std=True)
+        means.append(mean)
+        variances.append(std**2 + model.regressor.noise_variance_)
+    seen = HeldOut.of(y[np.concatenate(parts)], np.concatenate(means), np.concatenate(variances))
+    assert 0.92 <= seen.inside[-1] <= 0.98
+    assert seen.score > score
+    said = judged_by(model)
+    assert said.score == pytest.approx(seen.score, abs=0.1)
+    assert said.inside[-1] == pytest.approx(seen.inside[-1], abs=0.03)
+
+
+def test_an_exact_model_leaves_each_row_out():
+    """What it says of each row is what a model says that is formed without it, with the same hyperparameters."""
+    X, y = diabetes()
+    X, y = X.iloc[:40], y[:40]
+    columns = Columns(tuple(X.columns), {}, "target")
+    model = TableModel.fit(X, y, columns)
+    regressor = model.regressor
+    means, variances = [], []
+    for row in range(40):
+        others = np.delete(np.arange(40), row)
+        alone = type(regressor)(regressor.kernel_, noise_variance=regressor.noise_variance_, mean=regressor.mean_, optimize=False)
+        mean, std = alone.fit(X.iloc[others], y[others]).predict(X.iloc[[row]], return_std=True)
+        means.append(mean[0])
+        variances.append(std[0] ** 2 + regressor.noise_variance_)
+    expected = HeldOut.of(y, np.array(means), np.array(variances))
+    said = judged_by(model)
+    assert said.rows == 40
+    assert said.score == pytest.approx(expected.score, rel=1e-6)
+    assert said.inside == expected.inside
+
+
+def test_little_noise_does_not_break_it():
+    """A target that determines its own prediction leaves nothing of σ² − S but rounding."""
+    X, _ = diabetes()
+    X = X.iloc[:60, :2]
+    y = np.sin(X.to_numpy() @ [0.1, 1.0])
+    columns = Columns(tuple(X.columns), {}, "target")
+    judged = TableModel.fit(X, y, columns, estimator="sparse").held_out
+    assert np.isfinite([judged.score, judged.error, *judged.inside]).all()
