@@ -14,11 +14,12 @@ from gpattr._cards import card
 from gpattr._gaussian_part import GaussianPart
 from gpattr._memory import require_room
 from gpattr._normal import check_count, random_generator
-from gpattr._results import of_function, of_probability
+from gpattr._results import of_function, of_probability, quantity
 from gpattr._rows import RowNames, Rows, row_names
 from gpattr._validation import (
     Names,
     check_choice,
+    check_text,
     positive_scalar,
 )
 from gpattr.adapters import as_posterior
@@ -48,6 +49,9 @@ class Explainer:
     ``scale`` is ``"latent"``, or ``"probability"`` for the class probabilities of a classifier: their attributions are not
     Gaussian, and come as a `SampledExplanation` with ``n_draws`` draws, which ``random_state`` fixes.
 
+    ``target_name`` names what is predicted, with its unit: explanations are then of the "predicted price (€)", and of one class of
+    a classifier of the "probability of malignant" rather than of the label it was trained with.
+
     Frames are aligned by column name with the frame the model was trained on; ``feature_names`` names the columns of a model that
     was trained on an array.
     """
@@ -64,8 +68,12 @@ class Explainer:
         scale: str = "latent",
         n_draws: int = 1000,
         random_state: Any = 0,
+        target_name: str | None = None,
     ) -> None:
         self.posterior = as_posterior(model)
+        if target_name is not None and not check_text("target_name", target_name).strip():
+            raise InvalidInputError(f"target_name: expected a name, got {target_name!r}")
+        self.target_name = target_name
         self.scale = check_choice("scale", scale, SCALES)
         check_choice("method", method, METHODS)
         if scale == "probability":
@@ -194,16 +202,17 @@ class Explainer:
         posterior: Any = self.posterior
         several = isinstance(posterior, MultiOutputPosterior)
         outputs = posterior.outputs if several else {"": posterior}
+        named = {name: {"quantity": quantity(part, self.scale, self.target_name, several)} for name, part in outputs.items()}
         # Columns of one feature are added up with what lies between them.
         needed = "cov" if uncertainty == "std" and self._rows.encoder is not None else uncertainty
         options: dict[str, Any] = {"uncertainty": needed, "tolerance": self.tolerance}
         if self.scale == "probability":
             options |= {"n_draws": self.n_draws, "random_state": self.random_state}
-            parts = {name: of_probability(part, operator, rows, shared, **options) for name, part in outputs.items()}
+            parts = {name: of_probability(part, operator, rows, shared | named[name], **options) for name, part in outputs.items()}
         else:
             result = posterior.apply(operator, rows, **options, **self._options)
             results = result if several else {"": result}
-            parts = {name: of_function(part, operator, rows, results[name], shared) for name, part in outputs.items()}
+            parts = {name: of_function(part, operator, rows, results[name], shared | named[name]) for name, part in outputs.items()}
         if self._rows.encoder is not None:
             groups, labels = self._rows.encoder.groups, self._rows.encoder.texts(to_numpy(rows))
             parts = {name: replace(ex.group(groups), labels=labels) for name, ex in parts.items()}
@@ -261,9 +270,10 @@ def explain(
     scale: str = "latent",
     n_draws: int = 1000,
     random_state: Any = 0,
+    target_name: str | None = None,
     uncertainty: str = "cov",
 ) -> Explanation | Any:
     """Explain the rows of X in one call: ``Explainer(model, baseline, …)(X, uncertainty=…)``."""
     options: dict[str, Any] = {"method": method, "n_steps": n_steps, "tolerance": tolerance, "feature_names": feature_names}
-    options |= {"scale": scale, "n_draws": n_draws, "random_state": random_state}
+    options |= {"scale": scale, "n_draws": n_draws, "random_state": random_state, "target_name": target_name}
     return Explainer(model, baseline, **options)(X, uncertainty=uncertainty)
