@@ -25,7 +25,7 @@ def quantity(posterior: Posterior, scale: str, target_name: str | None, several:
 
 
 def of_function(
-    posterior: Posterior, operator: IntegratedGradients, rows: Array, result: Attributions, shared: dict[str, Any]
+    posterior: Posterior, operator: IntegratedGradients, rows: Array, shared: dict[str, Any], result: Attributions
 ) -> Explanation:
     """Return the explanation of f whose attributions are ``result``; ``shared`` are rows, baselines, names and the quantity."""
     predictions, base_values = (to_numpy(posterior.predict(points)) for points in (rows, operator.points))

@@ -49,8 +49,8 @@ class Explainer:
     ``scale`` is ``"latent"``, or ``"probability"`` for the class probabilities of a classifier: their attributions are not
     Gaussian, and come as a `SampledExplanation` with ``n_draws`` draws, which ``random_state`` fixes.
 
-    ``target_name`` names what is predicted, with its unit: explanations are then of the "predicted price (€)", and of one class of
-    a classifier of the "probability of malignant" rather than of the label it was trained with.
+    ``target_name`` names what is predicted, with its unit: explanations are then of the "predicted price (€)", and those of one
+    class of the "probability of malignant" rather than of the label the classifier was trained with.
 
     Frames are aligned by column name with the frame the model was trained on; ``feature_names`` names the columns of a model that
     was trained on an array.
@@ -202,17 +202,18 @@ class Explainer:
         posterior: Any = self.posterior
         several = isinstance(posterior, MultiOutputPosterior)
         outputs = posterior.outputs if several else {"": posterior}
-        named = {name: {"quantity": quantity(part, self.scale, self.target_name, several)} for name, part in outputs.items()}
+        what = {name: quantity(part, self.scale, self.target_name, several) for name, part in outputs.items()}
+        each = {name: (part, operator, rows, shared | {"quantity": what[name]}) for name, part in outputs.items()}
         # Columns of one feature are added up with what lies between them.
         needed = "cov" if uncertainty == "std" and self._rows.encoder is not None else uncertainty
         options: dict[str, Any] = {"uncertainty": needed, "tolerance": self.tolerance}
         if self.scale == "probability":
             options |= {"n_draws": self.n_draws, "random_state": self.random_state}
-            parts = {name: of_probability(part, operator, rows, shared | named[name], **options) for name, part in outputs.items()}
+            parts = {name: of_probability(*args, **options) for name, args in each.items()}
         else:
             result = posterior.apply(operator, rows, **options, **self._options)
             results = result if several else {"": result}
-            parts = {name: of_function(part, operator, rows, results[name], shared | named[name]) for name, part in outputs.items()}
+            parts = {name: of_function(*args, results[name]) for name, args in each.items()}
         if self._rows.encoder is not None:
             groups, labels = self._rows.encoder.groups, self._rows.encoder.texts(to_numpy(rows))
             parts = {name: replace(ex.group(groups), labels=labels) for name, ex in parts.items()}
