@@ -12,7 +12,7 @@ import numpy as np
 from gpattr._array import Array, to_numpy
 from gpattr._cards import card
 from gpattr._gaussian_part import GaussianPart
-from gpattr._memory import require_room
+from gpattr._memory import blocks, require_room
 from gpattr._normal import check_count, random_generator
 from gpattr._results import of_function, of_probability, quantity
 from gpattr._rows import RowNames, Rows, row_names
@@ -32,6 +32,7 @@ from gpattr.multi_output_explanation import MultiOutputExplanation
 from gpattr.operators import Baselines, IntegratedGradients, Paths
 from gpattr.posteriors import TOLERANCE, UNCERTAINTY, MultiOutputPosterior, Posterior
 from gpattr.probability import require_link
+from gpattr.probability_importance import draw_probability_importance
 
 SCALES = ("latent", "probability")
 
@@ -159,6 +160,8 @@ class Explainer:
 
         Rows share one unknown function and so are correlated: the uncertainty comes from draws of their joint distribution. Its
         expectation is that of all rows; `Importance` says what is drawn of many rows or features. Memory stays bounded.
+        With ``scale="probability"`` expectations come from the draws of each row, and joint draws are those of as many rows as
+        make 4000 values and gradients of the latent function.
         """
         return self._importance(X, baselines, None, n_samples, random_state)
 
@@ -226,6 +229,8 @@ class Explainer:
     ) -> Importance:
         """Return the importance of the rows of X, whose explanation may be ``known`` already."""
         rows = self._rows.matrix("X", X)
+        if self.scale == "probability":
+            return self._probability_importance(X, rows, baselines, known, n_samples, random_state)
         operator = self._operator(rows, baselines)
         shared: dict[str, Any] = {"operator": operator, "X": rows, "columns": self._rows, "options": self._options}
         shared |= {"tolerance": self.tolerance, "known": known}
@@ -234,14 +239,36 @@ class Explainer:
         size = {"columns": rows.shape[1], "terms": len(operator.rows(slice(1)).terms(rows[:1]))}
         return draw_importance(parts, len(rows), self._rows.features(X), n_samples, random_state, **size)
 
+    def _probability_importance(
+        self, X: Any, rows: Array, baselines: Any, known: Explanation | None, n_samples: int, random_state: Any
+    ) -> Importance:
+        """Return the importance of a probability: expectations from draws of every row, their spread from joint draws of some."""
+        posterior, names = self._one, self._rows.features(X)
+        parts: Any = self.batches(X, baselines, "std", batch_size=256) if known is None else [known]
+        expected, own = np.zeros(len(names)), np.zeros(len(names))
+        for part in parts:
+            for some in blocks(len(part), 40.0 * part.draws[:, 0].size):
+                draws = part.draws[:, some]
+                sizes = np.abs(draws + (part.values[some] - draws.mean(axis=0)))  # the means are known better than by draws
+                expected += sizes.mean(axis=0).sum(axis=0) / len(rows)
+                own += sizes.var(axis=0, ddof=1).sum(axis=0) / len(rows)
+        operator, gathering = self._operator(rows, baselines), self._rows.gathering
+        shared = (posterior, operator, rows, gathering, names, expected, own)
+        return draw_probability_importance(*shared, n_samples, random_state)
+
     @property
     def _single(self) -> Posterior:
         """The posterior, where there is one output, and its function is what is explained."""
         if self.scale == "probability":
             raise UnsupportedModelError(
-                "scale: joint, importance and training_contributions are known of the latent function; use an explainer with "
+                "scale: joint and training_contributions are available for the latent function; use an explainer with "
                 'scale="latent"'
             )
+        return self._one
+
+    @property
+    def _one(self) -> Posterior:
+        """The posterior, where there is one output."""
         if isinstance(self.posterior, MultiOutputPosterior):
             output = self.posterior.output_names[0]
             raise UnsupportedModelError(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpattr import plots
+from gpattr.commands.classes import thinned
 from gpattr.commands.letters import save_picture
 from gpattr.explainer import Explainer
 from gpattr.explanation import Explanation
@@ -25,7 +26,8 @@ BATCH = 250  # rows explained between two steps of the progress bar
 def explained(explainer: Explainer, X: Any, track: Callable[[Iterator[Any], int], Iterable[Any]]) -> Explanation:
     """Explain the rows of X in batches that ``track(batches, how many)`` hands through."""
     require_covariance_room(*X.shape)
-    return Explanation.concatenate(track(explainer.batches(X, batch_size=BATCH), math.ceil(len(X) / BATCH)))
+    uncertainty = "std" if explainer.scale == "probability" else "cov"
+    return Explanation.concatenate(track(explainer.batches(X, None, uncertainty, batch_size=BATCH), math.ceil(len(X) / BATCH)))
 
 
 def importance_of(explainer: Explainer, X: Any, ex: Explanation) -> Importance:
@@ -35,13 +37,12 @@ def importance_of(explainer: Explainer, X: Any, ex: Explanation) -> Importance:
 
 def write_tables(folder: Path, ex: Explanation, importance: Importance, level: float) -> list[str]:
     """Write the explanation and its tables; return what is left out of them."""
-    left_out = []
-    saved = ex
-    if ex.cov is not None and ex.cov.size > MOST_COVARIANCES:
-        saved = replace(ex, cov=None, component_cov=None)
-        left_out.append(
-            f"explanation.json is without the {ex.cov.size:,} covariances between features, which the report has used."
-        )
+    saved, note = thinned(ex)
+    left_out = [note] if note else []
+    if saved.cov is not None and saved.cov.size > MOST_COVARIANCES:
+        size = f"{saved.cov.size:,}"
+        saved = replace(saved, cov=None, component_cov=None)
+        left_out.append(f"explanation.json is without the {size} covariances between features, which the report has used.")
     saved.save(folder / "explanation.json")
     table = ex.to_frame(level)
     table.to_csv(folder / "attributions.csv", index=False)
@@ -73,6 +74,11 @@ def draw_pictures(folder: Path, ex: Explanation, importance: Importance, level: 
         saved("heatmap", plots.heatmap, ex, height=tall)
     for row in np.argsort(-np.abs(ex.predictions - ex.base_values), kind="stable")[:WATERFALLS]:
         saved(f"row_{ex.row_names[row]}", plots.waterfall, ex, int(row), height=tall)
+    return lacking_letters(lacking)
+
+
+def lacking_letters(lacking: bool) -> list[str]:
+    """Return what is wrong with pictures that lack letters."""
     return ["The pictures lack letters of the names, which no font at hand has; the report has them."] if lacking else []
 
 

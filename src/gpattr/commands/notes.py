@@ -8,6 +8,8 @@ from gpattr.report.facts import left_out_score
 from gpattr.tables import Columns, TableModel
 from gpattr.tables.columns import missing
 from gpattr.tables.held_out import LEVELS
+from gpattr.tables.held_out_classes import EDGES, HeldOutClasses
+from gpattr.tables.model import MOST_CLASSIFIED
 
 POOR = 0.3  # R² of rows left out, below which reasons are those of a model that knows little
 MANY_ROWS = 2000  # from which on training an exact model takes minutes
@@ -31,6 +33,8 @@ def of_table(frame: Any, X: Any, columns: Columns) -> list[str]:
 def of_model(model: TableModel) -> list[str]:
     """Return how well a model predicts rows it has not seen, where that is known, and whether its approximation is too coarse."""
     held_out = model.held_out
+    if isinstance(held_out, HeldOutClasses):
+        return _of_classes(model, held_out)
     score = left_out_score(model.posterior) if held_out is None else held_out.score
     notes = []
     if score is not None and score < POOR:
@@ -46,3 +50,26 @@ def of_model(model: TableModel) -> list[str]:
         )
     advice = getattr(model.regressor, "advice_", "")
     return [*notes, advice] if advice else notes
+
+
+def _of_classes(model: TableModel, held_out: HeldOutClasses) -> list[str]:
+    """Return how often a classifier is right about rows it has not seen, and how far its probabilities can be believed."""
+    notes = []
+    trained = len(model.regressor._posteriors[0].inputs)
+    if trained >= MOST_CLASSIFIED - len(model.classes):
+        notes.append(f"A random {trained:,} rows train the classifier, of each class its share.")
+    most = max(model.classes, key=model.class_counts.__getitem__)
+    gain = held_out.accuracy - held_out.most_frequent
+    doubt = (held_out.accuracy * (1.0 - held_out.accuracy) / held_out.rows) ** 0.5
+    words = f"{held_out.accuracy:.0%} right (always saying {most}: {held_out.most_frequent:.0%})"
+    if gain <= doubt:
+        notes.append(
+            f"Held-out rows: {words}. The model is hardly better than always naming the most frequent class: treat its "
+            "explanations with equal caution."
+        )
+        return notes
+    probability, share, rows = max(held_out.calibration, key=lambda each: each[2])
+    place = max(k for k, edge in enumerate(EDGES[:-1]) if probability >= edge)
+    sure = f"where it says {EDGES[place]:.0%} to {EDGES[place + 1]:.0%}, {share:.0%} are right ({rows} rows)"
+    notes.append(f"Held-out rows: {words}; {sure}.".replace("%", " %"))
+    return notes

@@ -14,7 +14,7 @@ from gpattr.exceptions import InvalidInputError
 
 OWN = re.compile(
     r"(explanation|model)\.json|(attributions|importance)\.csv|attributions\.parquet|report\.html|"
-    r"(importance|beeswarm|heatmap|row_.*)\.png"
+    r"((importance|beeswarm)(_\w+)?|heatmap|row_.*)\.png"
 )
 
 
