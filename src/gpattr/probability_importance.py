@@ -1,7 +1,8 @@
 """Importance of features for a probability: mean |attribution| over rows, whose spread comes from joint draws of some of them.
 
-The latent function and its gradient are drawn together at the nodes of several rows' paths, as many as make `LARGEST` numbers, and
-each draw is integrated as in `gpattr.probability`. What rows share is so kept; the rest is scaled as for other models (`Importance`).
+The latent function and its gradient are drawn together at the nodes of several rows' paths, as many as make `LARGEST` numbers,
+and each draw is integrated as in `gpattr.probability`: what rows share is kept. The rest is scaled as for other models
+(`Importance`).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def draw_probability_importance(
     require_room("n_samples: the draws", (n_samples, len(names)), "use fewer draws")
     X = to_numpy(X)
     order = generator.permutation(n)
-    deviations, scatters, reached, taken, s = [], [], 0.0, 0, n
+    drawn, scatters, reached, taken = [], [], 0.0, 0
     chosen = [_fitting(part, operator, X, order) for _, part in posterior.components]
     s = min(map(len, chosen))
     if s < 2 <= n:
@@ -54,10 +55,10 @@ def draw_probability_importance(
         share = int(reached * n_samples + 1e-6) - taken
         if share:
             sizes, scatter = _drawn(part, operator, X, rows, gathering, share, generator)
-            deviations.append(sizes)
+            drawn.append(sizes)
             scatters.append(weight * scatter)
         taken += share
-    sizes = np.concatenate(deviations)
+    sizes = np.concatenate(drawn)
     deviation = sizes - sizes.mean(axis=0)
     if s < n:
         deviation = deviation * scale_of(deviation.var(axis=0, ddof=1), np.sum(scatters, axis=0), own, s, n)

@@ -26,8 +26,7 @@ BATCH = 250  # rows explained between two steps of the progress bar
 def explained(explainer: Explainer, X: Any, track: Callable[[Iterator[Any], int], Iterable[Any]]) -> Explanation:
     """Explain the rows of X in batches that ``track(batches, how many)`` hands through."""
     require_covariance_room(*X.shape)
-    uncertainty = "std" if explainer.scale == "probability" else "cov"
-    return Explanation.concatenate(track(explainer.batches(X, None, uncertainty, batch_size=BATCH), math.ceil(len(X) / BATCH)))
+    return Explanation.concatenate(track(explainer.batches(X, batch_size=BATCH), math.ceil(len(X) / BATCH)))
 
 
 def importance_of(explainer: Explainer, X: Any, ex: Explanation) -> Importance:

@@ -1,8 +1,8 @@
 """Held-out accuracy of a classifier: how often it is right about rows it has not seen, and whether its probabilities hold.
 
 Hyperparameters stay as learned from all rows; the posterior is formed again without the rows that are held out. Up to 1000 rows
-each is held out once, a tenth of them at a time; of more, a random tenth. A model that was trained on a sample is judged by the rows
-it was not trained on, 2000 at most.
+each is held out once, a tenth of them at a time; of more, a random tenth. A model that was trained on a sample is judged by the
+rows it was not trained on, 2000 at most.
 """
 
 from __future__ import annotations
