@@ -23,11 +23,12 @@ from gpattr.sampled_explanation import SampledExplanation
 from gpattr.tables import TableModel
 from gpattr.tables.held_out_classes import HeldOutClasses
 from gpattr.tables.model import stratified
+from gpattr.tables.target import said_class
 
 MOST_ROWS = 2000  # times classes, that are explained unless rows are named: half a minute for every thousand
 DRAWS, FEWEST_DRAWS, MOST_DRAWN = 500, 100, 10_000_000  # of each row, and attributions that are drawn in all: 80 MB
 MOST_SAVED, FEWEST_SAVED = 500_000, 20  # attributions, and of each row, that are written to explanation.json
-WRONG = 3  # rows that are said in the terminal
+SAID = 3  # rows that are named in the terminal
 
 Explained = Mapping[str, Explanation]  # by class; "" where there is one explanation alone
 
@@ -41,10 +42,19 @@ def explainers(model: TableModel, baseline: Any, baseline_name: str | None, n: i
         options = {"scale": "probability", "n_draws": int(np.clip(drawn, FEWEST_DRAWS, DRAWS))}
     found = {}
     for label, posterior in posteriors.items():
-        explainer = Explainer(posterior, baseline, target_name=model.said(label), **options)
+        explainer = Explainer(posterior, baseline, target_name=said(model, label), **options)
         explainer.baseline_name = baseline_name or explainer.baseline_name
         found[label if len(posteriors) > 1 else ""] = explainer
     return found
+
+
+def said(model: TableModel, label: str) -> str:
+    """Return what an explanation is of, in words: the target with its unit, or the class."""
+    target = model.columns.target
+    if model.task == "regression":
+        unit = getattr(model.columns, "units", {}).get(target)
+        return f"{target} ({unit})" if unit else target
+    return said_class(target, label) + (" against the rest" if len(model.classes) > 2 else "")
 
 
 def chosen_by_default(model: TableModel, y: Any, n: int) -> np.ndarray:
@@ -90,9 +100,8 @@ def thinned(ex: Explanation, classes: int = 1) -> tuple[Explanation, str]:
         return replace(ex, cov=None), ""
     if most < FEWEST_SAVED:
         known: dict[str, Any] = {field.name: getattr(ex, field.name) for field in fields(Explanation)}
-        return Explanation(
-            **known | {"var": None, "cov": None}
-        ), "explanation.json has means alone; the intervals are in attributions.csv and the report."
+        known.update(var=None, cov=None)
+        return Explanation(**known), "explanation.json has means alone; the intervals are in attributions.csv and the report."
     note = f"explanation.json has {most} of the {len(ex.draws)} draws of each row; tables, pictures and the report are of all."
     return replace(ex, cov=None, draws=ex.draws[:most]), note
 
@@ -163,7 +172,7 @@ def sentences(model: TableModel, found: Explained, y: Any) -> list[str]:
         return []
     moves = np.max([np.abs(ex.predictions - ex.base_values) for ex in found.values()], axis=0)
     words = []
-    for row in np.argsort(-moves, kind="stable")[:WRONG]:
+    for row in np.argsort(-moves, kind="stable")[:SAID]:
         label = max(found, key=lambda each: abs(found[each].predictions[row] - found[each].base_values[row]))
         ex = found[label]
         was = f"; it was {y[row]}" if y is not None and y[row] else ""

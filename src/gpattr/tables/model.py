@@ -18,7 +18,7 @@ from gpattr.posteriors import AffinePosterior, Posterior
 from gpattr.tables.columns import Columns, require_frame
 from gpattr.tables.held_out import HeldOut
 from gpattr.tables.held_out_classes import HeldOutClasses
-from gpattr.tables.target import TASKS, said_class
+from gpattr.tables.target import TASKS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -145,13 +145,6 @@ class TableModel:
             return {"": self.posterior}
         latents, labels = self.regressor._posteriors, self.classes
         return {label: self._of_features(part) for label, part in zip(labels[-len(latents) :], latents, strict=True)}
-
-    def said(self, label: str) -> str:
-        """Return in words what a posterior of `posteriors` is about: the target with its unit, or the class."""
-        if self.task == "regression":
-            unit = getattr(self.columns, "units", {}).get(self.columns.target)
-            return f"{self.columns.target} ({unit})" if unit else self.columns.target
-        return said_class(self.columns.target, label) + (" against the rest" if len(self.classes) > 2 else "")
 
     def _of_features(self, inner: Posterior) -> Posterior:
         encoder = _encoder(self.columns)
