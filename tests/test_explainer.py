@@ -435,3 +435,32 @@ def test_notebooks_show_cards(posterior, explainer):
     both = MultiOutputPosterior({"height": posterior, "weight": posterior})
     assert "MultiOutputPosterior: 2 outputs" in both._repr_html_()
     assert "height" in both._repr_html_()
+
+
+def test_the_name_of_the_target_is_the_quantity(tmp_path):
+    X = np.random.default_rng(3).normal(size=(12, 2))
+    model = gpattr.GPRegressor(SquaredExponential([1.0, 2.0]), noise_variance=0.1, optimize=False).fit(X, X[:, 0])
+    explainer = Explainer(model, target_name="cost of living (€)")
+    ex = explainer(X)
+    assert ex.quantity == "predicted cost of living (€)"
+    assert Explanation.concatenate(explainer.batches(X, batch_size=5)).quantity == ex.quantity
+    assert ex[3].quantity == ex[:, ["x0"]].quantity == ex.group({"both": ["x0", "x1"]}).quantity == ex.quantity
+    assert repr(ex[3]).splitlines()[2].startswith("row 3: predicted cost of living (€) ")
+    ex.save(tmp_path / "ex.json")
+    assert Explanation.load(tmp_path / "ex.json").quantity == ex.quantity
+    assert gpattr.explain(model, X, target_name="y").quantity == "predicted y"
+    assert Explainer(model)(X).quantity == "prediction"
+    for wrong in (3, "", " \t"):
+        with pytest.raises(InvalidInputError, match="target_name: expected"):
+            Explainer(model, target_name=wrong)
+
+
+def test_the_name_of_the_target_of_classifiers():
+    X = np.random.default_rng(4).normal(size=(24, 2))
+    binary = gpattr.GPClassifier(SquaredExponential(2.0, 4.0), optimize=False).fit(X, X[:, 0] > 0)
+    for scale, words in (("latent", "log odds"), ("probability", "probability")):
+        ex = Explainer(binary, scale=scale, n_draws=2, target_name="rain")(X[:2])
+        assert ex.quantity == f"{words} of rain"
+    several = gpattr.GPClassifier(SquaredExponential(2.0, 4.0), optimize=False).fit(X, np.arange(24) % 3)
+    ex = Explainer(several, target_name="kind")(X[:2])
+    assert ex["1"].quantity == "log odds of 1 against the rest"

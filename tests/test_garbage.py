@@ -115,8 +115,9 @@ def explanation(name="GPRegressor"):
 
 
 @cache
-def table_model():
-    return tables.TableModel.fit(COLUMNS.features(FRAME), Y, COLUMNS)
+def table_model(task="regression"):
+    y = Y if task == "regression" else np.where(np.arange(len(Y)) % 2, "well", "ill")
+    return tables.TableModel.fit(COLUMNS.features(FRAME), y, COLUMNS, task=task)
 
 
 @cache
@@ -283,6 +284,7 @@ GOOD = {
     "TableModel.fit.X": COLUMNS.features(FRAME),
     "TableModel.predict.X": COLUMNS.features(FRAME),
     "TableModel.score.X": COLUMNS.features(FRAME),
+    "TableModel.predict_proba.X": COLUMNS.features(FRAME),
     "TableModel.regressor": Made(lambda: table_model().regressor),
     "Columns.names": ("a", "b"),
     "Columns.categories": {},
@@ -332,6 +334,7 @@ OBJECTS = {
     "MultiOutputExplanation": lambda: several(),
     "Importance": lambda: explainer().importance(X[:2], n_samples=10),
     "TableModel": table_model,
+    "TableModel.predict_proba": partial(table_model, "classification"),
     "Columns": lambda: COLUMNS,
     "MultiOutputPosterior": lambda: fitted("MultiOutputGPRegressor").posterior_,
     "KnownFunction": lambda: datasets.linear_function([1.0, 2.0]),

@@ -29,7 +29,7 @@ LEVELS = [
     {"testing"},
     {"probability"},
     {"explanation", "sampled_explanation", "multi_output_explanation", "_joining", "_storage"},
-    {"_results", "_rows", "_gaussian_part"},
+    {"_results", "_rows", "_gaussian_part", "probability_importance"},
     {"explainer"},
     {"rules", "report"},
     {"demo", "paper", "commands"},

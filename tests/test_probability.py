@@ -336,7 +336,7 @@ def test_bad_input_is_named():
     with pytest.raises(InvalidInputError, match="posteriors: expected the same link, got logistic and None"):
         MixturePosterior([posterior, ExactPosterior(SquaredExponential(), Z, LABELS, noise=0.1)])
     explainer = Explainer(posterior, b, scale="probability")
-    for question in (explainer.joint, explainer.importance, lambda X: explainer.training_contributions(X[0], 0)):
+    for question in (explainer.joint, lambda X: explainer.training_contributions(X[0], 0)):
         with pytest.raises(UnsupportedModelError, match='scale="latent"'):
             question(X)
     with pytest.raises(InvalidInputError, match="uncertainty: expected one of"):

@@ -16,15 +16,18 @@ from gpattr.probability import drawn_attributions, mean_attributions, probabilit
 from gpattr.sampled_explanation import SampledExplanation
 
 
-def quantity_of(posterior: Posterior) -> str:
-    """Return what the latent function of a posterior is: the prediction, or the log odds of a class."""
-    return f"log odds of {getattr(posterior, 'label', '')}" if posterior.link else "prediction"
+def quantity(posterior: Posterior, scale: str, target_name: str | None, several: bool) -> str:
+    """Return what is explained, in words; of one output among ``several`` classes the label says more than the target's name."""
+    if not posterior.link:
+        return "prediction" if target_name is None else f"predicted {target_name}"
+    label = getattr(posterior, "label", "") if target_name is None or several else target_name
+    return f"{'probability' if scale == 'probability' else 'log odds'} of {label}"
 
 
 def of_function(
-    posterior: Posterior, operator: IntegratedGradients, rows: Array, result: Attributions, shared: dict[str, Any]
+    posterior: Posterior, operator: IntegratedGradients, rows: Array, shared: dict[str, Any], result: Attributions
 ) -> Explanation:
-    """Return the explanation of f whose attributions are ``result``; ``shared`` are rows, baselines and names."""
+    """Return the explanation of f whose attributions are ``result``; ``shared`` are rows, baselines, names and the quantity."""
     predictions, base_values = (to_numpy(posterior.predict(points)) for points in (rows, operator.points))
     base_values = _averaged(operator, base_values, len(rows))
     parts = result.components
@@ -38,7 +41,6 @@ def of_function(
         predictions=predictions,
         base_values=base_values,
         method=result.method + (", categories jump" if operator.jumps else "") + _noted(posterior),
-        quantity=quantity_of(posterior),
         error=to_numpy(result.error),
         cov_error=_handed_over(result.cov_error),
         delta=to_numpy(result.mean).sum(axis=1) - (predictions - base_values),
@@ -70,7 +72,6 @@ def of_probability(
         "predictions": predictions,
         "base_values": base_values,
         "method": f"quadrature through the {posterior.link} link{_noted(posterior)}",
-        "quantity": f"probability of {getattr(posterior, 'label', '')}",
         "error": error,
         "delta": values.sum(axis=1) - (predictions - base_values),
         **shared,

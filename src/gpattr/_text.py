@@ -61,7 +61,7 @@ def _heading(ex: Explanation) -> list[str]:
             *_aligned([ex.predictions[0], ex.base_values[0], abs(change)]),
             "−" if change < 0 else "+",
         )
-        name = ex.quantity.split(" of ")[0]
+        name = ex.quantity if ex.quantity.startswith("predicted ") else ex.quantity.split(" of ")[0]
         lines.append(f"row {ex.row_names[0]}: {name} {prediction} = baseline {base} {sign} {change}")
     return lines
 

@@ -63,6 +63,9 @@ Kernel = Annotated[
 Estimator = Annotated[str, typer.Option(help="auto (chosen by the number of rows), exact, sparse or random-features.")]
 Drop = Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.", show_default=False)]
 Impute = Annotated[bool, typer.Option("--impute", help="Fill holes by medians and the commonest categories.")]
+Task = Annotated[
+    str | None, typer.Option(help="regression or classification; decided from the target unless given.", show_default=False)
+]
 Force = Annotated[bool, typer.Option("--force", help="Write over what is there.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Say only what failed and where the files are.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print what was done as JSON, and nothing else.")]
@@ -77,6 +80,7 @@ def fit(
     kernel: Kernel = None,
     drop: Drop = None,
     impute: Impute = False,
+    task: Task = None,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -90,15 +94,16 @@ def fit(
         require_new(out, force)
         require_not(out, data)
         out.parent.mkdir(parents=True, exist_ok=True)
-        table = read_training(data, target, drop=drop or (), impute=impute)
+        table = read_training(data, target, drop=drop or (), impute=impute, task=task)
         table.notes.extend(notes.of_few_rows(table.X))
-        estimator, chosen = resolved_estimator(estimator, len(table.X))
+        estimator, chosen = resolved_estimator(estimator, len(table.X), table.task)
         _say([*table.notes, chosen], quiet)
         model = train(table, estimator=estimator, kernel=kernel, verbose=not quiet)
         model.save(out)
         if not quiet:
             n, d = table.X.shape
-            typer.echo(f"{n} rows × {d} features; R² on these rows {model.score(table.X, table.y):.3f}")
+            score = "R²" if model.task == "regression" else "accuracy"
+            typer.echo(f"{n} rows × {d} features; {score} on these rows {model.score(table.X, table.y):.3f}")
         _say(notes.of_model(model), quiet)
         typer.echo(f"Model: {out}")
 
@@ -120,6 +125,7 @@ def explain(
     kernel: Kernel = None,
     drop: Drop = None,
     impute: Impute = False,
+    task: Task = None,
     level: Annotated[float, typer.Option(help="Of the credible intervals.")] = 0.95,
     out: Annotated[Path, typer.Option(help="Folder for what is written.")] = Path("gpattr-explanation"),
     full: Annotated[bool, typer.Option("--full", help="Write everything about every row, however large the files are.")] = False,
@@ -128,15 +134,15 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Explain the rows of a table: why does the model expect this, and how sure is it of each reason?"""
+    import numpy as np
+
     from gpattr._normal import check_level
+    from gpattr.commands import classes, notes
     from gpattr.commands import explain as work
-    from gpattr.commands import notes
     from gpattr.commands.fit import read_rows, read_training, train
     from gpattr.commands.output import recover, require_new, require_own, whole_folder
     from gpattr.commands.selection import chosen_baseline, chosen_rows
     from gpattr.exceptions import InvalidInputError
-    from gpattr.explainer import Explainer
-    from gpattr.report import write_report
     from gpattr.tables import TableModel
     from gpattr.tables.choice import resolved_estimator
 
@@ -150,47 +156,68 @@ def explain(
         if fitted is None:
             if target is None:
                 raise InvalidInputError("--target: the column that is predicted must be named")
-            table = read_training(data, target, drop=drop or (), impute=impute)
+            table = read_training(data, target, drop=drop or (), impute=impute, task=task)
         else:
             if target not in (None, fitted.columns.target):
                 raise InvalidInputError(f"--target: the model predicts {fitted.columns.target!r}, got {target!r}")
             if kernel is not None or estimator != "auto":
                 raise InvalidInputError("--kernel, --estimator: the model that is given has its own")
+            if task not in (None, fitted.task):
+                raise InvalidInputError(f"--task: the model that is given is for {fitted.task}, got {task!r}")
             table = read_rows(data, fitted, drop=drop or (), impute=impute)
         places = chosen_rows(rows, len(table.X))
         start, start_name = chosen_baseline(baseline, table.X, table.columns, data.name)
         if fitted is None:
             table.notes.extend(notes.of_few_rows(table.X))
-            estimator, how = resolved_estimator(estimator, len(table.X))
+            estimator, how = resolved_estimator(estimator, len(table.X), table.task)
             _say([*table.notes, how], quiet)
             fitted = train(table, estimator=estimator, kernel=kernel, verbose=not quiet)
         else:
             _say(table.notes, quiet)
         said = [*table.notes, *notes.of_model(fitted)]
         _say(said[len(table.notes) :], quiet)
-        chosen = table.X.iloc[places]
-        explainer = Explainer(fitted.posterior, start)
-        explainer.baseline_name = start_name or explainer.baseline_name
+        if rows is None and len(places := classes.chosen_by_default(fitted, table.y, len(table.X))) < len(table.X):
+            said.append(
+                f"{len(places):,} of {len(table.X):,} rows, chosen at random, are explained; --rows all explains every row."
+            )
+            _say(said[-1:], quiet)
+        chosen, measured = table.X.iloc[places], None if table.y is None else table.y[places]
+        explainers = classes.explainers(fitted, start, start_name, len(chosen))
         with _progress(quiet) as bar:
-            ex = work.explained(explainer, chosen, lambda parts, n: bar.track(parts, n, description="explaining rows"))
+            found = {
+                label: work.explained(
+                    explainer, chosen, lambda parts, n, label=label: bar.track(parts, n, description=f"explaining rows {label}")
+                )
+                for label, explainer in explainers.items()
+            }
         with _working("finding out how sure the importance is", quiet):
-            importance = work.importance_of(explainer, chosen, ex)
+            importances = {label: work.importance_of(explainers[label], chosen, each) for label, each in found.items()}
+        (ex, *_), (importance, *_) = found.values(), importances.values()
         told = len(said)
         with whole_folder(out, force=force) as folder, _working("drawing", quiet):
             if model is None:
                 fitted.save(folder / "model.json")
-            shown = work.shown_rows(ex, full)
-            said += work.write_tables(folder, ex, importance, level, shown, full)
-            said += work.draw_pictures(folder, ex, importance, level)
-            options = {"importance": importance, "explainer": explainer, "notes": said, "level": level}
-            options["measured"], options["held_out"] = None if table.y is None else table.y[places][shown], fitted.held_out
-            page = ex if len(shown) == len(ex) else ex[shown]
-            write_report(folder / "report.html", page, title=f"Why the model expects this {fitted.columns.target}", **options)
+            shown = np.arange(len(ex)) if len(found) > 1 else work.shown_rows(ex, full)
+            if len(found) == 1:
+                said += work.write_tables(folder, ex, importance, level, shown, full)
+                said += work.draw_pictures(folder, ex, importance, level)
+            else:
+                said += classes.write_tables(folder, found, importances, level)
+                said += work.lacking_letters(classes.draw_pictures(folder, found, importances, level))
+            options = {"held_out": fitted.held_out, "measured": None if measured is None else measured[shown]}
+            options |= {"notes": said, "level": level, "data_name": data.name}
+            options["title"] = f"Why the model expects this {fitted.columns.target}"
+            page = {label: each if len(shown) == len(each) else each[shown] for label, each in found.items()}
+            classes.write_page(folder / "report.html", page, importances, explainers, **options)
         if as_json:
-            known = work.summary(ex, importance) | {"notes": said, "folder": str(out)}
+            known = work.summary(ex, importance) | classes.summary(fitted, importances) | {"notes": said, "folder": str(out)}
             typer.echo(json.dumps(known, ensure_ascii=False))
             return
-        _say([*said[told:], repr(importance)], quiet)
+        _say(said[told:], quiet)
+        if not quiet:
+            for label, each in importances.items():
+                typer.echo(f"{found[label].quantity}\n{each!r}" if label else repr(each))
+            _say(classes.sentences(fitted, found, measured), quiet)
         typer.echo(f"{len(ex)} rows explained: {out}; open {out / 'report.html'} in a browser")
 
 

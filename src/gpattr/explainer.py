@@ -13,13 +13,14 @@ from gpattr._array import Array, to_numpy
 from gpattr._cards import card
 from gpattr._contributions import Contributions
 from gpattr._gaussian_part import GaussianPart
-from gpattr._memory import require_room
+from gpattr._memory import blocks, require_room
 from gpattr._normal import check_count, random_generator
-from gpattr._results import of_function, of_probability, quantity_of
+from gpattr._results import of_function, of_probability, quantity
 from gpattr._rows import RowNames, Rows, row_name, row_names
 from gpattr._validation import (
     Names,
     check_choice,
+    check_text,
     positive_scalar,
 )
 from gpattr.adapters import as_posterior
@@ -32,6 +33,7 @@ from gpattr.multi_output_explanation import MultiOutputExplanation
 from gpattr.operators import Baselines, IntegratedGradients, Paths
 from gpattr.posteriors import TOLERANCE, UNCERTAINTY, MultiOutputPosterior, Posterior
 from gpattr.probability import require_link
+from gpattr.probability_importance import draw_probability_importance
 
 SCALES = ("latent", "probability")
 
@@ -49,6 +51,9 @@ class Explainer:
     ``scale`` is ``"latent"``, or ``"probability"`` for the class probabilities of a classifier: their attributions are not
     Gaussian, and come as a `SampledExplanation` with ``n_draws`` draws, which ``random_state`` fixes.
 
+    ``target_name`` names what is predicted, with its unit: explanations are then of the "predicted price (€)", and those of one
+    class of the "probability of malignant" rather than of the label the classifier was trained with.
+
     Frames are aligned by column name with the frame the model was trained on; ``feature_names`` names the columns of a model that
     was trained on an array.
     """
@@ -65,8 +70,12 @@ class Explainer:
         scale: str = "latent",
         n_draws: int = 1000,
         random_state: Any = 0,
+        target_name: str | None = None,
     ) -> None:
         self.posterior = as_posterior(model)
+        if target_name is not None and not check_text("target_name", target_name).strip():
+            raise InvalidInputError(f"target_name: expected a name, got {target_name!r}")
+        self.target_name = target_name
         self.scale = check_choice("scale", scale, SCALES)
         check_choice("method", method, METHODS)
         if scale == "probability":
@@ -152,6 +161,8 @@ class Explainer:
 
         Rows share one unknown function and so are correlated: the uncertainty comes from draws of their joint distribution. Its
         expectation is that of all rows; `Importance` says what is drawn of many rows or features. Memory stays bounded.
+        With ``scale="probability"`` expectations come from the draws of each row, and joint draws are those of as many rows as
+        make 4000 values and gradients of the latent function.
         """
         return self._importance(X, baselines, None, n_samples, random_state)
 
@@ -197,16 +208,18 @@ class Explainer:
         posterior: Any = self.posterior
         several = isinstance(posterior, MultiOutputPosterior)
         outputs = posterior.outputs if several else {"": posterior}
+        what = {name: quantity(part, self.scale, self.target_name, several) for name, part in outputs.items()}
+        each = {name: (part, operator, rows, shared | {"quantity": what[name]}) for name, part in outputs.items()}
         # Columns of one feature are added up with what lies between them.
         needed = "cov" if uncertainty == "std" and self._rows.encoder is not None else uncertainty
         options: dict[str, Any] = {"uncertainty": needed, "tolerance": self.tolerance}
         if self.scale == "probability":
             options |= {"n_draws": self.n_draws, "random_state": self.random_state}
-            parts = {name: of_probability(part, operator, rows, shared, **options) for name, part in outputs.items()}
+            parts = {name: of_probability(*args, **options) for name, args in each.items()}
         else:
             result = posterior.apply(operator, rows, **options, **self._options)
             results = result if several else {"": result}
-            parts = {name: of_function(part, operator, rows, results[name], shared) for name, part in outputs.items()}
+            parts = {name: of_function(*args, results[name]) for name, args in each.items()}
         if self._rows.encoder is not None:
             groups, labels = self._rows.encoder.groups, self._rows.encoder.texts(to_numpy(rows))
             parts = {name: replace(ex.group(groups), labels=labels) for name, ex in parts.items()}
@@ -219,24 +232,55 @@ class Explainer:
     ) -> Importance:
         """Return the importance of the rows of X, whose explanation may be ``known`` already."""
         rows = self._rows.matrix("X", X)
+        if self.scale == "probability":
+            importance = self._probability_importance(X, rows, baselines, known, n_samples, random_state)
+        else:
+            importance = self._latent_importance(X, rows, baselines, known, n_samples, random_state)
+        name = self.baseline_name if baselines is None else "one per row"
+        return replace(importance, quantity=self._quantity if known is None else known.quantity, baseline_name=name)
+
+    def _latent_importance(
+        self, X: Any, rows: Array, baselines: Any, known: Explanation | None, n_samples: int, random_state: Any
+    ) -> Importance:
+        """Return the importance of the function itself."""
         operator = self._operator(rows, baselines)
         shared: dict[str, Any] = {"operator": operator, "X": rows, "columns": self._rows, "options": self._options}
         shared |= {"tolerance": self.tolerance, "known": known}
         components = enumerate(self._single.components)
         parts = (GaussianPart(k, weight, posterior, **shared) for k, (weight, posterior) in components)
         size = {"columns": rows.shape[1], "terms": len(operator.rows(slice(1)).terms(rows[:1]))}
-        importance = draw_importance(parts, len(rows), self._rows.features(X), n_samples, random_state, **size)
-        name = self.baseline_name if baselines is None else "one per row"
-        return replace(importance, quantity=self._quantity if known is None else known.quantity, baseline_name=name)
+        return draw_importance(parts, len(rows), self._rows.features(X), n_samples, random_state, **size)
+
+    def _probability_importance(
+        self, X: Any, rows: Array, baselines: Any, known: Explanation | None, n_samples: int, random_state: Any
+    ) -> Importance:
+        """Return the importance of a probability: expectations from draws of every row, their spread from joint draws of some."""
+        posterior, names = self._one, self._rows.features(X)
+        parts: Any = self.batches(X, baselines, "std", batch_size=256) if known is None else [known]
+        expected, own = np.zeros(len(names)), np.zeros(len(names))
+        for part in parts:
+            for some in blocks(len(part), 40.0 * part.draws[:, 0].size):
+                draws = part.draws[:, some]
+                sizes = np.abs(draws + (part.values[some] - draws.mean(axis=0)))  # the means are known better than by draws
+                expected += sizes.mean(axis=0).sum(axis=0) / len(rows)
+                own += sizes.var(axis=0, ddof=1).sum(axis=0) / len(rows)
+        operator, gathering = self._operator(rows, baselines), self._rows.gathering
+        shared = (posterior, operator, rows, gathering, names, expected, own)
+        return draw_probability_importance(*shared, n_samples, random_state)
 
     @property
     def _single(self) -> Posterior:
         """The posterior, where there is one output, and its function is what is explained."""
         if self.scale == "probability":
             raise UnsupportedModelError(
-                "scale: joint, importance and training_contributions are known of the latent function; use an explainer with "
+                "scale: joint and training_contributions are available for the latent function; use an explainer with "
                 'scale="latent"'
             )
+        return self._one
+
+    @property
+    def _one(self) -> Posterior:
+        """The posterior, where there is one output."""
         if isinstance(self.posterior, MultiOutputPosterior):
             output = self.posterior.output_names[0]
             raise UnsupportedModelError(
@@ -248,7 +292,7 @@ class Explainer:
     @property
     def _quantity(self) -> str:
         """What is explained, where there is one output."""
-        return quantity_of(self._single)
+        return quantity(self._one, self.scale, self.target_name, several=False)
 
     @property
     def _options(self) -> dict[str, Any]:
@@ -271,9 +315,10 @@ def explain(
     scale: str = "latent",
     n_draws: int = 1000,
     random_state: Any = 0,
+    target_name: str | None = None,
     uncertainty: str = "cov",
 ) -> Explanation | Any:
     """Explain the rows of X in one call: ``Explainer(model, baseline, …)(X, uncertainty=…)``."""
     options: dict[str, Any] = {"method": method, "n_steps": n_steps, "tolerance": tolerance, "feature_names": feature_names}
-    options |= {"scale": scale, "n_draws": n_draws, "random_state": random_state}
+    options |= {"scale": scale, "n_draws": n_draws, "random_state": random_state, "target_name": target_name}
     return Explainer(model, baseline, **options)(X, uncertainty=uncertainty)

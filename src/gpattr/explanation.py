@@ -59,7 +59,8 @@ class Explanation(Frozen):
 
     ``labels`` are the categories of the rows, {feature: n texts}; the ``data`` of such a feature are NaN.
 
-    ``quantity`` says what is explained: the prediction, or of which class the log odds or the probability.
+    ``quantity`` says what is explained: the prediction, by its name where that is known, or of which class the log odds or the
+    probability.
 
     The evidence: ``method`` says how the values were computed; ``error`` (n,) bounds the error this made, in the units of y, for
     the model as given (it does not contain the conditioning of the model's own fit); ``delta`` (n,) is the completeness gap

@@ -146,7 +146,7 @@ def draw_importance(
             else:
                 deviation, scatter = _drawn_alone(part, rows, rows[: GUIDE // columns], count, generator)
             if s < n:
-                deviation *= _scale(deviation.var(axis=0, ddof=1), scatter, own, s, n)
+                deviation *= scale_of(deviation.var(axis=0, ddof=1), scatter, own, s, n)
             draws.append(np.maximum(centre + deviation[:share], 0.0))
             taken += share
     return Importance(read_only(expected), read_only(np.concatenate(draws)), names, n, s)
@@ -217,7 +217,7 @@ def _sizes(mean: Array, C: Array, count: int, generator: np.random.Generator, sh
     return result
 
 
-def _scale(drawn: Array, scatter: Array, own: Array, s: int, n: int) -> Array:
+def scale_of(drawn: Array, scatter: Array, own: Array, s: int, n: int) -> Array:
     """Return by what deviations of a mean over s rows, with the variances ``drawn``, become those of a mean over n rows.
 
     ``scatter`` and ``own`` are the mean variances of one row's |A|, in the sample and in all rows.

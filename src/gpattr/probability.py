@@ -8,10 +8,15 @@ is not Gaussian. Its mean is one integral, because f and ∂ᵢf are jointly Gau
 
 It is the integrated gradient of the predicted probability E[σ(f)] itself. How A spreads is seen from draws of f and its gradient
 along the path, each of which satisfies completeness of its own.
+
+σ bends far more than f does: the paths of real classifiers are mostly shorter than a length-scale, while their log odds change by
+many units. So f and its gradient are drawn at a few Chebyshev nodes, as many as f needs, and interpolated to the nodes of the
+integral, as many as σ needs.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,9 +33,10 @@ from gpattr.posteriors.jets import jets, slopes
 from gpattr.special.logistic import expected_probability, expected_slopes
 from gpattr.special.quadrature import gauss_legendre
 
-ORDER, MOST_PANELS = 16, 1024
-PANEL = 4.0  # length-scales, at most, of a panel to begin with: what lies between its nodes cannot be missed
-TARGET = 1e-9  # of a probability: where panels stop doubling
+ORDER = 16  # nodes of a panel
+PIECES, MOST_PIECES = 4, 4096  # between Chebyshev nodes: for each length-scale to begin with, so that nothing is missed; in all
+UNITS, MOST_FINE = 16.0, 32  # log odds, at most, that change within a panel, whose rule is then off by 1e-5; panels, at most
+TARGET = 1e-9  # of a probability: where nodes stop doubling
 NEGLIGIBLE = 0.003  # of the draws' standard deviation: an error of their integrals that adds 1e-5 to their variance
 ACCEPTABLE = 0.1  # and one that adds 1e-2, beyond which draws are refused
 CHUNK, FEW = 1000, 10  # draws at a time, and draws too few to have a standard deviation
@@ -58,26 +64,15 @@ def probability(posterior: Posterior, X: Array) -> np.ndarray:
 def mean_attributions(
     posterior: Posterior, operator: IntegratedGradients, X: Array, tolerance: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return E[A], (n, d), and an estimate of its error, (n,): what doubling the panels changed, and the completeness gap."""
+    """Return E[A], (n, d), and an estimate of its error, (n,): what doubling the nodes changed, and the completeness gap."""
     X = to_numpy(X)
     terms: list[Any] = operator.terms(X)
-    gain = probability(posterior, X) - sum(weight * probability(posterior, paths.start) for weight, paths in terms)
-    values, error = np.empty(X.shape), np.full(len(X), np.inf)
-    before, panels, first = np.empty(X.shape), _first_panels(posterior, terms), True
-    open_rows = np.flatnonzero(2 * panels <= MOST_PANELS)
-    while len(open_rows):
-        now = np.empty((len(open_rows), X.shape[1]))
-        for count in np.unique(panels[open_rows]):
-            some = panels[open_rows] == count
-            parts = [weight * _mean(posterior, paths[open_rows[some]], int(count)) for weight, paths in terms]
-            now[some] = np.sum(parts, axis=0)
-        if not first:
-            values[open_rows] = now
-            gap = np.abs(now.sum(axis=1) - gain[open_rows])
-            error[open_rows] = np.abs(now - before[open_rows]).max(axis=1) + gap + EPS
-        before[open_rows], first = now, False
-        panels[open_rows] *= 2
-        open_rows = open_rows[(error[open_rows] > TARGET) & (panels[open_rows] <= MOST_PANELS)]
+    values, error = np.zeros(X.shape), np.zeros(len(X))
+    for weight, part in posterior.components:
+        for share, paths in terms:
+            value, off = _means(part, paths)
+            values += weight * share * value
+            error += abs(weight * share) * off
     if not (error <= tolerance).all():
         row = int(error.argmax())
         length = float(_length(posterior, terms)[row])
@@ -104,21 +99,21 @@ def drawn_attributions(
     counts = generator.multinomial(n_draws, [weight for weight, _ in parts]) if len(parts) > 1 else np.array([n_draws])
     seed, order = int(generator.integers(2**62)), generator.permutation(n_draws)
     terms: list[Any] = operator.terms(X)
-    most = max(1, int((LARGEST / ((1 + d) * len(terms)) - 2) // ORDER))
+    most = int(LARGEST / ((1 + d) * len(terms)) - 1)
     require_room("The covariance along a path", (LARGEST, LARGEST), "use fewer baselines or features", copies=4)
     draws, total, first = np.empty((n_draws, n, d)), np.zeros(n), 0
     for count, (_, part) in zip(counts.tolist(), parts, strict=True):
-        here, gaps, panels = slice(first, first + count), np.full(n, np.inf), _first_panels(part, terms)
-        open_rows = np.flatnonzero(panels <= most) if count else np.empty(0, dtype=int)
+        here, gaps, pieces = slice(first, first + count), np.full(n, np.inf), first_pieces(part, terms)
+        open_rows = np.flatnonzero(pieces <= max(most, PIECES)) if count else np.empty(0, dtype=int)
         while len(open_rows):
-            for size in np.unique(panels[open_rows]):
-                rows = open_rows[panels[open_rows] == size]
+            for size in np.unique(pieces[open_rows]):
+                rows = open_rows[pieces[open_rows] == size]
                 some = [(weight, paths[rows]) for weight, paths in terms]
                 draws[here, rows], gaps[rows] = _draws(part, some, int(size), count, [seed, first])
-            panels[open_rows] *= 2
+            pieces[open_rows] *= 2
             size = draws[here, open_rows].std(axis=0) if count > FEW else np.abs(draws[here, open_rows]).max(axis=0)
             coarse = gaps[open_rows] > NEGLIGIBLE * size.max(axis=1)
-            open_rows = open_rows[coarse & (panels[open_rows] <= most)]
+            open_rows = open_rows[coarse & (pieces[open_rows] <= most)]
         if count:
             total += count * gaps**2
         first += count
@@ -155,34 +150,114 @@ def _length(posterior: Posterior, terms: list[tuple[float, Any]]) -> np.ndarray:
     return np.max([span(part, paths) for _, part in posterior.components for _, paths in terms], axis=0)
 
 
-def _first_panels(posterior: Posterior, terms: list[tuple[float, Any]]) -> np.ndarray:
-    """Return with how many panels to begin on each row, (n,): a power of two, none longer than a few length-scales."""
-    wanted = np.clip(_length(posterior, terms) / PANEL, 1.0, 4.0 * MOST_PANELS)
-    return 2 ** np.ceil(np.log2(wanted)).astype(int)
+def _means(part: Any, paths: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return E[A] along each path, (n, d), and an estimate of its error, (n,).
+
+    Chebyshev nodes are nested: where they are doubled, only those between them are asked.
+    """
+    n, d = paths.shape
+    values, error = np.empty((n, d)), np.full(n, np.inf)
+    pieces = first_pieces(part, [(1.0, paths)])
+    for size in np.unique(pieces[pieces < MOST_PIECES]):
+        rows = np.flatnonzero(pieces == size)
+        for some in blocks(len(rows), 64.0 * (size + 1) * (d + 1)):
+            _refine(part, paths, int(size), rows[some], values, error)
+    return values, error
 
 
-def _mean(posterior: Posterior, paths: Paths, panels: int) -> np.ndarray:
-    """Return E[A] along each path, (n, d), by a rule with so many panels."""
+def _refine(part: Any, paths: Any, pieces: int, rows: np.ndarray, values: np.ndarray, error: np.ndarray) -> None:
+    """Fill in ``values`` and ``error`` of some rows, doubling the nodes until the error is small."""
+    known, before = _slopes_at(part, paths[rows], nodes(pieces)), None
+    change = np.ptp(known[0], axis=1).max(initial=0.0)
+    finer = int(2 ** np.ceil(np.log2(np.clip(change / UNITS, 1.0, MOST_FINE))))
+    while True:
+        gain = _gain(known)
+        now = _contracted(known, finer * max(1, pieces // PIECES)) * paths[rows].step
+        if before is not None:
+            values[rows] = now
+            error[rows] = np.abs(now - before).max(axis=1) + np.abs(now.sum(axis=1) - gain) + EPS
+            still = error[rows] > TARGET
+            rows, now, known = rows[still], now[still], tuple(each[still] for each in known)
+        pieces *= 2
+        if not len(rows) or pieces > MOST_PIECES:
+            return
+        before, between = now, _slopes_at(part, paths[rows], nodes(pieces)[1::2])
+        merged = []
+        for old, new in zip(known, between, strict=True):
+            both = np.empty((len(rows), pieces + 1, *old.shape[2:]))
+            both[:, ::2], both[:, 1::2] = old, new
+            merged.append(both)
+        known = tuple(merged)
+
+
+def _slopes_at(part: Any, paths: Any, t: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return E[f] and Var[f], (n, T), E[∂ᵢf] and Cov[f, ∂ᵢf], (n, T, d), at points of every path."""
+    points = np.swapaxes(paths.at(t), 0, 1)
+    n, T, d = points.shape
+    return tuple(each.reshape(n, T, *each.shape[1:]) for each in slopes(part, points.reshape(n * T, d)))
+
+
+def _gain(known: tuple[np.ndarray, ...]) -> np.ndarray:
+    """Return how much more E[σ(f)] is at the end of each path than at its start, (n,)."""
+    start, stop = (expected_probability(known[0][:, end], np.sqrt(known[1][:, end])) for end in (0, -1))
+    return stop - start
+
+
+def _contracted(known: tuple[np.ndarray, ...], panels: int) -> np.ndarray:
+    """Return ∫₀¹ E[σ'(f)] E[∂ᵢf] + E[σ''(f)] Cov[f, ∂ᵢf] dt, (n, d), from what is known at Chebyshev nodes."""
+    mean, var, gradient, cov = known
+    P, w = _interpolation(mean.shape[1] - 1, panels)
+    result = np.empty((len(mean), gradient.shape[2]))
+    for rows in blocks(len(mean), 20000.0 * len(w)):  # the link's own integrals take 400 nodes a point
+        centre, spread = mean[rows] @ P.T, np.sqrt(np.maximum(var[rows] @ P.T, 0.0))
+        first, second = (w * each.reshape(centre.shape) @ P for each in expected_slopes(centre.ravel(), spread.ravel()))
+        result[rows] = np.einsum("nt,nti->ni", first, gradient[rows]) + np.einsum("nt,nti->ni", second, cov[rows])
+    return result
+
+
+def first_pieces(posterior: Posterior, terms: list[tuple[float, Any]]) -> np.ndarray:
+    """Return into how many pieces the Chebyshev nodes cut each path to begin with, (n,): a power of two, by its length-scales."""
+    wanted = np.clip(_length(posterior, terms), 1.0, 4.0 * MOST_PIECES)
+    return PIECES * 2 ** np.ceil(np.log2(wanted)).astype(int)
+
+
+def nodes(pieces: int) -> np.ndarray:
+    """Return the Chebyshev nodes on [0, 1], (pieces + 1,), both ends among them."""
+    return 0.5 - 0.5 * np.cos(np.pi * np.arange(pieces + 1) / pieces)
+
+
+@lru_cache(maxsize=64)
+def _interpolation(pieces: int, panels: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return what makes of values at the Chebyshev nodes those at the nodes of a rule, (Q, T), and the rule's weights, (Q,)."""
     t, w = gauss_legendre(ORDER, panels)
-    values = np.zeros(paths.shape)
-    for rows in blocks(len(values), 20000.0 * len(t)):  # the link's own integrals take 400 nodes a point
-        points = paths[rows].at(t)
-        for weight, part in posterior.components:
-            mean, var, gradient, cov = slopes(part, points.reshape(-1, points.shape[2]))  # pyright: ignore[reportArgumentType]
-            first, second = expected_slopes(mean, np.sqrt(var))
-            rates = first[:, None] * gradient + second[:, None] * cov
-            values[rows] += weight * np.tensordot(w, rates.reshape(points.shape), axes=1)
-    return values * paths.step
+    signs = (-1.0) ** np.arange(pieces + 1)
+    signs[[0, -1]] *= 0.5
+    ratios = signs / (t[:, None] - nodes(pieces))  # the barycentric formula; no node of an even rule is a Chebyshev node
+    return ratios / ratios.sum(axis=1, keepdims=True), w
+
+
+def path_draws(jet: np.ndarray, share: np.ndarray, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return A, (S, d), and its completeness gaps, (S,), for draws of f and its gradient at the Chebyshev nodes of paths.
+
+    ``jet`` is (K, T, 1 + d, S) for K paths to one row, with weights ``share`` (K,) and ``steps`` (K, d).
+    """
+    f, pieces = jet[:, :, 0], jet.shape[1] - 1
+    change = float((f.max(axis=1) - f.min(axis=1)).max(initial=0.0))
+    wanted = np.clip(max(change / UNITS, pieces * 4 / ORDER), 1.0, MOST_FINE)
+    P, w = _interpolation(pieces, int(2 ** np.ceil(np.log2(wanted))))
+    e = np.exp(-np.abs(np.matmul(P, f)))
+    rate = np.matmul(P.T, e / (1.0 + e) ** 2 * w[:, None])  # σ' times the weights, (K, T, S)
+    A = np.einsum("k,kts,ktis,ki->si", share, rate, jet[:, :, 1:], steps, optimize=True)
+    return A, A.sum(axis=1) - share @ (expit(f[:, -1]) - expit(f[:, 0]))
 
 
 def _draws(
-    part: Any, terms: list[tuple[float, Paths]], panels: int, count: int, seed: list[int]
+    part: Any, terms: list[tuple[float, Paths]], pieces: int, count: int, seed: list[int]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return draws of A at every row, (count, n, d), and the root mean square of their completeness gaps, (n,)."""
-    t, w = gauss_legendre(ORDER, panels)
-    (n, d), K = terms[0][1].shape, len(terms)
-    along = [paths.at(np.concatenate([t, [0.0, 1.0]])) for _, paths in terms]
-    points = np.swapaxes(np.concatenate(along), 0, 1)  # (n, K(T + 2), d)
+    t, (n, d), K = nodes(pieces), terms[0][1].shape, len(terms)
+    along = [paths.at(t) for _, paths in terms]
+    points = np.swapaxes(np.concatenate(along), 0, 1)  # (n, KT, d)
     size = points.shape[1] * (1 + d)
     share = np.array([weight for weight, _ in terms])
     steps = np.stack([paths.step for _, paths in terms], axis=1)  # (n, K, d)
@@ -195,13 +270,9 @@ def _draws(
             root, squares = jittered_root(C), 0.0
             for chunk in chunks:
                 normal = _normals(seed, size, chunk) if normals is None else normals
-                jet = (m.ravel()[:, None] + product(root, normal)).reshape(K, len(t) + 2, 1 + d, -1)
-                f, slope = jet[:, :, 0], jet[:, :-2, 1:]
-                rate = expit(f[:, :-2]) * expit(-f[:, :-2]) * w[:, None]
-                A = np.einsum("k,kts,ktis,ki->si", share, rate, slope, steps[row], optimize=True)
-                draws[chunk, row] = A
-                gain = share @ (expit(f[:, -1]) - expit(f[:, -2]))
-                squares += float(((A.sum(axis=1) - gain) ** 2).sum())
+                jet = (m.ravel()[:, None] + product(root, normal)).reshape(K, len(t), 1 + d, -1)
+                draws[chunk, row], off = path_draws(jet, share, steps[row])
+                squares += float((off**2).sum())
             size_of_f = np.sqrt(C.diagonal().reshape(-1, 1 + d)[:, 0].max(initial=0.0))
             floor = 1e-5 * (1.0 + size_of_f)  # what the jitter of the root explains is no gap
             gap[row] = max(0.0, np.sqrt(squares / count) - floor)

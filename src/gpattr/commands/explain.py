@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpattr import plots
+from gpattr.commands.classes import thinned
 from gpattr.commands.letters import save_picture
 from gpattr.explainer import Explainer
 from gpattr.explanation import Explanation
@@ -58,10 +59,11 @@ def write_tables(folder: Path, ex: Explanation, importance: Importance, level: f
             f"The report and explanation.json hold {len(shown):,} of {len(ex):,} rows: the {EXTREME_ROWS} with the highest and "
             f"the {EXTREME_ROWS} with the lowest predictions, and a random sample of the others."
         )
+    if not full:
+        saved, note = thinned(saved)
+        left_out += [note] if note else []
     if not full and saved.cov is not None and saved.cov.size > MOST_COVARIANCES:
-        left_out.append(
-            f"explanation.json is without the {saved.cov.size:,} covariances between features, which the report has used."
-        )
+        left_out.append(f"explanation.json is without the {saved.cov.size:,} covariances between features.")
         saved = replace(saved, cov=None, component_cov=None)
     saved.save(folder / "explanation.json")
     importance.to_frame(level).to_csv(folder / "importance.csv")
@@ -117,6 +119,11 @@ def draw_pictures(folder: Path, ex: Explanation, importance: Importance, level: 
         saved("heatmap", plots.heatmap, ex, height=tall)
     for row in np.argsort(-np.abs(ex.predictions - ex.base_values), kind="stable")[:WATERFALLS]:
         saved(f"row_{ex.row_names[row]}", plots.waterfall, ex, int(row), height=tall)
+    return lacking_letters(lacking)
+
+
+def lacking_letters(lacking: bool) -> list[str]:
+    """Return what is wrong with pictures that lack letters."""
     return ["The pictures lack letters of the names, which no font at hand has; the report has them."] if lacking else []
 
 

@@ -8,6 +8,8 @@ from gpattr.report.facts import left_out
 from gpattr.tables import Columns, TableModel
 from gpattr.tables.columns import missing
 from gpattr.tables.held_out import LEVELS, HeldOut
+from gpattr.tables.held_out_classes import EDGES, HeldOutClasses
+from gpattr.tables.model import MOST_CLASSIFIED
 
 POOR = 0.3  # R² of rows left out, below which reasons are those of a model that knows little
 FEW_ROWS = 20  # below which a warning is given
@@ -39,11 +41,13 @@ def of_few_rows(X: Any) -> list[str]:
 
 def judged_by(model: TableModel) -> HeldOut | None:
     """Return how well a model predicts held-out rows; an exact one knows what it would say of each training row without it."""
-    return left_out(model.posterior) if model.held_out is None else model.held_out
+    return model.held_out if isinstance(model.held_out, HeldOut) else left_out(model.posterior)
 
 
 def of_model(model: TableModel) -> list[str]:
     """Return how well a model predicts rows it has not seen, where that is known, and whether its approximation is too coarse."""
+    if isinstance(model.held_out, HeldOutClasses):
+        return _of_classes(model, model.held_out)
     judged = judged_by(model)
     notes = []
     if judged is not None:
@@ -54,3 +58,26 @@ def of_model(model: TableModel) -> list[str]:
             notes.append("The model predicts rows it has not seen poorly: trust its reasons as little as its predictions.")
     advice = getattr(model.regressor, "advice_", "")
     return [*notes, advice] if advice else notes
+
+
+def _of_classes(model: TableModel, held_out: HeldOutClasses) -> list[str]:
+    """Return how often a classifier is right about rows it has not seen, and how far its probabilities can be believed."""
+    notes = []
+    trained = len(model.regressor._posteriors[0].inputs)
+    if trained >= MOST_CLASSIFIED - len(model.classes):
+        notes.append(f"A random {trained:,} rows train the classifier, of each class its share.")
+    most = max(model.classes, key=model.class_counts.__getitem__)
+    gain = held_out.accuracy - held_out.most_frequent
+    doubt = (held_out.accuracy * (1.0 - held_out.accuracy) / held_out.rows) ** 0.5
+    words = f"{held_out.accuracy:.0%} right (always saying {most}: {held_out.most_frequent:.0%})"
+    if gain <= doubt:
+        notes.append(
+            f"Held-out rows: {words}. The model is hardly better than always naming the most frequent class: treat its "
+            "explanations with equal caution."
+        )
+        return notes
+    probability, share, rows = max(held_out.calibration, key=lambda each: each[2])
+    place = max(k for k, edge in enumerate(EDGES[:-1]) if probability >= edge)
+    sure = f"where it says {EDGES[place]:.0%} to {EDGES[place + 1]:.0%}, {share:.0%} are right ({rows} rows)"
+    notes.append(f"Held-out rows: {words}; {sure}.".replace("%", " %"))
+    return notes

@@ -27,7 +27,7 @@ except ImportError:  # there is none on Windows
 
 OWN = re.compile(
     r"(explanation|model)\.json|(attributions|importance)\.csv|attributions\.(csv\.gz|parquet)|report\.html|"
-    r"(importance|beeswarm|heatmap|row_.*)\.png"
+    r"((importance|beeswarm)(_\w+)?|heatmap|row_.*)\.png"
 )
 UNFINISHED = r"(\.[0-9a-f]{8}\.tmp)?"  # of a file that was being written
 RETRIES = 100  # of a rename that another run to the same place came before

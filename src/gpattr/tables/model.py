@@ -1,4 +1,4 @@
-"""A model of a table: a regressor, and what its columns are; a file holds both."""
+"""A model of a table: a regressor or classifier, and what its columns are; a file holds both."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ import numpy as np
 
 from gpattr import _documents, kernels
 from gpattr._array import to_numpy
-from gpattr._validation import as_vector
+from gpattr._validation import as_vector, check_choice
 from gpattr.adapters.encoder import Encoder
-from gpattr.estimators import GPRegressor, RandomFeatureGPRegressor, SparseGPRegressor, storage
+from gpattr.estimators import GPClassifier, GPRegressor, RandomFeatureGPRegressor, SparseGPRegressor, storage
 from gpattr.exceptions import InvalidInputError
 from gpattr.posteriors import AffinePosterior, Posterior
 from gpattr.tables.columns import Columns, require_frame
 from gpattr.tables.held_out import HeldOut
+from gpattr.tables.held_out_classes import HeldOutClasses
+from gpattr.tables.target import TASKS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,33 +31,48 @@ KERNELS = {
     "rational-quadratic": kernels.RationalQuadratic,
 }
 MOST_ROWS = 5000  # for an exact model, which takes minutes and 0.6 GB there
+MOST_CLASSIFIED = 2000  # rows a classifier is trained on: a minute
 FORMAT = "gpattr.table_model"
 
 
 @dataclass(frozen=True)
 class TableModel:
-    """A fitted ``regressor`` of the ``columns`` of a table; categories are encoded as columns of 0 and 1.
+    """A fitted ``regressor``, or a classifier, of the ``columns`` of a table; categories are encoded as columns of 0 and 1.
 
-    ``held_out`` says how well an approximate model predicts rows it has not seen; an exact one knows it by itself.
+    ``held_out`` says how well an approximate model or a classifier predicts rows it has not seen; an exact regressor knows it by
+    itself.
     """
 
     regressor: Any
     columns: Columns
-    held_out: HeldOut | None = None
+    held_out: HeldOut | HeldOutClasses | None = None
 
     def __post_init__(self) -> None:
         if not hasattr(self.regressor, "posterior_"):
             raise InvalidInputError(f"regressor: expected a fitted regressor, got a {type(self.regressor).__name__}")
         if not isinstance(self.columns, Columns):
             raise InvalidInputError(f"columns: expected the Columns of a table, got a {type(self.columns).__name__}")
-        if not isinstance(self.held_out, HeldOut | None):
+        if not isinstance(self.held_out, HeldOut | HeldOutClasses | None):
             raise InvalidInputError(f"held_out: expected what HeldOut knows of a model, or None, got {self.held_out!r}")
 
     @classmethod
     def fit(
-        cls, X: Any, y: Any, columns: Columns, *, estimator: str = "exact", kernel: str | None = None, verbose: int = 0
+        cls,
+        X: Any,
+        y: Any,
+        columns: Columns,
+        *,
+        estimator: str = "exact",
+        kernel: str | None = None,
+        verbose: int = 0,
+        task: str = "regression",
     ) -> TableModel:
-        """Train on features as `Columns.features` returns them."""
+        """Train on features as `Columns.features` returns them.
+
+        With ``task="classification"`` y are labels, and the model is a `GPClassifier`, which is exact; of more than 2000 rows it
+        is trained on a random 2000, of each class its share, and judged by the others.
+        """
+        check_choice("task", task, TASKS)
         for name, value, known in (("estimator", estimator, ESTIMATORS), ("kernel", kernel, {None: None, **KERNELS})):
             if not (value is None or isinstance(value, str)) or value not in known:
                 choices = ", ".join(str(choice) for choice in known if choice is not None)
@@ -65,26 +82,72 @@ class TableModel:
         absent = [name for name in columns.names if name not in require_frame("X", X).columns]
         if absent:
             raise InvalidInputError(f"X: expected the columns {list(columns.names)}; missing {absent}")
+        if task == "classification":
+            return cls._classifier(X, y, columns, estimator, kernel, verbose)
         y = to_numpy(as_vector("y", y, length=len(X), unit="targets (one per row of X)"))
         if estimator == "exact" and len(X) > MOST_ROWS:
             raise InvalidInputError(
                 f"rows: {len(X):,} are more than an exact model can take in reasonable time ({MOST_ROWS:,}); "
                 "use --estimator auto, which takes a sparse one"
             )
-        constant = [name for name in columns.names if X[name].nunique() < 2]
-        if len(constant) == len(columns.names):
-            raise InvalidInputError("columns: expected features that differ between rows, got constant ones only")
-        options: dict[str, Any] = {"verbose": verbose, "random_state": 0}
-        if kernel is not None:
-            options["kernel"] = KERNELS[kernel]
+        options = _options(X, columns, kernel, verbose)
         rows = _encoded(columns, X)
         regressor = ESTIMATORS[estimator](**options).fit(rows, y)
         return cls(regressor, columns, None if estimator == "exact" else HeldOut.of_model(regressor, rows, y))
 
+    @classmethod
+    def _classifier(cls, X: Any, y: Any, columns: Columns, estimator: str, kernel: str | None, verbose: int) -> TableModel:
+        if estimator != "exact":
+            raise InvalidInputError(
+                f"estimator: a classifier is exact, got {estimator!r}; of many rows a random sample trains it"
+            )
+        labels = np.asarray(y, dtype=object)
+        if labels.shape != (len(X),) or not all(isinstance(label, str) and label for label in labels):
+            raise InvalidInputError(f"y: expected {len(X)} labels as text, one per row of X, got {y!r:.60}")
+        labels = labels.astype(str)
+        options, rows = _options(X, columns, kernel, verbose), _encoded(columns, X)
+        chosen = stratified(labels, MOST_CLASSIFIED)
+        classifier = GPClassifier(**options).fit(rows.iloc[chosen], labels[chosen])
+        others = np.delete(np.arange(len(X)), chosen)
+        if len(others):
+            return cls(classifier, columns, HeldOutClasses.of_unseen(classifier, rows.iloc[others], labels[others]))
+        return cls(classifier, columns, HeldOutClasses.of_model(classifier, rows, labels))
+
+    @property
+    def task(self) -> str:
+        """What it does: "regression" or "classification"."""
+        return "classification" if isinstance(self.regressor, GPClassifier) else "regression"
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The labels of a classifier; none of a regressor."""
+        return tuple(map(str, self.regressor.classes_)) if self.task == "classification" else ()
+
+    @property
+    def class_counts(self) -> dict[str, int]:
+        """How many of the rows it was trained on each class of a classifier has."""
+        targets = [to_numpy(part.y).sum() for part in self.regressor._posteriors] if self.classes else []
+        if len(self.classes) == 2:
+            targets = [len(self.regressor._posteriors[0].inputs) - targets[0], targets[0]]
+        return {label: int(count) for label, count in zip(self.classes, targets, strict=True)}
+
     @property
     def posterior(self) -> Posterior:
-        """The posterior, as a function of the table's features."""
-        encoder, inner = _encoder(self.columns), self.regressor.posterior_
+        """The posterior, as a function of the table's features; of several classes each has one: `posteriors`."""
+        if len(self.classes) > 2:
+            raise InvalidInputError("posterior: there is one for each class; ask for posteriors")
+        return self._of_features(self.regressor.posterior_)
+
+    @property
+    def posteriors(self) -> dict[str, Posterior]:
+        """The posteriors by class: that of the second of two, or of each against the rest; a regressor's has the name ""."""
+        if self.task == "regression":
+            return {"": self.posterior}
+        latents, labels = self.regressor._posteriors, self.classes
+        return {label: self._of_features(part) for label, part in zip(labels[-len(latents) :], latents, strict=True)}
+
+    def _of_features(self, inner: Posterior) -> Posterior:
+        encoder = _encoder(self.columns)
         if encoder is None:
             return inner
         zeros = np.zeros(inner.n_features)
@@ -99,18 +162,31 @@ class TableModel:
         return encoder.decode(encoder.landmarks(points)["median"][None]).iloc[0].to_dict()
 
     def predict(self, X: Any, **options: Any) -> Any:
-        """Return what the regressor predicts for features as `Columns.features` returns them."""
+        """Return what the regressor predicts for features as `Columns.features` returns them; of a classifier the labels."""
         return self.regressor.predict(_encoded(self.columns, X), **options)
 
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probabilities of the classes, (n, K), in the order of `classes`."""
+        if self.task == "regression":
+            raise InvalidInputError("predict_proba: the model predicts a number, not a class")
+        return self.regressor.predict_proba(_encoded(self.columns, X))
+
     def score(self, X: Any, y: Any) -> float:
-        """Return R² of the predictions."""
+        """Return R² of the predictions, or the accuracy of a classifier."""
         rows = _encoded(self.columns, X)
+        if self.task == "classification":
+            return float(np.mean(np.asarray(y, dtype=object) == self.regressor.predict(rows).astype(object)))
         return float(self.regressor.score(rows, to_numpy(as_vector("y", y, length=len(rows), unit="targets (one per row of X)"))))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a JSON file."""
         columns = {"names": self.columns.names, "categories": dict(self.columns.categories), "target": self.columns.target}
-        content = {"columns": columns, "kind": type(self.regressor).__name__, "regressor": storage.content_of(self.regressor)}
+        content = {
+            "columns": columns,
+            "task": self.task,
+            "kind": type(self.regressor).__name__,
+            "regressor": storage.content_of(self.regressor),
+        }
         content["held_out"] = None if self.held_out is None else self.held_out.to_content()
         _documents.write(FORMAT, content, path)
 
@@ -119,14 +195,35 @@ class TableModel:
         """Read a model that `save` wrote."""
 
         def build(content: Any) -> TableModel:
-            kinds = {kind.__name__: kind for kind in ESTIMATORS.values()}
+            kinds = {kind.__name__: kind for kind in (*ESTIMATORS.values(), GPClassifier)}
+            judged = HeldOutClasses if content["kind"] == "GPClassifier" else HeldOut
             columns = content["columns"]
             categories = {name: tuple(labels) for name, labels in columns["categories"].items()}
             regressor = storage.model_of(kinds[content["kind"]], content["regressor"])
-            held_out = HeldOut.of_content(content.get("held_out"))  # files of earlier versions have none
+            held_out = judged.of_content(content.get("held_out"))  # files of earlier versions have none
             return cls(regressor, Columns(tuple(columns["names"]), categories, columns["target"]), held_out)
 
         return _documents.read(FORMAT, path, build)
+
+
+def _options(X: Any, columns: Columns, kernel: str | None, verbose: int) -> dict[str, Any]:
+    """Return the options of an estimator; refuse features that are constant, all of them."""
+    if all(X[name].nunique() < 2 for name in columns.names):
+        raise InvalidInputError("columns: expected features that differ between rows, got constant ones only")
+    options: dict[str, Any] = {"verbose": verbose, "random_state": 0}
+    return options if kernel is None else options | {"kernel": KERNELS[kernel]}
+
+
+def stratified(labels: np.ndarray, most: int) -> np.ndarray:
+    """Return the positions of at most ``most`` rows, in their order: a random share of each class, two rows of it at least."""
+    n = len(labels)
+    if n <= most:
+        return np.arange(n)
+    generator, chosen = np.random.default_rng(0), []
+    for label in np.unique(labels):
+        rows = generator.permutation(np.flatnonzero(labels == label))
+        chosen.append(rows[: max(2, len(rows) * most // n)])
+    return np.sort(np.concatenate(chosen))
 
 
 def _encoder(columns: Columns) -> Encoder | None:

@@ -1,0 +1,129 @@
+"""Targets of tables: numbers or classes; models of classes, their files, and how well they are judged."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gpattr import GPClassifier
+from gpattr.exceptions import InvalidInputError
+from gpattr.kernels import SquaredExponential
+from gpattr.tables import Columns, TableModel
+from gpattr.tables import model as model_file
+from gpattr.tables.held_out_classes import HeldOutClasses
+from gpattr.tables.target import Target, known_labels, said_class
+
+RNG = np.random.default_rng(0)
+N = 60
+FRAME = pd.DataFrame({"a": RNG.normal(size=N), "b": RNG.normal(size=N), "kind": RNG.choice(["x", "y"], N)})
+SCORE = 2.0 * FRAME["a"] - FRAME["b"] + (FRAME["kind"] == "x") + RNG.normal(0, 0.5, N)
+THREE = np.array(["low", "mid", "top"])[np.digitize(SCORE, [-1.0, 1.0])]
+
+
+def asked(values, task=None):
+    frame = FRAME.assign(t=pd.Series(values, dtype=object))
+    return Target.of(frame, Columns(("a", "b"), {}, "t"), task)
+
+
+@pytest.mark.parametrize(
+    ("values", "task", "labels"),
+    [
+        (["u", "v"] * 30, "classification", ("u", "v")),
+        ([0, 1] * 30, "classification", ("0", "1")),
+        (["0", "1", "1,0"] * 20, "classification", ("0", "1")),
+        ([True, False] * 30, "classification", ("False", "True")),
+        (["TRUE", "false", ""] * 20, "classification", ("False", "True")),
+        (["1,5", "2", "7"] * 20, "regression", ()),
+        ([3, 4, 5] * 20, "regression", ()),
+        ([0.5, 1.5] * 30, "classification", ("0.5", "1.5")),
+        (["a", "1"] * 30, "classification", ("1", "a")),
+    ],
+)
+def test_the_task_is_decided_from_the_target(values, task, labels):
+    found = asked(values)
+    assert (found.task, found.labels) == (task, labels)
+
+
+def test_overrides():
+    assert asked([0, 1] * 30, "regression") == Target("regression", (), "")
+    assert asked([3, 4, 5] * 20, "classification").labels == ("3", "4", "5")
+    assert "--task classification" in asked([3, 4, 5] * 20).sentence
+    assert not asked(np.linspace(0, 1, N)).sentence
+    with pytest.raises(InvalidInputError, match="expected at least 5 rows to learn from, got 2"):
+        asked(["u", "v"] + [""] * 58)
+    with pytest.raises(InvalidInputError, match="is it an identifier"):
+        asked(np.arange(N), "classification")
+
+
+def test_labels_and_words():
+    frame = FRAME.assign(t=["1.0", " 0", "NA"] * 20)
+    assert known_labels(frame, Columns(("a", "b"), {}, "t"))[:3].tolist() == ["1", "0", ""]
+    assert known_labels(FRAME, Columns(("a", "b"), {}, "t")) is None
+    assert [said_class("churn", label) for label in ("yes", "1", "malignant", "B")] == [
+        "churn = yes",
+        "churn = 1",
+        "malignant",
+        "churn = B",
+    ]
+
+
+@pytest.mark.parametrize("labels", [THREE, np.where(SCORE > 0, "ill", "well")])
+def test_models_of_classes_and_their_files(tmp_path, labels):
+    columns = Columns.of(FRAME.assign(t=labels), "t")
+    model = TableModel.fit(FRAME, labels, columns, task="classification")
+    assert model.task == "classification"
+    assert model.classes == tuple(np.unique(labels))
+    assert model.class_counts == {label: int((labels == label).sum()) for label in np.unique(labels)}
+    assert model.score(FRAME, labels) == np.mean(model.predict(FRAME) == labels) > 0.8
+    assert list(model.posteriors) == ([*model.classes] if len(model.classes) > 2 else ["well"])
+    model.save(tmp_path / "model.json")
+    again = TableModel.load(tmp_path / "model.json")
+    np.testing.assert_array_equal(again.predict(FRAME), model.predict(FRAME))
+    np.testing.assert_allclose(again.predict_proba(FRAME), model.predict_proba(FRAME), rtol=1e-9)
+    assert (again.classes, again.held_out, again.columns) == (model.classes, model.held_out, model.columns)
+
+
+def test_wrong_labels_are_refused():
+    columns = Columns.of(FRAME.assign(t=THREE), "t")
+    for wrong in (np.arange(N), THREE[:5], None, [""] * N):
+        with pytest.raises(InvalidInputError, match="y: expected 60 labels as text"):
+            TableModel.fit(FRAME, wrong, columns, task="classification")
+    with pytest.raises(InvalidInputError, match="task: expected one of"):
+        TableModel.fit(FRAME, THREE, columns, task="ranking")
+
+
+def test_held_out_rows_are_classified_without_them():
+    X, y = FRAME[["a", "b"]], np.where(SCORE > 0, "ill", "well")
+    model = GPClassifier(SquaredExponential([1.0, 2.0], 4.0), optimize=False).fit(X, y)
+    found = HeldOutClasses.of_model(model, X, y)
+    codes, order = np.searchsorted(model.classes_, y), np.random.default_rng(0).permutation(N)
+    order = order[np.argsort(codes[order], kind="stable")]
+    probabilities = np.empty((N, 2))
+    for k in range(10):
+        part = order[k::10]
+        rest = np.setdiff1d(np.arange(N), part)
+        probabilities[part] = GPClassifier(model.kernel, optimize=False).fit(X.iloc[rest], y[rest]).predict_proba(X.iloc[part])
+    assert found.accuracy == np.mean(model.classes_[probabilities.argmax(axis=1)] == y)
+    assert found.log_loss == pytest.approx(-np.log(probabilities[np.arange(N), codes]).mean(), rel=1e-9)
+    assert found.most_frequent == max(np.mean(y == "ill"), np.mean(y == "well"))
+    assert sum(rows for *_, rows in found.calibration) == found.rows == N
+    assert HeldOutClasses.of_content(found.to_content()) == found
+
+
+def test_many_rows_train_on_a_sample(monkeypatch):
+    monkeypatch.setattr(model_file, "MOST_CLASSIFIED", 40)
+    columns = Columns.of(FRAME.assign(t=THREE), "t")
+    model = TableModel.fit(FRAME, THREE, columns, task="classification")
+    trained = sum(model.class_counts.values())
+    assert 36 <= trained <= 42
+    assert min(model.class_counts.values()) >= 2
+    assert model.held_out.rows == N - trained
+
+
+def test_calibration_of_known_probabilities():
+    generator = np.random.default_rng(1)
+    p = generator.uniform(size=20000)
+    codes = (generator.uniform(size=20000) < p).astype(int)
+    found = HeldOutClasses.of(codes, np.column_stack([1 - p, p]))
+    assert len(found.calibration) == 5
+    for probability, share, rows in found.calibration:
+        assert abs(probability - share) < 4 * np.sqrt(0.25 / rows)
