@@ -159,7 +159,7 @@ def test_refused_targets_leave_the_old_output(patients, tmp_path, target, option
     old = tmp_path / "out"
     old.mkdir()
     (old / "report.html").write_text("old")
-    said = called("explain", data, "--target", "state", *options, "--out", old, "--force", code=1)
+    said = called("explain", data, "--target", "state", *options, "--out", old, "--force", "--quiet", code=1)
     assert words in said
     assert len(said.strip().splitlines()) == 1
     assert (old / "report.html").read_text() == "old"

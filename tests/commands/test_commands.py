@@ -181,7 +181,7 @@ def test_models_of_other_kinds(prices, tmp_path, monkeypatch):
     ("options", "words"),
     [
         (["--target", "cost"], "expected a column 'cost'; there are ['area', 'kind', 'age', 'price']"),
-        (["--target", "kind"], "expected a number in column 'kind', got"),
+        (["--target", "kind", "--task", "regression"], "--task regression: expected numbers in the target 'kind', got"),
         (["--target", "price", "--rows", "0-3"], "--rows: expected rows from 1 to 40, got '0-3'"),
         (["--target", "price", "--rows", "first"], "--rows: expected numbers and ranges such as 1-10,17, got 'first'"),
         (["--target", "price", "--kernel", "rbf"], "kernel: expected one of squared-exponential, matern52"),
