@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpattr._array import Array
 from gpattr._validation import Names, check_flag, check_names, check_text, is_frame, positions_of
+from gpattr.adapters.dates import Dates
+from gpattr.adapters.encoder import Encoder
 from gpattr.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -25,20 +27,59 @@ DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T]\d{1,2}:\d{2}.*)?")
 
 @dataclass(frozen=True)
 class Columns:
-    """The features ``names`` of a table; those in ``categories`` have labels, {name: labels}, the others are numbers.
+    """The features ``names`` of a table; those in ``categories`` have labels, {name: labels}, ``dates`` are dates.
 
-    ``target`` is the column that is predicted.
+    ``target`` is the column that is predicted. ``units`` are the signs or units that numbers are written with, {name: unit}.
+    ``others`` are the labels that stand for all categories that are too rare to have their own, {name: label}. Columns that are
+    ``left_out`` may be in a table, and are not looked at. ``notes`` say what was decided, in sentences.
     """
 
     names: Names
     categories: Mapping[str, tuple[str, ...]]
     target: str
+    dates: Mapping[str, Dates] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
+    others: Mapping[str, str] = field(default_factory=dict)
+    left_out: Names = ()
+    notes: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         check_names("names", self.names, len(self.names) if isinstance(self.names, tuple) else 0)
         check_text("target", self.target)
         if not isinstance(self.categories, Mapping) or not set(self.categories) <= set(self.names):
             raise InvalidInputError(f"categories: expected a dictionary {{name: labels}} of features, got {self.categories!r}")
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """What makes numbers of features; None where they are numbers already."""
+        if not self.categories and not self.dates:
+            return None
+        return Encoder(self.names, dict(self.categories), dates=dict(self.dates))
+
+    def to_content(self) -> dict[str, Any]:
+        """Return it as JSON values, without the notes."""
+        return {
+            "names": list(self.names),
+            "categories": {name: list(labels) for name, labels in self.categories.items()},
+            "target": self.target,
+            "dates": {name: dates.to_content() for name, dates in self.dates.items()},
+            "units": dict(self.units),
+            "others": dict(self.others),
+            "left_out": list(self.left_out),
+        }
+
+    @classmethod
+    def of_content(cls, content: Any) -> Columns:
+        """Return what `to_content` made; files of earlier versions have names, categories and the target only."""
+        return cls(
+            tuple(content["names"]),
+            {name: tuple(labels) for name, labels in content["categories"].items()},
+            content["target"],
+            dates={name: Dates.of_content(dates) for name, dates in content.get("dates", {}).items()},
+            units=dict(content.get("units", {})),
+            others=dict(content.get("others", {})),
+            left_out=tuple(content.get("left_out", ())),
+        )
 
     @classmethod
     def of(cls, frame: Any, target: str, *, drop: Sequence[str] = (), source: str = "table") -> Columns:

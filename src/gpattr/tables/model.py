@@ -109,7 +109,7 @@ class TableModel:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a JSON file."""
-        columns = {"names": self.columns.names, "categories": dict(self.columns.categories), "target": self.columns.target}
+        columns: Any = self.columns.to_content()
         content = {"columns": columns, "kind": type(self.regressor).__name__, "regressor": storage.content_of(self.regressor)}
         content["held_out"] = None if self.held_out is None else self.held_out.to_content()
         _documents.write(FORMAT, content, path)
@@ -120,17 +120,15 @@ class TableModel:
 
         def build(content: Any) -> TableModel:
             kinds = {kind.__name__: kind for kind in ESTIMATORS.values()}
-            columns = content["columns"]
-            categories = {name: tuple(labels) for name, labels in columns["categories"].items()}
             regressor = storage.model_of(kinds[content["kind"]], content["regressor"])
             held_out = HeldOut.of_content(content.get("held_out"))  # files of earlier versions have none
-            return cls(regressor, Columns(tuple(columns["names"]), categories, columns["target"]), held_out)
+            return cls(regressor, Columns.of_content(content["columns"]), held_out)
 
         return _documents.read(FORMAT, path, build)
 
 
 def _encoder(columns: Columns) -> Encoder | None:
-    return Encoder(columns.names, dict(columns.categories)) if columns.categories else None
+    return columns.encoder
 
 
 def _encoded(columns: Columns, X: Any) -> pd.DataFrame:
