@@ -55,14 +55,20 @@ def demo(
         raise _cannot(out, error) from None
 
 
-Data = Annotated[Path, typer.Argument(help="A CSV file with column names in its first line (or Parquet).", show_default=False)]
+Data = Annotated[
+    Path, typer.Argument(help="A CSV file with column names in its first line, or Excel, or Parquet.", show_default=False)
+]
 Target = Annotated[str, typer.Option(help="The column that is predicted.", show_default=False)]
 Kernel = Annotated[
     str | None, typer.Option(help="squared-exponential (default), matern52, matern32 or rational-quadratic.", show_default=False)
 ]
 Estimator = Annotated[str, typer.Option(help="exact (up to 5000 rows), sparse or random-features.")]
 Drop = Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.", show_default=False)]
-Impute = Annotated[bool, typer.Option("--impute", help="Fill holes by medians and the commonest categories.")]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Refuse to fill missing values, leave columns out or group rare categories.")
+]
+Sheet = Annotated[str | None, typer.Option(help="The sheet of an Excel workbook that has several.", show_default=False)]
+Impute = Annotated[bool, typer.Option("--impute", hidden=True, help="No longer needed: missing values are filled.")]
 Force = Annotated[bool, typer.Option("--force", help="Write over what is there.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Say only what failed and where the files are.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print what was done as JSON, and nothing else.")]
@@ -76,6 +82,8 @@ def fit(
     estimator: Estimator = "exact",
     kernel: Kernel = None,
     drop: Drop = None,
+    strict: Strict = False,
+    sheet: Sheet = None,
     impute: Impute = False,
     force: Force = False,
     quiet: Quiet = False,
@@ -89,7 +97,7 @@ def fit(
         require_new(out, force)
         require_not(out, data)
         out.parent.mkdir(parents=True, exist_ok=True)
-        table = read_training(data, target, drop=drop or (), impute=impute)
+        table = read_training(data, target, drop=drop or (), strict=strict, sheet=sheet)
         _say(table.notes, quiet)
         _say_how_long(len(table.X), estimator, quiet)
         model = train(table, estimator=estimator, kernel=kernel, verbose=not quiet)
@@ -117,6 +125,8 @@ def explain(
     estimator: Estimator = "exact",
     kernel: Kernel = None,
     drop: Drop = None,
+    strict: Strict = False,
+    sheet: Sheet = None,
     impute: Impute = False,
     level: Annotated[float, typer.Option(help="Of the credible intervals.")] = 0.95,
     out: Annotated[Path, typer.Option(help="Folder for what is written.")] = Path("gpattr-explanation"),
@@ -145,14 +155,14 @@ def explain(
         if fitted is None:
             if target is None:
                 raise InvalidInputError("--target: the column that is predicted must be named")
-            table = read_training(data, target, drop=drop or (), impute=impute)
+            table = read_training(data, target, drop=drop or (), strict=strict, sheet=sheet)
         else:
             if target not in (None, fitted.columns.target):
                 raise InvalidInputError(f"--target: the model predicts {fitted.columns.target!r}, got {target!r}")
             if kernel is not None or estimator != "exact":
                 raise InvalidInputError("--kernel, --estimator: the model that is given has its own")
-            table = read_rows(data, fitted, drop=drop or (), impute=impute)
-        places = chosen_rows(rows, len(table.X))
+            table = read_rows(data, fitted, drop=drop or (), strict=strict, sheet=sheet)
+        places = chosen_rows(rows, table.X.index)
         start, start_name = chosen_baseline(baseline, table.X, table.columns, data.name)
         _say(table.notes, quiet)
         if fitted is None:
