@@ -178,7 +178,9 @@ def test_missing_values_are_filled_unless_that_is_refused():
     np.testing.assert_array_equal(features["a"], [1.0, 4.0, 3.0, 5.0, 4.0, 6.0])
     assert list(features["b"]) == ["r", "r", "g", "r", "r", "g"]
     for options in ({"strict": True}, {"impute": False}):
-        with pytest.raises(InvalidInputError, match="2 values are missing in column 'a', the first in row 2; .* without --strict"):
+        with pytest.raises(
+            InvalidInputError, match="2 values are missing in column 'a', the first in row 2; .* without --strict"
+        ):
             columns.features(frame, **options)
         with pytest.raises(InvalidInputError, match="1 value is missing in column 'b', the first in row 2"):
             columns.features(frame.assign(a=Y), **options)

@@ -222,9 +222,8 @@ def _numbers(column: Any, name: str, source: str, unit: str = "") -> Any:
         refuse_text(wrong, column, name, source)
     strange = known & ~found.units.isin(["", unit])
     if strange.any():
-        row = first_row(strange)
-        what = f"numbers in {unit}" if unit else "numbers without a unit"
-        raise InvalidInputError(f"{source}: expected {what} in column {name!r}, got {str(column[row])!r} in row {row}")
+        text, what = str(column[strange].iloc[0]), f"numbers in {unit}" if unit else "numbers without a unit"
+        raise InvalidInputError(f"{source}: expected {what} in column {name!r}, got {text!r} in row {first_row(strange)}")
     if np.isinf(values).any():
         raise InvalidInputError(f"{source}: expected finite numbers in column {name!r}, got {values[np.isinf(values)].iloc[0]}")
     return values
@@ -234,12 +233,13 @@ def _dates(column: Any, name: str, dates: Dates, source: str) -> Any:
     """Return a column as datetime64[us], with NaT where values are missing."""
     import pandas as pd
 
-    values = pd.Series(np.datetime64("NaT", "us"), index=column.index)
-    known = column[~missing(column)]
-    if len(known):
-        texts = None if known.dtype.kind == "M" else DateTexts.of(known, fewest=0.0)
-        values[known.index] = wall_clock(known) if texts is None else texts.dates(dates.order, name, source)
-    return values
+    if column.dtype.kind == "M":
+        return pd.Series(wall_clock(column), index=column.index)
+    there = ~missing(column).to_numpy()
+    values = np.full(len(column), np.datetime64("NaT"), dtype="datetime64[us]")
+    if (texts := DateTexts.of(column[there], fewest=0.0)) is not None:
+        values[there] = texts.dates(dates.order, name, source)
+    return pd.Series(values, index=column.index)
 
 
 def _labels(column: Any, name: str, known: tuple[str, ...], other: str | None, source: str) -> Any:
@@ -248,6 +248,6 @@ def _labels(column: Any, name: str, known: tuple[str, ...], other: str | None, s
     text = column.astype(str).str.strip().astype(object)
     strange = ~text.isin(known) & ~holes
     if strange.any() and other is None:
-        row = first_row(strange)
-        raise InvalidInputError(f"{source}: expected one of {list(known)} in column {name!r}, got {text[row]!r} in row {row}")
+        label, row = text[strange].iloc[0], first_row(strange)
+        raise InvalidInputError(f"{source}: expected one of {list(known)} in column {name!r}, got {label!r} in row {row}")
     return text.where(~strange, other).where(~holes)

@@ -12,7 +12,6 @@ import numpy as np
 from gpattr._array import Array
 from gpattr.adapters.dates import DAY_FIRST, MONTH_FIRST
 from gpattr.exceptions import InvalidInputError
-from gpattr.tables.missing import first_row
 
 MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 MONTHS = {name: i for i, name in enumerate(MONTH_NAMES, 1)}
@@ -35,18 +34,19 @@ SHARE = 0.5  # of the known values that must look like dates
 
 @dataclass(frozen=True)
 class DateTexts:
-    """The dates of a column, taken apart: ``texts`` as they are written, and their ``parts``, one column each."""
+    """The dates of a column, taken apart: ``texts`` as they are written, their ``parts``, one column each, and their ``rows``."""
 
     texts: Any
     parts: Any
+    rows: Any
 
     @classmethod
     def of(cls, known: Any, *, fewest: float = SHARE) -> DateTexts | None:
         """Return the known values of a column taken apart, or None where fewer than half of them look like dates."""
         import pandas as pd
 
-        texts = known.astype(str).str.strip()
-        if texts.iloc[:1000].map(_looks_like_date).mean() < fewest:
+        texts = known.astype(str).str.strip().reset_index(drop=True)
+        if not len(texts) or texts.iloc[:1000].map(_looks_like_date).mean() < fewest:
             return None
         parts = pd.DataFrame("", index=texts.index, columns=list(NAMES), dtype=object)
         left = pd.Series(True, index=texts.index)
@@ -58,7 +58,7 @@ class DateTexts:
             left.loc[found.index] = False
             if not left.any():
                 break
-        return None if (~left).mean() < fewest else cls(texts, parts)
+        return None if (~left).mean() < fewest else cls(texts, parts, known.index)
 
     @property
     def ambiguous(self) -> str:
@@ -70,14 +70,20 @@ class DateTexts:
     @property
     def orders(self) -> set[str]:
         """The orders of day and month that no value contradicts; both where none tells, and where there are only other forms."""
-        first, second = (_whole(self.parts[label]) for label in ("first", "second_"))
+        first, second = self._large
         dotted = ((self.parts["sep"] == ".") & (self.parts["first"] != "")).any()  # nobody writes 12.31.2024
         orders = set()
-        if not (second > 12).any():
+        if not (second & ~first).any():
             orders.add(DAY_FIRST)
-        if not (first > 12).any() and not (dotted and orders):
+        if not (first & ~second).any() and not (dotted and orders):
             orders.add(MONTH_FIRST)
         return orders
+
+    @property
+    def _large(self) -> tuple[Array, Array]:
+        """Where the first number is too large for a month, and where the second one is."""
+        first, second = (_whole(self.parts[label]) > 12 for label in ("first", "second_"))
+        return first, second
 
     @property
     def numeric(self) -> bool:
@@ -106,18 +112,16 @@ class DateTexts:
         """Refuse dates in which the day stands first in one row, and second in another."""
         if self.orders:
             return
-        first, second = (_whole(self.parts[label]) > 12 for label in ("first", "second_"))
-        rows = first_row(first & ~second if (first & ~second).any() else first), first_row(second)
-        shown = " and ".join(f"{self.texts[row]!r} in row {row}" for row in dict.fromkeys(rows))
+        first, second = self._large
+        places = sorted(int((one & ~other).argmax()) for one, other in ((first, second), (second, first)))
+        shown = " and ".join(f"{self.texts[place]!r} in row {self.rows[place]}" for place in places)
         raise InvalidInputError(
             f"{source}: expected dates in one order in column {name!r}, got {shown}; write them as 2024-12-31, "
             f"or leave them out: --drop {name!r}"
         )
 
-    def dates(self, order: str | None, name: str, source: str) -> Any:
-        """Return the dates as a series of datetime64[us]; refuse what cannot be read."""
-        import pandas as pd
-
+    def dates(self, order: str | None, name: str, source: str) -> Array:
+        """Return the dates as datetime64[us]; refuse what cannot be read."""
         parts = self.parts
         one, two = (_whole(parts[label]) for label in ("one", "two"))
         first, second = (_whole(parts[label]) for label in ("first", "second_"))
@@ -138,9 +142,9 @@ class DateTexts:
             at = int((~right).argmax())
             how = "" if order is None else f" with the {order}"
             raise InvalidInputError(
-                f"{source}: expected a date{how} in column {name!r}, got {self.texts.iloc[at]!r} in row {self.texts.index[at]}"
+                f"{source}: expected a date{how} in column {name!r}, got {self.texts[at]!r} in row {self.rows[at]}"
             )
-        return pd.Series(days.astype("datetime64[us]") + microseconds, index=self.texts.index)
+        return days.astype("datetime64[us]") + microseconds
 
     def _times(self) -> tuple[Array, Array]:
         """Return the time of day of every date in microseconds, 0 where none is written, and whether there is such a time."""
@@ -166,11 +170,11 @@ def chosen_order(column: DateTexts, others: Mapping[str, DateTexts]) -> tuple[st
     return (next(iter(told)) if len(told) == 1 else column.likely), True
 
 
-def wall_clock(column: Any) -> Any:
-    """Return a column of datetime64 as datetime64[us], by the clock of its time zone where it has one."""
+def wall_clock(column: Any) -> Array:
+    """Return a column of datetime64 as an array of datetime64[us], by the clock of its time zone where it has one."""
     if getattr(column.dtype, "tz", None) is not None:
         column = column.dt.tz_localize(None)
-    return column.astype("datetime64[us]")
+    return column.to_numpy().astype("datetime64[us]")
 
 
 def _looks_like_date(text: str) -> bool:

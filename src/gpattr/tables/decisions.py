@@ -40,7 +40,7 @@ class Decisions:
             self._leave_out(name, f"is {holes.mean():.0%} missing" if len(known) else "is empty")
             return
         if known.dtype.kind == "M":
-            self.dates[name] = Dates.of(wall_clock(known).to_numpy())
+            self.dates[name] = Dates.of(wall_clock(known))
         elif (dates := DateTexts.of(known)) is not None:
             self.texts[name] = dates
         else:
@@ -99,7 +99,7 @@ class Decisions:
             if texts.zones > 1:
                 self._decide(name, f"has times in {texts.zones} time zones", "write them in one")
                 self.readings.append(f"The times of {name} are in {texts.zones} time zones, and were taken as they are written.")
-            self.dates[name] = Dates.of(texts.dates(order, name, self.source).to_numpy(), order)
+            self.dates[name] = Dates.of(texts.dates(order, name, self.source), order)
 
     def notes(self) -> list[str]:
         """Return what was decided, in a few sentences."""

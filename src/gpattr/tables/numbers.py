@@ -79,11 +79,12 @@ def _with_points(digits: Any, units: Any, column: Any, currency: bool, name: str
     for between, point in ((".", ","), (",", ".")):  # thousands are told by one number that has both, or two groups of them
         groups = rf"(?:\{between}[0-9]{{2,3}})*\{between}[0-9]{{3}}"
         told = rf"[0-9]{{1,3}}(?:{groups}\{point}[0-9]+|\{between}[0-9]{{2,3}}{groups})"
-        having = digits[digits.str.contains(between, regex=False)]
+        where = digits.str.contains(between, regex=False)
+        having = digits[where]
         both_ways = currency and len(having) > 0 and having.str.fullmatch(ONE_GROUP.format(between)).all()
         if both_ways and not digits.str.contains(point, regex=False).any():
-            example = str(column[having.index[0]]).strip()
-            if between == "," and units[having.index].str.fullmatch(COMMA_PARTS_THOUSANDS.pattern).all():
+            example = str(column[where].iloc[0]).strip()
+            if between == "," and units[where].str.fullmatch(COMMA_PARTS_THOUSANDS.pattern).all():
                 chosen = example
             else:
                 raise InvalidInputError(
@@ -112,8 +113,8 @@ def refuse_mixed_units(numbers: Numbers, column: Any, name: str, source: str) ->
 
 def refuse_text(wrong: Any, column: Any, name: str, source: str) -> NoReturn:
     """Refuse the first value that is not a number."""
-    row = first_row(wrong)
-    raise InvalidInputError(f"{source}: expected a number in column {name!r}, got {str(column[row])!r} in row {row}")
+    text, row = str(column[wrong].iloc[0]), first_row(wrong)
+    raise InvalidInputError(f"{source}: expected a number in column {name!r}, got {text!r} in row {row}")
 
 
 def _floats(texts: Any) -> Any:
