@@ -75,6 +75,8 @@ class Columns:
     @classmethod
     def of_content(cls, content: Any) -> Columns:
         """Return what `to_content` made; files of earlier versions have names, categories and the target only."""
+        if not isinstance(content, Mapping):
+            raise InvalidInputError(f"content: expected what Columns.to_content returns, got a {type(content).__name__}")
         return cls(
             tuple(content["names"]),
             {name: tuple(labels) for name, labels in content["categories"].items()},
