@@ -14,6 +14,7 @@ from gpattr.adapters.encoder import Encoder
 from gpattr.exceptions import InvalidInputError
 from gpattr.tables import Columns, TableModel
 
+SUNDAY_AT_SIX = [np.sin(12 * np.pi / 7), np.cos(12 * np.pi / 7), 1.0, 0.0]
 LONG_AGO, FAR_AHEAD = datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31)
 FORMS = {
     "%Y-%m-%d": None,
@@ -79,6 +80,13 @@ def test_which_cycles_are_encoded():
     assert cycles("2024-01-01", "2024-09-01") == ("season", "weekday")
     assert cycles("2024-01-01T10:00", "2024-01-08T11:00") == ("time of day",)
     assert Dates.of(np.array(["2024-01-01"], dtype="M8[D]")).parts == ("days",)
+
+
+def test_where_cycles_begin():
+    dates = Dates(("season", "weekday", "time of day"), timed=True)
+    monday = np.array(["2024-01-01T00:00"], dtype="M8[m]")  # the first day of a year
+    np.testing.assert_allclose(dates.encode(monday)[0], [19723.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0], atol=1e-15)
+    np.testing.assert_allclose(dates.encode(np.array(["1969-07-20T06:00"], dtype="M8[m]"))[0][3:], SUNDAY_AT_SIX, atol=1e-15)
 
 
 def test_cycles_close():

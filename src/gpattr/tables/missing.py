@@ -12,7 +12,7 @@ MISSING = frozenset({"", "na", "n/a", "nan", "nat", "null", "none", "<na>", "?",
 
 def missing(column: Any) -> Any:
     """Return a mask of the missing entries of a column (empty, NA, ?, …)."""
-    if column.dtype.kind in "iufbM":
+    if column.dtype.kind in "iufbmM":
         return column.isna()
     return column.isna() | column.astype(str).str.strip().str.lower().isin(MISSING)
 

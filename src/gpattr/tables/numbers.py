@@ -52,10 +52,10 @@ def read_numbers(column: Any, name: str = "", source: str = "table") -> Numbers:
     if column.dtype.kind in "iufb":
         return Numbers(column.astype(np.float64), none)
     holes = missing(column)
+    if column.dtype == object and not ((values := _floats(column)).isna() & ~holes).any():
+        return Numbers(values, none)
     text = column.astype(str).str.translate(WRITTEN).str.strip().astype(object).where(~holes)
     values = _floats(text)
-    if not (values.isna() & ~holes).any():
-        return Numbers(values, none)
     parts = text.str.extract(rf"^{NUMBER.pattern}$").fillna("")
     parts = parts.where(parts["open"].ne("") == parts["close"].ne(""), "")
     units = (parts["before"] + " " + parts["after"]).str.strip().astype(object)
