@@ -288,6 +288,7 @@ GOOD = {
     "TableModel.regressor": Made(lambda: table_model().regressor),
     "Columns.names": ("a", "b"),
     "Columns.categories": {},
+    "Columns.of_content.content": COLUMNS.to_content(),
     "KnownFunction.sample.n_samples": 3,
     "data_home": Made(folder),
     "make_heteroscedastic.n_samples": 4,

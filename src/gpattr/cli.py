@@ -55,17 +55,23 @@ def demo(
         raise _cannot(out, error) from None
 
 
-Data = Annotated[Path, typer.Argument(help="A CSV file with column names in its first line (or Parquet).", show_default=False)]
+Data = Annotated[
+    Path, typer.Argument(help="A CSV file with column names in its first line, or Excel, or Parquet.", show_default=False)
+]
 Target = Annotated[str, typer.Option(help="The column that is predicted.", show_default=False)]
 Kernel = Annotated[
     str | None, typer.Option(help="squared-exponential (default), matern52, matern32 or rational-quadratic.", show_default=False)
 ]
 Estimator = Annotated[str, typer.Option(help="auto (chosen by the number of rows), exact, sparse or random-features.")]
 Drop = Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.", show_default=False)]
-Impute = Annotated[bool, typer.Option("--impute", help="Fill holes by medians and the commonest categories.")]
 Task = Annotated[
     str | None, typer.Option(help="regression or classification; decided from the target unless given.", show_default=False)
 ]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Refuse to fill missing values, leave columns out or group rare categories.")
+]
+Sheet = Annotated[str | None, typer.Option(help="The sheet of an Excel workbook that has several.", show_default=False)]
+Impute = Annotated[bool, typer.Option("--impute", hidden=True, help="No longer needed: missing values are filled.")]
 Force = Annotated[bool, typer.Option("--force", help="Write over what is there.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Say only what failed and where the files are.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print what was done as JSON, and nothing else.")]
@@ -79,6 +85,8 @@ def fit(
     estimator: Estimator = "auto",
     kernel: Kernel = None,
     drop: Drop = None,
+    strict: Strict = False,
+    sheet: Sheet = None,
     impute: Impute = False,
     task: Task = None,
     force: Force = False,
@@ -94,7 +102,7 @@ def fit(
         require_new(out, force)
         require_not(out, data)
         out.parent.mkdir(parents=True, exist_ok=True)
-        table = read_training(data, target, drop=drop or (), impute=impute, task=task)
+        table = read_training(data, target, drop=drop or (), strict=strict, sheet=sheet, task=task)
         table.notes.extend(notes.of_few_rows(table.X))
         estimator, chosen = resolved_estimator(estimator, len(table.X), table.task)
         _say([*table.notes, chosen], quiet)
@@ -124,6 +132,8 @@ def explain(
     estimator: Estimator = "auto",
     kernel: Kernel = None,
     drop: Drop = None,
+    strict: Strict = False,
+    sheet: Sheet = None,
     impute: Impute = False,
     task: Task = None,
     level: Annotated[float, typer.Option(help="Of the credible intervals.")] = 0.95,
@@ -156,7 +166,7 @@ def explain(
         if fitted is None:
             if target is None:
                 raise InvalidInputError("--target: the column that is predicted must be named")
-            table = read_training(data, target, drop=drop or (), impute=impute, task=task)
+            table = read_training(data, target, drop=drop or (), strict=strict, sheet=sheet, task=task)
         else:
             if target not in (None, fitted.columns.target):
                 raise InvalidInputError(f"--target: the model predicts {fitted.columns.target!r}, got {target!r}")
@@ -164,8 +174,8 @@ def explain(
                 raise InvalidInputError("--kernel, --estimator: the model that is given has its own")
             if task not in (None, fitted.task):
                 raise InvalidInputError(f"--task: the model that is given is for {fitted.task}, got {task!r}")
-            table = read_rows(data, fitted, drop=drop or (), impute=impute)
-        places = chosen_rows(rows, len(table.X))
+            table = read_rows(data, fitted, drop=drop or (), strict=strict, sheet=sheet)
+        places = chosen_rows(rows, table.X.index)
         start, start_name = chosen_baseline(baseline, table.X, table.columns, data.name)
         if fitted is None:
             table.notes.extend(notes.of_few_rows(table.X))

@@ -102,8 +102,8 @@ def test_parquet_in_and_out(prices, tmp_path):
         "--out",
         tmp_path / "holes",
     )
-    assert "values are missing in column 'age'" in called(*arguments, code=1)
-    called(*arguments, "--impute")
+    assert "missing in column 'age'" in called(*arguments, "--strict", code=1)
+    called(*arguments, "--impute")  # as in earlier versions, without any effect
 
 
 def test_a_model_of_a_file_explains_another_table(prices, model, tmp_path):
@@ -252,6 +252,80 @@ def test_what_is_said_of_a_table(prices, tmp_path):
         other = called("explain", tmp_path / "new.csv", "--model", out / "model.json", "--out", tmp_path / "x", *options, code=1)
         assert words in " ".join(other.split())
     assert "must be named" in called("explain", tmp_path / "new.csv", "--out", tmp_path / "x", code=1)
+
+
+@pytest.fixture(scope="module")
+def messy(tmp_path_factory):
+    """A table of sales as people have them: dates, currencies, many categories, identifiers, missing values."""
+    rng = np.random.default_rng(0)
+    n, folder = 120, tmp_path_factory.mktemp("messy")
+    day = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 1000, n), unit="D")
+    area = rng.normal(100, 20, n).round(1)
+    frame = pd.DataFrame({"nr": range(1, n + 1), "owner": [f"person {i}" for i in range(n)], "sold": day.strftime("%d/%m/%Y")})
+    frame["city"] = np.where(np.arange(n) < 70, "here", [f"city {i}" for i in range(n)])
+    frame["area"] = [f"{a} m²".replace(".", ",") for a in area]
+    frame["remark"], frame["age"] = "", rng.integers(1, 90, n).astype(str)
+    prices = 3000 * area + 20000 * np.sin(2 * np.pi * day.day_of_year / 365.25)
+    frame["price"] = [f"€ {price:,.0f}".replace(",", " ") for price in prices]
+    frame.loc[[3, 4], "age"], frame.loc[7, "sold"], frame.loc[[0, 9], "price"] = "", "NA", ""
+    frame.to_csv(folder / "sales.csv", index=False, sep=";")
+    with pd.ExcelWriter(folder / "sales.xlsx") as book:
+        frame.to_excel(book, sheet_name="sales", index=False)
+        frame[:3].to_excel(book, sheet_name="other", index=False)
+    return folder
+
+
+def test_a_table_as_people_have_it(messy, tmp_path):
+    out = tmp_path / "out"
+    options = ("--target", "price", "--rows", "2-12,14", "--baseline", "row:5", "--out", out)
+    output = called("explain", messy / "sales.csv", *options, "--rows", "2-9,12", "--json")
+    found = json.loads(output)
+    assert found["notes"][:7] == [
+        "2 rows were left out, in which price is missing.",
+        "Columns that were left out: owner (has 118 texts, all different), remark (is empty).",
+        "The most frequent categories were kept, the others grouped: city (1 of 51; 50 rows are “other”).",
+        "nr looks like an identifier; leave it out with --drop nr.",
+        found["notes"][4],
+        "Taken as categories: city (2).",
+        found["notes"][6],
+    ]
+    assert re.fullmatch(
+        r"3 missing values were filled in by medians and the most frequent categories: sold \(1 by 2021-\d\d-\d\d\), "
+        r"age \(2 by [\d.]+\)\.",
+        found["notes"][4],
+    )
+    assert re.fullmatch(r"Taken as dates: sold \(2020-\d\d-\d\d to 2022-\d\d-\d\d\)\.", found["notes"][6])
+    assert found["notes"][7] == "Taken as numbers: area (m²), price (€)."
+    ex = Explanation.load(out / "explanation.json")
+    assert ex.row_names == (*range(2, 10), 12)
+    np.testing.assert_array_equal(ex.values[3], 0.0)
+    assert ex.baseline_name == "row 5 of sales.csv"
+    text = pd.read_csv(messy / "sales.csv", sep=";")["sold"][1]
+    assert ex.labels["sold"][0] == "-".join(reversed(text.split("/")))
+    written = called("explain", messy / "sales.csv", *options, "--force", code=1)
+    assert "--rows: row 10 was left out, for its target is missing" in written.replace("\n", " ")
+    again = ("explain", messy / "sales.xlsx", "--model", out / "model.json", "--rows", "1-2", "--out", tmp_path / "again")
+    assert "has 2 sheets, 'sales', 'other'" in called(*again, code=1).replace("\n", " ")
+    called(*again, "--sheet", "sales", "--quiet")
+    np.testing.assert_allclose(Explanation.load(tmp_path / "again" / "explanation.json").predictions[1], ex.predictions[0])
+
+
+def test_strict_decides_nothing(messy, tmp_path):
+    arguments = ["explain", messy / "sales.csv", "--target", "price", "--strict", "--quiet", "--out", tmp_path / "out"]
+    assert "2 values are missing in column 'price', the first in row 1" in called(*arguments, code=1).replace("\n", " ")
+    frame = pd.read_csv(messy / "sales.csv", sep=";")
+    frame[frame["price"].notna()].to_csv(tmp_path / "known.csv", index=False, sep=";")
+    arguments[1] = tmp_path / "known.csv"
+    for name, words in {
+        "owner": "'owner' has 118 texts, all different",
+        "city": "'city' has 51 different texts",
+        "remark": "'remark' is empty",
+        "sold": "1 value is missing in column 'sold'",
+        "age": "2 values are missing in column 'age'",
+    }.items():
+        assert words in called(*arguments, code=1).replace("\n", " ")
+        arguments += ["--drop", name]
+    called(*arguments, "--rows", "1")
 
 
 def test_letters_no_font_has_and_any_level(tmp_path):

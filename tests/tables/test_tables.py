@@ -1,4 +1,4 @@
-"""Tables as people have them: separators, headers, text, dates, holes; models of them, and their files."""
+"""Tables as people have them: separators, headers, text, missing values; models of them, and their files."""
 
 import numpy as np
 import pandas as pd
@@ -121,16 +121,16 @@ def test_cells_without_end_and_folders(tmp_path):
         TableModel.load(tmp_path)
 
 
-def test_numbers_with_units_are_no_categories(tmp_path):
+def test_columns_that_are_dropped():
     frame = pd.DataFrame({"rise": ["20 %", "−6 %", "3,5 %"], "floor": ["1st", "2nd", "3rd"], "y": ["1", "2", "3"]})
-    with pytest.raises(InvalidInputError, match=r"the column 'rise' has numbers with a unit, such as '20 %'"):
-        Columns.of(frame, "y")
-    assert set(Columns.of(frame, "y", drop=["rise"]).categories) == {"floor"}
+    columns = Columns.of(frame, "y", drop=["rise"])
+    assert set(columns.categories) == {"floor"}
+    assert list(columns.features(frame)) == ["floor"]
     with pytest.raises(InvalidInputError, match="'y' is the target, and cannot be left out"):
         Columns.of(frame, "y", drop=["y"])
 
 
-def test_holes_of_other_tables_are_filled_by_what_was_trained_on(prices):
+def test_missing_values_of_other_tables_are_filled_by_what_was_trained_on(prices):
     columns = Columns.of(prices, "price")
     model = TableModel.fit(columns.features(prices), columns.targets(prices), columns)
     assert model.typical == {"area": prices["area"].median(), "kind": prices["kind"].mode()[0], "rooms": prices["rooms"].median()}
@@ -153,14 +153,7 @@ Y = ["1", "2", "3", "4", "5", "6"]
     ("columns", "words"),
     [
         ({"a": ["1", "2", "x", "4", "5", "6"]}, "expected a number in column 'a', got 'x' in row 3"),
-        (
-            {"a": ["2020-01-01", "2020-02-01", "2021-01-01", "", "2020-01-05", "2020-01-06"]},
-            "the column 'a' has dates; make numbers",
-        ),
-        ({"a": ["01.02.2020 10:30"] * 6}, "the column 'a' has dates"),
-        ({"a": [""] * 6}, "the column 'a' is empty; leave it out: --drop 'a'"),
-        ({"a": ["1", "", "3", "4", "NA", "6"]}, "2 values are missing in column 'a', the first in row 2; .*--impute"),
-        ({"a": ["r", "", "g", "r", "r", "g"]}, "1 values are missing in column 'a', the first in row 2"),
+        ({"a": [""] * 6}, "expected at least one column that can be used besides the target 'y'; 'a' is empty"),
         ({"a": ["1", "inf", "3", "4", "5", "6"]}, "expected finite numbers in column 'a', got inf"),
     ],
 )
@@ -172,17 +165,25 @@ def test_columns_that_cannot_be_used(columns, words):
 
 def test_texts_that_are_no_categories():
     frame = frame_of(name=[f"person {i}" for i in range(40)], y=[str(i) for i in range(40)])
-    with pytest.raises(InvalidInputError, match="the column 'name' has 40 different texts, more than categories can be"):
+    with pytest.raises(InvalidInputError, match="besides the target 'y'; 'name' has 40 texts, all different"):
         Columns.of(frame, "y")
     with pytest.raises(InvalidInputError, match="at least one column besides the target"):
         Columns.of(frame, "y", drop=["name"])
 
 
-def test_holes_are_filled_on_request():
+def test_missing_values_are_filled_unless_that_is_refused():
     frame = frame_of(a=["1", "", "3", "5", "NA", "6"], b=["r", "?", "g", "r", "r", "g"], y=Y)
-    features = Columns.of(frame, "y").features(frame, impute=True)
+    columns = Columns.of(frame, "y", strict=True)
+    features = columns.features(frame)
     np.testing.assert_array_equal(features["a"], [1.0, 4.0, 3.0, 5.0, 4.0, 6.0])
     assert list(features["b"]) == ["r", "r", "g", "r", "r", "g"]
+    for options in ({"strict": True}, {"impute": False}):
+        with pytest.raises(
+            InvalidInputError, match="2 values are missing in column 'a', the first in row 2; .* without --strict"
+        ):
+            columns.features(frame, **options)
+        with pytest.raises(InvalidInputError, match="1 value is missing in column 'b', the first in row 2"):
+            columns.features(frame.assign(a=Y), **options)
 
 
 @pytest.mark.parametrize(
@@ -190,7 +191,7 @@ def test_holes_are_filled_on_request():
     [
         (["1"] * 6, "expected targets that differ, got 1 in every row of 'y'"),
         (["1", "2", "3"], "expected at least 5 rows to learn from, got 3"),
-        (["1", "2", "", "4", "5"], "1 values are missing in column 'y', the first in row 3"),
+        (["1", "2", "", "4", "5"], "1 value is missing in column 'y', the first in row 3"),
         (["a", "b", "c", "a", "b"], "expected a number in column 'y', got 'a' in row 1"),
     ],
 )

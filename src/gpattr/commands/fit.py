@@ -10,6 +10,7 @@ from typing import Any
 from gpattr.commands import notes
 from gpattr.exceptions import InvalidInputError
 from gpattr.tables import Columns, TableModel, read_table
+from gpattr.tables.missing import missing, refuse_missing
 from gpattr.tables.target import Target, known_labels
 
 
@@ -24,28 +25,46 @@ class Table:
     task: str = "regression"
 
 
-def read_training(data: Path, target: str, *, drop: Sequence[str] = (), impute: bool = False, task: str | None = None) -> Table:
-    """Return a table to learn from; ``task`` is decided from the target unless given."""
-    frame = read_table(data)
-    columns = Columns.of(frame, target, drop=drop, source=str(data))
+def read_training(
+    data: Path,
+    target: str,
+    *,
+    drop: Sequence[str] = (),
+    strict: bool = False,
+    sheet: str | None = None,
+    task: str | None = None,
+) -> Table:
+    """Return a table to learn from; rows without a target are left out, ``task`` is decided from the target unless given."""
+    frame = read_table(data, sheet=sheet)
+    unknown = missing(frame[target]) if target in frame.columns else None
+    if unknown is not None and unknown.any():
+        if strict or unknown.all():
+            advice = "leave these rows out of the table" + (", or run without --strict" if not unknown.all() else "")
+            refuse_missing(unknown, target, str(data), f"the target cannot be filled in: {advice}")
+        frame = frame[~unknown]
+        rows = "1 row was" if unknown.sum() == 1 else f"{unknown.sum():,} rows were"
+        frame.attrs["notes"] = [*frame.attrs.get("notes", ()), f"{rows} left out, in which {target} is missing."]
+    columns = Columns.of(frame, target, drop=drop, strict=strict, source=str(data))
     asked = Target.of(frame, columns, task, source=str(data))
-    if asked.task == "classification":
-        labels = known_labels(frame, columns)
-        frame, y = frame[labels != ""], labels[labels != ""]  # pyright: ignore[reportOptionalSubscript]
-    else:
-        y = columns.targets(frame, source=str(data))
-    X = columns.features(frame.drop(columns=list(drop)), impute=impute, source=str(data))
+    classified = asked.task == "classification"
+    y = known_labels(frame, columns) if classified else columns.targets(frame, source=str(data))
+    X = columns.features(frame, strict=strict, source=str(data))
     said = [asked.sentence] if asked.sentence else []
     return Table(columns, X, y, [*said, *notes.of_table(frame, X, columns)], asked.task)
 
 
-def read_rows(data: Path, model: TableModel, *, drop: Sequence[str] = (), impute: bool = False) -> Table:
-    """Return a table whose rows a model is asked about; its target need not be there. Holes are filled by what was trained on."""
-    frame, columns = read_table(data, fewest=1), model.columns
+def read_rows(
+    data: Path, model: TableModel, *, drop: Sequence[str] = (), strict: bool = False, sheet: str | None = None
+) -> Table:
+    """Return a table whose rows a model is asked about; its target need not be there.
+
+    Missing values are filled with what is typical of the rows it was trained on.
+    """
+    frame, columns = read_table(data, fewest=1, sheet=sheet), model.columns
     for name in drop:
         if name not in frame.columns:
             raise InvalidInputError(f"--drop: expected a column of {data}, got {name!r}; there are {list(frame.columns)}")
-    X = columns.features(frame.drop(columns=list(drop)), impute=impute, typical=model.typical, source=str(data))
+    X = columns.features(frame.drop(columns=list(drop)), strict=strict, typical=model.typical, source=str(data))
     y = columns.measured(frame) if model.task == "regression" else known_labels(frame, columns)
     return Table(columns, X, y, notes.of_table(frame, X, columns), model.task)
 

@@ -165,7 +165,7 @@
   const model = typeof facts.what_if === "string" ? null : whatIf.load(facts.what_if);
   const startWhatIf = () => { if (model) { for (const control of controls) control.start(); drawWhatIf(); } };
   function makeControl(i) {
-    const { places, labels: texts } = model.columns[i], name = features[i], box = make("div");
+    const { places, labels: texts, dates } = model.columns[i], name = features[i], box = make("div");
     if (texts) {
       const select = make("select", undefined, { "aria-label": name });
       texts.forEach((text, k) => select.append(make("option", text, { value: k })));
@@ -176,6 +176,19 @@
       return {
         i, start: () => { select.value = own(); }, text: () => texts[select.value], outside: () => false, changed: () => Number(select.value) !== own(),
         write: (row) => { places.forEach((place, k) => { row[place] = k === Number(select.value) ? 1 : 0; }); },
+      };
+    }
+    if (dates) {
+      const input = make("input", undefined, { type: dates.timed ? "datetime-local" : "date", step: dates.timed ? 1 : "any", "aria-label": name });
+      const own = () => labels.get(name)[chosen].replace(" ", "T");
+      let current = "";
+      input.addEventListener("input", () => { if (input.value) { current = input.value; drawWhatIf(); } }); // empty while it is typed
+      box.append(make("span", name), input);
+      el("sliders").append(box);
+      return {
+        i, start: () => { current = input.value = own(); }, text: () => current.replace("T", " "), changed: () => current !== own(),
+        outside: () => { const [day] = whatIf.date(current, dates.cycles); return day < model.low[places[0]] || day > model.high[places[0]]; },
+        write: (row) => { whatIf.date(current, dates.cycles).forEach((x, k) => { row[places[k]] = x; }); },
       };
     }
     const [place] = places;

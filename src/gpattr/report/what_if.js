@@ -143,5 +143,15 @@ const whatIf = (() => {
     return result;
   }
 
-  return { load, explain };
+  // The encoded columns of a date, as gpattr.adapters.dates makes them: days since 1970, then sine and cosine of each cycle.
+  function date(text, cycles) {
+    const DAY = 86400000, when = new Date(text.includes("T") ? `${text}Z` : `${text}T00:00Z`), days = when.getTime() / DAY, day = Math.floor(days);
+    const newYear = (year) => new Date(0).setUTCFullYear(year, 0, 1) / DAY, year = when.getUTCFullYear();
+    const parts = {
+      season: (day - newYear(year)) / (newYear(year + 1) - newYear(year)), weekday: ((((day + 3) % 7) + 7) % 7) / 7, "time of day": days - day,
+    };
+    return [days, ...cycles.flatMap((cycle) => [Math.sin(2 * Math.PI * parts[cycle]), Math.cos(2 * Math.PI * parts[cycle])])];
+  }
+
+  return { load, explain, date };
 })();

@@ -127,11 +127,13 @@ def _mean(mean: Mean, d: int) -> dict[str, Any] | None:
 
 
 def _columns(d: int, encoder: Any) -> list[dict[str, Any]]:
-    """Return of each feature its columns, and the labels of these where it has categories."""
+    """Return of each feature its columns, the labels of these where it has categories, and its cycles where it is a date."""
     if encoder is None:
         return [{"places": [i], "labels": None} for i in range(d)]
     categories = {name: [str(label) for label in labels] for name, labels in encoder.categories.items()}
-    return [{"places": encoder.places(name), "labels": categories.get(name)} for name in encoder.names]
+    dates = {name: {"cycles": list(found.cycles), "timed": found.timed} for name, found in encoder.dates.items()}
+    parts = {name: {"labels": categories.get(name), "dates": dates.get(name)} for name in encoder.names}
+    return [{"places": encoder.places(name), **parts[name]} for name in encoder.names]
 
 
 def _factor(posterior: FunctionSpacePosterior) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Tables of people: files of columns, in which some are numbers and some are categories, as models and explanations need them."""
+"""Tabular data: numbers, categories and dates, read from CSV, Excel and Parquet files."""
 
 from gpattr.tables.columns import Columns
 from gpattr.tables.model import TableModel

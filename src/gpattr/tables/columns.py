@@ -1,50 +1,102 @@
-"""Which columns are numbers, which are categories, and which cannot be explained."""
+"""Which columns are numbers, categories or dates, which are left out, and which cannot be explained."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpattr._array import Array
 from gpattr._validation import Names, check_flag, check_names, check_text, is_frame, positions_of
+from gpattr.adapters.dates import Dates
+from gpattr.adapters.encoder import Encoder
 from gpattr.exceptions import InvalidInputError
+from gpattr.tables.dates import DateTexts, wall_clock
+from gpattr.tables.decisions import Decisions
+from gpattr.tables.missing import first_row, missing, refuse_missing
+from gpattr.tables.numbers import read_numbers, refuse_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
-MOST_CATEGORIES = 30
-WITH_UNIT = re.compile(r"[-+−]?\d+(?:[.,]\d+)?\s*(%|[€$£°]\S*|[^\W\d_]\S*)")
-ADVICE = "fill them in, or let medians and the commonest categories stand for those of features: --impute"
-DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T]\d{1,2}:\d{2}.*)?")
-
 
 @dataclass(frozen=True)
 class Columns:
-    """The features ``names`` of a table; those in ``categories`` have labels, {name: labels}, the others are numbers.
+    """The features ``names`` of a table; those in ``categories`` have labels, {name: labels}, ``dates`` are dates.
 
-    ``target`` is the column that is predicted.
+    ``target`` is the column that is predicted. ``units`` are the signs or units that numbers are written with, {name: unit}.
+    ``others`` are the labels that stand for all categories that are too rare to have their own, {name: label}. Columns that are
+    ``left_out`` may be in a table, and are not looked at. ``notes`` say what was decided, in sentences.
     """
 
     names: Names
     categories: Mapping[str, tuple[str, ...]]
     target: str
+    dates: Mapping[str, Dates] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
+    others: Mapping[str, str] = field(default_factory=dict)
+    left_out: Names = ()
+    notes: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         check_names("names", self.names, len(self.names) if isinstance(self.names, tuple) else 0)
         check_text("target", self.target)
         if not isinstance(self.categories, Mapping) or not set(self.categories) <= set(self.names):
             raise InvalidInputError(f"categories: expected a dictionary {{name: labels}} of features, got {self.categories!r}")
+        _check_mapping("dates", self.dates, self.names, Dates)
+        _check_mapping("units", self.units, (*self.names, self.target), str)
+        _check_mapping("others", self.others, tuple(self.categories), str)
+        for name in ("left_out", "notes"):
+            value = getattr(self, name)
+            if not isinstance(value, tuple) or not all(isinstance(text, str) for text in value):
+                raise InvalidInputError(f"{name}: expected a tuple of texts, got {value!r}")
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """What makes numbers of features; None where they are numbers already."""
+        if not self.categories and not self.dates:
+            return None
+        return Encoder(self.names, dict(self.categories), dates=dict(self.dates))
+
+    def to_content(self) -> dict[str, Any]:
+        """Return it as JSON values, without the notes."""
+        return {
+            "names": list(self.names),
+            "categories": {name: list(labels) for name, labels in self.categories.items()},
+            "target": self.target,
+            "dates": {name: dates.to_content() for name, dates in self.dates.items()},
+            "units": dict(self.units),
+            "others": dict(self.others),
+            "left_out": list(self.left_out),
+        }
 
     @classmethod
-    def of(cls, frame: Any, target: str, *, drop: Sequence[str] = (), source: str = "table") -> Columns:
-        """Return what the columns of a table are; refuse dates, and text that is neither a number nor a category."""
+    def of_content(cls, content: Any) -> Columns:
+        """Return what `to_content` made; files of earlier versions have names, categories and the target only."""
+        if not isinstance(content, Mapping):
+            raise InvalidInputError(f"content: expected what Columns.to_content returns, got a {type(content).__name__}")
+        return cls(
+            tuple(content["names"]),
+            {name: tuple(labels) for name, labels in content["categories"].items()},
+            content["target"],
+            dates={name: Dates.of_content(dates) for name, dates in content.get("dates", {}).items()},
+            units=dict(content.get("units", {})),
+            others=dict(content.get("others", {})),
+            left_out=tuple(content.get("left_out", ())),
+        )
+
+    @classmethod
+    def of(cls, frame: Any, target: str, *, drop: Sequence[str] = (), strict: bool = False, source: str = "table") -> Columns:
+        """Return what the columns of a table are, and say in `notes` what was decided; with ``strict`` refuse to decide.
+
+        Columns that are empty, almost all missing or identifiers are left out, rare categories are grouped. Text among numbers,
+        mixed currencies and dates that cannot be read are refused.
+        """
         labels = list(require_frame("frame", frame).columns)
         check_text("target", target)
+        check_flag("strict", strict)
         if isinstance(drop, str) or not isinstance(drop, (list, tuple)):
             raise InvalidInputError(f"drop: expected a list of columns, got {drop!r}")
         for name in (target, *drop):
@@ -52,41 +104,81 @@ class Columns:
                 raise InvalidInputError(f"{source}: expected a column {name!r}; there are {labels}")
         if target in drop:
             raise InvalidInputError(f"{source}: the column {target!r} is the target, and cannot be left out")
-        names = tuple(name for name in labels if name != target and name not in drop)
+        names = [name for name in labels if name != target and name not in drop]
         if not names:
             raise InvalidInputError(f"{source}: expected at least one column besides the target {target!r}")
-        categories = {}
+        found = Decisions(frame, source, strict)
         for name in names:
-            found = _categories(frame[name], name, source)
-            if found is not None:
-                categories[name] = found
-        return cls(names, categories, target)
+            found.look_at(name)
+        found.read_dates()
+        kept = tuple(name for name in names if name not in found.left_out)
+        if not kept:
+            raise InvalidInputError(
+                f"{source}: expected at least one column that can be used besides the target {target!r}; "
+                + "; ".join(f"{name!r} {why}" for name, why in found.left_out.items())
+            )
+        units = dict(found.units)
+        if unit := read_numbers(frame[target], target, source).unit:
+            units[target] = unit
+        left_out = (*drop, *found.left_out)
+        return cls(kept, found.categories, target, found.dates, units, found.others, left_out, tuple(found.notes()))
 
     def features(
-        self, frame: Any, *, impute: bool = False, typical: Mapping[str, Any] | None = None, source: str = "table"
+        self,
+        frame: Any,
+        *,
+        strict: bool = False,
+        impute: bool = True,
+        typical: Mapping[str, Any] | None = None,
+        source: str = "table",
     ) -> pd.DataFrame:
-        """Return the features of a table: numbers as float64, categories as text.
+        """Return the features of a table: numbers as float64, categories as text, dates as datetime64.
 
-        With ``impute`` holes are filled by ``typical`` values, or by medians and the commonest categories of the table itself.
+        Missing values are filled with ``typical`` values, or with medians and the most frequent categories of the table itself;
+        with ``strict``, or impute=False, they are refused. Texts that are not known become the label for other categories, where
+        the column has one.
         """
         import pandas as pd
 
-        check_flag("impute", impute)
+        refuse = check_flag("strict", strict) or not check_flag("impute", impute)
         if typical is not None and not isinstance(typical, Mapping):
             raise InvalidInputError(f"typical: expected a dictionary {{name: value}}, got {typical!r}")
-        typical = typical or {}
         labels = list(require_frame("frame", frame).columns)
-        positions_of(source, [label for label in labels if label != self.target], self.names)
+        aside = {self.target, *self.left_out} - set(self.names)
+        positions_of(source, [label for label in labels if label not in aside], self.names)
         columns: dict[str, Any] = {}
         for name in self.names:
+            usual = (typical or {}).get(name)
             if name in self.categories:
-                columns[name] = _labels(frame[name], name, self.categories[name], impute, source, typical.get(name))
+                values = _labels(frame[name], name, self.categories[name], self.others.get(name), source)
+            elif name in self.dates:
+                values = _dates(frame[name], name, self.dates[name], source)
             else:
-                columns[name] = _filled(_numbers(frame[name], name, source), name, impute, source, typical=typical.get(name))
+                values = _numbers(frame[name], name, source, self.units.get(name, ""))
+            columns[name] = self._filled(values, name, usual, refuse, source)
         return pd.DataFrame(columns, index=frame.index)
 
+    def _filled(self, values: Any, name: str, usual: Any, refuse: bool, source: str) -> Any:
+        """Return a column without missing values; with ``refuse`` there must be none."""
+        holes = values.isna()
+        if not holes.any():
+            return values
+        if refuse:
+            refuse_missing(holes, name, source)
+        known = values[~holes]
+        if usual is None and not len(known):
+            raise InvalidInputError(f"{source}: the column {name!r} is empty, and nothing is known to fill it with")
+        if usual is None and name in self.categories:
+            usual = known.mode().iloc[0]
+        elif usual is None and name in self.dates:
+            encoding = self.dates[name]
+            usual = encoding.decode(np.median(encoding.encode(known.to_numpy()), axis=0)[None])[0]
+        elif usual is None:
+            usual = known.median()
+        return values.where(~holes, usual)
+
     def measured(self, frame: Any) -> Array | None:
-        """Return the target as numbers, with NaN where it is no number; None where the table has none."""
+        """Return the target as numbers, with NaN where it is not a number; None where the table has none."""
         require_frame("frame", frame)
         return _parsed(frame[self.target]).to_numpy() if self.target in frame.columns else None
 
@@ -94,8 +186,11 @@ class Columns:
         """Return the target as numbers; it must be known in every row, and not always the same."""
         if self.target not in require_frame("frame", frame).columns:
             raise InvalidInputError(f"{source}: expected a column {self.target!r}; there are {list(frame.columns)}")
-        advice = "the target cannot be filled in: leave these rows out of the table"
-        y = _filled(_numbers(frame[self.target], self.target, source), self.target, False, source, advice).to_numpy()
+        values = _numbers(frame[self.target], self.target, source, self.units.get(self.target, ""))
+        if values.isna().any():
+            advice = "the target cannot be filled in: leave these rows out of the table"
+            refuse_missing(values.isna(), self.target, source, advice)
+        y = values.to_numpy()
         if len(y) < 5:
             raise InvalidInputError(f"{source}: expected at least 5 rows to learn from, got {len(y)}")
         if np.ptp(y) == 0:
@@ -110,92 +205,51 @@ def require_frame(name: str, frame: Any) -> Any:
     return frame
 
 
-def missing(column: Any) -> Any:
-    """Return which entries of a column are holes, however they are written."""
-    return column.isna() | column.astype(str).str.strip().str.lower().isin(MISSING)
+def _check_mapping(name: str, value: Any, known: Sequence[str], kind: type) -> None:
+    if not isinstance(value, Mapping) or not set(value) <= set(known) or not all(isinstance(v, kind) for v in value.values()):
+        raise InvalidInputError(f"{name}: expected a dictionary {{column: {kind.__name__}}}, got {value!r}")
 
 
 def _parsed(column: Any) -> Any:
-    """Return a column as float64, with NaN for what is no number; a comma may stand for the point, 1.234,5 for 1234.5."""
-    import pandas as pd
-
-    if column.dtype.kind in "iufb":
-        return column.astype(np.float64)
-    text = column.astype(str).str.strip().where(~missing(column))
-    for between, point in ((".", ","), (",", ".")):  # thousands are told by one number that has both, or two groups of them
-        if text.str.fullmatch(rf"[-+]?\d{{1,3}}((\{between}\d{{3}})+\{point}\d+|(\{between}\d{{3}}){{2,}})").any():
-            text = text.str.replace(between, "", regex=False)
-            break
-    values: Any = pd.to_numeric(text.str.replace(",", ".", regex=False), errors="coerce")
-    return values.astype(np.float64)
+    """Return a column as float64, with NaN for what is not a number."""
+    return read_numbers(column).values
 
 
-def _categories(column: Any, name: str, source: str) -> tuple[str, ...] | None:
-    """Return the labels of a column of categories; None for one of numbers."""
-    known = column[~missing(column)]
-    if not len(known):
-        raise InvalidInputError(f"{source}: the column {name!r} is empty; leave it out: --drop {name!r}")
-    if known.dtype.kind == "M" or known.astype(str).str.strip().str.fullmatch(DATE).all():
-        raise InvalidInputError(
-            f"{source}: the column {name!r} has dates; make numbers of them (days since the first, month, weekday) or leave "
-            f"them out: --drop {name!r}"
-        )
-    wrong = _parsed(known).isna()
-    if not wrong.any():
-        return None
-    if wrong.mean() < 0.5:
-        row, text = wrong.index[wrong.to_numpy().argmax()], known[wrong].iloc[0]
-        raise InvalidInputError(f"{source}: expected a number in column {name!r}, got {str(text)!r} in row {row}")
-    labels = tuple(sorted(set(known.astype(str).str.strip())))
-    parts = [WITH_UNIT.fullmatch(label) for label in labels]
-    if len(labels) > 2 and all(parts) and len({part[1] for part in parts if part}) == 1:
-        raise InvalidInputError(
-            f"{source}: the column {name!r} has numbers with a unit, such as {labels[0]!r}; leave the unit out, or the column: "
-            f"--drop {name!r}"
-        )
-    if len(labels) > MOST_CATEGORIES:
-        raise InvalidInputError(
-            f"{source}: the column {name!r} has {len(labels)} different texts, more than categories can be ({MOST_CATEGORIES}); "
-            f"leave it out: --drop {name!r}"
-        )
-    return labels
-
-
-def _numbers(column: Any, name: str, source: str) -> Any:
-    values = _parsed(column)
-    wrong = values.isna() & ~missing(column)
+def _numbers(column: Any, name: str, source: str, unit: str = "") -> Any:
+    """Return a column as float64, with NaN where values are missing; they may be written with their unit, or without."""
+    found = read_numbers(column, name, source)
+    values, known = found.values, ~missing(column)
+    wrong = values.isna() & known
     if wrong.any():
-        row, text = wrong.index[wrong.to_numpy().argmax()], column[wrong].iloc[0]
-        raise InvalidInputError(f"{source}: expected a number in column {name!r}, got {str(text)!r} in row {row}")
+        refuse_text(wrong, column, name, source)
+    strange = known & ~found.units.isin(["", unit])
+    if strange.any():
+        text, what = str(column[strange].iloc[0]), f"numbers in {unit}" if unit else "numbers without a unit"
+        raise InvalidInputError(f"{source}: expected {what} in column {name!r}, got {text!r} in row {first_row(strange)}")
     if np.isinf(values).any():
         raise InvalidInputError(f"{source}: expected finite numbers in column {name!r}, got {values[np.isinf(values)].iloc[0]}")
     return values
 
 
-def _filled(values: Any, name: str, impute: bool, source: str, advice: str = ADVICE, typical: float | None = None) -> Any:
-    if not values.isna().any():
-        return values
-    if not impute:
-        _refuse_missing(values.isna(), name, source, advice)
-    return values.fillna(values.median() if typical is None else typical)
+def _dates(column: Any, name: str, dates: Dates, source: str) -> Any:
+    """Return a column as datetime64[us], with NaT where values are missing."""
+    import pandas as pd
+
+    if column.dtype.kind == "M":
+        return pd.Series(wall_clock(column), index=column.index)
+    there = ~missing(column).to_numpy()
+    values = np.full(len(column), np.datetime64("NaT"), dtype="datetime64[us]")
+    if (texts := DateTexts.of(column[there], fewest=0.0)) is not None:
+        values[there] = texts.dates(dates.order, name, source)
+    return pd.Series(values, index=column.index)
 
 
-def _labels(column: Any, name: str, known: tuple[str, ...], impute: bool, source: str, typical: str | None = None) -> Any:
+def _labels(column: Any, name: str, known: tuple[str, ...], other: str | None, source: str) -> Any:
+    """Return a column as labels, with NaN where values are missing."""
     holes = missing(column)
-    text = column.astype(str).str.strip()
-    if holes.any():
-        if not impute:
-            _refuse_missing(holes, name, source, ADVICE)
-        text = text.where(~holes, text[~holes].mode().iloc[0] if typical is None else typical)
-    strange = ~text.isin(known)
-    if strange.any():
-        row = strange.index[strange.to_numpy().argmax()]
-        raise InvalidInputError(f"{source}: expected one of {list(known)} in column {name!r}, got {text[row]!r} in row {row}")
-    return text
-
-
-def _refuse_missing(holes: Any, name: str, source: str, advice: str) -> None:
-    row = holes.index[holes.to_numpy().argmax()]
-    raise InvalidInputError(
-        f"{source}: {int(holes.sum())} values are missing in column {name!r}, the first in row {row}; {advice}"
-    )
+    text = column.astype(str).str.strip().astype(object)
+    strange = ~text.isin(known) & ~holes
+    if strange.any() and other is None:
+        label, row = text[strange].iloc[0], first_row(strange)
+        raise InvalidInputError(f"{source}: expected one of {list(known)} in column {name!r}, got {label!r} in row {row}")
+    return text.where(~strange, other).where(~holes)

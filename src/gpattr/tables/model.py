@@ -180,9 +180,8 @@ class TableModel:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a JSON file."""
-        columns = {"names": self.columns.names, "categories": dict(self.columns.categories), "target": self.columns.target}
         content = {
-            "columns": columns,
+            "columns": self.columns.to_content(),
             "task": self.task,
             "kind": type(self.regressor).__name__,
             "regressor": storage.content_of(self.regressor),
@@ -197,11 +196,9 @@ class TableModel:
         def build(content: Any) -> TableModel:
             kinds = {kind.__name__: kind for kind in (*ESTIMATORS.values(), GPClassifier)}
             judged = HeldOutClasses if content["kind"] == "GPClassifier" else HeldOut
-            columns = content["columns"]
-            categories = {name: tuple(labels) for name, labels in columns["categories"].items()}
             regressor = storage.model_of(kinds[content["kind"]], content["regressor"])
             held_out = judged.of_content(content.get("held_out"))  # files of earlier versions have none
-            return cls(regressor, Columns(tuple(columns["names"]), categories, columns["target"]), held_out)
+            return cls(regressor, Columns.of_content(content["columns"]), held_out)
 
         return _documents.read(FORMAT, path, build)
 
@@ -227,7 +224,7 @@ def stratified(labels: np.ndarray, most: int) -> np.ndarray:
 
 
 def _encoder(columns: Columns) -> Encoder | None:
-    return Encoder(columns.names, dict(columns.categories)) if columns.categories else None
+    return columns.encoder
 
 
 def _encoded(columns: Columns, X: Any) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Files of columns: CSV with any usual separator, Parquet. What is wrong with one is said in one sentence."""
+"""Files of columns: CSV with any usual separator, Excel, Parquet. What is wrong with one is said in one sentence."""
 
 from __future__ import annotations
 
@@ -10,27 +10,46 @@ from itertools import islice
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from gpattr._validation import check_count, check_path
+from gpattr._validation import check_count, check_path, check_text
 from gpattr.exceptions import InvalidInputError
+from gpattr.tables import workbooks
 
 if TYPE_CHECKING:
     import pandas as pd
 
-THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")
+THOUSANDS = re.compile(r"[-+(]?[^\d,.$£¥₹]*[1-9]\d{0,2},\d{3}[^\d,.$£¥₹]*")  # the comma of $1,234 has one meaning
 SAMPLE = 20  # lines that are looked at to find the separator
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 
 
-def read_table(path: str | PathLike[str], *, fewest: int = 2) -> pd.DataFrame:
-    """Return a file as a frame of text, as it stands there, or of what a Parquet file holds; rows are counted from 1.
+def read_table(path: str | PathLike[str], *, fewest: int = 2, sheet: str | None = None) -> pd.DataFrame:
+    """Return a file as a frame of text, as it stands there, or of what a workbook or a Parquet file holds; rows count from 1.
 
-    A table with fewer columns than ``fewest`` is refused: its separator is none that is known.
+    A table with fewer columns than ``fewest`` is refused: its separator is none that is known. ``sheet`` is that of a workbook.
     """
     name = check_path("path", path)
     check_count("fewest", fewest, most=10**6)
+    if sheet is not None:
+        check_text("sheet", sheet)
     if os.path.isdir(name):
         raise InvalidInputError(f"{name}: expected a file, got a folder")
-    if name.lower().endswith((".parquet", ".pq")):
+    before = os.stat(name)
+    frame = _read(name, fewest, sheet)
+    after = os.stat(name)
+    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+        raise InvalidInputError(f"{name}: changed while it was read; try again when it is complete")
+    return frame
+
+
+def _read(name: str, fewest: int, sheet: str | None) -> pd.DataFrame:
+    ending = os.path.splitext(name)[1].lower()
+    if ending in workbooks.ENDINGS:
+        return _workbook(name, sheet)
+    if sheet is not None:
+        raise InvalidInputError(f"--sheet: only Excel workbooks ({', '.join(workbooks.ENDINGS)}) have sheets, got {name}")
+    if ending in workbooks.OLD_ENDINGS:
+        raise InvalidInputError(f"{name}: expected CSV, Parquet or .xlsx; save the table as one of them")
+    if ending in (".parquet", ".pq"):
         return _parquet(name)
     text, notes = _text(name)
     lines = [line for line in text.splitlines() if line.strip()]
@@ -41,12 +60,21 @@ def read_table(path: str | PathLike[str], *, fewest: int = 2) -> pd.DataFrame:
         rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator))
     except csv.Error as error:
         raise InvalidInputError(f"{name}: cannot be read as CSV: {error}") from None
-    frame = _frame(name, rows, separator)
+    return _without_index(_frame(name, rows, separator), notes)
+
+
+def _without_index(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
     if "" in frame.columns:  # an index that was written along
         notes.append("The first column, which has no name, was left out.")
         frame = frame.drop(columns="")
     frame.attrs["notes"] = notes
     return frame
+
+
+def _workbook(name: str, sheet: str | None) -> pd.DataFrame:
+    header, frame = workbooks.read_workbook(name, sheet)
+    check_header(name, header)
+    return _without_index(frame, [])
 
 
 def _text(name: str) -> tuple[str, list[str]]:

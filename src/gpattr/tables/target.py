@@ -9,8 +9,9 @@ import numpy as np
 
 from gpattr._validation import check_choice, check_text
 from gpattr.exceptions import InvalidInputError
-from gpattr.tables.columns import Columns, missing, require_frame
-from gpattr.tables.columns import _parsed as parsed
+from gpattr.tables.columns import Columns, require_frame
+from gpattr.tables.missing import missing
+from gpattr.tables.numbers import read_numbers
 
 TASKS = ("regression", "classification")
 MOST_CLASSES = 20
@@ -41,7 +42,7 @@ class Target:
         known = column[~missing(column)]
         texts = label_texts(known)
         counts = texts.value_counts()
-        numbers = parsed(known)
+        numbers = read_numbers(known, name, source).values
         boolean = bool(counts.index.str.lower().isin(["true", "false"]).all())
         numeric = len(known) > 0 and not numbers.isna().any() and not boolean
         if not numeric and task != "classification":
@@ -66,7 +67,7 @@ def label_texts(column: Any) -> Any:
     lower = texts.str.lower()
     if lower.isin(["true", "false"]).all():
         return lower.str.capitalize()
-    numbers = parsed(column)
+    numbers = read_numbers(column).values
     whole = ~numbers.isna() & (numbers % 1 == 0) & (numbers.abs() < 1e15)
     if whole.any() and not numbers.isna().any():
         texts = texts.where(~whole, numbers.where(whole, 0.0).astype(np.int64).astype(str))

@@ -1,0 +1,130 @@
+"""Decisions about the columns of a table: what each of them is, and how that is said."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from gpattr.adapters.dates import Dates
+from gpattr.exceptions import InvalidInputError
+from gpattr.tables.categories import FEWEST_ROWS, frequent_labels
+from gpattr.tables.dates import PIVOT, DateTexts, chosen_order, wall_clock
+from gpattr.tables.identifiers import looks_like_identifier, looks_numbered
+from gpattr.tables.missing import missing
+from gpattr.tables.numbers import Numbers, read_numbers, refuse_mixed_units, refuse_text
+
+ALMOST_ALL = 0.95  # of the values of a column that is not worth keeping, when they are missing
+
+
+class Decisions:
+    """What is decided about the columns of a ``frame``, one after the other, and how it is said."""
+
+    def __init__(self, frame: Any, source: str, strict: bool) -> None:
+        self.frame, self.source, self.strict = frame, source, strict
+        self.categories: dict[str, tuple[str, ...]] = {}
+        self.others: dict[str, str] = {}
+        self.units: dict[str, str] = {}
+        self.dates: dict[str, Dates] = {}
+        self.left_out: dict[str, str] = {}  # and why
+        self.texts: dict[str, DateTexts] = {}
+        self.grouped: list[str] = []
+        self.numbered: list[str] = []
+        self.readings: list[str] = []  # of dates and amounts that could mean something else
+
+    def look_at(self, name: str) -> None:
+        """Decide what a column is; dates are only found."""
+        column = self.frame[name]
+        holes = missing(column)
+        known = column[~holes]
+        if not len(known) or (holes.mean() >= ALMOST_ALL and len(column) > 1):
+            self._leave_out(name, f"is {100 * holes.mean():.0f} % missing" if len(known) else "is empty")
+            return
+        if known.dtype.kind == "M":
+            self.dates[name] = Dates.of(wall_clock(known))
+        elif (dates := DateTexts.of(known)) is not None:
+            self.texts[name] = dates
+        else:
+            self._take_numbers(name, known, read_numbers(known, name, self.source))
+
+    def _take_numbers(self, name: str, known: Any, numbers: Numbers) -> None:
+        """Take a column as numbers, if they are; as categories if most of it is text."""
+        wrong = numbers.values.isna()
+        if 0 < wrong.mean() < 0.5:
+            refuse_text(wrong, known, name, self.source)
+        if not wrong.any():
+            refuse_mixed_units(numbers, known, name, self.source)
+        if wrong.any() or numbers.units.nunique() > 1:  # 1st, 2nd, 3rd
+            self._take_categories(name, known.astype(str).str.strip())
+            return
+        if numbers.unit:
+            self.units[name] = numbers.unit
+        if numbers.thousands:
+            self._decide(
+                name, f"has amounts such as {numbers.thousands}, which can be read in two ways", "write them without commas"
+            )
+            self.readings.append(f"The comma of {numbers.thousands} in {name} was taken to separate thousands.")
+        if looks_numbered(numbers.values, name):
+            self.numbered.append(name)
+
+    def _take_categories(self, name: str, texts: Any) -> None:
+        different = texts.nunique()
+        if looks_like_identifier(texts):
+            nearly = "" if different == len(texts) else "nearly "
+            self._leave_out(name, f"has {different:,} texts, {nearly}all different")
+            return
+        labels, other = frequent_labels(texts)
+        if other is not None and len(labels) == 1:
+            self._leave_out(name, f"has {different:,} texts, none of them in {FEWEST_ROWS} rows or more")
+            return
+        if other is not None:
+            self._decide(name, f"has {different:,} different texts", "group them into at most 30")
+            self.others[name] = other
+            rows = int((~texts.isin(labels)).sum())
+            self.grouped.append(f"{name} ({len(labels) - 1} of {different:,}; {rows:,} rows are \u201c{other}\u201d)")
+        self.categories[name] = labels
+
+    def read_dates(self) -> None:
+        """Read the columns of dates that were found; the order of day and month in one may be told by another."""
+        for name, texts in self.texts.items():
+            texts.refuse_contradiction(name, self.source)
+            order, chosen = chosen_order(texts, {other: found for other, found in self.texts.items() if other != name})
+            if chosen:
+                example = texts.ambiguous
+                self._decide(name, f"has dates such as {example!r}, which can be read in two ways", "write them as 2024-12-31")
+                self.readings.append(f"Dates such as {example} in {name} were read with the {order}.")
+            if texts.short_years:
+                self._decide(name, f"has years of two digits, such as {texts.short_years!r}", "write them with four")
+                years = f"{1900 + PIVOT} to {1999 + PIVOT}"
+                self.readings.append(f"Years of two digits in {name} were read as {years}.")
+            if texts.zones > 1:
+                self._decide(name, f"has times in {texts.zones} time zones", "write them in one")
+                self.readings.append(f"The times of {name} are in {texts.zones} time zones, and were taken as they are written.")
+            self.dates[name] = Dates.of(texts.dates(order, name, self.source), order)
+
+    def notes(self) -> list[str]:
+        """Return what was decided, in a few sentences."""
+        notes = list(self.readings)
+        if self.left_out:
+            notes.append(
+                "Columns that were left out: " + ", ".join(f"{name} ({why})" for name, why in self.left_out.items()) + "."
+            )
+        if self.grouped:
+            notes.append(f"The most frequent categories were kept, the others grouped: {', '.join(self.grouped)}.")
+        if self.numbered:
+            several = len(self.numbered) > 1
+            advice = " ".join(f"--drop {shlex.quote(name)}" for name in self.numbered)
+            verb, what = ("look", "identifiers") if several else ("looks", "an identifier")
+            notes.append(
+                f"{' and '.join(self.numbered)} {verb} like {what}; leave {'them' if several else 'it'} out with {advice}."
+            )
+        return notes
+
+    def _leave_out(self, name: str, why: str) -> None:
+        self._decide(name, why, "fill it in")
+        self.left_out[name] = why
+
+    def _decide(self, name: str, problem: str, advice: str) -> None:
+        """Refuse to decide, where that is asked for."""
+        if self.strict:
+            advice = f"{advice} (--drop {shlex.quote(name)} leaves it out), or run without --strict"
+            raise InvalidInputError(f"{self.source}: the column {name!r} {problem}; {advice}")
