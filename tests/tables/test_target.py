@@ -119,6 +119,18 @@ def test_many_rows_train_on_a_sample(monkeypatch):
     assert model.held_out.rows == N - trained
 
 
+def test_hyperparameters_of_fewer_rows(monkeypatch):
+    monkeypatch.setattr(model_file, "MOST_LEARNED", 30)
+    columns = Columns.of(FRAME.assign(t=THREE), "t")
+    model = TableModel.fit(FRAME, THREE, columns, task="classification")
+    few = model_file.stratified(THREE, 30)
+    monkeypatch.setattr(model_file, "MOST_LEARNED", 600)
+    small = TableModel.fit(FRAME.iloc[few], THREE[few], columns, task="classification")
+    assert sum(model.class_counts.values()) == model.held_out.rows == N
+    for one, other in zip(model.regressor.kernel_, small.regressor.kernel_, strict=True):
+        np.testing.assert_array_equal(one.lengthscale, other.lengthscale)
+
+
 def test_calibration_of_known_probabilities():
     generator = np.random.default_rng(1)
     p = generator.uniform(size=20000)

@@ -9,8 +9,12 @@ from gpattr.report.facts import left_out
 from gpattr.tables import Columns, TableModel
 from gpattr.tables.held_out import LEVELS, HeldOut
 from gpattr.tables.held_out_classes import EDGES, HeldOutClasses
+<<<<<<< HEAD
 from gpattr.tables.missing import missing
 from gpattr.tables.model import MOST_CLASSIFIED
+=======
+from gpattr.tables.model import MOST_CLASSIFIED, MOST_LEARNED
+>>>>>>> help-b
 
 POOR = 0.3  # R² of rows left out, below which reasons are those of a model that knows little
 FEW_ROWS = 20  # below which a warning is given
@@ -93,7 +97,9 @@ def _of_classes(model: TableModel, held_out: HeldOutClasses) -> list[str]:
     notes = []
     trained = len(model.regressor._posteriors[0].inputs)
     if trained >= MOST_CLASSIFIED - len(model.classes):
-        notes.append(f"A random {trained:,} rows train the classifier, of each class its share.")
+        notes.append(f"The classifier is given {trained:,} rows at most, chosen at random, of each class its share.")
+    if trained > MOST_LEARNED:
+        notes.append(f"Its hyperparameters are learned from {MOST_LEARNED} of {trained:,} rows, chosen at random.")
     most = max(model.classes, key=model.class_counts.__getitem__)
     gain = held_out.accuracy - held_out.most_frequent
     doubt = (held_out.accuracy * (1.0 - held_out.accuracy) / held_out.rows) ** 0.5

@@ -14,7 +14,7 @@ from gpattr._validation import as_vector, check_choice
 from gpattr.adapters.encoder import Encoder
 from gpattr.estimators import GPClassifier, GPRegressor, RandomFeatureGPRegressor, SparseGPRegressor, storage
 from gpattr.exceptions import InvalidInputError
-from gpattr.posteriors import AffinePosterior, Posterior
+from gpattr.posteriors import AffinePosterior, LaplacePosterior, Posterior
 from gpattr.tables.columns import Columns, require_frame
 from gpattr.tables.held_out import HeldOut
 from gpattr.tables.held_out_classes import HeldOutClasses
@@ -31,7 +31,8 @@ KERNELS = {
     "rational-quadratic": kernels.RationalQuadratic,
 }
 MOST_ROWS = 5000  # for an exact model, which takes minutes and 0.6 GB there
-MOST_CLASSIFIED = 2000  # rows a classifier is trained on: a minute
+MOST_CLASSIFIED = 2000  # rows a classifier is conditioned on
+MOST_LEARNED = 600  # of them, from which its hyperparameters are learned: half a minute
 FORMAT = "gpattr.table_model"
 
 
@@ -70,7 +71,8 @@ class TableModel:
         """Train on features as `Columns.features` returns them.
 
         With ``task="classification"`` y are labels, and the model is a `GPClassifier`, which is exact; of more than 2000 rows it
-        is trained on a random 2000, of each class its share, and judged by the others.
+        is trained on a random 2000, of each class its share, and judged by the others. Hyperparameters are learned from at most
+        600 rows.
         """
         check_choice("task", task, TASKS)
         for name, value, known in (("estimator", estimator, ESTIMATORS), ("kernel", kernel, {None: None, **KERNELS})):
@@ -107,7 +109,10 @@ class TableModel:
         labels = labels.astype(str)
         options, rows = _options(X, columns, kernel, verbose), _encoded(columns, X)
         chosen = stratified(labels, MOST_CLASSIFIED)
-        classifier = GPClassifier(**options).fit(rows.iloc[chosen], labels[chosen])
+        few = chosen[stratified(labels[chosen], MOST_LEARNED)]
+        classifier = GPClassifier(**options).fit(rows.iloc[few], labels[few])
+        if len(few) < len(chosen):
+            classifier = _conditioned(classifier, rows.iloc[chosen], labels[chosen])
         others = np.delete(np.arange(len(X)), chosen)
         if len(others):
             return cls(classifier, columns, HeldOutClasses.of_unseen(classifier, rows.iloc[others], labels[others]))
@@ -209,6 +214,14 @@ def _options(X: Any, columns: Columns, kernel: str | None, verbose: int) -> dict
         raise InvalidInputError("columns: expected features that differ between rows, got constant ones only")
     options: dict[str, Any] = {"verbose": verbose, "random_state": 0}
     return options if kernel is None else options | {"kernel": KERNELS[kernel]}
+
+
+def _conditioned(classifier: GPClassifier, X: Any, y: np.ndarray) -> GPClassifier:
+    """Return a classifier with the same hyperparameters, given more rows of the same classes."""
+    targets = classifier._targets(np.searchsorted(classifier.classes_, y), len(classifier.classes_))
+    parts = zip(classifier._posteriors, targets, strict=True)
+    posteriors = [LaplacePosterior(part.kernel, X, y, mean=part.mean, label=part.label) for part, y in parts]
+    return classifier._become(posteriors, classifier.classes_)
 
 
 def stratified(labels: np.ndarray, most: int) -> np.ndarray:
