@@ -47,7 +47,7 @@ def test_the_formula_of_the_paper(intercept):
     assert model.coef_ == pytest.approx(w, rel=1e-10)
     assert model.predict(ROWS) == pytest.approx(ROWS @ model.coef_ + model.intercept_, rel=1e-10)
     assert ex.method == "closed form"
-    assert ex.error.max() < 1e-13
+    assert ex.error.max() < 1e-12  # rounding of the weights included
 
 
 @pytest.mark.parametrize("intercept", [False, True])

@@ -20,7 +20,7 @@ JUMP = 1e-4  # panels that must be narrower than this box in a jump of a gradien
 CHANGE = 1e-4  # the relative change of a gradient from end to end of such a panel for which it is halved
 MOST = 128  # panels of one path that may need halving at a time
 LONGEST = 4096  # panels of a path
-MOST_ENTRIES = {False: 2**17, True: 2**13}  # squares of panels of two paths × entries of a covariance; fewer of singular kernels
+MOST_ENTRIES = {False: 2**15, True: 2**13}  # squares of panels of two paths × entries of a covariance; fewer of singular kernels
 DEEPEST = 44  # halvings: 6e-14 of the path
 
 Groups = list[tuple[Array, Array]]

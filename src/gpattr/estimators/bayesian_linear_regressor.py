@@ -104,7 +104,8 @@ class BayesianLinearRegressor(PosteriorRegressor):
         self._set(basis, weights, half, landmarks, names, (noise, tau2, evidence))
 
     def _set(self, basis: Monomials, weights: Any, half: Any, landmarks: Any, names: Names | None, learned: Any) -> None:
-        condition = min(float(np.linalg.cond(half)), 1.0 / EPS)
+        first = 0 if basis.powers[0].any() else 1  # an intercept is known by itself
+        condition = min(float(np.linalg.cond(half[first:, first:])), 1.0 / EPS) if len(half) > first else 1.0
         options: dict[str, Any] = {"feature_names": names, "landmarks": landmarks, "condition": condition}
         self.posterior_ = WeightSpacePosterior(basis, weights, root=half, **options)
         self.noise_variance_, self.prior_variance_, self.log_marginal_likelihood_ = map(float, learned)

@@ -183,7 +183,7 @@ class WeightSpacePosterior(Posterior):
                 if not exact:
                     by_rule = product(F, self.weights)
                     value, bound = by_rule, bound + xp.max(abs(by_rule - value), axis=1)
-                bound = bound + self._rounding * length * xp.sqrt(xp.max((F * F).sum(axis=2), axis=1))
+                bound = bound + EPS * self.condition * length * xp.sqrt(xp.max((F * F).sum(axis=2), axis=1))
                 if var is not None and cov_error is not None:
                     V = self._half(F.reshape(-1, p)).reshape(*F.shape[:2], -1)
                     if not exact:
