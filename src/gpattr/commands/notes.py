@@ -9,12 +9,8 @@ from gpattr.report.facts import left_out
 from gpattr.tables import Columns, TableModel
 from gpattr.tables.held_out import LEVELS, HeldOut
 from gpattr.tables.held_out_classes import EDGES, HeldOutClasses
-<<<<<<< HEAD
 from gpattr.tables.missing import missing
-from gpattr.tables.model import MOST_CLASSIFIED
-=======
 from gpattr.tables.model import MOST_CLASSIFIED, MOST_LEARNED
->>>>>>> help-b
 
 POOR = 0.3  # R² of rows left out, below which reasons are those of a model that knows little
 FEW_ROWS = 20  # below which a warning is given
