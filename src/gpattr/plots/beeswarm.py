@@ -12,6 +12,7 @@ from matplotlib.colors import to_rgba
 
 from gpattr._array import Array
 from gpattr.plots.categories import category_colors, category_marks
+from gpattr.plots.dates import days_of
 from gpattr.plots.legends import hollow_legend, legend
 from gpattr.plots.style import INK, SEQUENTIAL, UNSURE, axes_for, color_scale, leading, sampled, some_rows, sure_of_sign, tidy
 from gpattr.plots.words import baseline_of, count_of, names_of
@@ -33,14 +34,16 @@ def beeswarm(explanation: Explanation, *, max_display: int = 10, ax: Axes | None
     ex = some_rows(explanation)
     shown = leading(sampled(ex, MOST_ROWS), np.abs(ex.values).mean(axis=0), max_display)
     n, d = shown.shape
-    categorical = {name: category_colors(shown.labels[name]) for name in shown.feature_names if name in shown.labels}
+    days = {name: found for name, texts in shown.labels.items() if (found := days_of(texts)) is not None}
+    coloured = [name for name in shown.feature_names if name in shown.labels and name not in days]
+    categorical = {name: category_colors(shown.labels[name]) for name in coloured}
     ax = axes_for(ax, 7.5, 1.7 + 0.45 * d + 0.17 * len(categorical))
     sure = sure_of_sign(shown, level)
     span = float(np.ptp(shown.values)) or 1.0
     size = float(np.clip(SIZE * (300 / n) ** 0.6, 3.0, SIZE))
     bins = int(BINS * (SIZE / size) ** 0.5)
     for i, name in enumerate(shown.feature_names):
-        rgba = categorical[name][0] if name in categorical else _by_value(shown.data[:, i])
+        rgba = categorical[name][0] if name in categorical else _by_value(days.get(name, shown.data[:, i]))
         edge = np.where(sure[:, i, None], rgba, to_rgba(UNSURE))
         face = np.where(sure[:, i, None], rgba, to_rgba("white"))
         places = d - 1 - i + _spread(shown.values[:, i], span, bins)

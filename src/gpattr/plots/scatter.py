@@ -13,6 +13,7 @@ from matplotlib.colors import Normalize, to_rgba
 from gpattr._array import Array
 from gpattr.exceptions import InvalidInputError
 from gpattr.plots.categories import category_colors, category_marks
+from gpattr.plots.dates import date_axis, days_of
 from gpattr.plots.legends import hollow_legend, legend
 from gpattr.plots.style import BLUE, INK, SEQUENTIAL, axes_for, color_scale, one_feature, sampled, some_rows, sure_of_sign, tidy
 from gpattr.plots.words import baseline_of, count_of, share, short
@@ -47,7 +48,10 @@ def scatter(
         raise InvalidInputError(f"feature: {name!r} is a group, which has no numbers to draw against")
     n = len(ex)
     ax = axes_for(ax, 7.0, 4.8)
-    if name in ex.labels:
+    days = days_of(ex.labels.get(name, ()))
+    if days is not None:
+        x = days
+    elif name in ex.labels:
         x = _beside_each_other(ax, ex.labels[name])
     if ex.var is not None:
         low, high = (end[:, 0] for end in shown.interval(level))
@@ -61,9 +65,11 @@ def scatter(
     interval = "" if ex.var is None else f", with {share(level)} intervals"
     title = f"Attributions of {count_of(n, len(whole))}{interval}"
     tidy(ax, title, short(name, 60), f"attribution of {short(name)} to the {ex.quantity}", subtitle=baseline_of(ex))
+    if days is not None:
+        date_axis(ax)
     if ex.var is not None:
         hollow_legend(ax, level)
-    if second is not None and (other := ex.feature_names[second]) in ex.labels:
+    if second is not None and (other := ex.feature_names[second]) in ex.labels and days_of(ex.labels[other]) is None:
         legend(ax, *category_marks({other: category_colors(ex.labels[other])[1]}))
     return ax
 
@@ -82,11 +88,15 @@ def _colored(ax: Axes, ex: Explanation, second: int | None) -> Array:
     if second is None:
         return np.tile(to_rgba(BLUE), (len(ex), 1))
     name, values = ex.feature_names[second], ex.data[:, second]
-    if name in ex.labels:
+    days = days_of(ex.labels.get(name, ()))
+    if days is None and name in ex.labels:
         return category_colors(ex.labels[name])[0]
+    values = values if days is None else days
     if np.isnan(values).any():
         raise InvalidInputError(f"color: {name!r} is a group, which has no numbers to colour by")
     norm = Normalize(*np.quantile(values, [0.02, 0.98])) if len(ex) > 50 else Normalize(values.min(), values.max())
     extend = "both" if values.min() < (norm.vmin or 0.0) or values.max() > (norm.vmax or 0.0) else "neither"
-    color_scale(ax, ScalarMappable(norm, SEQUENTIAL), short(name), extend=extend)
+    scale = color_scale(ax, ScalarMappable(norm, SEQUENTIAL), short(name), extend=extend)
+    if days is not None:
+        scale.ax.yaxis.set_major_formatter(lambda day, _: str(np.datetime64(round(day), "D")))
     return mpl.colormaps[SEQUENTIAL](norm(values))

@@ -335,6 +335,15 @@
   el("previous").addEventListener("click", () => { page -= 1; drawTable(); });
   el("next").addEventListener("click", () => { page += 1; drawTable(); });
 
+  // Dates are drawn as days and written as dates.
+  const days = new Map();
+  for (const [name, texts] of labels) {
+    if (texts.every((text) => /^\d{4}-\d\d-\d\d( \d\d:\d\d.*)?$/.test(text))) days.set(name, texts.map((text) => Date.parse(text.length > 10 ? `${text.replace(" ", "T")}Z` : text) / 864e5));
+  }
+  const dayText = (day) => new Date(day * 864e5).toISOString().slice(0, 10);
+  const amount = (r, i) => (days.has(features[i]) ? days.get(features[i])[r] : at(data, r, i));
+  const isCategory = (i) => labels.has(features[i]) && !days.has(features[i]);
+
   // One feature at a time.
   const isNumeric = (i) => !labels.has(features[i]) && !Number.isNaN(at(data, 0, i));
   const drawable = features.map((_, i) => i).filter((i) => labels.has(features[i]) || isNumeric(i));
@@ -350,7 +359,7 @@
   function coloring(j) {
     if (j < 0) return { of: () => "", legend: [] };
     const name = make("span", `${features[j]}:`);
-    if (labels.has(features[j])) {
+    if (isCategory(j)) {
       const texts = labels.get(features[j]), counts = new Map();
       for (const text of texts) counts.set(text, (counts.get(text) || 0) + 1);
       const kinds = [...counts.keys()].sort((one, two) => counts.get(two) - counts.get(one)), shown = kinds.length > MOST_COLORS ? kinds.slice(0, MOST_COLORS - 1) : kinds;
@@ -360,27 +369,28 @@
       return { of: (r) => COLORS[place.get(texts[r]) ?? MOST_COLORS - 1], legend: [name, ...keys] };
     }
     let low = Infinity, high = -Infinity;
-    for (const r of all) { low = Math.min(low, at(data, r, j)); high = Math.max(high, at(data, r, j)); }
+    for (const r of all) { low = Math.min(low, amount(r, j)); high = Math.max(high, amount(r, j)); }
+    const text = (x) => (days.has(features[j]) ? dayText(x) : written(j, x));
     const gradient = `linear-gradient(90deg, ${[0, 0.25, 0.5, 0.75, 1].map((t) => pictures.shade(t)).join(", ")})`;
     const bar = make("b", undefined, { style: `background:${gradient}` });
-    return { of: (r) => pictures.shade(high > low ? (at(data, r, j) - low) / (high - low) : 0.5), legend: [name, make("span", undefined, {}, [written(j, low), bar, written(j, high)])] };
+    return { of: (r) => pictures.shade(high > low ? (amount(r, j) - low) / (high - low) : 0.5), legend: [name, make("span", undefined, {}, [text(low), bar, text(high)])] };
   }
   function drawScatter() {
     const i = Number(el("scatter-feature").value), j = Number(el("scatter-color").value), color = coloring(j);
     const points = some.map((r) => ({
-      row: r, x: at(data, r, i), y: at(A.values, r, i), color: color.of(r), hollow: out.uncertain && !nothing(r, i) && sure(r, i) < level,
+      row: r, x: amount(r, i), y: at(A.values, r, i), color: color.of(r), hollow: out.uncertain && !nothing(r, i) && sure(r, i) < level,
       ...(out.uncertain ? { low: at(A.low, r, i), high: at(A.high, r, i) } : {}),
       tip: `${upper(rowName(r))}: ${equation(features[i], value(r, i))}, ${write.attribution(at(A.values, r, i))}${out.uncertain ? ` ± ${numbers.column([at(A.std, r, i)], 2, { beside: at(A.values, r, i) })(at(A.std, r, i))}\n${nothing(r, i) ? "" : `${numbers.percent(sure(r, i))} sure of the sign`}` : ""}${j < 0 ? "" : `\n${equation(features[j], value(r, j))}`}`,
     }));
     const show = (r) => { chosen = r; drawRow(); el("row-section").scrollIntoView({ block: "start" }); };
     const said = `attribution of ${features[i]} to the ${out.quantity}${out.uncertain ? `, with ${percentLevel} intervals` : ""}`;
-    if (labels.has(features[i])) {
+    if (isCategory(i)) {
       const groups = new Map();
       for (const p of points) { const text = labels.get(features[i])[p.row]; if (!groups.has(text)) groups.set(text, []); groups.get(text).push(p); }
       const mean = (own) => own.reduce((sum, p) => sum + p.y, 0) / own.length;
       const ordered = [...groups].sort(([, one], [, two]) => mean(two) - mean(one));
       pictures.strips(el("scatter"), { xName: said, head: features[i], last: "mean", choose: show, groups: ordered.map(([name, own]) => ({ name: `${name} (${own.length})`, points: own, text: write.attribution(mean(own)) })) });
-    } else pictures.scatter(el("scatter"), { points, xName: features[i], yName: said, choose: show });
+    } else pictures.scatter(el("scatter"), { points, xName: features[i], yName: said, choose: show, ...(days.has(features[i]) ? { xText: dayText } : {}) });
     el("scatter-legend").replaceChildren(...color.legend, ...(points.some((p) => p.hollow) ? [make("span", undefined, {}, [make("i", undefined, { class: "open" }), `hollow: sign less than ${percentLevel} certain`])] : []));
     el("scatter-note").textContent = (stride > 1 ? `${numbers.fixed(some.length, 0)} of ${numbers.fixed(n, 0)} rows. ` : "") + `Baseline: ${facts.baseline}. Click a point to see its row.` + (j < 0 ? "" : " Vertical spread that goes with the colour is an interaction.");
   }

@@ -76,7 +76,7 @@ const pictures = (() => {
   }
 
   // Points against a number. `points` are {x, y, low, high, color, hollow, tip, row}; `choose(row)` is called on a click.
-  function scatter(box, { points, xName, yName, choose, count = 5 }) {
+  function scatter(box, { points, xName, yName, choose, xText, count = 5 }) {
     const across = scale(points.map((p) => p.x), { count }), up = scale(points.flatMap((p) => [p.y, p.low, p.high]), { fixed: [0, 0], count: 6 });
     const y = (value) => `${(100 - up.part(value)).toFixed(3)}%`;
     const area = shape("svg", { class: "area", style: `--faint:${faint(points.length)}`, role: "img", "aria-label": `${yName} against ${xName}` }, [
@@ -87,7 +87,7 @@ const pictures = (() => {
     ]);
     const left = make("div", undefined, { class: "side" }, up.ticks.at.map((value) => make("span", up.ticks.text(value), { style: `top:${y(value)}` })));
     left.style.width = `${Math.max(...up.ticks.at.map((value) => up.ticks.text(value).length)) * 0.62 + 0.6}em`;
-    const ticks = make("div", undefined, { class: "ticks" }, across.ticks.at.map((x) => make("span", across.ticks.text(x), { style: `left:${across.at(x)}` })));
+    const ticks = make("div", undefined, { class: "ticks" }, across.ticks.at.map((x) => make("span", (xText || across.ticks.text)(x), { style: `left:${across.at(x)}` })));
     const right = make("div", undefined, { class: "below" }, [ticks, make("div", xName, { class: "axis-name" })]);
     box.replaceChildren(make("div", yName, { class: "axis-name above" }), make("div", undefined, { class: "frame" }, [left, area, right]));
     thin(ticks);

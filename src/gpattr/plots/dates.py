@@ -1,0 +1,31 @@
+"""Dates on axes and in colours: what stands in a table as a date is drawn by its day."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+from gpattr._array import Array
+
+ISO = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d.*)?")
+
+
+def days_of(labels: Sequence[str]) -> Array | None:
+    """Return texts that are all dates as days since 1970, (n,); None for those of categories."""
+    if not labels or not all(ISO.fullmatch(text) for text in labels):
+        return None
+    try:
+        return np.array([text.replace(" ", "T") for text in labels], dtype="datetime64[s]").astype(np.float64) / 86_400.0
+    except ValueError:  # the thirty-first of February is a category
+        return None
+
+
+def date_axis(ax: Axes) -> None:
+    """Write dates at an axis of days."""
+    locator = AutoDateLocator(minticks=3, maxticks=7)
+    ax.xaxis.set_major_locator(locator)
+    ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
