@@ -135,12 +135,12 @@ def test_a_warped_path_that_comes_back_to_itself(kernel):
 
 
 def test_kinks_of_single_features_that_cross(monkeypatch):
-    """Where two kinks cross inside the square there is an edge: fifty times as many panels change nothing."""
+    """Where two kinks cross inside the square there is an edge: forty times as many panels change nothing."""
     kernel = separable(Matern32, [1.0, 0.7])
     one = Paths(np.array([[-0.5, -0.25]]), np.array([[0.75, 0.5]]))
     two = Paths(np.array([[0.62, -0.5]]), np.array([[-0.3, 0.77]]))
     coarse = kinks.between_with_kinks(kernel, one, two)
-    monkeypatch.setattr(kinks, "PER_SPAN", {False: 0.02})
+    monkeypatch.setattr(kinks, "PER_SPAN", {False: 0.025})
     np.testing.assert_allclose(coarse, kinks.between_with_kinks(kernel, one, two), rtol=0, atol=1e-13)
 
 

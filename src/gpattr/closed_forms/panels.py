@@ -20,7 +20,8 @@ JUMP = 1e-4  # panels that must be narrower than this box in a jump of a gradien
 CHANGE = 1e-4  # the relative change of a gradient from end to end of such a panel for which it is halved
 MOST = 128  # panels of one path that may need halving at a time
 LONGEST = 4096  # panels of a path
-MOST_ENTRIES = {False: 2**15, True: 2**13}  # squares of panels of two paths × entries of a covariance; fewer of singular kernels
+MOST_ENTRIES = {False: 2**17, True: 2**13}  # squares of panels of two paths × entries of a covariance; fewer of singular kernels
+COMPOSITE = 4  # times as long takes a kernel that is made of others
 DEEPEST = 44  # halvings: 6e-14 of the path
 
 Groups = list[tuple[Array, Array]]
@@ -82,7 +83,7 @@ def paired_groups(one: Groups, two: Groups) -> Iterator[tuple[Array, Array, Arra
 def require_few_squares(kernel: Kernel, s_edges: Array, t_edges: Array, d: int) -> None:
     """Raise `ToleranceError` where the covariance would need more squares of panels than can be integrated in reasonable time."""
     squares = (s_edges.shape[1] - 1) * (t_edges.shape[1] - 1)
-    most = MOST_ENTRIES[kernel.singular] // d**2
+    most = MOST_ENTRIES[kernel.singular] // (d**2 * (COMPOSITE if kernel.parts() and not kernel.singular else 1))
     if squares > most:
         raise ToleranceError(
             f"tolerance: the covariance of attributions would take {squares} squares of panels, more than {most}: the "
