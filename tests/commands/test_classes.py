@@ -40,7 +40,7 @@ def test_two_classes_of_text(patients, tmp_path):
     data = table(tmp_path, frame, np.where(ill, "ill", "healthy"))
     said = called("explain", data, "--target", "state", "--out", tmp_path / "out")
     n = int(ill.sum())
-    assert f"target: 2 classes (healthy {40 - n}, ill {n}): a classifier is trained\n" in said
+    assert f"The target has 2 classes (healthy {40 - n}, ill {n}): a classifier is trained.\n" in said
     assert "Held-out rows: " in said
     assert "% right (always saying healthy: " in said
     assert ": probability of ill 0." in said
@@ -113,7 +113,7 @@ def test_whole_numbers_are_a_quantity_unless_told_otherwise(patients, tmp_path):
     marks = np.clip(((frame["size"] - 150) / 12).round(), 0, 3).astype(int)
     data = table(tmp_path, frame, marks)
     arguments = ("explain", data, "--target", "state", "--rows", "1-2", "--force", "--out", tmp_path / "out")
-    assert f"target: {marks.nunique()} whole numbers, taken as a quantity; --task classification treats" in called(*arguments)
+    assert f"The target has {marks.nunique()} whole numbers, taken as a quantity; --task classification treats" in called(*arguments)
     assert Explanation.load(tmp_path / "out" / "explanation.json").quantity == "predicted state"
     if marks.value_counts().min() > 1:
         found = json.loads(called(*arguments, "--task", "classification", "--json"))

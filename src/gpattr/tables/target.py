@@ -55,7 +55,7 @@ class Target:
         chosen = task or ("classification" if not numeric or distinct == 2 else "regression")
         if chosen == "regression":
             few = numeric and distinct <= FEW_NUMBERS and bool((numbers % 1 == 0).all())
-            why = f"target: {distinct} whole numbers, taken as a quantity; --task classification treats them as classes"
+            why = f"The target has {distinct} whole numbers, taken as a quantity; --task classification treats them as classes."
             return cls("regression", (), why if few and distinct > 2 and task is None else "")
         _require_classes(counts, name, source)
         return cls("classification", tuple(sorted(counts.index)), _sentence(counts, numeric, task))
@@ -121,7 +121,7 @@ def _require_classes(counts: Any, name: str, source: str) -> None:
 def _sentence(counts: Any, numeric: bool, task: str | None) -> str:
     shown = ", ".join(f"{label} {count:,}" for label, count in counts.items())
     override = "; --task regression treats it as a number" if numeric and task is None else ""
-    return f"target: {len(counts)} classes ({shown}): a classifier is trained{override}"
+    return f"The target has {len(counts)} classes ({shown}): a classifier is trained{override}."
 
 
 def _is_number(text: str) -> bool:
