@@ -88,3 +88,9 @@ def test_what_is_written_is_the_number_rounded(value, digits):
     assert math.isclose(float(text.replace(",", "")), value, rel_tol=0.5000001 * 10.0 ** (1 - digits), abs_tol=0.0)
     assert ("e" in text) == (value != 0 and not 1e-4 <= abs(value) < 1e12)
     assert not text.startswith("-0") or "." in text
+
+
+def test_certainty_is_rounded_down():
+    from gpattr.plots.words import percent
+
+    assert [percent(p) for p in (0.97, 0.57, 0.9949, 0.94999, 0.99999)] == ["97%", "57%", "99.4%", "94.9%", "> 99.9%"]

@@ -113,7 +113,9 @@ def test_whole_numbers_are_a_quantity_unless_told_otherwise(patients, tmp_path):
     marks = np.clip(((frame["size"] - 150) / 12).round(), 0, 3).astype(int)
     data = table(tmp_path, frame, marks)
     arguments = ("explain", data, "--target", "state", "--rows", "1-2", "--force", "--out", tmp_path / "out")
-    assert f"The target has {marks.nunique()} whole numbers, taken as a quantity; --task classification treats" in called(*arguments)
+    assert f"The target has {marks.nunique()} whole numbers, taken as a quantity; --task classification treats" in called(
+        *arguments
+    )
     assert Explanation.load(tmp_path / "out" / "explanation.json").quantity == "predicted state"
     if marks.value_counts().min() > 1:
         found = json.loads(called(*arguments, "--task", "classification", "--json"))

@@ -75,7 +75,7 @@ def test_ticks_are_round_and_probabilities_are_never_certain(script):
     ]
     shown = script("[0.97, 0.9949, 0.99999, 0.0004, 0.5].map(numbers.probability)")
     assert shown == ["0.97", "0.995", "> 0.999", "< 0.001", "0.50"]
-    assert script("[0.97, 0.9949, 0.99999].map(numbers.percent)") == ["97%", "99.5%", "> 99.9%"]
+    assert script("[0.97, 0.57, 0.9949, 0.94999, 0.99999].map(numbers.percent)") == ["97%", "57%", "99.4%", "94.9%", "> 99.9%"]
 
 
 def test_the_normal_distribution(script):

@@ -78,5 +78,5 @@ def share(level: float) -> str:
 
 
 def percent(probability: float) -> str:
-    """Return a probability as per cent, never rounded up to certainty."""
-    return "" if np.isnan(probability) else "> 99.9%" if probability > 0.999 else f"{100 * probability:.3g}%"
+    """Return a probability as per cent, rounded down: what is not 95% sure must not read as if it were."""
+    return "" if np.isnan(probability) else "> 99.9%" if probability > 0.999 else f"{np.floor(1000 * probability + 1e-9) / 10:g}%"

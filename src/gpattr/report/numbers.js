@@ -58,10 +58,10 @@ const numbers = (() => {
     return p > 0.999 ? "> 0.999" : p < 0.001 ? "< 0.001" : p > 0.99 || p < 0.01 ? p.toFixed(3) : p.toFixed(2);
   }
 
-  // The same in per cent.
+  // The same in per cent, rounded down: what is not 95% sure must not read as if it were.
   function percent(p) {
     if (!Number.isFinite(p)) return "–";
-    return p > 0.999 ? "> 99.9%" : `${Number((100 * p).toPrecision(3))}%`;
+    return p > 0.999 ? "> 99.9%" : `${Math.floor(1000 * p + 1e-9) / 10}%`;
   }
 
   // At most `count` round numbers within the ends, and a function that writes them.
