@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress
 
 from gpattr import __version__
@@ -123,7 +124,7 @@ def explain(
         str | None, typer.Option(help="The column that is predicted; a model knows its own.", show_default=False)
     ] = None,
     model: Annotated[
-        Path | None, typer.Option(help="A model of gpattr fit; unless given one is trained.", show_default=False)
+        Path | None, typer.Option(help="A model saved by gpattr fit; by default one is trained.", show_default=False)
     ] = None,
     rows: Annotated[
         str | None, typer.Option(help="Rows to explain, counted from 1: 1-10,17. All by default.", show_default=False)
@@ -136,7 +137,7 @@ def explain(
     sheet: Sheet = None,
     impute: Impute = False,
     task: Task = None,
-    level: Annotated[float, typer.Option(help="Of the credible intervals.")] = 0.95,
+    level: Annotated[float, typer.Option(help="Level of the credible intervals.")] = 0.95,
     out: Annotated[Path, typer.Option(help="Folder for what is written.")] = Path("gpattr-explanation"),
     full: Annotated[bool, typer.Option("--full", help="Write everything about every row, however large the files are.")] = False,
     force: Force = False,
@@ -150,7 +151,7 @@ def explain(
     from gpattr.commands import classes, notes
     from gpattr.commands import explain as work
     from gpattr.commands.fit import read_rows, read_training, train
-    from gpattr.commands.output import recover, require_new, require_own, whole_folder
+    from gpattr.commands.output import recover, require_new, require_outside, require_own, whole_folder
     from gpattr.commands.selection import chosen_baseline, chosen_rows
     from gpattr.exceptions import InvalidInputError
     from gpattr.tables import TableModel
@@ -161,6 +162,9 @@ def explain(
         recover(out)
         require_new(out, force)
         require_own(out)
+        for used in (data, model, Path(baseline)):
+            if used is not None and used.exists():
+                require_outside(out, used)
         check_level(level)
         fitted = None if model is None else TableModel.load(model)
         if fitted is None:
@@ -196,7 +200,9 @@ def explain(
         with _progress(quiet) as bar:
             found = {
                 label: work.explained(
-                    explainer, chosen, lambda parts, n, label=label: bar.track(parts, n, description=f"explaining rows {label}")
+                    explainer,
+                    chosen,
+                    lambda parts, n, label=label: bar.track(parts, n, description=f"explaining rows {escape(label)}"),
                 )
                 for label, explainer in explainers.items()
             }
@@ -236,16 +242,17 @@ def report(
     explanation: Annotated[Path, typer.Argument(help="A file that Explanation.save wrote.", show_default=False)],
     out: Annotated[Path, typer.Option(help="File for the page.")] = Path("report.html"),
     title: Annotated[str, typer.Option(help="What stands above it.")] = "Why the model expects this",
-    level: Annotated[float, typer.Option(help="Of the credible intervals.")] = 0.95,
+    level: Annotated[float, typer.Option(help="Level of the credible intervals.")] = 0.95,
     force: Force = False,
 ) -> None:
     """Make a page of an explanation that was saved: one file, to be opened in a browser or sent by mail."""
-    from gpattr.commands.output import require_new
+    from gpattr.commands.output import require_new, require_not
     from gpattr.explanation import Explanation
     from gpattr.report import write_report
 
     with _one_sentence(out):
         require_new(out, force)
+        require_not(out, explanation)
         ex = Explanation.load(explanation)
         write_report(out, ex, title=title, level=level)
         typer.echo(f"{len(ex)} rows: {out}")

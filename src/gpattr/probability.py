@@ -35,7 +35,7 @@ from gpattr.special.quadrature import gauss_legendre
 
 ORDER = 16  # nodes of a panel
 PIECES, MOST_PIECES = 4, 4096  # between Chebyshev nodes: for each length-scale to begin with, so that nothing is missed; in all
-UNITS, MOST_FINE = 16.0, 32  # log odds, at most, that change within a panel, whose rule is then off by 1e-5; panels, at most
+UNITS, MOST_FINE = 8.0, 256  # log odds, at most, that change within a panel, whose rule is then off by 1e-5; panels, at most
 TARGET = 1e-9  # of a probability: where nodes stop doubling
 NEGLIGIBLE = 0.003  # of the draws' standard deviation: an error of their integrals that adds 1e-5 to their variance
 ACCEPTABLE = 0.1  # and one that adds 1e-2, beyond which draws are refused

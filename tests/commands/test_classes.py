@@ -198,3 +198,8 @@ def test_names_of_files():
     for name in names.values():
         assert OWN.fullmatch(f"beeswarm_{name}.png")
         assert "/" not in name
+
+
+def test_pictures_of_classes_have_names_of_their_own():
+    names = file_names(["!a_3", "a", "a!", "A"])
+    assert len({name.lower() for name in names.values()}) == 4

@@ -215,7 +215,7 @@ def test_nothing_of_the_users_is_written_over(prices, model, tmp_path):
     data.write_bytes((prices / "houses.csv").read_bytes())
     output = called("explain", data, "--model", model, "--out", tmp_path, "--force", code=1).replace("\n", " ")
     assert "has other files than gpattr's, such as data.csv" in output
-    assert "is the table itself" in called("fit", data, "--target", "price", "--out", data, "--force", code=1)
+    assert "is what is read" in called("fit", data, "--target", "price", "--out", data, "--force", code=1)
     assert data.read_bytes() == (prices / "houses.csv").read_bytes()
     assert "expected a file, got a folder" in called("explain", tmp_path, "--target", "y", "--out", tmp_path / "out", code=1)
     with pytest.raises(InvalidInputError, match="has other files than gpattr's"), whole_folder(tmp_path, force=True):

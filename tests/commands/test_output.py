@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from gpattr.commands import output
-from gpattr.commands.output import recover, whole_folder
+from gpattr.commands.output import recover, require_outside, require_own, whole_folder
 from gpattr.exceptions import InvalidInputError
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no locks of folders")
@@ -162,3 +162,15 @@ def test_without_locks_nothing_is_removed(tmp_path, monkeypatch):
     with whole_folder(tmp_path / "out", force=False) as folder:
         (folder / "report.html").write_text("new")
     assert names(tmp_path) == ["out", "out.1a2b3c4d.tmp"]
+
+
+def test_what_is_read_is_not_replaced(tmp_path):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "model.json").write_text("{}")
+    with pytest.raises(InvalidInputError, match=r"holds model\.json, which is used"):
+        require_outside(folder, folder / "model.json")
+    require_outside(folder, tmp_path / "table.csv")
+    (folder / "row_1.png").mkdir()
+    with pytest.raises(InvalidInputError, match=r"has other files than gpattr's, such as row_1\.png"):
+        require_own(folder)

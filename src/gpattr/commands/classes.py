@@ -146,7 +146,7 @@ def file_names(labels: Any) -> dict[str, str]:
     taken: set[str] = set()
     for k, label in enumerate(labels, 1):
         name = re.sub(r"\W+", "_", label).strip("_")[:40] or f"class_{k}"
-        if name.lower() in taken:
+        while name.lower() in taken:
             name = f"{name}_{k}"
         taken.add(name.lower())
         names[label] = name

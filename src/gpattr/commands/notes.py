@@ -15,6 +15,7 @@ from gpattr.tables.model import MOST_CLASSIFIED, MOST_LEARNED
 POOR = 0.3  # R² of rows left out, below which reasons are those of a model that knows little
 FEW_ROWS = 20  # below which a warning is given
 MOST_NAMED = 6  # columns that a note names
+ROWS_PER_COLUMN = 10  # below which held-out figures of a model that has seen all rows in training are too good
 
 
 def of_table(frame: Any, X: Any, columns: Columns) -> list[str]:
@@ -84,8 +85,20 @@ def of_model(model: TableModel) -> list[str]:
         notes.append(f"Held-out rows ({judged.rows:,}): {score}{inside}.")
         if judged.score is not None and judged.score < POOR:
             notes.append("The model predicts rows it has not seen poorly: trust its reasons as little as its predictions.")
+        notes += _of_many_columns(model, judged.rows) if model.held_out is None else []
     advice = getattr(model.regressor, "advice_", "")
     return [*notes, advice] if advice else notes
+
+
+def _of_many_columns(model: TableModel, rows: int) -> list[str]:
+    """Return a caution where hyperparameters, which held-out rows helped to learn, are many for so few rows."""
+    columns = next(iter(model.posteriors.values())).n_features
+    if rows >= ROWS_PER_COLUMN * columns:
+        return []
+    return [
+        f"With {rows:,} rows and {columns:,} columns these figures flatter the model, whose length-scales were learned from the "
+        "same rows: test it on new ones."
+    ]
 
 
 def _of_classes(model: TableModel, held_out: HeldOutClasses) -> list[str]:
@@ -102,12 +115,12 @@ def _of_classes(model: TableModel, held_out: HeldOutClasses) -> list[str]:
     words = f"{held_out.accuracy:.0%} right (always saying {most}: {held_out.most_frequent:.0%})"
     if gain <= doubt:
         notes.append(
-            f"Held-out rows: {words}. The model is hardly better than always naming the most frequent class: treat its "
-            "explanations with equal caution."
+            f"Held-out rows: {words}. The model is no better than always naming the most frequent class: do not rely on its "
+            "explanations."
         )
         return notes
     probability, share, rows = max(held_out.calibration, key=lambda each: each[2])
     place = max(k for k, edge in enumerate(EDGES[:-1]) if probability >= edge)
     sure = f"where it says {EDGES[place]:.0%} to {EDGES[place + 1]:.0%}, {share:.0%} are right ({rows} rows)"
     notes.append(f"Held-out rows: {words}; {sure}.".replace("%", " %"))
-    return notes
+    return [*notes, *_of_many_columns(model, sum(model.class_counts.values()))]

@@ -43,7 +43,7 @@ def require_own(path: Path) -> None:
     """Refuse to replace a folder that holds anything but what an earlier run wrote."""
     if path.exists() and not path.is_dir():
         raise InvalidInputError(f"{path}: expected a folder, got a file")
-    others = sorted(inside.name for inside in path.glob("*") if not OWN.fullmatch(inside.name))
+    others = sorted(inside.name for inside in path.glob("*") if not OWN.fullmatch(inside.name) or not inside.is_file())
     if others:
         raise InvalidInputError(f"{path}: has other files than gpattr's, such as {others[0]}; choose a folder of its own")
 
@@ -51,7 +51,13 @@ def require_own(path: Path) -> None:
 def require_not(path: Path, data: Path) -> None:
     """Refuse to write over what is read."""
     if path.resolve() == data.resolve():
-        raise InvalidInputError(f"{path}: is the table itself; choose another name")
+        raise InvalidInputError(f"{path}: is what is read; choose another name")
+
+
+def require_outside(path: Path, used: Path) -> None:
+    """Refuse to replace a folder that holds what is read."""
+    if path.resolve() in used.resolve().parents:
+        raise InvalidInputError(f"{path}: holds {used.name}, which is used; choose another folder with --out")
 
 
 def recover(path: Path) -> None:

@@ -5,7 +5,11 @@
 // returns a test of a row, or null where the text is not understood. Nothing here knows of the page.
 const rowFilter = (rows, numbers, texts) => {
   const SIGN = /^\s*(<=|>=|≤|≥|!=|≠|<|>|=)\s*(.+)$/;
-  const lower = (map) => new Map([...map].map(([name, value]) => [name.toLowerCase(), value]));
+  // Names are found whatever their case, unless two differ by nothing else.
+  const fold = (name) => name.toLowerCase();
+  const all = [...numbers.keys(), ...texts.keys()], twice = new Set(all.map(fold).filter((name, k, folded) => folded.indexOf(name) !== k));
+  const key = (name) => (twice.has(fold(name)) ? name : fold(name));
+  const lower = (map) => new Map([...map].map(([name, value]) => [key(name), value]));
   // The number of a row is its name, or the only number in it: "Patient 17".
   const numberOf = (name) => { const found = name.match(/\d+/g); return Number.isNaN(Number(name)) && found && found.length === 1 ? Number(found[0]) : Number(name); };
   const places = rows.map(numberOf);
@@ -29,7 +33,7 @@ const rowFilter = (rows, numbers, texts) => {
 
   function condition(text) {
     // The longest column name that the text starts with: a name may have commas and signs in it.
-    const known = [...numbersOf.keys(), ...textsOf.keys()].filter((name) => text.toLowerCase().startsWith(name) && SIGN.test(text.slice(name.length)));
+    const known = [...numbersOf.keys(), ...textsOf.keys()].filter((name) => (twice.has(fold(name)) ? text : fold(text)).startsWith(name) && SIGN.test(text.slice(name.length)));
     if (known.length) {
       const name = known.sort((one, two) => two.length - one.length)[0], [, sign, right] = text.slice(name.length).match(SIGN);
       return compared(name, sign, right);

@@ -104,6 +104,9 @@ class Columns:
                 raise InvalidInputError(f"{source}: expected a column {name!r}; there are {labels}")
         if target in drop:
             raise InvalidInputError(f"{source}: the column {target!r} is the target, and cannot be left out")
+        if len(set(labels)) < len(labels):
+            repeated = next(label for label in labels if labels.count(label) > 1)
+            raise InvalidInputError(f"{source}: expected different column names, got {repeated!r} more than once")
         names = [name for name in labels if name != target and name not in drop]
         if not names:
             raise InvalidInputError(f"{source}: expected at least one column besides the target {target!r}")

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 from gpattr.exceptions import InvalidInputError
 
 ADVICE = "fill them in, or run without --strict: medians and the most frequent categories then stand for them"
+CATEGORY = "none"  # which is missing among numbers, and one of the categories among words
 MISSING = frozenset({"", "na", "n/a", "nan", "nat", "null", "none", "<na>", "?", "-"})
 
 
@@ -14,7 +15,17 @@ def missing(column: Any) -> Any:
     """Return a mask of the missing entries of a column (empty, NA, ?, …)."""
     if column.dtype.kind in "iufbmM":
         return column.isna()
-    return column.isna() | column.astype(str).str.strip().str.lower().isin(MISSING)
+    text = column.astype(str).str.strip().str.lower()
+    holes = column.isna() | text.isin(MISSING)
+    named = text.eq(CATEGORY) & ~column.isna()
+    if named.any() and _are_words(text[~holes]):
+        holes = holes & ~named  # a garage of brick, of wood, or none
+    return holes
+
+
+def _are_words(text: Any) -> bool:
+    """Tell whether most of these texts are neither numbers nor dates: they have a letter first."""
+    return len(text) > 0 and bool(text.str.match(r"[^\W\d_]").mean() > 0.5)
 
 
 def first_row(mask: Any) -> Any:

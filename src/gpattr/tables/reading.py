@@ -119,26 +119,33 @@ def _frame(name: str, rows: list[list[str]], separator: str) -> pd.DataFrame:
         if len(row) != len(header):
             cut = f"columns are separated by {SEPARATORS[separator]}s"
             raise InvalidInputError(f"{name}: expected {len(header)} columns in line {number}, got {len(row)}; {cut}")
-    if separator == ",":
-        _refuse_ambiguous(name, header, [row for _, row in body])
+    for number, row in body:
+        if any("\n" in cell and any(line.count(separator) == len(header) - 1 for line in cell.splitlines()[1:]) for cell in row):
+            raise InvalidInputError(
+                f"{name}: a cell of the row in line {number} holds other rows; is a quotation mark not closed?"
+            )
+    if separator != ";":  # beside which commas are points
+        refuse_ambiguous(name, header, [row for _, row in body])
     return pd.DataFrame([row for _, row in body], columns=header, index=range(1, len(body) + 1), dtype=object)
 
 
-def _refuse_ambiguous(name: str, header: list[str], body: list[list[str]]) -> None:
+def refuse_ambiguous(name: str, header: list[str], body: list[list[str]]) -> None:
     """Refuse columns whose commas may be points or may part thousands: all are followed by three digits."""
     for label, cells in zip(header, zip(*body, strict=True), strict=True):
         with_comma = [cell for cell in cells if "," in cell]
         if with_comma and all(THOUSANDS.fullmatch(cell) for cell in with_comma):
             raise InvalidInputError(
                 f"{name}: numbers such as {with_comma[0]!r} in column {label!r} can be read in two ways; "
-                "write them without the comma, or with a point"
+                f"write them without the comma, or with a point, or leave the column out: --drop {label!r}"
             )
 
 
 def check_header(name: str, header: list[str]) -> None:
     """Refuse column names that are missing (but for the first), repeated, or numbers."""
     if "" in header[1:] or header == [""]:
-        raise InvalidInputError(f"{name}: expected a name for every column, got none for column {header.index('', 1) + 1}")
+        raise InvalidInputError(
+            f"{name}: expected a name for every column, got none for column {len(header) - header[::-1].index('')}"
+        )
     repeated = next((label for label in header if header.count(label) > 1), None)
     if repeated is not None:
         raise InvalidInputError(f"{name}: expected different column names, got {repeated!r} more than once")

@@ -42,9 +42,11 @@ class Target:
         known = column[~missing(column)]
         texts = label_texts(known)
         counts = texts.value_counts()
-        numbers = read_numbers(known, name, source).values
+        found = read_numbers(known, name, source)
+        numbers = found.values
         boolean = bool(counts.index.str.lower().isin(["true", "false"]).all())
-        numeric = len(known) > 0 and not numbers.isna().any() and not boolean
+        # "2A" and "2B" are no numbers with units: numbers have one unit, or none.
+        numeric = len(known) > 0 and not numbers.isna().any() and not boolean and found.units.nunique() == 1
         if not numeric and task != "classification":
             _require_not_mostly_numbers(numbers, known, name, source)
         if task == "regression" and not numeric:
@@ -62,16 +64,15 @@ class Target:
 
 
 def label_texts(column: Any) -> Any:
-    """Return the labels of a column as text; numbers that are whole are written as such, and True as True."""
+    """Return the labels of a column as text; equal numbers are one label, and True is True however it is written."""
     texts = column.astype(str).str.strip()
     lower = texts.str.lower()
     if lower.isin(["true", "false"]).all():
         return lower.str.capitalize()
-    numbers = read_numbers(column).values
-    whole = ~numbers.isna() & (numbers % 1 == 0) & (numbers.abs() < 1e15)
-    if whole.any() and not numbers.isna().any():
-        texts = texts.where(~whole, numbers.where(whole, 0.0).astype(np.int64).astype(str))
-    return texts
+    found = read_numbers(column)
+    if found.values.isna().any() or np.isinf(found.values).any() or (found.units != "").any():
+        return texts
+    return found.values.map(lambda number: f"{number:.15g}")  # 1.5 and 1.50 are one class
 
 
 def known_labels(frame: Any, columns: Columns) -> np.ndarray | None:
