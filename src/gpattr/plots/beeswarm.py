@@ -55,7 +55,7 @@ def beeswarm(explanation: Explanation, *, max_display: int = 10, ax: Axes | None
     if len(categorical) < d:
         scale = color_scale(ax, ScalarMappable(cmap=SEQUENTIAL), "value of the feature", ticks=[0, 1])
         scale.ax.set_yticklabels(["low", "high"], fontsize=9)
-        scale.ax.yaxis.labelpad = -12
+        scale.ax.yaxis.labelpad = -12 if d > 4 else 2  # between "low" and "high", where there is room
     tidy(ax, f"Attributions of {count_of(n, len(ex))}", f"attribution to the {ex.quantity}", subtitle=baseline_of(ex))
     if ex.var is not None:
         hollow_legend(ax, level)
