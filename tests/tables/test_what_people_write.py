@@ -73,3 +73,16 @@ def test_thousands_that_may_be_decimals_are_refused(tmp_path, separator):
 def test_repeated_names_of_a_frame_are_refused():
     with pytest.raises(InvalidInputError, match="expected different column names, got 'a' more than once"):
         Columns.of(pd.DataFrame(np.ones((6, 3)), columns=["a", "a", "t"]), "t")
+
+
+def test_other_tables_are_read_with_the_separators_of_the_first():
+    """1.234 alone is a number of its own; beside 1.234,5 it is a thousand, and so it stays in later tables."""
+    frame = pd.DataFrame({"w": ["1.234,5", "2.345,5", "1.234"] * 4, "plain": ["1.5", "2.5", "3.5"] * 4, "t": np.arange(12.0)})
+    columns = Columns.of(frame, "t")
+    assert columns.features(frame)["w"].tolist()[:3] == [1234.5, 2345.5, 1234.0]
+    later = pd.DataFrame({"w": ["1.234", "2.000"], "plain": ["1.234", "2.000"]})
+    for known in (columns, Columns.of_content(columns.to_content())):
+        assert known.features(later)["w"].tolist() == [1234.0, 2000.0]
+        assert known.features(later)["plain"].tolist() == [1.234, 2.0]
+    american = Columns.of(pd.DataFrame({"w": ["$1,234.50", "$12"] * 4, "t": np.arange(8.0)}), "t")
+    assert american.features(pd.DataFrame({"w": ["$1,234", "$5"]}))["w"].tolist() == [1234.0, 5.0]

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 class Columns:
     """The features ``names`` of a table; those in ``categories`` have labels, {name: labels}, ``dates`` are dates.
 
-    ``target`` is the column that is predicted. ``units`` are the signs or units that numbers are written with, {name: unit}.
+    ``target`` is the column that is predicted. ``units`` are the signs or units that numbers are written with, {name: unit}, and
+    ``separators`` what separates their thousands, {name: "," or "."}.
     ``others`` are the labels that stand for all categories that are too rare to have their own, {name: label}. Columns that are
     ``left_out`` may be in a table, and are not looked at. ``notes`` say what was decided, in sentences.
     """
@@ -39,6 +40,7 @@ class Columns:
     others: Mapping[str, str] = field(default_factory=dict)
     left_out: Names = ()
     notes: tuple[str, ...] = field(default=(), compare=False)
+    separators: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_names("names", self.names, len(self.names) if isinstance(self.names, tuple) else 0)
@@ -47,6 +49,7 @@ class Columns:
             raise InvalidInputError(f"categories: expected a dictionary {{name: labels}} of features, got {self.categories!r}")
         _check_mapping("dates", self.dates, self.names, Dates)
         _check_mapping("units", self.units, (*self.names, self.target), str)
+        _check_mapping("separators", self.separators, (*self.names, self.target), str)
         _check_mapping("others", self.others, tuple(self.categories), str)
         for name in ("left_out", "notes"):
             value = getattr(self, name)
@@ -68,6 +71,7 @@ class Columns:
             "target": self.target,
             "dates": {name: dates.to_content() for name, dates in self.dates.items()},
             "units": dict(self.units),
+            "separators": dict(self.separators),
             "others": dict(self.others),
             "left_out": list(self.left_out),
         }
@@ -85,6 +89,7 @@ class Columns:
             units=dict(content.get("units", {})),
             others=dict(content.get("others", {})),
             left_out=tuple(content.get("left_out", ())),
+            separators=dict(content.get("separators", {})),
         )
 
     @classmethod
@@ -120,11 +125,14 @@ class Columns:
                 f"{source}: expected at least one column that can be used besides the target {target!r}; "
                 + "; ".join(f"{name!r} {why}" for name, why in found.left_out.items())
             )
-        units = dict(found.units)
-        if unit := read_numbers(frame[target], target, source).unit:
-            units[target] = unit
+        units, separators = dict(found.units), dict(found.separators)
+        numbers = read_numbers(frame[target], target, source)
+        if numbers.unit:
+            units[target] = numbers.unit
+        if numbers.separator:
+            separators[target] = numbers.separator
         left_out = (*drop, *found.left_out)
-        return cls(kept, found.categories, target, found.dates, units, found.others, left_out, tuple(found.notes()))
+        return cls(kept, found.categories, target, found.dates, units, found.others, left_out, tuple(found.notes()), separators)
 
     def features(
         self,
@@ -157,7 +165,7 @@ class Columns:
             elif name in self.dates:
                 values = _dates(frame[name], name, self.dates[name], source)
             else:
-                values = _numbers(frame[name], name, source, self.units.get(name, ""))
+                values = self._numbers(frame[name], name, source)
             columns[name] = self._filled(values, name, usual, refuse, source)
         return pd.DataFrame(columns, index=frame.index)
 
@@ -180,16 +188,22 @@ class Columns:
             usual = known.median()
         return values.where(~holes, usual)
 
+    def _numbers(self, column: Any, name: str, source: str) -> Any:
+        """Return a column as numbers, as those it is known by are written."""
+        return _numbers(column, name, source, self.units.get(name, ""), self.separators.get(name, ""))
+
     def measured(self, frame: Any) -> Array | None:
         """Return the target as numbers, with NaN where it is not a number; None where the table has none."""
         require_frame("frame", frame)
-        return _parsed(frame[self.target]).to_numpy() if self.target in frame.columns else None
+        if self.target not in frame.columns:
+            return None
+        return read_numbers(frame[self.target], separator=self.separators.get(self.target, "")).values.to_numpy()
 
     def targets(self, frame: Any, *, source: str = "table") -> Array:
         """Return the target as numbers; it must be known in every row, and not always the same."""
         if self.target not in require_frame("frame", frame).columns:
             raise InvalidInputError(f"{source}: expected a column {self.target!r}; there are {list(frame.columns)}")
-        values = _numbers(frame[self.target], self.target, source, self.units.get(self.target, ""))
+        values = self._numbers(frame[self.target], self.target, source)
         if values.isna().any():
             advice = "the target cannot be filled in: leave these rows out of the table"
             refuse_missing(values.isna(), self.target, source, advice)
@@ -213,14 +227,9 @@ def _check_mapping(name: str, value: Any, known: Sequence[str], kind: type) -> N
         raise InvalidInputError(f"{name}: expected a dictionary {{column: {kind.__name__}}}, got {value!r}")
 
 
-def _parsed(column: Any) -> Any:
-    """Return a column as float64, with NaN for what is not a number."""
-    return read_numbers(column).values
-
-
-def _numbers(column: Any, name: str, source: str, unit: str = "") -> Any:
+def _numbers(column: Any, name: str, source: str, unit: str = "", separator: str = "") -> Any:
     """Return a column as float64, with NaN where values are missing; they may be written with their unit, or without."""
-    found = read_numbers(column, name, source)
+    found = read_numbers(column, name, source, separator)
     values, known = found.values, ~missing(column)
     wrong = values.isna() & known
     if wrong.any():

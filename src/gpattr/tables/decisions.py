@@ -24,6 +24,7 @@ class Decisions:
         self.categories: dict[str, tuple[str, ...]] = {}
         self.others: dict[str, str] = {}
         self.units: dict[str, str] = {}
+        self.separators: dict[str, str] = {}
         self.dates: dict[str, Dates] = {}
         self.left_out: dict[str, str] = {}  # and why
         self.texts: dict[str, DateTexts] = {}
@@ -58,6 +59,8 @@ class Decisions:
             return
         if numbers.unit:
             self.units[name] = numbers.unit
+        if numbers.separator:
+            self.separators[name] = numbers.separator
         if numbers.thousands:
             self._decide(
                 name, f"has amounts such as {numbers.thousands}, which can be read in two ways", "write them without commas"

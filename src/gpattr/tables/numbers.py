@@ -28,12 +28,14 @@ WRITTEN = str.maketrans(dict.fromkeys("\u00a0\u2002\u2003\u2007\u2009\u202f", " 
 class Numbers:
     """A column read as numbers: ``values`` with NaN where there is none, and the ``units`` they are written with, "" for none.
 
-    ``thousands`` is an example of a number whose comma was taken to separate thousands for its currency's sake.
+    ``thousands`` is an example of a number whose comma was taken to separate thousands for its currency's sake; ``separator`` is
+    what separates thousands in this column, "" where nothing does that could be taken for a decimal point.
     """
 
     values: Any
     units: Any
     thousands: str = ""
+    separator: str = ""
 
     @property
     def unit(self) -> str:
@@ -42,8 +44,11 @@ class Numbers:
         return str(found[0]) if len(found) == 1 else ""
 
 
-def read_numbers(column: Any, name: str = "", source: str = "table") -> Numbers:
-    """Return a column as numbers with their units; refuse amounts whose point or comma can be read in two ways."""
+def read_numbers(column: Any, name: str = "", source: str = "table", separator: str = "") -> Numbers:
+    """Return a column as numbers with their units; refuse amounts whose point or comma can be read in two ways.
+
+    ``separator`` is known to separate thousands, where the column is read as another was.
+    """
     import pandas as pd
 
     if column.dtype.kind == "m":
@@ -52,7 +57,7 @@ def read_numbers(column: Any, name: str = "", source: str = "table") -> Numbers:
     if column.dtype.kind in "iufb":
         return Numbers(column.astype(np.float64), none)
     holes = missing(column)
-    if column.dtype == object and not ((values := _floats(column)).isna() & ~holes).any():
+    if separator != "." and column.dtype == object and not ((values := _floats(column)).isna() & ~holes).any():
         return Numbers(values, none)
     text = column.astype(str).str.translate(WRITTEN).str.strip().astype(object).where(~holes)
     values = _floats(text)
@@ -61,28 +66,31 @@ def read_numbers(column: Any, name: str = "", source: str = "table") -> Numbers:
     units = (parts["before"] + " " + parts["after"]).str.strip().astype(object)
     currency = bool(units[~holes].map(lambda unit: CURRENCY.fullmatch(unit) is not None).all())
     signs = parts["sign"] + parts["inner"]
-    digits, thousands = _with_points(parts["digits"].str.strip(), units, column, currency, name, source)
+    known = (units, column, currency, name, source)
+    digits, thousands, separator = _with_points(parts["digits"].str.strip(), *known, separator=separator)
     magnitudes = _floats(digits + parts["power"])
     negative = signs.eq("-") ^ parts["open"].ne("")
     # Infinity is written without digits, and is refused by name later.
     infinite = values.where(np.isinf(values))
     read = magnitudes.where(~negative, -magnitudes).where(signs.str.len() < 2).fillna(infinite)
-    return Numbers(read, units.where(read.notna(), ""), thousands)
+    return Numbers(read, units.where(read.notna(), ""), thousands, separator)
 
 
-def _with_points(digits: Any, units: Any, column: Any, currency: bool, name: str, source: str) -> tuple[Any, str]:
-    """Return digits with points and without thousands separators, and an example where a comma's meaning was chosen."""
+def _with_points(
+    digits: Any, units: Any, column: Any, currency: bool, name: str, source: str, *, separator: str
+) -> tuple[Any, str, str]:
+    """Return digits with points, an example where a comma's meaning was chosen, and the separator of thousands, if any."""
     spaced = digits.str.contains(r"[ '’]", regex=True)
     grouped = digits.str.fullmatch(r"[0-9]{1,3}(?:[ '’][0-9]{3})+(?:[.,][0-9]+)?")
     digits = digits.str.replace(r"[ '’]", "", regex=True).where(~spaced | grouped, "")
-    chosen = ""
+    chosen, told_by = "", separator
     for between, point in ((".", ","), (",", ".")):  # thousands are told by one number that has both, or two groups of them
         groups = rf"(?:\{between}[0-9]{{2,3}})*\{between}[0-9]{{3}}"
         told = rf"[0-9]{{1,3}}(?:{groups}\{point}[0-9]+|\{between}[0-9]{{2,3}}{groups})"
         where = digits.str.contains(between, regex=False)
         having = digits[where]
         both_ways = currency and len(having) > 0 and having.str.fullmatch(ONE_GROUP.format(between)).all()
-        if both_ways and not digits.str.contains(point, regex=False).any():
+        if both_ways and separator != between and not digits.str.contains(point, regex=False).any():
             example = str(column[where].iloc[0]).strip()
             if between == "," and units[where].str.fullmatch(COMMA_PARTS_THOUSANDS.pattern).all():
                 chosen = example
@@ -91,11 +99,11 @@ def _with_points(digits: Any, units: Any, column: Any, currency: bool, name: str
                     f"{source}: numbers such as {example!r} in column {name!r} can be read in two ways; write them without "
                     "thousands separators, or with two decimals"
                 )
-        if chosen or digits.str.fullmatch(told).any():
+        if chosen or separator == between or digits.str.fullmatch(told).any():
             whole = digits.str.fullmatch(rf"[0-9]{{1,3}}{groups}(?:\{point}[0-9]+)?|[0-9]*(?:\{point}[0-9]+)?")
-            digits = digits.where(whole, "").str.replace(between, "", regex=False)
+            digits, told_by = digits.where(whole, "").str.replace(between, "", regex=False), between
             break
-    return digits.str.replace(",", ".", regex=False), chosen
+    return digits.str.replace(",", ".", regex=False), chosen, told_by
 
 
 def refuse_mixed_units(numbers: Numbers, column: Any, name: str, source: str) -> None:
