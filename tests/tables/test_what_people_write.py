@@ -70,6 +70,12 @@ def test_thousands_that_may_be_decimals_are_refused(tmp_path, separator):
         read_table(path)
 
 
+def test_thousands_in_texts_of_a_workbook_are_refused(tmp_path):
+    pd.DataFrame({"t": range(6), "c": ["1,234", 999, "12,500"] * 2}).to_excel(tmp_path / "t.xlsx", index=False)
+    with pytest.raises(InvalidInputError, match="numbers such as '1,234' in column 'c' can be read in two ways"):
+        read_table(tmp_path / "t.xlsx")
+
+
 def test_repeated_names_of_a_frame_are_refused():
     with pytest.raises(InvalidInputError, match="expected different column names, got 'a' more than once"):
         Columns.of(pd.DataFrame(np.ones((6, 3)), columns=["a", "a", "t"]), "t")

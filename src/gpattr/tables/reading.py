@@ -74,6 +74,7 @@ def _without_index(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
 def _workbook(name: str, sheet: str | None) -> pd.DataFrame:
     header, frame = workbooks.read_workbook(name, sheet)
     check_header(name, header)
+    refuse_ambiguous(name, header, [[cell if isinstance(cell, str) else "" for cell in row] for row in frame.to_numpy().tolist()])
     return _without_index(frame, [])
 
 
