@@ -168,7 +168,7 @@ def test_models_of_other_kinds(prices, tmp_path, monkeypatch):
     assert "40 rows × 2 features; R² on these rows" in output
     assert type(TableModel.load(tmp_path / "model.json").regressor).__name__ == "SparseGPRegressor"
     assert "Held-out rows (40): R² " in output
-    assert " of targets in their 95 % intervals." in output
+    assert " of targets in their 95% intervals." in output
     again = ["--model", tmp_path / "model.json", "--drop", "kind", "--rows", "1-3", "--out", tmp_path / "out"]
     assert "Held-out rows (40): R² " in called("explain", prices / "houses.csv", *again)
     assert "calibration, rows held out" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
@@ -232,9 +232,9 @@ def test_what_is_said_of_a_table(prices, tmp_path):
     page = (out / "report.html").read_text(encoding="utf-8")
     for sentence in (
         "The first column, which has no name, was left out.",
-        "3 missing values of age were filled in by ",
+        "3 missing values of age were filled in with ",
         "Taken as categories: kind (2).",
-        "The model predicts rows it has not seen poorly: ",
+        "The model predicts unseen rows poorly: ",
     ):
         assert sentence in said
         assert sentence in page
@@ -290,8 +290,8 @@ def test_a_table_as_people_have_it(messy, tmp_path):
         found["notes"][6],
     ]
     assert re.fullmatch(
-        r"3 missing values were filled in by medians and the most frequent categories: sold \(1 by 2021-\d\d-\d\d\), "
-        r"age \(2 by [\d.]+\)\.",
+        r"3 missing values were filled in with medians and the most frequent categories: sold \(1 with 2021-\d\d-\d\d\), "
+        r"age \(2 with [\d.]+\)\.",
         found["notes"][4],
     )
     assert re.fullmatch(r"Taken as dates: sold \(2020-\d\d-\d\d to 2022-\d\d-\d\d\)\.", found["notes"][6])

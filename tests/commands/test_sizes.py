@@ -49,7 +49,7 @@ def test_many_rows(table, small_limits, tmp_path):
     said = called("explain", table, "--target", "price", "--out", out)
     assert f"{N} rows: a sparse Gaussian process with up to 264 inducing inputs; --estimator exact would take" in said
     assert f"Held-out rows ({N}): R² 0.9" in said
-    assert " of targets in their 95 % intervals." in said
+    assert " of targets in their 95% intervals." in said
     page = (out / "report.html").read_text(encoding="utf-8")
     for sentence in (
         "The report and explanation.json hold 100 of 700 rows: the 10 with the highest and the 10 with the lowest predictions, "

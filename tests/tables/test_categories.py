@@ -137,8 +137,8 @@ def test_columns_that_are_almost_empty_are_left_out():
     frame = frame_of(nearly=values, empty=[None] * 40, half=["1", "2"] * 10 + ["NA"] * 20, a=range(5, 45))
     columns = Columns.of(frame, "y")
     assert columns.names == ("half", "a")
-    assert columns.notes == ("Columns that were left out: nearly (is 95 % missing), empty (is empty).",)
-    with pytest.raises(InvalidInputError, match="the column 'nearly' is 95 % missing; fill it in"):
+    assert columns.notes == ("Columns that were left out: nearly (is 95% missing), empty (is empty).",)
+    with pytest.raises(InvalidInputError, match="the column 'nearly' is 95% missing; fill it in"):
         Columns.of(frame, "y", strict=True)
     assert Columns.of(frame.assign(nearly=["1", "2", "3", *[""] * 37]), "y").names == ("nearly", "half", "a")
     with pytest.raises(InvalidInputError, match="at least one column that can be used besides the target 'y'; 'empty' is empty"):

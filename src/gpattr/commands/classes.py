@@ -50,7 +50,7 @@ def said(model: TableModel, label: str) -> str:
     """Return what an explanation is of, in words: the target with its unit, or the class."""
     target = model.columns.target
     if model.task == "regression":
-        unit = getattr(model.columns, "units", {}).get(target)
+        unit = model.columns.units.get(target)
         return f"{target} ({unit})" if unit else target
     return said_class(target, label) + (" against the rest" if len(model.classes) > 2 else "")
 

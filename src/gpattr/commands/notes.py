@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from gpattr._numbers_text import readable
 from gpattr.report.facts import left_out
 from gpattr.tables import Columns, TableModel
 from gpattr.tables.held_out import LEVELS, HeldOut
@@ -39,10 +40,10 @@ def _filled(columns: dict[str, tuple[int, str]]) -> str:
     if len(columns) == 1:
         ((name, (count, value)),) = columns.items()
         values = "1 missing value of {} was" if count == 1 else f"{count:,} missing values of {{}} were"
-        return f"{values.format(name)} filled in by {value}."
+        return f"{values.format(name)} filled in with {value}."
     total = sum(count for count, _ in columns.values())
-    shown = _listed(f"{name} ({count:,} by {value})" for name, (count, value) in columns.items())
-    return f"{total:,} missing values were filled in by medians and the most frequent categories: {shown}."
+    shown = _listed(f"{name} ({count:,} with {value})" for name, (count, value) in columns.items())
+    return f"{total:,} missing values were filled in with medians and the most frequent categories: {shown}."
 
 
 def _listed(parts: Iterable[str]) -> str:
@@ -53,10 +54,10 @@ def _listed(parts: Iterable[str]) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Return a number with few digits, a date without a time at midnight, or a category as it is."""
+    """Return a number as people write it, a date without a time at midnight, or a category as it is."""
     if hasattr(value, "strftime"):
         return str(value.date()) if value == value.normalize() else str(value)[:16]
-    return value if isinstance(value, str) else f"{value:.4g}"
+    return value if isinstance(value, str) else readable(value)
 
 
 def of_few_rows(X: Any) -> list[str]:
@@ -80,11 +81,11 @@ def of_model(model: TableModel) -> list[str]:
     judged = judged_by(model)
     notes = []
     if judged is not None:
-        inside = f"{100.0 * judged.inside[-1]:.0f} % of targets in their {100.0 * LEVELS[-1]:.0f} % intervals"
+        inside = f"{judged.inside[-1]:.0%} of targets in their {LEVELS[-1]:.0%} intervals"
         score = "" if judged.score is None else f"R² {judged.score:.2f}; "
         notes.append(f"Held-out rows ({judged.rows:,}): {score}{inside}.")
         if judged.score is not None and judged.score < POOR:
-            notes.append("The model predicts rows it has not seen poorly: trust its reasons as little as its predictions.")
+            notes.append("The model predicts unseen rows poorly: its explanations are no more reliable than its predictions.")
         notes += _of_many_columns(model, judged.rows) if model.held_out is None else []
     advice = getattr(model.regressor, "advice_", "")
     return [*notes, advice] if advice else notes
@@ -106,7 +107,7 @@ def _of_classes(model: TableModel, held_out: HeldOutClasses) -> list[str]:
     notes = []
     trained = len(model.regressor._posteriors[0].inputs)
     if trained >= MOST_CLASSIFIED - len(model.classes):
-        notes.append(f"The classifier is given {trained:,} rows at most, chosen at random, of each class its share.")
+        notes.append(f"The classifier is given {trained:,} rows at most, chosen at random in proportion to the classes.")
     if trained > MOST_LEARNED:
         notes.append(f"Its hyperparameters are learned from {MOST_LEARNED} of {trained:,} rows, chosen at random.")
     most = max(model.classes, key=model.class_counts.__getitem__)
@@ -122,5 +123,5 @@ def _of_classes(model: TableModel, held_out: HeldOutClasses) -> list[str]:
     probability, share, rows = max(held_out.calibration, key=lambda each: each[2])
     place = max(k for k, edge in enumerate(EDGES[:-1]) if probability >= edge)
     sure = f"where it says {EDGES[place]:.0%} to {EDGES[place + 1]:.0%}, {share:.0%} are right ({rows} rows)"
-    notes.append(f"Held-out rows: {words}; {sure}.".replace("%", " %"))
+    notes.append(f"Held-out rows: {words}; {sure}.")
     return [*notes, *_of_many_columns(model, sum(model.class_counts.values()))]

@@ -38,7 +38,7 @@ class Decisions:
         holes = missing(column)
         known = column[~holes]
         if not len(known) or (holes.mean() >= ALMOST_ALL and len(column) > 1):
-            self._leave_out(name, f"is {100 * holes.mean():.0f} % missing" if len(known) else "is empty")
+            self._leave_out(name, f"is {holes.mean():.0%} missing" if len(known) else "is empty")
             return
         if known.dtype.kind == "M":
             self.dates[name] = Dates.of(wall_clock(known))

@@ -11,7 +11,6 @@ import numpy as np
 from gpattr import _documents, kernels
 from gpattr._array import to_numpy
 from gpattr._validation import as_vector, check_choice
-from gpattr.adapters.encoder import Encoder
 from gpattr.estimators import GPClassifier, GPRegressor, RandomFeatureGPRegressor, SparseGPRegressor, storage
 from gpattr.exceptions import InvalidInputError
 from gpattr.posteriors import AffinePosterior, LaplacePosterior, Posterior
@@ -152,7 +151,7 @@ class TableModel:
         return {label: self._of_features(part) for label, part in zip(labels[-len(latents) :], latents, strict=True)}
 
     def _of_features(self, inner: Posterior) -> Posterior:
-        encoder = _encoder(self.columns)
+        encoder = self.columns.encoder
         if encoder is None:
             return inner
         zeros = np.zeros(inner.n_features)
@@ -161,7 +160,7 @@ class TableModel:
     @property
     def typical(self) -> dict[str, Any]:
         """The medians and the commonest categories of the rows it was trained on, by column."""
-        encoder, points = _encoder(self.columns), self.regressor.posterior_.landmarks
+        encoder, points = self.columns.encoder, self.regressor.posterior_.landmarks
         if encoder is None:
             return dict(zip(self.columns.names, np.asarray(points["median"]).tolist(), strict=True))
         return encoder.decode(encoder.landmarks(points)["median"][None]).iloc[0].to_dict()
@@ -236,15 +235,11 @@ def stratified(labels: np.ndarray, most: int) -> np.ndarray:
     return np.sort(np.concatenate(chosen))
 
 
-def _encoder(columns: Columns) -> Encoder | None:
-    return columns.encoder
-
-
 def _encoded(columns: Columns, X: Any) -> pd.DataFrame:
     import pandas as pd
 
     require_frame("X", X)
-    encoder = _encoder(columns)
+    encoder = columns.encoder
     if encoder is None:
         return X[list(columns.names)]
     return pd.DataFrame(encoder.encode("X", X), columns=list(encoder.encoded_names), index=X.index)
