@@ -234,7 +234,8 @@ def explain(
             for label, each in importances.items():
                 typer.echo(f"{found[label].quantity}\n{each!r}" if label else repr(each))
             _say(classes.sentences(fitted, found, measured), quiet)
-        typer.echo(f"{len(ex)} rows explained: {out}; open {out / 'report.html'} in a browser")
+        rows_explained = "1 row" if len(ex) == 1 else f"{len(ex):,} rows"
+        typer.echo(f"{rows_explained} explained: {out}; open {out / 'report.html'} in a browser")
 
 
 @app.command()

@@ -49,13 +49,16 @@ class Sensitivity:
 
     def beside(self, alpha: Array) -> Array:
         """Return α and beside it the sketch, (m, 1 + s'), made so small that its errors hide behind those of α."""
-        xp, small = namespace(alpha), HIDDEN * self.weights / (float((self.sketch**2).sum()) ** 0.5 or 1.0)
-        return xp.concatenate([alpha[None], small * self.sketch.T]).T
+        return namespace(alpha).concatenate([alpha[None], self._smallness * self.sketch.T]).T
 
     def lengths_from(self, products: Array) -> Array:
         """Return what `lengths` does, from covariances with the data times the sketch as `beside` made it, (r, d, s')."""
-        small = HIDDEN * self.weights / (float((self.sketch**2).sum()) ** 0.5 or 1.0)
-        return (4.0 / (small or 1.0)) * _largest_root_mean_square(products)
+        return (4.0 / (self._smallness or 1.0)) * _largest_root_mean_square(products)
+
+    @property
+    def _smallness(self) -> float:
+        """What the sketch is multiplied by beside α; 0 where α is."""
+        return HIDDEN * self.weights / (float((self.sketch**2).sum()) ** 0.5 or 1.0)
 
     def longest(self, std: Array) -> Array:
         """Return an upper estimate of ‖W‖, (r,), for the largest prior standard deviation of each row, (r,)."""
