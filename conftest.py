@@ -1,9 +1,13 @@
-"""Runs every code block of the README and the docs, and every example in a docstring, in a folder of their own."""
+"""Runs every code block of the README and the docs, and every example in a docstring, in a folder
+of their own.
+"""
 
 import os
 import tempfile
 
-if "PYTEST_XDIST_WORKER" in os.environ:  # one thread for each of the processes that share the machine
+if (
+    "PYTEST_XDIST_WORKER" in os.environ
+):  # one thread for each of the processes that share the machine
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
 

@@ -1,4 +1,6 @@
-"""What training and explaining cost beside other programs: alone, and while two processes keep two cores busy, in turn."""
+"""What training and explaining cost beside other programs: alone, and while two processes keep two
+cores busy, in turn.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +24,25 @@ CASES = {
     "classifier 400 × 8": ("classify", 400, 8),
     "explaining 500 rows with covariance, 1600 × 11": ("explain", 1600, 11),
 }
-QUICK = ("training 600 × 11", "classifier 400 × 8", "explaining 500 rows with covariance, 1600 × 11")
+QUICK = (
+    "training 600 × 11",
+    "classifier 400 × 8",
+    "explaining 500 rows with covariance, 1600 × 11",
+)
 
 
 def busy(X: np.ndarray, y: np.ndarray, quick: bool) -> tuple[str, list[dict[str, str]]]:
-    """Every measurement in a process of its own, alone and beside others in turn; the best of each counts."""
+    """Every measurement in a process of its own, alone and beside others in turn; the best of each
+    counts.
+    """
     table = []
     for what in QUICK if quick else CASES:
         alone, beside = [], []
         for _ in range(2 if quick else 3):
             alone.append(_measured(what))
-            others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(BUSY)]
+            others = [
+                subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(BUSY)
+            ]
             try:
                 beside.append(_measured(what))
             finally:
@@ -56,7 +66,9 @@ def busy(X: np.ndarray, y: np.ndarray, quick: bool) -> tuple[str, list[dict[str,
 def _measured(what: str) -> tuple[float, float]:
     code = f"import busy; busy.measure({what!r})"
     command = [sys.executable, "-W", "ignore", "-c", code]
-    output = subprocess.run(command, capture_output=True, text=True, check=True, cwd=os.path.dirname(__file__))
+    output = subprocess.run(
+        command, capture_output=True, text=True, check=True, cwd=os.path.dirname(__file__)
+    )
     seconds, work = output.stdout.split()[-2:]
     return float(seconds), float(work)
 

@@ -1,10 +1,11 @@
-"""One fitted GP explained by gpattr, SHAP, Captum, shapiq and GP-SHAP: values, uncertainty, errors and times from one run.
+"""One fitted GP explained by gpattr, SHAP, Captum, shapiq and GP-SHAP: values, uncertainty, errors
+and times from one run.
 
     python benchmarks/compare.py [--rounds 15] [--write docs/compare_results.md]
 
-Prints Markdown. Needs shap, shapiq, captum, gpytorch and mpmath. Every tool gets the same GP, rows and baseline; every answer is
-held against a truth computed here in plain NumPy, by no code of gpattr's nor of the tool's.
-"""
+Prints Markdown. Needs shap, shapiq, captum, gpytorch and mpmath. Every tool gets the same GP, rows
+and baseline; every answer is held against a truth computed here in plain NumPy, by no code of
+gpattr's nor of the tool's."""
 
 from __future__ import annotations
 
@@ -49,12 +50,16 @@ IG, SHAPLEY, OTHER_GAME = "integrated gradients", "Shapley values", "Shapley val
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=15, help="how often every tool is timed")
     parser.add_argument("--write", type=Path, help="a file to write the Markdown to")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # other libraries' advice
-    threadpool_limits(limits=1)  # so that ratios compare work, and not how threads wait for each other
+    threadpool_limits(
+        limits=1
+    )  # so that ratios compare work, and not how threads wait for each other
     torch.set_num_threads(1)
     page = compare(options.rounds)
     print(page)
@@ -91,7 +96,9 @@ def compare(rounds: int) -> str:
 
 @dataclass(frozen=True)
 class PlainGP:
-    """The GP in plain NumPy: f ~ GP(constant, σ² exp(−r²/2)), r in length-scales, given y = f(Z) + noise."""
+    """The GP in plain NumPy: f ~ GP(constant, σ² exp(−r²/2)), r in length-scales, given y = f(Z) +
+    noise.
+    """
 
     Z: np.ndarray
     y: np.ndarray
@@ -107,7 +114,9 @@ class PlainGP:
 
     @cached_property
     def factor(self) -> tuple[np.ndarray, bool]:
-        return cho_factor(self.kernel(self.Z, self.Z) + self.noise * np.eye(len(self.Z)), lower=True)
+        return cho_factor(
+            self.kernel(self.Z, self.Z) + self.noise * np.eye(len(self.Z)), lower=True
+        )
 
     @cached_property
     def alpha(self) -> np.ndarray:
@@ -161,12 +170,16 @@ class Problem:
 
     @property
     def worth_of_nothing(self) -> float:
-        """The worth of no feature in the game of shapiq's ProductKernelExplainer: every kernel factor is 1."""
+        """The worth of no feature in the game of shapiq's ProductKernelExplainer: every kernel
+        factor is 1.
+        """
         return self.gp.constant + self.gp.variance * self.gp.alpha.sum()
 
 
 def fit() -> Problem:
-    """Train gpattr's model, and give its hyperparameters to scikit-learn, GPyTorch and NumPy; all must predict the same."""
+    """Train gpattr's model, and give its hyperparameters to scikit-learn, GPyTorch and NumPy; all
+    must predict the same.
+    """
     data = load_diabetes(scaled=False)
     kept = [i for i, name in enumerate(data.feature_names) if name not in LEFT_OUT]
     order = np.random.default_rng(0).permutation(len(data.target))
@@ -175,13 +188,26 @@ def fit() -> Problem:
     model = gpattr.GPRegressor().fit(Z, y)
     posterior = model.posterior_
     kernel = posterior.kernel
-    gp = PlainGP(Z, y, kernel.lengthscale, float(kernel.variance), float(posterior.noise[0]), float(posterior.mean(Z[:1])[0]))
-    sklearn_gp = GaussianProcessRegressor(ConstantKernel(gp.variance) * RBF(gp.lengthscale), alpha=gp.noise, optimizer=None)
+    gp = PlainGP(
+        Z,
+        y,
+        kernel.lengthscale,
+        float(kernel.variance),
+        float(posterior.noise[0]),
+        float(posterior.mean(Z[:1])[0]),
+    )
+    sklearn_gp = GaussianProcessRegressor(
+        ConstantKernel(gp.variance) * RBF(gp.lengthscale), alpha=gp.noise, optimizer=None
+    )
     sklearn_gp.fit(Z, y - gp.constant)
     torch_gp = in_gpytorch(gp)
     points = np.vstack([X, Z])
     with torch.no_grad():
-        others = [sklearn_gp.predict(points) + gp.constant, torch_gp(torch.tensor(points)).mean.numpy(), gp.predict(points)]
+        others = [
+            sklearn_gp.predict(points) + gp.constant,
+            torch_gp(torch.tensor(points)).mean.numpy(),
+            gp.predict(points),
+        ]
     disagreement = max(float(np.abs(other - model.predict(points)).max()) for other in others)
     assert disagreement < 1e-6, f"the models differ by {disagreement}"
     names = [data.feature_names[i] for i in kept]
@@ -194,10 +220,14 @@ class TorchGP(gpytorch.models.ExactGP):
     def __init__(self, Z: torch.Tensor, y: torch.Tensor) -> None:
         super().__init__(Z, y, gpytorch.likelihoods.GaussianLikelihood())
         self.mean_module = gpytorch.means.ConstantMean()
-        self.covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel(ard_num_dims=Z.shape[1]))
+        self.covar_module = gpytorch.kernels.ScaleKernel(
+            gpytorch.kernels.RBFKernel(ard_num_dims=Z.shape[1])
+        )
 
     def forward(self, points: torch.Tensor) -> gpytorch.distributions.MultivariateNormal:
-        return gpytorch.distributions.MultivariateNormal(self.mean_module(points), self.covar_module(points))
+        return gpytorch.distributions.MultivariateNormal(
+            self.mean_module(points), self.covar_module(points)
+        )
 
 
 def in_gpytorch(gp: PlainGP) -> TorchGP:
@@ -208,7 +238,9 @@ def in_gpytorch(gp: PlainGP) -> TorchGP:
         "covar_module.base_kernel.lengthscale": gp.lengthscale,
         "likelihood.noise": gp.noise,
     }
-    model.initialize(**{name: torch.as_tensor(value, dtype=torch.float64) for name, value in values.items()})
+    model.initialize(
+        **{name: torch.as_tensor(value, dtype=torch.float64) for name, value in values.items()}
+    )
     return model.eval()
 
 
@@ -223,9 +255,13 @@ def true_integrated_gradients(gp: PlainGP, X: np.ndarray, b: np.ndarray) -> np.n
 
 
 def in_30_digits(gp: PlainGP, x: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The same integral for one row, by mpmath: adaptive quadrature with 30 digits, kernel and gradient included."""
+    """The same integral for one row, by mpmath: adaptive quadrature with 30 digits, kernel and
+    gradient included.
+    """
     with mpmath.workdps(30):
-        scales, start, end, alpha = ([mpmath.mpf(float(v)) for v in vector] for vector in (gp.lengthscale, b, x, gp.alpha))
+        scales, start, end, alpha = (
+            [mpmath.mpf(float(v)) for v in vector] for vector in (gp.lengthscale, b, x, gp.alpha)
+        )
         Z = [[mpmath.mpf(float(v)) for v in z] for z in gp.Z]
         seen: dict[Any, list[Any]] = {}
 
@@ -236,20 +272,31 @@ def in_30_digits(gp: PlainGP, x: np.ndarray, b: np.ndarray) -> np.ndarray:
                 for z, a in zip(Z, alpha, strict=True):
                     steps = [(u - p) / s for u, p, s in zip(z, point, scales, strict=True)]
                     weight = a * gp.variance * mpmath.exp(-sum(u * u for u in steps) / 2)
-                    total = [c + weight * u / s for c, u, s in zip(total, steps, scales, strict=True)]
+                    total = [
+                        c + weight * u / s for c, u, s in zip(total, steps, scales, strict=True)
+                    ]
                 seen[t] = total
             return seen[t]
 
-        integrals = [mpmath.quad(lambda t, i=i: gradient(t)[i], [0, 1], method="gauss-legendre") for i in range(len(x))]
-        return np.array([float((v - u) * value) for u, v, value in zip(start, end, integrals, strict=True)])
+        integrals = [
+            mpmath.quad(lambda t, i=i: gradient(t)[i], [0, 1], method="gauss-legendre")
+            for i in range(len(x))
+        ]
+        return np.array(
+            [float((v - u) * value) for u, v, value in zip(start, end, integrals, strict=True)]
+        )
 
 
 @cache
 def coalitions(d: int) -> tuple[np.ndarray, np.ndarray]:
-    """All 2ᵈ sets of features, (2ᵈ, d), and the matrix (d, 2ᵈ) that makes Shapley values of their worths."""
+    """All 2ᵈ sets of features, (2ᵈ, d), and the matrix (d, 2ᵈ) that makes Shapley values of their
+    worths.
+    """
     sets = np.array(list(product([False, True], repeat=d)))
     size = sets.sum(axis=1)
-    joins = np.array([factorial(s) * factorial(d - s - 1) / factorial(d) if s < d else 0.0 for s in range(d + 1)])
+    joins = np.array(
+        [factorial(s) * factorial(d - s - 1) / factorial(d) if s < d else 0.0 for s in range(d + 1)]
+    )
     return sets, np.where(sets, joins[size - 1][:, None], -joins[size][:, None]).T
 
 
@@ -265,10 +312,14 @@ def true_shapley(gp: PlainGP, X: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def true_product_kernel_shapley(gp: PlainGP, X: np.ndarray) -> np.ndarray:
-    """Shapley values of the game of shapiq's ProductKernelExplainer: features outside a set leave the kernel, as factors 1."""
+    """Shapley values of the game of shapiq's ProductKernelExplainer: features outside a set leave
+    the kernel, as factors 1.
+    """
     sets, shapley = coalitions(X.shape[1])
     squares = [((gp.Z - x) / gp.lengthscale) ** 2 for x in X]
-    return np.array([shapley @ (gp.variance * np.exp(sets @ square.T / -2) @ gp.alpha) for square in squares])
+    return np.array(
+        [shapley @ (gp.variance * np.exp(sets @ square.T / -2) @ gp.alpha) for square in squares]
+    )
 
 
 # The tools.
@@ -301,24 +352,60 @@ def gpattr_tools(problem: Problem) -> list[Tool]:
 
     joint, none = "exact joint covariance under the posterior", "none: closed form"
     return [
-        Tool("gpattr, means", IG, lambda seed: explainer(X, uncertainty="none").values, "not asked for", points=none),
-        Tool("gpattr, means and covariance", IG, lambda seed: explainer(X).values, joint, points=none, column="gpattr"),
-        Tool("gpattr, means, one row a call", IG, lambda seed: one_by_one("none"), "not asked for", one_row_a_call=True),
-        Tool("gpattr, means and covariance, one row a call", IG, lambda seed: one_by_one("cov"), joint, one_row_a_call=True),
+        Tool(
+            "gpattr, means",
+            IG,
+            lambda seed: explainer(X, uncertainty="none").values,
+            "not asked for",
+            points=none,
+        ),
+        Tool(
+            "gpattr, means and covariance",
+            IG,
+            lambda seed: explainer(X).values,
+            joint,
+            points=none,
+            column="gpattr",
+        ),
+        Tool(
+            "gpattr, means, one row a call",
+            IG,
+            lambda seed: one_by_one("none"),
+            "not asked for",
+            one_row_a_call=True,
+        ),
+        Tool(
+            "gpattr, means and covariance, one row a call",
+            IG,
+            lambda seed: one_by_one("cov"),
+            joint,
+            one_row_a_call=True,
+        ),
     ]
 
 
 def captum_tools(problem: Problem) -> list[Tool]:
-    """Captum on GPyTorch's mean, by Captum's default rule (Gauss–Legendre), without the variances, which it does not need."""
+    """Captum on GPyTorch's mean, by Captum's default rule (Gauss–Legendre), without the variances,
+    which it does not need.
+    """
     X, b = torch.tensor(problem.X), torch.tensor(problem.b)[None]
     method = IntegratedGradients(problem.predict_tensor)
 
     def attribute(n_steps: int, batch: int | None = None) -> np.ndarray:
         with gpytorch.settings.skip_posterior_variances(True):
-            return method.attribute(X, baselines=b, n_steps=n_steps, internal_batch_size=batch).detach().numpy()
+            return (
+                method.attribute(X, baselines=b, n_steps=n_steps, internal_batch_size=batch)
+                .detach()
+                .numpy()
+            )
 
     return [
-        Tool("Captum IntegratedGradients, 50 steps (default)", IG, lambda seed: attribute(50), column="Captum, 50"),
+        Tool(
+            "Captum IntegratedGradients, 50 steps (default)",
+            IG,
+            lambda seed: attribute(50),
+            column="Captum, 50",
+        ),
         Tool("Captum IntegratedGradients, 500 steps", IG, lambda seed: attribute(500, 1000)),
     ]
 
@@ -336,16 +423,31 @@ def shap_tools(problem: Problem) -> list[Tool]:
     return [
         Tool("shap Exact", SHAPLEY, lambda seed: exact(X, silent=True).values, column="shap Exact"),
         Tool("shap Kernel (default)", SHAPLEY, values, random=True, column="shap Kernel"),
-        Tool("shap Kernel, l1_reg=False", SHAPLEY, lambda seed: values(seed, l1_reg=False), random=True),
-        Tool(few, SHAPLEY, lambda seed: values(seed, nsamples=SAMPLED), random=True, column=f"shap Kernel, {SAMPLED}"),
+        Tool(
+            "shap Kernel, l1_reg=False",
+            SHAPLEY,
+            lambda seed: values(seed, l1_reg=False),
+            random=True,
+        ),
+        Tool(
+            few,
+            SHAPLEY,
+            lambda seed: values(seed, nsamples=SAMPLED),
+            random=True,
+            column=f"shap Kernel, {SAMPLED}",
+        ),
     ]
 
 
 def shapiq_tools(problem: Problem) -> list[Tool]:
     X, gp, d = problem.X, problem.gp, problem.d
-    # The baseline is the mean of Z. (Given b alone, the values are the same but shapiq reports a baseline value of 0.)
-    explainer = shapiq.TabularExplainer(problem.predict, gp.Z, imputer="baseline", index="SV", max_order=1)
-    # ProductKernelExplainer takes a kernel of RBF alone, with one length-scale: the same mean, in units of the length-scales.
+    # The baseline is the mean of Z. (Given b alone, the values are the same but shapiq reports a
+    # baseline value of 0.)
+    explainer = shapiq.TabularExplainer(
+        problem.predict, gp.Z, imputer="baseline", index="SV", max_order=1
+    )
+    # ProductKernelExplainer takes a kernel of RBF alone, with one length-scale: the same mean, in
+    # units of the length-scales.
     scaled = GaussianProcessRegressor(RBF(1.0), alpha=gp.noise / gp.variance, optimizer=None)
     kernel_explainer = ProductKernelExplainer(scaled.fit(gp.Z / gp.lengthscale, gp.y - gp.constant))
 
@@ -364,7 +466,13 @@ def shapiq_tools(problem: Problem) -> list[Tool]:
         Tool("shapiq ExactComputer", SHAPLEY, exact),
         Tool(f"shapiq KernelSHAP, budget {2**d}", SHAPLEY, regression(2**d), random=True),
         Tool(few, SHAPLEY, regression(SAMPLED), random=True, column=f"shapiq, {SAMPLED}"),
-        Tool("shapiq ProductKernelExplainer", OTHER_GAME, product_kernel, points=none, column="shapiq ProductKernel"),
+        Tool(
+            "shapiq ProductKernelExplainer",
+            OTHER_GAME,
+            product_kernel,
+            points=none,
+            column="shapiq ProductKernel",
+        ),
     ]
 
 
@@ -373,7 +481,12 @@ def first_order(results: list[shapiq.InteractionValues]) -> np.ndarray:
 
 
 def gp_shap_tools(problem: Problem) -> list[Tool]:
-    X, b, joint, points = problem.X, problem.b, "exact joint covariance under the posterior", f"{2**problem.d}, jointly"
+    X, b, joint, points = (
+        problem.X,
+        problem.b,
+        "exact joint covariance under the posterior",
+        f"{2**problem.d}, jointly",
+    )
 
     def by_definition(seed: int) -> np.ndarray:
         return np.array([gp_shap_by_definition(problem.model.posterior_, x, b)[0] for x in X])
@@ -383,12 +496,18 @@ def gp_shap_tools(problem: Problem) -> list[Tool]:
 
     return [
         Tool("GP-SHAP (our code)", SHAPLEY, by_definition, joint, points=points),
-        Tool("GP-SHAP (our code), shortened", SHAPLEY, short, joint, points=points, column="GP-SHAP"),
+        Tool(
+            "GP-SHAP (our code), shortened", SHAPLEY, short, joint, points=points, column="GP-SHAP"
+        ),
     ]
 
 
-def gp_shap_by_definition(posterior: gpattr.posteriors.Posterior, x: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and covariance of the Shapley values of f ~ the posterior: a linear map of the joint law of f at all 2ᵈ mixtures."""
+def gp_shap_by_definition(
+    posterior: gpattr.posteriors.Posterior, x: np.ndarray, b: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of the Shapley values of f ~ the posterior: a linear map of the joint law
+    of f at all 2ᵈ mixtures.
+    """
     sets, shapley = coalitions(len(b))
     mean, cov = posterior.predict(mixtures(x, b, sets), return_cov=True)
     return shapley @ mean, shapley @ cov @ shapley.T
@@ -399,7 +518,9 @@ def gp_shap(gp: PlainGP, x: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.n
     sets, shapley = coalitions(len(b))
     points = mixtures(x, b, sets)
     cross = shapley @ gp.kernel(points, gp.Z)
-    return cross @ gp.alpha, shapley @ gp.kernel(points, points) @ shapley.T - cross @ cho_solve(gp.factor, cross.T)
+    return cross @ gp.alpha, shapley @ gp.kernel(points, points) @ shapley.T - cross @ cho_solve(
+        gp.factor, cross.T
+    )
 
 
 # What is measured.
@@ -421,16 +542,24 @@ class Answer:
         values = tool.explain(0)
         evaluations = problem.evaluations[0] / len(values)
         again = tool.explain(1) if tool.random else values
-        start = problem.worth_of_nothing if tool.computes == OTHER_GAME else problem.gp.predict(problem.b[None])
+        start = (
+            problem.worth_of_nothing
+            if tool.computes == OTHER_GAME
+            else problem.gp.predict(problem.b[None])
+        )
         gap = values.sum(axis=1) - (problem.gp.predict(problem.X) - start)
         differences = np.stack([values, again]) - truth, values - again, gap
-        error, between_seeds, gap = (float(np.abs(part).max() / np.abs(truth).max()) for part in differences)
+        error, between_seeds, gap = (
+            float(np.abs(part).max() / np.abs(truth).max()) for part in differences
+        )
         return cls(values, error, between_seeds, gap, evaluations)
 
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds per row, and the ratios to gpattr's means and to its means and covariance timed next to it."""
+    """Seconds per row, and the ratios to gpattr's means and to its means and covariance timed next
+    to it.
+    """
 
     seconds: float
     to_means: float
@@ -438,20 +567,26 @@ class Times:
 
     @classmethod
     def of(cls, samples: list[tuple[float, float, float]]) -> Times:
-        """From pairs: seconds of gpattr's means, of its means and covariance, and of the tool, for all rows."""
+        """From pairs: seconds of gpattr's means, of its means and covariance, and of the tool, for
+        all rows.
+        """
         means, covariances, own = np.array(samples).T
         return cls(np.median(own) / N_ROWS, np.median(own / means), np.median(own / covariances))
 
 
 def side_by_side(tools: list[Tool], rounds: int) -> list[Times]:
-    """Medians over the rounds; in each, gpattr's means and covariance are timed immediately before every other tool."""
+    """Medians over the rounds; in each, gpattr's means and covariance are timed immediately before
+    every other tool.
+    """
     for tool in tools:
         tool.explain(0)  # compilation and caches do not count
     means, covariance, *others = tools
     samples: dict[str, list[tuple[float, float, float]]] = {tool.name: [] for tool in others}
     for _ in range(rounds):
         for tool in others:
-            trio = (seconds_of(lambda each=each: each.explain(0)) for each in (means, covariance, tool))
+            trio = (
+                seconds_of(lambda each=each: each.explain(0)) for each in (means, covariance, tool)
+            )
             samples[tool.name].append(tuple(trio))
     references = [(m, c) for sample in samples.values() for m, c, _ in sample]
     samples[means.name] = [(m, c, m) for m, c in references]
@@ -469,19 +604,28 @@ def seconds_of(action: Callable[[], Any], at_least: float = 0.03) -> float:
 
 
 def prediction_times(problem: Problem) -> tuple[float, float]:
-    """Seconds for all coalitions of a row, by scikit-learn, as SHAP and shapiq have it, and by NumPy."""
+    """Seconds for all coalitions of a row, by scikit-learn, as SHAP and shapiq have it, and by
+    NumPy.
+    """
     points = mixtures(problem.X[0], problem.b, coalitions(problem.d)[0])
-    pairs = [[seconds_of(lambda each=each: each(points)) for each in (problem.predict, problem.gp.predict)] for _ in range(15)]
+    pairs = [
+        [
+            seconds_of(lambda each=each: each(points))
+            for each in (problem.predict, problem.gp.predict)
+        ]
+        for _ in range(15)
+    ]
     theirs, bare = np.median(pairs, axis=0)
     return float(theirs), float(bare)
 
 
 def brute_force(gp: PlainGP, x: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Attributions of N_DRAWS functions drawn from the posterior, and their covariance on the same grid without drawing.
+    """Attributions of N_DRAWS functions drawn from the posterior, and their covariance on the same
+    grid without drawing.
 
-    f is drawn jointly at ± 1/100 of a length-scale in each feature about the middles of N_STEPS steps along the path; differences
-    are its partial derivatives, their mean times x − b the attribution.
-    """
+    f is drawn jointly at ± 1/100 of a length-scale in each feature about the middles of N_STEPS
+    steps along the path; differences are its partial derivatives, their mean times x − b the
+    attribution."""
     d = len(b)
     path = b + (np.arange(N_STEPS)[:, None] + 0.5) / N_STEPS * (x - b)
     steps = 0.01 * np.diag(gp.lengthscale)
@@ -514,7 +658,10 @@ def table(head: list[str], rows: list[list[str]], right: bool = True) -> str:
 def machine() -> str:
     packages = ("numpy", "gpattr", "shap", "shapiq", "captum", "gpytorch", "torch", "scikit-learn")
     versions = ", ".join(f"{name} {version(name)}" for name in packages)
-    return f"Machine: {processor()}, {os.cpu_count()} cores; Python {platform.python_version()}, {versions}."
+    return (
+        f"Machine: {processor()}, {os.cpu_count()} cores; Python {platform.python_version()},"
+        f" {versions}."
+    )
 
 
 def processor() -> str:
@@ -563,13 +710,20 @@ def questions(problem: Problem, tools: list[Tool], answers: list[Answer]) -> lis
         the linear solve. shapiq's ProductKernelExplainer is made for models like this one, but takes no baseline: a missing
         feature leaves the kernel, its factor becomes 1. That is another game; its values are held against that game's truth,
         and cannot be compared with the others'.""")
-    head = ["tool", "computes", "points per row at which the model is evaluated", "uncertainty of the attributions"]
+    head = [
+        "tool",
+        "computes",
+        "points per row at which the model is evaluated",
+        "uncertainty of the attributions",
+    ]
     return ["### What each tool computes", table(head, rows, right=False), notes]
 
 
 def speed(problem: Problem, tools: list[Tool], times: list[Times], rounds: int) -> list[str]:
     one_row = {
-        tool.uncertainty.startswith("exact"): t.seconds for tool, t in zip(tools, times, strict=True) if tool.one_row_a_call
+        tool.uncertainty.startswith("exact"): t.seconds
+        for tool, t in zip(tools, times, strict=True)
+        if tool.one_row_a_call
     }
     rows = [
         [
@@ -577,7 +731,11 @@ def speed(problem: Problem, tools: list[Tool], times: list[Times], rounds: int) 
             digits(1e3 * t.seconds),
             digits(t.to_means),
             digits(t.to_covariance) if tool.uncertainty.startswith("exact") else "",
-            digits(t.seconds / one_row[tool.uncertainty.startswith("exact")]) if tool.name.startswith(ROW_BY_ROW) else "",
+            (
+                digits(t.seconds / one_row[tool.uncertainty.startswith("exact")])
+                if tool.name.startswith(ROW_BY_ROW)
+                else ""
+            ),
         ]
         for tool, t in zip(tools, times, strict=True)
     ]
@@ -596,7 +754,16 @@ def speed(problem: Problem, tools: list[Tool], times: list[Times], rounds: int) 
         shap Kernel up to 11 features) at least double with every further feature.""")
     return [
         "### Time per explained row",
-        table(["tool", "ms", "× gpattr's means", "× gpattr's means and covariance", "× gpattr, one row a call"], rows),
+        table(
+            [
+                "tool",
+                "ms",
+                "× gpattr's means",
+                "× gpattr's means and covariance",
+                "× gpattr, one row a call",
+            ],
+            rows,
+        ),
         notes,
     ]
 
@@ -611,15 +778,23 @@ def power(value: float) -> str:
     return f"{value:.0e}" if value else "0"
 
 
-def errors(problem: Problem, tools: list[Tool], answers: list[Answer], truths: dict[str, np.ndarray]) -> list[str]:
+def errors(
+    problem: Problem, tools: list[Tool], answers: list[Answer], truths: dict[str, np.ndarray]
+) -> list[str]:
     rows = [
-        [tool.name, power(a.error), power(a.between_seeds) if tool.random else "not random", power(a.gap)]
+        [
+            tool.name,
+            power(a.error),
+            power(a.between_seeds) if tool.random else "not random",
+            power(a.gap),
+        ]
         for tool, a in zip(tools, answers, strict=True)
         if not tool.one_row_a_call
     ]
     largest = ", ".join(f"{np.abs(truth).max():.1f} for {name}" for name, truth in truths.items())
     apart, ours, theirs = covariance_errors(problem)
-    notes = say(f"""
+    notes = say(
+        f"""
         Largest over all rows and features, relative to the largest attribution ({largest}), and the worse of two seeds; less
         than 1e-13 is rounding. The completeness gap is that of Σ attributions = F(x) − F(b); for ProductKernelExplainer, of
         F(x) less its own worth of no feature. Captum rounds the weights of its quadrature to single precision, whatever the
@@ -627,11 +802,19 @@ def errors(problem: Problem, tools: list[Tool], answers: list[Answer], truths: d
         evaluations by default, enough for all coalitions of up to 11 features: here it enumerates, and is not random. Its
         error comes from selecting features (`l1_reg="num_features(10)"`, by least-angle regression), which sets the smallest
         attributions to zero. shapiq's KernelSHAP weights the empty and the full coalition with 10⁸ in place of a constraint,
-        hence its error at full budget. With {SAMPLED} evaluations both sample, as shap does by default from 12 features on.""")
-    more = say(f"""
+        hence its error at full budget. With {SAMPLED} evaluations both sample, as shap does by default from 12 features on."""
+    )
+    more = say(
+        f"""
         Covariances: the two implementations of GP-SHAP differ by {apart:.0e} of the largest entry. The sum of all entries has
-        to be the variance of f(x) − f(b), and is, to {ours:.0e} for gpattr and to {theirs:.0e} for GP-SHAP.""")
-    return ["### Errors", table(["tool", "error", "difference between two seeds", "completeness gap"], rows), notes, more]
+        to be the variance of f(x) − f(b), and is, to {ours:.0e} for gpattr and to {theirs:.0e} for GP-SHAP."""
+    )
+    return [
+        "### Errors",
+        table(["tool", "error", "difference between two seeds", "completeness gap"], rows),
+        notes,
+        more,
+    ]
 
 
 def covariance_errors(problem: Problem) -> tuple[float, float, float]:
@@ -641,20 +824,28 @@ def covariance_errors(problem: Problem) -> tuple[float, float, float]:
     full = np.array([gp_shap_by_definition(problem.model.posterior_, x, b)[1] for x in X])
     pairs = np.array([gp.covariance(np.array([x, b])) for x in X])
     variance = pairs[:, 0, 0] + pairs[:, 1, 1] - 2 * pairs[:, 0, 1]
-    gaps = [float(np.abs(cov.sum(axis=(1, 2)) / variance - 1).max()) for cov in (problem.explanation.cov, full)]
+    gaps = [
+        float(np.abs(cov.sum(axis=(1, 2)) / variance - 1).max())
+        for cov in (problem.explanation.cov, full)
+    ]
     return float(np.abs(short - full).max() / np.abs(full).max()), gaps[0], gaps[1]
 
 
 def one_row(problem: Problem, tools: list[Tool], answers: list[Answer]) -> list[str]:
     """The first row by every tool that has a column for it."""
     x, b = problem.X[0], problem.b
-    deviations = {"gpattr": problem.explanation.std[0], "GP-SHAP": np.sqrt(np.diag(gp_shap(problem.gp, x, b)[1]))}
+    deviations = {
+        "gpattr": problem.explanation.std[0],
+        "GP-SHAP": np.sqrt(np.diag(gp_shap(problem.gp, x, b)[1])),
+    }
     columns = {
         tool.column: signed(answer.values[0], deviations.get(tool.column))
         for tool, answer in zip(tools, answers, strict=True)
         if tool.column
     }
-    labels = [[name, f"{x[i]:.4g}", f"{b[i]:.4g}"] for i, name in enumerate(problem.names)] + [["sum", "", ""]]
+    labels = [[name, f"{x[i]:.4g}", f"{b[i]:.4g}"] for i, name in enumerate(problem.names)] + [
+        ["sum", "", ""]
+    ]
     rows = [[*label, *(column[i] for column in columns.values())] for i, label in enumerate(labels)]
     at_x, at_b = problem.gp.predict(np.array([x, b]))
     notes = say(f"""
@@ -666,9 +857,14 @@ def one_row(problem: Problem, tools: list[Tool], answers: list[Answer]) -> list[
 
 
 def signed(values: np.ndarray, std: np.ndarray | None) -> list[str]:
-    """A column of the table: values, with their standard deviations where there are any, and the sum."""
+    """A column of the table: values, with their standard deviations where there are any, and the
+    sum.
+    """
     more = [""] * len(values) if std is None else [f" ± {s:.3f}" for s in std]
-    return [f"{value:+.3f}{end}" for value, end in zip([*values, values.sum()], [*more, ""], strict=True)]
+    return [
+        f"{value:+.3f}{end}"
+        for value, end in zip([*values, values.sum()], [*more, ""], strict=True)
+    ]
 
 
 def difference(problem: Problem, truths: dict[str, np.ndarray]) -> list[str]:
@@ -685,15 +881,20 @@ def difference(problem: Problem, truths: dict[str, np.ndarray]) -> list[str]:
         ["correlation", f"{np.corrcoef(ig.ravel(), shapley.ravel())[0, 1]:.4f}"],
         ["same strongest feature", f"{same} of {len(ig)} rows"],
         ["RMS of gpattr's standard deviations", f"{rms(std):.2f}"],
-        ["difference less than gpattr's standard deviation", f"{(gap < std).sum()} of {gap.size} attributions"],
+        [
+            "difference less than gpattr's standard deviation",
+            f"{(gap < std).sum()} of {gap.size} attributions",
+        ],
         [
             "std of the Shapley value / std of the integrated gradient: median (5 % to 95 %)",
             f"{middle:.2f} ({low:.2f} to {high:.2f})",
         ],
     ]
-    notes = say(f"""
+    notes = say(
+        f"""
         The truths of the two quantities, over {len(ig)} rows × {problem.d} features, and the exact standard deviations of
-        gpattr and GP-SHAP. They are of this GP; where features interact more, the two quantities differ more.""")
+        gpattr and GP-SHAP. They are of this GP; where features interact more, the two quantities differ more."""
+    )
     head = ["integrated gradients against Shapley values", "value"]
     return ["### How far apart the two quantities are", table(head, rows), notes]
 
@@ -726,7 +927,13 @@ def uncertainty(problem: Problem) -> list[str]:
         correlation one of up to {of_correlation:.3f}. The last column takes the covariance of the same sums of differences
         without drawing, which leaves the error of the differences. The correlations between features, of the draws and of
         gpattr, differ by at most {apart:.3f}.""")
-    head = ["feature", "std, gpattr", f"std of {N_DRAWS} draws", "difference", "difference without drawing"]
+    head = [
+        "feature",
+        "std, gpattr",
+        f"std of {N_DRAWS} draws",
+        "difference",
+        "difference without drawing",
+    ]
     return ["### gpattr's uncertainty, by brute force", table(head, rows), notes]
 
 

@@ -1,4 +1,6 @@
-"""Explaining many rows: against the bare triangular solve, and against one matrix of kernel values times α."""
+"""Explaining many rows: against the bare triangular solve, and against one matrix of kernel values
+times α.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from gpattr.posteriors import ExactPosterior
 
 
 def wine_posterior(X: np.ndarray, y: np.ndarray) -> ExactPosterior:
-    """Length-scales as training finds them: a few standard deviations, so that most rows lie within one of the baseline."""
+    """Length-scales as training finds them: a few standard deviations, so that most rows lie within
+    one of the baseline.
+    """
     kernel = SquaredExponential(lengthscale=3.0 * X.std(axis=0), variance=0.6)
     return ExactPosterior(kernel, X, y, noise=0.3, mean=Constant(float(y.mean())))
 
@@ -37,7 +41,9 @@ def explain_wine(X: np.ndarray, y: np.ndarray, quick: bool) -> tuple[str, list[d
     ]
 
 
-def explain_many_rows(X: np.ndarray, y: np.ndarray, quick: bool) -> tuple[str, list[dict[str, str]]]:
+def explain_many_rows(
+    X: np.ndarray, y: np.ndarray, quick: bool
+) -> tuple[str, list[dict[str, str]]]:
     """In a process of its own, so that its peak memory is its own."""
     n = 10_000 if quick else 100_000
     code = f"import explain, run; explain.report_memory({n}, *run.wine())"

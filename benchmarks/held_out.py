@@ -1,4 +1,6 @@
-"""Rows held out of all training: R² and coverage of every estimator, beside what the model says of itself."""
+"""Rows held out of all training: R² and coverage of every estimator, beside what the model says of
+itself.
+"""
 
 from __future__ import annotations
 
@@ -23,21 +25,33 @@ def held_out(X: np.ndarray, y: np.ndarray, quick: bool) -> tuple[str, list[dict[
         columns = Columns(tuple(frame.columns), {}, "target")
         for estimator in ("exact", "sparse", "random-features"):
             seconds, judged, said = judge(frame, targets, columns, estimator)
-            line = {"what": f"{name}, {len(frame)} × {frame.shape[1]}, {estimator}", "R²": f"{judged.score:.2f}"}
+            line = {
+                "what": f"{name}, {len(frame)} × {frame.shape[1]}, {estimator}",
+                "R²": f"{judged.score:.2f}",
+            }
             line |= {"in 95 %": f"{judged.inside[2]:.1%}", "in 50 %": f"{judged.inside[0]:.1%}"}
             assert said is not None
-            line |= {"R², as said": f"{said.score:.2f}", "in 95 %, as said": f"{said.inside[2]:.1%}"}
+            line |= {
+                "R², as said": f"{said.score:.2f}",
+                "in 95 %, as said": f"{said.inside[2]:.1%}",
+            }
             lines.append(line | {"processor time": f"{seconds:.1f} s"})
     return f"Targets of rows that are held out, in {FOLDS} parts, of training and all", lines
 
 
-def judge(X: pd.DataFrame, y: np.ndarray, columns: Columns, estimator: str) -> tuple[float, HeldOut, HeldOut | None]:
-    """Return the processor time of one training, what rows not seen say, and what the last model says of itself."""
+def judge(
+    X: pd.DataFrame, y: np.ndarray, columns: Columns, estimator: str
+) -> tuple[float, HeldOut, HeldOut | None]:
+    """Return the processor time of one training, what rows not seen say, and what the last model
+    says of itself.
+    """
     parts = np.array_split(np.random.default_rng(0).permutation(len(y)), FOLDS)
     means, variances, seconds, model = [], [], [], None
     for part in parts:
         others = np.delete(np.arange(len(y)), part)
-        spent, model = processor(lambda: TableModel.fit(X.iloc[others], y[others], columns, estimator=estimator))  # noqa: B023
+        spent, model = processor(
+            lambda: TableModel.fit(X.iloc[others], y[others], columns, estimator=estimator)
+        )  # noqa: B023
         mean, std = model.predict(X.iloc[part], return_std=True)
         means.append(mean)
         variances.append(std**2 + model.regressor.noise_variance_)

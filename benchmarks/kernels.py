@@ -1,4 +1,6 @@
-"""Other kernels against the squared exponential on the same data, and the additive kernel with all orders."""
+"""Other kernels against the squared exponential on the same data, and the additive kernel with all
+orders.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,14 @@ def kernels(X: np.ndarray, y: np.ndarray, quick: bool) -> tuple[str, list[dict[s
         kernel = kind(lengthscale=3.0 * X.std(axis=0), variance=0.6)
         posterior = ExactPosterior(kernel, X, y, noise=0.3, mean=Constant(float(y.mean())))
         for what, uncertainty in (("mean", "none"), ("mean and covariance", "cov")):
-            seconds = best_time(lambda p=posterior, u=uncertainty: p.apply(op, X, uncertainty=u), repeat=3)
+            seconds = best_time(
+                lambda p=posterior, u=uncertainty: p.apply(op, X, uncertainty=u), repeat=3
+            )
             base.setdefault(what, seconds)
             if kind is not SquaredExponential:
-                rows.append(row(f"{kind.__name__}, {what}", seconds, "squared exponential", base[what]))
+                rows.append(
+                    row(f"{kind.__name__}, {what}", seconds, "squared exponential", base[what])
+                )
     return f"Kernels, red wine, {len(X)} rows × {X.shape[1]} features", rows
 
 
@@ -39,5 +45,7 @@ def additive(X: np.ndarray, y: np.ndarray, quick: bool) -> tuple[str, list[dict[
     lines = []
     for what, uncertainty in (("mean", "none"), ("mean and covariance", "cov")):
         seconds, _ = once(lambda u=uncertainty: posterior.apply(op, rows, uncertainty=u))
-        lines.append({"what": what, "time": f"{seconds:.3g} s", "rows a second": f"{n / seconds:.0f}"})
+        lines.append(
+            {"what": what, "time": f"{seconds:.3g} s", "rows a second": f"{n / seconds:.0f}"}
+        )
     return f"FullAdditive, {d} features, all orders, {n} rows, {m} training points", lines

@@ -1,4 +1,6 @@
-"""Explaining one fitted GP by other tools: time per row, and how far their answers are from the exact integrated gradients."""
+"""Explaining one fitted GP by other tools: time per row, and how far their answers are from the
+exact integrated gradients.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ N_ROWS = 5
 
 
 def printed_formula(posterior: ExactPosterior, X: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Mean attributions by the formula as the paper prints it, Aₙᵢ with e^((2a+b)²/8a), row by row as its code does."""
+    """Mean attributions by the formula as the paper prints it, Aₙᵢ with e^((2a+b)²/8a), row by row
+    as its code does.
+    """
     kernel, Z = posterior.kernel, posterior.inputs
     result = np.empty_like(X)
     for k, x in enumerate(X):
@@ -31,7 +35,8 @@ def printed_formula(posterior: ExactPosterior, X: np.ndarray, b: np.ndarray) -> 
             * (erf(beta / (2 * root)) - erf((2 * a + beta) / (2 * root)))
         )
         A = np.exp(-(a + beta + c) / 2)[:, None] * (
-            bracket[:, None] * (beta[:, None] * d - 2 * a * f) + 4 * np.sqrt(a) * d * (np.exp((a + beta) / 2) - 1)[:, None]
+            bracket[:, None] * (beta[:, None] * d - 2 * a * f)
+            + 4 * np.sqrt(a) * d * (np.exp((a + beta) / 2) - 1)[:, None]
         )
         result[k] = posterior.alpha @ A / (4 * a**1.5)
     return result
@@ -49,7 +54,9 @@ def with_shap(kind: str, posterior: ExactPosterior, X: np.ndarray, b: np.ndarray
     return shap.ExactExplainer(predict, shap.maskers.Independent(b[None]))(X).values
 
 
-def with_captum(posterior: ExactPosterior, X: np.ndarray, b: np.ndarray) -> Callable[[], np.ndarray]:
+def with_captum(
+    posterior: ExactPosterior, X: np.ndarray, b: np.ndarray
+) -> Callable[[], np.ndarray]:
     """The same GP in GPyTorch, set to exact factorisations, its mean differentiated by Captum."""
     import gpytorch
     import torch
@@ -63,7 +70,9 @@ def with_captum(posterior: ExactPosterior, X: np.ndarray, b: np.ndarray) -> Call
             self.covar_module = ScaleKernel(RBFKernel())
 
         def forward(self, rows):
-            return gpytorch.distributions.MultivariateNormal(self.mean_module(rows), self.covar_module(rows))
+            return gpytorch.distributions.MultivariateNormal(
+                self.mean_module(rows), self.covar_module(rows)
+            )
 
     likelihood = gpytorch.likelihoods.GaussianLikelihood()
     model = Model(likelihood).double()
@@ -75,7 +84,11 @@ def with_captum(posterior: ExactPosterior, X: np.ndarray, b: np.ndarray) -> Call
     def attribute() -> np.ndarray:
         with gpytorch.settings.fast_computations(False, False, False):
             method = IntegratedGradients(lambda rows: model(rows).mean)
-            return method.attribute(torch.tensor(X), baselines=torch.tensor(b)[None], n_steps=50).detach().numpy()
+            return (
+                method.attribute(torch.tensor(X), baselines=torch.tensor(b)[None], n_steps=50)
+                .detach()
+                .numpy()
+            )
 
     return attribute
 
@@ -93,14 +106,44 @@ def peers(X: np.ndarray, y: np.ndarray, quick: bool) -> tuple[str, list[dict[str
     time_mean = best_time(lambda: explainer(many, uncertainty="none")) / 1000
     time_cov = best_time(lambda: explainer(many)) / 1000
     table = [
-        _row("gpattr, mean", time_mean, time_mean, "exact", "completeness gap", f"{np.abs(exact.delta).max():.0e}"),
-        _row("gpattr, mean and covariance", time_cov, time_mean, "exact, with joint uncertainty", "", ""),
+        _row(
+            "gpattr, mean",
+            time_mean,
+            time_mean,
+            "exact",
+            "completeness gap",
+            f"{np.abs(exact.delta).max():.0e}",
+        ),
+        _row(
+            "gpattr, mean and covariance",
+            time_cov,
+            time_mean,
+            "exact, with joint uncertainty",
+            "",
+            "",
+        ),
     ]
     others: dict[str, tuple[str, str, Callable[[], np.ndarray]]] = {
-        "the paper's printed formula": ("gpattr", "integrated gradients", lambda: printed_formula(posterior, rows, b)),
-        "Captum on GPyTorch, 50 steps": ("captum", "integrated gradients", lambda: with_captum(posterior, rows, b)()),
-        "shap ExactExplainer": ("shap", "Shapley values, another question", lambda: with_shap("Exact", posterior, rows, b)),
-        "shap KernelExplainer": ("shap", "Shapley values, sampled", lambda: with_shap("Kernel", posterior, rows, b)),
+        "the paper's printed formula": (
+            "gpattr",
+            "integrated gradients",
+            lambda: printed_formula(posterior, rows, b),
+        ),
+        "Captum on GPyTorch, 50 steps": (
+            "captum",
+            "integrated gradients",
+            lambda: with_captum(posterior, rows, b)(),
+        ),
+        "shap ExactExplainer": (
+            "shap",
+            "Shapley values, another question",
+            lambda: with_shap("Exact", posterior, rows, b),
+        ),
+        "shap KernelExplainer": (
+            "shap",
+            "Shapley values, sampled",
+            lambda: with_shap("Kernel", posterior, rows, b),
+        ),
     }
     for name, (module, kind, compute) in others.items():
         if find_spec(module) is None:
@@ -108,7 +151,9 @@ def peers(X: np.ndarray, y: np.ndarray, quick: bool) -> tuple[str, list[dict[str
         compute()  # imports and caches do not count
         seconds, values = once(compute)
         gap = np.abs(np.asarray(values) - exact.values).max()
-        table.append(_row(name, seconds / N_ROWS, time_mean, kind, "largest difference", f"{gap:.0e}"))
+        table.append(
+            _row(name, seconds / N_ROWS, time_mean, kind, "largest difference", f"{gap:.0e}")
+        )
     for distance in (1e-6, 40.0):
         direction = np.ones(d) / d**0.5 * 2.0
         x, start = b + distance * direction, b
@@ -129,7 +174,16 @@ def peers(X: np.ndarray, y: np.ndarray, quick: bool) -> tuple[str, list[dict[str
     return f"One GP of {m} points × {d} features, per explained row", table
 
 
-def _row(what: str, seconds: float, reference: float, kind: str, measure: str, value: str) -> dict[str, str]:
+def _row(
+    what: str, seconds: float, reference: float, kind: str, measure: str, value: str
+) -> dict[str, str]:
     shown = "" if np.isnan(seconds) else f"{1e3 * seconds:.3g} ms"
     ratio = "" if np.isnan(seconds) else f"{seconds / reference:.3g} × gpattr's mean"
-    return {"what": what, "time": shown, "comparison": ratio, "it computes": kind, "against exact": measure, "": value}
+    return {
+        "what": what,
+        "time": shown,
+        "comparison": ratio,
+        "it computes": kind,
+        "against exact": measure,
+        "": value,
+    }

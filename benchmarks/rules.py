@@ -1,4 +1,6 @@
-"""The paper's claim that the closed form is cheaper: against each rule with as many evaluations as an accuracy takes."""
+"""The paper's claim that the closed form is cheaper: against each rule with as many evaluations as
+an accuracy takes.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import numpy as np
 from timing import best_time
 
 from gpattr import Explainer
-from gpattr.closed_forms.fixed_rules import nodes_and_weights
+from gpattr.closed_forms.quadrature.fixed_rules import nodes_and_weights
 from gpattr.kernels import SquaredExponential
 from gpattr.posteriors import ExactPosterior
 
@@ -21,11 +23,16 @@ def rules(X: np.ndarray, y: np.ndarray, quick: bool) -> tuple[str, list[dict[str
     X = (X - X.mean(axis=0)) / X.std(axis=0, ddof=1)
     if quick:
         X, y = X[:400], y[:400]
-    posterior = ExactPosterior(SquaredExponential(lengthscale=LENGTHSCALE, variance=11.25), X, y, noise=0.375)
+    posterior = ExactPosterior(
+        SquaredExponential(lengthscale=LENGTHSCALE, variance=11.25), X, y, noise=0.375
+    )
     average, chosen = X[y == 5].mean(axis=0), X[y > 6][:10]
     exact = Explainer(posterior, average)
     truth = exact(chosen, uncertainty="none").values
-    closed = {what: best_time(lambda what=what: exact(chosen, uncertainty=what)) for what in ("none", "std")}
+    closed = {
+        what: best_time(lambda what=what: exact(chosen, uncertainty=what))
+        for what in ("none", "std")
+    }
     lines = []
     for accuracy in (1e-2, 1e-4, 1e-8):
         for rule, steps in STEPS.items():
@@ -33,23 +40,39 @@ def rules(X: np.ndarray, y: np.ndarray, quick: bool) -> tuple[str, list[dict[str
             reached = (
                 e
                 for e in explainers
-                if np.abs(e(chosen, uncertainty="none").values - truth).max() <= accuracy * np.abs(truth).max()
+                if np.abs(e(chosen, uncertainty="none").values - truth).max()
+                <= accuracy * np.abs(truth).max()
             )
-            lines.append({"what": rule, "accuracy": f"{accuracy:.0e}", **timed(next(reached, None), chosen, closed)})
+            lines.append(
+                {
+                    "what": rule,
+                    "accuracy": f"{accuracy:.0e}",
+                    **timed(next(reached, None), chosen, closed),
+                }
+            )
     return (
-        f"Closed form = 1: {len(chosen)} red wines × 11 features, {len(X)} training points, by the accuracy of the means",
+        (
+            f"Closed form = 1: {len(chosen)} red wines × 11 features, {len(X)} training points, by"
+            " the accuracy of the means"
+        ),
         lines,
     )
 
 
-def timed(explainer: Explainer | None, rows: np.ndarray, closed: dict[str, float]) -> dict[str, str]:
+def timed(
+    explainer: Explainer | None, rows: np.ndarray, closed: dict[str, float]
+) -> dict[str, str]:
     """The rule's times over those of the closed form."""
     if explainer is None:
         return {"evaluations": f"more than {DOUBLED[-1]}", "means": "", "mean and sd": ""}
     assert explainer.n_steps is not None
     means = best_time(lambda: explainer(rows, uncertainty="none"), repeat=3) / closed["none"]
     small = explainer.n_steps <= LARGEST
-    both = best_time(lambda: explainer(rows, uncertainty="std"), repeat=1) / closed["std"] if small else None
+    both = (
+        best_time(lambda: explainer(rows, uncertainty="std"), repeat=1) / closed["std"]
+        if small
+        else None
+    )
     evaluations = len(nodes_and_weights(explainer.method, explainer.n_steps)[0])
     return {
         "evaluations": str(evaluations),

@@ -1,10 +1,11 @@
-"""Measure gpattr against the bare linear algebra and against other libraries; print ratios, all from this one run.
+"""Measure gpattr against the bare linear algebra and against other libraries; print ratios, all
+from this one run.
 
     python benchmarks/run.py [--quick] [--only explain,kernels,training,peers,growth,weights,rules,sparse,held-out,busy]
 
-The red wine data are used where GPATTR_DATA_DIR names a folder with them, simulated data of the same shape otherwise.
-Libraries not installed are left out: pip install -e ".[bench]" brings them all.
-"""
+The red wine data are used where GPATTR_DATA_DIR names a folder with them, simulated data of the
+same shape otherwise. Libraries not installed are left out: pip install -e ".[bench]" brings them
+all."""
 
 from __future__ import annotations
 
@@ -44,13 +45,21 @@ SECTIONS = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="smaller problems: about a minute")
-    parser.add_argument("--only", default=",".join(SECTIONS), help="sections to run, separated by commas")
+    parser.add_argument(
+        "--only", default=",".join(SECTIONS), help="sections to run, separated by commas"
+    )
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # other libraries' advice on convergence
     console = Console(width=130)
-    console.print(f"machine: {platform.processor() or platform.machine()}, {os.cpu_count()} cores, {versions()}", highlight=False)
+    console.print(
+        f"machine: {platform.processor() or platform.machine()}, {os.cpu_count()} cores,"
+        f" {versions()}",
+        highlight=False,
+    )
     X, y = wine()
     for section in options.only.split(","):
         for measure in SECTIONS[section]:
@@ -81,7 +90,18 @@ def versions() -> str:
     from importlib.metadata import PackageNotFoundError, version
 
     found = []
-    for name in ("gpattr", "numpy", "scipy", "scikit-learn", "torch", "gpytorch", "botorch", "tinygp", "shap", "captum"):
+    for name in (
+        "gpattr",
+        "numpy",
+        "scipy",
+        "scikit-learn",
+        "torch",
+        "gpytorch",
+        "botorch",
+        "tinygp",
+        "shap",
+        "captum",
+    ):
         try:
             found.append(f"{name} {version(name)}")
         except PackageNotFoundError:

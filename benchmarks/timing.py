@@ -26,10 +26,16 @@ def once(action: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def peak_memory() -> float:
-    """The peak memory of this process in GB. (Linux hands ru_maxrss down from parent to child, so /proc is asked first.)"""
+    """The peak memory of this process in GB. (Linux hands ru_maxrss down from parent to child, so
+    /proc is asked first.)
+    """
     status = Path("/proc/self/status")
     if status.exists():
-        return next(float(line.split()[1]) / 1e6 for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return next(
+            float(line.split()[1]) / 1e6
+            for line in status.read_text().splitlines()
+            if line.startswith("VmHWM")
+        )
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 

@@ -1,4 +1,6 @@
-"""Training by marginal likelihood: the same model, start and bounds in every library; log p(y) at the end beside the time."""
+"""Training by marginal likelihood: the same model, start and bounds in every library; log p(y) at
+the end beside the time.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,14 @@ def simulated(n: int, d: int = 11) -> tuple[np.ndarray, np.ndarray]:
     return X, (y - y.mean()) / y.std()
 
 
-def log_likelihood(X: np.ndarray, y: np.ndarray, lengthscale: np.ndarray, variance: float, noise: float, mean: float) -> float:
+def log_likelihood(
+    X: np.ndarray,
+    y: np.ndarray,
+    lengthscale: np.ndarray,
+    variance: float,
+    noise: float,
+    mean: float,
+) -> float:
     """log p(y) of any library's hyperparameters, by one formula for all."""
     from gpattr.kernels import SquaredExponential
     from gpattr.means import Constant
@@ -39,10 +48,12 @@ def with_sklearn(X: np.ndarray, y: np.ndarray) -> float:
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
     start = 0.6 * X.shape[1] ** 0.5
-    kernel = ConstantKernel(1.0, (1e-4, 1e4)) * RBF(np.full(X.shape[1], start), (1e-2 * start, 1e4 * start)) + WhiteKernel(
-        0.2, (1e-6, 10.0)
+    kernel = ConstantKernel(1.0, (1e-4, 1e4)) * RBF(
+        np.full(X.shape[1], start), (1e-2 * start, 1e4 * start)
+    ) + WhiteKernel(0.2, (1e-6, 10.0))
+    return (
+        GaussianProcessRegressor(kernel, normalize_y=True).fit(X, y).log_marginal_likelihood_value_
     )
-    return GaussianProcessRegressor(kernel, normalize_y=True).fit(X, y).log_marginal_likelihood_value_
 
 
 def with_botorch(X: np.ndarray, y: np.ndarray) -> float:
@@ -55,7 +66,11 @@ def with_botorch(X: np.ndarray, y: np.ndarray) -> float:
 
     kernel = ScaleKernel(RBFKernel(ard_num_dims=X.shape[1]))
     model = SingleTaskGP(
-        torch.tensor(X), torch.tensor(y)[:, None], covar_module=kernel, likelihood=GaussianLikelihood(), outcome_transform=None
+        torch.tensor(X),
+        torch.tensor(y)[:, None],
+        covar_module=kernel,
+        likelihood=GaussianLikelihood(),
+        outcome_transform=None,
     )
     kernel.base_kernel.lengthscale = 0.6 * X.shape[1] ** 0.5
     fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
@@ -75,7 +90,9 @@ def with_gpytorch(X: np.ndarray, y: np.ndarray) -> float:
             self.covar_module = ScaleKernel(RBFKernel(ard_num_dims=rows.shape[1]))
 
         def forward(self, rows):
-            return gpytorch.distributions.MultivariateNormal(self.mean_module(rows), self.covar_module(rows))
+            return gpytorch.distributions.MultivariateNormal(
+                self.mean_module(rows), self.covar_module(rows)
+            )
 
     likelihood = gpytorch.likelihoods.GaussianLikelihood().double()
     rows, targets = torch.tensor(X), torch.tensor(y)
@@ -98,7 +115,9 @@ def _gpytorch_likelihood(X, y, model) -> float:
     kernel = model.covar_module
     lengthscale = kernel.base_kernel.lengthscale.detach().numpy().ravel()
     mean = float(model.mean_module.constant)
-    return log_likelihood(X, y, lengthscale, float(kernel.outputscale), float(model.likelihood.noise), mean)
+    return log_likelihood(
+        X, y, lengthscale, float(kernel.outputscale), float(model.likelihood.noise), mean
+    )
 
 
 def with_tinygp(X: np.ndarray, y: np.ndarray) -> float:
@@ -113,13 +132,27 @@ def with_tinygp(X: np.ndarray, y: np.ndarray) -> float:
 
     def negative(theta):
         kernel = jnp.exp(theta[d]) * transforms.Linear(jnp.exp(-theta[:d]), kernels.ExpSquared())
-        return -GaussianProcess(kernel, X, diag=jnp.exp(theta[d + 1]), mean=theta[d + 2]).log_probability(y)
+        return -GaussianProcess(
+            kernel, X, diag=jnp.exp(theta[d + 1]), mean=theta[d + 2]
+        ).log_probability(y)
 
     value_and_gradient = jax.jit(jax.value_and_grad(negative))
     start = np.concatenate([np.full(d, np.log(0.6 * d**0.5)), [0.0, np.log(0.2), 0.0]])
-    result = minimize(lambda t: tuple(np.asarray(v, float) for v in value_and_gradient(t)), start, jac=True, method="L-BFGS-B")
+    result = minimize(
+        lambda t: tuple(np.asarray(v, float) for v in value_and_gradient(t)),
+        start,
+        jac=True,
+        method="L-BFGS-B",
+    )
     theta = result.x
-    return log_likelihood(X, y, np.exp(theta[:d]), float(np.exp(theta[d])), float(np.exp(theta[d + 1])), float(theta[d + 2]))
+    return log_likelihood(
+        X,
+        y,
+        np.exp(theta[:d]),
+        float(np.exp(theta[d])),
+        float(np.exp(theta[d + 1])),
+        float(theta[d + 2]),
+    )
 
 
 LIBRARIES: dict[str, tuple[str, Callable[[np.ndarray, np.ndarray], float]]] = {
@@ -162,7 +195,11 @@ def training(X: np.ndarray, y: np.ndarray, quick: bool) -> tuple[str, list[dict[
 def _alone(call: str) -> list[float]:
     code = f"import training; {call}"
     output = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True, cwd=sys.path[0]
+        [sys.executable, "-W", "ignore", "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=sys.path[0],
     )
     return [float(part) for part in output.stdout.split()[-3:]]
 

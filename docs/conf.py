@@ -1,8 +1,7 @@
 """How the documentation is built: ``sphinx-build -W docs site``.
 
-Nothing is taken from the network. Stories and figures on published data are run where ``GPATTR_DATA_DIR`` names a folder that has
-them, and are left out otherwise.
-"""
+Nothing is taken from the network. Stories and figures on published data are run where
+``GPATTR_DATA_DIR`` names a folder that has them, and are left out otherwise."""
 
 import os
 import sys
@@ -34,7 +33,11 @@ extensions = [
     "docstrings",
     "generated",
 ]
-exclude_patterns = ["_ext", "compare_results.md", "**sg_execution_times.rst"]  # the last ask the network for a script
+exclude_patterns = [
+    "_ext",
+    "compare_results.md",
+    "**sg_execution_times.rst",
+]  # the last ask the network for a script
 default_role = "py:obj"
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "amsmath", "smartquotes"]

@@ -13,12 +13,18 @@ from gpattr.kernels import SquaredExponential
 from gpattr.posteriors import ExactPosterior
 
 settings.register_profile(
-    "gpattr", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+    "gpattr",
+    deadline=None,
+    derandomize=True,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("gpattr")
 
 REFERENCE = Path(__file__).parent / "reference"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +32,10 @@ def data_folder() -> Path:
     """The folder with the paper's data, which are no part of the project."""
     folder = os.environ.get("GPATTR_DATA_DIR")
     if not folder:
-        pytest.skip("the published data are no part of the project: set GPATTR_DATA_DIR to a folder that has them")
+        pytest.skip(
+            "the published data are no part of the project: set GPATTR_DATA_DIR to a folder that"
+            " has them"
+        )
     return Path(folder)
 
 
@@ -91,7 +100,12 @@ def opened(chromium):
         complaints = []
         tab.on("console", lambda message: complaints.append(message.text))
         tab.on("pageerror", lambda error: complaints.append(str(error)))
-        tab.on("request", lambda request: complaints.append(request.url) if request.url.startswith("http") else None)
+        tab.on(
+            "request",
+            lambda request: (
+                complaints.append(request.url) if request.url.startswith("http") else None
+            ),
+        )
         tab.goto(path.as_uri())
         tab.wait_for_selector("html[data-ready=yes]", timeout=60_000)
         yield tab

@@ -1,4 +1,6 @@
-"""The private BLAS: NumPy's numbers, the same bits for any number of threads, and nothing that others could notice."""
+"""The private BLAS: NumPy's numbers, the same bits for any number of threads, and nothing that
+others could notice.
+"""
 
 import multiprocessing
 import os
@@ -12,7 +14,9 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from gpattr import GPRegressor, _array, _blas, _workers
+from gpattr import GPRegressor
+from gpattr._core import array as _array
+from gpattr._core import blas, workers
 
 SIZES = [1, 2, 63, 64, 65, 127, 128, 129, 255, 256, 257, 401, 700, 1100]
 LAYOUTS = {
@@ -38,26 +42,28 @@ def definite(m):
 
 def close(got, expected, scale=1.0):
     assert got.shape == expected.shape
-    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-12 * scale * max(1.0, np.abs(expected).max(initial=0.0)))
+    np.testing.assert_allclose(
+        got, expected, rtol=0, atol=1e-12 * scale * max(1.0, np.abs(expected).max(initial=0.0))
+    )
 
 
 def results(m, columns=70):
     """Every function once on matrices of size m."""
     A, B, x, V = definite(m), matrix(m, columns), matrix(m, 1)[:, 0], matrix(columns, m)
-    L = _blas.cholesky(A.copy(order="F"))
+    L = blas.cholesky(A.copy(order="F"))
     return {
         "cholesky": L,
-        "cholesky_inverse": np.tril(_blas.cholesky_inverse(L.copy(order="F"))),
-        "multiply": _blas.multiply(A, B),
-        "multiply_vector": _blas.multiply_vector(A, x),
-        "symmetric_exponential": np.triu(_blas.symmetric_exponential(B / m, B.T)),
-        "add_gram": np.tril(_blas.add_gram(np.eye(m, order="F"), V)),
-        "symmetric_product": _blas.symmetric_product(np.triu(A), B),
-        "outer_products": _blas.outer_products(V.reshape(5, -1, m)),
-        "outer_product": _blas.outer_products(B),
-        "solve_lower_rows": _blas.solve_lower_rows(L, V.copy()),
-        "solve_upper": _blas.solve_upper(L, B),
-        "solve_cholesky": _blas.solve_cholesky(L, x),
+        "cholesky_inverse": np.tril(blas.cholesky_inverse(L.copy(order="F"))),
+        "multiply": blas.multiply(A, B),
+        "multiply_vector": blas.multiply_vector(A, x),
+        "symmetric_exponential": np.triu(blas.symmetric_exponential(B / m, B.T)),
+        "add_gram": np.tril(blas.add_gram(np.eye(m, order="F"), V)),
+        "symmetric_product": blas.symmetric_product(np.triu(A), B),
+        "outer_products": blas.outer_products(V.reshape(5, -1, m)),
+        "outer_product": blas.outer_products(B),
+        "solve_lower_rows": blas.solve_lower_rows(L, V.copy()),
+        "solve_upper": blas.solve_upper(L, B),
+        "solve_cholesky": blas.solve_cholesky(L, x),
     }
 
 
@@ -84,10 +90,10 @@ def expected(m, columns=70):
 @pytest.fixture(params=["private", "SciPy's own"])
 def library(request, monkeypatch):
     if request.param == "private":
-        if _blas.library() is None:
+        if blas.library() is None:
             pytest.skip("SciPy has no OpenBLAS of its own here")
     else:
-        monkeypatch.setattr(_blas, "_loaded", [None])
+        monkeypatch.setattr(blas, "_loaded", [None])
     return request.param
 
 
@@ -106,46 +112,50 @@ def test_any_layout_is_read(layout, m, library):
     A, B, V = definite(m), matrix(m, 7), matrix(9, m)
     L = np.linalg.cholesky(A)
     before = [part.copy() for part in (A, B, V, L)]
-    close(_blas.cholesky(laid(A.copy())), L, tolerance)
-    close(np.tril(_blas.cholesky_inverse(laid(L.copy()))), np.tril(np.linalg.inv(A)), tolerance)
-    close(_blas.multiply(laid(A), laid(B)), A @ B, tolerance)
-    close(_blas.multiply(laid(V), laid(A.T)), V @ A.T, tolerance)
-    close(np.triu(_blas.symmetric_exponential(laid(B / 9), laid(B.T))), np.triu(np.exp(B @ B.T / 9)), tolerance)
-    close(_blas.multiply_vector(laid(V), laid(B)[:, 2]), V @ B[:, 2], tolerance)
-    close(np.tril(_blas.add_gram(laid(np.eye(m)), laid(V))), np.tril(np.eye(m) + V.T @ V), tolerance)
-    close(_blas.symmetric_product(laid(np.triu(A)), laid(B)), A @ B, tolerance)
-    close(_blas.outer_products(laid(V)), V @ V.T, tolerance)
-    close(_blas.solve_lower_rows(laid(L), laid(V.copy())), np.linalg.solve(L, V.T).T, tolerance)
-    close(_blas.solve_upper(laid(L), laid(B)), np.linalg.solve(L.T, B), tolerance)
-    close(_blas.solve_cholesky(laid(L), laid(B)), np.linalg.solve(A, B), tolerance)
+    close(blas.cholesky(laid(A.copy())), L, tolerance)
+    close(np.tril(blas.cholesky_inverse(laid(L.copy()))), np.tril(np.linalg.inv(A)), tolerance)
+    close(blas.multiply(laid(A), laid(B)), A @ B, tolerance)
+    close(blas.multiply(laid(V), laid(A.T)), V @ A.T, tolerance)
+    close(
+        np.triu(blas.symmetric_exponential(laid(B / 9), laid(B.T))),
+        np.triu(np.exp(B @ B.T / 9)),
+        tolerance,
+    )
+    close(blas.multiply_vector(laid(V), laid(B)[:, 2]), V @ B[:, 2], tolerance)
+    close(np.tril(blas.add_gram(laid(np.eye(m)), laid(V))), np.tril(np.eye(m) + V.T @ V), tolerance)
+    close(blas.symmetric_product(laid(np.triu(A)), laid(B)), A @ B, tolerance)
+    close(blas.outer_products(laid(V)), V @ V.T, tolerance)
+    close(blas.solve_lower_rows(laid(L), laid(V.copy())), np.linalg.solve(L, V.T).T, tolerance)
+    close(blas.solve_upper(laid(L), laid(B)), np.linalg.solve(L.T, B), tolerance)
+    close(blas.solve_cholesky(laid(L), laid(B)), np.linalg.solve(A, B), tolerance)
     for part, kept in zip((A, B, V, L), before):
         np.testing.assert_array_equal(part, kept)
 
 
 def test_nothing_to_do(library):
     none, square = np.empty((0, 0)), np.eye(3)
-    assert _blas.cholesky(none.copy()).shape == _blas.cholesky_inverse(none.copy()).shape == (0, 0)
-    assert _blas.multiply(np.empty((3, 0)), np.empty((0, 2))).tolist() == [[0.0, 0.0]] * 3
-    assert _blas.multiply(np.empty((0, 3)), square).shape == (0, 3)
-    assert _blas.symmetric_exponential(np.empty((0, 3)), np.empty((3, 0))).shape == (0, 0)
-    assert _blas.multiply_vector(np.empty((3, 0)), np.empty(0)).tolist() == [0.0] * 3
-    np.testing.assert_array_equal(_blas.add_gram(np.eye(3, order="F"), np.empty((0, 3))), square)
-    assert _blas.symmetric_product(square, np.empty((3, 0))).shape == (3, 0)
-    assert _blas.outer_products(np.empty((0, 2, 3))).shape == (0, 2, 2)
-    assert _blas.outer_products(np.empty((2, 3, 0))).tolist() == np.zeros((2, 3, 3)).tolist()
-    assert _blas.solve_lower_rows(square, np.empty((0, 3))).shape == (0, 3)
-    assert _blas.solve_upper(square, np.empty((3, 0))).shape == (3, 0)
-    assert _blas.solve_cholesky(none, np.empty(0)).shape == (0,)
+    assert blas.cholesky(none.copy()).shape == blas.cholesky_inverse(none.copy()).shape == (0, 0)
+    assert blas.multiply(np.empty((3, 0)), np.empty((0, 2))).tolist() == [[0.0, 0.0]] * 3
+    assert blas.multiply(np.empty((0, 3)), square).shape == (0, 3)
+    assert blas.symmetric_exponential(np.empty((0, 3)), np.empty((3, 0))).shape == (0, 0)
+    assert blas.multiply_vector(np.empty((3, 0)), np.empty(0)).tolist() == [0.0] * 3
+    np.testing.assert_array_equal(blas.add_gram(np.eye(3, order="F"), np.empty((0, 3))), square)
+    assert blas.symmetric_product(square, np.empty((3, 0))).shape == (3, 0)
+    assert blas.outer_products(np.empty((0, 2, 3))).shape == (0, 2, 2)
+    assert blas.outer_products(np.empty((2, 3, 0))).tolist() == np.zeros((2, 3, 3)).tolist()
+    assert blas.solve_lower_rows(square, np.empty((0, 3))).shape == (0, 3)
+    assert blas.solve_upper(square, np.empty((3, 0))).shape == (3, 0)
+    assert blas.solve_cholesky(none, np.empty(0)).shape == (0,)
 
 
 def test_results_take_the_place_of_what_was_given():
     A = np.asfortranarray(definite(300))
-    L = _blas.cholesky(A)
+    L = blas.cholesky(A)
     assert L is A
-    assert _blas.cholesky_inverse(L) is A
+    assert blas.cholesky_inverse(L) is A
     G, V = np.eye(300, order="F"), matrix(5, 300)
-    assert _blas.add_gram(G, V) is G
-    assert _blas.solve_lower_rows(np.eye(300), V) is V
+    assert blas.add_gram(G, V) is G
+    assert blas.solve_lower_rows(np.eye(300), V) is V
 
 
 @pytest.mark.parametrize("m", [3, 200, 300, 700])
@@ -154,7 +164,7 @@ def test_not_positive_definite(m, place, library):
     A = np.asfortranarray(definite(m))
     A[place, place] = -1.0
     with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
-        _blas.cholesky(A)
+        blas.cholesky(A)
 
 
 def test_products_of_stacks_and_vectors():
@@ -170,14 +180,14 @@ def test_products_of_stacks_and_vectors():
 @pytest.fixture
 def many_tasks(monkeypatch):
     """Every call with more than one piece is shared, whatever its size."""
-    if _blas.library() is None:
+    if blas.library() is None:
         pytest.skip("SciPy has no OpenBLAS of its own here")
-    monkeypatch.setattr(_blas, "ALONE", 0)
-    monkeypatch.setattr(_blas.library(), "allowed", lambda: 64)
+    monkeypatch.setattr(blas, "ALONE", 0)
+    monkeypatch.setattr(blas.library(), "allowed", lambda: 64)
 
 
 def with_threads(monkeypatch, threads):
-    monkeypatch.setattr(_workers, "_pool", _workers.Pool(threads - 1))
+    monkeypatch.setattr(workers, "_pool", workers.Pool(threads - 1))
 
 
 @pytest.mark.parametrize("m", [257, 700])
@@ -201,14 +211,14 @@ def test_many_callers_at_once(many_tasks, monkeypatch):
 
 
 def test_pieces_may_share_again():
-    pool, done = _workers.Pool(2), []
+    pool, done = workers.Pool(2), []
     pool.share(lambda i: pool.share(lambda j: done.append((i, j)), range(4)), range(5))
     assert sorted(done) == [(i, j) for i in range(5) for j in range(4)]
 
 
 @pytest.mark.parametrize("inside", [True, False])
 def test_errors_reach_the_caller(inside):
-    pool, caller, failed = _workers.Pool(2), threading.current_thread(), threading.Event()
+    pool, caller, failed = workers.Pool(2), threading.current_thread(), threading.Event()
 
     def work(piece):
         if (threading.current_thread() is caller) == inside:
@@ -222,7 +232,7 @@ def test_errors_reach_the_caller(inside):
 
 
 def test_a_call_waits_for_all_its_pieces():
-    pool, done = _workers.Pool(3), []
+    pool, done = workers.Pool(3), []
 
     def work(piece):
         time.sleep(0.002 * (piece % 3))
@@ -237,7 +247,7 @@ def test_a_call_waits_for_all_its_pieces():
 def test_helpers_sleep_and_keep_nothing():
     import weakref
 
-    pool = _workers.Pool(2)
+    pool = workers.Pool(2)
 
     def share():
         A = np.zeros(10)
@@ -272,45 +282,49 @@ def test_usable_cores(files, environment, limit, tmp_path, monkeypatch):
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    assert _workers.usable_cores(tmp_path, environment) == (limit or 3)
+    assert workers.usable_cores(tmp_path, environment) == (limit or 3)
 
 
 def test_users_limits_are_kept(many_tasks, monkeypatch):
     monkeypatch.undo()
-    monkeypatch.setattr(_blas, "ALONE", 0)
-    pool, seen = _workers.Pool(2), set()
-    monkeypatch.setattr(_workers, "_pool", pool)
+    monkeypatch.setattr(blas, "ALONE", 0)
+    pool, seen = workers.Pool(2), set()
+    monkeypatch.setattr(workers, "_pool", pool)
     monkeypatch.setattr(pool, "share", lambda work, pieces: seen.add(len(pieces)))
     with threadpool_limits(limits=1, user_api="blas"):
-        _blas.multiply(matrix(300, 300), matrix(300, 300))
+        blas.multiply(matrix(300, 300), matrix(300, 300))
     assert not seen
 
 
 def test_no_library_to_load(tmp_path, monkeypatch):
-    assert _blas._load(iter([])) is None
-    assert _blas._load(iter([tmp_path / "libopenblas.so"])) is None
+    assert blas._load(iter([])) is None
+    assert blas._load(iter([tmp_path / "libopenblas.so"])) is None
     wrong = tmp_path / "libopenblas.so"
     wrong.write_bytes(b"not a library")
-    assert _blas._load(iter([wrong])) is None
-    monkeypatch.setattr(_blas.tempfile, "mkdtemp", lambda **_: str(tmp_path / "missing"))
-    assert _blas._load(_blas._candidates()) is None
+    assert blas._load(iter([wrong])) is None
+    monkeypatch.setattr(blas.tempfile, "mkdtemp", lambda **_: str(tmp_path / "missing"))
+    assert blas._load(blas._candidates()) is None
 
 
 def test_nothing_is_left_in_the_temporary_folder(tmp_path):
     if sys.platform == "win32":
         pytest.skip("a library cannot be removed while it is in use")
-    code = "import numpy as np; from gpattr import _blas; _blas.multiply(np.eye(2), np.eye(2))"
-    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"TMPDIR": str(tmp_path)})
+    code = "import numpy as np; from gpattr._core import blas; blas.multiply(np.eye(2), np.eye(2))"
+    subprocess.run(
+        [sys.executable, "-c", code], check=True, env=os.environ | {"TMPDIR": str(tmp_path)}
+    )
     assert list(tmp_path.iterdir()) == []
 
 
 def child(connection):
-    _blas._loaded.clear()
+    blas._loaded.clear()
     connection.send(results(300)["cholesky"])
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-@pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning", r"ignore:os\.fork\(\) was called:RuntimeWarning")
+@pytest.mark.filterwarnings(
+    "ignore:.*use of fork.*:DeprecationWarning", r"ignore:os\.fork\(\) was called:RuntimeWarning"
+)
 def test_forked_processes(many_tasks, monkeypatch):
     """A child has no helpers, and locks that another thread of its parent held are free."""
     with_threads(monkeypatch, 3)
@@ -320,7 +334,7 @@ def test_forked_processes(many_tasks, monkeypatch):
     held, forked = threading.Event(), threading.Event()
 
     def hold():
-        with _workers.pool().changed, _workers._lock, _blas._lock:
+        with workers.pool().changed, workers._lock, blas._lock:
             held.set()
             forked.wait(60)
 

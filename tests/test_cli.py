@@ -21,7 +21,9 @@ def test_demo(tmp_path):
 
 def test_the_demo_tells_one_story(tmp_path, monkeypatch, opened):
     drawn = []
-    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda figure, *args, **options: drawn.append(figure))
+    monkeypatch.setattr(
+        "matplotlib.figure.Figure.savefig", lambda figure, *args, **options: drawn.append(figure)
+    )
     result = RUNNER.invoke(app, ["demo", "--out", str(tmp_path)])
     assert result.exit_code == 0
     lines = [line.split("│") for line in result.output.splitlines() if line.startswith("│")]
@@ -34,15 +36,25 @@ def test_the_demo_tells_one_story(tmp_path, monkeypatch, opened):
     page = tmp_path / "report.html"
     assert page.stat().st_size < 1.3e6
     with opened(page) as tab:
-        assert tab.title() == "Why the model expects this disease progression · scikit-learn's diabetes data"
+        assert (
+            tab.title()
+            == "Why the model expects this disease progression · scikit-learn's diabetes data"
+        )
         title = tab.inner_text("#row-title")
-        assert title.startswith(f"Patient {patient}: predicted disease progression {prediction}, at the baseline ")
+        assert title.startswith(
+            f"Patient {patient}: predicted disease progression {prediction}, at the baseline "
+        )
         assert tab.inner_text("#rows tr[aria-selected=true] td:first-child") == f"Patient {patient}"
         labels = tab.locator("#waterfall tbody th").all_inner_texts()
         assert labels[0] == "Predicted disease progression"
         assert labels[-1] == "Baseline: average patient"
-        assert {label for label in labels if label.startswith("sex = ")} <= {"sex = code 1", "sex = code 2"}
-        assert labels[1].split(" = ")[0] == lines[0][3].strip()  # the strongest reason, there as here
+        assert {label for label in labels if label.startswith("sex = ")} <= {
+            "sex = code 1",
+            "sex = code 2",
+        }
+        assert (
+            labels[1].split(" = ")[0] == lines[0][3].strip()
+        )  # the strongest reason, there as here
         tab.fill("#filter", patient)
         assert tab.locator("#rows tbody tr").count() == 1
 

@@ -41,7 +41,9 @@ def test_the_picture_of_the_architecture_is_drawn_from_the_imports(monkeypatch):
     monkeypatch.syspath_prepend(str(DOCS / "_ext"))
     import architecture
 
-    assert architecture.picture() == architecture.PICTURE.read_text(encoding="utf-8"), "run docs/_ext/architecture.py"
+    assert architecture.picture() == architecture.PICTURE.read_text(encoding="utf-8"), (
+        "run docs/_ext/architecture.py"
+    )
 
 
 def test_pictures_are_there():

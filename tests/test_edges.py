@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gpattr import Baselines, Explainer, Explanation, _memory, closed_forms, memory_budget
+from gpattr import Baselines, Explainer, Explanation, closed_forms, memory_budget
+from gpattr._core import memory as _memory
 from gpattr.exceptions import FileFormatError, InvalidInputError, NoClosedFormError, ToleranceError
 from gpattr.kernels import Select, SquaredExponential
 from gpattr.means import Function, Linear, Mean
@@ -42,7 +43,8 @@ def test_an_unresolved_prior_mean_is_refused():
     """A step far narrower than any panel: two rules agree on nothing, but m(x) − m(b) tells."""
     steep = 1e5
     mean = Function(
-        lambda X: np.tanh(steep * (X[:, 0] - 0.37)), lambda X: steep / np.cosh(np.clip(steep * (X - 0.37), -300, 300)) ** 2
+        lambda X: np.tanh(steep * (X[:, 0] - 0.37)),
+        lambda X: steep / np.cosh(np.clip(steep * (X - 0.37), -300, 300)) ** 2,
     )
     posterior = ExactPosterior(SquaredExponential(1.0), [[0.0]], [0.0], noise=0.1, mean=mean)
     with pytest.raises(ToleranceError, match=r"row 0 are sure to 2.0e\+00 only, not to 1e-06"):
@@ -63,7 +65,9 @@ class Wave(Mean):
 def test_any_mean_but_the_simple_ones_is_integrated_and_says_so():
     posterior = ExactPosterior(SquaredExponential(1.0), [[0.0]], [0.0], noise=0.1, mean=Wave())
     assert Explainer(posterior)([[1.0]]).method == "closed form + quadrature"
-    with pytest.raises(NoClosedFormError, match='"exact" was asked for, but the prior mean Wave has no closed form'):
+    with pytest.raises(
+        NoClosedFormError, match='"exact" was asked for, but the prior mean Wave has no closed form'
+    ):
         Explainer(posterior, method="exact")([[1.0]])
 
 
@@ -80,7 +84,9 @@ def test_endless_paths_through_the_data_stay_finite(length):
     X, y = rng.normal(size=(6, 2)), rng.normal(size=6)
     direction = np.array([np.cos(0.3), np.sin(0.3)])
     posterior = ExactPosterior(SquaredExponential(1.0), X, y, noise=0.1)
-    ex = Explainer(posterior, X[0] - 0.4 * length * direction)((X[0] + 0.6 * length * direction)[None])
+    ex = Explainer(posterior, X[0] - 0.4 * length * direction)(
+        (X[0] + 0.6 * length * direction)[None]
+    )
     assert np.isfinite(ex.values).all()
     assert np.isfinite(ex.cov).all()
     assert ex.error[0] > 2e-16 * length**2
@@ -90,7 +96,9 @@ def test_endless_paths_through_the_data_stay_finite(length):
 def test_extreme_units(scale):
     X = np.array([[0.0], [1.0], [2.0]])
     usual, extreme = (
-        Explainer(ExactPosterior(SquaredExponential(s), X * s, [0.0, 1.0, 0.0], noise=0.1), [0.0])(X[1:2] * s)
+        Explainer(ExactPosterior(SquaredExponential(s), X * s, [0.0, 1.0, 0.0], noise=0.1), [0.0])(
+            X[1:2] * s
+        )
         for s in (1.0, scale)
     )
     np.testing.assert_allclose(extreme.values, usual.values, rtol=1e-12)
@@ -98,22 +106,32 @@ def test_extreme_units(scale):
 
 
 def test_what_float64_cannot_hold_is_refused(posterior):
-    with pytest.raises(InvalidInputError, match=r"X: expected rows within 1e\+140 length-scales of the data, got row 1"):
+    with pytest.raises(
+        InvalidInputError,
+        match=r"X: expected rows within 1e\+140 length-scales of the data, got row 1",
+    ):
         posterior.predict(np.array([[0.0] * 3, [1e200] * 3]))
     X = np.eye(2)
     with pytest.raises(InvalidInputError, match="variance: .* too large for float64"):
         ExactPosterior(SquaredExponential(variance=1.7e308), X, [0, 1], noise=1.7e308)
-    with pytest.raises(InvalidInputError, match="y: the targets are too large, or variance and noise too small"):
+    with pytest.raises(
+        InvalidInputError, match="y: the targets are too large, or variance and noise too small"
+    ):
         ExactPosterior(SquaredExponential(variance=1e-310), X, [0, 1e10], noise=0)
 
 
 def test_group_adds_up_errors(explanation):
-    np.testing.assert_array_equal(explanation.group({"g": ["alpha", "beta"]}).error, 2 * explanation.error)
+    np.testing.assert_array_equal(
+        explanation.group({"g": ["alpha", "beta"]}).error, 2 * explanation.error
+    )
     assert explanation[:, []].group({}).shape == (6, 0)
 
 
 def test_a_budget_is_set_whole_or_not_at_all():
-    with pytest.raises(InvalidInputError, match="result: expected"), memory_budget(working=1, result=-1):
+    with (
+        pytest.raises(InvalidInputError, match="result: expected"),
+        memory_budget(working=1, result=-1),
+    ):
         pass
     assert all(budget.get() is None for budget in _memory._BUDGETS.values())
 
@@ -121,7 +139,10 @@ def test_a_budget_is_set_whole_or_not_at_all():
 def test_draws_are_counted_too(explanation):
     from gpattr.exceptions import TooLargeError
 
-    with memory_budget(result=1000), pytest.raises(TooLargeError, match=r"the draws \(10000 × 18\)"):
+    with (
+        memory_budget(result=1000),
+        pytest.raises(TooLargeError, match=r"the draws \(10000 × 18\)"),
+    ):
         explanation.sample(10_000)
 
 
@@ -129,9 +150,17 @@ def arrays_of(value):
     return [array for array in vars(value).values() if isinstance(array, np.ndarray)]
 
 
-@pytest.mark.parametrize("make_copy", [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
+@pytest.mark.parametrize(
+    "make_copy", [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))]
+)
 def test_copies_stay_frozen(explanation, posterior, make_copy):
-    for value in (explanation, posterior, posterior.kernel, Linear([1.0, 2.0]), Baselines(np.eye(2))):
+    for value in (
+        explanation,
+        posterior,
+        posterior.kernel,
+        Linear([1.0, 2.0]),
+        Baselines(np.eye(2)),
+    ):
         again = make_copy(value)
         assert arrays_of(again)
         assert not any(array.flags.writeable for array in arrays_of(again))
@@ -151,17 +180,25 @@ def test_the_general_state_is_checked_and_does_not_alias():
     Z[0, 0] = 7.0
     assert state.inputs[0, 0] == 1.0
     assert state.factor.flags.f_contiguous
-    with pytest.raises(InvalidInputError, match=r"factor: expected the shape \(2, 2\), got \(3, 3\)"):
+    with pytest.raises(
+        InvalidInputError, match=r"factor: expected the shape \(2, 2\), got \(3, 3\)"
+    ):
         FunctionSpacePosterior(SquaredExponential(), np.eye(2), np.ones(2), np.eye(3))
 
 
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        (np.ma.masked_array(np.zeros((1, 3)), mask=[[0, 1, 0]]), "X: expected plain numbers, got a masked array"),
+        (
+            np.ma.masked_array(np.zeros((1, 3)), mask=[[0, 1, 0]]),
+            "X: expected plain numbers, got a masked array",
+        ),
         (np.array([["1", "2", "3"]], dtype=object), "X: expected numbers, got a ndarray"),
         ([[10**400, 0, 0]], "X: expected numbers"),
-        (pd.DataFrame({"alpha": pd.Categorical([1]), "beta": [1], "gamma": [1]}), "column 'alpha' of type category"),
+        (
+            pd.DataFrame({"alpha": pd.Categorical([1]), "beta": [1], "gamma": [1]}),
+            "column 'alpha' of type category",
+        ),
     ],
 )
 def test_things_that_only_look_like_numbers(explainer, X, message):
@@ -205,7 +242,10 @@ def test_endlessly_nested_and_nearly_right_files(explanation, tmp_path):
 def test_saving_leaves_the_umask_alone(explanation, tmp_path):
     before = os.umask(0o027)
     try:
-        threads = [threading.Thread(target=explanation.save, args=(tmp_path / f"{i}.json",)) for i in range(8)]
+        threads = [
+            threading.Thread(target=explanation.save, args=(tmp_path / f"{i}.json",))
+            for i in range(8)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -1,4 +1,6 @@
-"""Means are within ``error`` of the truth where rounding is amplified: against the same model computed with 60 digits."""
+"""Means are within ``error`` of the truth where rounding is amplified: against the same model
+computed with 60 digits.
+"""
 
 import mpmath as mp
 import numpy as np
@@ -21,7 +23,9 @@ def means_of_a_squared_exponential(posterior, x, targets):
     """Means of the attributions from the origin, (d,), by 60 digits and Gauss–Legendre integrals."""
     with mp.workdps(60):
         Z, x, n = [exactly(z) for z in posterior.inputs], exactly(x), len(posterior.inputs)
-        squares = [mp.mpf(float(s)) ** 2 for s in np.broadcast_to(posterior.kernel.lengthscale, (len(x),))]
+        squares = [
+            mp.mpf(float(s)) ** 2 for s in np.broadcast_to(posterior.kernel.lengthscale, (len(x),))
+        ]
         variance, noise = mp.mpf(float(posterior.kernel.variance)), exactly(posterior.noise)
 
         def value(a, b):
@@ -35,14 +39,17 @@ def means_of_a_squared_exponential(posterior, x, targets):
 
         def slope(t, i):
             point = [t * p for p in x]
-            return sum(alpha[j] * -(point[i] - Z[j][i]) / squares[i] * value(point, Z[j]) for j in range(n))
+            return sum(
+                alpha[j] * -(point[i] - Z[j][i]) / squares[i] * value(point, Z[j]) for j in range(n)
+            )
 
         return [x[i] * mp.quad(lambda t, i=i: slope(t, i), [0, 0.5, 1]) for i in range(len(x))]
 
 
 @pytest.mark.parametrize("uncertainty", ["cov", "std", "none"])
 @pytest.mark.parametrize(
-    ("scale", "noise", "row"), [([3.0, 30.0], 1e-10, [6.0, 4.2]), (2.0, 1e-8, [3.0, -2.0]), (1.0, 1e-2, [0.5, 0.5])]
+    ("scale", "noise", "row"),
+    [([3.0, 30.0], 1e-10, [6.0, 4.2]), (2.0, 1e-8, [3.0, -2.0]), (1.0, 1e-2, [0.5, 0.5])],
 )
 def test_little_noise_far_from_the_data(scale, noise, row, uncertainty):
     posterior = ExactPosterior(k.SquaredExponential(scale), X, Y, noise=noise)
@@ -64,10 +71,14 @@ def test_kernels_without_a_closed_form_know_it_too():
             * (np.eye(2) / 4.0 - (x - y)[..., :, None] * (x - y)[..., None, :] / 16.0)
         ),
     )
-    posterior, same = (ExactPosterior(kernel, X, Y, noise=1e-8) for kernel in (kernel, k.SquaredExponential(2.0)))
+    posterior, same = (
+        ExactPosterior(kernel, X, Y, noise=1e-8) for kernel in (kernel, k.SquaredExponential(2.0))
+    )
     truth = [float(v) for v in means_of_a_squared_exponential(same, [3.0, -2.0], exactly(Y))]
     for uncertainty in ("cov", "none"):
-        ex = gpattr.Explainer(posterior, np.zeros(2), tolerance=1e-3)(np.array([[3.0, -2.0]]), uncertainty=uncertainty)
+        ex = gpattr.Explainer(posterior, np.zeros(2), tolerance=1e-3)(
+            np.array([[3.0, -2.0]]), uncertainty=uncertainty
+        )
         assert np.abs(ex.values[0] - truth).max() <= ex.error[0]
 
 
@@ -76,7 +87,9 @@ def test_columns_that_are_nearly_the_same(gap):
     u = RNG.normal(size=30)
     rows = np.stack([u, u + gap * RNG.normal(size=30)], axis=1)
     y = rows.sum(axis=1) + 0.1 * RNG.normal(size=30)
-    model = gpattr.BayesianLinearRegressor(prior_cov=1e8 * np.eye(2), noise_variance=0.01, fit_intercept=False).fit(rows, y)
+    model = gpattr.BayesianLinearRegressor(
+        prior_cov=1e8 * np.eye(2), noise_variance=0.01, fit_intercept=False
+    ).fit(rows, y)
     x = np.array([1.0, -1.0])
     with mp.workdps(60):
         M = mp.matrix([exactly(row) for row in rows])
@@ -84,10 +97,16 @@ def test_columns_that_are_nearly_the_same(gap):
         w = S * (M.T * mp.matrix(exactly(y)) / mp.mpf(0.01))
         for uncertainty in ("cov", "none"):
             ex = gpattr.Explainer(model, np.zeros(2))(x[None], uncertainty=uncertainty)
-            assert max(abs(float(w[i] * x[i] - mp.mpf(float(ex.values[0, i])))) for i in range(2)) <= ex.error[0]
+            assert (
+                max(abs(float(w[i] * x[i] - mp.mpf(float(ex.values[0, i])))) for i in range(2))
+                <= ex.error[0]
+            )
             if uncertainty == "cov":
                 pairs = [(i, j) for i in range(2) for j in range(2)]
-                off = [abs(float(S[i, j] * x[i] * x[j] - mp.mpf(float(ex.cov[0, i, j])))) for i, j in pairs]
+                off = [
+                    abs(float(S[i, j] * x[i] * x[j] - mp.mpf(float(ex.cov[0, i, j]))))
+                    for i, j in pairs
+                ]
                 assert max(off) <= ex.cov_error[0]
 
 

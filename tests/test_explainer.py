@@ -4,10 +4,20 @@ import pytest
 
 import gpattr
 from gpattr import Baselines, Explainer, Explanation, explain, memory_budget
-from gpattr.exceptions import InvalidInputError, NotFittedError, TooLargeError, UnsupportedModelError
+from gpattr.exceptions import (
+    InvalidInputError,
+    NotFittedError,
+    TooLargeError,
+    UnsupportedModelError,
+)
 from gpattr.kernels import SquaredExponential
 from gpattr.means import Function, Linear
-from gpattr.posteriors import ExactPosterior, LaplacePosterior, MixturePosterior, MultiOutputPosterior
+from gpattr.posteriors import (
+    ExactPosterior,
+    LaplacePosterior,
+    MixturePosterior,
+    MultiOutputPosterior,
+)
 
 
 class Estimator:
@@ -23,11 +33,20 @@ Estimator.__module__ = "gpattr.estimators"
 
 def test_result_in_the_users_words(explainer, posterior, rows, frame):
     ex = explainer(rows)
-    assert ex.values.shape == ex.std.shape == ex.var.shape == ex.data.shape == ex.baselines.shape == (6, 3)
+    assert (
+        ex.values.shape
+        == ex.std.shape
+        == ex.var.shape
+        == ex.data.shape
+        == ex.baselines.shape
+        == (6, 3)
+    )
     assert ex.cov.shape == (6, 3, 3)
     np.testing.assert_array_equal(ex.var, np.einsum("nii->ni", ex.cov))
     np.testing.assert_array_equal(ex.predictions, posterior.predict(rows))
-    np.testing.assert_allclose(ex.base_values, posterior.predict(frame.to_numpy().mean(axis=0)[None])[0])
+    np.testing.assert_allclose(
+        ex.base_values, posterior.predict(frame.to_numpy().mean(axis=0)[None])[0]
+    )
     np.testing.assert_allclose(ex.values.sum(axis=1), ex.predictions - ex.base_values, atol=1e-13)
     assert np.abs(ex.delta).max() < 1e-13
     assert np.all((ex.error > 0) & (ex.error < 1e-11))
@@ -39,7 +58,9 @@ def test_result_in_the_users_words(explainer, posterior, rows, frame):
 
 def test_estimators_hand_out_their_posterior(posterior, rows):
     assert Explainer(Estimator().fit(posterior))(rows) == Explainer(posterior)(rows)
-    with pytest.raises(NotFittedError, match=r"this Estimator is not fitted yet; call fit\(X, y\) first"):
+    with pytest.raises(
+        NotFittedError, match=r"this Estimator is not fitted yet; call fit\(X, y\) first"
+    ):
         Explainer(Estimator())
 
 
@@ -48,7 +69,10 @@ def test_estimators_hand_out_their_posterior(posterior, rows):
     [
         (3.0, "expected a fitted Gaussian process of gpattr .* got builtins.float"),
         (Estimator, "expected a fitted model, got the class Estimator"),
-        (type("Foreign", (), {"fit": None})(), "got .*Foreign; gpattr.posteriors builds posteriors"),
+        (
+            type("Foreign", (), {"fit": None})(),
+            "got .*Foreign; gpattr.posteriors builds posteriors",
+        ),
     ],
 )
 def test_models_it_does_not_know(model, message):
@@ -64,13 +88,17 @@ def test_baselines(posterior, rows, frame):
         ("zeros", np.zeros(3)),
         (Z[2], Z[2]),
     ]:
-        np.testing.assert_array_equal(Explainer(posterior, baseline)(rows).baselines, np.tile(expected, (6, 1)))
+        np.testing.assert_array_equal(
+            Explainer(posterior, baseline)(rows).baselines, np.tile(expected, (6, 1))
+        )
     one_row = Explainer(posterior, frame.iloc[[2]])
     np.testing.assert_array_equal(one_row.baseline, Z[2])
     weighted = Explainer(posterior, Baselines(Z[:4], [0.1, 0.2, 0.3, 0.4]))(rows)
     np.testing.assert_array_equal(weighted.baselines, Z[:4])
     np.testing.assert_array_equal(weighted.baseline_weights, [0.1, 0.2, 0.3, 0.4])
-    np.testing.assert_allclose(weighted.base_values, posterior.predict(Z[:4]) @ [0.1, 0.2, 0.3, 0.4])
+    np.testing.assert_allclose(
+        weighted.base_values, posterior.predict(Z[:4]) @ [0.1, 0.2, 0.3, 0.4]
+    )
     assert weighted.baseline_name == "average over 4 points"
     assert weighted[2:4, ["gamma"]].baselines.shape == (4, 1)
 
@@ -129,15 +157,24 @@ def test_names_of_a_model_trained_on_an_array(posterior, rows):
     np.testing.assert_array_equal(named(reversed_columns).values, Explainer(bare)(rows).values)
     by_baseline = Explainer(bare, pd.Series([1.0, 2.0, 3.0], index=list("pqr")))
     in_order = pd.DataFrame(rows, columns=list("pqr"))
-    assert by_baseline(in_order).values.tolist() == Explainer(bare, [1.0, 2.0, 3.0])(rows).values.tolist()
-    with pytest.raises(InvalidInputError, match="X: has its columns in another order than the baseline"):
+    assert (
+        by_baseline(in_order).values.tolist()
+        == Explainer(bare, [1.0, 2.0, 3.0])(rows).values.tolist()
+    )
+    with pytest.raises(
+        InvalidInputError, match="X: has its columns in another order than the baseline"
+    ):
         by_baseline(reversed_columns)  # which of the two has the order of the model, nobody knows
 
 
 def test_labels_that_are_not_text_are_aligned_too(posterior, rows):
     train = pd.DataFrame(posterior.inputs)  # columns 0, 1, 2
-    by_number = Explainer(ExactPosterior(posterior.kernel, train, posterior.y, noise=posterior.noise))
-    np.testing.assert_array_equal(by_number(pd.DataFrame(rows)[[2, 0, 1]]).values, by_number(rows).values)
+    by_number = Explainer(
+        ExactPosterior(posterior.kernel, train, posterior.y, noise=posterior.noise)
+    )
+    np.testing.assert_array_equal(
+        by_number(pd.DataFrame(rows)[[2, 0, 1]]).values, by_number(rows).values
+    )
     tuples = pd.MultiIndex.from_product([["a"], ["alpha", "beta", "gamma"]])
     for columns in ([0, 1, 2], [0, "beta", "gamma"], tuples):
         with pytest.raises(InvalidInputError, match="X: expected the columns .* missing"):
@@ -145,13 +182,17 @@ def test_labels_that_are_not_text_are_aligned_too(posterior, rows):
 
 
 def test_a_row_of_a_frame_needs_both_brackets(explainer, frame):
-    with pytest.raises(InvalidInputError, match=r"X: expected rows .* X.iloc\[\[i\]\], with double brackets"):
+    with pytest.raises(
+        InvalidInputError, match=r"X: expected rows .* X.iloc\[\[i\]\], with double brackets"
+    ):
         explainer(frame.iloc[0])
     assert len(explainer(frame.iloc[[0]])) == 1
 
 
 def test_row_names_come_from_the_frame(explainer, rows):
-    X = pd.DataFrame(rows, columns=["alpha", "beta", "gamma"], index=pd.date_range("2024-01-01", periods=6))
+    X = pd.DataFrame(
+        rows, columns=["alpha", "beta", "gamma"], index=pd.date_range("2024-01-01", periods=6)
+    )
     assert explainer(X).row_names[0] == "2024-01-01 00:00:00"
     assert explainer(X.set_axis(np.arange(10, 16))).row_names == (10, 11, 12, 13, 14, 15)
 
@@ -176,7 +217,9 @@ def test_uncertainty_on_request(explainer, rows):
     np.testing.assert_allclose(none.values, full.values, atol=1e-13)
     assert std.cov is None
     assert none.var is none.std is none.cov is None
-    with pytest.raises(InvalidInputError, match="uncertainty: expected one of 'cov', 'std', 'none', got 'all'"):
+    with pytest.raises(
+        InvalidInputError, match="uncertainty: expected one of 'cov', 'std', 'none', got 'all'"
+    ):
         explainer(rows, uncertainty="all")
 
 
@@ -194,7 +237,9 @@ def test_prior_means_take_part(posterior, rows):
     mean = Linear([1.0, -2.0, 0.5], 4.0)
     as_function = Function(mean, mean.gradient)
     one, two = (
-        Explainer(ExactPosterior(posterior.kernel, posterior.inputs, posterior.y, noise=0.1, mean=m))(rows)
+        Explainer(
+            ExactPosterior(posterior.kernel, posterior.inputs, posterior.y, noise=0.1, mean=m)
+        )(rows)
         for m in (mean, as_function)
     )
     np.testing.assert_allclose(one.values, two.values, atol=1e-13)
@@ -206,12 +251,21 @@ def test_prior_means_take_part(posterior, rows):
 def test_batches(explainer, rows, frame):
     parts = list(explainer.batches(rows, batch_size=4))
     assert [len(part) for part in parts] == [4, 2]
-    np.testing.assert_allclose(np.concatenate([part.values for part in parts]), explainer(rows).values, atol=1e-14)
+    np.testing.assert_allclose(
+        np.concatenate([part.values for part in parts]), explainer(rows).values, atol=1e-14
+    )
     assert Explanation.concatenate(parts) == explainer(rows)
     with_own = list(explainer.batches(frame, frame / 2, "none", batch_size=5))
-    np.testing.assert_allclose(np.concatenate([part.values for part in with_own]), explainer(frame, frame / 2).values, atol=1e-14)
+    np.testing.assert_allclose(
+        np.concatenate([part.values for part in with_own]),
+        explainer(frame, frame / 2).values,
+        atol=1e-14,
+    )
     assert with_own[1].row_names == (5, 6, 7, 8, 9)
-    assert [part.row_names for part in explainer.batches(rows, batch_size=np.int64(4))] == [(0, 1, 2, 3), (4, 5)]
+    assert [part.row_names for part in explainer.batches(rows, batch_size=np.int64(4))] == [
+        (0, 1, 2, 3),
+        (4, 5),
+    ]
     assert len(next(explainer.batches(rows.tolist(), batch_size=2))) == 2
     # Mistakes show at the call, not at the first batch.
     for bad in (0, 2.5, "many"):
@@ -219,7 +273,9 @@ def test_batches(explainer, rows, frame):
             explainer.batches(rows, batch_size=bad)
     with pytest.raises(InvalidInputError, match="X: expected 3 columns, got 2"):
         explainer.batches(rows[:, :2])
-    with pytest.raises(InvalidInputError, match=r"baselines: expected one row per row of X \(6\), got 2"):
+    with pytest.raises(
+        InvalidInputError, match=r"baselines: expected one row per row of X \(6\), got 2"
+    ):
         explainer.batches(rows, rows[:2])
 
 
@@ -229,11 +285,17 @@ def test_parts_by_different_explainers_are_not_joined(explainer, rows):
     assert Explanation.concatenate(iter([ex[2:], ex[:2]])).row_names == (2, 3, 4, 5, 0, 1)
     for parts, words in (
         ([], "at least one explanation, got none"),
-        ([ex, explainer(rows, uncertainty="std")], r"the set of arrays \(values, var, predictions.* of part 1 is another"),
+        (
+            [ex, explainer(rows, uncertainty="std")],
+            r"the set of arrays \(values, var, predictions.* of part 1 is another",
+        ),
         (None, "expected explanations, one output each, got a NoneType"),
         ([ex, 1], "got a int as part 1"),
         ([ex, ex[:, :1]], "the feature_names of part 1 is another"),
-        ([ex, Explainer(explainer.posterior, "median")(rows)], "the baseline_name of part 1 is another"),
+        (
+            [ex, Explainer(explainer.posterior, "median")(rows)],
+            "the baseline_name of part 1 is another",
+        ),
     ):
         with pytest.raises(InvalidInputError, match=words):
             Explanation.concatenate(parts)
@@ -241,12 +303,16 @@ def test_parts_by_different_explainers_are_not_joined(explainer, rows):
     labels = (rows[:, 0] > 0) * 1.0
     for posterior in (
         LaplacePosterior(kernel, rows, labels),
-        MixturePosterior([ExactPosterior(kernel, rows, labels, noise=noise) for noise in (0.1, 0.5)]),
+        MixturePosterior(
+            [ExactPosterior(kernel, rows, labels, noise=noise) for noise in (0.1, 0.5)]
+        ),
     ):
         scale = "probability" if isinstance(posterior, LaplacePosterior) else "latent"
         whole = Explainer(posterior, "zeros", scale=scale, n_draws=20)(rows)
         assert Explanation.concatenate([whole[:2], whole[2:]]) == whole
-    two, three = (Explainer(explainer.posterior, Baselines(rows[:2], [w, 1.0 - w]))(rows) for w in (0.5, 0.25))
+    two, three = (
+        Explainer(explainer.posterior, Baselines(rows[:2], [w, 1.0 - w]))(rows) for w in (0.5, 0.25)
+    )
     with pytest.raises(InvalidInputError, match="their baseline_weights differ"):
         Explanation.concatenate([two, three])
 
@@ -256,7 +322,9 @@ def test_joint(explainer, rows):
     assert joint.shape == (6, 3, 6, 3)
     np.testing.assert_allclose(np.einsum("ninj->nij", joint), explainer(rows).cov, atol=1e-13)
     own = explainer.joint(rows, baselines=rows / 3)
-    np.testing.assert_allclose(np.einsum("ninj->nij", own), explainer(rows, rows / 3).cov, atol=1e-13)
+    np.testing.assert_allclose(
+        np.einsum("ninj->nij", own), explainer(rows, rows / 3).cov, atol=1e-13
+    )
 
 
 def test_training_contributions_add_up(posterior, rows):
@@ -267,13 +335,20 @@ def test_training_contributions_add_up(posterior, rows):
         assert shares.shape == (12,)
         assert shares.sum() == pytest.approx(ex[:, feature].values[0, 0], abs=1e-13)
         assert isinstance(shares.sum(), float)
-        assert type(2 * shares) is np.ndarray  # what is computed from them is no longer about the attribution
+        assert (
+            type(2 * shares) is np.ndarray
+        )  # what is computed from them is no longer about the attribution
     assert (shares.feature, shares.quantity, shares.row_name) == ("gamma", "prediction", None)
     assert shares.baseline_name == ex.baseline_name
-    np.testing.assert_array_equal(explainer.training_contributions(rows[:1], 0), explainer.training_contributions(rows[0], 0))
+    np.testing.assert_array_equal(
+        explainer.training_contributions(rows[:1], 0), explainer.training_contributions(rows[0], 0)
+    )
     with pytest.raises(InvalidInputError, match="x: expected one row, got 6"):
         explainer.training_contributions(rows, 0)
-    with pytest.raises(InvalidInputError, match=r"feature: expected one of \['alpha', 'beta', 'gamma'\], got 'delta'"):
+    with pytest.raises(
+        InvalidInputError,
+        match=r"feature: expected one of \['alpha', 'beta', 'gamma'\], got 'delta'",
+    ):
         explainer.training_contributions(rows[0], "delta")
     with pytest.raises(InvalidInputError, match="feature: expected positions below 3"):
         explainer.training_contributions(rows[0], 3)
@@ -297,7 +372,10 @@ GOOD = np.zeros((2, 3))
         (np.zeros((2, 4)), "X: expected 3 columns, got 4"),
         (
             np.zeros(3),
-            r"X: expected rows \(n, d\), got one dimension of length 3; a single row x goes in as x.reshape\(1, -1\)",
+            (
+                r"X: expected rows \(n, d\), got one dimension of length 3; a single row x goes in"
+                r" as x.reshape\(1, -1\)"
+            ),
         ),
         (np.zeros((0, 3)), r"X: expected at least one row and one column, got shape \(0, 3\)"),
         (np.zeros((2, 3, 1)), r"X: expected rows \(n, d\), got an array of shape \(2, 3, 1\)"),
@@ -310,7 +388,10 @@ GOOD = np.zeros((2, 3))
             pd.DataFrame(GOOD, columns=["alpha", "beta", "delta"]),
             r"missing \['gamma'\] and unknown \['delta'\]",
         ),
-        (pd.DataFrame(np.zeros((2, 4)), columns=["alpha", "beta", "gamma", "y"]), r"unknown \['y'\]"),
+        (
+            pd.DataFrame(np.zeros((2, 4)), columns=["alpha", "beta", "gamma", "y"]),
+            r"unknown \['y'\]",
+        ),
         (pd.DataFrame(np.zeros((2, 2)), columns=["alpha", "beta"]), r"missing \['gamma'\]"),
         (
             pd.DataFrame(GOOD, columns=["alpha", "beta", "beta"]),
@@ -351,16 +432,25 @@ def test_nullable_numbers_are_numbers(explainer, rows):
         ("average", "baseline: expected one of 'mean', 'median', 'zeros', got 'average'"),
         ([1.0, 2.0], r"baseline: expected 3 numbers \(one per feature\), got 2"),
         ([1.0, np.nan, 2.0], "baseline: expected finite numbers, got nan at position 1"),
-        (np.zeros((2, 3)), r"baseline: expected one row, got 2; gpattr.Baselines\(points\) averages"),
+        (
+            np.zeros((2, 3)),
+            r"baseline: expected one row, got 2; gpattr.Baselines\(points\) averages",
+        ),
         (
             pd.Series([1.0, 2.0, 3.0], index=["alpha", "beta", "delta"]),
             r"missing \['gamma'\] and unknown \['delta'\]",
         ),
         (pd.Series([1.0, 2.0], index=["alpha", "beta"]), r"missing \['gamma'\]"),
-        (pd.Series([1.0] * 4, index=["alpha", "beta", "gamma", "beta"]), r"more than once \['beta'\]"),
+        (
+            pd.Series([1.0] * 4, index=["alpha", "beta", "gamma", "beta"]),
+            r"more than once \['beta'\]",
+        ),
         (Baselines(np.zeros((2, 2))), "baseline: expected points with 3 features, got 2"),
         (Baselines(pd.DataFrame(GOOD, columns=["alpha", "beta", "delta"])), r"missing \['gamma'\]"),
-        (None, "baseline: expected 'mean', 'median', 'zeros', a point, or gpattr.Baselines, got None"),
+        (
+            None,
+            "baseline: expected 'mean', 'median', 'zeros', a point, or gpattr.Baselines, got None",
+        ),
         (0, "baseline: expected 'mean', .* got 0"),
     ],
 )
@@ -385,9 +475,14 @@ def test_bad_baselines_per_row(explainer, rows, baselines, message):
 
 
 def test_bad_options(posterior):
-    with pytest.raises(InvalidInputError, match="method: expected one of 'auto', 'exact', 'quadrature', .*, got 'fast'"):
+    with pytest.raises(
+        InvalidInputError,
+        match="method: expected one of 'auto', 'exact', 'quadrature', .*, got 'fast'",
+    ):
         Explainer(posterior, method="fast")
-    with pytest.raises(InvalidInputError, match=r"feature_names: the model was trained on the columns \['alpha'"):
+    with pytest.raises(
+        InvalidInputError, match=r"feature_names: the model was trained on the columns \['alpha'"
+    ):
         Explainer(posterior, feature_names=["a", "b", "c"])
     bare = ExactPosterior(SquaredExponential(), GOOD + [[0], [1]], [0, 1], noise=0.1)
     for names, message in [
@@ -405,7 +500,10 @@ def test_a_covariance_that_would_not_fit_is_refused(explainer, rows):
     with memory_budget(result=50_000):
         with pytest.raises(
             TooLargeError,
-            match=r'\(1200 × 3 × 3\) would take 84.4 KiB, more than the 48.8 KiB allowed: use uncertainty="std"',
+            match=(
+                r"\(1200 × 3 × 3\) would take 84.4 KiB, more than the 48.8 KiB allowed: use"
+                r' uncertainty="std"'
+            ),
         ):
             explainer(many)
         assert len(explainer(many, uncertainty="std")) == 1200
@@ -429,7 +527,12 @@ def test_notebooks_show_cards(posterior, explainer):
     page = explainer._repr_html_()
     assert "mean of the training inputs" in page
     assert "SquaredExponential" in posterior._repr_html_()
-    evil = ExactPosterior(posterior.kernel, pd.DataFrame(posterior.inputs, columns=["<b>", "b", "c"]), posterior.y, noise=0.1)
+    evil = ExactPosterior(
+        posterior.kernel,
+        pd.DataFrame(posterior.inputs, columns=["<b>", "b", "c"]),
+        posterior.y,
+        noise=0.1,
+    )
     assert "&lt;b&gt;" in evil._repr_html_()
     assert "<b>" not in evil._repr_html_()
     both = MultiOutputPosterior({"height": posterior, "weight": posterior})
@@ -439,12 +542,19 @@ def test_notebooks_show_cards(posterior, explainer):
 
 def test_the_name_of_the_target_is_the_quantity(tmp_path):
     X = np.random.default_rng(3).normal(size=(12, 2))
-    model = gpattr.GPRegressor(SquaredExponential([1.0, 2.0]), noise_variance=0.1, optimize=False).fit(X, X[:, 0])
+    model = gpattr.GPRegressor(
+        SquaredExponential([1.0, 2.0]), noise_variance=0.1, optimize=False
+    ).fit(X, X[:, 0])
     explainer = Explainer(model, target_name="cost of living (€)")
     ex = explainer(X)
     assert ex.quantity == "predicted cost of living (€)"
     assert Explanation.concatenate(explainer.batches(X, batch_size=5)).quantity == ex.quantity
-    assert ex[3].quantity == ex[:, ["x0"]].quantity == ex.group({"both": ["x0", "x1"]}).quantity == ex.quantity
+    assert (
+        ex[3].quantity
+        == ex[:, ["x0"]].quantity
+        == ex.group({"both": ["x0", "x1"]}).quantity
+        == ex.quantity
+    )
     assert repr(ex[3]).splitlines()[2].startswith("row 3: predicted cost of living (€) ")
     ex.save(tmp_path / "ex.json")
     assert Explanation.load(tmp_path / "ex.json").quantity == ex.quantity
@@ -461,6 +571,8 @@ def test_the_name_of_the_target_of_classifiers():
     for scale, words in (("latent", "log odds"), ("probability", "probability")):
         ex = Explainer(binary, scale=scale, n_draws=2, target_name="rain")(X[:2])
         assert ex.quantity == f"{words} of rain"
-    several = gpattr.GPClassifier(SquaredExponential(2.0, 4.0), optimize=False).fit(X, np.arange(24) % 3)
+    several = gpattr.GPClassifier(SquaredExponential(2.0, 4.0), optimize=False).fit(
+        X, np.arange(24) % 3
+    )
     ex = Explainer(several, target_name="kind")(X[:2])
     assert ex["1"].quantity == "log odds of 1 against the rest"

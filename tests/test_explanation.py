@@ -19,7 +19,9 @@ def test_interval_and_sign(explanation):
     lower, upper = explanation.interval(0.9)
     np.testing.assert_allclose(lower, norm.ppf(0.05, explanation.values, explanation.std))
     np.testing.assert_allclose(upper, norm.ppf(0.95, explanation.values, explanation.std))
-    np.testing.assert_allclose(explanation.prob_positive(), norm.sf(0, explanation.values, explanation.std))
+    np.testing.assert_allclose(
+        explanation.prob_positive(), norm.sf(0, explanation.values, explanation.std)
+    )
     for level in (0, 1, -0.5, 1.5, "high", None):
         with pytest.raises(InvalidInputError, match="level: expected a number between 0 and 1"):
             explanation.interval(level)
@@ -31,12 +33,21 @@ def test_sure_attributions_have_a_sign_or_none(posterior, rows):
     ex = Explainer(posterior, "zeros")(X)
     assert ex.prob_positive()[0, 1] == 0.5
     assert ex.prob_greater(1, 1)[0] == 0.5
-    sure = Explanation(**{**fields_of(ex), "values": [[1.0, -1.0, 0.0]], "var": np.zeros((1, 3)), "cov": np.zeros((1, 3, 3))})
+    sure = Explanation(
+        **{
+            **fields_of(ex),
+            "values": [[1.0, -1.0, 0.0]],
+            "var": np.zeros((1, 3)),
+            "cov": np.zeros((1, 3, 3)),
+        }
+    )
     assert sure.prob_positive().tolist() == [[1.0, 0.0, 0.5]]
     assert sure.prob_greater(0, 2).tolist() == [1.0]
     ranks = sure.rank_probabilities()[0]
     np.testing.assert_allclose(ranks, [[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 1]])
-    np.testing.assert_allclose(sure.rank_probabilities(absolute=False)[0], [[1, 0, 0], [0, 0, 1], [0, 1, 0]])
+    np.testing.assert_allclose(
+        sure.rank_probabilities(absolute=False)[0], [[1, 0, 0], [0, 0, 1], [0, 1, 0]]
+    )
 
 
 def fields_of(ex):
@@ -60,10 +71,16 @@ def test_probabilities_against_draws(explanation):
 
 
 def test_random_numbers_obey_the_state(explanation):
-    np.testing.assert_array_equal(explanation.sample(3, random_state=5), explanation.sample(3, random_state=5))
-    assert not np.array_equal(explanation.sample(3, random_state=5), explanation.sample(3, random_state=6))
+    np.testing.assert_array_equal(
+        explanation.sample(3, random_state=5), explanation.sample(3, random_state=5)
+    )
+    assert not np.array_equal(
+        explanation.sample(3, random_state=5), explanation.sample(3, random_state=6)
+    )
     generator = np.random.default_rng(5)
-    np.testing.assert_array_equal(explanation.sample(3, random_state=generator), explanation.sample(3, random_state=5))
+    np.testing.assert_array_equal(
+        explanation.sample(3, random_state=generator), explanation.sample(3, random_state=5)
+    )
     whole = explanation.rank_probabilities()
     np.testing.assert_allclose(explanation[2].rank_probabilities()[0], whole[2])
     with memory_budget(working=1):
@@ -81,16 +98,24 @@ def test_zero_attributions_stay_zero_in_draws(posterior, rows):
 def test_group_adds_with_all_cross_terms(explanation):
     grouped = explanation.group({"both": ["alpha", "gamma"]})
     assert grouped.feature_names == ("both", "beta")
-    np.testing.assert_allclose(grouped.values[:, 0], explanation.values[:, 0] + explanation.values[:, 2])
+    np.testing.assert_allclose(
+        grouped.values[:, 0], explanation.values[:, 0] + explanation.values[:, 2]
+    )
     C = explanation.cov
-    np.testing.assert_allclose(grouped.var[:, 0], C[:, 0, 0] + C[:, 2, 2] + 2 * C[:, 0, 2], rtol=1e-12)
+    np.testing.assert_allclose(
+        grouped.var[:, 0], C[:, 0, 0] + C[:, 2, 2] + 2 * C[:, 0, 2], rtol=1e-12
+    )
     np.testing.assert_allclose(grouped.cov[:, 0, 1], C[:, 0, 1] + C[:, 2, 1], rtol=1e-12)
-    np.testing.assert_allclose(grouped.values.sum(axis=1), explanation.values.sum(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(
+        grouped.values.sum(axis=1), explanation.values.sum(axis=1), rtol=1e-12
+    )
     assert np.isnan(grouped.data[:, 0]).all()
     assert np.isnan(grouped.baselines[:, 0]).all()
     np.testing.assert_array_equal(grouped.data[:, 1], explanation.data[:, 1])
     everything = explanation.group({"all": [0, 1, 2]})
-    np.testing.assert_allclose(everything.values[:, 0], explanation.predictions - explanation.base_values, atol=1e-13)
+    np.testing.assert_allclose(
+        everything.values[:, 0], explanation.predictions - explanation.base_values, atol=1e-13
+    )
     renamed = explanation.group({"a": ["alpha"]})
     assert renamed.feature_names == ("a", "beta", "gamma")
     np.testing.assert_array_equal(renamed.var, explanation.var)
@@ -98,7 +123,9 @@ def test_group_adds_with_all_cross_terms(explanation):
 
 def test_group_without_covariance(explainer, rows):
     assert explainer(rows, uncertainty="none").group({"g": ["alpha", "beta"]}).shape == (6, 2)
-    with pytest.raises(MissingUncertaintyError, match="covariance between features.*uncertainty='?cov"):
+    with pytest.raises(
+        MissingUncertaintyError, match="covariance between features.*uncertainty='?cov"
+    ):
         explainer(rows, uncertainty="std").group({"g": ["alpha", "beta"]})
     assert explainer(rows, uncertainty="std").group({"g": ["alpha"]}).var is not None
 
@@ -111,7 +138,10 @@ def test_group_without_covariance(explainer, rows):
         ({"g": "alpha"}, "expected a list of at least one feature for 'g', got 'alpha'"),
         ({"g": []}, "at least one feature"),
         ([["alpha"]], "groups: expected a dictionary {name: \\[features\\]}, got a list"),
-        ({"beta": ["alpha", "gamma"]}, "'beta' is also the name of a feature that is not in that group"),
+        (
+            {"beta": ["alpha", "gamma"]},
+            "'beta' is also the name of a feature that is not in that group",
+        ),
     ],
 )
 def test_bad_groups(explanation, groups, message):
@@ -160,7 +190,12 @@ def test_rows_one_by_one(explanation):
 
 
 def test_names_select_features_in_any_container(explanation):
-    for names in (["beta", "alpha"], ("beta", "alpha"), np.array(["beta", "alpha"]), pd.Index(["beta", "alpha"])):
+    for names in (
+        ["beta", "alpha"],
+        ("beta", "alpha"),
+        np.array(["beta", "alpha"]),
+        pd.Index(["beta", "alpha"]),
+    ):
         assert explanation[:, names] == explanation[:, [1, 0]]
 
 
@@ -199,7 +234,9 @@ def test_equality(explanation, explainer, rows):
 
 
 def test_shapes_are_checked(explanation):
-    with pytest.raises(InvalidInputError, match=r"predictions: expected the shape \(6,\), got \(5,\)"):
+    with pytest.raises(
+        InvalidInputError, match=r"predictions: expected the shape \(6,\), got \(5,\)"
+    ):
         Explanation(**{**fields_of(explanation), "predictions": np.zeros(5)})
     with pytest.raises(InvalidInputError, match="row_names: expected 6, got 1"):
         Explanation(**{**fields_of(explanation), "row_names": ("a",)})
@@ -235,7 +272,9 @@ def test_many_features_are_cut_short():
     from gpattr.kernels import SquaredExponential
     from gpattr.posteriors import ExactPosterior
 
-    posterior = ExactPosterior(SquaredExponential(lengthscale=5.0), rng.normal(size=(9, 14)), rng.normal(size=9), noise=0.1)
+    posterior = ExactPosterior(
+        SquaredExponential(lengthscale=5.0), rng.normal(size=(9, 14)), rng.normal(size=9), noise=0.1
+    )
     ex = Explainer(posterior)(rng.normal(size=(2, 14)))
     assert "… and 4 smaller" in repr(ex)
     assert "… and 4 smaller" in ex._repr_html_()
@@ -256,7 +295,9 @@ def test_to_frame(explanation, explainer, rows):
         "prob_positive",
     ]
     assert len(frame) == 18
-    wide = frame.pivot(index="row", columns="feature", values="attribution")[list(explanation.feature_names)]
+    wide = frame.pivot(index="row", columns="feature", values="attribution")[
+        list(explanation.feature_names)
+    ]
     np.testing.assert_array_equal(wide.to_numpy(), explanation.values)
     np.testing.assert_array_equal(frame["upper"], explanation.interval(0.9)[1].ravel())
     assert "std" not in explainer(rows, uncertainty="none").to_frame()
@@ -288,5 +329,7 @@ def test_missing_optional_packages_are_named(explanation, monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "shap", None)
-    with pytest.raises(ImportError, match='This needs shap, which is not installed: pip install "gpattr\\[shap\\]"'):
+    with pytest.raises(
+        ImportError, match='This needs shap, which is not installed: pip install "gpattr\\[shap\\]"'
+    ):
         explanation.to_shap()

@@ -1,8 +1,9 @@
-"""Every public argument is given what nobody should give it: the library says so in its own words, or answers rightly.
+"""Every public argument is given what nobody should give it: the library says so in its own words,
+or answers rightly.
 
-The surface is read from the signatures, so a new argument is tried without being entered anywhere. A new class or function, or an
-argument without a default, fails `test_good_arguments` until `GOOD` and `OBJECTS` say how to call it.
-"""
+The surface is read from the signatures, so a new argument is tried without being entered anywhere.
+A new class or function, or an argument without a default, fails `test_good_arguments` until `GOOD`
+and `OBJECTS` say how to call it."""
 
 import contextlib
 import copy
@@ -30,8 +31,13 @@ from gpattr.estimators import hyperparameters
 from gpattr.exceptions import DatasetError, GpattrError
 
 mpl.use("Agg")
-# `special` is left out: its integrals are the inner loop of every formula, for arrays in the range that they state.
-MODULES = [name for name in gpattr.__all__ if inspect.ismodule(getattr(gpattr, name)) and name not in ("exceptions", "special")]
+# `special` is left out: its integrals are the inner loop of every formula, for arrays in the range
+# that they state.
+MODULES = [
+    name
+    for name in gpattr.__all__
+    if inspect.ismodule(getattr(gpattr, name)) and name not in ("exceptions", "special")
+]
 ROOMS = ["gpattr", *(f"gpattr.{name}" for name in MODULES), "gpattr.rules"]
 GARBAGE = {
     "None": None,
@@ -87,7 +93,9 @@ class Made:
 
 def untrained(name):
     cls, options = getattr(gpattr, name), OPTIONS[name]
-    return cls(**options | ({"optimize": False} if "optimize" in inspect.signature(cls).parameters else {}))
+    return cls(
+        **options | ({"optimize": False} if "optimize" in inspect.signature(cls).parameters else {})
+    )
 
 
 @cache
@@ -163,7 +171,8 @@ def one(X, *others):
     return np.ones(len(X))
 
 
-# Good values of arguments that have no default, by name; by "Class.method.name" or "function.name" where it means something else.
+# Good values of arguments that have no default, by name; by "Class.method.name" or "function.name"
+# where it means something else.
 GOOD = {
     "X": X,
     "x": X[0],
@@ -230,7 +239,9 @@ GOOD = {
     "waterfall.row": 0,
     "kernels.Function.value": lambda x, y: (x * y).sum(axis=-1),
     "kernels.Function.gradient": lambda x, y: y + 0.0 * x,
-    "kernels.Function.mixed": lambda x, y: np.broadcast_to(np.eye(2), (*np.broadcast_shapes(x.shape, y.shape), 2)),
+    "kernels.Function.mixed": lambda x, y: np.broadcast_to(
+        np.eye(2), (*np.broadcast_shapes(x.shape, y.shape), 2)
+    ),
     "Rescaled.factor": row_sum,
     "Warped.map": lambda X: X,
     "Warped.jacobian": lambda X: np.broadcast_to(np.eye(2), (*X.shape, 2)),
@@ -340,10 +351,22 @@ OBJECTS = {
     "MultiOutputPosterior": lambda: fitted("MultiOutputGPRegressor").posterior_,
     "KnownFunction": lambda: datasets.linear_function([1.0, 2.0]),
     "Posterior.contributions": lambda: fitted().posterior_,
-    "Components": lambda: posteriors.MixturePosterior([fitted().posterior_] * 2).apply(IG, X).components,
+    "Components": lambda: (
+        posteriors.MixturePosterior([fitted().posterior_] * 2).apply(IG, X).components
+    ),
 }
 # What is made by the library, and holds what it is given.
-CONTAINERS = {"Attributions", "Bounded", "Check", "Components", "Importance", "Jet", "Kink", "Report", "Rule"}
+CONTAINERS = {
+    "Attributions",
+    "Bounded",
+    "Check",
+    "Components",
+    "Importance",
+    "Jet",
+    "Kink",
+    "Report",
+    "Rule",
+}
 # Options that only some keywords say: the keyword with which garbage is tried.
 KEYWORDS = {
     "Kernel.with_params.params": "variance",
@@ -363,7 +386,8 @@ SPOKEN = {
     "of.target": "target|column",
     "prob_greater.i": "feature",
     "prob_greater.j": "feature",
-    "check_features.d": "d|bases|lengthscale|coefficients|powers|features",  # what does not fit that many
+    # what does not fit that many
+    "check_features.d": "d|bases|lengthscale|coefficients|powers|features",
 }
 
 
@@ -377,7 +401,9 @@ class Subject:
 
     @property
     def name(self):
-        """As in its definition: ``Class.method``, with inherited methods under the class that has them."""
+        """As in its definition: ``Class.method``, with inherited methods under the class that has
+        them.
+        """
         return self.function.__qualname__
 
     @property
@@ -388,14 +414,20 @@ class Subject:
     @property
     def bound(self):
         """Whether it is a method of an object, and not of a class."""
-        static = self.owner is not None and inspect.getattr_static(self.owner, self.function.__name__)
+        static = self.owner is not None and inspect.getattr_static(
+            self.owner, self.function.__name__
+        )
         return inspect.isfunction(static)
 
     def good(self, name, default=inspect.Parameter.empty):
         own = self.name if self.owner is None else f"{self.owner.__name__}.{self.function.__name__}"
         if inspect.isclass(self.function):
             own = self.function.__name__
-        for key in (f"{self.room.removeprefix('gpattr.')}.{own}.{name}", f"{own}.{name}", f"{self.name}.{name}"):
+        for key in (
+            f"{self.room.removeprefix('gpattr.')}.{own}.{name}",
+            f"{own}.{name}",
+            f"{self.name}.{name}",
+        ):
             if key in GOOD:
                 return _made(GOOD[key])
         if default is not inspect.Parameter.empty:
@@ -405,7 +437,11 @@ class Subject:
     def arguments(self):
         if self.name in ("Explanation", "SampledExplanation", "KnownFunction"):
             given = OBJECTS[self.name]()
-            return {field.name: getattr(given, field.name) for field in dataclasses.fields(given) if field.init}
+            return {
+                field.name: getattr(given, field.name)
+                for field in dataclasses.fields(given)
+                if field.init
+            }
         if inspect.isclass(self.function) and self.name in OPTIONS:
             return dict(OPTIONS[self.name])
         named = [p for p in self.parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
@@ -424,12 +460,16 @@ class Subject:
         arguments, positional = self.arguments() | changes, []
         for p in self.parameters:
             if p.kind is p.VAR_POSITIONAL:
-                positional = [arguments.pop(p.name) if p.name in arguments else self.good(p.name)] * 2
+                positional = [
+                    arguments.pop(p.name) if p.name in arguments else self.good(p.name)
+                ] * 2
             elif p.kind is p.POSITIONAL_ONLY:
                 positional.append(arguments.pop(p.name))
         function = self.function
         if self.bound:
-            instance = OBJECTS[self.name]() if self.name in OBJECTS else instance_of(self.room, self.owner)
+            instance = (
+                OBJECTS[self.name]() if self.name in OBJECTS else instance_of(self.room, self.owner)
+            )
             function = getattr(instance, function.__name__)
         result = function(*positional, **arguments)
         if isinstance(result, contextlib.AbstractContextManager):
@@ -447,7 +487,11 @@ def _made(value):
 
 
 def instance_of(room, cls):
-    for key in (f"{room}.{cls.__name__}", f"{room.removeprefix('gpattr.')}.{cls.__name__}", cls.__name__):
+    for key in (
+        f"{room}.{cls.__name__}",
+        f"{room.removeprefix('gpattr.')}.{cls.__name__}",
+        cls.__name__,
+    ):
         if key in OBJECTS:
             return OBJECTS[key]()
     if cls.__name__ in OPTIONS:
@@ -460,11 +504,17 @@ def surface():
     seen = set()
     for room in ROOMS:
         module = importlib.import_module(room)
-        own = [name for name, value in vars(module).items() if getattr(value, "__module__", "") == room and name[0] != "_"]
+        own = [
+            name
+            for name, value in vars(module).items()
+            if getattr(value, "__module__", "") == room and name[0] != "_"
+        ]
         for name in getattr(module, "__all__", own):
             value = getattr(module, name)
             if inspect.isclass(value):
-                concrete = not (issubclass(value, Exception) or inspect.isabstract(value) or value is means.Mean)
+                concrete = not (
+                    issubclass(value, Exception) or inspect.isabstract(value) or value is means.Mean
+                )
                 found = [(value, method) for method in methods_of(value)] if concrete else []
                 if concrete and value.__name__ not in CONTAINERS:
                     found.append((None, value))
@@ -473,7 +523,10 @@ def surface():
             else:
                 found = []
             for owner, function in found:
-                key, subject = (function.__module__, function.__qualname__), Subject(room, owner, function)
+                key, subject = (
+                    (function.__module__, function.__qualname__),
+                    Subject(room, owner, function),
+                )
                 if key not in seen and subject.parameters:
                     seen.add(key)
                     yield subject
@@ -484,14 +537,20 @@ def methods_of(cls):
         if not name.startswith("_") or name in ("__call__", "__getitem__"):
             method = getattr(cls, name)
             static = inspect.getattr_static(cls, name)
-            if (inspect.isfunction(method) or isinstance(static, classmethod)) and method.__module__.startswith("gpattr"):
+            if (
+                inspect.isfunction(method) or isinstance(static, classmethod)
+            ) and method.__module__.startswith("gpattr"):
                 yield method
 
 
 def nan_in(result, depth=0):
     """Tell whether a result has a number in it that is none."""
     if isinstance(result, gpattr.Explanation):  # whose data are NaN where there is no number
-        result = [getattr(result, name) for name in result.dimensions() if name not in ("data", "baselines")]
+        result = [
+            getattr(result, name)
+            for name in result.dimensions()
+            if name not in ("data", "baselines")
+        ]
     if isinstance(result, float):
         return result != result
     if isinstance(result, np.ndarray):
@@ -521,7 +580,9 @@ def outcome(subject, name, value):
         result = subject.call({name: value})
     except GpattrError as error:
         spoken = SPOKEN.get(f"{subject.function.__name__}.{name}", name.removeprefix("kernel__"))
-        named = re.search(rf"\b({spoken})\b", str(error)) or (name == "path" and str(error).startswith(f"{value}: "))
+        named = re.search(rf"\b({spoken})\b", str(error)) or (
+            name == "path" and str(error).startswith(f"{value}: ")
+        )
         return None if named else f"does not name the argument: {error}"
     except OSError as error:  # a file that is not there is no garbage
         return None if isinstance(value, str) else f"{type(error).__name__}: {error}"
@@ -558,7 +619,9 @@ def _untouched(monkeypatch, tmp_path):
         table.update(entries)
 
 
-SUBJECTS = {f"{subject.room.removeprefix('gpattr.')}:{subject.name}": subject for subject in surface()}
+SUBJECTS = {
+    f"{subject.room.removeprefix('gpattr.')}:{subject.name}": subject for subject in surface()
+}
 
 
 @pytest.mark.parametrize("name", SUBJECTS)
@@ -567,7 +630,9 @@ def test_good_arguments(name):
     list(subject.swept())
     try:
         missing = nan_in(subject.call({}))
-        assert not missing or subject.room == "gpattr.datasets"  # published tables have missing values
+        assert (
+            not missing or subject.room == "gpattr.datasets"
+        )  # published tables have missing values
     except DatasetError:  # the published data are no part of the project
         assert name.startswith("datasets:load_")
 
@@ -589,14 +654,19 @@ def test_garbage(name):
 @pytest.mark.parametrize("name", [name for name in OPTIONS if name != "GPClassifier"])
 @pytest.mark.parametrize("size", [1e150, 1e200, 1e300, 1e-200])
 def test_targets_beyond_squares(name, size):
-    with pytest.raises(GpattrError, match=r"\b[yY]: expected targets whose square float64 can hold"):
+    with pytest.raises(
+        GpattrError, match=r"\b[yY]: expected targets whose square float64 can hold"
+    ):
         getattr(gpattr, name)(**OPTIONS[name]).fit(X, size * TARGETS.get(name, Y))
 
 
 @pytest.mark.parametrize("method", closed_forms.FIXED_RULES)
 def test_no_rule_takes_steps_without_end(method):
     for n_steps in (10**30, 10**6 + 1, 0, True, 2.0, np.array([1, 2])):
-        with pytest.raises(GpattrError, match=rf'n_steps: expected an integer of 1 to 1000000 for method="{method}"'):
+        with pytest.raises(
+            GpattrError,
+            match=rf'n_steps: expected an integer of 1 to 1000000 for method="{method}"',
+        ):
             gpattr.Explainer(fitted(), [0.1, 0.2], method=method, n_steps=n_steps)
 
 

@@ -3,7 +3,7 @@ import pytest
 
 from gpattr import Explainer
 from gpattr.exceptions import InvalidInputError
-from gpattr.importance import folded_mean
+from gpattr.explainer.importance import folded_mean
 
 
 def test_importance_against_draws_of_the_joint(explainer, rows):
@@ -19,13 +19,19 @@ def test_importance_against_draws_of_the_joint(explainer, rows):
 
 def test_rows_are_not_independent(explainer, rows):
     """Fifty copies of a row say no more than the row: the uncertainty must not shrink."""
-    one, many = explainer.importance(rows[:1]), explainer.importance(np.repeat(rows[:1], 50, axis=0))
+    one, many = (
+        explainer.importance(rows[:1]),
+        explainer.importance(np.repeat(rows[:1], 50, axis=0)),
+    )
     np.testing.assert_allclose(many.values, one.values, rtol=1e-10)
     np.testing.assert_allclose(many.std, one.std, rtol=0.1)
 
 
 def test_folded_mean():
-    mean, std = np.array([0.0, 1.0, -2.0, 3.0, -3.0, 0.0]), np.array([1.0, 2.0, 0.5, 0.0, 1e-200, 0.0])
+    mean, std = (
+        np.array([0.0, 1.0, -2.0, 3.0, -3.0, 0.0]),
+        np.array([1.0, 2.0, 0.5, 0.0, 1e-200, 0.0]),
+    )
     draws = np.abs(mean + std * np.random.default_rng(0).standard_normal((400_000, 6))).mean(axis=0)
     np.testing.assert_allclose(folded_mean(mean, std**2), draws, atol=0.01)
     np.testing.assert_array_equal(folded_mean(mean, std**2)[3:], [3.0, 3.0, 0.0])
@@ -43,9 +49,15 @@ def test_shown(explainer, rows):
     frame = got.to_frame()
     assert frame["importance"].is_monotonic_decreasing
     assert list(frame.columns) == ["importance", "std", "lower", "upper"]
-    assert repr(got).splitlines()[0] == "Importance: expected mean |attribution| over 6 rows ± one standard deviation"
+    assert (
+        repr(got).splitlines()[0]
+        == "Importance: expected mean |attribution| over 6 rows ± one standard deviation"
+    )
     one = explainer.importance(rows[:1])
-    assert repr(one).splitlines()[0] == "Importance: expected mean |attribution| over 1 row ± one standard deviation"
+    assert (
+        repr(one).splitlines()[0]
+        == "Importance: expected mean |attribution| over 1 row ± one standard deviation"
+    )
     np.testing.assert_array_equal(explainer.importance(rows).samples, got.samples)
     own = explainer.importance(rows, rows / 2, random_state=1)
     assert not np.array_equal(own.values, got.values)
@@ -55,12 +67,18 @@ def test_bad_input(explainer, rows):
     for n_samples in (0, 2.5, "many", True):
         with pytest.raises(InvalidInputError, match="n_samples: expected an integer of 1 or more"):
             explainer.importance(rows, n_samples=n_samples)
-    with pytest.raises(InvalidInputError, match="random_state: expected None, an integer of 0 or more, or a generator, got 'a'"):
+    with pytest.raises(
+        InvalidInputError,
+        match="random_state: expected None, an integer of 0 or more, or a generator, got 'a'",
+    ):
         explainer.importance(rows, random_state="a")
 
 
 def test_rows_too_far_for_their_covariance_are_refused(posterior):
     far = np.array([[1.0, 1.0, 1.0], [1e8, 0.0, 0.0]])
     assert np.isfinite(Explainer(posterior)(far).cov).all()  # each by itself is known
-    with pytest.raises(InvalidInputError, match="the covariance between rows is known where at most one of two paths"):
+    with pytest.raises(
+        InvalidInputError,
+        match="the covariance between rows is known where at most one of two paths",
+    ):
         Explainer(posterior).importance(far)

@@ -1,4 +1,6 @@
-"""Importance of more rows and features than are drawn together: against joint draws of all, and against the truth."""
+"""Importance of more rows and features than are drawn together: against joint draws of all, and
+against the truth.
+"""
 
 import os
 import subprocess
@@ -14,10 +16,11 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from gpattr import Baselines, Explainer, RandomFeatureGPRegressor, importance, memory_budget
+from gpattr import Baselines, Explainer, RandomFeatureGPRegressor, memory_budget
 from gpattr.bases import Fourier
 from gpattr.closed_forms import features
-from gpattr.importance import folded_mean, folded_var
+from gpattr.explainer import importance
+from gpattr.explainer.importance import folded_mean, folded_var
 from gpattr.kernels import Matern52, SquaredExponential
 from gpattr.means import Linear
 from gpattr.operators import IntegratedGradients
@@ -27,7 +30,9 @@ RNG = np.random.default_rng(3)
 D, N = 12, 200
 TRAIN, ROWS = RNG.normal(size=(40, D)), RNG.normal(size=(N, D))
 TARGETS = np.sin(TRAIN[:, 0]) + TRAIN[:, 1] * TRAIN[:, 2]
-EXPLAINER = Explainer(ExactPosterior(SquaredExponential(np.linspace(1.5, 6.0, D)), TRAIN, TARGETS, noise=0.05))
+EXPLAINER = Explainer(
+    ExactPosterior(SquaredExponential(np.linspace(1.5, 6.0, D)), TRAIN, TARGETS, noise=0.05)
+)
 
 
 @pytest.fixture
@@ -35,7 +40,12 @@ def limits(monkeypatch):
     """A function that sets how much is drawn together, and how many rows are drawn."""
 
     def set_limits(together, rows=300, fewest=40, guide=None):
-        for name, value in {"TOGETHER": together, "GUIDE": guide or together, "ROWS": rows, "FEWEST": fewest}.items():
+        for name, value in {
+            "TOGETHER": together,
+            "GUIDE": guide or together,
+            "ROWS": rows,
+            "FEWEST": fewest,
+        }.items():
             monkeypatch.setattr(importance, name, value)
 
     return set_limits
@@ -46,7 +56,10 @@ def brute():
     """Draws of mean |attribution| over all rows, from the joint covariance of everything."""
     C = EXPLAINER.joint(ROWS).reshape(N * D, N * D)
     root = np.linalg.cholesky(C + 1e-10 * np.eye(len(C)))
-    draws = EXPLAINER(ROWS, uncertainty="none").values.ravel() + np.random.default_rng(0).normal(size=(4000, N * D)) @ root.T
+    draws = (
+        EXPLAINER(ROWS, uncertainty="none").values.ravel()
+        + np.random.default_rng(0).normal(size=(4000, N * D)) @ root.T
+    )
     return np.abs(draws).reshape(-1, N, D).mean(axis=1)
 
 
@@ -58,7 +71,9 @@ def test_features_drawn_one_by_one(brute, limits):
     np.testing.assert_allclose(got.values, folded_mean(ex.values, ex.var).mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(got.values, brute.mean(axis=0), rtol=0.02)
     np.testing.assert_allclose(got.std, brute.std(axis=0), rtol=0.06)
-    for mine, theirs in zip(got.interval(0.9), np.quantile(brute, [0.05, 0.95], axis=0), strict=True):
+    for mine, theirs in zip(
+        got.interval(0.9), np.quantile(brute, [0.05, 0.95], axis=0), strict=True
+    ):
         np.testing.assert_allclose(mine, theirs, atol=0.25 * brute.std(axis=0).max())
 
 
@@ -78,22 +93,33 @@ def test_what_features_share_is_kept(brute, limits):
 
 @pytest.mark.parametrize("together", [600, 1300])
 def test_rows_that_are_sampled(brute, limits, together):
-    """With 1300 the rows of the sample are drawn with all features together, with 600 feature by feature."""
+    """With 1300 the rows of the sample are drawn with all features together, with 600 feature by
+    feature.
+    """
     limits(together, rows=100)
     found = [EXPLAINER.importance(ROWS, n_samples=2000, random_state=k) for k in range(4)]
     ex = EXPLAINER(ROWS)
     for got in found:
         assert (got.n_rows, got.n_joint_rows) == (N, max(100, together // D))
-        np.testing.assert_allclose(got.values, folded_mean(ex.values, ex.var).mean(axis=0), rtol=1e-12)
+        np.testing.assert_allclose(
+            got.values, folded_mean(ex.values, ex.var).mean(axis=0), rtol=1e-12
+        )
         np.testing.assert_allclose(got.std, brute.std(axis=0), rtol=0.25)
-        np.testing.assert_allclose(got.samples.mean(axis=0), got.values, atol=0.1 * brute.std(axis=0).max())
+        np.testing.assert_allclose(
+            got.samples.mean(axis=0), got.values, atol=0.1 * brute.std(axis=0).max()
+        )
         assert (got.samples >= 0).all()
     assert not np.array_equal(found[0].samples, found[1].samples)
-    np.testing.assert_allclose(np.mean([got.std for got in found], axis=0), brute.std(axis=0), rtol=0.1)
+    np.testing.assert_allclose(
+        np.mean([got.std for got in found], axis=0), brute.std(axis=0), rtol=0.1
+    )
 
 
 APART = Explainer(ExactPosterior(SquaredExponential(0.1), [[1e3]], [0.0], noise=0.1), [0.0])
-FAR_ROWS = np.arange(400.0)[:, None], np.arange(400.0)[:, None] + 0.4  # and where their ways start: far from each other
+FAR_ROWS = (
+    np.arange(400.0)[:, None],
+    np.arange(400.0)[:, None] + 0.4,
+)  # and where their ways start: far from each other
 
 
 def test_rows_that_share_nothing_average_out(limits):
@@ -102,11 +128,15 @@ def test_rows_that_share_nothing_average_out(limits):
     limits(60, rows=60)
     got = APART.importance(*FAR_ROWS, n_samples=4000)
     assert got.n_joint_rows == 60
-    assert 0.99 * single / 20 < got.std[0] < 1.35 * single / 20  # a hundredth of the sample's variance is kept in any case
+    assert (
+        0.99 * single / 20 < got.std[0] < 1.35 * single / 20
+    )  # a hundredth of the sample's variance is kept in any case
 
 
 def test_it_covers_the_truth(limits):
-    """Functions drawn from the prior: their own mean |attribution| over all rows is in 90 % of the 90 % intervals."""
+    """Functions drawn from the prior: their own mean |attribution| over all rows is in 90 % of the
+    90 % intervals.
+    """
     rng = np.random.default_rng(1)
     basis = Fourier(rng.normal(size=(12, 3)))
     Z, X, baseline = rng.normal(size=(15, 3)), rng.normal(size=(400, 3)), np.zeros(3)
@@ -128,13 +158,25 @@ def test_it_covers_the_truth(limits):
     assert 0.86 < np.mean(inside) < 0.94
 
 
-FRAME = pd.DataFrame({"size": RNG.normal(size=90), "kind": RNG.choice(["a", "b", "c"], 90), "age": RNG.normal(size=90)})
+FRAME = pd.DataFrame(
+    {
+        "size": RNG.normal(size=90),
+        "kind": RNG.choice(["a", "b", "c"], 90),
+        "age": RNG.normal(size=90),
+    }
+)
 
 
 def pipeline():
-    columns = ColumnTransformer([("numbers", StandardScaler(), ["size", "age"]), ("labels", OneHotEncoder(), ["kind"])])
-    model = make_pipeline(columns, GaussianProcessRegressor(RBF(np.ones(5)) + WhiteKernel(0.1), optimizer=None))
-    return Explainer(model.fit(FRAME[:30], np.sin(FRAME["size"][:30]) + (FRAME["kind"][:30] == "a")))
+    columns = ColumnTransformer(
+        [("numbers", StandardScaler(), ["size", "age"]), ("labels", OneHotEncoder(), ["kind"])]
+    )
+    model = make_pipeline(
+        columns, GaussianProcessRegressor(RBF(np.ones(5)) + WhiteKernel(0.1), optimizer=None)
+    )
+    return Explainer(
+        model.fit(FRAME[:30], np.sin(FRAME["size"][:30]) + (FRAME["kind"][:30] == "a"))
+    )
 
 
 def cases():
@@ -152,9 +194,19 @@ def cases():
     yield "mixture", Explainer(waves), X, None
     yield "a column used twice", Explainer(twice), X[:, :2], None
     yield "categories", pipeline(), FRAME, None
-    yield "an uncertain trend", Explainer(ExactPosterior(kernel, X[:25], y[:25], noise=0.05, mean=trend)), X, None
+    yield (
+        "an uncertain trend",
+        Explainer(ExactPosterior(kernel, X[:25], y[:25], noise=0.05, mean=trend)),
+        X,
+        None,
+    )
     yield "tensors", Explainer(ExactPosterior(kernel, *tensors, noise=0.05)), torch.tensor(X), None
-    yield "quadrature", Explainer(ExactPosterior(Matern52([1.0, 1.5, 2.0]), X[:25], y[:25], noise=0.05)), X[:60], None
+    yield (
+        "quadrature",
+        Explainer(ExactPosterior(Matern52([1.0, 1.5, 2.0]), X[:25], y[:25], noise=0.05)),
+        X[:60],
+        None,
+    )
 
 
 CASES = {name: case for name, *case in cases()}
@@ -167,7 +219,9 @@ def test_every_model_is_drawn_alike_in_parts(name, limits):
     whole = explainer.importance(X, baselines, n_samples=3000)
     ex = explainer(X, baselines)
     mixed = ex.component_weights is not None
-    parts = zip(ex.component_values, ex.component_var, strict=True) if mixed else [(ex.values, ex.var)]
+    parts = (
+        zip(ex.component_values, ex.component_var, strict=True) if mixed else [(ex.values, ex.var)]
+    )
     expected = np.mean([folded_mean(*part).mean(axis=0) for part in parts], axis=0)
     order = [ex.feature_names.index(feature) for feature in whole.feature_names]
     np.testing.assert_allclose(whole.values, expected[order], rtol=1e-12, atol=1e-14)
@@ -204,7 +258,9 @@ def test_few_draws_do_not_spoil_the_spread(limits):
 
 
 def test_no_draw_is_below_zero(limits):
-    """Where a sample has more of the rows that move than all have, its deviations reach farther down than the mean."""
+    """Where a sample has more of the rows that move than all have, its deviations reach farther
+    down than the mean.
+    """
     rows = np.concatenate([np.zeros((100, 1)), np.full((20, 1), 0.05)])
     limits(40, rows=40)
     found = [APART.importance(rows, n_samples=500, random_state=k).samples.min() for k in range(6)]
@@ -215,11 +271,16 @@ def test_many_draws_come_in_blocks(limits):
     explainer, X, _ = CASES["one point"]
     whole = explainer.importance(X[:20], n_samples=500)
     with memory_budget(working=10_000):
-        np.testing.assert_allclose(explainer.importance(X[:20], n_samples=500).samples, whole.samples, atol=1e-6)
+        np.testing.assert_allclose(
+            explainer.importance(X[:20], n_samples=500).samples, whole.samples, atol=1e-6
+        )
 
 
 def test_folded_var():
-    mean, std = np.array([0.0, 1.0, -2.0, 3.0, -3.0, 0.0]), np.array([1.0, 2.0, 0.5, 0.0, 1e-200, 0.0])
+    mean, std = (
+        np.array([0.0, 1.0, -2.0, 3.0, -3.0, 0.0]),
+        np.array([1.0, 2.0, 0.5, 0.0, 1e-200, 0.0]),
+    )
     draws = np.abs(mean + std * np.random.default_rng(0).standard_normal((400_000, 6))).var(axis=0)
     np.testing.assert_allclose(folded_var(mean, std**2), draws, atol=0.01)
     np.testing.assert_array_equal(folded_var(mean, std**2)[3:], 0.0)
@@ -230,30 +291,40 @@ def test_the_number_of_rows_is_said(limits):
     explainer, X, _ = CASES["one point"]
     got = explainer.importance(np.tile(X, (20, 1)), n_samples=50)
     assert got.note == "spread from 50 of 1,800 rows"
-    assert repr(got).splitlines()[0] == (
-        "Importance: expected mean |attribution| over 1,800 rows ± one standard deviation (spread from 50 of 1,800 rows)"
+    assert (
+        repr(got).splitlines()[0]
+        == "Importance: expected mean |attribution| over 1,800 rows ± one standard deviation"
+        " (spread from 50 of 1,800 rows)"
     )
 
 
 @pytest.mark.parametrize(
     ("n", "columns", "terms", "expected"),
-    [(200, 5, 1, 200), (10**6, 5, 1, 600), (10**6, 50, 1, 300), (10**6, 500, 1, 89), (10**6, 5000, 1, 40), (30, 5000, 9, 30)],
+    [
+        (200, 5, 1, 200),
+        (10**6, 5, 1, 600),
+        (10**6, 50, 1, 300),
+        (10**6, 500, 1, 89),
+        (10**6, 5000, 1, 40),
+        (30, 5000, 9, 30),
+    ],
 )
 def test_how_many_rows_are_drawn(n, columns, terms, expected):
     assert importance.sample_size(n, columns, terms) == expected
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="the peak of a process is read from /proc")
+@pytest.mark.skipif(
+    not os.path.exists("/proc/self/status"), reason="the peak of a process is read from /proc"
+)
 def test_memory_stays_bounded():
     """The joint covariance of 600 rows of 60 features alone would take 10 GB."""
     code = (
-        "import numpy as np, gpattr\n"
-        "rng = np.random.default_rng(0)\n"
-        "X, Z = rng.normal(size=(600, 60)), rng.normal(size=(100, 60))\n"
-        "p = gpattr.posteriors.ExactPosterior(gpattr.kernels.SquaredExponential(8.0), Z, Z[:, 0], noise=0.1)\n"
-        "got = gpattr.Explainer(p).importance(X, n_samples=200)\n"
-        "assert got.n_rows == 600 and got.n_joint_rows == 300\n"
-        "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))"
+        "import numpy as np, gpattr\nrng = np.random.default_rng(0)\nX, Z = rng.normal(size=(600,"
+        " 60)), rng.normal(size=(100, 60))\np ="
+        " gpattr.posteriors.ExactPosterior(gpattr.kernels.SquaredExponential(8.0), Z, Z[:, 0],"
+        " noise=0.1)\ngot = gpattr.Explainer(p).importance(X, n_samples=200)\nassert got.n_rows =="
+        " 600 and got.n_joint_rows == 300\nprint(next(line.split()[1] for line in"
+        " open('/proc/self/status') if line.startswith('VmHWM')))"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert float(found.stdout) < 800_000  # kB

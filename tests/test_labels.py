@@ -33,7 +33,10 @@ def test_categories_are_shown_as_texts(with_categories, tmp_path):
     assert Explanation.load(tmp_path / "ex.json") == ex
     ticks = [text.get_text() for text in ex.plot.waterfall(1).get_yticklabels()]
     assert sorted(ticks) == ["colour = blue", "size = 2"]
-    assert [text.get_text() for text in ex.plot.scatter("colour").get_xticklabels()] == ["blue", "red"]
+    assert [text.get_text() for text in ex.plot.scatter("colour").get_xticklabels()] == [
+        "blue",
+        "red",
+    ]
 
 
 def test_texts_follow_rows_and_features(with_categories):
@@ -42,6 +45,13 @@ def test_texts_follow_rows_and_features(with_categories):
     assert ex[:, "size"].labels == {}
     assert ex.group({"both": ["size", "colour"]}).labels == {}
     assert ex.group({"only": ["size"]}).labels == ex.labels
-    for wrong in ({"colour": ("red",)}, {"shape": ("round", "square")}, {"colour": "ab"}, {"colour": None}, None, [1]):
+    for wrong in (
+        {"colour": ("red",)},
+        {"shape": ("round", "square")},
+        {"colour": "ab"},
+        {"colour": None},
+        None,
+        [1],
+    ):
         with pytest.raises(InvalidInputError, match="labels: expected"):
             replace(ex, labels=wrong)

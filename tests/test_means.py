@@ -20,11 +20,15 @@ def test_gradient_is_the_derivative(mean):
     steps = 1e-6 * np.eye(3)
     differences = np.stack([(mean(X + step) - mean(X - step)) / 2e-6 for step in steps], axis=1)
     np.testing.assert_allclose(mean.gradient(X), differences, atol=1e-8)
-    np.testing.assert_array_equal(closed_forms.attribute_mean(Gradient(), mean, X)[0], mean.gradient(X))
+    np.testing.assert_array_equal(
+        closed_forms.attribute_mean(Gradient(), mean, X)[0], mean.gradient(X)
+    )
 
 
 def test_linear_mean_is_attributed_exactly():
-    values, error = closed_forms.attribute_mean(IntegratedGradients(B), Linear([1.0, -2.0, 0.5], 3.0), X)
+    values, error = closed_forms.attribute_mean(
+        IntegratedGradients(B), Linear([1.0, -2.0, 0.5], 3.0), X
+    )
     np.testing.assert_array_equal(values, np.array([1.0, -2.0, 0.5]) * (X - B))
     assert np.all(error < 1e-14)
     assert not closed_forms.attribute_mean(IntegratedGradients(B), Constant(4.0), X)[0].any()
@@ -34,7 +38,11 @@ def test_any_mean_is_integrated_with_its_error():
     """Against the antiderivative: ∫ 2 x₀x₁, ∫ x₀² and a separable sine along the straight path."""
     values, error = closed_forms.attribute_mean(IntegratedGradients(B), CUBIC, X)
     D = X - B
-    first = D[:, 0] * 2 * (B[:, 0] * B[:, 1] + (B[:, 0] * D[:, 1] + B[:, 1] * D[:, 0]) / 2 + D[:, 0] * D[:, 1] / 3)
+    first = (
+        D[:, 0]
+        * 2
+        * (B[:, 0] * B[:, 1] + (B[:, 0] * D[:, 1] + B[:, 1] * D[:, 0]) / 2 + D[:, 0] * D[:, 1] / 3)
+    )
     second = D[:, 1] * (B[:, 0] ** 2 + B[:, 0] * D[:, 0] + D[:, 0] ** 2 / 3)
     third = np.sin(3 * X[:, 2]) - np.sin(3 * B[:, 2])
     wrong = np.abs(values - np.stack([first, second, third], axis=1)).max(axis=1)
@@ -44,7 +52,9 @@ def test_any_mean_is_integrated_with_its_error():
 
 def test_weighted_baselines_average():
     points = B[:2]
-    values, _ = closed_forms.attribute_mean(IntegratedGradients(Baselines(points, [0.25, 0.75])), CUBIC, X)
+    values, _ = closed_forms.attribute_mean(
+        IntegratedGradients(Baselines(points, [0.25, 0.75])), CUBIC, X
+    )
     single = [closed_forms.attribute_mean(IntegratedGradients(b), CUBIC, X)[0] for b in points]
     np.testing.assert_allclose(values, 0.25 * single[0] + 0.75 * single[1], rtol=1e-13)
 
@@ -52,13 +62,17 @@ def test_weighted_baselines_average():
 def test_bad_means():
     with pytest.raises(InvalidInputError, match="value: expected one finite number, got nan"):
         Constant(np.nan)
-    with pytest.raises(InvalidInputError, match=r"intercept: expected one finite number, got \(2,\)"):
+    with pytest.raises(
+        InvalidInputError, match=r"intercept: expected one finite number, got \(2,\)"
+    ):
         Linear([1.0], [1.0, 2.0])
     with pytest.raises(InvalidInputError, match="coefficients: expected 3 .* got 2"):
         Linear([1.0, 2.0]).check_features(3)
     with pytest.raises(InvalidInputError, match="derivative: expected a callable, got NoneType"):
         Function(lambda X: X, None)
-    with pytest.raises(InvalidInputError, match=r"function: expected an array of shape \(5,\) .* got \(5, 3\)"):
+    with pytest.raises(
+        InvalidInputError, match=r"function: expected an array of shape \(5,\) .* got \(5, 3\)"
+    ):
         Function(lambda X: X, lambda X: X)(X)
     with pytest.raises(InvalidInputError, match="derivative: expected finite numbers"):
         Function(lambda X: X[:, 0], lambda X: np.full(X.shape, np.nan)).gradient(X)

@@ -4,16 +4,26 @@ import numpy as np
 import pytest
 
 from gpattr import Baselines, Explainer, Explanation, GPRegressor
-from gpattr.exceptions import FileFormatError, InvalidIndexError, InvalidInputError, MissingUncertaintyError
+from gpattr.exceptions import (
+    FileFormatError,
+    InvalidIndexError,
+    InvalidInputError,
+    MissingUncertaintyError,
+)
+from gpattr.explanation.multi_output import MultiOutputExplanation
 from gpattr.kernels import SquaredExponential
-from gpattr.multi_output_explanation import MultiOutputExplanation
 from gpattr.posteriors import ExactPosterior, MixturePosterior, MultiOutputPosterior
 
 RNG = np.random.default_rng(5)
 Z, Y, X = RNG.normal(size=(20, 3)), RNG.normal(size=(20, 2)), RNG.normal(size=(4, 3))
 KERNEL = SquaredExponential([1.0, 2.0, 0.7])
 POSTERIOR = MultiOutputPosterior.coregionalised(
-    KERNEL, Z, Y, covariance=[[1.0, 0.5], [0.5, 2.0]], noise=[0.1, 0.2], output_names=["price", "<weight>"]
+    KERNEL,
+    Z,
+    Y,
+    covariance=[[1.0, 0.5], [0.5, 2.0]],
+    noise=[0.1, 0.2],
+    output_names=["price", "<weight>"],
 )
 EXPLAINER = Explainer(POSTERIOR, feature_names=["a", "b", "c"])
 EX = EXPLAINER(X)
@@ -25,10 +35,21 @@ def test_arrays_have_outputs_last():
     for o, name in enumerate(EX.output_names):
         one = EX[name]
         assert isinstance(one, Explanation)
-        for array in ("values", "var", "std", "cov", "predictions", "base_values", "error", "delta"):
+        for array in (
+            "values",
+            "var",
+            "std",
+            "cov",
+            "predictions",
+            "base_values",
+            "error",
+            "delta",
+        ):
             np.testing.assert_array_equal(getattr(EX, array)[..., o], getattr(one, array))
         for question in ("interval", "prob_positive", "rank_probabilities"):
-            np.testing.assert_array_equal(np.array(getattr(EX, question)())[..., o], getattr(one, question)())
+            np.testing.assert_array_equal(
+                np.array(getattr(EX, question)())[..., o], getattr(one, question)()
+            )
         np.testing.assert_array_equal(EX.prob_greater("a", "c")[:, o], one.prob_greater("a", "c"))
     assert not EX.values.flags.writeable
 
@@ -41,9 +62,13 @@ def test_selections_and_groups_go_to_every_output():
     grouped = EX.group({"ab": ["a", "b"]})
     assert grouped.feature_names == ("ab", "c")
     np.testing.assert_allclose(grouped.values[:, 0], EX.values[:, :2].sum(axis=1), rtol=1e-13)
-    with pytest.raises(InvalidIndexError, match=r"output: expected one of \['price', '<weight>'\], got 'prize'"):
+    with pytest.raises(
+        InvalidIndexError, match=r"output: expected one of \['price', '<weight>'\], got 'prize'"
+    ):
         EX["prize"]
-    with pytest.raises(InvalidIndexError, match=r"an output comes first, by itself: ex\['price'\]\[rows\]"):
+    with pytest.raises(
+        InvalidIndexError, match=r"an output comes first, by itself: ex\['price'\]\[rows\]"
+    ):
         EX["price", 0]
 
 
@@ -78,7 +103,10 @@ def test_files(tmp_path, uncertainty, baseline):
     assert back != EX[:2]
     assert back.output_names == ("price", "<weight>")
     assert Explanation.load(tmp_path / "e.json") == ex
-    with pytest.raises(FileFormatError, match=r"expected a file of format .*; this is a gpattr.MultiOutputExplanation"):
+    with pytest.raises(
+        FileFormatError,
+        match=r"expected a file of format .*; this is a gpattr.MultiOutputExplanation",
+    ):
         GPRegressor.load(tmp_path / "e.json")
     if uncertainty == "none":
         assert ex.var is ex.std is ex.cov is None
@@ -95,7 +123,9 @@ def test_mixtures_in_outputs():
     np.testing.assert_array_equal(ex.interval()[0][..., 1], ex["two"].interval()[0])
     data = ex.to_xarray()
     np.testing.assert_array_equal(data["values"].sel(output="two"), ex["two"].values)
-    np.testing.assert_array_equal(data["component_values"].sel(output="two"), ex["two"].component_values)
+    np.testing.assert_array_equal(
+        data["component_values"].sel(output="two"), ex["two"].component_values
+    )
     assert np.isnan(data["component_values"].sel(output="one")).all()
 
 
@@ -110,6 +140,13 @@ def test_what_does_not_belong_together_is_refused():
             MultiOutputExplanation(outputs)
     with pytest.raises(InvalidInputError, match="got a int for 'b'"):
         MultiOutputExplanation({"a": EX["price"], "b": 3})
-    for other in (EX["price"][:3], EXPLAINER["price"](X, uncertainty="std"), Explainer(POSTERIOR, "zeros")["price"](X)):
-        with pytest.raises(InvalidInputError, match="outputs: expected explanations of the same rows, got another in 'b'"):
+    for other in (
+        EX["price"][:3],
+        EXPLAINER["price"](X, uncertainty="std"),
+        Explainer(POSTERIOR, "zeros")["price"](X),
+    ):
+        with pytest.raises(
+            InvalidInputError,
+            match="outputs: expected explanations of the same rows, got another in 'b'",
+        ):
             MultiOutputExplanation({"a": EX["price"], "b": other})

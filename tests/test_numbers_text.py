@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpattr._numbers_text import readable, readable_all, readable_ticks
+from gpattr._core.readable_numbers import readable, readable_all, readable_ticks
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,9 @@ def test_ticks_tell_each_other_apart(values, texts):
 @given(st.floats(allow_nan=False, allow_infinity=False), st.integers(1, 8))
 def test_what_is_written_is_the_number_rounded(value, digits):
     text = readable(value, digits)
-    assert math.isclose(float(text.replace(",", "")), value, rel_tol=0.5000001 * 10.0 ** (1 - digits), abs_tol=0.0)
+    assert math.isclose(
+        float(text.replace(",", "")), value, rel_tol=0.5000001 * 10.0 ** (1 - digits), abs_tol=0.0
+    )
     assert ("e" in text) == (value != 0 and not 1e-4 <= abs(value) < 1e12)
     assert not text.startswith("-0") or "." in text
 
@@ -93,4 +95,10 @@ def test_what_is_written_is_the_number_rounded(value, digits):
 def test_certainty_is_rounded_down():
     from gpattr.plots.words import percent
 
-    assert [percent(p) for p in (0.97, 0.57, 0.9949, 0.94999, 0.99999)] == ["97%", "57%", "99.4%", "94.9%", "> 99.9%"]
+    assert [percent(p) for p in (0.97, 0.57, 0.9949, 0.94999, 0.99999)] == [
+        "97%",
+        "57%",
+        "99.4%",
+        "94.9%",
+        "> 99.9%",
+    ]

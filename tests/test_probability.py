@@ -1,4 +1,6 @@
-"""Attributions of class probabilities: against differences of predicted probabilities, and draws of the latent function."""
+"""Attributions of class probabilities: against differences of predicted probabilities, and draws of
+the latent function.
+"""
 
 from dataclasses import replace
 
@@ -11,13 +13,25 @@ from scipy.special import expit
 from scipy.stats import norm
 
 import gpattr
-from gpattr import Baselines, Explainer, Explanation, GPClassifier, GPRegressor, MultiOutputExplanation
-from gpattr.exceptions import InvalidInputError, MissingUncertaintyError, ToleranceError, UnsupportedModelError
+from gpattr import (
+    Baselines,
+    Explainer,
+    Explanation,
+    GPClassifier,
+    GPRegressor,
+    MultiOutputExplanation,
+)
+from gpattr.exceptions import (
+    InvalidInputError,
+    MissingUncertaintyError,
+    ToleranceError,
+    UnsupportedModelError,
+)
+from gpattr.explanation.sampled import SampledExplanation
 from gpattr.kernels import Matern12, Matern32, Matern52, SquaredExponential
 from gpattr.means import Constant, Linear
 from gpattr.posteriors import ExactPosterior, LaplacePosterior, MixturePosterior
 from gpattr.posteriors.jets import jets, slopes
-from gpattr.sampled_explanation import SampledExplanation
 from gpattr.special.logistic import expected_probability, expected_slopes
 from gpattr.special.quadrature import gauss_legendre
 
@@ -26,7 +40,9 @@ Z = RNG.normal(size=(60, 3))
 LABELS = (Z[:, 0] + Z[:, 1] ** 2 + 0.3 * RNG.normal(size=60) > 0.7).astype(int)
 POSTERIORS = {
     "smooth": LaplacePosterior(SquaredExponential([1.0, 1.5, 3.0], 9.0), Z, LABELS),
-    "rough": LaplacePosterior(Matern32([2.0, 1.5, 3.0], 4.0), Z, LABELS, mean=Linear([0.1, 0.0, -0.3])),
+    "rough": LaplacePosterior(
+        Matern32([2.0, 1.5, 3.0], 4.0), Z, LABELS, mean=Linear([0.1, 0.0, -0.3])
+    ),
     "mixture": MixturePosterior(
         [
             LaplacePosterior(SquaredExponential(1.0, 20.0), Z, LABELS),
@@ -40,23 +56,40 @@ X[0, 0] = b[0]
 
 
 def predicted(posterior, points):
-    parts = ((weight, part.predict(points, return_std=True)) for weight, part in posterior.components)
+    parts = (
+        (weight, part.predict(points, return_std=True)) for weight, part in posterior.components
+    )
     return sum(weight * expected_probability(*both) for weight, both in parts)
 
 
 def test_expected_slopes_to_the_last_digits():
-    cases = [(m, s) for m in (-30.0, -3.0, 0.0, 0.7, 12.0) for s in (0.0, 1e-8, 0.3, 0.999, 1.0, 1.001, 4.0, 30.0)]
+    cases = [
+        (m, s)
+        for m in (-30.0, -3.0, 0.0, 0.7, 12.0)
+        for s in (0.0, 1e-8, 0.3, 0.999, 1.0, 1.001, 4.0, 30.0)
+    ]
     first, second = expected_slopes(*np.array(cases).T)
     with mpmath.workdps(30):
         for (m, s), *got in zip(cases, first, second, strict=True):
             sigma = lambda f: 1 / (1 + mpmath.exp(-f))  # noqa: E731
-            rates = (lambda f: sigma(f) * sigma(-f), lambda f: sigma(f) * sigma(-f) * (1 - 2 * sigma(f)))
+            rates = (
+                lambda f: sigma(f) * sigma(-f),
+                lambda f: sigma(f) * sigma(-f) * (1 - 2 * sigma(f)),
+            )
             for rate, value in zip(rates, got, strict=True):
                 middle = -mpmath.mpf(m) / s if s else 0
                 points = sorted(
-                    {-12, -6, -3, 0, 3, 6, 12} | {min(max(middle + k / (s or 1), -12), 12) for k in (-40, -10, -3, 0, 3, 10, 40)}
+                    {-12, -6, -3, 0, 3, 6, 12}
+                    | {
+                        min(max(middle + k / (s or 1), -12), 12)
+                        for k in (-40, -10, -3, 0, 3, 10, 40)
+                    }
                 )
-                truth = mpmath.quad(lambda z, r=rate: mpmath.npdf(z) * r(m + s * z), points) if s else rate(mpmath.mpf(m))
+                truth = (
+                    mpmath.quad(lambda z, r=rate: mpmath.npdf(z) * r(m + s * z), points)
+                    if s
+                    else rate(mpmath.mpf(m))
+                )
                 assert value == pytest.approx(float(truth), rel=1e-11, abs=1e-17)
 
 
@@ -73,7 +106,9 @@ def test_values_and_gradients_together(name):
     both = np.kron(np.eye(2), D)
     got, C = jets(posterior, points[None])
     np.testing.assert_allclose(got[0].ravel(), both @ mean, atol=1e-6)
-    np.testing.assert_allclose(C[0], both @ cov @ both.T, atol=2e-4 if name == "smooth" else 2e-3)  # a rough kernel has kinks
+    np.testing.assert_allclose(
+        C[0], both @ cov @ both.T, atol=2e-4 if name == "smooth" else 2e-3
+    )  # a rough kernel has kinks
     value, var, gradient, shared = slopes(posterior, points)
     np.testing.assert_allclose(np.column_stack([value, gradient]), got[0], rtol=1e-11, atol=1e-12)
     for n in range(2):
@@ -89,8 +124,12 @@ def test_means_are_integrated_gradients_of_the_predicted_probability(name):
     points, step = (b + t[:, None, None] * (X - b)).reshape(-1, 3), 1e-5
     for i in range(3):
         move = step * np.eye(3)[i]
-        slope = (predicted(posterior, points + move) - predicted(posterior, points - move)) / (2 * step)
-        np.testing.assert_allclose(ex.values[:, i], (X - b)[:, i] * (w @ slope.reshape(len(t), -1)), atol=2e-9)
+        slope = (predicted(posterior, points + move) - predicted(posterior, points - move)) / (
+            2 * step
+        )
+        np.testing.assert_allclose(
+            ex.values[:, i], (X - b)[:, i] * (w @ slope.reshape(len(t), -1)), atol=2e-9
+        )
     np.testing.assert_array_equal(ex.predictions, predicted(posterior, X))
     assert (np.abs(ex.values.sum(axis=1) - (ex.predictions - ex.base_values)) <= ex.error).all()
     assert (ex.error < 1e-6).all()
@@ -100,7 +139,9 @@ def test_means_are_integrated_gradients_of_the_predicted_probability(name):
 
 @pytest.mark.parametrize("name", ["smooth", "rough"])
 def test_brute_force_over_draws_of_the_latent_function(name):
-    """Functions drawn on a fine grid around the path; each is differentiated by differences, sent through σ and integrated."""
+    """Functions drawn on a fine grid around the path; each is differentiated by differences, sent
+    through σ and integrated.
+    """
     posterior, x, count, step = POSTERIORS[name], X[2], 4000, 2e-3
     t, w = gauss_legendre(24)
     moves = np.concatenate([step * np.eye(3), -step * np.eye(3)])
@@ -115,7 +156,9 @@ def test_brute_force_over_draws_of_the_latent_function(name):
     brute = np.einsum("t,ts,tis,i->si", w, rate, (around[:, 0] - around[:, 1]) / (2 * step), x - b)
     gain = expit(f[-1]) - expit(f[-2])
     ex = Explainer(posterior, b, scale="probability", n_draws=4000, random_state=1)(x[None])
-    assert gain.mean() == pytest.approx(ex.predictions[0] - ex.base_values[0], abs=5 * gain.std() / count**0.5)
+    assert gain.mean() == pytest.approx(
+        ex.predictions[0] - ex.base_values[0], abs=5 * gain.std() / count**0.5
+    )
     error = brute.std(axis=0) / count**0.5
     np.testing.assert_allclose(brute.mean(axis=0), ex.values[0], rtol=0, atol=5 * error.max())
     np.testing.assert_allclose(brute.std(axis=0), ex.std[0], rtol=0.1)
@@ -124,7 +167,9 @@ def test_brute_force_over_draws_of_the_latent_function(name):
         tails = 0.5 * (1 - level), 0.5 * (1 + level)
         ends, ends_error = ex.interval(level), ex.interval_error(level)
         for tail, end, its_error in zip(tails, ends, ends_error, strict=True):
-            np.testing.assert_allclose(end[0], np.quantile(brute, tail, axis=0), atol=5 * np.sqrt(2) * its_error.max())
+            np.testing.assert_allclose(
+                end[0], np.quantile(brute, tail, axis=0), atol=5 * np.sqrt(2) * its_error.max()
+            )
     assert np.abs(ex.draws.mean(axis=0) - ex.values).max() < 5 * ex.standard_error().max()
 
 
@@ -134,8 +179,12 @@ def test_draws_are_complete_and_their_mean_is_the_integral(name):
     assert isinstance(ex, SampledExplanation)
     assert ex.draws.shape == (3000, 5, 3)
     moving = ex.std > 0
-    assert (np.abs(ex.draws.mean(axis=0) - ex.values)[moving] / ex.standard_error()[moving] < 5).all()
-    limit = 0.05 if name == "rough" else 0.003  # draws of Matern32 have kinks everywhere: 128 nodes are all they get
+    assert (
+        np.abs(ex.draws.mean(axis=0) - ex.values)[moving] / ex.standard_error()[moving] < 5
+    ).all()
+    limit = (
+        0.05 if name == "rough" else 0.003
+    )  # draws of Matern32 have kinks everywhere: 128 nodes are all they get
     assert (ex.draw_error <= limit * ex.std.max(axis=1)).all()
     assert (np.abs(ex.draws.sum(axis=2)) <= 1 + 8 * ex.draw_error).all()
     np.testing.assert_array_equal(ex.draws[:, 0, 0], 0.0)
@@ -145,7 +194,10 @@ def test_draws_are_complete_and_their_mean_is_the_integral(name):
 def test_small_latent_functions_are_scaled_by_a_quarter():
     """Where f is nearly 0, σ is a line of slope ¼, and everything is Gaussian."""
     posterior = LaplacePosterior(SquaredExponential([1.0, 1.5, 3.0], 1e-6), Z, LABELS)
-    latent, ex = Explainer(posterior, b)(X), Explainer(posterior, b, scale="probability", n_draws=20000)(X)
+    latent, ex = (
+        Explainer(posterior, b)(X),
+        Explainer(posterior, b, scale="probability", n_draws=20000)(X),
+    )
     np.testing.assert_allclose(ex.values, 0.25 * latent.values, rtol=1e-5, atol=1e-12)
     np.testing.assert_allclose(ex.std, 0.25 * latent.std, rtol=0.03)
     np.testing.assert_allclose(ex.cov, latent.cov / 16, atol=0.05 * latent.cov.max() / 16)
@@ -164,9 +216,15 @@ def test_small_latent_functions_are_scaled_by_a_quarter():
 def test_baselines_of_every_kind():
     posterior = POSTERIORS["smooth"]
     points, weights = RNG.normal(size=(3, 3)), np.array([0.5, 0.3, 0.2])
-    averaged = Explainer(posterior, Baselines(points, weights), scale="probability", n_draws=2000)(X)
-    single = [Explainer(posterior, point, scale="probability")(X, uncertainty="none") for point in points]
-    np.testing.assert_allclose(averaged.values, np.tensordot(weights, [ex.values for ex in single], axes=1), atol=1e-8)
+    averaged = Explainer(posterior, Baselines(points, weights), scale="probability", n_draws=2000)(
+        X
+    )
+    single = [
+        Explainer(posterior, point, scale="probability")(X, uncertainty="none") for point in points
+    ]
+    np.testing.assert_allclose(
+        averaged.values, np.tensordot(weights, [ex.values for ex in single], axes=1), atol=1e-8
+    )
     assert (np.abs(averaged.delta) <= averaged.error).all()
     z = (averaged.draws.mean(axis=0) - averaged.values) / averaged.standard_error()
     assert np.abs(z).max() < 5
@@ -187,7 +245,9 @@ def test_rows_do_not_depend_on_others_and_seeds_repeat():
     np.testing.assert_allclose(explainer(X[3:4]).draws, ex.draws[:, 3:4], atol=1e-8)
     assert explainer(X) == ex
     parts = list(explainer.batches(X, batch_size=2))
-    np.testing.assert_allclose(np.concatenate([part.draws for part in parts], axis=1), ex.draws, atol=1e-8)
+    np.testing.assert_allclose(
+        np.concatenate([part.draws for part in parts], axis=1), ex.draws, atol=1e-8
+    )
     other = Explainer(POSTERIORS["mixture"], b, scale="probability", n_draws=50, random_state=5)(X)
     assert not np.array_equal(other.draws, ex.draws)
     with gpattr.memory_budget(working=1e5):
@@ -200,7 +260,9 @@ def test_classifiers_in_their_own_words(tmp_path):
     ex = Explainer(model, scale="probability")(frame[["rate", "age", "dose"]][:4])
     np.testing.assert_allclose(ex.predictions, model.predict_proba(frame[:4])[:, 1], rtol=1e-14)
     assert ex.feature_names == ("age", "dose", "rate")
-    assert repr(ex).startswith("Explanation of the probability of 'well' against 'ill': 4 rows × 3 features")
+    assert repr(ex).startswith(
+        "Explanation of the probability of 'well' against 'ill': 4 rows × 3 features"
+    )
     assert ex.quantity == "probability of 'well' against 'ill'"
     assert repr(ex[0]).splitlines()[2].startswith("row 0: probability 0.")
     assert Explainer(model)(frame[:4]).quantity == "log odds of 'well' against 'ill'"
@@ -240,7 +302,9 @@ def test_several_classes(tmp_path):
     ex = explainer(X)
     assert ex.output_names == ("0", "1", "2")
     against = ex.predictions  # each class against all others
-    np.testing.assert_allclose(against / against.sum(axis=1, keepdims=True), model.predict_proba(X), rtol=1e-13)
+    np.testing.assert_allclose(
+        against / against.sum(axis=1, keepdims=True), model.predict_proba(X), rtol=1e-13
+    )
     assert (np.abs(ex.delta) <= ex.error).all()
     assert ex["1"] == explainer["1"](X)
     assert ex["1"].quantity == "probability of 1 against the rest"
@@ -249,7 +313,9 @@ def test_several_classes(tmp_path):
 
 
 def test_tensors():
-    posterior = LaplacePosterior(SquaredExponential([1.0, 1.5, 3.0], 9.0), torch.tensor(Z), torch.tensor(LABELS))
+    posterior = LaplacePosterior(
+        SquaredExponential([1.0, 1.5, 3.0], 9.0), torch.tensor(Z), torch.tensor(LABELS)
+    )
     one = Explainer(posterior, b, scale="probability", n_draws=20)(torch.tensor(X))
     two = Explainer(POSTERIORS["smooth"], b, scale="probability", n_draws=20)(X)
     np.testing.assert_allclose(one.values, two.values, atol=1e-9)
@@ -257,14 +323,18 @@ def test_tensors():
 
 
 def test_sure_and_steep_classifiers():
-    """A latent function that crosses ±40 within a fraction of the path; one that knows nothing; fifty features."""
+    """A latent function that crosses ±40 within a fraction of the path; one that knows nothing;
+    fifty features.
+    """
     line = np.linspace(-1, 1, 41)[:, None]
     steep = LaplacePosterior(SquaredExponential(0.5, 1e4), line, line[:, 0] > 0)
     explainer = Explainer(steep, [-3.0], scale="probability", n_draws=50)
     ex = explainer([[3.0], [0.01], [1.0]], uncertainty="none")
     assert (np.abs(ex.values[:, 0] - (ex.predictions - ex.base_values)) <= ex.error).all()
     assert (ex.error < 1e-6).all()
-    far = Explainer(POSTERIORS["smooth"], np.full(3, 1e4), scale="probability", n_draws=50)(np.full((1, 3), 1e4 + 1.0))
+    far = Explainer(POSTERIORS["smooth"], np.full(3, 1e4), scale="probability", n_draws=50)(
+        np.full((1, 3), 1e4 + 1.0)
+    )
     np.testing.assert_allclose(far.values, 0.0, atol=1e-12)
     assert (far.std > 0.01).all()
     wide = RNG.normal(size=(40, 50))
@@ -274,12 +344,16 @@ def test_sure_and_steep_classifiers():
 
 
 def test_paths_that_pass_the_data_far_away():
-    """Both ends know nothing, and so do nearly all points between them; what happens at the data must not be missed."""
+    """Both ends know nothing, and so do nearly all points between them; what happens at the data
+    must not be missed.
+    """
     ends = np.array([-100.0, -99.7, -100.1]), np.array([300.0, 300.2, 301.0])
     posterior = POSTERIORS["smooth"]
     explainer = Explainer(posterior, ends[0], scale="probability")
     ex = explainer(ends[1][None], uncertainty="none")
-    near = (0.25 + np.array([-1.0, 1.0]) * 0.05)[:, None] * (ends[1] - ends[0]) + ends[0]  # the part where there are data
+    near = (0.25 + np.array([-1.0, 1.0]) * 0.05)[:, None] * (ends[1] - ends[0]) + ends[
+        0
+    ]  # the part where there are data
     part = Explainer(posterior, near[0], scale="probability")(near[1:], uncertainty="none")
     np.testing.assert_allclose(ex.values, part.values, atol=1e-8)
     assert np.abs(ex.values).max() > 0.01
@@ -293,7 +367,9 @@ def test_rows_at_and_near_the_baseline_are_quick_and_exact():
     posterior = POSTERIORS["smooth"]
     latent = Explainer(posterior, b)(b + 1e-6 * (X[1:2] - b))
     ex = Explainer(posterior, b, scale="probability", n_draws=4000)(b + 1e-6 * (X[1:2] - b))
-    rate = 0.5 * ex.std / latent.std  # E[σ'²]^½ at b, the same for all features but for Monte-Carlo error
+    rate = (
+        0.5 * ex.std / latent.std
+    )  # E[σ'²]^½ at b, the same for all features but for Monte-Carlo error
     np.testing.assert_allclose(rate, rate.mean(), rtol=0.1)
     np.testing.assert_array_equal(ex.draw_error, 0.0)
 
@@ -308,7 +384,9 @@ def test_components_with_few_draws():
 
 
 def test_many_draws_in_chunks():
-    explainer = Explainer(POSTERIORS["smooth"], b, scale="probability", n_draws=2500, random_state=3)
+    explainer = Explainer(
+        POSTERIORS["smooth"], b, scale="probability", n_draws=2500, random_state=3
+    )
     ex = explainer(X[1:2])
     assert (np.abs(ex.draws.mean(axis=0) - ex.values) < 5 * ex.standard_error()).all()
     assert len(np.unique(ex.draws[:, 0, 0])) == 2500
@@ -321,7 +399,10 @@ def test_bad_input_is_named():
         ({"scale": "probability", "n_draws": 0}, "n_draws: expected an integer of 1 or more"),
         ({"scale": "probability", "n_draws": 1}, "n_draws: expected at least 2, got 1"),
         ({"scale": "probability", "n_draws": 2.5}, "n_draws: expected an integer"),
-        ({"scale": "probability", "method": "exact"}, 'method: probabilities are integrated in one way, method="auto", got'),
+        (
+            {"scale": "probability", "method": "exact"},
+            'method: probabilities are integrated in one way, method="auto", got',
+        ),
     ):
         with pytest.raises(InvalidInputError, match=words):
             Explainer(posterior, b, **options)
@@ -333,7 +414,9 @@ def test_bad_input_is_named():
     ):
         with pytest.raises(UnsupportedModelError, match='scale: "probability" needs a classifier'):
             Explainer(model, b, scale="probability")
-    with pytest.raises(InvalidInputError, match="posteriors: expected the same link, got logistic and None"):
+    with pytest.raises(
+        InvalidInputError, match="posteriors: expected the same link, got logistic and None"
+    ):
         MixturePosterior([posterior, ExactPosterior(SquaredExponential(), Z, LABELS, noise=0.1)])
     explainer = Explainer(posterior, b, scale="probability")
     for question in (explainer.joint, lambda X: explainer.training_contributions(X[0], 0)):
@@ -343,7 +426,9 @@ def test_bad_input_is_named():
         explainer(X, uncertainty="all")
     with pytest.raises(InvalidInputError, match="random_state"):
         Explainer(posterior, b, scale="probability", random_state="seed")(X)
-    with pytest.raises(ToleranceError, match=r"tolerance: attributions of the probability of row 0 are sure to"):
+    with pytest.raises(
+        ToleranceError, match=r"tolerance: attributions of the probability of row 0 are sure to"
+    ):
         Explainer(POSTERIORS["rough"], b, scale="probability", tolerance=1e-18)(X)
     with pytest.raises(InvalidInputError, match="draws: expected at least 2"):
         replace(explainer(X), draws=np.zeros((1, 5, 3)))

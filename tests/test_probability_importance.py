@@ -1,12 +1,14 @@
-"""Importance of probabilities, and intervals of their attributions, against brute force: draws of the function itself."""
+"""Importance of probabilities, and intervals of their attributions, against brute force: draws of
+the function itself.
+"""
 
 import numpy as np
 import pytest
 from scipy.special import expit
 
 from gpattr import Baselines, Explainer, GPClassifier
-from gpattr import probability_importance as module
 from gpattr.exceptions import UnsupportedModelError
+from gpattr.explainer import probability_importance as module
 from gpattr.kernels import SquaredExponential
 from gpattr.posteriors.jets import jets
 
@@ -19,7 +21,9 @@ B = np.array([0.2, -0.1])
 
 
 def brute_force(rows, S, T=33):
-    """Draws (S, n, d) of the attributions of all rows together: f and its gradient at fine midpoints of all their paths."""
+    """Draws (S, n, d) of the attributions of all rows together: f and its gradient at fine
+    midpoints of all their paths.
+    """
     t = (np.arange(T) + 0.5) / T
     points = (B + t[:, None, None] * (rows - B)).swapaxes(0, 1).reshape(-1, 2)
     mean, cov = jets(MODEL.posterior_, points[None])
@@ -37,7 +41,9 @@ def test_importance_is_that_of_many_joint_draws():
     assert (got.n_rows, got.n_joint_rows) == (12, 12)
     np.testing.assert_allclose(got.values, sizes.mean(axis=0), rtol=0.03)
     np.testing.assert_allclose(got.std, sizes.std(axis=0), rtol=0.08)
-    np.testing.assert_allclose(got.interval(0.9), np.quantile(sizes, [0.05, 0.95], axis=0), rtol=0.1)
+    np.testing.assert_allclose(
+        got.interval(0.9), np.quantile(sizes, [0.05, 0.95], axis=0), rtol=0.1
+    )
 
 
 def test_a_sample_of_rows_tells_the_spread(monkeypatch):
@@ -57,7 +63,8 @@ def test_intervals_hold_what_they_say():
     for level in (0.5, 0.8, 0.95):
         low, high = ex.interval(level)
         inside = ((draws >= low) & (draws <= high)).mean(axis=0)
-        # Both ends are quantiles of 500 draws: the share between them varies by about √(level (1 − level)/500).
+        # Both ends are quantiles of 500 draws: the share between them varies by about √(level (1 −
+        # level)/500).
         assert abs(inside.mean() - level) < 0.02
         assert np.abs(inside - level).max() < 5 * np.sqrt(level * (1 - level) / 500)
 
@@ -68,7 +75,8 @@ def test_parts_of_the_importance():
     known, alone = explainer._importance(X, None, ex), explainer.importance(X)
     np.testing.assert_allclose(known.values, alone.values, rtol=1e-9)
     np.testing.assert_array_equal(
-        explainer.importance(X, random_state=1).samples, explainer.importance(X, random_state=1).samples
+        explainer.importance(X, random_state=1).samples,
+        explainer.importance(X, random_state=1).samples,
     )
     averaged = Explainer(MODEL, Baselines(Z[:3]), scale="probability", n_draws=200).importance(X)
     assert (averaged.values > 0).all()

@@ -1,4 +1,6 @@
-"""Explaining and training change nothing that belongs to the whole process, at no moment at which another thread could look."""
+"""Explaining and training change nothing that belongs to the whole process, at no moment at which
+another thread could look.
+"""
 
 import gc
 import locale
@@ -22,19 +24,31 @@ from botorch.models import ModelListGP, MultiTaskGP, SingleTaskGP
 from botorch.models.fully_bayesian import SaasFullyBayesianSingleTaskGP
 from botorch.models.transforms import Normalize, Standardize
 from gpytorch.distributions import MultivariateNormal
-from gpytorch.kernels import AdditiveStructureKernel, LinearKernel, MaternKernel, RBFKernel, ScaleKernel
+from gpytorch.kernels import (
+    AdditiveStructureKernel,
+    LinearKernel,
+    MaternKernel,
+    RBFKernel,
+    ScaleKernel,
+)
 from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.means import ConstantMean
-from gpytorch.variational import CholeskyVariationalDistribution, UnwhitenedVariationalStrategy, VariationalStrategy
+from gpytorch.variational import (
+    CholeskyVariationalDistribution,
+    UnwhitenedVariationalStrategy,
+    VariationalStrategy,
+)
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import BayesianRidge
 from threadpoolctl import ThreadpoolController
 
 import gpattr
-from gpattr import Explainer, _autodiff
+from gpattr import Explainer
+from gpattr._core import autodiff
 
-# The libraries warn while models are built: of their own deprecations, and of data that are not scaled.
+# The libraries warn while models are built: of their own deprecations, and of data that are not
+# scaled.
 IGNORED = ("botorch.exceptions.warnings.BotorchWarning", "DeprecationWarning")
 pytestmark = [pytest.mark.filterwarnings(f"ignore::{warning}") for warning in IGNORED]
 THREADS = 64
@@ -74,7 +88,10 @@ def fully_bayesian():
     generator = torch.Generator().manual_seed(0)
     sizes = {"lengthscale": (4, 1, 3), "outputscale": (4,), "mean": (4,), "noise": (4, 1)}
     model.load_mcmc_samples(
-        {name: 0.5 + torch.rand(size, generator=generator, dtype=torch.double) for name, size in sizes.items()}
+        {
+            name: 0.5 + torch.rand(size, generator=generator, dtype=torch.double)
+            for name, size in sizes.items()
+        }
     )
     return model
 
@@ -82,15 +99,19 @@ def fully_bayesian():
 def models():
     """Fitted models of other libraries, by name.
 
-    There is no pipeline: it is compared through its own transformers, in which scikit-learn itself changes warning filters.
-    """
+    There is no pipeline: it is compared through its own transformers, in which scikit-learn itself
+    changes warning filters."""
     torch.manual_seed(0)
-    network = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2)).double()
+    network = torch.nn.Sequential(
+        torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2)
+    ).double()
     tasks = torch.cat([X, torch.arange(24)[:, None] % 2], 1)
     return {
         "exact": Exact(ScaleKernel(RBFKernel(ard_num_dims=3))).double(),
         "exact in float32": Exact(ScaleKernel(RBFKernel())).float(),
-        "product": Exact(RBFKernel(active_dims=[0]) * LinearKernel() + MaternKernel(nu=2.5)).double(),
+        "product": (
+            Exact(RBFKernel(active_dims=[0]) * LinearKernel() + MaternKernel(nu=2.5)).double()
+        ),
         "additive": Exact(AdditiveStructureKernel(RBFKernel(), num_dims=3)).double(),
         "deep": (Exact(ScaleKernel(RBFKernel()), network).double(), {"feature_extractor": network}),
         "variational": called_once(Sparse(VariationalStrategy)),
@@ -100,8 +121,8 @@ def models():
         "tasks": MultiTaskGP(tasks, Y[:, None], task_feature=-1),
         "list": ModelListGP(SingleTaskGP(X, Y[:, None]), SingleTaskGP(X, Y[:, None] ** 2)),
         "fully Bayesian": fully_bayesian(),
-        "scikit-learn": GaussianProcessRegressor(RBF(0.5), optimizer=None).fit(
-            ROWS, TARGETS
+        "scikit-learn": (
+            GaussianProcessRegressor(RBF(0.5), optimizer=None).fit(ROWS, TARGETS)
         ),  # noise-free: variances round to < 0
         "classifier": GaussianProcessClassifier(optimizer=None).fit(ROWS, TARGETS > 0.7),
         "linear": BayesianRidge().fit(ROWS, TARGETS),
@@ -110,8 +131,12 @@ def models():
 
 ESTIMATORS = {
     "GPRegressor": lambda: gpattr.GPRegressor().fit(ROWS, TARGETS),
-    "SparseGPRegressor": lambda: gpattr.SparseGPRegressor(n_inducing=8, random_state=0).fit(ROWS, TARGETS),
-    "RandomFeatureGPRegressor": lambda: gpattr.RandomFeatureGPRegressor(10, random_state=0).fit(ROWS, TARGETS),
+    "SparseGPRegressor": (
+        lambda: gpattr.SparseGPRegressor(n_inducing=8, random_state=0).fit(ROWS, TARGETS)
+    ),
+    "RandomFeatureGPRegressor": (
+        lambda: gpattr.RandomFeatureGPRegressor(10, random_state=0).fit(ROWS, TARGETS)
+    ),
     "GPClassifier": lambda: gpattr.GPClassifier().fit(ROWS, TARGETS > 0.7),
 }
 
@@ -121,7 +146,9 @@ def explained(model):
     ex = Explainer(model, ROWS[0])(ROWS[1:4])
     parts = list(ex.outputs.values()) if hasattr(ex, "outputs") else [ex]
     return b"".join(
-        np.ascontiguousarray(array).tobytes() for part in parts for array in (part.values, part.cov, part.predictions)
+        np.ascontiguousarray(array).tobytes()
+        for part in parts
+        for array in (part.values, part.cov, part.predictions)
     )
 
 
@@ -143,7 +170,12 @@ def settings():
     """The state of every setting of GPyTorch, linear_operator and BoTorch."""
     classes = {
         value
-        for module in (gpytorch.settings, gpytorch.beta_features, linear_operator.settings, botorch.settings)
+        for module in (
+            gpytorch.settings,
+            gpytorch.beta_features,
+            linear_operator.settings,
+            botorch.settings,
+        )
         for value in vars(module).values()
         if isinstance(value, type)
     }
@@ -151,16 +183,26 @@ def settings():
         (kind.__module__, kind.__qualname__, name): value
         for kind in classes
         for name, value in vars(kind).items()
-        if not name.startswith("__") and not callable(value) and not isinstance(value, (classmethod, staticmethod, property))
+        if not name.startswith("__")
+        and not callable(value)
+        and not isinstance(value, (classmethod, staticmethod, property))
     }
 
 
 LIBRARIES = ThreadpoolController().lib_controllers  # those of NumPy, SciPy and PyTorch
 OBSERVED = {
     "PyTorch's default dtype": torch.get_default_dtype,
-    "PyTorch's threads": lambda: (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()),
+    "PyTorch's threads": lambda: (
+        torch.get_num_threads(),
+        torch.are_deterministic_algorithms_enabled(),
+    ),
     "settings of GPyTorch": settings,
-    "warning filters": lambda: (id(warnings.filters), list(warnings.filters), warnings.showwarning, warnings._showwarnmsg_impl),
+    "warning filters": lambda: (
+        id(warnings.filters),
+        list(warnings.filters),
+        warnings.showwarning,
+        warnings._showwarnmsg_impl,
+    ),
     "NumPy's error state": np.geterr,
     "JAX's precision": lambda: jax.config.jax_enable_x64,
     "random numbers of NumPy": lambda: str(np.random.get_state(legacy=False)),  # noqa: NPY002
@@ -175,14 +217,25 @@ OBSERVED = {
 
 def difference(before, after):
     if isinstance(before, dict) and isinstance(after, dict):
-        return {key: (before.get(key), after.get(key)) for key in before | after if before.get(key) != after.get(key)}
+        return {
+            key: (before.get(key), after.get(key))
+            for key in before | after
+            if before.get(key) != after.get(key)
+        }
     return before, after
 
 
 @contextmanager
 def watched():
-    """Look at the state of the process all the time, in a thread of its own; fail if it ever differs from what it was."""
-    start, changes, stop, looks = {name: look_at() for name, look_at in OBSERVED.items()}, {}, threading.Event(), count()
+    """Look at the state of the process all the time, in a thread of its own; fail if it ever
+    differs from what it was.
+    """
+    start, changes, stop, looks = (
+        {name: look_at() for name, look_at in OBSERVED.items()},
+        {},
+        threading.Event(),
+        count(),
+    )
 
     def compare():
         for name, look_at in OBSERVED.items():
@@ -217,7 +270,9 @@ def quick_turns():
 
 
 def in_threads(functions):
-    """Call all functions at once, each in a thread of its own; return what they return, or raise what they raise."""
+    """Call all functions at once, each in a thread of its own; return what they return, or raise
+    what they raise.
+    """
     together, results = threading.Barrier(len(functions)), [None] * len(functions)
 
     def work(place):
@@ -239,8 +294,12 @@ def in_threads(functions):
 
 
 def test_nothing_changes_while_threads_explain_and_train(cases, quick_turns):
-    alone = {name: case() for name, case in cases.items()}  # which also imports what is imported on first use
-    names = [name for _, name in zip(range(THREADS), (name for _ in range(THREADS) for name in cases))]
+    alone = {
+        name: case() for name, case in cases.items()
+    }  # which also imports what is imported on first use
+    names = [
+        name for _, name in zip(range(THREADS), (name for _ in range(THREADS) for name in cases))
+    ]
     with watched():
         together = in_threads([cases[name] for name in names])
     for name, result in zip(names, together):
@@ -286,7 +345,7 @@ def test_a_network_is_not_moved_away_from_other_threads():
     network = torch.nn.Linear(3, 2).double()
     kernel = gpattr.kernels.Warped(gpattr.kernels.SquaredExponential(), network)
     before = kernel(ROWS, ROWS)
-    elsewhere = _autodiff._call("map", kernel.map, [X.to("meta")])
+    elsewhere = autodiff._call("map", kernel.map, [X.to("meta")])
     assert elsewhere.device.type == "meta"
     assert {str(parameter.device) for parameter in kernel.map.parameters()} == {"cpu"}
     np.testing.assert_array_equal(kernel(ROWS, ROWS), before)
@@ -294,16 +353,17 @@ def test_a_network_is_not_moved_away_from_other_threads():
 
 def test_modules_are_imported_by_many_threads_at_once():
     code = (
-        "import threading, numpy as np, gpattr\n"
-        "X = np.random.default_rng(0).normal(size=(12, 2)); together = threading.Barrier(12); done = []\n"
-        "def explain(i):\n"
-        "    together.wait()\n"
-        "    kind = (gpattr.GPRegressor, gpattr.SparseGPRegressor, gpattr.GPClassifier)[i % 3] if i % 4 else None\n"
-        "    from sklearn.gaussian_process import GaussianProcessRegressor\n"
-        "    model = GaussianProcessRegressor(alpha=0.1, optimizer=None) if kind is None else kind(optimize=False)\n"
-        "    done.append(repr(gpattr.Explainer(model.fit(X, X[:, 0] > 0))(X[:2])))\n"
-        "threads = [threading.Thread(target=explain, args=(i,)) for i in range(12)]\n"
-        "[thread.start() for thread in threads]; [thread.join() for thread in threads]; print(len(done))"
+        "import threading, numpy as np, gpattr\nX = np.random.default_rng(0).normal(size=(12, 2));"
+        " together = threading.Barrier(12); done = []\ndef explain(i):\n    together.wait()\n   "
+        " kind = (gpattr.GPRegressor, gpattr.SparseGPRegressor, gpattr.GPClassifier)[i % 3] if i %"
+        " 4 else None\n    from sklearn.gaussian_process import GaussianProcessRegressor\n    model"
+        " = GaussianProcessRegressor(alpha=0.1, optimizer=None) if kind is None else"
+        " kind(optimize=False)\n    done.append(repr(gpattr.Explainer(model.fit(X, X[:, 0] >"
+        " 0))(X[:2])))\nthreads = [threading.Thread(target=explain, args=(i,)) for i in"
+        " range(12)]\n[thread.start() for thread in threads]; [thread.join() for thread in"
+        " threads]; print(len(done))"
     )
-    run = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True
+    )
     assert run.stdout.strip() == "12", run.stderr

@@ -23,7 +23,8 @@ def assert_same_text(printed: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "texts"), [("README.md", 2), ("docs/get_started.md", 2), ("docs/how_to/choose_a_baseline.md", 1)]
+    ("page", "texts"),
+    [("README.md", 2), ("docs/get_started.md", 2), ("docs/how_to/choose_a_baseline.md", 1)],
 )
 def test_printed_output_is_the_shown_one(page, texts, tmp_path, monkeypatch):
     """Every text block shows what the code block before it prints."""
@@ -41,7 +42,9 @@ def test_printed_output_is_the_shown_one(page, texts, tmp_path, monkeypatch):
     assert shown == texts
 
 
-@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name
+)
 def test_examples_run(example, capsys):
     runpy.run_path(str(example), run_name="__main__")
     assert capsys.readouterr().out

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from gpattr import Explainer, closed_forms, compare_rules
-from gpattr.closed_forms.fixed_rules import nodes_and_weights
+from gpattr.closed_forms.quadrature.fixed_rules import nodes_and_weights
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Matern52, SquaredExponential
 from gpattr.means import Function
@@ -20,16 +20,24 @@ X, B = np.array([[1.5, -0.5], [0.2, 2.0]]), np.array([-0.5, 0.25])
 def test_rules_by_hand():
     np.testing.assert_allclose(nodes_and_weights("right", 4), [[0.25, 0.5, 0.75, 1.0], [0.25] * 4])
     np.testing.assert_allclose(nodes_and_weights("trapezoid", 2), [[0, 0.5, 1], [0.25, 0.5, 0.25]])
-    np.testing.assert_allclose(nodes_and_weights("simpson", 1), [[0, 0.5, 1], [1 / 6, 4 / 6, 1 / 6]])
-    np.testing.assert_allclose(nodes_and_weights("simpson", 2), [[0, 0.25, 0.5, 0.75, 1], np.array([1, 4, 2, 4, 1]) / 12])
+    np.testing.assert_allclose(
+        nodes_and_weights("simpson", 1), [[0, 0.5, 1], [1 / 6, 4 / 6, 1 / 6]]
+    )
+    np.testing.assert_allclose(
+        nodes_and_weights("simpson", 2), [[0, 0.25, 0.5, 0.75, 1], np.array([1, 4, 2, 4, 1]) / 12]
+    )
     for rule in closed_forms.FIXED_RULES:
         assert abs(nodes_and_weights(rule, 7)[1].sum() - 1.0) < 1e-14
 
 
 @pytest.mark.parametrize("rule", closed_forms.FIXED_RULES)
-@pytest.mark.parametrize("kernel", [SquaredExponential([0.8, 1.2]), 0.5 * Matern52(0.9) + SquaredExponential()], ids=repr)
+@pytest.mark.parametrize(
+    "kernel", [SquaredExponential([0.8, 1.2]), 0.5 * Matern52(0.9) + SquaredExponential()], ids=repr
+)
 def test_mean_and_covariance_are_the_rule_on_both_sides(rule, kernel):
-    """Against sums of predictions of the gradient: its joint covariance over all nodes, weighted twice."""
+    """Against sums of predictions of the gradient: its joint covariance over all nodes, weighted
+    twice.
+    """
     from gpattr.operators import Gradient
 
     posterior = ExactPosterior(kernel, Z, Y, noise=0.1)
@@ -49,11 +57,15 @@ def test_mean_and_covariance_are_the_rule_on_both_sides(rule, kernel):
 
 
 def test_orders_of_convergence():
-    table = compare_rules(ExactPosterior(SquaredExponential(), Z, Y, noise=0.1), X[0], B, n_steps=[8, 16])
+    table = compare_rules(
+        ExactPosterior(SquaredExponential(), Z, Y, noise=0.1), X[0], B, n_steps=[8, 16]
+    )
     for rule, order in (("right", 1), ("trapezoid", 2), ("simpson", 4)):
         coarse, fine = table[table.rule == rule].mean_error
         assert 0.75 * 2**order < coarse / fine < 1.35 * 2**order
-    evaluations = dict(zip(zip(table.rule, table.n_steps, strict=True), table.evaluations, strict=True))
+    evaluations = dict(
+        zip(zip(table.rule, table.n_steps, strict=True), table.evaluations, strict=True)
+    )
     assert evaluations["right", 8] == 8
     assert evaluations["trapezoid", 8] == 9
     assert evaluations["simpson", 8] == 17
@@ -67,10 +79,19 @@ def test_orders_of_convergence():
 def test_bad_input():
     posterior = ExactPosterior(SquaredExponential(), Z, Y, noise=0.1)
     for options, message in [
-        ({"method": "right"}, 'n_steps: expected an integer of 1 to 1000000 for method="right", got None'),
+        (
+            {"method": "right"},
+            'n_steps: expected an integer of 1 to 1000000 for method="right", got None',
+        ),
         ({"method": "simpson", "n_steps": 0}, "n_steps: expected an integer of 1 to 1000000"),
         ({"method": "simpson", "n_steps": True}, "n_steps: expected an integer of 1 to 1000000"),
-        ({"n_steps": 5}, "n_steps: only the rules right, trapezoid, simpson, gauss_legendre take a number of steps, got 5"),
+        (
+            {"n_steps": 5},
+            (
+                "n_steps: only the rules right, trapezoid, simpson, gauss_legendre take a number of"
+                " steps, got 5"
+            ),
+        ),
         ({"tolerance": 0.0}, "tolerance: expected finite numbers larger than 0"),
     ]:
         with pytest.raises(InvalidInputError, match=message):
@@ -98,8 +119,12 @@ def test_series_are_aligned_by_name():
 
 
 def test_a_prior_mean_is_integrated_exactly():
-    mean = Function(lambda x: np.sin(x[:, 0]), lambda x: np.column_stack([np.cos(x[:, 0]), 0 * x[:, 1]]))
-    posterior = ExactPosterior(SquaredExponential(), Z, np.sin(Z[:, 0]), noise=0.1, mean=mean)  # nothing is left to the kernel
+    mean = Function(
+        lambda x: np.sin(x[:, 0]), lambda x: np.column_stack([np.cos(x[:, 0]), 0 * x[:, 1]])
+    )
+    posterior = ExactPosterior(
+        SquaredExponential(), Z, np.sin(Z[:, 0]), noise=0.1, mean=mean
+    )  # nothing is left to the kernel
     ex = Explainer(posterior, B, method="right", n_steps=2)(X)
     assert ex.method == "quadrature + right rule, 2 steps"
     np.testing.assert_allclose(ex.values[:, 0], np.sin(X[:, 0]) - np.sin(B[0]), atol=1e-12)

@@ -52,7 +52,9 @@ def test_truncated_files_are_refused(saved):
     whole = saved.read_text()
     for length in (0, 1, len(whole) // 2, len(whole) - 3):
         saved.write_text(whole[:length])
-        with pytest.raises(FileFormatError, match=r"explanation.json: expected a complete JSON file"):
+        with pytest.raises(
+            FileFormatError, match=r"explanation.json: expected a complete JSON file"
+        ):
             Explanation.load(saved)
 
 
@@ -84,13 +86,15 @@ def test_newer_schemas_are_refused(saved):
         Explanation.load(saved)
 
 
-@pytest.mark.parametrize("damage", [{"arrays": {}}, {"feature_names": ["a"]}, {"method": None, "arrays": 3}])
+@pytest.mark.parametrize(
+    "damage", [{"arrays": {}}, {"feature_names": ["a"]}, {"method": None, "arrays": 3}]
+)
 def test_files_with_a_valid_digest_are_still_checked(saved, damage):
-    from gpattr import _documents
+    from gpattr._core import documents
 
     document = json.loads(saved.read_text())
     document["content"] |= damage
-    document["sha256"] = _documents._digest(_documents._canonical(document["content"]))
+    document["sha256"] = documents._digest(documents._canonical(document["content"]))
     saved.write_text(json.dumps(document))
     with pytest.raises(FileFormatError, match="the content is not that of a gpattr.Explanation"):
         Explanation.load(saved)

@@ -50,7 +50,9 @@ def net(activation):
         Linear([1.0, 2.0, 3.0]),
         Polynomial(0.5, degree=3),
         Constant(2.0),
-        SquaredExponential() * Select(SquaredExponential(0.5), [1]) * (SquaredExponential([1.0, 2.0, 3.0]) + 1.0),
+        SquaredExponential()
+        * Select(SquaredExponential(0.5), [1])
+        * (SquaredExponential([1.0, 2.0, 3.0]) + 1.0),
         SquaredExponential() * Select(SquaredExponential(0.5), [1]) * (Linear() + 1.0),
         Matern52() * Linear() + Select(Matern32() * Periodic(), [0]),
         separable(Matern32, [1.0, 2.0, 0.5]),
@@ -82,7 +84,9 @@ class Faulty(Kernel):
         return np.full(len(X), 2.0 if self.fault == "diagonal" else 1.0)
 
     def span(self, step):
-        return np.full(step.shape[:-1], 0.0 if self.fault == "span" else 1.0) * np.sqrt((step**2).sum(axis=-1))
+        return np.full(step.shape[:-1], 0.0 if self.fault == "span" else 1.0) * np.sqrt(
+            (step**2).sum(axis=-1)
+        )
 
     def check_features(self, d):
         pass
@@ -129,7 +133,10 @@ def test_a_covariance_that_does_not_add_up_is_refused(registered):
     closed_forms.auto(op, Faulty(), rows)
     for verb in (closed_forms.auto, closed_forms.between):
         with pytest.raises(
-            ToleranceError, match=r"prior covariance of the attributions is accurate only to .* uncertainty=\"none\""
+            ToleranceError,
+            match=(
+                r"prior covariance of the attributions is accurate only to .* uncertainty=\"none\""
+            ),
         ):
             verb(op, Faulty("mixed"), rows)
 
@@ -138,7 +145,9 @@ def test_a_wrong_closed_form_is_found(registered):
     right = SquaredExponential()
     for verb in ("cross", "auto", "between"):
         formulas = {
-            name: lambda k, *args, name=name, scale=1.001 if name == verb else 1.0: scale * getattr(se, name)(right, *args)
+            name: lambda k, *args, name=name, scale=1.001 if name == verb else 1.0: (
+                scale * getattr(se, name)(right, *args)
+            )
             for name in ("cross", "auto", "between")
         }
         closed_forms.register(IntegratedGradients, Faulty, **formulas)

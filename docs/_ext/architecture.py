@@ -1,4 +1,5 @@
-"""The picture of the architecture: rooms of the library, each above all that it imports, from the source itself.
+"""The picture of the architecture: rooms of the library, each above all that it imports, from the
+source itself.
 
 python docs/_ext/architecture.py    writes docs/pictures/architecture.svg anew
 """
@@ -15,9 +16,11 @@ BLUE, INK, LINE, PAPER = "#0072b2", "#1b1f24", "#9db8cc", "#ffffff"
 
 
 def imported(path: Path) -> set[str]:
-    """Return the rooms that a file imports when it is loaded or, unless it is private, used; type checkers do not count."""
+    """Return the rooms that a file imports when it is loaded or, unless it is private, used; type
+    checkers do not count.
+    """
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    if path.name[0] == "_" and path.parent == SOURCE:
+    if path.parent.name in ("_core", "explanation"):  # what ex.plot imports lies above it
         tree.body = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
     guarded = {
         id(inner)
@@ -27,17 +30,26 @@ def imported(path: Path) -> set[str]:
     }
     rooms = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and id(node) not in guarded and node.module.split(".")[0] == "gpattr":
+        if (
+            isinstance(node, ast.ImportFrom)
+            and node.module
+            and id(node) not in guarded
+            and node.module.split(".")[0] == "gpattr"
+        ):
             parts = node.module.split(".")
             rooms |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
     return rooms
 
 
 def graph() -> dict[str, set[str]]:
-    """Return {room: the rooms it imports}; what it imports through private helpers, which have no place here, counts too."""
+    """Return {room: the rooms it imports}; what it imports through private helpers, which have no
+    place here, counts too.
+    """
     known: dict[str, set[str]] = {}
     for path in sorted(SOURCE.rglob("*.py")):
-        known.setdefault(path.relative_to(SOURCE).parts[0].removesuffix(".py"), set()).update(imported(path))
+        known.setdefault(path.relative_to(SOURCE).parts[0].removesuffix(".py"), set()).update(
+            imported(path)
+        )
 
     def public(room: str, seen: frozenset[str]) -> set[str]:
         direct = (known[room] & known.keys()) - seen
@@ -55,7 +67,9 @@ def reduced(uses: dict[str, set[str]]) -> dict[str, set[str]]:
         return uses[room] | {far for near in uses[room] for far in reach(near)}
 
     return {
-        room: {near for near in direct if not any(near in reach(other) for other in direct - {near})}
+        room: {
+            near for near in direct if not any(near in reach(other) for other in direct - {near})
+        }
         for room, direct in uses.items()
     }
 
@@ -102,8 +116,14 @@ def picture() -> str:
             ends = f"M{start} {y + BOX} C{start} {y + BOX + 24} {end} {oy - 24} {end} {oy}"
             parts.append(f'<path d="{ends}" fill="none" stroke="{LINE}" stroke-width="1.3"/>')
     for room, (x, y, width) in sorted(place.items()):
-        parts.append(f'<rect x="{x:.0f}" y="{y}" width="{width:.0f}" height="{BOX}" rx="5" fill="#eef5fa" stroke="{BLUE}"/>')
-        parts.append(f'<text x="{x + width / 2:.0f}" y="{y + 18}" text-anchor="middle" fill="{INK}">{room}</text>')
+        parts.append(
+            f'<rect x="{x:.0f}" y="{y}" width="{width:.0f}" height="{BOX}" rx="5" fill="#eef5fa"'
+            f' stroke="{BLUE}"/>'
+        )
+        parts.append(
+            f'<text x="{x + width / 2:.0f}" y="{y + 18}" text-anchor="middle"'
+            f' fill="{INK}">{room}</text>'
+        )
     return "\n".join([*parts, "</svg>", ""])
 
 

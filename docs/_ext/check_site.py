@@ -1,10 +1,10 @@
-"""Look at every page of the built site as a reader without the network would, on a screen and on a phone.
+"""Look at every page of the built site as a reader without the network would, on a screen and on a
+phone.
 
     python docs/_ext/check_site.py site
 
-Every link and anchor leads somewhere, formulas are typeset, nothing is wider than the window, nothing asks the network, and
-nothing is said on the console.
-"""
+Every link and anchor leads somewhere, formulas are typeset, nothing is wider than the window,
+nothing asks the network, and nothing is said on the console."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def broken_links(site: Path) -> list[str]:
             name, _, anchor = unquote(link).partition("#")
             target = (path.parent / name.partition("?")[0]).resolve() if name else path.resolve()
             target = target / "index.html" if target.is_dir() else target
-            if not target.exists() or (anchor and target in anchors and anchor not in anchors[target]):
+            if not target.exists() or (
+                anchor and target in anchors and anchor not in anchors[target]
+            ):
                 broken.append(f"{path.relative_to(site)}: {link}")
     return broken
 
@@ -41,12 +43,18 @@ def complaints(page: Page, path: Path, width: int) -> list[str]:
     said: list[str] = []
     page.on("console", lambda message: said.append(f"console: {message.text}"))
     page.on("pageerror", lambda error: said.append(f"error: {error}"))
-    page.on("request", lambda request: said.append(f"asks {request.url}") if request.url.startswith("http") else None)
+    page.on(
+        "request",
+        lambda request: (
+            said.append(f"asks {request.url}") if request.url.startswith("http") else None
+        ),
+    )
     page.goto(path.as_uri())
     formulas = page.locator(".math").count()
     if formulas:
         page.wait_for_function(
-            "() => document.querySelectorAll('mjx-container').length >= document.querySelectorAll('.math').length"
+            "() => document.querySelectorAll('mjx-container').length >="
+            " document.querySelectorAll('.math').length"
         )
     wide = page.evaluate("document.documentElement.scrollWidth")
     return said + ([f"{wide} px wide"] if wide > width else [])
@@ -57,15 +65,24 @@ def main() -> None:
     site = Path(sys.argv[1]).resolve()
     wrong = broken_links(site)
     pages = [
-        path for path in sorted(site.rglob("*.html")) if path.name not in ("genindex.html", "search.html", "py-modindex.html")
+        path
+        for path in sorted(site.rglob("*.html"))
+        if path.name not in ("genindex.html", "search.html", "py-modindex.html")
     ]
     with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = play.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
         for scheme, width in WINDOWS:
-            context = browser.new_context(offline=True, viewport={"width": width, "height": 900}, color_scheme=scheme)
+            context = browser.new_context(
+                offline=True, viewport={"width": width, "height": 900}, color_scheme=scheme
+            )
             for path in pages:
                 page = context.new_page()
-                wrong += [f"{path.relative_to(site)}, {width} px: {what}" for what in complaints(page, path, width)]
+                wrong += [
+                    f"{path.relative_to(site)}, {width} px: {what}"
+                    for what in complaints(page, path, width)
+                ]
                 page.close()
             context.close()
         browser.close()

@@ -7,7 +7,9 @@ from typing import Any
 
 
 def prepare(app: Any, what: str, name: str, obj: object, options: Any, lines: list[str]) -> None:
-    """Make indented paragraphs literal blocks, but for those of lists and of numpydoc sections; |x| is no substitution."""
+    """Make indented paragraphs literal blocks, but for those of lists and of numpydoc sections; |x|
+    is no substitution.
+    """
     numpydoc = any(line.strip() and set(line.strip()) == {"-"} for line in lines)
     result: list[str] = []
     for line in lines:

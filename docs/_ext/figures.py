@@ -8,7 +8,9 @@ from matplotlib.figure import Figure
 from sphinx_gallery.scrapers import figure_rst
 
 
-def scrape_figures(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any], **_: Any) -> str:
+def scrape_figures(
+    block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any], **_: Any
+) -> str:
     """Save the figure that a block of an example left behind, once."""
     figure = block_vars["example_globals"].pop("figure", None)
     if not isinstance(figure, Figure):

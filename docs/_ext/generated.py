@@ -1,4 +1,6 @@
-"""The directive ``generated``: what a function of the library returns, as Markdown, so that no table can be stale."""
+"""The directive ``generated``: what a function of the library returns, as Markdown, so that no
+table can be stale.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tables of the reference, made from the library itself: commands, what each model can do, what files hold."""
+"""Tables of the reference, made from the library itself: commands, what each model can do, what
+files hold.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def command_reference() -> str:
     group: Any = typer.main.get_command(app)
     parts = []
     for name, command in group.commands.items():
-        parts.append(f"## `gpattr {name}`\n\n{command.help}\n\n| option | default | what |\n|---|---|---|")
+        parts.append(
+            f"## `gpattr {name}`\n\n{command.help}\n\n| option | default | what |\n|---|---|---|"
+        )
         for option in command.params:
             if option.name == "help":
                 continue
@@ -33,7 +37,11 @@ def command_reference() -> str:
                 if option.param_type_name == "option"
                 else f"`{option.name.upper()}`"
             )
-            default = "" if option.default in (None, False) or callable(option.default) else f"`{option.default}`"
+            default = (
+                ""
+                if option.default in (None, False) or callable(option.default)
+                else f"`{option.default}`"
+            )
             parts.append(f"| {names} | {default} | {option.help or ''} |")
         parts.append("")
     return "\n".join(parts)
@@ -65,14 +73,20 @@ def _questions() -> dict[str, Callable[[Any, Any], Any]]:
     X, y = _data()
 
     def first(explainer: Any) -> Any:
-        return explainer[explainer.posterior.output_names[0]] if hasattr(explainer.posterior, "output_names") else explainer
+        return (
+            explainer[explainer.posterior.output_names[0]]
+            if hasattr(explainer.posterior, "output_names")
+            else explainer
+        )
 
     return {
         "mean and covariance": lambda model, explainer: np.linalg.norm(explainer(X[:2]).cov),
         "between rows": lambda model, explainer: first(explainer).joint(X[:2]),
         "importance": lambda model, explainer: first(explainer).importance(X[:3], n_samples=20),
         "training rows": lambda model, explainer: first(explainer).training_contributions(X[0], 0),
-        "probabilities": lambda model, explainer: gpattr.Explainer(model, scale="probability", n_draws=20)(X[:1]),
+        "probabilities": lambda model, explainer: gpattr.Explainer(
+            model, scale="probability", n_draws=20
+        )(X[:1]),
         "streams": lambda model, explainer: model.partial_fit(X, y),
         "files": lambda model, explainer: _saved(model),
     }
@@ -87,7 +101,10 @@ def _saved(model: Any) -> Any:
 def model_table() -> str:
     """Return what can be asked of each model; every cell was tried."""
     questions = _questions()
-    lines = ["| model | " + " | ".join(questions) + " | computed by |", "|---" * (len(questions) + 2) + "|"]
+    lines = [
+        "| model | " + " | ".join(questions) + " | computed by |",
+        "|---" * (len(questions) + 2) + "|",
+    ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a few rows are no data to learn from
         for name, model in _models():
@@ -114,7 +131,9 @@ def file_formats() -> str:
     frame = pd.DataFrame(X, columns=["a", "b"])
     model = gpattr.GPRegressor().fit(frame, y)
     ex = gpattr.Explainer(model)(frame[:3])
-    several = gpattr.Explainer(gpattr.MultiOutputGPRegressor().fit(X, {"one": y, "two": y}))(X[:2], uncertainty="std")
+    several = gpattr.Explainer(gpattr.MultiOutputGPRegressor().fit(X, {"one": y, "two": y}))(
+        X[:2], uncertainty="std"
+    )
     samples = {
         "An explanation: `ex.save`, `Explanation.load`": ex,
         "Explanations of several outputs": several,
@@ -127,7 +146,10 @@ def file_formats() -> str:
             path = Path(folder) / "file.json"
             thing.save(path)
             parts.append(f"## {title}\n\n| field | type | example |\n|---|---|---|")
-            parts += [f"| `{name}` | {kind} | {example} |" for name, kind, example in _fields(json.loads(path.read_text()))]
+            parts += [
+                f"| `{name}` | {kind} | {example} |"
+                for name, kind, example in _fields(json.loads(path.read_text()))
+            ]
             parts.append("")
     return "\n".join(parts)
 
@@ -142,8 +164,13 @@ def _fields(value: Any, name: str = "") -> Iterator[tuple[str, str, str]]:
     elif isinstance(value, list) and value and isinstance(value[0], dict):
         yield from _fields(value[0], f"{name}[]")
     else:
-        kind = {dict: "object", list: "list", str: "text", int: "whole number", float: "number", bool: "true or false"}.get(
-            type(value), "null"
-        )
+        kind = {
+            dict: "object",
+            list: "list",
+            str: "text",
+            int: "whole number",
+            float: "number",
+            bool: "true or false",
+        }.get(type(value), "null")
         text = json.dumps(value, ensure_ascii=False)
         yield name, kind, f"`{text if len(text) < 40 else text[:36] + '…'}`"

@@ -2,9 +2,9 @@
 Why this experiment next?
 =========================
 
-An optimiser suggests how to fire the next ceramic (simulated here). Before somebody spends a day at the furnace, they ask why.
-With the best firing so far as the baseline, a suggestion says what each change should bring, and how much of that is a guess.
-"""
+An optimiser suggests how to fire the next ceramic (simulated here). Before somebody spends a day at
+the furnace, they ask why. With the best firing so far as the baseline, a suggestion says what each
+change should bring, and how much of that is a guess."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,24 +21,36 @@ def fire(X):
     """Return strengths in MPa, measured to ± 8."""
     temperature, time, pressure, additive = X.to_numpy().T
     dense = 220 * np.exp(-(((temperature - 1450) / 100) ** 2)) * (1 - np.exp(-time / 2))
-    return 200 + dense + 90 * (1 - np.exp(-pressure / 25)) + 80 * additive * np.exp(1 - additive) + rng.normal(0, 8, len(X))
+    return (
+        200
+        + dense
+        + 90 * (1 - np.exp(-pressure / 25))
+        + 80 * additive * np.exp(1 - additive)
+        + rng.normal(0, 8, len(X))
+    )
 
 
 # %%
-# After ten firings near today's recipe, ten suggestions: of 3000 random recipes the one with the largest upper confidence bound.
-# Length-scales stay within twice the range of a setting, so that a handful of firings cannot declare one of no effect.
+# After ten firings near today's recipe, ten suggestions: of 3000 random recipes the one with the
+# largest upper confidence bound. Length-scales stay within twice the range of a setting, so that a
+# handful of firings cannot declare one of no effect.
 
 X = pd.DataFrame(rng.uniform(low, (low + high) / 2, size=(10, 4)), columns=names)
 y, reasons = fire(X), []
 for step in range(1, 11):
-    model = gpattr.GPRegressor(noise_variance=64.0, bounds={"lengthscale": (0.1 * (high - low), 2 * (high - low))}).fit(X, y)
+    model = gpattr.GPRegressor(
+        noise_variance=64.0, bounds={"lengthscale": (0.1 * (high - low), 2 * (high - low))}
+    ).fit(X, y)
     recipes = pd.DataFrame(rng.uniform(low, high, size=(3000, 4)), columns=names)
     mean, std = model.predict(recipes, return_std=True)
     new = recipes.iloc[[np.argmax(mean + 2 * std)]].set_axis([f"Suggestion {step}"])
     ex = gpattr.Explainer(model)(new, baselines=X.iloc[[np.argmax(y)]])
     X, y, reasons = pd.concat([X, new]), np.append(y, fire(new)), [*reasons, ex]
     gain = f"{ex.values.sum():+4.0f} ± {ex.cov.sum() ** 0.5:2.0f}"
-    print(f"{ex.row_names[0]:13}: expected {gain} MPa against the best so far, {y[:-1].max():.0f}; measured {y[-1]:.0f}")
+    print(
+        f"{ex.row_names[0]:13}: expected {gain} MPa against the best so far, {y[:-1].max():.0f};"
+        f" measured {y[-1]:.0f}"
+    )
 
 # %%
 # The first suggestion and the ninth, each against the best firing it knew:
@@ -47,13 +59,17 @@ fig, axes = plt.subplots(2, figsize=(7.5, 5.0), layout="constrained")
 for ex, ax in zip((reasons[0], reasons[8]), axes, strict=True):
     print(ex)
     ex.plot.waterfall(ax=ax)
-    title = f"{ex.row_names[0]}: {ex.predictions[0]:.0f} MPa expected, {ex.base_values[0]:.0f} at the best so far"
+    title = (
+        f"{ex.row_names[0]}: {ex.predictions[0]:.0f} MPa expected, {ex.base_values[0]:.0f} at the"
+        " best so far"
+    )
     ax.set_title(title, loc="left", fontsize=11)
     ax.set_xlabel("")
 _ = axes[1].set_xlabel("expected strength (MPa), with the 95 % interval of each step")
 
 # %%
-# The first suggestion explores. The model expects no gain and is sure of no sign; but the temperature may bring 70 MPa,
-# or cost as much. The ninth mostly exploits what was learned meanwhile: a little less additive, with some 90 % probability of
-# a gain, at a scale several times finer. Means alone would give no reason for the first. (With so few firings the length-scales
-# are uncertain too, and the intervals do not contain that.)
+# The first suggestion explores. The model expects no gain and is sure of no sign; but the
+# temperature may bring 70 MPa, or cost as much. The ninth mostly exploits what was learned
+# meanwhile: a little less additive, with some 90 % probability of a gain, at a scale several times
+# finer. Means alone would give no reason for the first. (With so few firings the length-scales are
+# uncertain too, and the intervals do not contain that.)

@@ -1,7 +1,7 @@
 """gpattr: exact feature attributions of Gaussian processes, with their joint uncertainty.
 
-Names are imported on first use (PEP 562), so that ``import gpattr`` is quick and pulls in nothing that is not needed.
-"""
+Names are imported on first use (PEP 562), so that ``import gpattr`` is quick and pulls in nothing
+that is not needed."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         tables,
         testing,
     )
-    from gpattr._memory import memory_budget
+    from gpattr._core.memory import memory_budget
     from gpattr.adapters import as_posterior, register_adapter
     from gpattr.estimators import (
         BayesianLinearRegressor,
@@ -39,12 +39,14 @@ if TYPE_CHECKING:
         SparseGPRegressor,
     )
     from gpattr.explainer import Explainer, explain
-    from gpattr.explanation import Explanation
-    from gpattr.importance import Importance
-    from gpattr.multi_output_explanation import MultiOutputExplanation
+    from gpattr.explanation import (
+        Explanation,
+        Importance,
+        MultiOutputExplanation,
+        SampledExplanation,
+    )
     from gpattr.operators import Baselines
     from gpattr.rules import compare_rules
-    from gpattr.sampled_explanation import SampledExplanation
 
 _MODULES = (
     "adapters",
@@ -72,16 +74,16 @@ _NAMES = {
     "GPClassifier": "gpattr.estimators",
     "GPRegressor": "gpattr.estimators",
     "HilbertGPRegressor": "gpattr.estimators",
-    "Importance": "gpattr.importance",
-    "MultiOutputExplanation": "gpattr.multi_output_explanation",
+    "Importance": "gpattr.explanation",
+    "MultiOutputExplanation": "gpattr.explanation",
     "MultiOutputGPRegressor": "gpattr.estimators",
     "RandomFeatureGPRegressor": "gpattr.estimators",
-    "SampledExplanation": "gpattr.sampled_explanation",
+    "SampledExplanation": "gpattr.explanation",
     "SparseGPRegressor": "gpattr.estimators",
     "as_posterior": "gpattr.adapters",
     "compare_rules": "gpattr.rules",
     "explain": "gpattr.explainer",
-    "memory_budget": "gpattr._memory",
+    "memory_budget": "gpattr._core.memory",
     "register_adapter": "gpattr.adapters",
 }
 

@@ -10,8 +10,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from gpattr.explainer import Explainer
-from gpattr.explanation import Explanation
+from gpattr.explainer.explainer import Explainer
+from gpattr.explanation.explanation import Explanation
 from gpattr.report import write_report
 from gpattr.tables import Columns, TableModel
 
@@ -35,26 +35,34 @@ HELD_OUT, SHOWN, LEVEL = 42, 4, 0.95
 
 
 def run(folder: Path, console: Console, *, quiet: bool = False) -> Explanation:
-    """Train, explain, print the strongest attributions; write a table, a picture and a report to the folder.
+    """Train, explain, print the strongest attributions; write a table, a picture and a report to
+    the folder.
 
-    All three tell of the same patient first: the one whose prediction is farthest from that of the average patient.
-    """
+    All three tell of the same patient first: the one whose prediction is farthest from that of the
+    average patient."""
     patients = load_patients()
     columns = Columns.of(patients, TARGET)
     X, y = columns.features(patients), columns.targets(patients)
     order = np.random.default_rng(0).permutation(len(X))
     train, held_out = order[HELD_OUT:], order[:HELD_OUT]
     if not quiet:
-        console.print(f"[bold]Diabetes[/bold]: {TARGET} of {len(train)} patients, {X.shape[1]} features, {HELD_OUT} held out")
+        console.print(
+            f"[bold]Diabetes[/bold]: {TARGET} of {len(train)} patients, {X.shape[1]} features,"
+            f" {HELD_OUT} held out"
+        )
     model = TableModel.fit(X.iloc[train], y[train], columns, verbose=not quiet)
     explainer = Explainer(model.posterior, baseline="mean")
     explainer.baseline_name = "average patient"
     ex = replace(explainer(X.iloc[held_out]), quantity=f"predicted {TARGET}")
     first = farthest(ex)
     if not quiet:
-        console.print(f"score on the held-out patients: R² = {model.score(X.iloc[held_out], y[held_out]):.2f}")
+        console.print(
+            f"score on the held-out patients: R² = {model.score(X.iloc[held_out], y[held_out]):.2f}"
+        )
         console.print(strongest(ex, first[:SHOWN]))
-    table, picture, page = (folder / name for name in ("attributions.csv", "attributions.png", "report.html"))
+    table, picture, page = (
+        folder / name for name in ("attributions.csv", "attributions.png", "report.html")
+    )
     ex.to_frame(LEVEL).to_csv(table, index=False)
     draw(ex[int(first[0])], picture)
     write_report(
@@ -72,12 +80,16 @@ def run(folder: Path, console: Console, *, quiet: bool = False) -> Explanation:
     name = ex.row_names[first[0]]
     console.print(f"All {len(ex)} patients: {table}", soft_wrap=True, highlight=False)
     console.print(f"{name} as a picture: {picture}", soft_wrap=True, highlight=False)
-    console.print(f"A page to look at in any browser, {name} first: {page}", soft_wrap=True, highlight=False)
+    console.print(
+        f"A page to look at in any browser, {name} first: {page}", soft_wrap=True, highlight=False
+    )
     return ex
 
 
 def load_patients() -> pd.DataFrame:
-    """Return scikit-learn's bundled diabetes data in their own units, with readable names and the target as last column."""
+    """Return scikit-learn's bundled diabetes data in their own units, with readable names and the
+    target as last column.
+    """
     from sklearn.datasets import load_diabetes
 
     data: Any = load_diabetes(as_frame=True, scaled=False)
@@ -94,7 +106,10 @@ def farthest(ex: Explanation) -> np.ndarray:
 
 def strongest(ex: Explanation, rows: np.ndarray) -> Table:
     """Return a table of the strongest attributions of the patients at these positions."""
-    table = Table(title="What moves the prediction away from that of the average patient", title_justify="left")
+    table = Table(
+        title="What moves the prediction away from that of the average patient",
+        title_justify="left",
+    )
     for name, side in (
         ("patient", "right"),
         ("prediction", "right"),
@@ -108,13 +123,26 @@ def strongest(ex: Explanation, rows: np.ndarray) -> Table:
     positive = ex.prob_positive()
     for row in rows:
         for place, i in enumerate(np.argsort(-np.abs(ex.values[row]))[:3]):
-            first = (str(ex.row_names[row]).removeprefix("Patient "), f"{ex.predictions[row]:.1f}") if place == 0 else ("", "")
+            first = (
+                (str(ex.row_names[row]).removeprefix("Patient "), f"{ex.predictions[row]:.1f}")
+                if place == 0
+                else ("", "")
+            )
             sure = max(positive[row, i], 1 - positive[row, i])
             change = f"{ex.values[row, i]:+.1f} ± {ex.std[row, i]:.1f}"
             name = ex.feature_names[i]
             value = ex.labels[name][row] if name in ex.labels else f"{ex.data[row, i]:.4g}"
-            table.add_row(*first, name, value, change, "> 0.999" if sure > 0.999 else f"{sure:.3f}", end_section=place == 2)
-    table.caption = f"± is one standard deviation; the average patient is predicted at {ex.base_values[0]:.1f}"
+            table.add_row(
+                *first,
+                name,
+                value,
+                change,
+                "> 0.999" if sure > 0.999 else f"{sure:.3f}",
+                end_section=place == 2,
+            )
+    table.caption = (
+        f"± is one standard deviation; the average patient is predicted at {ex.base_values[0]:.1f}"
+    )
     table.caption_justify = "left"
     return table
 

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpattr._arguments import Checked, some_rows
-from gpattr._array import Array, namespace, product, to_numpy
-from gpattr._frozen import Frozen
-from gpattr._validation import as_vector, check_count, numbers, read_only, returned, unlabelled
+from gpattr._core.arguments import Checked, some_rows
+from gpattr._core.array import Array, namespace, product, to_numpy
+from gpattr._core.frozen import Frozen
+from gpattr._core.validation import as_vector, check_count, numbers, read_only, returned, unlabelled
 from gpattr.bases import Monomials
 from gpattr.exceptions import InvalidInputError
 
@@ -64,9 +64,9 @@ class Constant(Mean):
 class Expansion(Mean):
     """A mean that is linear in its coefficients, m(x) = Σⱼ βⱼ φⱼ(x), over monomials φⱼ.
 
-    The coefficients are known, or uncertain with prior N(β, ``covariance``), or with a flat prior, ``covariance="flat"``
-    (universal kriging). What is uncertain about them enters predictions and attributions.
-    """
+    The coefficients are known, or uncertain with prior N(β, ``covariance``), or with a flat prior,
+    ``covariance="flat"`` (universal kriging). What is uncertain about them enters predictions and
+    attributions."""
 
     covariance: Array | str | None
 
@@ -85,13 +85,21 @@ class Expansion(Mean):
         """Return the mean with these coefficients, known."""
 
     def centred(self, X: Array) -> Expansion:
-        """Return the same prior over functions, written so that its basis is well conditioned on rows X."""
+        """Return the same prior over functions, written so that its basis is well conditioned on
+        rows X.
+        """
         return self
 
     def precision(self) -> Array:
-        """Return the inverse of the prior covariance of the coefficients, (p, p); zero for a flat prior."""
+        """Return the inverse of the prior covariance of the coefficients, (p, p); zero for a flat
+        prior.
+        """
         p = len(self.beta)
-        return np.zeros((p, p)) if isinstance(self.covariance, str) else np.linalg.inv(np.asarray(self.covariance))
+        return (
+            np.zeros((p, p))
+            if isinstance(self.covariance, str)
+            else np.linalg.inv(np.asarray(self.covariance))
+        )
 
     def __call__(self, X: Array) -> Array:
         return product(self.basis(X), namespace(X).asarray(self.beta))
@@ -104,10 +112,10 @@ class Expansion(Mean):
 class Linear(Expansion):
     """m(x) = intercept + Σᵢ coefficientᵢ (xᵢ − originᵢ), origin 0 unless it is given.
 
-    ``covariance`` (d + 1, d + 1) is that of intercept and coefficients, in this order, where they are uncertain; ``"flat"`` if
-    nothing is known about them; None if they are known. A posterior with a flat prior puts the origin in the middle of its
-    data, where an intercept can be told from a slope however far away the data lie.
-    """
+    ``covariance`` (d + 1, d + 1) is that of intercept and coefficients, in this order, where they
+    are uncertain; ``"flat"`` if nothing is known about them; None if they are known. A posterior
+    with a flat prior puts the origin in the middle of its data, where an intercept can be told from
+    a slope however far away the data lie."""
 
     coefficients: Array
     intercept: float = 0.0
@@ -117,14 +125,23 @@ class Linear(Expansion):
     def __post_init__(self) -> None:
         if self.origin is not None:
             origin = as_vector(
-                "origin", self.origin, length=len(np.atleast_1d(self.coefficients)), unit="numbers (one per feature)"
+                "origin",
+                self.origin,
+                length=len(np.atleast_1d(self.coefficients)),
+                unit="numbers (one per feature)",
             )
             object.__setattr__(self, "origin", read_only(to_numpy(origin)))
         object.__setattr__(
-            self, "coefficients", read_only(to_numpy(as_vector("coefficients", unlabelled("coefficients", self.coefficients))))
+            self,
+            "coefficients",
+            read_only(
+                to_numpy(as_vector("coefficients", unlabelled("coefficients", self.coefficients)))
+            ),
         )
         object.__setattr__(self, "intercept", _one_number("intercept", self.intercept))
-        object.__setattr__(self, "covariance", _covariance(self.covariance, len(self.coefficients) + 1))
+        object.__setattr__(
+            self, "covariance", _covariance(self.covariance, len(self.coefficients) + 1)
+        )
 
     @property
     def beta(self) -> Array:
@@ -135,17 +152,26 @@ class Linear(Expansion):
         return Monomials(np.eye(len(self.coefficients) + 1)[:, 1:], self.origin)
 
     def with_beta(self, beta: Array) -> Linear:
-        beta = as_vector("beta", beta, length=len(self.coefficients) + 1, unit="numbers (the intercept first)")
+        beta = as_vector(
+            "beta", beta, length=len(self.coefficients) + 1, unit="numbers (the intercept first)"
+        )
         return Linear(beta[1:], float(beta[0]), origin=self.origin)
 
     def centred(self, X: Array) -> Linear:
         if not isinstance(self.covariance, str) or self.origin is not None:
             return self
         middle = to_numpy(X).mean(axis=0)
-        return Linear(self.coefficients, self.intercept + float(self.coefficients @ middle), self.covariance, middle)
+        return Linear(
+            self.coefficients,
+            self.intercept + float(self.coefficients @ middle),
+            self.covariance,
+            middle,
+        )
 
     def __call__(self, X: Array) -> Array:
-        return product(self.basis.local(X), namespace(X).asarray(self.coefficients)) + self.intercept
+        return (
+            product(self.basis.local(X), namespace(X).asarray(self.coefficients)) + self.intercept
+        )
 
     def gradient(self, X: Array) -> Array:
         xp = namespace(X)
@@ -153,16 +179,18 @@ class Linear(Expansion):
 
     def check_features(self, d: int) -> None:
         if len(self.coefficients) != d:
-            raise InvalidInputError(f"coefficients: expected {d} (one per feature), got {len(self.coefficients)}")
+            raise InvalidInputError(
+                f"coefficients: expected {d} (one per feature), got {len(self.coefficients)}"
+            )
 
 
 @dataclass(frozen=True, eq=False)
 class Polynomial(Expansion):
     """m(x) = Σⱼ coefficientⱼ Πᵢ xᵢ^powersⱼᵢ, any polynomial.
 
-    ``powers`` (p, d) are whole numbers, 0 or larger, such as ``PolynomialFeatures.powers_`` of scikit-learn. ``covariance`` (p,
-    p) is that of uncertain coefficients, ``"flat"`` if nothing is known about them, None if they are known.
-    """
+    ``powers`` (p, d) are whole numbers, 0 or larger, such as ``PolynomialFeatures.powers_`` of
+    scikit-learn. ``covariance`` (p, p) is that of uncertain coefficients, ``"flat"`` if nothing is
+    known about them, None if they are known."""
 
     coefficients: Array
     powers: Array
@@ -189,19 +217,23 @@ class Polynomial(Expansion):
         return Monomials(self.powers)
 
     def with_beta(self, beta: Array) -> Polynomial:
-        return Polynomial(as_vector("beta", beta, length=len(self.powers), unit="coefficients"), self.powers)
+        return Polynomial(
+            as_vector("beta", beta, length=len(self.powers), unit="coefficients"), self.powers
+        )
 
     def check_features(self, d: int) -> None:
         if self.powers.shape[1] != d:
-            raise InvalidInputError(f"powers: expected {d} columns (one per feature), got {self.powers.shape[1]}")
+            raise InvalidInputError(
+                f"powers: expected {d} columns (one per feature), got {self.powers.shape[1]}"
+            )
 
 
 @dataclass(frozen=True)
 class Function(Mean):
     """m(x) = value(x), any differentiable function, given with its gradient.
 
-    ``function`` maps rows (n, d) to values (n,), ``derivative`` maps rows (n, d) to gradients (n, d).
-    """
+    ``function`` maps rows (n, d) to values (n,), ``derivative`` maps rows (n, d) to gradients (n,
+    d)."""
 
     function: Callable[[Array], Array]
     derivative: Callable[[Array], Array]
@@ -209,7 +241,9 @@ class Function(Mean):
     def __post_init__(self) -> None:
         for name in ("function", "derivative"):
             if not callable(getattr(self, name)):
-                raise InvalidInputError(f"{name}: expected a callable, got {type(getattr(self, name)).__name__}")
+                raise InvalidInputError(
+                    f"{name}: expected a callable, got {type(getattr(self, name)).__name__}"
+                )
 
     def __call__(self, X: Array) -> Array:
         return returned("function", self.function(X), (X.shape[0],))
@@ -221,7 +255,9 @@ class Function(Mean):
 def _one_number(name: str, value: float) -> float:
     array = numbers(name, value)
     if array.ndim or not np.isfinite(array):
-        raise InvalidInputError(f"{name}: expected one finite number, got {value if array.ndim == 0 else array.shape}")
+        raise InvalidInputError(
+            f"{name}: expected one finite number, got {value if array.ndim == 0 else array.shape}"
+        )
     return float(array)
 
 
@@ -231,7 +267,9 @@ def _covariance(value: Any, p: int) -> Array | str | None:
     array = to_numpy(unlabelled("covariance", value)) if not isinstance(value, str) else None
     if array is None or array.shape != (p, p):
         got = repr(value) if array is None else f"an array of shape {array.shape}"
-        raise InvalidInputError(f"covariance: expected an array of shape {(p, p)}, 'flat' or None, got {got}")
+        raise InvalidInputError(
+            f"covariance: expected an array of shape {(p, p)}, 'flat' or None, got {got}"
+        )
     symmetric = np.isfinite(array).all() and np.allclose(array, array.T, rtol=1e-10, atol=0.0)
     if not symmetric or np.linalg.eigvalsh(array)[0] <= 0:
         raise InvalidInputError("covariance: expected a symmetric positive definite matrix")

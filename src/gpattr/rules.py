@@ -1,4 +1,6 @@
-"""How fast quadrature rules approach the exact attributions: the comparison of the paper, for any model and row."""
+"""How fast quadrature rules approach the exact attributions: the comparison of the paper, for any
+model and row.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gpattr._validation import check_choice
-from gpattr.closed_forms.fixed_rules import FIXED_RULES, check_steps, nodes_and_weights
+from gpattr._core.validation import check_choice
+from gpattr.closed_forms.quadrature.fixed_rules import FIXED_RULES, check_steps, nodes_and_weights
 from gpattr.exceptions import InvalidInputError
-from gpattr.explainer import Explainer
+from gpattr.explainer.explainer import Explainer
 
 
 def compare_rules(
@@ -22,13 +24,16 @@ def compare_rules(
     rules: str | Sequence[str] = FIXED_RULES,
     n_steps: int | Sequence[int] = (1, 2, 4, 8, 16, 32, 64, 128),
 ) -> pd.DataFrame:
-    """Return the error of each rule against the number of gradients it evaluates, for one row x, (d,) or (1, d).
+    """Return the error of each rule against the number of gradients it evaluates, for one row x,
+    (d,) or (1, d).
 
-    One line for each rule and number of steps: ``rule``, ``n_steps``, ``evaluations``; ``mean_error`` is the largest error of a
-    mean attribution and ``std_error`` that of a standard deviation, ``mse`` the mean square of the former over the features.
-    The reference is ``method="auto"``.
-    """
-    rules, n_steps = (_listed(name, value) for name, value in (("rules", rules), ("n_steps", n_steps)))
+    One line for each rule and number of steps: ``rule``, ``n_steps``, ``evaluations``;
+    ``mean_error`` is the largest error of a mean attribution and ``std_error`` that of a standard
+    deviation, ``mse`` the mean square of the former over the features. The reference is
+    ``method="auto"``."""
+    rules, n_steps = (
+        _listed(name, value) for name, value in (("rules", rules), ("n_steps", n_steps))
+    )
     reference = Explainer(model, baseline)
     row = reference._rows.point("x", x)[None]
     exact = reference(row, uncertainty="std")
@@ -37,7 +42,9 @@ def compare_rules(
         check_choice("rules", rule, FIXED_RULES)
         for steps in n_steps:
             check_steps(rule, steps)
-            ex = Explainer(model, reference.baseline, method=rule, n_steps=steps)(row, uncertainty="std")
+            ex = Explainer(model, reference.baseline, method=rule, n_steps=steps)(
+                row, uncertainty="std"
+            )
             lines.append(
                 {
                     "rule": rule,

@@ -7,13 +7,27 @@ import pandas as pd
 import pytest
 import torch
 from botorch.fit import fit_fully_bayesian_model_nuts
-from botorch.models import MixedSingleTaskGP, ModelListGP, MultiTaskGP, SingleTaskGP, SingleTaskVariationalGP
+from botorch.models import (
+    MixedSingleTaskGP,
+    ModelListGP,
+    MultiTaskGP,
+    SingleTaskGP,
+    SingleTaskVariationalGP,
+)
 from botorch.models.fully_bayesian import SaasFullyBayesianSingleTaskGP
 from botorch.models.kernels import CategoricalKernel
 from botorch.models.map_saas import AdditiveMapSaasSingleTaskGP, EnsembleMapSaasSingleTaskGP
 from botorch.models.transforms.input import ChainedInputTransform, InputStandardize, Normalize, Warp
 from botorch.models.transforms.outcome import ChainedOutcomeTransform, Log, Standardize
-from gpytorch.kernels import LinearKernel, MaternKernel, PeriodicKernel, PolynomialKernel, RBFKernel, RQKernel, ScaleKernel
+from gpytorch.kernels import (
+    LinearKernel,
+    MaternKernel,
+    PeriodicKernel,
+    PolynomialKernel,
+    RBFKernel,
+    RQKernel,
+    ScaleKernel,
+)
 from tests.reference.brute_force import OFFSETS, WEIGHTS, assert_same_attributions
 from tests.reference.gpytorch_settings import exact_settings
 
@@ -22,11 +36,14 @@ from gpattr import Explainer
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.special.quadrature import gauss_legendre
 
-# The library warns of data that are not scaled, which is what the transforms here are for, and of its own deprecations.
+# The library warns of data that are not scaled, which is what the transforms here are for, and of
+# its own deprecations.
 IGNORED = ("botorch.exceptions.warnings.BotorchWarning", "UserWarning", "DeprecationWarning")
 pytestmark = [pytest.mark.filterwarnings(f"ignore::{warning}") for warning in IGNORED]
 torch.manual_seed(0)
-X = torch.rand(15, 3, dtype=torch.float64) * torch.tensor([1.0, 100.0, 0.1]) + torch.tensor([0.0, -50.0, 3.0])
+X = torch.rand(15, 3, dtype=torch.float64) * torch.tensor([1.0, 100.0, 0.1]) + torch.tensor(
+    [0.0, -50.0, 3.0]
+)
 Y = torch.sin(3 * X[:, :1]) + 0.01 * X[:, 1:2] + 7.0
 b, x = X[0].numpy(), X[1].numpy()
 KERNELS = {
@@ -38,7 +55,8 @@ KERNELS = {
     "Periodic": PeriodicKernel() * RBFKernel(),
     "Linear": LinearKernel() + RBFKernel(),
     "Polynomial": PolynomialKernel(power=2) + RBFKernel(active_dims=[0, 2]),
-    "selected": ScaleKernel(RBFKernel(active_dims=[1])) + RBFKernel(active_dims=[0]) * MaternKernel(nu=2.5, active_dims=[2]),
+    "selected": ScaleKernel(RBFKernel(active_dims=[1]))
+    + RBFKernel(active_dims=[0]) * MaternKernel(nu=2.5, active_dims=[2]),
     "nested": ScaleKernel(ScaleKernel(RBFKernel()) + LinearKernel()) * RBFKernel(),
 }
 
@@ -57,10 +75,14 @@ def joint_of(model):
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels(name):
-    model = SingleTaskGP(X, Y, covar_module=copy.deepcopy(KERNELS[name]), input_transform=Normalize(3))
+    model = SingleTaskGP(
+        X, Y, covar_module=copy.deepcopy(KERNELS[name]), input_transform=Normalize(3)
+    )
     ex = Explainer(model, b)(x[None])
     kinks = {"Matern32": 1.5, "Matern52": 2.5, "selected": 2.5}.get(name)
-    assert_same_attributions(ex, joint_of(model), b, kinks=kinks, panels=4 if name == "Periodic" else 1)
+    assert_same_attributions(
+        ex, joint_of(model), b, kinks=kinks, panels=4 if name == "Periodic" else 1
+    )
     with torch.no_grad():
         theirs = copy.deepcopy(model).posterior(X[:4])
     posterior = gpattr.as_posterior(model)
@@ -74,17 +96,26 @@ TRANSFORMS = {
     "normalised": {"input_transform": Normalize(3)},
     "some columns": {"input_transform": Normalize(3, indices=[0, 2])},
     "standardised": {"input_transform": InputStandardize(3)},
-    "chained": {"input_transform": ChainedInputTransform(first=Normalize(3), second=InputStandardize(3))},
+    "chained": {
+        "input_transform": ChainedInputTransform(first=Normalize(3), second=InputStandardize(3))
+    },
     "outcomes": {"outcome_transform": Standardize(1)},
-    "outcomes twice": {"outcome_transform": ChainedOutcomeTransform(a=Standardize(1), b=Standardize(1))},
-    "known noise": {"train_Yvar": torch.linspace(0.001, 0.1, 15, dtype=torch.float64)[:, None], "input_transform": Normalize(3)},
+    "outcomes twice": {
+        "outcome_transform": ChainedOutcomeTransform(a=Standardize(1), b=Standardize(1))
+    },
+    "known noise": {
+        "train_Yvar": torch.linspace(0.001, 0.1, 15, dtype=torch.float64)[:, None],
+        "input_transform": Normalize(3),
+    },
 }
 
 
 @pytest.mark.parametrize("name", TRANSFORMS)
 @pytest.mark.parametrize("mode", ["train", "eval"])
 def test_transforms(name, mode):
-    rows = X / torch.tensor([1.0, 100.0, 0.1])  # so that differences resolve the path where nothing is normalised
+    rows = X / torch.tensor(
+        [1.0, 100.0, 0.1]
+    )  # so that differences resolve the path where nothing is normalised
     model = SingleTaskGP(rows, Y, **copy.deepcopy(TRANSFORMS[name]))
     model.train() if mode == "train" else model.eval()
     inputs, state = model.train_inputs[0].clone(), copy.deepcopy(model.state_dict())
@@ -116,9 +147,13 @@ def test_several_outcomes():
     np.testing.assert_allclose(ex.predictions, theirs.mean.numpy(), rtol=1e-9)
     for o in range(2):
         single = SingleTaskGP(X, both[:, o : o + 1], input_transform=Normalize(3))
-        np.testing.assert_allclose(ex.values[..., o], Explainer(single, b)(x[None]).values, rtol=1e-9)
+        np.testing.assert_allclose(
+            ex.values[..., o], Explainer(single, b)(x[None]).values, rtol=1e-9
+        )
         np.testing.assert_allclose(ex.cov[..., o], Explainer(single, b)(x[None]).cov, rtol=1e-8)
-    listed = ModelListGP(SingleTaskGP(X, Y), SingleTaskGP(X, 100.0 * Y**2, input_transform=Normalize(3)))
+    listed = ModelListGP(
+        SingleTaskGP(X, Y), SingleTaskGP(X, 100.0 * Y**2, input_transform=Normalize(3))
+    )
     ex = Explainer(listed, b)(x[None])
     with torch.no_grad():
         theirs = copy.deepcopy(listed).posterior(torch.tensor(x[None]))
@@ -126,7 +161,9 @@ def test_several_outcomes():
 
 
 def test_variational_models():
-    model = SingleTaskVariationalGP(X, Y, inducing_points=6, outcome_transform=Standardize(1), input_transform=Normalize(3))
+    model = SingleTaskVariationalGP(
+        X, Y, inducing_points=6, outcome_transform=Standardize(1), input_transform=Normalize(3)
+    )
     model.train()
     model(X)
     model.eval()
@@ -139,8 +176,12 @@ def test_variational_models():
 
 @pytest.fixture(scope="module")
 def saas():
-    model = SaasFullyBayesianSingleTaskGP(X, Y, outcome_transform=Standardize(1), input_transform=Normalize(3))
-    fit_fully_bayesian_model_nuts(model, warmup_steps=8, num_samples=8, thinning=2, disable_progbar=True)
+    model = SaasFullyBayesianSingleTaskGP(
+        X, Y, outcome_transform=Standardize(1), input_transform=Normalize(3)
+    )
+    fit_fully_bayesian_model_nuts(
+        model, warmup_steps=8, num_samples=8, thinning=2, disable_progbar=True
+    )
     return model
 
 
@@ -175,7 +216,9 @@ def test_tasks(normalise):
     rows = X / torch.tensor([1.0, 100.0, 0.1])
     tasks = torch.tensor(np.random.default_rng(3).integers(0, 2, size=(15, 1)), dtype=torch.float64)
     transform = Normalize(4, indices=[0, 1, 2]) if normalise else None
-    model = MultiTaskGP(torch.cat([rows, tasks], 1), Y + tasks, task_feature=-1, input_transform=transform)
+    model = MultiTaskGP(
+        torch.cat([rows, tasks], 1), Y + tasks, task_feature=-1, input_transform=transform
+    )
     model.covar_module.kernels[1].raw_var.data += torch.tensor([0.5, -0.3], dtype=torch.float64)
     start, end = rows[0].numpy(), rows[1].numpy()
     explainer = Explainer(model, start)
@@ -188,7 +231,11 @@ def test_tasks(normalise):
             cov = result.distribution.covariance_matrix.numpy()
         n = len(points)
         interleaved = result.distribution._interleaved
-        cov = cov.reshape(n, 2, n, 2) if interleaved else cov.reshape(2, n, 2, n).transpose(1, 0, 3, 2)
+        cov = (
+            cov.reshape(n, 2, n, 2)
+            if interleaved
+            else cov.reshape(2, n, 2, n).transpose(1, 0, 3, 2)
+        )
         return result.mean.numpy(), cov
 
     for o in range(2):
@@ -208,7 +255,10 @@ def test_tasks(normalise):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: SingleTaskGP(X, Y, input_transform=Warp(3, indices=[0])), "input_transform: Warp is not known"),
+        (
+            lambda: SingleTaskGP(X, Y, input_transform=Warp(3, indices=[0])),
+            "input_transform: Warp is not known",
+        ),
     ],
 )
 def test_what_is_not_known_is_refused_by_name(make, words):
@@ -220,20 +270,32 @@ CODES = torch.cat([X, torch.arange(15)[:, None] % 3.0, torch.arange(15)[:, None]
 
 
 def mixed(cat_dims=(3, -1), rows=CODES, targets=None, **options):
-    targets = Y + rows[:, -2:-1] * torch.sin(rows[:, :1]) + 0.1 * rows[:, -1:] if targets is None else targets
+    targets = (
+        Y + rows[:, -2:-1] * torch.sin(rows[:, :1]) + 0.1 * rows[:, -1:]
+        if targets is None
+        else targets
+    )
     return MixedSingleTaskGP(
-        rows, targets, cat_dims=list(cat_dims), **({"input_transform": Normalize(5, indices=[0, 1, 2])} | options)
+        rows,
+        targets,
+        cat_dims=list(cat_dims),
+        **({"input_transform": Normalize(5, indices=[0, 1, 2])} | options),
     )
 
 
 def jumped(joint, x, b, codes, kinks=None):
-    """Mean and covariance of the attributions, from differences of the library's own predictions along both ways."""
+    """Mean and covariance of the attributions, from differences of the library's own predictions
+    along both ways.
+    """
     numbers = [i for i in range(len(x)) if i not in codes]
     t, w = gauss_legendre(16, 8 if kinks else 1)
     size = 1e-3 if kinks else 4e-3
     early, late = b.copy(), x.copy()
     early[codes], late[codes] = x[codes], b[codes]
-    points, weights = [b, early, late, x], [[0.0] * len(numbers) + [value] for value in (-0.5, 0.5, -0.5, 0.5)]
+    points, weights = (
+        [b, early, late, x],
+        [[0.0] * len(numbers) + [value] for value in (-0.5, 0.5, -0.5, 0.5)],
+    )
     for start, stop in ((early, x), (b, late)):
         for share, weight in zip(t, w):
             for place, i in enumerate(numbers):
@@ -243,7 +305,10 @@ def jumped(joint, x, b, codes, kinks=None):
                     point[i] += offset * step
                     points.append(point)
                     weights.append(
-                        [0.5 * weight * factor * 1e3 * (1 if kinks else 0.25) * (j == place) for j in range(len(numbers) + 1)]
+                        [
+                            0.5 * weight * factor * 1e3 * (1 if kinks else 0.25) * (j == place)
+                            for j in range(len(numbers) + 1)
+                        ]
                     )
     mean, cov = joint(np.array(points))
     A = np.array(weights).T
@@ -252,12 +317,22 @@ def jumped(joint, x, b, codes, kinks=None):
 
 @pytest.mark.parametrize("name", ["default", "Matern52"])
 def test_categories_jump(name):
-    """All columns with categories are one feature: the mean of jumping at the start and at the end of the path."""
-    model = mixed() if name == "default" else mixed(cont_kernel_factory=lambda **options: MaternKernel(nu=2.5, **options))
+    """All columns with categories are one feature: the mean of jumping at the start and at the end
+    of the path.
+    """
+    model = (
+        mixed()
+        if name == "default"
+        else mixed(cont_kernel_factory=lambda **options: MaternKernel(nu=2.5, **options))
+    )
     start, stop = CODES[0].numpy(), CODES[4].numpy()
     ex = Explainer(model, start)(stop[None])
     assert ex.feature_names == ("x0", "x1", "x2", "x3 & x4")
-    assert ex.method == ("closed form, categories jump" if name == "default" else "closed form + quadrature, categories jump")
+    assert ex.method == (
+        "closed form, categories jump"
+        if name == "default"
+        else "closed form + quadrature, categories jump"
+    )
     mean, cov = jumped(joint_of(model), stop, start, [3, 4], kinks=name == "Matern52")
     np.testing.assert_allclose(ex.values[0], mean, atol=1e-6 * np.abs(mean).max())
     np.testing.assert_allclose(ex.cov[0], cov, atol=1e-4 * np.abs(cov).max())
@@ -274,27 +349,45 @@ def test_rows_baselines_and_names_of_mixed_models():
     assert ex.feature_names == ("flow", "temperature", "acid", "solvent & vessel")
     assert ex.baseline_name == "mean of the training inputs, with the commonest categories"
     with torch.no_grad():
-        np.testing.assert_allclose(ex.predictions, model.posterior(CODES[:6]).mean[:, 0].numpy(), atol=1e-10)
+        np.testing.assert_allclose(
+            ex.predictions, model.posterior(CODES[:6]).mean[:, 0].numpy(), atol=1e-10
+        )
         centre = torch.cat([X.mean(dim=0), torch.tensor([0.0, 0.0])])[None]
-        np.testing.assert_allclose(ex.base_values[0], model.posterior(centre).mean.item(), atol=1e-10)
-    named = pd.DataFrame(CODES[:6].numpy(), columns=["flow", "temperature", "acid", "solvent", "vessel"])
+        np.testing.assert_allclose(
+            ex.base_values[0], model.posterior(centre).mean.item(), atol=1e-10
+        )
+    named = pd.DataFrame(
+        CODES[:6].numpy(), columns=["flow", "temperature", "acid", "solvent", "vessel"]
+    )
     np.testing.assert_array_equal(explainer(named[named.columns[::-1]]).values, ex.values)
-    np.testing.assert_array_equal(Explainer(model, named[:1])(named).feature_names, ex.feature_names)
+    np.testing.assert_array_equal(
+        Explainer(model, named[:1])(named).feature_names, ex.feature_names
+    )
     np.testing.assert_allclose(explainer(CODES[:6], uncertainty="std").std, ex.std, atol=1e-12)
-    np.testing.assert_allclose(explainer.joint(CODES[:3]).diagonal(axis1=0, axis2=2).transpose(2, 0, 1), ex.cov[:3], atol=1e-10)
+    np.testing.assert_allclose(
+        explainer.joint(CODES[:3]).diagonal(axis1=0, axis2=2).transpose(2, 0, 1),
+        ex.cov[:3],
+        atol=1e-10,
+    )
     assert explainer.importance(CODES[:6]).feature_names == ex.feature_names
     shares = explainer.training_contributions(CODES[1], "solvent & vessel")
     assert shares.sum() == pytest.approx(ex.values[1, 3], abs=1e-10)
     median = Explainer(model, "median").baseline
     np.testing.assert_allclose(median[3:], [1.0, 0.0, 0.0, 1.0, 0.0])
     seldom = CODES.clone()
-    seldom[:, 3] = torch.tensor([0.0, 1.0, 2.0, 2.0, 0.0, 1.0, 2.0, 1.0, 2.0, 0.0, 2.0, 1.0, 2.0, 0.0, 1.0])  # 2 is the commonest
-    np.testing.assert_allclose(Explainer(mixed(rows=seldom), "median").baseline[3:6], [0.0, 0.0, 1.0])
+    seldom[:, 3] = torch.tensor(
+        [0.0, 1.0, 2.0, 2.0, 0.0, 1.0, 2.0, 1.0, 2.0, 0.0, 2.0, 1.0, 2.0, 0.0, 1.0]
+    )  # 2 is the commonest
+    np.testing.assert_allclose(
+        Explainer(mixed(rows=seldom), "median").baseline[3:6], [0.0, 0.0, 1.0]
+    )
     spread = Explainer(model, gpattr.Baselines(CODES[:4].numpy()))(CODES[4:5])
     single = [Explainer(model, CODES[i].numpy())(CODES[4:5]).values for i in range(4)]
     np.testing.assert_allclose(spread.values, np.mean(single, axis=0), atol=1e-10)
     own = explainer(CODES[:4], baselines=CODES[4:8])
-    np.testing.assert_allclose(own.values[1], Explainer(model, CODES[5].numpy())(CODES[1:2]).values[0], atol=1e-10)
+    np.testing.assert_allclose(
+        own.values[1], Explainer(model, CODES[5].numpy())(CODES[1:2]).values[0], atol=1e-10
+    )
 
 
 def test_mixed_models_of_several_outcomes_and_of_categories_alone():
@@ -302,7 +395,9 @@ def test_mixed_models_of_several_outcomes_and_of_categories_alone():
     explanations = Explainer(both, CODES[0].numpy())(CODES[4:5])
     for i, name in enumerate(("y0", "y1")):
         with torch.no_grad():
-            assert explanations[name].predictions[0] == pytest.approx(both.posterior(CODES[4:5]).mean[0, i].item(), rel=1e-9)
+            assert explanations[name].predictions[0] == pytest.approx(
+                both.posterior(CODES[4:5]).mean[0, i].item(), rel=1e-9
+            )
         assert explanations[name].delta[0] == pytest.approx(0.0, abs=1e-8)
     assert Explainer(both, CODES[0].numpy()).across_outputs(CODES[4:5]).shape == (1, 4, 2, 4, 2)
     alone = mixed(cat_dims=(0, 1), rows=CODES[:, 3:], targets=Y, input_transform=None)
@@ -315,34 +410,47 @@ def test_categories_that_were_not_seen():
     model = mixed()
     row = CODES[:1].clone()
     row[0, 3] = 7.0
-    with pytest.raises(InvalidInputError, match=r"X: expected one of \[0, 1, 2\] in column 'x3', got 7.0"):
+    with pytest.raises(
+        InvalidInputError, match=r"X: expected one of \[0, 1, 2\] in column 'x3', got 7.0"
+    ):
         Explainer(model)(row)
     known = gpattr.as_posterior(model, categories={3: [7]})
     ex = Explainer(known)(row)
     with torch.no_grad():
         assert ex.predictions[0] == pytest.approx(model.posterior(row).mean.item(), rel=1e-9)
     with pytest.raises(
-        InvalidInputError, match=r"categories: expected columns with categories, of \[3, 4\], each once, got \[0\]"
+        InvalidInputError,
+        match=r"categories: expected columns with categories, of \[3, 4\], each once, got \[0\]",
     ):
         gpattr.as_posterior(model, categories={0: [7]})
     with pytest.raises(InvalidInputError, match="baseline: expected one of"):
-        Explainer(gpattr.as_posterior(mixed(rows=CODES + torch.tensor([0.0, 0.0, 0.0, 1.0, 1.0]))), "zeros")
+        Explainer(
+            gpattr.as_posterior(mixed(rows=CODES + torch.tensor([0.0, 0.0, 0.0, 1.0, 1.0]))),
+            "zeros",
+        )
     scaled = mixed(input_transform=Normalize(5))  # codes too: only their equality matters
     ex = Explainer(scaled)(CODES[:3])
     with torch.no_grad():
-        np.testing.assert_allclose(ex.predictions, scaled.posterior(CODES[:3]).mean[:, 0].numpy(), rtol=1e-9)
+        np.testing.assert_allclose(
+            ex.predictions, scaled.posterior(CODES[:3]).mean[:, 0].numpy(), rtol=1e-9
+        )
     zeros = Explainer(model, "zeros")
     assert zeros.baseline_name == "zeros"
     with torch.no_grad():
-        assert zeros(CODES[:1]).base_values[0] == pytest.approx(model.posterior(torch.zeros(1, 5)).mean.item(), rel=1e-9)
+        assert zeros(CODES[:1]).base_values[0] == pytest.approx(
+            model.posterior(torch.zeros(1, 5)).mean.item(), rel=1e-9
+        )
     both = ModelListGP(mixed(), mixed(targets=-Y))
     assert set(Explainer(both)(CODES[:2]).outputs) == {"y0", "y1"}
     columns = ["a", "b", "c", "d", "e"]
     points = pd.DataFrame(CODES[:4].numpy(), columns=columns)
     straight, turned = (
-        Explainer(model, gpattr.Baselines(points[order]), feature_names=columns)(CODES[4:5]) for order in (columns, columns[::-1])
+        Explainer(model, gpattr.Baselines(points[order]), feature_names=columns)(CODES[4:5])
+        for order in (columns, columns[::-1])
     )
     np.testing.assert_array_equal(straight.values, turned.values)
     kernel = CategoricalKernel(active_dims=[3]) + RBFKernel()
-    with pytest.raises(UnsupportedModelError, match="SquaredExponential of columns with categories is not known"):
+    with pytest.raises(
+        UnsupportedModelError, match="SquaredExponential of columns with categories is not known"
+    ):
         gpattr.as_posterior(SingleTaskGP(CODES, Y, covar_module=kernel))

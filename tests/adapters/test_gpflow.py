@@ -1,4 +1,5 @@
-"""Models of GPflow as they are: predictions at 1e-8, attributions against their own joint predictive distributions.
+"""Models of GPflow as they are: predictions at 1e-8, attributions against their own joint
+predictive distributions.
 
 GPflow needs NumPy 1, so it has an environment of its own: ``pip install -e ".[test-gpflow]"``.
 """
@@ -10,7 +11,9 @@ import numpy as np
 import pytest
 from tests.reference.brute_force import assert_same_attributions
 
-gpflow = pytest.importorskip("gpflow", reason="GPflow needs NumPy 1: its tests run in an environment of their own")
+gpflow = pytest.importorskip(
+    "gpflow", reason="GPflow needs NumPy 1: its tests run in an environment of their own"
+)
 
 import gpattr  # noqa: E402
 from gpattr import Explainer  # noqa: E402
@@ -31,12 +34,18 @@ KERNELS = {
     "polynomial": lambda: K.Polynomial(degree=2, variance=0.7, offset=0.5) + K.RBF(),
     "degree one": lambda: K.Polynomial(degree=1, variance=0.7, offset=0.5) + K.RBF(),
     "periodic": lambda: K.Periodic(K.RBF(active_dims=[1], lengthscales=0.8), period=2.0) + K.RBF(),
-    "periodic of all": lambda: K.Periodic(K.RBF(lengthscales=[0.8, 1.0, 1.3], variance=0.6), period=[4.0, 5.0, 6.0]),
+    "periodic of all": lambda: K.Periodic(
+        K.RBF(lengthscales=[0.8, 1.0, 1.3], variance=0.6), period=[4.0, 5.0, 6.0]
+    ),
     "cosine": lambda: K.Cosine(lengthscales=[3.0, 4.0, 5.0]) * K.RBF(),
     "constant": lambda: K.Constant(0.4) + K.RBF(active_dims=slice(0, 2)),
     "white": lambda: K.RBF() + K.White(0.2),
-    "nested": lambda: (K.RBF() + K.Linear(active_dims=[2])) * (K.RBF(lengthscales=2.0) + K.Constant(0.3)),
-    "product on columns": lambda: K.RBF(active_dims=[2, 0], lengthscales=[1.0, 0.7]) * K.Matern52(active_dims=[1]),
+    "nested": lambda: (
+        (K.RBF() + K.Linear(active_dims=[2])) * (K.RBF(lengthscales=2.0) + K.Constant(0.3))
+    ),
+    "product on columns": lambda: (
+        K.RBF(active_dims=[2, 0], lengthscales=[1.0, 0.7]) * K.Matern52(active_dims=[1])
+    ),
 }
 
 
@@ -57,19 +66,30 @@ def assert_explained(model, white=0.0, output=0, ex=None, **options):
     theirs, C = joint_of(model, white, output)(points)
     np.testing.assert_allclose(mean, theirs, atol=1e-8 * np.abs(theirs).max())
     np.testing.assert_allclose(cov, C, atol=1e-8 * np.abs(C).max())
-    assert_same_attributions(ex or Explainer(model, b)(x[None]), joint_of(model, white, output), b, **options)
+    assert_same_attributions(
+        ex or Explainer(model, b)(x[None]), joint_of(model, white, output), b, **options
+    )
 
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels(name):
-    model = gpflow.models.GPR((X, Y), KERNELS[name](), mean_function=gpflow.functions.Constant(0.5), noise_variance=0.1)
+    model = gpflow.models.GPR(
+        (X, Y), KERNELS[name](), mean_function=gpflow.functions.Constant(0.5), noise_variance=0.1
+    )
     kinks = {"Matern32": 1.5, "Matern52": 2.5, "product on columns": 2.5}.get(name)
-    assert_explained(model, white=0.2 if name == "white" else 0.0, kinks=kinks, panels=4 if name == "periodic" else 1)
+    assert_explained(
+        model,
+        white=0.2 if name == "white" else 0.0,
+        kinks=kinks,
+        panels=4 if name == "periodic" else 1,
+    )
 
 
 def test_means_and_noise_of_each_row():
     mean = gpflow.functions.Linear(np.array([[0.5], [-1.0], [2.0]]), np.array([0.3]))
-    noise = gpflow.likelihoods.Gaussian(scale=gpflow.functions.Linear(np.array([[0.1], [0.0], [0.05]]), np.array([0.7])))
+    noise = gpflow.likelihoods.Gaussian(
+        scale=gpflow.functions.Linear(np.array([[0.1], [0.0], [0.05]]), np.array([0.7]))
+    )
     assert_explained(gpflow.models.GPR((X, Y), K.RBF(), mean_function=mean, likelihood=noise))
 
 
@@ -87,8 +107,14 @@ def test_several_outputs():
 
 @pytest.mark.parametrize("white", [0.0, 0.2])
 def test_sparse_regression(white):
-    kernel = K.RBF(lengthscales=[1.0, 2.0, 0.7]) + K.White(white) if white else K.RBF(lengthscales=[1.0, 2.0, 0.7])
-    model = gpflow.models.SGPR((X, Y), kernel, Z, mean_function=gpflow.functions.Constant(0.5), noise_variance=0.1)
+    kernel = (
+        K.RBF(lengthscales=[1.0, 2.0, 0.7]) + K.White(white)
+        if white
+        else K.RBF(lengthscales=[1.0, 2.0, 0.7])
+    )
+    model = gpflow.models.SGPR(
+        (X, Y), kernel, Z, mean_function=gpflow.functions.Constant(0.5), noise_variance=0.1
+    )
     assert_explained(model, white=white)
 
 
@@ -96,7 +122,12 @@ def test_sparse_regression(white):
 @pytest.mark.parametrize("diagonal", [True, False])
 def test_variational(whiten, diagonal):
     model = gpflow.models.SVGP(
-        K.RBF(), gpflow.likelihoods.Gaussian(0.1), Z, whiten=whiten, q_diag=diagonal, mean_function=gpflow.functions.Constant(0.5)
+        K.RBF(),
+        gpflow.likelihoods.Gaussian(0.1),
+        Z,
+        whiten=whiten,
+        q_diag=diagonal,
+        mean_function=gpflow.functions.Constant(0.5),
     )
     model.q_mu.assign(RNG.normal(size=(len(Z), 1)))
     root = 0.2 * np.tril(RNG.normal(size=(len(Z), len(Z)))) + 0.3 * np.eye(len(Z))
@@ -108,17 +139,30 @@ def test_variational(whiten, diagonal):
 def test_classification_is_of_the_latent_function():
     labels = (Y > 4.0).astype(float)
     model = gpflow.models.VGP((X, labels), K.RBF(), gpflow.likelihoods.Bernoulli())
-    gpflow.optimizers.Scipy().minimize(model.training_loss, model.trainable_variables, options={"maxiter": 20})
+    gpflow.optimizers.Scipy().minimize(
+        model.training_loss, model.trainable_variables, options={"maxiter": 20}
+    )
     assert_explained(model)
-    assert Explainer(model, b)(x[None]).method == "closed form (of the latent function: the likelihood is Bernoulli)"
+    assert (
+        Explainer(model, b)(x[None]).method
+        == "closed form (of the latent function: the likelihood is Bernoulli)"
+    )
 
 
 def test_the_model_is_left_as_it_was():
     model = gpflow.models.GPR((X, Y), K.RBF(), noise_variance=0.1)
-    gpflow.optimizers.Scipy().minimize(model.training_loss, model.trainable_variables, options={"maxiter": 20})
-    before = {name: np.array(parameter) for name, parameter in gpflow.utilities.parameter_dict(model).items()}
+    gpflow.optimizers.Scipy().minimize(
+        model.training_loss, model.trainable_variables, options={"maxiter": 20}
+    )
+    before = {
+        name: np.array(parameter)
+        for name, parameter in gpflow.utilities.parameter_dict(model).items()
+    }
     Explainer(model, b)(x[None])
-    after = {name: np.array(parameter) for name, parameter in gpflow.utilities.parameter_dict(model).items()}
+    after = {
+        name: np.array(parameter)
+        for name, parameter in gpflow.utilities.parameter_dict(model).items()
+    }
     assert before.keys() == after.keys()
     for name in before:
         np.testing.assert_array_equal(before[name], after[name])
@@ -143,12 +187,22 @@ def test_kernels_that_are_not_known(kernel, words):
 
 
 def test_parts_that_are_not_known():
-    with pytest.raises(UnsupportedModelError, match="mean_function: GPflow's Polynomial is not known"):
-        gpattr.as_posterior(gpflow.models.GPR((X, Y), K.RBF(), mean_function=gpflow.functions.Polynomial(2, input_dim=3)))
-    shared = gpflow.inducing_variables.SharedIndependentInducingVariables(gpflow.inducing_variables.InducingPoints(Z))
+    with pytest.raises(
+        UnsupportedModelError, match="mean_function: GPflow's Polynomial is not known"
+    ):
+        gpattr.as_posterior(
+            gpflow.models.GPR(
+                (X, Y), K.RBF(), mean_function=gpflow.functions.Polynomial(2, input_dim=3)
+            )
+        )
+    shared = gpflow.inducing_variables.SharedIndependentInducingVariables(
+        gpflow.inducing_variables.InducingPoints(Z)
+    )
     kernel = K.SharedIndependent(K.RBF(), output_dim=2)
     model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(0.1), shared, num_latent_gps=2)
-    with pytest.raises(UnsupportedModelError, match="SharedIndependentInducingVariables is not known"):
+    with pytest.raises(
+        UnsupportedModelError, match="SharedIndependentInducingVariables is not known"
+    ):
         gpattr.as_posterior(model)
     with pytest.raises(UnsupportedModelError, match="White alone is noise"):
         gpattr.as_posterior(gpflow.models.SGPR((X, Y), K.White(), Z))
@@ -158,11 +212,12 @@ def test_parts_that_are_not_known():
 
 def test_a_model_in_float32():
     code = (
-        "import numpy as np, gpflow, gpattr\n"
-        "gpflow.config.set_default_float(np.float32)\n"
-        "X = np.random.default_rng(0).normal(size=(20, 2)).astype(np.float32); y = np.sin(X[:, :1])\n"
-        "model = gpflow.models.GPR((X, y), gpflow.kernels.RBF(), noise_variance=0.1)\n"
-        "print(gpattr.Explainer(model)(X[:2]).method)"
+        "import numpy as np, gpflow, gpattr\ngpflow.config.set_default_float(np.float32)\nX ="
+        " np.random.default_rng(0).normal(size=(20, 2)).astype(np.float32); y = np.sin(X[:,"
+        " :1])\nmodel = gpflow.models.GPR((X, y), gpflow.kernels.RBF(),"
+        " noise_variance=0.1)\nprint(gpattr.Explainer(model)(X[:2]).method)"
     )
-    output = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     assert output.splitlines() == ["closed form (model in float32, computed in float64)"]

@@ -38,7 +38,10 @@ class Variational(gpytorch.models.ApproximateGP):
     def __init__(self):
         distribution = CholeskyVariationalDistribution(8)
         super().__init__(VariationalStrategy(self, X[:8].clone(), distribution))
-        self.mean_module, self.covar_module = gpytorch.means.ConstantMean(), ScaleKernel(RBFKernel())
+        self.mean_module, self.covar_module = (
+            gpytorch.means.ConstantMean(),
+            ScaleKernel(RBFKernel()),
+        )
 
     def forward(self, x):
         return MultivariateNormal(self.mean_module(x), self.covar_module(x))
@@ -53,13 +56,19 @@ def called_once(model):
 
 MODELS = {
     "exact": lambda: Exact(GaussianLikelihood()).double(),
-    "fixed noise": lambda: Exact(FixedNoiseGaussianLikelihood(torch.full((40,), 0.1, dtype=torch.double))).double(),
+    "fixed noise": lambda: Exact(
+        FixedNoiseGaussianLikelihood(torch.full((40,), 0.1, dtype=torch.double))
+    ).double(),
     "float32": lambda: Exact(GaussianLikelihood()).float(),
     "variational": lambda: called_once(Variational()),
     "BoTorch": lambda: SingleTaskGP(X, torch.stack([Y, Y**2], 1), input_transform=Normalize(3)),
-    "known variances": lambda: SingleTaskGP(X, Y[:, None], train_Yvar=torch.full((40, 1), 0.1, dtype=torch.double)),
+    "known variances": lambda: SingleTaskGP(
+        X, Y[:, None], train_Yvar=torch.full((40, 1), 0.1, dtype=torch.double)
+    ),
     "list": lambda: ModelListGP(SingleTaskGP(X, Y[:, None]), SingleTaskGP(X, -Y[:, None])),
-    "mixed": lambda: MixedSingleTaskGP(torch.cat([X[:, :2], torch.arange(40)[:, None] % 3], 1), Y[:, None], cat_dims=[2]),
+    "mixed": lambda: MixedSingleTaskGP(
+        torch.cat([X[:, :2], torch.arange(40)[:, None] % 3], 1), Y[:, None], cat_dims=[2]
+    ),
 }
 
 
@@ -70,7 +79,10 @@ def test_the_same_on_the_host(name):
     start, stop = ROWS[0].copy(), ROWS[1:4].copy()
     if name == "mixed":
         start[2], stop[:, 2] = 0.0, [1.0, 2.0, 0.0]
-    expected, got = (Explainer(model, start)(rows) for model, rows in ((host, stop), (there, torch.tensor(stop).cuda())))
+    expected, got = (
+        Explainer(model, start)(rows)
+        for model, rows in ((host, stop), (there, torch.tensor(stop).cuda()))
+    )
     assert {str(parameter.device) for parameter in there.parameters()} == {"cuda:0"}
     outputs = ["y0", "y1"] if name in ("BoTorch", "list") else [None]
     for output in outputs:

@@ -1,4 +1,6 @@
-"""GPyTorch's models as they are: predictions at 1e-8, attributions against its own joint predictive distribution."""
+"""GPyTorch's models as they are: predictions at 1e-8, attributions against its own joint predictive
+distribution.
+"""
 
 import copy
 
@@ -26,7 +28,10 @@ from gpattr import Explainer
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 
 # GPyTorch warns of its own deprecations, and of jitter it adds.
-pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.filterwarnings("ignore::UserWarning")]
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(25, 3))
 X, Y = torch.tensor(ROWS), torch.tensor(np.sin(ROWS[:, 0]) + ROWS[:, 1] ** 2 + 3.0)
@@ -49,7 +54,9 @@ def shaken(model, seed=0):
     generator = torch.Generator().manual_seed(seed)
     model = model.double()
     for parameter in model.parameters():
-        parameter.data += 0.3 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+        parameter.data += 0.3 * torch.randn(
+            parameter.shape, generator=generator, dtype=torch.float64
+        )
     return model
 
 
@@ -73,16 +80,22 @@ KERNELS = {
     "Polynomial": lambda: k.PolynomialKernel(power=2) + k.ScaleKernel(k.RBFKernel()),
     "degree one": lambda: k.PolynomialKernel(power=1) + k.RBFKernel(),
     "Cosine": lambda: k.CosineKernel(active_dims=[1]) * k.RBFKernel() + k.ConstantKernel(),
-    "selected": lambda: k.RBFKernel(active_dims=[0]) * k.MaternKernel(nu=2.5, active_dims=[1, 2]) + k.ConstantKernel(),
+    "selected": lambda: (
+        k.RBFKernel(active_dims=[0]) * k.MaternKernel(nu=2.5, active_dims=[1, 2])
+        + k.ConstantKernel()
+    ),
     "scaled selections": lambda: k.ScaleKernel(
         k.ScaleKernel(k.RBFKernel(ard_num_dims=2, active_dims=[1, 2])) + k.RQKernel(active_dims=[0])
     ),
     "scaled product": lambda: (
-        k.ScaleKernel(k.ProductKernel(k.RBFKernel(active_dims=[1]), k.LinearKernel())) + k.RBFKernel(active_dims=[2, 0])
+        k.ScaleKernel(k.ProductKernel(k.RBFKernel(active_dims=[1]), k.LinearKernel()))
+        + k.RBFKernel(active_dims=[2, 0])
     ),
     "additive structure": lambda: k.AdditiveStructureKernel(k.RBFKernel(), num_dims=3),
     "product structure": lambda: k.ProductStructureKernel(k.ScaleKernel(k.RBFKernel()), num_dims=3),
-    "Newton-Girard": lambda: k.ScaleKernel(k.NewtonGirardAdditiveKernel(k.RBFKernel(ard_num_dims=3), 3, 2)),
+    "Newton-Girard": lambda: k.ScaleKernel(
+        k.NewtonGirardAdditiveKernel(k.RBFKernel(ard_num_dims=3), 3, 2)
+    ),
     "spectral mixture": lambda: k.SpectralMixtureKernel(num_mixtures=2, ard_num_dims=3),
 }
 
@@ -98,7 +111,9 @@ def test_kernels(name):
     np.testing.assert_allclose(C, cov, atol=1e-8 * np.abs(cov).max())
     kinks = {"Matern32": 1.5, "Matern52": 2.5, "selected": 2.5}.get(name)
     panels = 6 if name in ("Periodic", "spectral mixture", "Cosine") else 1  # for what oscillates
-    assert_same_attributions(Explainer(model, b)(x[None]), joint_of(model), b, kinks=kinks, panels=panels)
+    assert_same_attributions(
+        Explainer(model, b)(x[None]), joint_of(model), b, kinks=kinks, panels=panels
+    )
 
 
 @pytest.mark.parametrize(
@@ -108,7 +123,12 @@ def test_kernels(name):
         (LinearMean(3), GaussianLikelihood()),
         (LinearMean(3, bias=False), GaussianLikelihood()),
         (ConstantMean(), FixedNoiseGaussianLikelihood(torch.linspace(0.01, 0.5, 25).double())),
-        (ConstantMean(), FixedNoiseGaussianLikelihood(torch.linspace(0.01, 0.5, 25).double(), learn_additional_noise=True)),
+        (
+            ConstantMean(),
+            FixedNoiseGaussianLikelihood(
+                torch.linspace(0.01, 0.5, 25).double(), learn_additional_noise=True
+            ),
+        ),
     ],
     ids=lambda part: type(part).__name__,
 )
@@ -121,7 +141,9 @@ def test_batches_are_outputs():
     shape = torch.Size([2])
     kernel = k.ScaleKernel(k.RBFKernel(ard_num_dims=3, batch_shape=shape), batch_shape=shape)
     likelihood = GaussianLikelihood(batch_shape=shape)
-    model = shaken(Exact(kernel, ConstantMean(batch_shape=shape), likelihood, X, torch.stack([Y, Y**2])))
+    model = shaken(
+        Exact(kernel, ConstantMean(batch_shape=shape), likelihood, X, torch.stack([Y, Y**2]))
+    )
     ex = Explainer(model, b)(x[None])
     with exact_settings(), torch.no_grad():
         both = model.eval()(torch.tensor(x[None]))
@@ -137,7 +159,9 @@ def test_batches_are_outputs():
 
 def test_deep_kernels():
     torch.manual_seed(0)
-    network = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.Tanh(), torch.nn.Linear(5, 2)).double()
+    network = torch.nn.Sequential(
+        torch.nn.Linear(3, 5), torch.nn.Tanh(), torch.nn.Linear(5, 2)
+    ).double()
 
     class Deep(Exact):
         def forward(self, x):
@@ -147,13 +171,20 @@ def test_deep_kernels():
     model = shaken(Deep(k.ScaleKernel(k.RBFKernel(ard_num_dims=2))))
     posterior = gpattr.as_posterior(model, feature_extractor=network)
     assert_same_attributions(Explainer(posterior, b)(x[None]), joint_of(model), b)
-    with pytest.raises(UnsupportedModelError, match="kernel: 2 length-scales for 3 columns; of a deep kernel"):
+    with pytest.raises(
+        UnsupportedModelError, match="kernel: 2 length-scales for 3 columns; of a deep kernel"
+    ):
         gpattr.as_posterior(model)
 
 
 @pytest.mark.parametrize("strategy", [VariationalStrategy, UnwhitenedVariationalStrategy])
 @pytest.mark.parametrize(
-    "distribution", [CholeskyVariationalDistribution, MeanFieldVariationalDistribution, NaturalVariationalDistribution]
+    "distribution",
+    [
+        CholeskyVariationalDistribution,
+        MeanFieldVariationalDistribution,
+        NaturalVariationalDistribution,
+    ],
 )
 def test_variational_models(strategy, distribution):
     class Sparse(gpytorch.models.ApproximateGP):
@@ -180,8 +211,14 @@ def test_variational_models(strategy, distribution):
     assert model.training
 
     def joint(points):
-        mean, cov = joint_of(model)(points)  # to which the whitened strategy has added its jitter, as if it were noise
-        return mean, cov - (model.variational_strategy.jitter_val * np.eye(len(cov)) if strategy is VariationalStrategy else 0.0)
+        mean, cov = joint_of(model)(
+            points
+        )  # to which the whitened strategy has added its jitter, as if it were noise
+        return mean, cov - (
+            model.variational_strategy.jitter_val * np.eye(len(cov))
+            if strategy is VariationalStrategy
+            else 0.0
+        )
 
     assert_same_attributions(ex, joint, b)
     with pytest.raises(InvalidInputError, match='"mean" needs the training inputs'):
@@ -189,15 +226,21 @@ def test_variational_models(strategy, distribution):
 
 
 def test_a_thousand_rows_in_default_settings():
-    """Where the library's own predictions are off by per cents, because it solves by conjugate gradients."""
+    """Where the library's own predictions are off by per cents, because it solves by conjugate
+    gradients.
+    """
     rows = RNG.uniform(-2, 2, size=(1000, 3))
     targets = np.sin(3 * rows[:, 0]) + rows[:, 1] + 0.1 * RNG.normal(size=1000)
-    model = Exact(k.ScaleKernel(k.RBFKernel()), inputs=torch.tensor(rows), targets=torch.tensor(targets)).double()
+    model = Exact(
+        k.ScaleKernel(k.RBFKernel()), inputs=torch.tensor(rows), targets=torch.tensor(targets)
+    ).double()
     model.covar_module.base_kernel.lengthscale, model.likelihood.noise = 0.7, 0.01
     ex = Explainer(model, b)(x[None])
     kernel = model.covar_module.outputscale.item() * gpattr.kernels.SquaredExponential(0.7)
     mean = gpattr.means.Constant(model.mean_module.constant.item())
-    ours = gpattr.posteriors.ExactPosterior(kernel, rows, targets, noise=model.likelihood.noise.item(), mean=mean)
+    ours = gpattr.posteriors.ExactPosterior(
+        kernel, rows, targets, noise=model.likelihood.noise.item(), mean=mean
+    )
     np.testing.assert_allclose(ex.values, Explainer(ours, b)(x[None]).values, atol=1e-8)
     np.testing.assert_allclose(ex.cov, Explainer(ours, b)(x[None]).cov, atol=1e-9)
 
@@ -232,7 +275,9 @@ def test_stale_caches_do_not_matter():
     model.covar_module.base_kernel.lengthscale = 0.3
     fresh = Exact(k.ScaleKernel(k.RBFKernel())).double()
     fresh.load_state_dict(model.state_dict())
-    np.testing.assert_allclose(Explainer(model, b)(x[None]).values, Explainer(fresh, b)(x[None]).values, rtol=1e-12)
+    np.testing.assert_allclose(
+        Explainer(model, b)(x[None]).values, Explainer(fresh, b)(x[None]).values, rtol=1e-12
+    )
 
 
 def test_captum_agrees_on_the_mean():
@@ -261,7 +306,10 @@ class Odd(Exact):
         (lambda: Exact(k.CosineKernel()), "CosineKernel of 3 features is a function of"),
         (lambda: Exact(k.RFFKernel(5, num_dims=3)), "RFFKernel is not known"),
         (lambda: Exact(k.RBFKernelGrad()), "RBFKernelGrad is not known"),
-        (lambda: Exact(k.RBFKernel(), torch.nn.Identity()), "mean_module: torch.nn.modules.linear.Identity is not known"),
+        (
+            lambda: Exact(k.RBFKernel(), torch.nn.Identity()),
+            "mean_module: torch.nn.modules.linear.Identity is not known",
+        ),
         (
             lambda: Exact(k.RBFKernel(), likelihood=gpytorch.likelihoods.StudentTLikelihood()),
             "ExactGP can only handle Gaussian likelihoods",
@@ -284,7 +332,10 @@ def random_kernel(generator, d=3, depth=0):
         chosen = generator.choice(d, size=generator.integers(1, d + 1), replace=False).tolist()
         active = sorted(chosen) if generator.uniform() < 0.5 else None
         kinds = [
-            lambda: k.RBFKernel(active_dims=active, ard_num_dims=len(active or range(d)) if generator.uniform() < 0.5 else None),
+            lambda: k.RBFKernel(
+                active_dims=active,
+                ard_num_dims=len(active or range(d)) if generator.uniform() < 0.5 else None,
+            ),
             lambda: k.MaternKernel(nu=float(generator.choice([0.5, 1.5, 2.5])), active_dims=active),
             lambda: k.RQKernel(active_dims=active),
             lambda: k.LinearKernel(active_dims=active),

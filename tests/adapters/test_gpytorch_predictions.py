@@ -1,4 +1,6 @@
-"""What a model predicts is computed from its own forward: the library's numbers, with all that a user wrote."""
+"""What a model predicts is computed from its own forward: the library's numbers, with all that a
+user wrote.
+"""
 
 import copy
 import warnings
@@ -12,12 +14,21 @@ from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import LinearKernel, MaternKernel, PeriodicKernel, RBFKernel, ScaleKernel
 from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.means import ConstantMean
-from gpytorch.variational import CholeskyVariationalDistribution, UnwhitenedVariationalStrategy, VariationalStrategy
+from gpytorch.variational import (
+    CholeskyVariationalDistribution,
+    UnwhitenedVariationalStrategy,
+    VariationalStrategy,
+)
 from tests.reference.gpytorch_settings import exact_settings
 
 import gpattr
 from gpattr.adapters.gpytorch_models import copy_of
-from gpattr.adapters.gpytorch_predictions import DoubleByDefault, exact_moments, factor, variational_moments
+from gpattr.adapters.gpytorch_predictions import (
+    DoubleByDefault,
+    exact_moments,
+    factor,
+    variational_moments,
+)
 from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError, UnsupportedModelError
 
 pytestmark = pytest.mark.filterwarnings("ignore::botorch.exceptions.warnings.BotorchWarning")
@@ -71,7 +82,10 @@ class Closure(Exact):
 
 MODELS = {
     "plain": lambda: Exact(ScaleKernel(RBFKernel(ard_num_dims=3))),
-    "products": lambda: Exact(ScaleKernel(RBFKernel(active_dims=[1]) * LinearKernel()) + PeriodicKernel() * MaternKernel(nu=1.5)),
+    "products": lambda: Exact(
+        ScaleKernel(RBFKernel(active_dims=[1]) * LinearKernel())
+        + PeriodicKernel() * MaternKernel(nu=1.5)
+    ),
     "own call": lambda: Exact(OwnKernel() + LinearKernel()),
     "all rows": lambda: Standardising(RBFKernel()),
     "created tensors": lambda: Creating(RBFKernel()),
@@ -152,7 +166,10 @@ class Pair(Exact):
     [
         (lambda: Calls(RBFKernel()), "model: this Calls has its own __call__"),
         (lambda: Posterior(X, Y[:, None]), "model: this Posterior has its own posterior"),
-        (lambda: Pair(RBFKernel()), "model: expected a forward that returns a MultivariateNormal, got a Multitask"),
+        (
+            lambda: Pair(RBFKernel()),
+            "model: expected a forward that returns a MultivariateNormal, got a Multitask",
+        ),
     ],
 )
 def test_what_predicts_in_its_own_way_is_not_compared(model, words):
@@ -165,7 +182,10 @@ def test_strategies_of_other_kinds():
     class VariationalStrategy(gpytorch.variational.VariationalStrategy):
         pass
 
-    with pytest.raises(UnsupportedModelError, match="variational_strategy: .*_predictions.VariationalStrategy is not"):
+    with pytest.raises(
+        UnsupportedModelError,
+        match="variational_strategy: .*_predictions.VariationalStrategy is not",
+    ):
         gpattr.as_posterior(trained(VariationalStrategy))
     model = trained(gpytorch.variational.VariationalStrategy)
     model.variational_strategy.updated_strategy.fill_(False)
@@ -179,13 +199,21 @@ def test_jitter_is_added_where_it_is_needed():
     L = factor(singular)
     np.testing.assert_array_equal(L[0], np.eye(3))
     np.testing.assert_allclose(L[1] @ L[1].T, np.ones((3, 3)) + 1e-8 * np.eye(3), atol=1e-12)
-    with pytest.raises(NotPositiveDefiniteError, match="model: the covariance of its training targets"):
+    with pytest.raises(
+        NotPositiveDefiniteError, match="model: the covariance of its training targets"
+    ):
         factor(-singular)
 
 
 def test_tensors_without_a_dtype_are_double():
     with DoubleByDefault():
-        for made in (torch.zeros(2), torch.tensor([0.1]), torch.full((2,), 0.5), torch.as_tensor(0.1), torch.arange(0.5, 2.0)):
+        for made in (
+            torch.zeros(2),
+            torch.tensor([0.1]),
+            torch.full((2,), 0.5),
+            torch.as_tensor(0.1),
+            torch.arange(0.5, 2.0),
+        ):
             assert made.dtype == torch.float64
         assert torch.tensor([0.1]).item() == 0.1
         for made, dtype in (

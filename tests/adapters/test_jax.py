@@ -1,4 +1,6 @@
-"""Models of tinygp and GPJax as they are: predictions at 1e-8, attributions against their own joint predictive distributions."""
+"""Models of tinygp and GPJax as they are: predictions at 1e-8, attributions against their own joint
+predictive distributions.
+"""
 
 import subprocess
 import sys
@@ -26,18 +28,27 @@ X = RNG.normal(size=(20, 3))
 Y = np.sin(X[:, 0]) + X[:, 1] ** 2 + 3.0
 x, b = np.array([0.7, -0.4, 0.2]), np.array([-0.5, 0.3, 0.6])
 TINY = {
-    "squared exponential": 1.5 * tt.Linear(jnp.array([1.0, 2.0, 0.5]), tk.ExpSquared(0.9)) + tk.Constant(0.3),
+    "squared exponential": (
+        1.5 * tt.Linear(jnp.array([1.0, 2.0, 0.5]), tk.ExpSquared(0.9)) + tk.Constant(0.3)
+    ),
     "Matern52": tk.Matern52(1.2, distance=L2Distance()),
     "Matern32": tt.Cholesky(jnp.array([1.0, 2.0, 0.7]), tk.Matern32(distance=L2Distance())),
     "rational quadratic": tk.RationalQuadratic(1.1, alpha=0.7, distance=L2Distance()),
     "polynomial": tk.Polynomial(order=2, scale=1.5, sigma=0.7) + tk.ExpSquared(),
     "polynomial without a constant": tk.Polynomial(order=2, scale=1.5) + tk.ExpSquared(),
     "dot product": tk.DotProduct() + 0.3 * tk.ExpSquared(),
-    "a factor": tt.Cholesky(jnp.array([[1.0, 0, 0], [0.3, 1.2, 0], [0.1, 0.2, 0.8]]), tk.ExpSquared()),
+    "a factor": tt.Cholesky(
+        jnp.array([[1.0, 0, 0], [0.3, 1.2, 0], [0.1, 0.2, 0.8]]), tk.ExpSquared()
+    ),
     "a matrix": tt.Linear(jnp.array([[1.0, 0.2, 0.3], [0.0, 1.0, 0.4]]), tk.ExpSquared()),
-    "one axis": tt.Subspace(1, tk.ExpSineSquared(2.0, gamma=1.3)) * tk.ExpSquared(2.0) + tt.Subspace(0, tk.ExpSquared(1.0)),
+    "one axis": (
+        tt.Subspace(1, tk.ExpSineSquared(2.0, gamma=1.3)) * tk.ExpSquared(2.0)
+        + tt.Subspace(0, tk.ExpSquared(1.0))
+    ),
     "cosine": tt.Subspace(2, tk.Cosine(3.0)) * tk.ExpSquared(),
-    "scaled sum": tt.Linear(2.0, tk.DotProduct() * tk.ExpSquared() + tt.Subspace(1, tk.ExpSineSquared(3.0, gamma=0.5))),
+    "scaled sum": tt.Linear(
+        2.0, tk.DotProduct() * tk.ExpSquared() + tt.Subspace(1, tk.ExpSineSquared(3.0, gamma=0.5))
+    ),
 }
 
 
@@ -48,7 +59,9 @@ def tiny(kernel, inputs=X, **options):
 def joint_of_tiny(gp, y=Y):
     def joint(points):
         conditioned = gp.condition(y, jnp.asarray(points)).gp
-        jitter = np.diag(np.asarray(conditioned.noise.diagonal()))  # which the library adds to the covariance it reports
+        jitter = np.diag(
+            np.asarray(conditioned.noise.diagonal())
+        )  # which the library adds to the covariance it reports
         return np.asarray(conditioned.loc), np.asarray(conditioned.covariance) - jitter
 
     return joint
@@ -67,12 +80,20 @@ def test_tinygp_kernels(name):
         np.testing.assert_allclose(C, cov, atol=1e-8 * np.abs(cov).max())
     ex = Explainer(conditioned, b)(x[None])
     kinks = {"Matern32": 1.5, "Matern52": 2.5}.get(name)
-    assert_same_attributions(ex, joint_of_tiny(gp), b, kinks=kinks, panels=4 if name in ("one axis", "cosine") else 1)
+    assert_same_attributions(
+        ex, joint_of_tiny(gp), b, kinks=kinks, panels=4 if name in ("one axis", "cosine") else 1
+    )
 
 
 def test_tinygp_in_one_dimension():
-    """Inputs without a second axis, noise of each row; the sum of absolute differences is the usual distance."""
-    gp = tiny(tk.Matern52(1.2) + tk.ExpSineSquared(2.0, gamma=1.0), X[:, 0], diag=np.linspace(0.1, 0.3, 20))
+    """Inputs without a second axis, noise of each row; the sum of absolute differences is the usual
+    distance.
+    """
+    gp = tiny(
+        tk.Matern52(1.2) + tk.ExpSineSquared(2.0, gamma=1.0),
+        X[:, 0],
+        diag=np.linspace(0.1, 0.3, 20),
+    )
     ex = Explainer(gpattr.as_posterior(gp, data=Y), b[:1])(x[None, :1])
     assert ex.predictions[0] == pytest.approx(float(gp.condition(Y, x[:1]).gp.loc[0]), rel=1e-10)
     assert ex.delta[0] == pytest.approx(0.0, abs=1e-10)
@@ -86,17 +107,41 @@ def test_tinygp_in_one_dimension():
             UnsupportedModelError,
             "Matern52 of 3 features with L1Distance is not positive definite",
         ),
-        (lambda: tiny(tk.RationalQuadratic(alpha=1.0)), UnsupportedModelError, "RationalQuadratic of 3 features with L1Distance"),
-        (lambda: tiny(tk.Exp(1.0)), UnsupportedModelError, "Exp of 3 features with L1Distance has no gradients"),
-        (lambda: tiny(tk.Cosine(1.0), diag=50.0), UnsupportedModelError, "Cosine of 3 features with L1Distance is not positive"),
-        (lambda: tiny(quasisep.Matern32(1.0), np.sort(X[:, 0])), UnsupportedModelError, "QuasisepSolver is not known"),
-        (lambda: tiny(tt.Transform(jnp.exp, tk.ExpSquared())), UnsupportedModelError, "tinygp's Transform is not known"),
+        (
+            lambda: tiny(tk.RationalQuadratic(alpha=1.0)),
+            UnsupportedModelError,
+            "RationalQuadratic of 3 features with L1Distance",
+        ),
+        (
+            lambda: tiny(tk.Exp(1.0)),
+            UnsupportedModelError,
+            "Exp of 3 features with L1Distance has no gradients",
+        ),
+        (
+            lambda: tiny(tk.Cosine(1.0), diag=50.0),
+            UnsupportedModelError,
+            "Cosine of 3 features with L1Distance is not positive",
+        ),
+        (
+            lambda: tiny(quasisep.Matern32(1.0), np.sort(X[:, 0])),
+            UnsupportedModelError,
+            "QuasisepSolver is not known",
+        ),
+        (
+            lambda: tiny(tt.Transform(jnp.exp, tk.ExpSquared())),
+            UnsupportedModelError,
+            "tinygp's Transform is not known",
+        ),
         (
             lambda: tiny(tk.Custom(lambda x, y: jnp.exp(-((x - y) ** 2).sum()))),
             UnsupportedModelError,
             "tinygp's Custom is not known",
         ),
-        (lambda: tiny(tk.ExpSquared(), mean=lambda row: row[0]), UnsupportedModelError, "mean_function: a function of your own"),
+        (
+            lambda: tiny(tk.ExpSquared(), mean=lambda row: row[0]),
+            UnsupportedModelError,
+            "mean_function: a function of your own",
+        ),
     ],
 )
 def test_what_tinygp_has_that_is_not_known(make, error, words):
@@ -105,7 +150,10 @@ def test_what_tinygp_has_that_is_not_known(make, error, words):
 
 
 def test_tinygp_keeps_no_targets():
-    with pytest.raises(InvalidInputError, match=r"data: tinygp does not keep the targets; give them, as_posterior\(gp, data=y\)"):
+    with pytest.raises(
+        InvalidInputError,
+        match=r"data: tinygp does not keep the targets; give them, as_posterior\(gp, data=y\)",
+    ):
         Explainer(tiny(tk.ExpSquared()))
 
 
@@ -116,12 +164,16 @@ GPJAX = {
     "Matern32": gk.Matern32(lengthscale=1.4, variance=2.0),
     "RationalQuadratic": gk.RationalQuadratic(alpha=0.7, lengthscale=1.2),
     "Linear": gk.RBF(lengthscale=1.2) + gk.Linear(active_dims=[1], variance=0.4),
-    "product": gk.RBF(lengthscale=1.1) * gk.RBF(active_dims=[0, 2], lengthscale=jnp.array([1.0, 0.7])),
+    "product": (
+        gk.RBF(lengthscale=1.1) * gk.RBF(active_dims=[0, 2], lengthscale=jnp.array([1.0, 0.7]))
+    ),
     "Periodic": gk.Periodic(active_dims=[1], period=2.0, lengthscale=0.8) + gk.RBF(),
     "Polynomial": gk.Polynomial(degree=2, shift=0.5, variance=0.7) + gk.RBF(),
     "degree one": gk.Polynomial(degree=1, shift=0.5, variance=0.7) + gk.RBF(),
     "Constant": gk.Constant(constant=jnp.array(0.4)) + gk.RBF(active_dims=slice(0, 2)),
-    "nested": (gk.RBF() + gk.Linear()) * (gk.RBF(lengthscale=2.0) + gk.Constant(constant=jnp.array(0.3))),
+    "nested": (
+        (gk.RBF() + gk.Linear()) * (gk.RBF(lengthscale=2.0) + gk.Constant(constant=jnp.array(0.3)))
+    ),
 }
 
 
@@ -135,7 +187,9 @@ def joint_of_gpjax(posterior):
 
     def joint(points):
         result = posterior.predict(jnp.asarray(points))
-        return np.asarray(result.mean).reshape(-1), np.asarray(result.covariance()) - prior.jitter * np.eye(len(points))
+        return np.asarray(result.mean).reshape(-1), np.asarray(
+            result.covariance()
+        ) - prior.jitter * np.eye(len(points))
 
     return joint
 
@@ -156,16 +210,25 @@ def test_gpjax_kernels(name):
         np.testing.assert_allclose(C, cov, atol=1e-8 * np.abs(cov).max())
     kinks = {"Matern32": 1.5, "Matern52": 2.5}.get(name)
     assert_same_attributions(
-        Explainer(theirs, b)(x[None]), joint_of_gpjax(theirs), b, kinks=kinks, panels=4 if name == "Periodic" else 1
+        Explainer(theirs, b)(x[None]),
+        joint_of_gpjax(theirs),
+        b,
+        kinks=kinks,
+        panels=4 if name == "Periodic" else 1,
     )
 
 
-@pytest.mark.parametrize("family", ["VariationalGaussian", "WhitenedVariationalGaussian", "CollapsedVariationalGaussian"])
+@pytest.mark.parametrize(
+    "family", ["VariationalGaussian", "WhitenedVariationalGaussian", "CollapsedVariationalGaussian"]
+)
 def test_gpjax_variational_families(family):
     options = {}
     if "Collapsed" not in family:
         root = np.tril(0.3 * RNG.normal(size=(6, 6))) + np.eye(6)
-        options = {"variational_mean": jnp.asarray(RNG.normal(size=(6, 1))), "variational_root_covariance": jnp.asarray(root)}
+        options = {
+            "variational_mean": jnp.asarray(RNG.normal(size=(6, 1))),
+            "variational_root_covariance": jnp.asarray(root),
+        }
     q = getattr(gpx.variational_families, family)(
         model=gpjax_model(gk.RBF(lengthscale=1.2)), inducing_inputs=jnp.asarray(X[:6]), **options
     )
@@ -177,7 +240,9 @@ def test_gpjax_means_and_wrong_data():
     theirs = gpjax_model(gk.RBF(), gpx.mean_functions.Zero()).condition(DATA)
     assert_same_attributions(Explainer(theirs, b)(x[None]), joint_of_gpjax(theirs), b)
     model = gpjax_model(gk.RBF())
-    with pytest.raises(InvalidInputError, match=r"data: GPJax models do not keep their data; give the Dataset"):
+    with pytest.raises(
+        InvalidInputError, match=r"data: GPJax models do not keep their data; give the Dataset"
+    ):
         Explainer(model)
     for kernel, words in (
         (gk.PoweredExponential(), "PoweredExponential is not known"),
@@ -189,14 +254,16 @@ def test_gpjax_means_and_wrong_data():
 
 def test_models_in_float32():
     code = (
-        "import numpy as np, jax.numpy as jnp, gpattr, gpjax as gpx\n"
-        "from tinygp import GaussianProcess, kernels\n"
-        "X = np.random.default_rng(0).normal(size=(20, 2)).astype(np.float32); y = np.sin(X[:, 0])\n"
-        "gp = GaussianProcess(kernels.ExpSquared(), jnp.asarray(X), diag=0.1)\n"
-        "print(gpattr.Explainer(gpattr.as_posterior(gp, data=y))(X[:2]).method)\n"
-        "prior = gpx.gps.Prior(mean_function=gpx.mean_functions.Zero(), kernel=gpx.kernels.RBF())\n"
-        "model = prior * gpx.likelihoods.Gaussian(0.3)\n"
-        "print(gpattr.Explainer(gpattr.as_posterior(model, data=(X, y)))(X[:2]).method)"
+        "import numpy as np, jax.numpy as jnp, gpattr, gpjax as gpx\nfrom tinygp import"
+        " GaussianProcess, kernels\nX = np.random.default_rng(0).normal(size=(20,"
+        " 2)).astype(np.float32); y = np.sin(X[:, 0])\ngp = GaussianProcess(kernels.ExpSquared(),"
+        " jnp.asarray(X), diag=0.1)\nprint(gpattr.Explainer(gpattr.as_posterior(gp,"
+        " data=y))(X[:2]).method)\nprior = gpx.gps.Prior(mean_function=gpx.mean_functions.Zero(),"
+        " kernel=gpx.kernels.RBF())\nmodel = prior *"
+        " gpx.likelihoods.Gaussian(0.3)\nprint(gpattr.Explainer(gpattr.as_posterior(model, data=(X,"
+        " y)))(X[:2]).method)"
     )
-    output = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     assert output.splitlines() == ["closed form (model in float32, computed in float64)"] * 2

@@ -52,9 +52,13 @@ def registered(monkeypatch):
 @pytest.mark.usefixtures("registered")
 @pytest.mark.parametrize("kind", [Foreign, Derived])
 def test_adapters_of_ones_own(kind):
-    assert Explainer(kind())(X[:3]) == Explainer(ExactPosterior(SquaredExponential(), X, Y, noise=0.1))(X[:3])
+    assert Explainer(kind())(X[:3]) == Explainer(
+        ExactPosterior(SquaredExponential(), X, Y, noise=0.1)
+    )(X[:3])
     check_adapter(kind(), X[:8])
-    with pytest.raises(UnsupportedModelError, match=rf"the predictive mean of this {kind.__name__} differs"):
+    with pytest.raises(
+        UnsupportedModelError, match=rf"the predictive mean of this {kind.__name__} differs"
+    ):
         Explainer(kind(1.0001))
     with pytest.raises(UnsupportedModelError, match="the predictive mean"):
         check_adapter(kind(1.0001), X[:8])
@@ -90,9 +94,13 @@ def announce():
 
 
 def test_what_is_not_known_says_what_is():
-    with pytest.raises(UnsupportedModelError, match=r"Foreign; gpattr.posteriors builds .* gpattr.register_adapter"):
+    with pytest.raises(
+        UnsupportedModelError, match=r"Foreign; gpattr.posteriors builds .* gpattr.register_adapter"
+    ):
         Explainer(Foreign())
-    with pytest.raises(UnsupportedModelError, match="expected a fitted model, got the class Foreign"):
+    with pytest.raises(
+        UnsupportedModelError, match="expected a fitted model, got the class Foreign"
+    ):
         Explainer(Foreign)
     with pytest.raises(InvalidInputError, match='name: expected "package.Class", got 3'):
         gpattr.register_adapter(3, adapter)
@@ -101,16 +109,29 @@ def test_what_is_not_known_says_what_is():
 
 
 def test_models_of_known_libraries_conform():
-    check_adapter(GaussianProcessRegressor(RBF(1.0) + WhiteKernel(0.1), optimizer=None, normalize_y=True).fit(X, Y), X[:8])
-    check_adapter(shaken(Exact(ScaleKernel(RBFKernel()), inputs=torch.tensor(X), targets=torch.tensor(Y))), X[:8])
+    check_adapter(
+        GaussianProcessRegressor(RBF(1.0) + WhiteKernel(0.1), optimizer=None, normalize_y=True).fit(
+            X, Y
+        ),
+        X[:8],
+    )
+    check_adapter(
+        shaken(Exact(ScaleKernel(RBFKernel()), inputs=torch.tensor(X), targets=torch.tensor(Y))),
+        X[:8],
+    )
 
 
 def test_nothing_is_imported_that_is_not_needed():
     code = (
-        "import sys, numpy as np, gpattr\n"
-        "from sklearn.gaussian_process import GaussianProcessRegressor\n"
-        "X = np.arange(10.0).reshape(5, 2)\n"
-        "gpattr.as_posterior(GaussianProcessRegressor(alpha=0.1, optimizer=None).fit(X, X[:, 0]))\n"
-        "print([name for name in ('torch', 'jax', 'gpytorch', 'botorch', 'tensorflow') if name in sys.modules])"
+        "import sys, numpy as np, gpattr\nfrom sklearn.gaussian_process import"
+        " GaussianProcessRegressor\nX = np.arange(10.0).reshape(5,"
+        " 2)\ngpattr.as_posterior(GaussianProcessRegressor(alpha=0.1, optimizer=None).fit(X, X[:,"
+        " 0]))\nprint([name for name in ('torch', 'jax', 'gpytorch', 'botorch', 'tensorflow') if"
+        " name in sys.modules])"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        == "[]"
+    )

@@ -1,4 +1,6 @@
-"""scikit-learn's models as they are: predictions at 1e-8, attributions against its own joint predictive distribution."""
+"""scikit-learn's models as they are: predictions at 1e-8, attributions against its own joint
+predictive distribution.
+"""
 
 import numpy as np
 import pandas as pd
@@ -38,7 +40,9 @@ import gpattr
 from gpattr import Explainer, GPRegressor, MultiOutputGPRegressor
 from gpattr.exceptions import InvalidInputError, NotFittedError, UnsupportedModelError
 
-pytestmark = pytest.mark.filterwarnings(f"ignore::{ConvergenceWarning.__module__}.{ConvergenceWarning.__name__}")
+pytestmark = pytest.mark.filterwarnings(
+    f"ignore::{ConvergenceWarning.__module__}.{ConvergenceWarning.__name__}"
+)
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 2))
 Y = np.sin(X[:, 0]) + X[:, 1] ** 2 + 0.1 * RNG.normal(size=30) + 5.0
@@ -54,13 +58,20 @@ KERNELS = {
     "Matern inf": Matern(1.2, nu=np.inf) + WhiteKernel(0.05),
     "RationalQuadratic": RationalQuadratic(1.1, 0.7) + WhiteKernel(0.05),
     "DotProduct": DotProduct(0.5) + 0.3 * RBF(1.0) + WhiteKernel(0.1),
-    "powers": DotProduct(0.5) ** 2 + RBF(1.0) ** 1.5 * RationalQuadratic(1.0, 2.0) ** 2 + WhiteKernel(0.1),
+    "powers": DotProduct(0.5) ** 2
+    + RBF(1.0) ** 1.5 * RationalQuadratic(1.0, 2.0) ** 2
+    + WhiteKernel(0.1),
     "DotProduct without offset": THROUGH_ORIGIN + WhiteKernel(0.1),
     "square without offset": THROUGH_ORIGIN**2 + WhiteKernel(0.1),
-    "powers without offset": (THROUGH_ORIGIN**2 * DotProduct(0.7)) ** 2 + DotProduct(1e-200, "fixed") ** 3 + WhiteKernel(0.1),
-    "products without offset": THROUGH_ORIGIN * RBF(1.0) + THROUGH_ORIGIN**2 * Matern(1.5, nu=2.5) + WhiteKernel(0.1),
+    "powers without offset": (THROUGH_ORIGIN**2 * DotProduct(0.7)) ** 2
+    + DotProduct(1e-200, "fixed") ** 3
+    + WhiteKernel(0.1),
+    "products without offset": THROUGH_ORIGIN * RBF(1.0)
+    + THROUGH_ORIGIN**2 * Matern(1.5, nu=2.5)
+    + WhiteKernel(0.1),
     "Matern squared": Matern(1.5, nu=2.5) ** 2 + WhiteKernel(0.1),
-    "White in a product": (RBF(1.0) + WhiteKernel(0.2)) * (ConstantKernel(0.7) + RBF(2.0)) + WhiteKernel(0.01),
+    "White in a product": (RBF(1.0) + WhiteKernel(0.2)) * (ConstantKernel(0.7) + RBF(2.0))
+    + WhiteKernel(0.01),
     "White in a power": (RBF(1.0) + WhiteKernel(0.2)) ** 2,
     "White with a trend": RBF(1.0) + WhiteKernel(0.1) * DotProduct(1.0),
     "nested": 0.5 * (RBF(0.9) + DotProduct(1.0)) * (Matern(2.0, nu=2.5) + 0.3) + WhiteKernel(0.1),
@@ -72,7 +83,9 @@ def fitted(kernel, y=Y, X=X, **options):
 
 
 def joint_of(model):
-    """The library's joint distribution of f; White is on the diagonal of its covariance, and what one kernel call leaves out."""
+    """The library's joint distribution of f; White is on the diagonal of its covariance, and what
+    one kernel call leaves out.
+    """
 
     def joint(points):
         mean, cov = model.predict(points, return_cov=True)
@@ -93,22 +106,37 @@ def test_kernels(name, normalize):
     np.testing.assert_allclose(ours, mean, atol=1e-8 * np.abs(mean).max())
     np.testing.assert_allclose(C, cov, atol=1e-8 * np.abs(cov).max())
     ex = Explainer(model, b)(x[None])
-    kinks = {"Matern32": 1.5, "Matern 1.8": 1.5, "Matern52": 2.5, "Matern 7/2": 2.5, "Matern squared": 2.5}
+    kinks = {
+        "Matern32": 1.5,
+        "Matern 1.8": 1.5,
+        "Matern52": 2.5,
+        "Matern 7/2": 2.5,
+        "Matern squared": 2.5,
+    }
     kinks = (kinks | {"products without offset": 2.5}).get(name)
     assert_same_attributions(ex, joint_of(model), b, kinks=kinks)
     assert ex.predictions[0] == pytest.approx(model.predict(x[None])[0], rel=1e-10)
 
 
 def test_periodic_in_one_dimension():
-    model = fitted(ExpSineSquared(1.2, 3.0) + 0.5 * ExpSineSquared(0.8, 2.0) ** 2 + WhiteKernel(0.1), X=X[:, :1])
+    model = fitted(
+        ExpSineSquared(1.2, 3.0) + 0.5 * ExpSineSquared(0.8, 2.0) ** 2 + WhiteKernel(0.1),
+        X=X[:, :1],
+    )
     assert_same_attributions(Explainer(model, b[:1])(x[None, :1]), joint_of(model), b[:1])
-    with pytest.raises(UnsupportedModelError, match="ExpSineSquared of 2 features .* not positive definite"):
-        Explainer(GaussianProcessRegressor(ExpSineSquared() + WhiteKernel(10.0), optimizer=None).fit(X, Y))
+    with pytest.raises(
+        UnsupportedModelError, match="ExpSineSquared of 2 features .* not positive definite"
+    ):
+        Explainer(
+            GaussianProcessRegressor(ExpSineSquared() + WhiteKernel(10.0), optimizer=None).fit(X, Y)
+        )
 
 
 def test_trained_models_and_noise_of_each_row():
     alpha = RNG.uniform(0.01, 0.2, size=30)
-    model = GaussianProcessRegressor(ConstantKernel() * RBF([1.0, 1.0]), alpha=alpha, normalize_y=True).fit(X, Y)
+    model = GaussianProcessRegressor(
+        ConstantKernel() * RBF([1.0, 1.0]), alpha=alpha, normalize_y=True
+    ).fit(X, Y)
     ex = Explainer(model, b)(x[None])
     assert_same_attributions(ex, joint_of(model), b)
     np.testing.assert_allclose(ex.delta, 0.0, atol=1e-10)
@@ -120,7 +148,9 @@ def test_several_targets():
     ex = Explainer(model, b)(X[:3])
     np.testing.assert_allclose(ex.predictions, model.predict(X[:3]), rtol=1e-9)
     for o in range(2):
-        single = Explainer(fitted(RBF(1.0) + WhiteKernel(0.1), rows[:, o], normalize_y=True), b)(X[:3])
+        single = Explainer(fitted(RBF(1.0) + WhiteKernel(0.1), rows[:, o], normalize_y=True), b)(
+            X[:3]
+        )
         np.testing.assert_allclose(ex.values[..., o], single.values, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(ex.cov[..., o], single.cov, rtol=1e-9, atol=1e-12)
 
@@ -157,13 +187,23 @@ def test_more_classes():
     ex = Explainer(model, b)(X[:4])
     assert ex.output_names == ("0", "1", "2")
     for k, binary in enumerate(model.base_estimator_.estimators_):
-        np.testing.assert_allclose(ex.predictions[:, k], binary.latent_mean_and_variance(X[:4])[0], rtol=1e-9)
-    with pytest.raises(UnsupportedModelError, match='multi_class: expected "one_vs_rest", got "one_vs_one"'):
+        np.testing.assert_allclose(
+            ex.predictions[:, k], binary.latent_mean_and_variance(X[:4])[0], rtol=1e-9
+        )
+    with pytest.raises(
+        UnsupportedModelError, match='multi_class: expected "one_vs_rest", got "one_vs_one"'
+    ):
         Explainer(GaussianProcessClassifier(RBF(1.0), multi_class="one_vs_one").fit(X, labels))
 
 
 @pytest.mark.parametrize(
-    "model", [BayesianRidge(), ARDRegression(), BayesianRidge(fit_intercept=False), ARDRegression(threshold_lambda=10.0)]
+    "model",
+    [
+        BayesianRidge(),
+        ARDRegression(),
+        BayesianRidge(fit_intercept=False),
+        ARDRegression(threshold_lambda=10.0),
+    ],
 )
 def test_linear_models(model):
     rows = np.column_stack([X * [1.0, 30.0], RNG.normal(size=30)]) + [5.0, 100.0, 0.0]
@@ -187,13 +227,21 @@ SCALERS = [
     MinMaxScaler((-1, 3)),
     MaxAbsScaler(),
 ]
-SCALERS += [RobustScaler(), RobustScaler(with_centering=False), FunctionTransformer(), SimpleImputer(), "passthrough"]
+SCALERS += [
+    RobustScaler(),
+    RobustScaler(with_centering=False),
+    FunctionTransformer(),
+    SimpleImputer(),
+    "passthrough",
+]
 
 
 @pytest.mark.parametrize("scaler", SCALERS, ids=str)
 def test_pipelines_of_scalers(scaler):
     rows = X * [10.0, 0.01] + [100.0, 3.0]
-    model = make_pipeline(scaler, StandardScaler(), fitted(RBF([0.8, 1.2]) + WhiteKernel(0.1))).fit(rows, Y)
+    model = make_pipeline(scaler, StandardScaler(), fitted(RBF([0.8, 1.2]) + WhiteKernel(0.1))).fit(
+        rows, Y
+    )
     start, end = b * [10.0, 0.01] + [100.0, 3.0], x * [10.0, 0.01] + [100.0, 3.0]
     ex = Explainer(model, start)(end[None])
 
@@ -201,18 +249,24 @@ def test_pipelines_of_scalers(scaler):
         return joint_of(model[-1])(model[:-1].transform(points))
 
     assert_same_attributions(ex, joint, start)
-    np.testing.assert_allclose(Explainer(model)(end[None]).baselines[0], rows.mean(axis=0), rtol=1e-10)
+    np.testing.assert_allclose(
+        Explainer(model)(end[None]).baselines[0], rows.mean(axis=0), rtol=1e-10
+    )
 
 
 def test_selections_and_columns_that_are_used_twice():
     rows = np.column_stack([X, RNG.normal(size=30)])
-    chosen = make_pipeline(SelectKBest(f_regression, k=2), fitted(RBF(1.0) + WhiteKernel(0.1))).fit(rows, Y)
+    chosen = make_pipeline(SelectKBest(f_regression, k=2), fitted(RBF(1.0) + WhiteKernel(0.1))).fit(
+        rows, Y
+    )
     ex = Explainer(chosen)(rows[:3])
     unused = np.flatnonzero(~chosen[0].get_support())
     np.testing.assert_array_equal(ex.values[:, unused], 0.0)
     np.testing.assert_array_equal(ex.cov[:, unused], 0.0)
     twice = ColumnTransformer([("a", StandardScaler(), [0, 1]), ("b", MinMaxScaler(), [1, 2])])
-    model = make_pipeline(twice, GaussianProcessRegressor(RBF(np.ones(4)) + WhiteKernel(0.1), optimizer=None)).fit(rows, Y)
+    model = make_pipeline(
+        twice, GaussianProcessRegressor(RBF(np.ones(4)) + WhiteKernel(0.1), optimizer=None)
+    ).fit(rows, Y)
     base, row = rows[0], rows[1]
 
     def joint(points):
@@ -223,16 +277,26 @@ def test_selections_and_columns_that_are_used_twice():
     np.testing.assert_allclose(lean.var, Explainer(model, base)(row[None]).var, rtol=1e-12)
 
 
-FRAME = pd.DataFrame({"size": X[:, 0] * 10, "color": RNG.choice(["red", "green", "blue"], 30), "age": X[:, 1] + 50})
+FRAME = pd.DataFrame(
+    {"size": X[:, 0] * 10, "color": RNG.choice(["red", "green", "blue"], 30), "age": X[:, 1] + 50}
+)
 TARGET = Y + 2.0 * (FRAME.color == "red") - (FRAME.color == "blue")
 
 
 @pytest.mark.parametrize("drop", [None, "first"])
 def test_categories_come_back_as_one_feature(drop):
-    columns = ColumnTransformer([("numbers", StandardScaler(), ["size", "age"]), ("labels", OneHotEncoder(drop=drop), ["color"])])
+    columns = ColumnTransformer(
+        [
+            ("numbers", StandardScaler(), ["size", "age"]),
+            ("labels", OneHotEncoder(drop=drop), ["color"]),
+        ]
+    )
     width = 5 if drop is None else 4
     model = make_pipeline(
-        columns, GaussianProcessRegressor(RBF(np.ones(width)) + WhiteKernel(0.1), optimizer=None, normalize_y=True)
+        columns,
+        GaussianProcessRegressor(
+            RBF(np.ones(width)) + WhiteKernel(0.1), optimizer=None, normalize_y=True
+        ),
     )
     model.fit(FRAME, TARGET)
     explainer = Explainer(model)
@@ -258,12 +322,17 @@ def test_categories_come_back_as_one_feature(drop):
     own = explainer(FRAME[:2], baselines=FRAME[2:4])
     np.testing.assert_allclose(own.base_values, model.predict(FRAME[2:4]), rtol=1e-9)
     assert explainer.joint(FRAME[:2]).shape == (2, 3, 2, 3)
-    np.testing.assert_allclose(explainer.joint(FRAME[:2])[0, :, 0], explainer(FRAME[:2]).cov[0], atol=1e-10)
+    np.testing.assert_allclose(
+        explainer.joint(FRAME[:2])[0, :, 0], explainer(FRAME[:2]).cov[0], atol=1e-10
+    )
     importance = explainer.importance(FRAME[:5], n_samples=100)
     assert importance.feature_names == ("size", "color", "age")
     shares = explainer.training_contributions(FRAME.iloc[[3]], "color")
     assert shares.sum() == pytest.approx(explainer(FRAME.iloc[[3]]).values[0, 1], abs=1e-9)
-    with pytest.raises(InvalidInputError, match=r"X: expected one of \['blue', 'green', 'red'\] in column 'color', got 'pink'"):
+    with pytest.raises(
+        InvalidInputError,
+        match=r"X: expected one of \['blue', 'green', 'red'\] in column 'color', got 'pink'",
+    ):
         explainer(FRAME[:1].assign(color="pink"))
     with pytest.raises(InvalidInputError, match="X: expected a frame with the columns"):
         explainer(np.ones((2, 3)))
@@ -281,7 +350,9 @@ def test_targets_in_other_units():
     np.testing.assert_allclose(ex.delta, 0.0, atol=1e-7)
     plain = Explainer(model.regressor_, b)(X[:3])
     np.testing.assert_allclose(ex.cov, plain.cov * model.transformer_.scale_**2, rtol=1e-10)
-    logarithmic = TransformedTargetRegressor(inner, func=np.log, inverse_func=np.exp).fit(X, np.exp(Y / 5))
+    logarithmic = TransformedTargetRegressor(inner, func=np.log, inverse_func=np.exp).fit(
+        X, np.exp(Y / 5)
+    )
     ex = Explainer(logarithmic, b)(X[:3])
     assert "of the transformed target (FunctionTransformer is not known to be affine)" in ex.method
     np.testing.assert_allclose(np.exp(ex.predictions), logarithmic.predict(X[:3]), rtol=1e-10)
@@ -305,17 +376,25 @@ def test_several_targets_in_other_units_behind_a_pipeline():
     across = explainer.across_outputs(x[None])[0]
     np.testing.assert_allclose(across[:, 1, :, 1], ex["y1"].cov[0], rtol=1e-10)
     np.testing.assert_array_equal(across[:, 0, :, 1], 0.0)
-    coupled = make_pipeline(StandardScaler(), MultiOutputGPRegressor(outputs="coregionalised", optimize=False))
+    coupled = make_pipeline(
+        StandardScaler(), MultiOutputGPRegressor(outputs="coregionalised", optimize=False)
+    )
     with pytest.raises(UnsupportedModelError, match="outputs that belong together"):
-        Explainer(TransformedTargetRegressor(coupled, transformer=StandardScaler()).fit(X, targets), b)
+        Explainer(
+            TransformedTargetRegressor(coupled, transformer=StandardScaler()).fit(X, targets), b
+        )
 
 
 def test_notes_are_not_written_into_models_of_ours():
-    model = TransformedTargetRegressor(GPRegressor(optimize=False), func=np.log, inverse_func=np.exp).fit(X, np.exp(Y / 5))
+    model = TransformedTargetRegressor(
+        GPRegressor(optimize=False), func=np.log, inverse_func=np.exp
+    ).fit(X, np.exp(Y / 5))
     assert "is not known to be affine" in Explainer(model, b)(X[:2]).method
     assert Explainer(model.regressor_, b)(X[:2]).method == "closed form"
     rows = np.column_stack([Y, X[:, 0]])
-    several = TransformedTargetRegressor(MultiOutputGPRegressor(optimize=False), func=np.exp, inverse_func=np.log).fit(X, rows)
+    several = TransformedTargetRegressor(
+        MultiOutputGPRegressor(optimize=False), func=np.exp, inverse_func=np.log
+    ).fit(X, rows)
     ex = Explainer(several, b)(X[:2])
     assert "is not known to be affine" in ex["y1"].method
     assert Explainer(several.regressor_, b)(X[:2])["y1"].method == "closed form"
@@ -323,22 +402,30 @@ def test_notes_are_not_written_into_models_of_ours():
 
 def test_searches_and_models_of_ours_in_pipelines():
     search = GridSearchCV(
-        make_pipeline(StandardScaler(), fitted(RBF(1.0) + WhiteKernel(0.1))), {"gaussianprocessregressor__alpha": [1e-3, 1e-1]}
+        make_pipeline(StandardScaler(), fitted(RBF(1.0) + WhiteKernel(0.1))),
+        {"gaussianprocessregressor__alpha": [1e-3, 1e-1]},
     )
     search.fit(X, Y)
     assert Explainer(search, b)(X[:2]) == Explainer(search.best_estimator_, b)(X[:2])
     ours = make_pipeline(StandardScaler(), GPRegressor()).fit(X, Y)
-    np.testing.assert_allclose(Explainer(ours, b)(X[:3]).predictions, ours.predict(X[:3]), rtol=1e-12)
+    np.testing.assert_allclose(
+        Explainer(ours, b)(X[:3]).predictions, ours.predict(X[:3]), rtol=1e-12
+    )
 
 
 def test_outputs_that_belong_together_still_do_in_a_pipeline():
     targets = np.column_stack([Y, 3.0 * Y + X[:, 0]])
     rows = X * [10.0, 0.1] + [5.0, 0.0]
-    model = make_pipeline(StandardScaler(), MultiOutputGPRegressor(outputs="coregionalised")).fit(rows, targets)
+    model = make_pipeline(StandardScaler(), MultiOutputGPRegressor(outputs="coregionalised")).fit(
+        rows, targets
+    )
     inner, scaled = model[-1], model[:-1].transform(rows)
     outside = Explainer(model).across_outputs(rows[:3])
     np.testing.assert_allclose(
-        outside, Explainer(inner).across_outputs(scaled[:3]), rtol=1e-8, atol=1e-10 * np.abs(outside).max()
+        outside,
+        Explainer(inner).across_outputs(scaled[:3]),
+        rtol=1e-8,
+        atol=1e-10 * np.abs(outside).max(),
     )
     assert np.abs(outside[:, :, 0, :, 1]).max() > 0.1 * np.abs(outside[:, :, 0, :, 0]).max()
     ex = Explainer(model)(rows[:3])
@@ -348,18 +435,29 @@ def test_outputs_that_belong_together_still_do_in_a_pipeline():
 
 def test_probabilities_behind_scalers():
     rows = X * [10.0, 0.1] + [5.0, 0.0]
-    model = make_pipeline(StandardScaler(), GaussianProcessClassifier(4.0 * RBF(1.0), optimizer=None)).fit(rows, Y > 5.5)
+    model = make_pipeline(
+        StandardScaler(), GaussianProcessClassifier(4.0 * RBF(1.0), optimizer=None)
+    ).fit(rows, Y > 5.5)
     scaled = model[:-1].transform(rows)
     options = {"scale": "probability", "n_draws": 2000}
-    outside, inside = Explainer(model, **options)(rows[:3]), Explainer(model[-1], scaled.mean(axis=0), **options)(scaled[:3])
+    outside, inside = (
+        Explainer(model, **options)(rows[:3]),
+        Explainer(model[-1], scaled.mean(axis=0), **options)(scaled[:3]),
+    )
     np.testing.assert_allclose(outside.values, inside.values, atol=1e-9)
     np.testing.assert_allclose(outside.draws, inside.draws, atol=1e-4)
     assert outside.quantity == "probability of True against False"
 
 
 def test_the_model_is_not_changed():
-    model = make_pipeline(StandardScaler(), GaussianProcessRegressor(RBF(1.0) + WhiteKernel(0.1), normalize_y=True)).fit(X, Y)
-    before = {name: np.array(value) for name, value in vars(model[-1]).items() if isinstance(value, np.ndarray)}
+    model = make_pipeline(
+        StandardScaler(), GaussianProcessRegressor(RBF(1.0) + WhiteKernel(0.1), normalize_y=True)
+    ).fit(X, Y)
+    before = {
+        name: np.array(value)
+        for name, value in vars(model[-1]).items()
+        if isinstance(value, np.ndarray)
+    }
     Explainer(model)(X[:3])
     assert all(np.array_equal(value, vars(model[-1])[name]) for name, value in before.items())
 
@@ -367,16 +465,34 @@ def test_the_model_is_not_changed():
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        (GaussianProcessRegressor(PairwiseKernel(metric="laplacian")), "scikit-learn's PairwiseKernel is not known"),
-        (GaussianProcessRegressor(Matern(nu=0.9), alpha=0.1, optimizer=None), "a Matern with nu=0.9 have no gradients"),
+        (
+            GaussianProcessRegressor(PairwiseKernel(metric="laplacian")),
+            "scikit-learn's PairwiseKernel is not known",
+        ),
+        (
+            GaussianProcessRegressor(Matern(nu=0.9), alpha=0.1, optimizer=None),
+            "a Matern with nu=0.9 have no gradients",
+        ),
         (
             GaussianProcessRegressor(Matern(nu=2.5) ** 1.5 + WhiteKernel(0.1), optimizer=None),
             "Matern to the power 1.5 is not known",
         ),
-        (make_pipeline(PolynomialFeatures(), GaussianProcessRegressor()), "PolynomialFeatures is not known; known are"),
-        (make_pipeline(QuantileTransformer(n_quantiles=10), GaussianProcessRegressor()), "QuantileTransformer is not known"),
-        (make_pipeline(MinMaxScaler(clip=True), GaussianProcessRegressor()), r"MinMaxScaler\(clip=True\) is not affine"),
-        (make_pipeline(FunctionTransformer(np.exp), GaussianProcessRegressor()), "a function of its own is not known"),
+        (
+            make_pipeline(PolynomialFeatures(), GaussianProcessRegressor()),
+            "PolynomialFeatures is not known; known are",
+        ),
+        (
+            make_pipeline(QuantileTransformer(n_quantiles=10), GaussianProcessRegressor()),
+            "QuantileTransformer is not known",
+        ),
+        (
+            make_pipeline(MinMaxScaler(clip=True), GaussianProcessRegressor()),
+            r"MinMaxScaler\(clip=True\) is not affine",
+        ),
+        (
+            make_pipeline(FunctionTransformer(np.exp), GaussianProcessRegressor()),
+            "a function of its own is not known",
+        ),
         (RandomForestRegressor(2), "got sklearn.ensemble._forest.RandomForestRegressor"),
     ],
     ids=str,
@@ -405,7 +521,8 @@ def test_a_changed_model_is_caught():
     model = fitted(RBF(1.0) + WhiteKernel(0.1))
     model.kernel_ = RBF(1.1) + WhiteKernel(0.1)
     with pytest.raises(
-        UnsupportedModelError, match=r"the predictive (mean|variance) of this GaussianProcessRegressor differs from"
+        UnsupportedModelError,
+        match=r"the predictive (mean|variance) of this GaussianProcessRegressor differs from",
     ):
         gpattr.as_posterior(model)
     assert gpattr.as_posterior(model, check=False).kernel.lengthscale == 1.1

@@ -16,7 +16,9 @@ from gpattr.special.trigonometric import sin_cos, sinc
 
 RNG = np.random.default_rng(2)
 FOURIER = Fourier(RNG.normal(size=(4, 3)), [0.3, -0.2, 0.1])
-MONOMIALS = Monomials([[2, 0, 1], [0, 0, 0], [1, 3, 0], [0, 1, 1]], origin=[0.5, 0.0, -1.0], scale=[1.0, 2.0, 0.5])
+MONOMIALS = Monomials(
+    [[2, 0, 1], [0, 0, 0], [1, 3, 0], [0, 1, 1]], origin=[0.5, 0.0, -1.0], scale=[1.0, 2.0, 0.5]
+)
 BOXES = [
     Hilbert([0.2], [3.0], (5,)),
     Hilbert([0.2, -0.3], [3.0, 2.5], (3, 2)),
@@ -30,23 +32,34 @@ def values_of(basis, x):
     """φ(x) for a list of mpmath numbers, written down once more."""
     if isinstance(basis, Fourier):
         origin = np.zeros(basis.n_features) if basis.origin is None else basis.origin
-        phases = [sum(mp.mpf(v) * (xi - mp.mpf(o)) for v, xi, o in zip(row, x, origin)) for row in basis.frequencies.tolist()]
+        phases = [
+            sum(mp.mpf(v) * (xi - mp.mpf(o)) for v, xi, o in zip(row, x, origin))
+            for row in basis.frequencies.tolist()
+        ]
         return [mp.sin(p) for p in phases] + [mp.cos(p) for p in phases]
     if isinstance(basis, Monomials):
-        u = [(xi - mp.mpf(o)) / mp.mpf(s) for xi, o, s in zip(x, basis.origin.tolist(), basis.scale.tolist())]
+        u = [
+            (xi - mp.mpf(o)) / mp.mpf(s)
+            for xi, o, s in zip(x, basis.origin.tolist(), basis.scale.tolist())
+        ]
         return [mp.fprod(ui ** int(k) for ui, k in zip(u, row)) for row in basis.powers]
     if isinstance(basis, Combined):
         parts = zip(basis.parts, basis.columns)
         return [value for part, some in parts for value in values_of(part, [x[i] for i in some])]
     sides = list(zip(x, basis.centre.tolist(), basis.half_width.tolist()))
     return [
-        mp.fprod(mp.sin(mp.pi * int(j) * (xi - mp.mpf(c) + mp.mpf(L)) / (2 * mp.mpf(L))) for j, (xi, c, L) in zip(row, sides))
+        mp.fprod(
+            mp.sin(mp.pi * int(j) * (xi - mp.mpf(c) + mp.mpf(L)) / (2 * mp.mpf(L)))
+            for j, (xi, c, L) in zip(row, sides)
+        )
         for row in basis.indices
     ]
 
 
 def attributions_of(basis, x, b):
-    """(xᵢ − bᵢ) ∫ ∂φⱼ/∂xᵢ dt from values alone: derivatives are differences 1e-20 apart, with 60 digits."""
+    """(xᵢ − bᵢ) ∫ ∂φⱼ/∂xᵢ dt from values alone: derivatives are differences 1e-20 apart, with 60
+    digits.
+    """
     x, b = ([mp.mpf(v) for v in point.tolist()] for point in (x, b))
     d, h = len(x), mp.mpf(10) ** -20
     nodes = mp.calculus.quadrature.GaussLegendre(mp.mp).calc_nodes(6, 220)
@@ -63,7 +76,9 @@ def attributions_of(basis, x, b):
 
 
 @pytest.mark.parametrize(
-    "basis", [FOURIER, MONOMIALS, *BOXES, ADDITIVE], ids=lambda basis: f"{type(basis).__name__}{basis.n_features}"
+    "basis",
+    [FOURIER, MONOMIALS, *BOXES, ADDITIVE],
+    ids=lambda basis: f"{type(basis).__name__}{basis.n_features}",
 )
 def test_features_against_the_definition(basis):
     d = basis.n_features
@@ -71,7 +86,9 @@ def test_features_against_the_definition(basis):
     X[1] = b
     X[1, 0] += 1e-7
     with mp.workdps(60):
-        values = np.array([[float(v) for v in values_of(basis, [mp.mpf(xi) for xi in x.tolist()])] for x in X])
+        values = np.array(
+            [[float(v) for v in values_of(basis, [mp.mpf(xi) for xi in x.tolist()])] for x in X]
+        )
         expected = np.stack([attributions_of(basis, x, b) for x in X])
     assert np.abs(basis(X) - values).max() <= 1e-14 * np.abs(values).max()
     for method in ("auto", "quadrature"):
@@ -86,7 +103,9 @@ def test_features_against_the_definition(basis):
 
 
 @pytest.mark.parametrize(
-    "basis", [FOURIER, MONOMIALS, *BOXES, ADDITIVE], ids=lambda basis: f"{type(basis).__name__}{basis.n_features}"
+    "basis",
+    [FOURIER, MONOMIALS, *BOXES, ADDITIVE],
+    ids=lambda basis: f"{type(basis).__name__}{basis.n_features}",
 )
 def test_gradients(basis):
     X = RNG.uniform(-1.5, 1.5, size=(4, basis.n_features))
@@ -104,21 +123,32 @@ def test_frequencies_orthogonal_to_the_path_lose_no_digit(small):
     found = closed_forms.features(IntegratedGradients(b), Fourier(V), x[None])[0]
     with mp.workdps(400):
         for m, v in enumerate(V.tolist()):
-            start, stop = (mp.fsum(mp.mpf(vi) * mp.mpf(pi) for vi, pi in zip(v, point.tolist())) for point in (b, x))
+            start, stop = (
+                mp.fsum(mp.mpf(vi) * mp.mpf(pi) for vi, pi in zip(v, point.tolist()))
+                for point in (b, x)
+            )
             theta = stop - start
             ratios = (mp.cos(start), -mp.sin(start))
             if theta != 0:
-                ratios = (mp.sin(stop) - mp.sin(start)) / theta, (mp.cos(stop) - mp.cos(start)) / theta
+                ratios = (
+                    (mp.sin(stop) - mp.sin(start)) / theta,
+                    (mp.cos(stop) - mp.cos(start)) / theta,
+                )
             for i in range(3):
                 for column, ratio in zip((m, m + 3), ratios):
                     exact = float((mp.mpf(x[i]) - mp.mpf(b[i])) * mp.mpf(v[i]) * ratio)
-                    assert abs(found[i, column] - exact) <= 4e-16 * abs(x[i] - b[i]) * abs(v[i]), (v, i)
+                    assert abs(found[i, column] - exact) <= 4e-16 * abs(x[i] - b[i]) * abs(v[i]), (
+                        v,
+                        i,
+                    )
 
 
 def test_the_error_of_a_sum_that_cancels_is_not_relative_to_what_is_left():
     """x⁴ from −1 to 1 + 10⁻⁹: the slopes cancel to 10⁻⁹ of their size."""
     b, x = np.array([-1.0]), np.array([[1.0 + 1e-9]])
-    value, error = closed_forms.weighted_features(IntegratedGradients(b), Monomials([[4]]), x, np.ones(1))
+    value, error = closed_forms.weighted_features(
+        IntegratedGradients(b), Monomials([[4]]), x, np.ones(1)
+    )
     exact = Fraction(float(x[0, 0])) ** 4 - 1
     assert abs(float(Fraction(float(value[0, 0])) - exact)) <= error[0]
     assert error[0] > 1e-16
@@ -130,13 +160,21 @@ def test_origin_keeps_the_digits_of_data_far_away():
     near = closed_forms.features(IntegratedGradients(b), Fourier(V), X)
     rounded = (X + far) - far
     moved = closed_forms.features(IntegratedGradients(far), Fourier(V, far), rounded + far)
-    assert np.abs(moved - closed_forms.features(IntegratedGradients(b), Fourier(V), rounded)).max() <= 1e-15
+    assert (
+        np.abs(moved - closed_forms.features(IntegratedGradients(b), Fourier(V), rounded)).max()
+        <= 1e-15
+    )
     assert np.abs(moved - near).max() <= 1e-7
 
 
 def test_sines_and_cosines_keep_their_digits():
     x = np.concatenate(
-        [RNG.normal(size=2000) * 10, RNG.uniform(-1e4, 1e4, 1000), np.pi / 2 * np.arange(-60, 60), 10.0 ** -np.arange(300)]
+        [
+            RNG.normal(size=2000) * 10,
+            RNG.uniform(-1e4, 1e4, 1000),
+            np.pi / 2 * np.arange(-60, 60),
+            10.0 ** -np.arange(300),
+        ]
     )
     both = sin_cos(x[:, None])
     assert np.abs(both[:, 0] - np.sin(x)).max() <= 4e-16
@@ -144,7 +182,9 @@ def test_sines_and_cosines_keep_their_digits():
     assert sin_cos(np.zeros((1, 1))).tolist() == [[0.0, 1.0]]
     with mp.workdps(40):
         t = np.array([1e-300, 1e-9, 1e-4, 0.1, 1.0, 3.0, 1e3, -2.0])
-        assert sinc(t) == pytest.approx([float(mp.sin(v) / v) for v in map(mp.mpf, t.tolist())], rel=1e-15, abs=1e-16)
+        assert sinc(t) == pytest.approx(
+            [float(mp.sin(v) / v) for v in map(mp.mpf, t.tolist())], rel=1e-15, abs=1e-16
+        )
     assert sinc(np.array([0.0, -0.0, 5e-324])).tolist() == [1.0, 1.0, 1.0]
 
 
@@ -184,10 +224,13 @@ class Own(Basis):
 def test_basis_of_ones_own():
     basis, X, b = Own(), RNG.normal(size=(4, 2)), np.array([0.1, 0.2])
     with pytest.raises(
-        UnsupportedModelError, match=r"Own: no formula is known; gpattr.closed_forms.register_features enters one"
+        UnsupportedModelError,
+        match=r"Own: no formula is known; gpattr.closed_forms.register_features enters one",
     ):
         closed_forms.features(IntegratedGradients(b), basis, X)
-    closed_forms.register_features(Own, lambda basis, paths: 0.5 * (paths.start + paths.stop)[:, ::-1, None])
+    closed_forms.register_features(
+        Own, lambda basis, paths: 0.5 * (paths.start + paths.stop)[:, ::-1, None]
+    )
     try:
         found = closed_forms.features(IntegratedGradients(b), basis, X)
     finally:

@@ -15,7 +15,10 @@ X, X2, Z, W = (
     RNG.normal(size=(6, 4)),
     RNG.normal(size=(6, 2)),
 )
-ONE, TWO = SquaredExponential(lengthscale=0.8), SquaredExponential(lengthscale=[1.0, 3.0], variance=2.0)
+ONE, TWO = (
+    SquaredExponential(lengthscale=0.8),
+    SquaredExponential(lengthscale=[1.0, 3.0], variance=2.0),
+)
 NESTED = 0.5 * (ONE + 3.0 * Select(TWO + Constant(), [3, 1])) + Constant(variance=4.0)
 
 OPERATORS = [
@@ -53,10 +56,14 @@ def test_nested_kernels(op):
         ("between", (X, X2), (S, S2), [1, 3]),
     ]:
         function = getattr(closed_forms, verb)
-        expected = 0.5 * function(op, ONE, *args) + 1.5 * embedded(function(inner, TWO, *small), axes)
+        expected = 0.5 * function(op, ONE, *args) + 1.5 * embedded(
+            function(inner, TWO, *small), axes
+        )
         np.testing.assert_allclose(function(op, NESTED, *args), expected, rtol=1e-13, atol=1e-15)
     bound = closed_forms.error(op, NESTED, X, Z, W)
-    parts = 0.5 * closed_forms.error(op, ONE, X, Z, W) + 1.5 * closed_forms.error(inner, TWO, S, T, W)
+    parts = 0.5 * closed_forms.error(op, ONE, X, Z, W) + 1.5 * closed_forms.error(
+        inner, TWO, S, T, W
+    )
     np.testing.assert_allclose(bound, parts, rtol=1e-13)
 
 
@@ -69,15 +76,28 @@ def test_contraction_and_pairs_agree_with_the_full_arrays(op):
         atol=1e-14,
     )
     between = closed_forms.between(op, NESTED, X)
-    np.testing.assert_allclose(between, closed_forms.between(op, NESTED, X, X), rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(np.einsum("ninj->nij", between), closed_forms.auto(op, NESTED, X), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(
+        between, closed_forms.between(op, NESTED, X, X), rtol=1e-12, atol=1e-14
+    )
+    np.testing.assert_allclose(
+        np.einsum("ninj->nij", between), closed_forms.auto(op, NESTED, X), rtol=1e-12, atol=1e-14
+    )
 
 
 @pytest.mark.parametrize("op", OPERATORS[:2])
 def test_quadrature_agrees_with_closed_forms(op):
-    for verb, args in [("cross", (X, Z)), ("cross_dot", (X, Z, W)), ("auto", (X,)), ("between", (X, X2))]:
+    for verb, args in [
+        ("cross", (X, Z)),
+        ("cross_dot", (X, Z, W)),
+        ("auto", (X,)),
+        ("between", (X, X2)),
+    ]:
         function = getattr(closed_forms, verb)
-        np.testing.assert_allclose(function(op, NESTED, *args, method="quadrature"), function(op, NESTED, *args), atol=1e-13)
+        np.testing.assert_allclose(
+            function(op, NESTED, *args, method="quadrature"),
+            function(op, NESTED, *args),
+            atol=1e-13,
+        )
 
 
 @pytest.mark.parametrize("op", OPERATORS)
@@ -122,14 +142,24 @@ def test_unknown_kernels_are_refused_by_name():
 
 
 def test_methods():
-    with pytest.raises(ValueError, match="method: expected one of 'auto', 'exact', 'quadrature', .*, got 'magic'"):
+    with pytest.raises(
+        ValueError, match="method: expected one of 'auto', 'exact', 'quadrature', .*, got 'magic'"
+    ):
         closed_forms.rule_for(IntegratedGradients, ONE, "magic")
     assert closed_forms.rule_for(IntegratedGradients, NESTED).methods == {"closed form"}
-    assert closed_forms.rule_for(IntegratedGradients, Scale(ONE), "quadrature").methods == {"quadrature"}
+    assert closed_forms.rule_for(IntegratedGradients, Scale(ONE), "quadrature").methods == {
+        "quadrature"
+    }
 
 
 def test_exact_refuses_quadrature_by_name(monkeypatch):
     monkeypatch.delitem(closed_forms.CLOSED_FORMS, (IntegratedGradients, SquaredExponential))
-    assert closed_forms.rule_for(IntegratedGradients, NESTED).methods == {"closed form", "quadrature"}
-    with pytest.raises(NoClosedFormError, match='"exact" was asked for, but IntegratedGradients of SquaredExponential'):
+    assert closed_forms.rule_for(IntegratedGradients, NESTED).methods == {
+        "closed form",
+        "quadrature",
+    }
+    with pytest.raises(
+        NoClosedFormError,
+        match='"exact" was asked for, but IntegratedGradients of SquaredExponential',
+    ):
         closed_forms.cross(OPERATORS[0], NESTED, X, Z, method="exact")

@@ -1,4 +1,6 @@
-"""Kernels alone and in nested sums and products, drawn by hypothesis, against the definition with 50 digits."""
+"""Kernels alone and in nested sums and products, drawn by hypothesis, against the definition with
+50 digits.
+"""
 
 import numpy as np
 from hypothesis import HealthCheck, Phase, given, settings
@@ -34,14 +36,22 @@ leaves = st.one_of(
     *(st.builds(kind, lengthscale=scales, variance=positive) for kind in RADIAL),
     st.builds(RationalQuadratic, lengthscale=scales, variance=positive, alpha=positive),
     st.builds(
-        Periodic, lengthscale=positive.map(lambda v: v + 0.4), period=pairs.map(lambda p: [4 * v for v in p]), variance=positive
+        Periodic,
+        lengthscale=positive.map(lambda v: v + 0.4),
+        period=pairs.map(lambda p: [4 * v for v in p]),
+        variance=positive,
     ),
     st.builds(Cosine, period=pairs.map(lambda p: [3 * v for v in p]), variance=positive),
     st.builds(Linear, variance=scales),
     st.builds(Polynomial, variance=scales, degree=st.integers(1, 3), offset=positive),
     st.builds(Constant, variance=positive),
     st.builds(lambda kind, ls: separable(kind, ls), st.sampled_from(RADIAL), pairs),
-    st.builds(lambda kind, i, ls: Select(kind(ls), [i]), st.sampled_from(RADIAL), st.integers(0, 1), positive),
+    st.builds(
+        lambda kind, i, ls: Select(kind(ls), [i]),
+        st.sampled_from(RADIAL),
+        st.integers(0, 1),
+        positive,
+    ),
     st.builds(
         lambda one, two, ls, orders: FullAdditive([one(ls[0]), two(ls[1])], orders),
         st.sampled_from(RADIAL),
@@ -49,8 +59,14 @@ leaves = st.one_of(
         pairs,
         pairs,
     ),
-    st.builds(lambda ls: Warped(SquaredExponential(ls), definition.bend, definition.bend_jacobian), scales),
-    st.just(Function(definition.exponential, definition.exponential_gradient, definition.exponential_mixed)),
+    st.builds(
+        lambda ls: Warped(SquaredExponential(ls), definition.bend, definition.bend_jacobian), scales
+    ),
+    st.just(
+        Function(
+            definition.exponential, definition.exponential_gradient, definition.exponential_mixed
+        )
+    ),
 )
 expressions = st.recursive(
     leaves,
@@ -75,11 +91,18 @@ def tolerance(kernel):
 
 @given(expressions)
 @settings(  # an example takes a second: no shrinking
-    max_examples=45, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, phases=[Phase.generate]
+    max_examples=45,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    derandomize=True,
+    phases=[Phase.generate],
 )
 def test_mean_and_covariance(kernel):
     panels = 1 + int(kernel.span(X - B) / 2)
-    op, size = IntegratedGradients(B), float(np.abs(kernel(np.vstack([B, X, Z]), np.vstack([B, X, Z]))).max())
+    op, size = (
+        IntegratedGradients(B),
+        float(np.abs(kernel(np.vstack([B, X, Z]), np.vstack([B, X, Z]))).max()),
+    )
     got = closed_forms.cross(op, kernel, X[None], Z)[0]
     expected = np.stack([definition.cross(kernel, B, X, z, panels) for z in Z], axis=1)
     np.testing.assert_allclose(got, expected, rtol=0, atol=tolerance(kernel) * size)
@@ -87,5 +110,8 @@ def test_mean_and_covariance(kernel):
     value, bound = closed_forms.estimate(op, kernel, X[None], Z, weights)
     assert np.abs(value[0] - expected @ weights).max() <= bound[0]
     np.testing.assert_allclose(
-        closed_forms.auto(op, kernel, X[None])[0], definition.auto(kernel, B, X, panels), rtol=0, atol=tolerance(kernel) * size
+        closed_forms.auto(op, kernel, X[None])[0],
+        definition.auto(kernel, B, X, panels),
+        rtol=0,
+        atol=tolerance(kernel) * size,
     )

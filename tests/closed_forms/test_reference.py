@@ -1,4 +1,6 @@
-"""Closed forms of the squared-exponential kernel, feature by feature, against 50-digit integration of the definition."""
+"""Closed forms of the squared-exponential kernel, feature by feature, against 50-digit integration
+of the definition.
+"""
 
 import numpy as np
 import pytest
@@ -78,9 +80,11 @@ def test_between(case, method):
     one, two = IntegratedGradients(table["b"]), IntegratedGradients(table["b2"])
     X, X2 = table["x"][None], table["x2"][None]
     got = closed_forms.between(one, kernel, X, X2, op2=two, method=method)[0, :, 0, :]
-    # The scale is that of the two priors: each entry is at most the product of the standard deviations.
+    # The scale is that of the two priors: each entry is at most the product of the standard
+    # deviations.
     scale = np.sqrt(
-        np.diagonal(closed_forms.auto(one, kernel, X)[0]).max() * np.diagonal(closed_forms.auto(two, kernel, X2)[0]).max()
+        np.diagonal(closed_forms.auto(one, kernel, X)[0]).max()
+        * np.diagonal(closed_forms.auto(two, kernel, X2)[0]).max()
     )
     assert np.abs(got - 2.5 * table["between"]).max() <= 1e-12 * scale
     swapped = closed_forms.between(two, kernel, X2, X, op2=one, method=method)[0, :, 0, :]
@@ -88,18 +92,24 @@ def test_between(case, method):
 
 
 def test_weighted_baselines_against_two_dimensional_integration():
-    """Two baselines, one row: the cross-baseline term is the tabulated integral, the others are those of single paths."""
+    """Two baselines, one row: the cross-baseline term is the tabulated integral, the others are
+    those of single paths.
+    """
     for table in PAIRS.values():
         if not np.array_equal(table["x"], table["x2"]):
             continue
         kernel = SquaredExponential(lengthscale=table["lengthscale"])
         X = table["x"][None]
-        single = [closed_forms.auto(IntegratedGradients(table[b]), kernel, X)[0] for b in ("b", "b2")]
+        single = [
+            closed_forms.auto(IntegratedGradients(table[b]), kernel, X)[0] for b in ("b", "b2")
+        ]
         mixed = table["between"]
         expected = 0.09 * single[0] + 0.49 * single[1] + 0.21 * (mixed + mixed.T)
         op = IntegratedGradients(Baselines(np.array([table["b"], table["b2"]]), [0.3, 0.7]))
         got = closed_forms.auto(op, kernel, X)[0]
-        assert np.abs(got - expected).max() <= 1e-11 * max(np.abs(single[0]).max(), np.abs(single[1]).max())
+        assert np.abs(got - expected).max() <= 1e-11 * max(
+            np.abs(single[0]).max(), np.abs(single[1]).max()
+        )
 
 
 def test_an_offset_of_a_million_lengthscales_loses_nothing():
@@ -120,16 +130,27 @@ def test_an_offset_of_a_million_lengthscales_loses_nothing():
             rtol=0,
             atol=2e-15 * np.abs(alpha).sum(),
         )
-        np.testing.assert_array_equal(closed_forms.auto(far_op, kernel, X + far), closed_forms.auto(near_op, kernel, X))
-        np.testing.assert_array_equal(closed_forms.between(far_op, kernel, X + far), closed_forms.between(near_op, kernel, X))
+        np.testing.assert_array_equal(
+            closed_forms.auto(far_op, kernel, X + far), closed_forms.auto(near_op, kernel, X)
+        )
+        np.testing.assert_array_equal(
+            closed_forms.between(far_op, kernel, X + far), closed_forms.between(near_op, kernel, X)
+        )
 
 
 def test_beyond_the_table_nothing_breaks():
-    """From denormal steps to 1e150 length-scales: finite numbers, no warning (pytest turns warnings into errors)."""
+    """From denormal steps to 1e150 length-scales: finite numbers, no warning (pytest turns warnings
+    into errors).
+    """
     kernel = SquaredExponential(lengthscale=[1.0, 1e-3])
     Z = np.array([[0.0, 0.0], [1.0, -1.0], [1e10, 3.0]])
-    X = np.array([[size, -0.3 * size] for size in (0.0, 5e-324, 1e-200, 1e-20, 1e4, 1e10, 1e60, 1e147)])
-    for op in (IntegratedGradients(np.zeros(2)), IntegratedGradients(np.linspace(0, 1, 16).reshape(8, 2))):
+    X = np.array(
+        [[size, -0.3 * size] for size in (0.0, 5e-324, 1e-200, 1e-20, 1e4, 1e10, 1e60, 1e147)]
+    )
+    for op in (
+        IntegratedGradients(np.zeros(2)),
+        IntegratedGradients(np.linspace(0, 1, 16).reshape(8, 2)),
+    ):
         for result in (
             closed_forms.cross(op, kernel, X, Z),
             closed_forms.cross_dot(op, kernel, X, Z, np.ones(3)),
@@ -141,10 +162,15 @@ def test_beyond_the_table_nothing_breaks():
 
 @pytest.mark.parametrize("length", [30.0, 300.0, 1000.0])
 def test_long_crossing_paths_by_either_order_of_integration(length):
-    """Which path is integrated in closed form and which by panels must not matter, far beyond what 2-D tables can reach."""
+    """Which path is integrated in closed form and which by panels must not matter, far beyond what
+    2-D tables can reach.
+    """
     rng = np.random.default_rng(0)
     for _ in range(5):
-        p, q = (size * v / np.linalg.norm(v) for size, v in zip((length, 0.9 * length), rng.normal(size=(2, 3)), strict=True))
+        p, q = (
+            size * v / np.linalg.norm(v)
+            for size, v in zip((length, 0.9 * length), rng.normal(size=(2, 3)), strict=True)
+        )
         e = -0.3 * p + 0.6 * q + 0.3 * rng.normal(size=3)
         nodes = gauss_legendre(16, int(length))
         one = squared_exponential._long_pair(p[None], q[None], e[None], *nodes)[0]

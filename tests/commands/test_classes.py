@@ -25,7 +25,9 @@ def called(*arguments, code=0):
 def patients():
     """Forty patients, of whom the taller and the smokers are ill."""
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"size": rng.normal(170, 10, 40).round(1), "smokes": rng.choice(["no", "yes"], 40)})
+    frame = pd.DataFrame(
+        {"size": rng.normal(170, 10, 40).round(1), "smokes": rng.choice(["no", "yes"], 40)}
+    )
     ill = (frame["size"] - 170) / 5 + 2.0 * (frame["smokes"] == "yes") + rng.normal(0, 0.7, 40) > 1
     return frame, ill.to_numpy()
 
@@ -40,7 +42,9 @@ def test_two_classes_of_text(patients, tmp_path):
     data = table(tmp_path, frame, np.where(ill, "ill", "healthy"))
     said = called("explain", data, "--target", "state", "--out", tmp_path / "out")
     n = int(ill.sum())
-    assert f"The target has 2 classes (healthy {40 - n}, ill {n}): a classifier is trained.\n" in said
+    assert (
+        f"The target has 2 classes (healthy {40 - n}, ill {n}): a classifier is trained.\n" in said
+    )
     assert "Held-out rows: " in said
     assert "% right (always saying healthy: " in said
     assert ": probability of ill 0." in said
@@ -52,7 +56,9 @@ def test_two_classes_of_text(patients, tmp_path):
     np.testing.assert_allclose(ex.values.sum(axis=1), ex.predictions - ex.base_values, atol=1e-8)
     written = pd.read_csv(tmp_path / "out" / "attributions.csv")
     assert (written["lower"] <= written["upper"]).all()
-    assert {"importance.png", "beeswarm.png", "heatmap.png", "report.html"} <= {p.name for p in (tmp_path / "out").iterdir()}
+    assert {"importance.png", "beeswarm.png", "heatmap.png", "report.html"} <= {
+        p.name for p in (tmp_path / "out").iterdir()
+    }
 
 
 @pytest.mark.parametrize(
@@ -76,7 +82,17 @@ def test_two_values(patients, tmp_path, labels, quantity, override):
 def test_booleans_of_parquet(patients, tmp_path):
     frame, ill = patients
     frame.assign(state=ill).to_parquet(tmp_path / "table.parquet")
-    out = called("explain", tmp_path / "table.parquet", "--target", "state", "--out", tmp_path / "out", "--rows", "1-3", "--json")
+    out = called(
+        "explain",
+        tmp_path / "table.parquet",
+        "--target",
+        "state",
+        "--out",
+        tmp_path / "out",
+        "--rows",
+        "1-3",
+        "--json",
+    )
     found = json.loads(out)
     assert (found["task"], found["classes"]) == ("classification", ["False", "True"])
     assert 0.5 < found["accuracy"] <= 1.0
@@ -86,7 +102,15 @@ def test_several_classes(tmp_path):
     iris = load_iris(as_frame=True)
     frame = iris.data.assign(species=iris.target_names[iris.target])[::3]
     frame.to_csv(tmp_path / "iris.csv", index=False)
-    arguments = ("explain", tmp_path / "iris.csv", "--target", "species", "--out", tmp_path / "out", "--force")
+    arguments = (
+        "explain",
+        tmp_path / "iris.csv",
+        "--target",
+        "species",
+        "--out",
+        tmp_path / "out",
+        "--force",
+    )
     found = json.loads(called(*arguments, "--json"))
     assert found["classes"] == ["setosa", "versicolor", "virginica"] == list(found["importance"])
     assert found["accuracy"] > 0.9
@@ -99,7 +123,9 @@ def test_several_classes(tmp_path):
         model.predict_proba(frame[list(model.columns.names)]),
         rtol=1e-12,
     )
-    written, importance = (pd.read_csv(tmp_path / "out" / f"{name}.csv") for name in ("attributions", "importance"))
+    written, importance = (
+        pd.read_csv(tmp_path / "out" / f"{name}.csv") for name in ("attributions", "importance")
+    )
     assert written["class"].value_counts().to_dict() == dict.fromkeys(ex.output_names, 50 * 4)
     assert list(importance.columns) == ["class", "feature", "importance", "std", "lower", "upper"]
     assert len(importance) == 12
@@ -112,9 +138,20 @@ def test_whole_numbers_are_a_quantity_unless_told_otherwise(patients, tmp_path):
     frame, _ = patients
     marks = np.clip(((frame["size"] - 150) / 12).round(), 0, 3).astype(int)
     data = table(tmp_path, frame, marks)
-    arguments = ("explain", data, "--target", "state", "--rows", "1-2", "--force", "--out", tmp_path / "out")
-    assert f"The target has {marks.nunique()} whole numbers, taken as a quantity; --task classification treats" in called(
-        *arguments
+    arguments = (
+        "explain",
+        data,
+        "--target",
+        "state",
+        "--rows",
+        "1-2",
+        "--force",
+        "--out",
+        tmp_path / "out",
+    )
+    assert (
+        f"The target has {marks.nunique()} whole numbers, taken as a quantity; --task"
+        " classification treats" in called(*arguments)
     )
     assert Explanation.load(tmp_path / "out" / "explanation.json").quantity == "predicted state"
     if marks.value_counts().min() > 1:
@@ -145,11 +182,27 @@ def test_two_numbers_as_a_quantity(patients, tmp_path):
 @pytest.mark.parametrize(
     ("target", "options", "words"),
     [
-        (["ill"] * 40, (), "expected at least two classes in the target 'state', got 'ill' in every row"),
-        (["ill"] * 20 + ["well"] * 19 + ["dead"], (), "the class 'dead' of the target 'state' has a single row"),
-        ([f"p{k}" for k in range(40)], (), "all 40 values of the target 'state' are different; is it an identifier?"),
+        (
+            ["ill"] * 40,
+            (),
+            "expected at least two classes in the target 'state', got 'ill' in every row",
+        ),
+        (
+            ["ill"] * 20 + ["well"] * 19 + ["dead"],
+            (),
+            "the class 'dead' of the target 'state' has a single row",
+        ),
+        (
+            [f"p{k}" for k in range(40)],
+            (),
+            "all 40 values of the target 'state' are different; is it an identifier?",
+        ),
         ([f"p{k // 1.8:.0f}" for k in range(40)], (), "has 22 classes; at most 20 are supported"),
-        (["ill", "well"] * 20, ("--task", "regression"), "--task regression: expected numbers in the target 'state', got 'ill'"),
+        (
+            ["ill", "well"] * 20,
+            ("--task", "regression"),
+            "--task regression: expected numbers in the target 'state', got 'ill'",
+        ),
         (["True", "False"] * 20, ("--task", "regression"), "--task regression: expected numbers"),
         (["ill", "well"] * 20, ("--task", "ranking"), "task: expected one of"),
         (["ill", "well"] * 20, ("--estimator", "sparse"), "estimator: a classifier is exact"),
@@ -161,7 +214,9 @@ def test_refused_targets_leave_the_old_output(patients, tmp_path, target, option
     old = tmp_path / "out"
     old.mkdir()
     (old / "report.html").write_text("old")
-    said = called("explain", data, "--target", "state", *options, "--out", old, "--force", "--quiet", code=1)
+    said = called(
+        "explain", data, "--target", "state", *options, "--out", old, "--force", "--quiet", code=1
+    )
     assert words in said
     assert len(said.strip().splitlines()) == 1
     assert (old / "report.html").read_text() == "old"
@@ -174,10 +229,27 @@ def test_a_model_of_a_file(patients, tmp_path):
     said = called("fit", data, "--target", "state", "--out", tmp_path / "model.json")
     assert "accuracy on these rows" in said
     frame.head(3).to_csv(tmp_path / "new.csv", index=False)
-    out = called("explain", tmp_path / "new.csv", "--model", tmp_path / "model.json", "--out", tmp_path / "out")
+    out = called(
+        "explain",
+        tmp_path / "new.csv",
+        "--model",
+        tmp_path / "model.json",
+        "--out",
+        tmp_path / "out",
+    )
     assert ": probability of ill 0." in out
     assert "it was" not in out
-    wrong = called("explain", data, "--model", tmp_path / "model.json", "--task", "regression", "--out", tmp_path / "x", code=1)
+    wrong = called(
+        "explain",
+        data,
+        "--model",
+        tmp_path / "model.json",
+        "--task",
+        "regression",
+        "--out",
+        tmp_path / "x",
+        code=1,
+    )
     assert "--task: the model that is given is for classification" in wrong
 
 
@@ -187,7 +259,9 @@ def test_missing_targets_are_left_out(patients, tmp_path):
     content = data.read_text().splitlines()
     content[1] = content[1].rsplit(",", 1)[0] + ",?"
     data.write_text("\n".join(content) + "\n")
-    found = json.loads(called("explain", data, "--target", "state", "--out", tmp_path / "out", "--json"))
+    found = json.loads(
+        called("explain", data, "--target", "state", "--out", tmp_path / "out", "--json")
+    )
     assert found["rows"] == 39
 
 

@@ -1,4 +1,6 @@
-"""Folders that are written whole: what a killed run leaves is cleaned up, what a living one writes is not."""
+"""Folders that are written whole: what a killed run leaves is cleaned up, what a living one writes
+is not.
+"""
 
 import os
 import signal
@@ -43,7 +45,9 @@ with output.whole_folder(path, force=True) as folder:
 @contextmanager
 def run(path, where):
     """A process that writes to ``path``, and has come so far."""
-    with subprocess.Popen([sys.executable, "-c", RUN, str(path), where], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", RUN, str(path), where], stdout=subprocess.PIPE, text=True
+    ) as process:
         try:
             assert process.stdout.readline() == "there\n"
             yield process
@@ -103,7 +107,13 @@ def test_the_old_result_comes_back_where_a_run_was_killed_while_it_replaced_it(t
 
 def test_nothing_else_is_removed(tmp_path):
     out = tmp_path / "out[1]"
-    for name in ("out[1].1a2b3c4d.tmp", "out[1].1a2b3c4d.keep", "out[1].x.tmp", "out1.1a2b3c4d.tmp", "else.1a2b3c4d.tmp"):
+    for name in (
+        "out[1].1a2b3c4d.tmp",
+        "out[1].1a2b3c4d.keep",
+        "out[1].x.tmp",
+        "out1.1a2b3c4d.tmp",
+        "else.1a2b3c4d.tmp",
+    ):
         (tmp_path / name).mkdir()
     (tmp_path / "out[1].1a2b3c4d.tmp" / "thesis.txt").write_text("of years")
     (tmp_path / "out[1].11111111.tmp").write_text("a file")
@@ -134,7 +144,10 @@ def test_runs_to_the_same_place_at_the_same_time(tmp_path, monkeypatch):
     assert came
     assert (out / "report.html").read_text() == "ours"
     assert names(tmp_path) == ["out"]
-    with pytest.raises(InvalidInputError, match="exists already"), whole_folder(tmp_path / "other", force=False):
+    with (
+        pytest.raises(InvalidInputError, match="exists already"),
+        whole_folder(tmp_path / "other", force=False),
+    ):
         (tmp_path / "other").mkdir()
     assert names(tmp_path) == ["other", "out"]
 
@@ -172,5 +185,7 @@ def test_what_is_read_is_not_replaced(tmp_path):
         require_outside(folder, folder / "model.json")
     require_outside(folder, tmp_path / "table.csv")
     (folder / "row_1.png").mkdir()
-    with pytest.raises(InvalidInputError, match=r"has other files than gpattr's, such as row_1\.png"):
+    with pytest.raises(
+        InvalidInputError, match=r"has other files than gpattr's, such as row_1\.png"
+    ):
         require_own(folder)

@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from gpattr import Explainer, Explanation, importance
+from gpattr import Explainer, Explanation
 from gpattr.cli import app
 from gpattr.commands import explain
 from gpattr.commands.notes import of_few_rows
+from gpattr.explainer import importance
 from gpattr.tables import TableModel, choice
 
 N = 700
@@ -22,7 +23,9 @@ def table(tmp_path_factory):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(N, 3)).round(3), columns=["a", "b", "c"])
     frame["kind"] = rng.choice(["x", "y"], N)
-    frame["price"] = (np.sin(frame["a"]) + 0.5 * frame["b"] + (frame["kind"] == "x") + rng.normal(0, 0.2, N)).round(3)
+    frame["price"] = (
+        np.sin(frame["a"]) + 0.5 * frame["b"] + (frame["kind"] == "x") + rng.normal(0, 0.2, N)
+    ).round(3)
     path = tmp_path_factory.mktemp("many") / "table.csv"
     frame.to_csv(path, index=False)
     return path
@@ -31,7 +34,12 @@ def table(tmp_path_factory):
 @pytest.fixture
 def small_limits(monkeypatch):
     """What is many is less here."""
-    for name, value in {"WHOLE": 1000, "SHOWN_ROWS": 100, "FEWEST_SHOWN": 60, "EXTREME_ROWS": 10}.items():
+    for name, value in {
+        "WHOLE": 1000,
+        "SHOWN_ROWS": 100,
+        "FEWEST_SHOWN": 60,
+        "EXTREME_ROWS": 10,
+    }.items():
         monkeypatch.setattr(explain, name, value)
     monkeypatch.setattr(choice, "EXACT_ROWS", 300)
     for name, value in {"TOGETHER": 60, "ROWS": 60, "FEWEST": 10}.items():
@@ -47,14 +55,22 @@ def called(*arguments, code=0):
 def test_many_rows(table, small_limits, tmp_path):
     out = tmp_path / "out"
     said = called("explain", table, "--target", "price", "--out", out)
-    assert f"{N} rows: a sparse Gaussian process with up to 264 inducing inputs; --estimator exact would take" in said
+    assert (
+        f"{N} rows: a sparse Gaussian process with up to 264 inducing inputs; --estimator exact"
+        " would take" in said
+    )
     assert f"Held-out rows ({N}): R² 0.9" in said
     assert " of targets in their 95% intervals." in said
     page = (out / "report.html").read_text(encoding="utf-8")
     for sentence in (
-        "The report and explanation.json hold 100 of 700 rows: the 10 with the highest and the 10 with the lowest predictions, "
-        "and a random sample of the others.",
-        "attributions.csv.gz holds every row, to 6 digits, without intervals; everything is written with --full.",
+        (
+            "The report and explanation.json hold 100 of 700 rows: the 10 with the highest and the"
+            " 10 with the lowest predictions, and a random sample of the others."
+        ),
+        (
+            "attributions.csv.gz holds every row, to 6 digits, without intervals; everything is"
+            " written with --full."
+        ),
     ):
         assert sentence in page
         assert sentence in said
@@ -78,10 +94,13 @@ def test_many_rows(table, small_limits, tmp_path):
     assert len(written) == 4 * N
     np.testing.assert_allclose(written["attribution"], whole.values.ravel(), rtol=1e-5, atol=1e-9)
     np.testing.assert_allclose(written["std"], whole.std.ravel(), rtol=1e-5, atol=1e-6)
-    digits = written["attribution"].astype(str).str.replace(r"e.*|[-.]", "", regex=True).str.lstrip("0")
+    digits = (
+        written["attribution"].astype(str).str.replace(r"e.*|[-.]", "", regex=True).str.lstrip("0")
+    )
     assert digits.str.len().max() <= 6
 
-    # The importance is that of all rows: what is expected of |attribution|, whose intervals hold the mean over all of them.
+    # The importance is that of all rows: what is expected of |attribution|, whose intervals hold
+    # the mean over all of them.
     table_of = pd.read_csv(out / "importance.csv", index_col="feature")
     draws = np.random.default_rng(1).normal(size=(400, *whole.shape)) * whole.std + whole.values
     expected = pd.Series(np.abs(draws).mean(axis=(0, 1)), index=list(whole.feature_names))
@@ -90,14 +109,18 @@ def test_many_rows(table, small_limits, tmp_path):
     for name in ("a", "b", "kind"):  # c has no effect: its importance is uncertainty alone
         assert table_of["lower"][name] <= plain[name] <= table_of["upper"][name]
 
-    said = json.loads(called("explain", table, "--target", "price", "--out", out, "--force", "--full", "--json"))
+    said = json.loads(
+        called("explain", table, "--target", "price", "--out", out, "--force", "--full", "--json")
+    )
     assert len(pd.read_csv(out / "attributions.csv")) == 4 * N
     assert len(Explanation.load(out / "explanation.json")) == N
     assert not (out / "attributions.csv.gz").exists()
     assert not any("random sample" in note for note in said["notes"])
 
 
-@pytest.mark.parametrize(("n", "d", "shown"), [(90, 11, 90), (400, 4, 100), (400, 12, 83), (400, 40, 60), (50, 40, 50)])
+@pytest.mark.parametrize(
+    ("n", "d", "shown"), [(90, 11, 90), (400, 4, 100), (400, 12, 83), (400, 40, 60), (50, 40, 50)]
+)
 def test_fewer_rows_are_shown_of_many_features(small_limits, n, d, shown):
     class Sized:
         values, predictions, shape = np.zeros((n, d)), np.arange(n), (n, d)
@@ -111,8 +134,21 @@ def test_fewer_rows_are_shown_of_many_features(small_limits, n, d, shown):
 
 def test_exact_models_of_too_many_rows_are_refused(table, monkeypatch, tmp_path):
     monkeypatch.setattr("gpattr.tables.model.MOST_ROWS", 500)
-    said = called("fit", table, "--target", "price", "--estimator", "exact", "--out", tmp_path / "model.json", code=1)
-    assert "700 are more than an exact model can take in reasonable time (500); use --estimator auto" in said
+    said = called(
+        "fit",
+        table,
+        "--target",
+        "price",
+        "--estimator",
+        "exact",
+        "--out",
+        tmp_path / "model.json",
+        code=1,
+    )
+    assert (
+        "700 are more than an exact model can take in reasonable time (500); use --estimator auto"
+        in said
+    )
     assert "quicker" not in said
 
 

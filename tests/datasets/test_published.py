@@ -1,4 +1,6 @@
-"""The published tables: what they hold, and what becomes of files that are missing, broken or altered."""
+"""The published tables: what they hold, and what becomes of files that are missing, broken or
+altered.
+"""
 
 import io
 import threading
@@ -31,7 +33,9 @@ def case(request, data_folder):
 
 
 def packed(name: str, content: bytes) -> bytes:
-    """An archive like the official one: the housing data are a spreadsheet there, with the months as twelfths of a year."""
+    """An archive like the official one: the housing data are a spreadsheet there, with the months
+    as twelfths of a year.
+    """
     stream = io.BytesIO()
     if name.startswith("real"):
         table = pd.read_csv(io.BytesIO(content))
@@ -48,7 +52,9 @@ def packed(name: str, content: bytes) -> bytes:
 
 @pytest.fixture
 def server(monkeypatch, tmp_path):
-    """A web server of our own, an empty cache, and no folder of data: {path: answer}, and the paths that were asked for."""
+    """A web server of our own, an empty cache, and no folder of data: {path: answer}, and the paths
+    that were asked for.
+    """
     answers: dict[str, bytes | tuple[int, bytes]] = {}
     asked: list[str] = []
 
@@ -72,7 +78,9 @@ def server(monkeypatch, tmp_path):
     thread = threading.Thread(target=http.serve_forever)
     thread.start()
     for module in MODULES.values():
-        monkeypatch.setattr(module, "URL", f"http://127.0.0.1:{http.server_port}/{module.URL.rsplit('/', 1)[1]}")
+        monkeypatch.setattr(
+            module, "URL", f"http://127.0.0.1:{http.server_port}/{module.URL.rsplit('/', 1)[1]}"
+        )
     monkeypatch.delenv("GPATTR_DATA_DIR", raising=False)
     monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path / "cache" / name)
     yield answers, asked
@@ -152,11 +160,26 @@ def altered(name: str, content: bytes) -> bytes:
     ("spoil", "message"),
     [
         (lambda name, content: b"<html>sorry</html>", "expected a whole zip file"),
-        (lambda name, content: packed(name, content)[: len(content) // 9], "expected a whole zip file"),
-        (lambda name, content: (10**6, packed(name, content)[:2000]), "Cannot download http.*data_home"),
-        (lambda name, content: packed("other.csv", content), "expected '.*' in the archive, .* got"),
-        (lambda name, content: packed(name, altered(name, content)), "not those that were published"),
-        (lambda name, content: packed(name, content[: content[:-1].rindex(b"\n") + 1]), "expected .* rows and columns, got"),
+        (
+            lambda name, content: packed(name, content)[: len(content) // 9],
+            "expected a whole zip file",
+        ),
+        (
+            lambda name, content: (10**6, packed(name, content)[:2000]),
+            "Cannot download http.*data_home",
+        ),
+        (
+            lambda name, content: packed("other.csv", content),
+            "expected '.*' in the archive, .* got",
+        ),
+        (
+            lambda name, content: packed(name, altered(name, content)),
+            "not those that were published",
+        ),
+        (
+            lambda name, content: packed(name, content[: content[:-1].rindex(b"\n") + 1]),
+            "expected .* rows and columns, got",
+        ),
         (lambda name, content: None, "Cannot download http.*404"),
     ],
     ids=["no zip", "broken zip", "cut off", "another file", "a digit", "a row less", "not found"],
@@ -172,7 +195,13 @@ def test_a_bad_download_is_refused_and_leaves_nothing(case, server, tmp_path, sp
 
 def test_without_a_network_the_error_says_what_to_do(server, monkeypatch):
     monkeypatch.setattr(wine_quality, "URL", "http://127.0.0.1:9/wine.zip")
-    with pytest.raises(OSError, match="Cannot download .*wine.zip.*data_home= .* or in the environment variable GPATTR_DATA_DIR"):
+    with pytest.raises(
+        OSError,
+        match=(
+            "Cannot download .*wine.zip.*data_home= .* or in the environment variable"
+            " GPATTR_DATA_DIR"
+        ),
+    ):
         datasets.load_wine_quality()
 
 
@@ -186,7 +215,9 @@ def test_a_cache_that_cannot_be_written_is_no_obstacle(server, data_folder, tmp_
     assert len(asked) == 2
 
 
-def test_a_folder_may_hold_the_archive_and_is_never_written_to(case, tmp_path, data_folder, monkeypatch):
+def test_a_folder_may_hold_the_archive_and_is_never_written_to(
+    case, tmp_path, data_folder, monkeypatch
+):
     name, content, load = case
     path = tmp_path / path_of(name)[1:]
     path.write_bytes(packed(name, content))
@@ -226,7 +257,9 @@ def test_an_archive_that_cannot_be_unpacked_is_refused(data_folder, tmp_path, ho
 
 
 def test_what_else_an_archive_may_hold(data_folder, tmp_path):
-    """Folders and a Mac's notes under the same name are passed over; a file far too large is not even unpacked."""
+    """Folders and a Mac's notes under the same name are passed over; a file far too large is not
+    even unpacked.
+    """
     path = tmp_path / path_of("wpbc.data")[1:]
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("wpbc.data/", "")
@@ -235,7 +268,9 @@ def test_what_else_an_archive_may_hold(data_folder, tmp_path):
     assert len(datasets.load_breast_cancer_prognostic(data_home=tmp_path).frame) == 198
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("wpbc.data", bytes(archive.LARGEST + 1))
-    with pytest.raises(DatasetError, match="expected 'wpbc.data' in the archive, of at most 16 MiB"):
+    with pytest.raises(
+        DatasetError, match="expected 'wpbc.data' in the archive, of at most 16 MiB"
+    ):
         datasets.load_breast_cancer_prognostic(data_home=tmp_path)
 
 
@@ -245,7 +280,9 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, monkeypatch):
 
     (tmp_path / "wpbc.data").write_text("")
     monkeypatch.setattr(Path, "read_bytes", refuse)
-    with pytest.raises(DatasetError, match="data_home: cannot read 'wpbc.data' in .*Permission denied"):
+    with pytest.raises(
+        DatasetError, match="data_home: cannot read 'wpbc.data' in .*Permission denied"
+    ):
         datasets.load_breast_cancer_prognostic(data_home=tmp_path)
     monkeypatch.setenv("GPATTR_DATA_DIR", str(tmp_path))
     with pytest.raises(DatasetError, match="GPATTR_DATA_DIR: cannot read"):
@@ -272,13 +309,18 @@ def test_what_a_user_does_to_a_table_stays_with_the_user(data_folder, name):
 
 
 def test_bad_arguments(tmp_path):
-    with pytest.raises(DatasetError, match=r"expected one of \['winequality-red.csv', 'wine\+quality.zip'\] in .* has none"):
+    with pytest.raises(
+        DatasetError,
+        match=r"expected one of \['winequality-red.csv', 'wine\+quality.zip'\] in .* has none",
+    ):
         datasets.load_wine_quality(data_home=tmp_path)
     with pytest.raises(DatasetError, match="is not a folder"):
         datasets.load_wine_quality(data_home=tmp_path / "nowhere")
     with pytest.raises(InvalidInputError, match="data_home: expected the path of a folder, got 3"):
         datasets.load_wine_quality(data_home=3)
-    with pytest.raises(InvalidInputError, match="colour: expected one of 'red', 'white', got 'rose'"):
+    with pytest.raises(
+        InvalidInputError, match="colour: expected one of 'red', 'white', got 'rose'"
+    ):
         datasets.load_wine_quality("rose")
 
 

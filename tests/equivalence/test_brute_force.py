@@ -1,4 +1,6 @@
-"""Attributions against the model's own joint predictive distribution: finite differences of f along the path, summed up."""
+"""Attributions against the model's own joint predictive distribution: finite differences of f along
+the path, summed up.
+"""
 
 import numpy as np
 import pytest
@@ -46,7 +48,8 @@ KERNELS = {
     "Linear": Linear([1.0, 2.0]),
     "Polynomial": Polynomial(0.5, degree=3),
     "separable": separable(Matern52, [0.8, 1.3]),
-    "nested": 0.5 * (Matern52(0.9) + Linear()) * (Select(SquaredExponential(), [1]) + 0.3) + White(0.1),
+    "nested": 0.5 * (Matern52(0.9) + Linear()) * (Select(SquaredExponential(), [1]) + 0.3)
+    + White(0.1),
     "FullAdditive": FullAdditive([SquaredExponential(0.7), Matern52(1.1)], [0.5, 1.0]),
     "Warped": Warped(SquaredExponential(), bend, bend_jacobian),
     "deep": Warped(Matern52(1.0), NET),
@@ -56,13 +59,19 @@ KERNELS = {
 MEANS = {
     "zero": None,
     "flat": LinearMean([0.0, 0.0], covariance="flat"),
-    "Gaussian": LinearMean([1.0, -1.0], 0.5, covariance=[[1.0, 0.2, 0.0], [0.2, 0.5, 0.1], [0.0, 0.1, 2.0]]),
-    "polynomial": PolynomialMean([0.5, 1.0, -0.3], [[1, 0], [1, 1], [0, 3]], covariance=np.diag([0.1, 0.2, 0.3])),
+    "Gaussian": LinearMean(
+        [1.0, -1.0], 0.5, covariance=[[1.0, 0.2, 0.0], [0.2, 0.5, 0.1], [0.0, 0.1, 2.0]]
+    ),
+    "polynomial": PolynomialMean(
+        [0.5, 1.0, -0.3], [[1, 0], [1, 1], [0, 3]], covariance=np.diag([0.1, 0.2, 0.3])
+    ),
 }
 
 
 def functional():
-    """Points and weights (d, points): Σ w f(points) ≈ the attributions, by central differences at Gauss–Legendre nodes."""
+    """Points and weights (d, points): Σ w f(points) ≈ the attributions, by central differences at
+    Gauss–Legendre nodes.
+    """
     t, w = gauss_legendre(8, 16)
     points, weights = [], []
     for node, weight in zip(t, w, strict=True):
@@ -73,7 +82,9 @@ def functional():
     return np.array(points), np.array(weights).T
 
 
-CASES = [(kernel, "zero") for kernel in KERNELS] + [(kernel, mean) for kernel in ("SE", "nested") for mean in list(MEANS)[1:]]
+CASES = [(kernel, "zero") for kernel in KERNELS] + [
+    (kernel, mean) for kernel in ("SE", "nested") for mean in list(MEANS)[1:]
+]
 
 
 @pytest.mark.parametrize(("kernel", "mean"), CASES)
@@ -82,7 +93,9 @@ def test_against_differences_of_predictions(kernel, mean):
     ex = Explainer(posterior, B)(X[None])
     points, weights = functional()
     predicted, cov = posterior.predict(points, return_cov=True)
-    np.testing.assert_allclose(ex.values[0], weights @ predicted, rtol=0, atol=1e-6 * max(1.0, np.abs(ex.values).max()))
+    np.testing.assert_allclose(
+        ex.values[0], weights @ predicted, rtol=0, atol=1e-6 * max(1.0, np.abs(ex.values).max())
+    )
     size = float(posterior.kernel.diagonal(points).max())
     loose = 1e-3 if kernel == "Matern32" else 1e-4
     np.testing.assert_allclose(ex.cov[0], weights @ cov @ weights.T, rtol=0, atol=loose * size)

@@ -1,4 +1,6 @@
-"""A deep kernel, a two-layer network under a squared exponential: explained as Captum explains its mean, with uncertainty."""
+"""A deep kernel, a two-layer network under a squared exponential: explained as Captum explains its
+mean, with uncertainty.
+"""
 
 import numpy as np
 import pytest
@@ -37,7 +39,13 @@ class Mean(torch.nn.Module):
     ("activation", "kernel", "profile", "steps", "tolerance"),
     [
         (torch.nn.Tanh(), SquaredExponential(), lambda s: torch.exp(-s / 2), 64, 1e-9),
-        (torch.nn.Softplus(), Matern52(), lambda s: (1 + (5 * s).sqrt() + 5 / 3 * s) * torch.exp(-(5 * s).sqrt()), 400, 1e-6),
+        (
+            torch.nn.Softplus(),
+            Matern52(),
+            lambda s: (1 + (5 * s).sqrt() + 5 / 3 * s) * torch.exp(-(5 * s).sqrt()),
+            400,
+            1e-6,
+        ),
         # The gradient of a ReLU network jumps along the path: Captum's steps cannot see where.
         (torch.nn.ReLU(), SquaredExponential(), lambda s: torch.exp(-s / 2), 1000, 1e-2),
     ],
@@ -51,7 +59,9 @@ def test_matches_captum(activation, kernel, profile, steps, tolerance):
     assert ex.error.max() < 1e-6
     assert np.abs(ex.delta).max() < 1e-9
     captum = IntegratedGradients(Mean(net, posterior, profile))
-    expected = captum.attribute(torch.tensor(X), torch.tensor(B)[None], n_steps=steps, internal_batch_size=2000)
+    expected = captum.attribute(
+        torch.tensor(X), torch.tensor(B)[None], n_steps=steps, internal_batch_size=2000
+    )
     np.testing.assert_allclose(ex.values, expected.detach().numpy(), atol=tolerance)
     difference = [posterior.predict(np.stack([x, B]), return_cov=True)[1] for x in X]
     gains = [C[0, 0] - 2 * C[0, 1] + C[1, 1] for C in difference]

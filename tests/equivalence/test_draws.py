@@ -19,13 +19,19 @@ def test_mean_and_covariance_of_drawn_attributions():
     t, w = gauss_legendre(10)
     h, d = 1e-2, 3
     points = b + t[:, None] * (x - b)
-    # A four-point difference of each draw at each node: error h⁴, and h large enough that draws keep their digits.
+    # A four-point difference of each draw at each node: error h⁴, and h large enough that draws
+    # keep their digits.
     stencil = {2 * h: -1 / 12, h: 2 / 3, -h: -2 / 3, -2 * h: 1 / 12}
     shifted = np.concatenate([points + s * np.eye(d)[i] for i in range(d) for s in stencil])
     mean, cov = posterior.predict(shifted, return_cov=True)
     values, vectors = np.linalg.eigh(cov)
     draws = mean + rng.standard_normal((N_DRAWS, len(mean))) @ (vectors * np.sqrt(values.clip(0))).T
-    gradients = np.einsum("nisT,s->niT", draws.reshape(N_DRAWS, d, 4, len(t)), np.array(list(stencil.values()))) / h
+    gradients = (
+        np.einsum(
+            "nisT,s->niT", draws.reshape(N_DRAWS, d, 4, len(t)), np.array(list(stencil.values()))
+        )
+        / h
+    )
     attributions = (gradients @ w) * (x - b)
 
     ex = Explainer(posterior, b)(x[None])

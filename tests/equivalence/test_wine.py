@@ -1,4 +1,6 @@
-"""The red wine data of the paper, all 1599 rows: completeness, and every feature against an integral that does not use it."""
+"""The red wine data of the paper, all 1599 rows: completeness, and every feature against an
+integral that does not use it.
+"""
 
 import numpy as np
 import pytest
@@ -34,21 +36,30 @@ def test_completeness_in_variance(model, explained):
         rows = slice(start, min(start + 400, 1599))
         _, cov = model.predict(np.vstack([model.inputs[rows], b]), return_cov=True)
         expected = np.diagonal(cov)[:-1] - 2 * cov[:-1, -1] + cov[-1, -1]
-        assert np.abs(explained.cov[rows].sum(axis=(1, 2)) - expected).max() <= 1e-10 * model.kernel.variance
+        assert (
+            np.abs(explained.cov[rows].sum(axis=(1, 2)) - expected).max()
+            <= 1e-10 * model.kernel.variance
+        )
 
 
 def test_every_feature_by_an_integral_that_knows_nothing_of_completeness(model, explained):
     op = IntegratedGradients(explained.baselines[0])
-    values = closed_forms.cross_dot(op, model.kernel, model.inputs, model.inputs, model.alpha, method="quadrature")
+    values = closed_forms.cross_dot(
+        op, model.kernel, model.inputs, model.inputs, model.alpha, method="quadrature"
+    )
     assert np.abs(values - explained.values).max() <= 1e-10
     rows = np.linspace(0, 1598, 12).astype(int)
     by_quadrature = Explainer(model, method="quadrature")(model.inputs[rows])
     assert np.abs(by_quadrature.cov - explained.cov[rows]).max() <= 1e-10 * model.kernel.variance
-    assert np.all(np.abs(by_quadrature.values - explained.values[rows]).max(axis=1) <= by_quadrature.error)
+    assert np.all(
+        np.abs(by_quadrature.values - explained.values[rows]).max(axis=1) <= by_quadrature.error
+    )
 
 
 def test_both_branches_of_the_moments_are_exercised(model, explained):
-    """Most wines lie within two length-scales of the mean, and some far beyond: the test covers both formulas."""
+    """Most wines lie within two length-scales of the mean, and some far beyond: the test covers
+    both formulas.
+    """
     a = (((explained.data - explained.baselines) / model.kernel.lengthscale) ** 2).sum(axis=1)
     assert (a <= 4).sum() > 100
     assert (a > 4).sum() > 100

@@ -12,7 +12,12 @@ from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gpattr import BayesianLinearRegressor, Explainer
-from gpattr.exceptions import FileFormatError, InvalidInputError, NotPositiveDefiniteError, TooLargeError
+from gpattr.exceptions import (
+    FileFormatError,
+    InvalidInputError,
+    NotPositiveDefiniteError,
+    TooLargeError,
+)
 from gpattr.kernels import Linear
 from gpattr.means import Polynomial
 from gpattr.posteriors import ExactPosterior
@@ -25,7 +30,9 @@ _half = RNG.normal(size=(3, 3))
 COV = _half @ _half.T + 0.1 * np.eye(3)
 
 
-@parametrize_with_checks([BayesianLinearRegressor(), BayesianLinearRegressor(degree=2, fit_intercept=False)])
+@parametrize_with_checks(
+    [BayesianLinearRegressor(), BayesianLinearRegressor(degree=2, fit_intercept=False)]
+)
 def test_scikit_learn_checks(estimator, check):
     if check.func.__name__ == "check_array_api_input":
         pytest.skip("needs SCIPY_ARRAY_API=1 set before SciPy is imported")
@@ -34,9 +41,13 @@ def test_scikit_learn_checks(estimator, check):
 
 @pytest.mark.parametrize("intercept", [False, True])
 def test_the_formula_of_the_paper(intercept):
-    """C = (Σ⁻¹ + XᵀX/σ²)⁻¹, w̄ = C(Σ⁻¹μ + Xᵀy/σ²): attributions w̄ᵢ(xᵢ − bᵢ), covariance (xᵢ − bᵢ)Cᵢⱼ(xⱼ − bⱼ)."""
+    """C = (Σ⁻¹ + XᵀX/σ²)⁻¹, w̄ = C(Σ⁻¹μ + Xᵀy/σ²): attributions w̄ᵢ(xᵢ − bᵢ), covariance (xᵢ −
+    bᵢ)Cᵢⱼ(xⱼ − bⱼ).
+    """
     mu, noise = np.array([0.5, 0.0, 1.0]), 0.09
-    model = BayesianLinearRegressor(prior_mean=mu, prior_cov=COV, noise_variance=noise, fit_intercept=intercept).fit(X, Y)
+    model = BayesianLinearRegressor(
+        prior_mean=mu, prior_cov=COV, noise_variance=noise, fit_intercept=intercept
+    ).fit(X, Y)
     rows, y = (X - X.mean(axis=0), Y - Y.mean()) if intercept else (X, Y)
     C = np.linalg.inv(np.linalg.inv(COV) + rows.T @ rows / noise)
     w = C @ (np.linalg.solve(COV, mu) + rows.T @ y / noise)
@@ -55,11 +66,15 @@ def test_an_exact_process_with_a_linear_kernel(intercept):
     variances, noise = np.array([2.0, 0.5, 1.0]), 0.09
     mean = Polynomial([0.0], [[0, 0, 0]], covariance="flat") if intercept else None
     exact = ExactPosterior(Linear(variances), X, Y, noise=noise, mean=mean)
-    model = BayesianLinearRegressor(prior_cov=np.diag(variances), noise_variance=noise, fit_intercept=intercept).fit(X, Y)
+    model = BayesianLinearRegressor(
+        prior_cov=np.diag(variances), noise_variance=noise, fit_intercept=intercept
+    ).fit(X, Y)
     one, two = Explainer(model, B)(ROWS), Explainer(exact, B)(ROWS)
     assert one.values == pytest.approx(two.values, abs=1e-10 * np.abs(two.values).max())
     assert one.cov == pytest.approx(two.cov, abs=1e-10)
-    for here, there in zip(model.predict(ROWS, return_cov=True), exact.predict(ROWS, return_cov=True)):
+    for here, there in zip(
+        model.predict(ROWS, return_cov=True), exact.predict(ROWS, return_cov=True)
+    ):
         assert here == pytest.approx(there, abs=1e-9)
     assert model.log_marginal_likelihood_ == pytest.approx(exact.log_marginal_likelihood, rel=1e-9)
 
@@ -69,7 +84,9 @@ def test_polynomial_against_an_exact_process():
     exact = ExactPosterior(Linear() + Linear() * Linear(), X, Y, noise=0.09)
     powers = PolynomialFeatures(2, include_bias=False).fit(X).powers_
     prior = np.where((powers == 1).sum(axis=1) == 2, 2.0, 1.0)
-    model = BayesianLinearRegressor(prior_cov=np.diag(prior), noise_variance=0.09, fit_intercept=False, degree=2).fit(X, Y)
+    model = BayesianLinearRegressor(
+        prior_cov=np.diag(prior), noise_variance=0.09, fit_intercept=False, degree=2
+    ).fit(X, Y)
     one, two = Explainer(model, B)(ROWS), Explainer(exact, B)(ROWS)
     assert one.values == pytest.approx(two.values, abs=1e-8 * np.abs(two.values).max())
     assert one.cov == pytest.approx(two.cov, abs=1e-8)
@@ -77,14 +94,18 @@ def test_polynomial_against_an_exact_process():
 
 
 def test_evidence_is_that_of_the_targets():
-    model = BayesianLinearRegressor(prior_cov=COV, prior_mean=[1.0, 2.0, 3.0], noise_variance=0.5, fit_intercept=False).fit(X, Y)
+    model = BayesianLinearRegressor(
+        prior_cov=COV, prior_mean=[1.0, 2.0, 3.0], noise_variance=0.5, fit_intercept=False
+    ).fit(X, Y)
     direct = multivariate_normal(X @ [1.0, 2.0, 3.0], X @ COV @ X.T + 0.5 * np.eye(40)).logpdf(Y)
     assert model.log_marginal_likelihood_ == pytest.approx(direct, rel=1e-9)
 
 
 def test_variances_learned_are_those_of_scikit_learn():
     rows, y = (X - X.mean(axis=0)) / np.sqrt(((X - X.mean(axis=0)) ** 2).mean(axis=0)), Y - Y.mean()
-    reference = BayesianRidge(alpha_1=0, alpha_2=0, lambda_1=0, lambda_2=0, fit_intercept=False, max_iter=10000, tol=1e-13)
+    reference = BayesianRidge(
+        alpha_1=0, alpha_2=0, lambda_1=0, lambda_2=0, fit_intercept=False, max_iter=10000, tol=1e-13
+    )
     reference.fit(rows, y)
     model = BayesianLinearRegressor(fit_intercept=False).fit(rows, y)
     assert model.noise_variance_ == pytest.approx(1 / reference.alpha_, rel=1e-4)
@@ -95,7 +116,9 @@ def test_variances_learned_are_those_of_scikit_learn():
 
 @pytest.mark.parametrize("known", ["nothing", "noise", "prior"])
 def test_variances_learned_are_the_most_likely(known):
-    options = {"nothing": {}, "noise": {"noise_variance": 0.2}, "prior": {"prior_cov": np.eye(3)}}[known]
+    options = {"nothing": {}, "noise": {"noise_variance": 0.2}, "prior": {"prior_cov": np.eye(3)}}[
+        known
+    ]
     best = BayesianLinearRegressor(**options).fit(X, Y)
     for factor in (0.99, 1.01):
         for moved in ("noise", "prior"):
@@ -112,7 +135,9 @@ def test_units_change_nothing():
     scale, shift = np.array([1e-3, 1e6, 7.0]), np.array([5.0, 1e6, -1e3])
     for degree in (1, 3):
         one = Explainer(BayesianLinearRegressor(degree=degree).fit(X, Y), B)(ROWS)
-        two = Explainer(BayesianLinearRegressor(degree=degree).fit(X * scale + shift, Y), B * scale + shift)(ROWS * scale + shift)
+        two = Explainer(
+            BayesianLinearRegressor(degree=degree).fit(X * scale + shift, Y), B * scale + shift
+        )(ROWS * scale + shift)
         assert two.values == pytest.approx(one.values, abs=1e-7 * np.abs(one.values).max())
         assert two.std == pytest.approx(one.std, rel=1e-5)
 
@@ -139,7 +164,9 @@ def test_awkward_data(data, degree):
     assert np.isfinite(ex.values).all()
     assert np.isfinite(ex.cov).all()
     assert np.abs(ex.delta).max() <= 1e-9 * np.abs(ex.predictions).max()
-    assert model.score(rows, y) > (0.5 if len(rows) > 6 else -1e-9)  # six targets that have nothing to do with the features
+    assert model.score(rows, y) > (
+        0.5 if len(rows) > 6 else -1e-9
+    )  # six targets that have nothing to do with the features
 
 
 def test_a_repeated_column_shares_the_credit():
@@ -230,11 +257,15 @@ def test_whole_numbers_of_numpy_survive_a_file(tmp_path):
 def test_polynomials_far_from_the_origin_keep_their_digits(offset):
     """Against exact fractions of the very numbers that went in."""
     x = np.random.default_rng(1).normal(size=(50, 1)) + offset
-    model = BayesianLinearRegressor(degree=4, noise_variance=1e-3).fit(x, np.sin(2 * (x[:, 0] - offset)))
+    model = BayesianLinearRegressor(degree=4, noise_variance=1e-3).fit(
+        x, np.sin(2 * (x[:, 0] - offset))
+    )
     basis, w = model.posterior_.basis, [Fraction(v) for v in model.posterior_.weights.tolist()]
 
     def exactly(point):
-        u = (Fraction(float(point)) - Fraction(float(basis.origin[0]))) / Fraction(float(basis.scale[0]))
+        u = (Fraction(float(point)) - Fraction(float(basis.origin[0]))) / Fraction(
+            float(basis.scale[0])
+        )
         return sum(wj * u ** int(k) for wj, k in zip(w, basis.powers[:, 0]))
 
     b = x[7]
@@ -246,19 +277,30 @@ def test_polynomials_far_from_the_origin_keep_their_digits(offset):
 
 
 def test_bad_data():
-    for name, data in {"X": (np.ma.masked_array(X, X > 1), Y), "y": (X, np.ma.masked_array(Y, Y > 1))}.items():
-        with pytest.raises(InvalidInputError, match=f"{name}: expected plain numbers, got a masked array"):
+    for name, data in {
+        "X": (np.ma.masked_array(X, X > 1), Y),
+        "y": (X, np.ma.masked_array(Y, Y > 1)),
+    }.items():
+        with pytest.raises(
+            InvalidInputError, match=f"{name}: expected plain numbers, got a masked array"
+        ):
             BayesianLinearRegressor().fit(*data)
     with pytest.raises(InvalidInputError, match="X: expected numbers, got dates"):
         BayesianLinearRegressor().fit(np.full((40, 2), np.datetime64("2026-01-01")), Y)
-    with pytest.raises(InvalidInputError, match="y: expected targets whose square float64 can hold"):
+    with pytest.raises(
+        InvalidInputError, match="y: expected targets whose square float64 can hold"
+    ):
         BayesianLinearRegressor().fit(X, Y * 1e170)
-    assert BayesianLinearRegressor(fit_intercept=False).fit(X, np.ones(40)).score(X, Y) < 1  # a constant is not one value of w·x
+    assert (
+        BayesianLinearRegressor(fit_intercept=False).fit(X, np.ones(40)).score(X, Y) < 1
+    )  # a constant is not one value of w·x
     with pytest.raises(InvalidInputError, match="n_samples=1"):
         BayesianLinearRegressor().fit(X[:1], Y[:1])
     with pytest.raises(InvalidInputError, match="y: expected targets that differ"):
         BayesianLinearRegressor().fit(X, np.ones(40))
-    known = BayesianLinearRegressor(prior_cov=np.eye(3), noise_variance=1.0).fit(X[:1], Y[:1])  # nothing to learn
+    known = BayesianLinearRegressor(prior_cov=np.eye(3), noise_variance=1.0).fit(
+        X[:1], Y[:1]
+    )  # nothing to learn
     assert known.predict(X[:1]) == pytest.approx(Y[:1])
     with pytest.raises(ValueError, match="NaN"):
         BayesianLinearRegressor().fit(np.where(X > 5, np.nan, X), Y)

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from gpattr import GPRegressor, RandomFeatureGPRegressor, SparseGPRegressor
-from gpattr.estimators import block_evidence
-from gpattr.estimators.block_evidence import BlockEvidence
+from gpattr.estimators.evidence import block as block_evidence
+from gpattr.estimators.evidence.block import BlockEvidence
+from gpattr.estimators.evidence.marginal_likelihood import NOISE, most_likely_constant
 from gpattr.estimators.inducing import default_number, placed
-from gpattr.estimators.marginal_likelihood import NOISE, most_likely_constant
 from gpattr.kernels import Linear, SquaredExponential
 from gpattr.means import Constant, Zero
 from gpattr.posteriors import ExactPosterior
@@ -34,12 +34,20 @@ def test_it_is_the_sum_of_the_evidences_of_its_blocks(monkeypatch, free_mean, no
     expected = 0.0
     for block in evidence.blocks:
         known = 0.05 if noise is None else noise[[int(np.flatnonzero(y == Y)[0]) for y in block.y]]
-        mean = Constant(most_likely_constant(KERNEL, block.X, block.y, known)) if free_mean else Zero()
-        expected += ExactPosterior(KERNEL, block.X, block.y, noise=known, mean=mean).log_marginal_likelihood
+        mean = (
+            Constant(most_likely_constant(KERNEL, block.X, block.y, known)) if free_mean else Zero()
+        )
+        expected += ExactPosterior(
+            KERNEL, block.X, block.y, noise=known, mean=mean
+        ).log_marginal_likelihood
     assert value == pytest.approx(expected, rel=1e-10)
     h = 1e-5
-    by_variance = [evidence(SquaredExponential([0.8, 1.5], 2.0 * np.exp(e)), level)[0] for e in (h, -h)]
-    assert gradient["variance"] == pytest.approx((by_variance[0] - by_variance[1]) / (2 * h), rel=1e-6)
+    by_variance = [
+        evidence(SquaredExponential([0.8, 1.5], 2.0 * np.exp(e)), level)[0] for e in (h, -h)
+    ]
+    assert gradient["variance"] == pytest.approx(
+        (by_variance[0] - by_variance[1]) / (2 * h), rel=1e-6
+    )
     if noise is None:
         by_noise = [evidence(KERNEL, 0.05 * np.exp(e))[0] for e in (h, -h)]
         assert gradient[NOISE] == pytest.approx((by_noise[0] - by_noise[1]) / (2 * h), rel=1e-6)
@@ -48,8 +56,13 @@ def test_it_is_the_sum_of_the_evidences_of_its_blocks(monkeypatch, free_mean, no
 def test_one_block_has_all_rows_and_their_constant():
     evidence = BlockEvidence.of_rows(X, Y, None, True, np.random.default_rng(0))
     np.testing.assert_array_equal(evidence.blocks[0].X, X)
-    assert evidence.constant(KERNEL, 0.05) == pytest.approx(most_likely_constant(KERNEL, X, Y, 0.05), rel=1e-12)
-    assert BlockEvidence.of_rows(X, Y, None, False, np.random.default_rng(0)).constant(KERNEL, 0.05) == 0.0
+    assert evidence.constant(KERNEL, 0.05) == pytest.approx(
+        most_likely_constant(KERNEL, X, Y, 0.05), rel=1e-12
+    )
+    assert (
+        BlockEvidence.of_rows(X, Y, None, False, np.random.default_rng(0)).constant(KERNEL, 0.05)
+        == 0.0
+    )
 
 
 def test_default_models_learn_as_exact_ones_and_given_numbers_are_kept():
@@ -64,14 +77,21 @@ def test_default_models_learn_as_exact_ones_and_given_numbers_are_kept():
     assert waves.n_frequencies_ == 200
     assert len(SparseGPRegressor(7, random_state=0).fit(X, Y).inducing_) == 7
     assert RandomFeatureGPRegressor(11, random_state=0).fit(X, Y).n_frequencies_ == 11
-    assert RandomFeatureGPRegressor(kernel=KERNEL, random_state=0).fit_chunks([(X, Y)]).n_frequencies_ == 500
+    assert (
+        RandomFeatureGPRegressor(kernel=KERNEL, random_state=0).fit_chunks([(X, Y)]).n_frequencies_
+        == 500
+    )
 
 
 def test_tensors_noise_per_row_and_several_blocks(monkeypatch):
     monkeypatch.setattr(block_evidence, "BLOCK_ROWS", 40)
     for kind in (SparseGPRegressor, RandomFeatureGPRegressor):
-        here, there = (kind(random_state=0).fit(*data) for data in ((X, Y), map(torch.tensor, (X, Y))))
-        np.testing.assert_allclose(there.predict(torch.tensor(X[:5])), here.predict(X[:5]), rtol=1e-4)
+        here, there = (
+            kind(random_state=0).fit(*data) for data in ((X, Y), map(torch.tensor, (X, Y)))
+        )
+        np.testing.assert_allclose(
+            there.predict(torch.tensor(X[:5])), here.predict(X[:5]), rtol=1e-4
+        )
     noise = np.where(X[:, 0] > 0, 0.01, 1.0)
     known = SparseGPRegressor(random_state=0).fit(X, Y, noise=noise)
     exact = GPRegressor(known.kernel_, mean=known.mean_, optimize=False).fit(X, Y, noise=noise)
@@ -79,14 +99,26 @@ def test_tensors_noise_per_row_and_several_blocks(monkeypatch):
 
 
 def test_more_rows_have_more_of_them_up_to_a_limit():
-    assert [default_number(n) for n in (10, 400, 2500, 10_000, 10**6)] == [200, 200, 500, 1000, 1000]
+    assert [default_number(n) for n in (10, 400, 2500, 10_000, 10**6)] == [
+        200,
+        200,
+        500,
+        1000,
+        1000,
+    ]
     rows = RNG.normal(size=(450, D))
-    model = SparseGPRegressor(kernel=KERNEL, optimize=False, noise_variance=0.1, random_state=0).fit(rows, rows[:, 0])
+    model = SparseGPRegressor(
+        kernel=KERNEL, optimize=False, noise_variance=0.1, random_state=0
+    ).fit(rows, rows[:, 0])
     assert len(model.inducing_) == 200  # they miss nothing
     short = SquaredExponential(0.1)
-    model = SparseGPRegressor(kernel=short, optimize=False, noise_variance=0.1, random_state=0).fit(rows, rows[:, 0])
+    model = SparseGPRegressor(kernel=short, optimize=False, noise_variance=0.1, random_state=0).fit(
+        rows, rows[:, 0]
+    )
     assert len(model.inducing_) == 212
-    waves = RandomFeatureGPRegressor(kernel=KERNEL, optimize=False, noise_variance=0.1).fit(rows, rows[:, 0])
+    waves = RandomFeatureGPRegressor(kernel=KERNEL, optimize=False, noise_variance=0.1).fit(
+        rows, rows[:, 0]
+    )
     assert waves.n_frequencies_ == 212
 
 

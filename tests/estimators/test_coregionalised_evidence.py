@@ -1,12 +1,14 @@
-"""The evidence of several targets against one matrix of all of them, and its derivatives against differences."""
+"""The evidence of several targets against one matrix of all of them, and its derivatives against
+differences.
+"""
 
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from gpattr.estimators.coregionalised_evidence import CoregionalisedEvidence
+from gpattr.estimators.evidence.coregionalised import CoregionalisedEvidence
+from gpattr.estimators.evidence.marginal_likelihood import FREE, NOISE
 from gpattr.estimators.hyperparameters import trainable
-from gpattr.estimators.marginal_likelihood import FREE, NOISE
 from gpattr.kernels import Linear, Matern32, SquaredExponential
 
 RNG = np.random.default_rng(2)
@@ -44,15 +46,21 @@ def test_constants_are_the_most_likely():
     kernel = KERNELS["tree"]
     C = np.kron(R @ R.T, kernel(X, X)) + np.kron(np.diag(D), np.eye(12))
     ones = np.kron(np.eye(3), np.ones((12, 1)))
-    expected = np.linalg.solve(ones.T @ np.linalg.solve(C, ones), ones.T @ np.linalg.solve(C, Y.T.ravel()))
+    expected = np.linalg.solve(
+        ones.T @ np.linalg.solve(C, ones), ones.T @ np.linalg.solve(C, Y.T.ravel())
+    )
     evidence = evidence_of(free_mean=True)
-    np.testing.assert_allclose(evidence.constants(kernel, D, entries_of(evidence)), expected, rtol=1e-10)
+    np.testing.assert_allclose(
+        evidence.constants(kernel, D, entries_of(evidence)), expected, rtol=1e-10
+    )
     best = multivariate_normal(mean=ones @ expected, cov=C).logpdf(Y.T.ravel())
     assert evidence(kernel, D, entries_of(evidence))[0] == pytest.approx(best, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", KERNELS)
-@pytest.mark.parametrize("options", [{}, {"free_mean": True}, {"independent": True}, {"free_mean": True, "noise": D}])
+@pytest.mark.parametrize(
+    "options", [{}, {"free_mean": True}, {"independent": True}, {"free_mean": True, "noise": D}]
+)
 def test_derivatives_are_differences(name, options):
     evidence, kernel, step = evidence_of(**options), KERNELS[name], 1e-5
     entries, noise = entries_of(evidence), None if "noise" in options else D
@@ -67,13 +75,23 @@ def test_derivatives_are_differences(name, options):
 
             def change(t, name=hyperparameter, value=value, i=i, scalar=scalar):
                 moved = value * np.exp(t * (np.arange(len(value)) == i))
-                return evidence(kernel.with_params(**{name: float(moved[0]) if scalar else moved}), noise, entries)[0]
+                return evidence(
+                    kernel.with_params(**{name: float(moved[0]) if scalar else moved}),
+                    noise,
+                    entries,
+                )[0]
 
-            assert np.atleast_1d(gradient[hyperparameter])[i] == pytest.approx(difference(change), rel=1e-7, abs=1e-7)
+            assert np.atleast_1d(gradient[hyperparameter])[i] == pytest.approx(
+                difference(change), rel=1e-7, abs=1e-7
+            )
     for i in range(len(entries)):
-        slope = difference(lambda t, i=i: evidence(kernel, noise, entries + t * (np.arange(len(entries)) == i))[0])
+        slope = difference(
+            lambda t, i=i: evidence(kernel, noise, entries + t * (np.arange(len(entries)) == i))[0]
+        )
         assert gradient[FREE][i] == pytest.approx(slope, rel=1e-7, abs=1e-7)
     if noise is not None:
         for i in range(3):
-            slope = difference(lambda t, i=i: evidence(kernel, D * np.exp(t * (np.arange(3) == i)), entries)[0])
+            slope = difference(
+                lambda t, i=i: evidence(kernel, D * np.exp(t * (np.arange(3) == i)), entries)[0]
+            )
             assert gradient[NOISE][i] == pytest.approx(slope, rel=1e-7, abs=1e-7)

@@ -1,4 +1,6 @@
-"""Classification: scikit-learn's checks and its latent function, probabilities to the last digits, explanations, files."""
+"""Classification: scikit-learn's checks and its latent function, probabilities to the last digits,
+explanations, files.
+"""
 
 import warnings
 
@@ -39,16 +41,25 @@ def test_training_finds_what_scikit_learn_finds():
     ours = GPClassifier().fit(X, Y)
     assert ours.log_marginal_likelihood_ >= theirs.log_marginal_likelihood_value_ - 1e-3
     np.testing.assert_array_equal(ours.classes_, theirs.classes_)
-    same = GPClassifier(SquaredExponential(theirs.kernel_.k2.length_scale, theirs.kernel_.k1.constant_value), optimize=False).fit(
-        Z, Y
+    same = GPClassifier(
+        SquaredExponential(theirs.kernel_.k2.length_scale, theirs.kernel_.k1.constant_value),
+        optimize=False,
+    ).fit(Z, Y)
+    assert same.log_marginal_likelihood_ == pytest.approx(
+        theirs.log_marginal_likelihood_value_, rel=1e-7
     )
-    assert same.log_marginal_likelihood_ == pytest.approx(theirs.log_marginal_likelihood_value_, rel=1e-7)
-    np.testing.assert_allclose(same.predict_proba(Z), theirs.predict_proba(Z), atol=2e-3)  # theirs: five error functions
+    np.testing.assert_allclose(
+        same.predict_proba(Z), theirs.predict_proba(Z), atol=2e-3
+    )  # theirs: five error functions
     np.testing.assert_array_equal(same.predict(Z), theirs.predict(Z))
 
 
 def test_probabilities_to_the_last_digits():
-    cases = [(m, s) for m in (-30.0, -3.0, 0.0, 0.7, 12.0) for s in (0.0, 1e-8, 0.3, 0.999, 1.0, 1.001, 4.0, 30.0, 1e4)]
+    cases = [
+        (m, s)
+        for m in (-30.0, -3.0, 0.0, 0.7, 12.0)
+        for s in (0.0, 1e-8, 0.3, 0.999, 1.0, 1.001, 4.0, 30.0, 1e4)
+    ]
     values = expected_probability(*np.array(cases).T)
     with mpmath.workdps(30):
         for (m, s), value in zip(cases, values):
@@ -57,9 +68,12 @@ def test_probabilities_to_the_last_digits():
             else:
                 middle = -mpmath.mpf(m) / s
                 points = sorted(
-                    {-12, -6, -3, 0, 3, 6, 12} | {min(max(middle + k / s, -12), 12) for k in (-40, -10, -3, 0, 3, 10, 40)}
+                    {-12, -6, -3, 0, 3, 6, 12}
+                    | {min(max(middle + k / s, -12), 12) for k in (-40, -10, -3, 0, 3, 10, 40)}
                 )
-                truth = mpmath.quad(lambda z: mpmath.npdf(z) / (1 + mpmath.exp(-(m + s * z))), points)
+                truth = mpmath.quad(
+                    lambda z: mpmath.npdf(z) / (1 + mpmath.exp(-(m + s * z))), points
+                )
             assert value == pytest.approx(float(truth), abs=1e-14)
     assert expected_probability([0.0], [5.0])[0] == pytest.approx(0.5, abs=1e-15)
 
@@ -84,7 +98,9 @@ def test_several_classes_one_against_the_rest(tmp_path):
     assert model.score(frame, labels) > 0.9
     wrapped = OneVsRestClassifier(GPClassifier()).fit(X, labels)
     np.testing.assert_array_equal(model.classes_, ["high", "low", "middle"])
-    np.testing.assert_allclose(model.predict_proba(frame), wrapped.predict_proba(X), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        model.predict_proba(frame), wrapped.predict_proba(X), rtol=1e-9, atol=1e-12
+    )
     np.testing.assert_array_equal(model.predict(frame), wrapped.predict(X))
     ex = Explainer(model)(frame[:3])
     assert ex.output_names == ("high", "low", "middle")
@@ -92,10 +108,13 @@ def test_several_classes_one_against_the_rest(tmp_path):
         single = GPClassifier().fit(frame, labels == name)
         np.testing.assert_array_equal(ex[name].values, Explainer(single)(frame[:3]).values)
         np.testing.assert_array_equal(
-            model.predict_latent(frame, return_std=True)[1][:, k], single.predict_latent(frame, True)[1]
+            model.predict_latent(frame, return_std=True)[1][:, k],
+            single.predict_latent(frame, True)[1],
         )
     np.testing.assert_allclose(ex.delta, 0.0, atol=1e-9)
-    assert model.log_marginal_likelihood_ == pytest.approx(sum(e.log_marginal_likelihood_ for e in wrapped.estimators_), rel=1e-9)
+    assert model.log_marginal_likelihood_ == pytest.approx(
+        sum(e.log_marginal_likelihood_ for e in wrapped.estimators_), rel=1e-9
+    )
     model.save(tmp_path / "m.json")
     back = GPClassifier.load(tmp_path / "m.json")
     np.testing.assert_array_equal(back.predict_proba(frame), model.predict_proba(frame))
@@ -106,7 +125,9 @@ def test_several_classes_one_against_the_rest(tmp_path):
 def test_probabilities_where_every_class_is_ruled_out():
     """Far below float64, where all probabilities underflow, they are equal rather than undefined."""
     labels = np.arange(N) % 3
-    model = GPClassifier(mean=Constant(-2000.0), kernel=SquaredExponential(0.1, 1.0), optimize=False).fit(X, labels)
+    model = GPClassifier(
+        mean=Constant(-2000.0), kernel=SquaredExponential(0.1, 1.0), optimize=False
+    ).fit(X, labels)
     np.testing.assert_array_equal(model.predict_proba(X + 100.0), 1.0 / 3.0)
 
 
@@ -131,12 +152,20 @@ def test_restarts_and_bounds():
 @pytest.mark.parametrize(
     ("options", "labels", "message"),
     [
-        ({}, np.ones(N, dtype=int), r"y: expected labels of at least two classes, got 1 class: 1 everywhere"),
+        (
+            {},
+            np.ones(N, dtype=int),
+            r"y: expected labels of at least two classes, got 1 class: 1 everywhere",
+        ),
         ({"mean": "constant"}, Y, "mean: expected 'zero' or a gpattr mean, got 'constant'"),
         ({"kernel": "SE"}, Y, "kernel: expected a gpattr kernel"),
         ({"n_restarts": -1}, Y, "n_restarts: expected an integer of 0 to 1000000"),
         ({}, RNG.normal(size=N), "Unknown label type: continuous"),
-        ({}, np.ma.masked_equal(np.arange(N) % 2, 1), "y: expected plain labels, got a masked array"),
+        (
+            {},
+            np.ma.masked_equal(np.arange(N) % 2, 1),
+            "y: expected plain labels, got a masked array",
+        ),
         ({}, ["a", None, "b"] * (N // 3), "y: expected labels of one kind"),
         ({"bounds": {"noise_variance": (1, 2)}}, Y, "bounds: expected hyperparameters among"),
         ({"kernel": SquaredExponential([1.0, 2.0])}, Y, "lengthscale"),
@@ -149,16 +178,22 @@ def test_bad_input(options, labels, message):
 
 @pytest.mark.parametrize("kind", [np.int32, np.uint8, bool, object, str])
 def test_files_keep_the_type_of_labels(kind, tmp_path):
-    labels = np.array(["a", "b"] * (N // 2) if kind in (object, str) else np.arange(N) % 2, dtype=kind)
+    labels = np.array(
+        ["a", "b"] * (N // 2) if kind in (object, str) else np.arange(N) % 2, dtype=kind
+    )
     model = GPClassifier(optimize=False).fit(X, labels)
     model.save(tmp_path / "m.json")
     assert GPClassifier.load(tmp_path / "m.json").classes_.dtype == model.classes_.dtype
 
 
 def test_training_starts_from_smooth_functions():
-    """On correlated features a start with short length-scales and unit variance ends at another optimum, two units lower."""
+    """On correlated features a start with short length-scales and unit variance ends at another
+    optimum, two units lower.
+    """
     data = load_breast_cancer()
     rows, labels = data.data[:150, :5], data.target[:150]
     model = GPClassifier().fit(rows, labels)
     restarted = GPClassifier(n_restarts=3, random_state=0).fit(rows, labels)
-    assert model.log_marginal_likelihood_ == pytest.approx(restarted.log_marginal_likelihood_, abs=1e-2)
+    assert model.log_marginal_likelihood_ == pytest.approx(
+        restarted.log_marginal_likelihood_, abs=1e-2
+    )

@@ -1,4 +1,6 @@
-"""Training with any kernel: gradients against differences, every kernel learns, own gradients, fixed hyperparameters, files."""
+"""Training with any kernel: gradients against differences, every kernel learns, own gradients,
+fixed hyperparameters, files.
+"""
 
 from dataclasses import dataclass
 
@@ -8,8 +10,8 @@ import torch
 
 from gpattr import Explainer, GPRegressor, estimators
 from gpattr.estimators import hyperparameters
+from gpattr.estimators.evidence.marginal_likelihood import Objective
 from gpattr.estimators.hyperparameters import trainable
-from gpattr.estimators.marginal_likelihood import Objective
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import (
     Constant,
@@ -55,11 +57,17 @@ KERNELS = [
     Select(White() + Constant(), [0]) + SquaredExponential(),
 ]
 BASIS = np.column_stack([np.ones(25), X])
-TRENDS = {"none": None, "flat": (BASIS, np.zeros((3, 3))), "Gaussian": (BASIS, np.diag([0.3, 1.0, 2.0]))}
+TRENDS = {
+    "none": None,
+    "flat": (BASIS, np.zeros((3, 3))),
+    "Gaussian": (BASIS, np.diag([0.3, 1.0, 2.0])),
+}
 
 
 @pytest.mark.parametrize("trend", TRENDS)
-@pytest.mark.parametrize("kernel", [SquaredExponential([1.0, 0.5]), *KERNELS], ids=lambda k: type(k).__name__)
+@pytest.mark.parametrize(
+    "kernel", [SquaredExponential([1.0, 0.5]), *KERNELS], ids=lambda k: type(k).__name__
+)
 def test_gradients(kernel, trend):
     objective = Objective(X, Y, None, trend == "none", TRENDS[trend])
     gradient = objective(kernel, 0.3)[1]
@@ -69,12 +77,17 @@ def test_gradients(kernel, trend):
 
             def at(step, name=name, value=value, i=i):
                 moved = value * np.exp(step * np.eye(len(value))[i])
-                changed = kernel.with_params(**{name: moved if np.ndim(values[name]) else float(moved[0])})
+                changed = kernel.with_params(
+                    **{name: moved if np.ndim(values[name]) else float(moved[0])}
+                )
                 return objective(changed, 0.3)[0]
 
             # Richardson's combination of two central differences: an error of the fourth order.
             numeric = (8 * (at(1e-3) - at(-1e-3)) - (at(2e-3) - at(-2e-3))) / 12e-3
-            assert abs(np.atleast_1d(gradient[name])[i] - numeric) <= 1e-6 * (1 + abs(numeric)), (name, i)
+            assert abs(np.atleast_1d(gradient[name])[i] - numeric) <= 1e-6 * (1 + abs(numeric)), (
+                name,
+                i,
+            )
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: type(k).__name__)
@@ -94,24 +107,38 @@ def test_every_kernel_learns(kernel):
 
 def test_tensors_train_as_arrays():
     kernel = Matern52([1.0, 1.0]) * Linear() + RationalQuadratic([1.0, 1.0])
-    here, there = GPRegressor(kernel).fit(X, Y), GPRegressor(kernel).fit(torch.tensor(X), torch.tensor(Y))
+    here, there = (
+        GPRegressor(kernel).fit(X, Y),
+        GPRegressor(kernel).fit(torch.tensor(X), torch.tensor(Y)),
+    )
     assert abs(here.log_marginal_likelihood_ - there.log_marginal_likelihood_) < 1e-6
 
 
 def test_fixed_hyperparameters_stay():
     kernel = Periodic(1.0, 3.0) + Matern52([1.0, 1.0])
-    model = GPRegressor(kernel, bounds={"0__period": "fixed", "noise_variance": (0.01, 1.0)}).fit(X, Y)
+    model = GPRegressor(kernel, bounds={"0__period": "fixed", "noise_variance": (0.01, 1.0)}).fit(
+        X, Y
+    )
     assert model.kernel_.kernels[0].period == 3.0
     assert model.kernel_.kernels[0].lengthscale != 1.0
     names = trainable(SquaredExponential())
-    still = GPRegressor(SquaredExponential(), noise_variance=0.1, bounds=dict.fromkeys(names, "fixed")).fit(X, Y)
+    still = GPRegressor(
+        SquaredExponential(), noise_variance=0.1, bounds=dict.fromkeys(names, "fixed")
+    ).fit(X, Y)
     assert still.kernel_ == SquaredExponential()
-    quiet = GPRegressor(SquaredExponential([1.0, 1.0]), bounds={"noise_variance": "fixed"}).fit(X, Y)
+    quiet = GPRegressor(SquaredExponential([1.0, 1.0]), bounds={"noise_variance": "fixed"}).fit(
+        X, Y
+    )
     np.testing.assert_allclose(quiet.noise_variance_, 0.2 * Y.var())
     all_fixed = dict.fromkeys([*names, "noise_variance"], "fixed")
-    np.testing.assert_allclose(GPRegressor(SquaredExponential(), bounds=all_fixed).fit(X, Y).noise_variance_, 0.2 * Y.var())
+    np.testing.assert_allclose(
+        GPRegressor(SquaredExponential(), bounds=all_fixed).fit(X, Y).noise_variance_, 0.2 * Y.var()
+    )
     partly = FullAdditive([Matern52(), Matern52()], [0.0, 1.0])
-    with pytest.raises(InvalidInputError, match="order_variances can be trained from values larger than 0 only, got 0.0"):
+    with pytest.raises(
+        InvalidInputError,
+        match="order_variances can be trained from values larger than 0 only, got 0.0",
+    ):
         GPRegressor(partly).fit(X, Y)
     kept = GPRegressor(partly, bounds={"order_variances": "fixed"}).fit(X, Y)
     np.testing.assert_array_equal(kept.kernel_.order_variances, [0.0, 1.0])
@@ -126,7 +153,9 @@ def test_nonstationary_kernels_see_the_origin():
     model = GPRegressor(kernel, mean="zero").fit(rows, y)
     value, gradient = Objective(rows, y)(model.kernel_, model.noise_variance_)
     np.testing.assert_allclose(model.log_marginal_likelihood_, value, rtol=1e-9)
-    assert max(np.abs(slope).max() for slope in gradient.values()) < 0.01  # an optimum for the rows as they are
+    assert (
+        max(np.abs(slope).max() for slope in gradient.values()) < 0.01
+    )  # an optimum for the rows as they are
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +181,9 @@ def test_own_gradients():
     try:
         own = GPRegressor(Flat() + SquaredExponential([1.0, 1.0]), mean="zero").fit(X, Y + 3)
         known = GPRegressor(Constant() + SquaredExponential([1.0, 1.0]), mean="zero").fit(X, Y + 3)
-        np.testing.assert_allclose(own.kernel_.kernels[0].level, known.kernel_.kernels[0].variance, rtol=1e-2)
+        np.testing.assert_allclose(
+            own.kernel_.kernels[0].level, known.kernel_.kernels[0].variance, rtol=1e-2
+        )
     finally:
         hyperparameters.GRADIENTS.pop(Flat)
 
@@ -161,7 +192,8 @@ def test_own_gradients():
     "kernel",
     [
         0.5 * Matern52([1.0, 2.0]) * (Linear() + Periodic(1.0, [2.0, 3.0])) + White(0.1),
-        FullAdditive([SquaredExponential(), RationalQuadratic(alpha=2.0)], [1.0, 0.5]) + Select(Matern32() * Cosine(4.0), [1]),
+        FullAdditive([SquaredExponential(), RationalQuadratic(alpha=2.0)], [1.0, 0.5])
+        + Select(Matern32() * Cosine(4.0), [1]),
         Polynomial([1.0, 2.0], degree=2) + Matern12(),
     ],
 )
@@ -172,11 +204,15 @@ def test_files(kernel, tmp_path):
     assert again.kernel_ == kernel
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     warped = GPRegressor(Warped(Matern52(), torch.nn.Linear(2, 2)), optimize=False).fit(X, Y)
-    with pytest.raises(InvalidInputError, match="kernel: a Warped of your own cannot be written to a file"):
+    with pytest.raises(
+        InvalidInputError, match="kernel: a Warped of your own cannot be written to a file"
+    ):
         warped.save(tmp_path / "warped.json")
 
 
-@pytest.mark.parametrize("kind", [SquaredExponential, Matern12, Matern32, Matern52, RationalQuadratic])
+@pytest.mark.parametrize(
+    "kind", [SquaredExponential, Matern12, Matern32, Matern52, RationalQuadratic]
+)
 def test_a_class_starts_where_the_data_are(kind, tmp_path):
     rng = np.random.default_rng(3)
     rows = rng.normal(size=(60, 2)) * [1e3, 1e-3] + [5e3, 0.0]
@@ -188,5 +224,7 @@ def test_a_class_starts_where_the_data_are(kind, tmp_path):
     model.save(tmp_path / "model.json")
     assert GPRegressor.load(tmp_path / "model.json").kernel is kind
     for wrong in (Linear, Kernel, int):
-        with pytest.raises(InvalidInputError, match=f"kernel: expected .* got the class {wrong.__name__}"):
+        with pytest.raises(
+            InvalidInputError, match=f"kernel: expected .* got the class {wrong.__name__}"
+        ):
             GPRegressor(wrong).fit(rows, y)

@@ -1,10 +1,12 @@
-"""Laplace's evidence: its value is the posterior's, its gradient that of finite differences, for any tree of kernels."""
+"""Laplace's evidence: its value is the posterior's, its gradient that of finite differences, for
+any tree of kernels.
+"""
 
 import numpy as np
 import pytest
 
+from gpattr.estimators.evidence.laplace import LaplaceEvidence
 from gpattr.estimators.hyperparameters import trainable
-from gpattr.estimators.laplace_evidence import LaplaceEvidence
 from gpattr.kernels import Linear, Matern52, Periodic, SquaredExponential
 from gpattr.means import Constant
 from gpattr.posteriors import LaplacePosterior
@@ -23,7 +25,9 @@ KERNELS = [
 def test_the_gradient_is_that_of_the_evidence(kernel):
     evidence = LaplaceEvidence(X, Y, np.full(60, 0.3))
     value, gradient = evidence(kernel, None)
-    assert value == pytest.approx(LaplacePosterior(kernel, X, Y, mean=Constant(0.3)).log_marginal_likelihood, rel=1e-12)
+    assert value == pytest.approx(
+        LaplacePosterior(kernel, X, Y, mean=Constant(0.3)).log_marginal_likelihood, rel=1e-12
+    )
     assert set(gradient) == set(trainable(kernel))
     for name, start in trainable(kernel).items():
         for i in range(len(start)):

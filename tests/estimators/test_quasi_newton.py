@@ -70,7 +70,9 @@ def test_scipys_points_in_a_curved_valley(n):
     compare(rosenbrock, start, mixed)
 
 
-@pytest.mark.parametrize(("option", "said"), [("maxiter", "limit of 3 iterations"), ("maxfun", "limit of 3 evaluations")])
+@pytest.mark.parametrize(
+    ("option", "said"), [("maxiter", "limit of 3 iterations"), ("maxfun", "limit of 3 evaluations")]
+)
 def test_limits(option, said):
     result = compare(rosenbrock, np.array([-1.0, 1.5]), np.tile((-2.0, 2.0), (2, 1)), **{option: 3})
     assert result.status == LIMIT
@@ -84,26 +86,36 @@ def test_nothing_may_move():
 
 
 def test_a_gradient_that_points_uphill_is_no_success():
-    result = minimise(lambda x: (float(x @ x), -2.0 * x), np.ones(2), np.tile((-2.0, 2.0), (2, 1)), **OPTIONS)
+    result = minimise(
+        lambda x: (float(x @ x), -2.0 * x), np.ones(2), np.tile((-2.0, 2.0), (2, 1)), **OPTIONS
+    )
     assert result.status == ABNORMAL
     np.testing.assert_array_equal(result.x, np.ones(2))
 
 
 @pytest.mark.parametrize("value", [0.0, np.nan])
 def test_values_that_say_nothing_end_the_search(value):
-    result = minimise(lambda x: (value, np.ones(2)), np.ones(2), np.tile((-2.0, 2.0), (2, 1)), **OPTIONS)
+    result = minimise(
+        lambda x: (value, np.ones(2)), np.ones(2), np.tile((-2.0, 2.0), (2, 1)), **OPTIONS
+    )
     assert result.status in (CONVERGED, ABNORMAL)
     assert np.isfinite(result.x).all()
 
 
 def test_no_parameters():
-    assert minimise(lambda x: (1.0, x), np.empty(0), np.empty((0, 2)), **OPTIONS).status == CONVERGED
+    assert (
+        minimise(lambda x: (1.0, x), np.empty(0), np.empty((0, 2)), **OPTIONS).status == CONVERGED
+    )
 
 
 def test_every_step_is_reported():
     steps = []
     minimise(
-        rosenbrock, np.array([-1.0, 1.5]), np.tile((-2.0, 2.0), (2, 1)), callback=lambda x: steps.append(rosen(x)), **OPTIONS
+        rosenbrock,
+        np.array([-1.0, 1.5]),
+        np.tile((-2.0, 2.0), (2, 1)),
+        callback=lambda x: steps.append(rosen(x)),
+        **OPTIONS,
     )
     assert len(steps) > 5
     assert all(later <= earlier for earlier, later in zip(steps, steps[1:]))

@@ -1,4 +1,6 @@
-"""Sparse regression: the bound and its gradient, against the exact GP, and everything a regressor must do."""
+"""Sparse regression: the bound and its gradient, against the exact GP, and everything a regressor
+must do.
+"""
 
 import numpy as np
 import pandas as pd
@@ -10,10 +12,10 @@ from sklearn.cluster import KMeans
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gpattr import Explainer, GPRegressor, SparseGPRegressor
+from gpattr.estimators.evidence.marginal_likelihood import FREE, NOISE
+from gpattr.estimators.evidence.sparse_bound import SparseObjective
 from gpattr.estimators.hyperparameters import trainable
 from gpattr.estimators.inducing import greedy, k_means
-from gpattr.estimators.marginal_likelihood import FREE, NOISE
-from gpattr.estimators.sparse_bound import SparseObjective
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.kernels import (
     Constant,
@@ -43,7 +45,10 @@ KERNELS = {
     "one length-scale": Matern52(1.3, 0.6),
     "sum": 2.0 * Matern52(1.3) + Select(SquaredExponential([0.5, 0.6]), [2, 0]) + Constant(0.4),
     "rational quadratic": RationalQuadratic([1.2, 1.0, 2.0], alpha=2.0),
-    "product and trend": Matern32([1.0, 2.0, 0.7]) * (Select(Periodic(1.1, 3.0), [1]) + 0.2) + Linear([0.3, 0.2, 0.1]),
+    "product and trend": (
+        Matern32([1.0, 2.0, 0.7]) * (Select(Periodic(1.1, 3.0), [1]) + 0.2)
+        + Linear([0.3, 0.2, 0.1])
+    ),
     "polynomial": Polynomial(degree=2, offset=0.7, variance=0.3) + 0.5 * SquaredExponential(2.0),
 }
 
@@ -63,7 +68,9 @@ def test_the_gradient_is_that_of_the_bound(name, known, free_mean):
     objective = SparseObjective(CENTRED, Y, known, free_mean, 1e-9)
     value, gradient = objective(kernel, noise, Z.ravel())
     if not free_mean:
-        posterior = SparsePosterior.fit(kernel, Z, CENTRED, Y, noise=noise if known is None else known, jitter=1e-9)
+        posterior = SparsePosterior.fit(
+            kernel, Z, CENTRED, Y, noise=noise if known is None else known, jitter=1e-9
+        )
         assert value == pytest.approx(posterior.bound, rel=1e-11)
     h = 1e-5
 
@@ -83,9 +90,13 @@ def test_the_gradient_is_that_of_the_bound(name, known, free_mean):
                 new = values if np.ndim(kernel.get_params()[part]) else float(values[0])
                 return kernel.with_params(**{part: new}), noise, Z.ravel()
 
-            assert slope(changed) == pytest.approx(np.atleast_1d(gradient[part])[i], abs=1e-6 * size)
+            assert slope(changed) == pytest.approx(
+                np.atleast_1d(gradient[part])[i], abs=1e-6 * size
+            )
     if noise is not None:
-        assert slope(lambda e: (kernel, noise * np.exp(e), Z.ravel())) == pytest.approx(gradient[NOISE], rel=1e-6)
+        assert slope(lambda e: (kernel, noise * np.exp(e), Z.ravel())) == pytest.approx(
+            gradient[NOISE], rel=1e-6
+        )
 
 
 @pytest.mark.parametrize("inducing", ["k-means", "greedy"])
@@ -122,15 +133,24 @@ def test_known_noise_kernel_mean_and_bounds():
     assert model.bound_ == pytest.approx(exact.log_marginal_likelihood_, abs=0.5)
     assert model.bound_ < exact.log_marginal_likelihood_
     kernel = SquaredExponential([1.0, 30.0, 1.0], 4.0) + Constant(1.0)
-    model = SparseGPRegressor(20, kernel, bounds={"0__lengthscale": "fixed"}, noise_variance=0.01, random_state=0).fit(X, Y)
+    model = SparseGPRegressor(
+        20, kernel, bounds={"0__lengthscale": "fixed"}, noise_variance=0.01, random_state=0
+    ).fit(X, Y)
     np.testing.assert_array_equal(model.kernel_.kernels[0].lengthscale, [1.0, 30.0, 1.0])
     assert model.noise_variance_ == 0.01
     trend = LinearMean([0.0, 0.1, 0.0], 5.0)
     model = SparseGPRegressor(20, RationalQuadratic, mean=trend, random_state=0).fit(X, Y)
     assert model.mean_ is trend
     assert model.kernel_.alpha > 10.0  # the data are smooth: it becomes a squared exponential
-    options = {"kernel": Linear(), "optimize": False, "noise_variance": 0.1}  # any kernel can be used as it is
-    sparse, exact = SparseGPRegressor(20, random_state=0, **options).fit(X, Y), GPRegressor(**options).fit(X, Y)
+    options = {
+        "kernel": Linear(),
+        "optimize": False,
+        "noise_variance": 0.1,
+    }  # any kernel can be used as it is
+    sparse, exact = (
+        SparseGPRegressor(20, random_state=0, **options).fit(X, Y),
+        GPRegressor(**options).fit(X, Y),
+    )
     np.testing.assert_allclose(sparse.predict(ROWS), exact.predict(ROWS), rtol=1e-5)
 
 
@@ -138,7 +158,10 @@ def test_units_do_not_matter():
     model = SparseGPRegressor(10, random_state=0).fit(X, Y)
     scaled = SparseGPRegressor(10, random_state=0).fit(X * [1e3, 1e-3, 1.0] + 7.0, 100.0 * Y)
     np.testing.assert_allclose(
-        Explainer(scaled)(ROWS * [1e3, 1e-3, 1.0] + 7.0).values / 100.0, Explainer(model)(ROWS).values, rtol=0, atol=1e-3
+        Explainer(scaled)(ROWS * [1e3, 1e-3, 1.0] + 7.0).values / 100.0,
+        Explainer(model)(ROWS).values,
+        rtol=0,
+        atol=1e-3,
     )
 
 
@@ -149,7 +172,9 @@ def test_frames_tensors_files_and_copies(tmp_path):
     plain = SparseGPRegressor(10, random_state=0).fit(X, Y)
     np.testing.assert_allclose(ex.values, Explainer(plain)(X[:4]).values, rtol=1e-9)
     tensors = SparseGPRegressor(10, random_state=0).fit(torch.tensor(X), torch.tensor(Y))
-    np.testing.assert_allclose(Explainer(tensors)(torch.tensor(X[:4])).values, ex.values, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(
+        Explainer(tensors)(torch.tensor(X[:4])).values, ex.values, rtol=1e-6, atol=1e-8
+    )
     model.save(tmp_path / "m.json")
     loaded = SparseGPRegressor.load(tmp_path / "m.json")
     again = Explainer(loaded)(frame[:4])
@@ -161,7 +186,9 @@ def test_frames_tensors_files_and_copies(tmp_path):
         model.predict(frame[["a", "b"]])
     noisy = SparseGPRegressor(10, random_state=0).fit(X, Y, noise=LEVELS)
     noisy.save(tmp_path / "n.json")
-    np.testing.assert_array_equal(SparseGPRegressor.load(tmp_path / "n.json").noise_variance_, LEVELS)
+    np.testing.assert_array_equal(
+        SparseGPRegressor.load(tmp_path / "n.json").noise_variance_, LEVELS
+    )
 
 
 def test_repeated_rows_and_a_constant_column():
@@ -186,7 +213,9 @@ def test_centres_of_clusters():
 
 def test_clustering_changes_no_threads(monkeypatch):
     limited = []
-    monkeypatch.setattr(threadpoolctl.ThreadpoolController, "limit", lambda *a, **k: limited.append(k))
+    monkeypatch.setattr(
+        threadpoolctl.ThreadpoolController, "limit", lambda *a, **k: limited.append(k)
+    )
     SparseGPRegressor(5, optimize=False).fit(X, Y)
     assert not limited
 
@@ -200,8 +229,12 @@ def test_where_inducing_inputs_start():
     left = [kernel(CENTRED, CENTRED)[0, 0]]
     for k in range(1, 8):  # each is the row the others before it know least about
         A = kernel(chosen[:k], chosen[:k])
-        var = 1.0 - np.einsum("nm,mn->n", kernel(CENTRED, chosen[:k]), np.linalg.solve(A, kernel(chosen[:k], CENTRED)))
-        own = 1.0 - kernel(chosen[k : k + 1], chosen[:k]) @ np.linalg.solve(A, kernel(chosen[:k], chosen[k : k + 1]))
+        var = 1.0 - np.einsum(
+            "nm,mn->n", kernel(CENTRED, chosen[:k]), np.linalg.solve(A, kernel(chosen[:k], CENTRED))
+        )
+        own = 1.0 - kernel(chosen[k : k + 1], chosen[:k]) @ np.linalg.solve(
+            A, kernel(chosen[:k], chosen[k : k + 1])
+        )
         assert own[0, 0] == pytest.approx(var.max(), abs=1e-9)
         left.append(own[0, 0])
     assert left == sorted(left, reverse=True)
@@ -221,10 +254,19 @@ def test_progress(capsys):
         ({"n_inducing": 2.5}, "n_inducing: expected an integer"),
         ({"inducing": "random"}, "inducing: expected one of 'k-means', 'greedy', got 'random'"),
         ({"inducing": X[:5, :2]}, "inducing: expected 3 columns, got 2"),
-        ({"inducing": X[:5], "n_inducing": 4}, "n_inducing: expected None or 5, the rows of inducing, got 4"),
+        (
+            {"inducing": X[:5], "n_inducing": 4},
+            "n_inducing: expected None or 5, the rows of inducing, got 4",
+        ),
         ({"mean": "linear"}, "mean: expected 'constant', 'zero' or a gpattr mean, got 'linear'"),
-        ({"mean": LinearMean(np.zeros(D), covariance="flat")}, "mean: expected one with known coefficients"),
-        ({"noise_variance": 0.0}, "noise_variance: expected variances larger than 0; without noise use GPRegressor"),
+        (
+            {"mean": LinearMean(np.zeros(D), covariance="flat")},
+            "mean: expected one with known coefficients",
+        ),
+        (
+            {"noise_variance": 0.0},
+            "noise_variance: expected variances larger than 0; without noise use GPRegressor",
+        ),
         ({"n_restarts": -1}, "n_restarts: expected an integer of 0 to 1000000"),
         ({"bounds": {"period": (1, 2)}}, "bounds: expected hyperparameters among"),
         ({"kernel": "SE"}, "kernel: expected a gpattr kernel"),
@@ -236,7 +278,9 @@ def test_bad_options(options, message):
 
 
 def test_bad_data():
-    with pytest.raises(InvalidInputError, match=r"noise: expected 120 variances \(one per row of X\), got 5"):
+    with pytest.raises(
+        InvalidInputError, match=r"noise: expected 120 variances \(one per row of X\), got 5"
+    ):
         SparseGPRegressor(5).fit(X, Y, noise=LEVELS[:5])
     with pytest.raises(InvalidInputError, match="noise: expected variances, 0 or larger"):
         SparseGPRegressor(5).fit(X, Y, noise=-LEVELS)
@@ -281,11 +325,17 @@ def test_clusters_are_as_good_as_those_of_scikit_learn(n, d, m):
 
 
 def test_the_share_of_variance_that_inducing_inputs_miss(tmp_path):
-    options = {"kernel": SquaredExponential([1.0, 10.0, 0.1], 1.0), "noise_variance": 0.01, "optimize": False}
+    options = {
+        "kernel": SquaredExponential([1.0, 10.0, 0.1], 1.0),
+        "noise_variance": 0.01,
+        "optimize": False,
+    }
     model = SparseGPRegressor(inducing=X[:6], **options).fit(X, Y)
     Z, kernel = X[:6], model.kernel_
     left = 1.0 - np.einsum("nm,mn->n", kernel(X, Z), np.linalg.solve(kernel(Z, Z), kernel(Z, X)))
-    assert model.missed_share_ == pytest.approx(left.sum() / (model.predict(X, return_std=True)[1] ** 2).sum(), rel=1e-5)
+    assert model.missed_share_ == pytest.approx(
+        left.sum() / (model.predict(X, return_std=True)[1] ** 2).sum(), rel=1e-5
+    )
     assert SparseGPRegressor(inducing=X, **options).fit(X, Y).missed_share_ < 1e-4
     assert model.advice_ == ""  # nothing was learned with them
     short = SquaredExponential([0.5, 5.0, 0.05])

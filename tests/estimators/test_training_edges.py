@@ -26,7 +26,9 @@ def test_noise_free_data_are_trained_up_to_where_the_covariance_turns_singular()
         assert model.relevance_[2] < 0.1 * model.relevance_[0]
     exact = GPRegressor(noise_variance=0.0).fit(X, Y)
     np.testing.assert_allclose(exact.predict(X), Y, atol=1e-6)
-    assert GPRegressor().fit(X, Y).score(X, Y) > 0.9999  # and without a warning, though the noise ends at its bound
+    assert (
+        GPRegressor().fit(X, Y).score(X, Y) > 0.9999
+    )  # and without a warning, though the noise ends at its bound
 
 
 @pytest.mark.parametrize("gap", [1e2, 1e5, 1e8])
@@ -44,7 +46,9 @@ def test_extreme_scales(scale):
     if 1e-140 < scale < 1e140:
         assert GPRegressor().fit(X, Y * scale).score(X, Y * scale) > 0.999
     else:
-        with pytest.raises(InvalidInputError, match="y: expected targets whose square float64 can hold"):
+        with pytest.raises(
+            InvalidInputError, match="y: expected targets whose square float64 can hold"
+        ):
             GPRegressor().fit(X, Y * scale)
 
 
@@ -59,7 +63,9 @@ def test_a_small_start_can_reach_the_targets():
 
 
 def test_everything_fixed_by_bounds():
-    model = GPRegressor(bounds={"lengthscale": (1, 1), "variance": (1, 1), "noise_variance": (0.1, 0.1)}).fit(X, Y)
+    model = GPRegressor(
+        bounds={"lengthscale": (1, 1), "variance": (1, 1), "noise_variance": (0.1, 0.1)}
+    ).fit(X, Y)
     np.testing.assert_allclose(model.kernel_.lengthscale, 1.0)
     assert model.noise_variance_ == pytest.approx(0.1)
 
@@ -91,8 +97,13 @@ def test_hyperparameters_given_as_tensors_are_numbers(tmp_path):
     kernel = SquaredExponential(torch.tensor([1.0, 2.0, 3.0]), variance=torch.tensor(2.0))
     assert kernel == SquaredExponential([1.0, 2.0, 3.0], variance=2.0)
     assert hash(kernel) == hash(SquaredExponential([1.0, 2.0, 3.0], variance=2.0))
-    mean, bounds = Linear(torch.tensor([1.0, 2.0, 3.0])), {"lengthscale": (torch.tensor(0.1), np.float32(50.0))}
-    model = GPRegressor(kernel, mean=mean, noise_variance=torch.tensor(0.5), bounds=bounds).fit(X, Y)
+    mean, bounds = (
+        Linear(torch.tensor([1.0, 2.0, 3.0])),
+        {"lengthscale": (torch.tensor(0.1), np.float32(50.0))},
+    )
+    model = GPRegressor(kernel, mean=mean, noise_variance=torch.tensor(0.5), bounds=bounds).fit(
+        X, Y
+    )
     model.save(tmp_path / "model.json")
     back = GPRegressor.load(tmp_path / "model.json")
     assert back.noise_variance == 0.5
@@ -111,13 +122,22 @@ def test_frames_with_numbers_for_names_come_back_as_they_were(tmp_path):
     ("use", "message"),
     [
         (lambda: GPRegressor(mean=Linear([1.0])).fit(X, Y), "coefficients: expected 3"),
-        (lambda: GPRegressor(mean=np.array([1, 2])).fit(X, Y), "mean: expected 'constant', 'zero', 'linear' or a gpattr mean"),
-        (lambda: GPRegressor(bounds=5).fit(X, Y), r"bounds: expected a dictionary \{name: \(lower, upper\)\}, got 5"),
+        (
+            lambda: GPRegressor(mean=np.array([1, 2])).fit(X, Y),
+            "mean: expected 'constant', 'zero', 'linear' or a gpattr mean",
+        ),
+        (
+            lambda: GPRegressor(bounds=5).fit(X, Y),
+            r"bounds: expected a dictionary \{name: \(lower, upper\)\}, got 5",
+        ),
         (
             lambda: GPRegressor(bounds={"lengthscale": ([1, 2], 5)}).fit(X, Y),
             "bounds: expected one number or 3 for 'lengthscale', got 2",
         ),
-        (lambda: GPRegressor(n_restarts=1, random_state="a").fit(X, Y), "random_state: expected None, an integer"),
+        (
+            lambda: GPRegressor(n_restarts=1, random_state="a").fit(X, Y),
+            "random_state: expected None, an integer",
+        ),
         (
             lambda: GPRegressor(noise_variance=[0.1, 0.2]).fit(X, Y),
             r"noise_variance: expected one number, got an array of shape \(2,\)",
@@ -128,8 +148,14 @@ def test_frames_with_numbers_for_names_come_back_as_they_were(tmp_path):
         ),
         (lambda: GPRegressor().fit(X.astype(str), Y), "X: expected numbers, got text"),
         (lambda: GPRegressor().fit(X, ["a"] * 80), "y: expected numbers, got text"),
-        (lambda: GPRegressor().fit(pd.DataFrame(X, columns=list("aab")), Y), "X: expected different column names, got 'a'"),
-        (lambda: GPRegressor().fit(pd.DataFrame({"a": ["x"] * 80}), Y), "X: expected numeric columns, got column 'a'"),
+        (
+            lambda: GPRegressor().fit(pd.DataFrame(X, columns=list("aab")), Y),
+            "X: expected different column names, got 'a'",
+        ),
+        (
+            lambda: GPRegressor().fit(pd.DataFrame({"a": ["x"] * 80}), Y),
+            "X: expected numeric columns, got column 'a'",
+        ),
         (
             lambda: GPRegressor().fit(X, Y).predict(X, return_std=True, return_cov=True),
             "expected at most one of return_std and return_cov",
@@ -142,16 +168,23 @@ def test_bad_input(use, message):
 
 
 def test_singular_data_get_advice():
-    with pytest.raises(NotPositiveDefiniteError, match="rows 0 and 80 of X are equal.*give a larger noise variance"):
+    with pytest.raises(
+        NotPositiveDefiniteError, match="rows 0 and 80 of X are equal.*give a larger noise variance"
+    ):
         GPRegressor(optimize=False).fit(np.vstack([X, X]), np.r_[Y, Y], noise=np.zeros(160))
 
 
 def test_wrappers_are_explained_through():
     pipeline = make_pipeline(StandardScaler(), GPRegressor(optimize=False)).fit(X, Y)
-    outside, inside = Explainer(pipeline)(X[:2]), Explainer(pipeline[-1])(pipeline[:-1].transform(X[:2]))
+    outside, inside = (
+        Explainer(pipeline)(X[:2]),
+        Explainer(pipeline[-1])(pipeline[:-1].transform(X[:2])),
+    )
     np.testing.assert_allclose(outside.values, inside.values, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(outside.cov, inside.cov, rtol=1e-9, atol=1e-12)
-    search = GridSearchCV(GPRegressor(optimize=False), {"mean": ["zero", "constant"]}, cv=2).fit(X, Y)
+    search = GridSearchCV(GPRegressor(optimize=False), {"mean": ["zero", "constant"]}, cv=2).fit(
+        X, Y
+    )
     assert Explainer(search)(X[:2]) == Explainer(search.best_estimator_)(X[:2])
 
 

@@ -1,8 +1,9 @@
-"""Posterior attributions by dense quadrature and many digits: slow, simple, and blind to how the library cuts its panels.
+"""Posterior attributions by dense quadrature and many digits: slow, simple, and blind to how the
+library cuts its panels.
 
-Integrals are tanh–sinh rules between the points where some part of a kernel has distance zero, whose nodes crowd towards both
-ends; linear algebra has 40 digits. Only values and derivatives of kernels come from the library.
-"""
+Integrals are tanh–sinh rules between the points where some part of a kernel has distance zero,
+whose nodes crowd towards both ends; linear algebra has 40 digits. Only values and derivatives of
+kernels come from the library."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ def settled(function, *args):
 
 def cross(kernel, b, x, z, panels, n=160):
     """(xᵢ − bᵢ) ∫∂ᵢk(b + t(x − b), z) dt, (d,)."""
-    edges = np.unique(np.concatenate([np.linspace(0.0, 1.0, panels + 1), passing_places(kernel, x - b, b - z)]))
+    edges = np.unique(
+        np.concatenate([np.linspace(0.0, 1.0, panels + 1), passing_places(kernel, x - b, b - z)])
+    )
     t, w = tanh_sinh(n)
     total = np.zeros(len(x))
     for low, high in zip(edges[:-1], edges[1:], strict=True):
@@ -74,7 +77,9 @@ def auto(kernel, b, x, panels, n=140):
 
 
 def posterior(model, operator: IntegratedGradients, X):
-    """Mean (n, d) and covariance (n, d, d) of the attributions of an exact posterior from one baseline each."""
+    """Mean (n, d) and covariance (n, d, d) of the attributions of an exact posterior from one
+    baseline each.
+    """
     kernel, Z, n = model.kernel, model.inputs, len(X)
     A = mp.matrix((kernel(Z, Z) + np.diag(model.noise)).tolist())
     weights = mp.inverse(A)

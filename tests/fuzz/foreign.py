@@ -31,7 +31,9 @@ def sklearn_kernel(rng, d, depth=2):
             sk.RBF(scale),
             sk.Matern(scale, nu=float(rng.choice([1.5, 2.5, 2.2, 3.5, np.inf]))),
             sk.RationalQuadratic(float(np.mean(scale)), float(10.0 ** rng.uniform(-0.5, 1))),
-            sk.ExpSineSquared(1.0, float(rng.uniform(3.0, 8.0))) if d == 1 else sk.RBF(2.0),  # it is a kernel in one feature only
+            sk.ExpSineSquared(1.0, float(rng.uniform(3.0, 8.0)))
+            if d == 1
+            else sk.RBF(2.0),  # it is a kernel in one feature only
             sk.DotProduct(float(rng.uniform(0.2, 1.0))),
             sk.ConstantKernel(float(rng.uniform(0.2, 2.0))),
         )[rng.integers(6)]
@@ -46,7 +48,11 @@ def sklearn_model(rng):
     steps = []
     if rng.random() < 0.3:
         columns = columns + [0]
-        steps.append(ColumnTransformer([("all", "passthrough", list(range(X.shape[1]))), ("again", "passthrough", [0])]))
+        steps.append(
+            ColumnTransformer(
+                [("all", "passthrough", list(range(X.shape[1]))), ("again", "passthrough", [0])]
+            )
+        )
     if rng.random() < 0.6:
         steps.append((StandardScaler(), MinMaxScaler((-1, 1)), RobustScaler())[rng.integers(3)])
     kernel = sklearn_kernel(rng, len(columns)) + sk.WhiteKernel(float(10.0 ** rng.uniform(-3, 0)))
@@ -75,7 +81,10 @@ def torch_kernel(rng, d, depth=1):
     if depth == 0 or rng.random() < 0.4:
         dims = None
         if d > 1 and rng.random() < 0.3:
-            dims, ard = tuple(sorted(rng.choice(d, size=rng.integers(1, d), replace=False).tolist())), None
+            dims, ard = (
+                tuple(sorted(rng.choice(d, size=rng.integers(1, d), replace=False).tolist())),
+                None,
+            )
         options = {"active_dims": dims, "ard_num_dims": ard}
         kernel = (
             gk.RBFKernel(**options),
@@ -85,7 +94,10 @@ def torch_kernel(rng, d, depth=1):
             gk.PeriodicKernel(active_dims=dims),
             gk.LinearKernel(active_dims=dims),
         )[rng.integers(6)]
-        for name, value in (("lengthscale", rng.uniform(0.8, 3.0)), ("period_length", rng.uniform(4.0, 8.0))):
+        for name, value in (
+            ("lengthscale", rng.uniform(0.8, 3.0)),
+            ("period_length", rng.uniform(4.0, 8.0)),
+        ):
             if hasattr(kernel, name) and getattr(kernel, "has_lengthscale", True):
                 setattr(kernel, name, torch.tensor(value))
         return gk.ScaleKernel(kernel) if rng.random() < 0.5 else kernel
@@ -106,7 +118,9 @@ def gpytorch_model(rng):
     X, y = table(rng)
     likelihood = GaussianLikelihood()
     mean = ConstantMean() if rng.random() < 0.5 else LinearMean(X.shape[1])
-    model = Exact(torch.tensor(X), torch.tensor(y), likelihood, mean, torch_kernel(rng, X.shape[1])).double()
+    model = Exact(
+        torch.tensor(X), torch.tensor(y), likelihood, mean, torch_kernel(rng, X.shape[1])
+    ).double()
     likelihood.noise = float(10.0 ** rng.uniform(-3, 0))
     return model.eval(), X, _torch_joint(model)
 
@@ -118,7 +132,9 @@ def botorch_model(rng):
         "outcome_transform": Standardize(1) if rng.random() < 0.7 else None,
     }
     covar = torch_kernel(rng, X.shape[1]) if rng.random() < 0.6 else None
-    model = SingleTaskGP(torch.tensor(X), torch.tensor(y)[:, None], covar_module=covar, **transforms).eval()
+    model = SingleTaskGP(
+        torch.tensor(X), torch.tensor(y)[:, None], covar_module=covar, **transforms
+    ).eval()
     model.likelihood.noise = float(10.0 ** rng.uniform(-3, 0))
     return model, X, _torch_joint(model, lambda points: model.posterior(points).distribution)
 

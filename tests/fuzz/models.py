@@ -21,7 +21,9 @@ def waves(frequency):
     """φ(x) = (sin(w x₀) − sin(w x₋₁), Σx): constant along paths on which both columns are equal."""
 
     def phi(X):
-        return np.column_stack([np.sin(frequency * X[:, 0]) - np.sin(frequency * X[:, -1]), X.sum(axis=1)])
+        return np.column_stack(
+            [np.sin(frequency * X[:, 0]) - np.sin(frequency * X[:, -1]), X.sum(axis=1)]
+        )
 
     def jacobian(X):
         J = np.zeros((len(X), 2, X.shape[1]))
@@ -44,7 +46,11 @@ def leaf(rng, d):
         case 2:
             return k.Matern52(scale, variance)
         case 3 | 4:
-            return k.Matern(scale, variance, nu=float(rng.choice([1.05, 1.2, 1.4, 1.7, 2.0, 2.2, 3.0, 3.5, 7.3, 20.0])))
+            return k.Matern(
+                scale,
+                variance,
+                nu=float(rng.choice([1.05, 1.2, 1.4, 1.7, 2.0, 2.2, 3.0, 3.5, 7.3, 20.0])),
+            )
         case 5:
             return k.RationalQuadratic(scale, variance, alpha=float(10.0 ** rng.uniform(-1, 4)))
         case 6:
@@ -52,7 +58,9 @@ def leaf(rng, d):
         case 7:
             return k.Linear(variance)
         case _:
-            return k.Polynomial(variance, degree=int(rng.integers(2, 4)), offset=float(rng.uniform(0, 2)))
+            return k.Polynomial(
+                variance, degree=int(rng.integers(2, 4)), offset=float(rng.uniform(0, 2))
+            )
 
 
 def kernel(rng, d, depth=2):
@@ -76,7 +84,9 @@ def kernel(rng, d, depth=2):
 
 
 def data(rng, d):
-    """Training inputs and rows to explain: spread, clustered, repeated, on a grid, beside columns that are equal."""
+    """Training inputs and rows to explain: spread, clustered, repeated, on a grid, beside columns
+    that are equal.
+    """
     m = int(rng.integers(2, 14))
     X = rng.normal(size=(m, d))
     match rng.integers(5):
@@ -88,7 +98,9 @@ def data(rng, d):
             X[m // 2 :] = X[: m - m // 2]
         case 3:
             X = X * 0.01 + 5.0
-    rows = np.concatenate([rng.normal(size=(1, d)) * 2.0, X[:1], X.mean(axis=0) + 1e-7 * rng.normal(size=(1, d))])
+    rows = np.concatenate(
+        [rng.normal(size=(1, d)) * 2.0, X[:1], X.mean(axis=0) + 1e-7 * rng.normal(size=(1, d))]
+    )
     if rng.random() < 0.3:
         rows[:, -1] = rows[:, 0]
     return X, rows[rng.permutation(3)[: rng.integers(1, 4)]]

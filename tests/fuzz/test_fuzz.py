@@ -1,7 +1,7 @@
 """Random models, seed by seed: exact, or refused by the library's own exception, in seconds.
 
-``GPATTR_FUZZ_SEEDS`` says how many of each kind (fifty of everything by default); ``GPATTR_FUZZ_FIRST`` which is the first.
-"""
+``GPATTR_FUZZ_SEEDS`` says how many of each kind (fifty of everything by default);
+``GPATTR_FUZZ_FIRST`` which is the first."""
 
 import os
 import signal
@@ -50,10 +50,16 @@ def explained(explainer_of, rows):
 
 
 def assert_gaussian(ex, size):
-    """Covariances are symmetric, and positive semi-definite to 1e-9 of the size of the function or within cov_error."""
+    """Covariances are symmetric, and positive semi-definite to 1e-9 of the size of the function or
+    within cov_error.
+    """
     np.testing.assert_array_equal(ex.cov, ex.cov.transpose(0, 2, 1))
     lowest = np.linalg.eigvalsh(ex.cov)[:, 0]
-    assert (lowest >= -np.maximum(1e-9 * size, ex.shape[1] * ex.cov_error)).all(), (lowest, size, ex.cov_error)
+    assert (lowest >= -np.maximum(1e-9 * size, ex.shape[1] * ex.cov_error)).all(), (
+        lowest,
+        size,
+        ex.cov_error,
+    )
     assert np.isfinite(ex.error).all()
     assert np.isfinite(ex.cov_error).all()
 
@@ -66,7 +72,9 @@ def test_own_kernels(seed):
         return
     explainer, ex = found
     operator = IntegratedGradients(explainer.baseline)
-    size = float(max(posterior.kernel.diagonal(rows).max(), posterior.kernel.diagonal(operator.points).max()))
+    size = float(
+        max(posterior.kernel.diagonal(rows).max(), posterior.kernel.diagonal(operator.points).max())
+    )
     assert_gaussian(ex, size)
     mean, cov = dense.posterior(posterior, operator, rows)
     settled = np.isfinite(mean).all() and np.isfinite(cov).all()
@@ -78,7 +86,9 @@ def test_own_kernels(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_between_rows_and_baselines(seed):
-    """The joint distribution of rows is a Gaussian's, and has each row's own covariance in it; averages follow from it."""
+    """The joint distribution of rows is a Gaussian's, and has each row's own covariance in it;
+    averages follow from it.
+    """
     posterior, rows, _, rng = models.exact_model(seed)
     rows = np.unique(rows, axis=0)[:2]
     background = models.background(rng, rows.shape[1])
@@ -86,7 +96,12 @@ def test_between_rows_and_baselines(seed):
     if found is None:
         return
     _, ex = found
-    size = float(max(posterior.kernel.diagonal(rows).max(), posterior.kernel.diagonal(background.points).max()))
+    size = float(
+        max(
+            posterior.kernel.diagonal(rows).max(),
+            posterior.kernel.diagonal(background.points).max(),
+        )
+    )
     assert_gaussian(ex, size)
     with time_limit():
         try:
@@ -98,13 +113,18 @@ def test_between_rows_and_baselines(seed):
     scale = max(size, float(np.abs(joint).max()))
     assert np.linalg.eigvalsh(joint.reshape(n, n))[0] >= -max(1e-9 * scale, n * ex.cov_error[0])
     np.testing.assert_allclose(
-        ex.cov[0], np.einsum("u,v,uivj->ij", w, w, joint), rtol=0, atol=2 * ex.cov_error[0] + 1e-11 * scale
+        ex.cov[0],
+        np.einsum("u,v,uivj->ij", w, w, joint),
+        rtol=0,
+        atol=2 * ex.cov_error[0] + 1e-11 * scale,
     )
 
 
 @pytest.mark.parametrize("library", ["sklearn_model", "gpytorch_model", "botorch_model"])
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.filterwarnings(f"ignore::{ConvergenceWarning.__module__}.{ConvergenceWarning.__name__}")
+@pytest.mark.filterwarnings(
+    f"ignore::{ConvergenceWarning.__module__}.{ConvergenceWarning.__name__}"
+)
 @pytest.mark.filterwarnings("ignore:::botorch", "ignore:::gpytorch", "ignore:::linear_operator")
 def test_models_of_other_libraries(library, seed):
     from tests.fuzz import foreign
@@ -124,7 +144,12 @@ def test_models_of_other_libraries(library, seed):
         for panels, step in ((8, 2e-3), (32, 3e-4)):  # differences of a Matérn 3/2 converge slowly
             mean, cov = brute_force(joint, x, b, panels=panels, step=step)
             scale = max(np.abs(mean).max(), np.sqrt(max(np.diagonal(cov).max(), size)))
-            if np.abs(ex.values[0] - mean).max() < 2e-4 * scale and np.abs(ex.cov[0] - cov).max() < 5e-3 * np.abs(cov).max():
+            if (
+                np.abs(ex.values[0] - mean).max() < 2e-4 * scale
+                and np.abs(ex.cov[0] - cov).max() < 5e-3 * np.abs(cov).max()
+            ):
                 return
     np.testing.assert_allclose(ex.values[0], mean, rtol=0, atol=2e-4 * scale)
-    np.testing.assert_allclose(ex.cov[0], cov, rtol=0, atol=5e-3 * max(np.abs(cov).max(), 1e-3 * size))
+    np.testing.assert_allclose(
+        ex.cov[0], cov, rtol=0, atol=5e-3 * max(np.abs(cov).max(), 1e-3 * size)
+    )

@@ -9,7 +9,12 @@ import torch
 from tests.reference import definition
 
 from gpattr import Explainer, GPRegressor, closed_forms
-from gpattr.exceptions import InvalidInputError, NoClosedFormError, ToleranceError, UnsupportedModelError
+from gpattr.exceptions import (
+    InvalidInputError,
+    NoClosedFormError,
+    ToleranceError,
+    UnsupportedModelError,
+)
 from gpattr.kernels import (
     Constant,
     Cosine,
@@ -59,18 +64,29 @@ KERNELS = [
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: type(k).__name__)
 def test_values_are_the_definition(kernel):
-    expected = [[float(definition.value(kernel, definition.mpf(x), definition.mpf(z))) for z in Z] for x in X]
+    expected = [
+        [float(definition.value(kernel, definition.mpf(x), definition.mpf(z))) for z in Z]
+        for x in X
+    ]
     np.testing.assert_allclose(kernel(X, Z), expected, rtol=1e-13)
     np.testing.assert_allclose(kernel.diagonal(X), np.diagonal(kernel(X, X)), rtol=1e-14)
-    tensor = kernel(torch.tensor(X), torch.tensor(Z)) if type(kernel) not in (Rescaled, Warped, Function) else kernel(X, Z)
+    tensor = (
+        kernel(torch.tensor(X), torch.tensor(Z))
+        if type(kernel) not in (Rescaled, Warped, Function)
+        else kernel(X, Z)
+    )
     np.testing.assert_allclose(np.asarray(tensor), expected, rtol=1e-13)
 
 
 def test_matern12_predicts_but_is_not_explained():
-    np.testing.assert_allclose(Matern12(2.0, 3.0)(np.zeros((1, 1)), np.ones((1, 1))), 3.0 * np.exp(-0.5))
+    np.testing.assert_allclose(
+        Matern12(2.0, 3.0)(np.zeros((1, 1)), np.ones((1, 1))), 3.0 * np.exp(-0.5)
+    )
     posterior = ExactPosterior(0.5 * Matern12(), X, X[:, 0], noise=0.1)
     assert posterior.predict(Z, return_std=True)[1].shape == (5,)
-    with pytest.raises(UnsupportedModelError, match="the variance of their attributions does not exist"):
+    with pytest.raises(
+        UnsupportedModelError, match="the variance of their attributions does not exist"
+    ):
         Explainer(posterior)(Z)
     with pytest.raises(UnsupportedModelError, match="nowhere differentiable"):
         Explainer(ExactPosterior(Matern12() * SquaredExponential(), X, X[:, 0], noise=0.1))(Z)
@@ -91,13 +107,17 @@ def test_products_are_flattened_and_named():
     assert (Constant(2.0) * Matern52()) == Scale(Matern52(), 2.0)
     changed = (Matern52() * Linear()).with_params(**{"0__lengthscale": 3.0, "1__variance": 2.0})
     assert changed == Matern52(3.0) * Linear(2.0)
-    additive = FullAdditive([Matern52(), Matern52()], [1.0, 2.0]).with_params(**{"1__lengthscale": 5.0})
+    additive = FullAdditive([Matern52(), Matern52()], [1.0, 2.0]).with_params(
+        **{"1__lengthscale": 5.0}
+    )
     assert additive.bases[1].lengthscale == 5.0
     for each in (kernel, additive):
         assert copy.deepcopy(each) == each
         assert pickle.loads(pickle.dumps(each)) == each
         assert hash(pickle.loads(pickle.dumps(each))) == hash(each)
-    assert repr(Matern52() * (Linear() + 1.0)).endswith("* (Linear(variance=1.0) + Constant(variance=1.0))")
+    assert repr(Matern52() * (Linear() + 1.0)).endswith(
+        "* (Linear(variance=1.0) + Constant(variance=1.0))"
+    )
 
 
 def test_sums_and_products_do_not_commute_with_each_other():
@@ -128,7 +148,11 @@ def test_white_noise_is_folded_into_the_noise():
     for kernel, error, message in [
         (White(), InvalidInputError, "kernel: White alone is noise"),
         (White() * Matern52(), InvalidInputError, "kernel: White alone is noise"),
-        (FullAdditive([White(), Matern52()], [1.0]), UnsupportedModelError, "White inside FullAdditive has no meaning"),
+        (
+            FullAdditive([White(), Matern52()], [1.0]),
+            UnsupportedModelError,
+            "White inside FullAdditive has no meaning",
+        ),
     ]:
         with pytest.raises(error, match=message):
             ExactPosterior(kernel, X, y, noise=0.1)
@@ -144,7 +168,9 @@ def test_white_noise_is_learned():
     plain = GPRegressor(SquaredExponential([1.0, 1.0])).fit(rows, y)
     assert model.noise_variance_ == 0.0
     np.testing.assert_allclose(model.kernel_.kernels[1].variance, plain.noise_variance_, rtol=1e-2)
-    np.testing.assert_allclose(model.log_marginal_likelihood_, plain.log_marginal_likelihood_, atol=1e-3)
+    np.testing.assert_allclose(
+        model.log_marginal_likelihood_, plain.log_marginal_likelihood_, atol=1e-3
+    )
 
 
 def test_exact_refuses_by_name():
@@ -154,10 +180,14 @@ def test_exact_refuses_by_name():
         (Matern52() * Linear(), r"Matern52\(.*\) \* Linear"),
         (Constant() + 0.5 * Periodic(), "Periodic"),
     ]:
-        with pytest.raises(NoClosedFormError, match=f"IntegratedGradients of {name}.* has no closed form"):
+        with pytest.raises(
+            NoClosedFormError, match=f"IntegratedGradients of {name}.* has no closed form"
+        ):
             Explainer(ExactPosterior(kernel, X, y, noise=0.1), method="exact")(Z)
     for kernel in (
-        SquaredExponential() * SquaredExponential([1.0, 2.0]) * (Constant() + Select(SquaredExponential(), [1])),
+        SquaredExponential()
+        * SquaredExponential([1.0, 2.0])
+        * (Constant() + Select(SquaredExponential(), [1])),
         Linear() * Polynomial(degree=2) + Cosine(2.0),
         (Linear() + 1.0) * (Linear() + 2.0),
     ):
@@ -189,29 +219,68 @@ def test_modules_are_copied_and_left_alone():
         (lambda: Polynomial(degree=2.5), "degree: expected an integer of 1 or more, got 2.5"),
         (lambda: Polynomial(degree=True), "degree: expected an integer of 1 or more, got True"),
         (lambda: RationalQuadratic(alpha=-1.0), "alpha: expected finite numbers larger than 0"),
-        (lambda: Select(Matern52(), [0, 0]), r"features: expected different column positions.* got \[0, 0\]"),
+        (
+            lambda: Select(Matern52(), [0, 0]),
+            r"features: expected different column positions.* got \[0, 0\]",
+        ),
         (
             lambda: Matern52([1.0, 2.0, 3.0]).check_features(2),
             r"lengthscale: expected one number or 2 \(one per feature\), got 3",
         ),
         (lambda: Periodic(1.0, [1.0, 2.0]).check_features(3), "period: expected one number or 3"),
-        (lambda: (Linear([1.0, 2.0]) * Matern52()).check_features(3), "variance: expected one number or 3"),
-        (lambda: Select(Matern52(), [0, 5]).check_features(3), "features: column 5 is selected, but the inputs have 3 columns"),
+        (
+            lambda: (Linear([1.0, 2.0]) * Matern52()).check_features(3),
+            "variance: expected one number or 3",
+        ),
+        (
+            lambda: Select(Matern52(), [0, 5]).check_features(3),
+            "features: column 5 is selected, but the inputs have 3 columns",
+        ),
         (lambda: FullAdditive([], [1.0]), "bases: expected a sequence of kernels"),
         (lambda: FullAdditive(Matern52(), [1.0]), "bases: expected a sequence of kernels"),
-        (lambda: FullAdditive([Matern52(), "a"], [1.0]), "bases: expected a gpattr kernel, got str"),
-        (lambda: FullAdditive([Matern52([1.0, 2.0])], [1.0]), "bases: expected one-dimensional kernels, but that of feature 0"),
-        (lambda: FullAdditive([Matern52()], [1.0, 2.0]), r"order_variances: expected 1 to 1 \(at most one per feature\), got 2"),
-        (lambda: FullAdditive([Matern52()], [-1.0]), "order_variances: expected variances, 0 or larger"),
-        (lambda: FullAdditive([Matern52()], [1.0]).check_features(2), r"bases: expected 2 \(one per feature\), got 1"),
+        (
+            lambda: FullAdditive([Matern52(), "a"], [1.0]),
+            "bases: expected a gpattr kernel, got str",
+        ),
+        (
+            lambda: FullAdditive([Matern52([1.0, 2.0])], [1.0]),
+            "bases: expected one-dimensional kernels, but that of feature 0",
+        ),
+        (
+            lambda: FullAdditive([Matern52()], [1.0, 2.0]),
+            r"order_variances: expected 1 to 1 \(at most one per feature\), got 2",
+        ),
+        (
+            lambda: FullAdditive([Matern52()], [-1.0]),
+            "order_variances: expected variances, 0 or larger",
+        ),
+        (
+            lambda: FullAdditive([Matern52()], [1.0]).check_features(2),
+            r"bases: expected 2 \(one per feature\), got 1",
+        ),
         (lambda: Warped(Matern52(), 3), "map: expected a function, got int"),
         (lambda: Warped(Matern52(), np.sin, 3), "jacobian: expected a function or None, got int"),
         (lambda: Warped("k", np.sin, np.cos), "kernel: expected a gpattr kernel, got str"),
-        (lambda: Warped(Matern52(), lambda x: x[0], lambda x: x)(X, Z), r"map: expected an array of shape \(4, D\), got"),
-        (lambda: Warped(Matern52(), lambda x: x.numpy())(X, Z), "map: without its derivative it must return a PyTorch tensor"),
-        (lambda: Warped(Matern52(), torch.nn.Linear(3, 2))(X, Z), "map: it failed on PyTorch tensors of shape .4, 2."),
-        (lambda: Function(lambda x, y: np.exp(x.sum(-1)))(X, Z), "value: it failed on PyTorch|value: without its derivative"),
-        (lambda: separable(Matern52(), [1.0]), "kernel: expected a kernel class with a length-scale"),
+        (
+            lambda: Warped(Matern52(), lambda x: x[0], lambda x: x)(X, Z),
+            r"map: expected an array of shape \(4, D\), got",
+        ),
+        (
+            lambda: Warped(Matern52(), lambda x: x.numpy())(X, Z),
+            "map: without its derivative it must return a PyTorch tensor",
+        ),
+        (
+            lambda: Warped(Matern52(), torch.nn.Linear(3, 2))(X, Z),
+            "map: it failed on PyTorch tensors of shape .4, 2.",
+        ),
+        (
+            lambda: Function(lambda x, y: np.exp(x.sum(-1)))(X, Z),
+            "value: it failed on PyTorch|value: without its derivative",
+        ),
+        (
+            lambda: separable(Matern52(), [1.0]),
+            "kernel: expected a kernel class with a length-scale",
+        ),
         (lambda: separable(Linear, [1.0]), "kernel: expected a kernel class with a length-scale"),
         (
             lambda: ExactPosterior(Warped(Matern52(np.ones(3)), abs, abs), X, X[:, 0], noise=0.1),
@@ -222,15 +291,27 @@ def test_modules_are_copied_and_left_alone():
             "X: row 0 lies so far out that its prior",
         ),
         (lambda: Warped(Matern52(), lambda x: None, abs)(X, Z), "map: expected numbers, got"),
-        (lambda: separable(Matern52, 1.0), "lengthscale: expected one for each feature, got one number, 1.0"),
+        (
+            lambda: separable(Matern52, 1.0),
+            "lengthscale: expected one for each feature, got one number, 1.0",
+        ),
         (
             lambda: Rescaled(Matern52(), lambda x: x, lambda x: x)(X, Z),
             r"factor: expected an array of shape \(4,\) from it, got \(4, 2\)",
         ),
         (lambda: Function(3), "value: expected a function, got int"),
-        (lambda: Function(definition.exponential, gradient=np.sin), "mixed: expected gradient and mixed together"),
-        (lambda: Function(np.add, np.add, np.add)(X, Z), r"value: expected an array of shape \(4, 5\) from it, got \(4, 5, 2\)"),
-        (lambda: separable(Matern52, [1.0, -1.0]), "lengthscale: expected finite numbers larger than 0"),
+        (
+            lambda: Function(definition.exponential, gradient=np.sin),
+            "mixed: expected gradient and mixed together",
+        ),
+        (
+            lambda: Function(np.add, np.add, np.add)(X, Z),
+            r"value: expected an array of shape \(4, 5\) from it, got \(4, 5, 2\)",
+        ),
+        (
+            lambda: separable(Matern52, [1.0, -1.0]),
+            "lengthscale: expected finite numbers larger than 0",
+        ),
     ],
 )
 def test_bad_input(make, message):
@@ -240,35 +321,54 @@ def test_bad_input(make, message):
 
 @pytest.mark.parametrize(
     ("which", "message"),
-    [("gradient", "gradient: expected the derivative of value"), ("mixed", "mixed: expected the derivative of gradient")],
+    [
+        ("gradient", "gradient: expected the derivative of value"),
+        ("mixed", "mixed: expected the derivative of gradient"),
+    ],
 )
 def test_a_gradient_that_disagrees_with_the_values_is_named(which, message):
     right = {"gradient": definition.exponential_gradient, "mixed": definition.exponential_mixed}
     wrong = right | {which: lambda x, y: 1.01 * right[which](x, y)}
     ExactPosterior(Function(definition.exponential, **right), Z, Z[:, 0], noise=0.1)
-    with pytest.raises(InvalidInputError, match=f"{message}, but by feature 0 it differs from finite differences"):
-        ExactPosterior(2.0 * (Matern52() + Function(definition.exponential, **wrong)), Z, Z[:, 0], noise=0.1)
+    with pytest.raises(
+        InvalidInputError, match=f"{message}, but by feature 0 it differs from finite differences"
+    ):
+        ExactPosterior(
+            2.0 * (Matern52() + Function(definition.exponential, **wrong)), Z, Z[:, 0], noise=0.1
+        )
 
 
 def test_derivatives_of_maps_and_factors_are_checked_where_they_stand():
     rows = np.column_stack([Z, Z[:, 0]])
     one = Function(
-        lambda x, y: (x * y)[..., 0], lambda x, y: y + 0.0 * x, lambda x, y: np.ones((*np.broadcast_shapes(x.shape, y.shape), 1))
+        lambda x, y: (x * y)[..., 0],
+        lambda x, y: y + 0.0 * x,
+        lambda x, y: np.ones((*np.broadcast_shapes(x.shape, y.shape), 1)),
     )
-    ExactPosterior(Select(one, [2]) + FullAdditive([one, one, one], [1.0]), rows, Z[:, 0], noise=0.1)  # of one feature only
+    ExactPosterior(
+        Select(one, [2]) + FullAdditive([one, one, one], [1.0]), rows, Z[:, 0], noise=0.1
+    )  # of one feature only
     for kernel, message in [
         (
             Warped(Matern52(), definition.bend, lambda x: 1.01 * definition.bend_jacobian(x)),
             "jacobian: expected the derivative of map",
         ),
-        (Rescaled(Matern52(), definition.bump, lambda x: 0.0 * x), "gradient: expected the derivative of factor"),
+        (
+            Rescaled(Matern52(), definition.bump, lambda x: 0.0 * x),
+            "gradient: expected the derivative of factor",
+        ),
     ]:
         with pytest.raises(InvalidInputError, match=message):
             ExactPosterior(0.5 * kernel + Matern52(), Z, Z[:, 0], noise=0.1)
 
 
 @pytest.mark.parametrize(
-    "rows", [[[0.0], [5.0], [1e6], [1e6 + 7]], [[0.0], [0.5], [1e5], [1e5 + 0.7]], 1e7 + np.arange(5.0)[:, None]]
+    "rows",
+    [
+        [[0.0], [5.0], [1e6], [1e6 + 7]],
+        [[0.0], [0.5], [1e5], [1e5 + 0.7]],
+        1e7 + np.arange(5.0)[:, None],
+    ],
 )
 def test_right_derivatives_are_not_refused_on_odd_rows(rows):
     def value(x, y):
@@ -287,17 +387,29 @@ def test_zero_derivatives_of_a_narrow_kernel_are_refused():
     def value(x, y):
         return np.exp(-0.5 * ((x - y) ** 2).sum(axis=-1) / 0.01**2)
 
-    kernel = Function(value, lambda x, y: 0.0 * (x + y), lambda x, y: 0.0 * (x + y)[..., None] * np.ones(2))
+    kernel = Function(
+        value, lambda x, y: 0.0 * (x + y), lambda x, y: 0.0 * (x + y)[..., None] * np.ones(2)
+    )
     with pytest.raises(InvalidInputError, match="gradient: expected the derivative of value"):
         ExactPosterior(kernel, Z, Z[:, 0], noise=0.1)
 
 
 def test_derivatives_that_are_a_little_wrong_show_in_the_error():
     """Too little for a check by differences; completeness sees it, and so does the tolerance."""
-    kernel = Rescaled(SquaredExponential(), definition.bump, lambda x: definition.bump_gradient(x) * (1 + 3e-5))
+    kernel = Rescaled(
+        SquaredExponential(), definition.bump, lambda x: definition.bump_gradient(x) * (1 + 3e-5)
+    )
     posterior = ExactPosterior(kernel, Z, Z[:, 0], noise=0.1)
-    exact = ExactPosterior(Rescaled(SquaredExponential(), definition.bump, definition.bump_gradient), Z, Z[:, 0], noise=0.1)
-    ex, truth = (Explainer(p, [0.5, 0.5], tolerance=1e-3)(X[:1], uncertainty="none") for p in (posterior, exact))
+    exact = ExactPosterior(
+        Rescaled(SquaredExponential(), definition.bump, definition.bump_gradient),
+        Z,
+        Z[:, 0],
+        noise=0.1,
+    )
+    ex, truth = (
+        Explainer(p, [0.5, 0.5], tolerance=1e-3)(X[:1], uncertainty="none")
+        for p in (posterior, exact)
+    )
     assert truth.error[0] < 1e-12
     assert 1e-8 < np.abs(ex.values - truth.values).max() <= ex.error[0]
     with pytest.raises(ToleranceError, match="attributions of row 0 are sure to"):

@@ -10,7 +10,9 @@ X, Z = RNG.normal(size=(4, 3)), RNG.normal(size=(5, 3))
 
 
 def by_definition(x, z, lengthscale, variance):
-    return variance * np.exp(-0.5 * sum(((a - b) / s) ** 2 for a, b, s in zip(x, z, lengthscale, strict=True)))
+    return variance * np.exp(
+        -0.5 * sum(((a - b) / s) ** 2 for a, b, s in zip(x, z, lengthscale, strict=True))
+    )
 
 
 @pytest.mark.parametrize("lengthscale", [1.3, [0.5, 1.0, 2.0]])
@@ -23,7 +25,10 @@ def test_squared_exponential_is_its_definition(lengthscale):
 
 
 def test_distances_survive_an_offset():
-    near, far = SquaredExponential(lengthscale=1e-3)(X, Z), SquaredExponential(lengthscale=1e-3)(X, Z + 0.0)
+    near, far = (
+        SquaredExponential(lengthscale=1e-3)(X, Z),
+        SquaredExponential(lengthscale=1e-3)(X, Z + 0.0),
+    )
     np.testing.assert_array_equal(near, far)
     grid = np.round(X * 2**20) / 2**20
     kernel = SquaredExponential(lengthscale=0.7)
@@ -31,7 +36,10 @@ def test_distances_survive_an_offset():
 
 
 def test_algebra_on_nested_expressions():
-    a, b = SquaredExponential(lengthscale=0.7), SquaredExponential(lengthscale=[1.0, 2.0], variance=3.0)
+    a, b = (
+        SquaredExponential(lengthscale=0.7),
+        SquaredExponential(lengthscale=[1.0, 2.0], variance=3.0),
+    )
     nested = 2.0 * (a + Select(b, [2, 0])) * 0.25 + (1.5 + a) * Constant(variance=4.0)
     expected = 0.5 * (a(X, Z) + b(X[:, [2, 0]], Z[:, [2, 0]])) + 4.0 * (1.5 + a(X, Z))
     np.testing.assert_allclose(nested(X, Z), expected, rtol=1e-15)
@@ -63,7 +71,10 @@ def test_kernels_are_frozen_values():
     assert kernel != SquaredExponential(lengthscale=[1.0, 2.5])
     assert kernel != Constant()
     assert hash(kernel + 1) == hash(kernel + 1)
-    assert repr(Constant(variance=2.0) + Constant()) == "Constant(variance=2.0) + Constant(variance=1.0)"
+    assert (
+        repr(Constant(variance=2.0) + Constant())
+        == "Constant(variance=2.0) + Constant(variance=1.0)"
+    )
 
 
 @pytest.mark.parametrize("bad", [0, -1.0, np.nan, np.inf, [1.0, 0.0], [[1.0]], [], "one", None, 1j])
@@ -76,15 +87,22 @@ def test_bad_hyperparameters(bad):
 
 def test_labelled_hyperparameters_are_refused():
     """Nothing could put their labels into the order of the features."""
-    with pytest.raises(InvalidInputError, match=r"lengthscale: expected plain numbers .* got a labelled Series; .*to_numpy"):
+    with pytest.raises(
+        InvalidInputError,
+        match=r"lengthscale: expected plain numbers .* got a labelled Series; .*to_numpy",
+    ):
         SquaredExponential(lengthscale=pd.Series([1.0, 2.0], index=["b", "a"]))
 
 
 def test_bad_combinations():
     kernel = SquaredExponential()
-    with pytest.raises(InvalidInputError, match="variance: expected finite numbers larger than 0, got -2"):
+    with pytest.raises(
+        InvalidInputError, match="variance: expected finite numbers larger than 0, got -2"
+    ):
         kernel * -2.0
-    with pytest.raises(InvalidInputError, match=r"variance: expected one number, got an array of shape \(2,\)"):
+    with pytest.raises(
+        InvalidInputError, match=r"variance: expected one number, got an array of shape \(2,\)"
+    ):
         Scale(kernel, variance=[1.0, 2.0])
     for wrong in (lambda: kernel + "a", lambda: kernel * "a"):
         with pytest.raises(TypeError):

@@ -31,7 +31,9 @@ class Problem:
     @property
     def scale(self) -> float:
         """The size of what is added up: σ² Σ|α|."""
-        return float(self.kernel.diagonal(self.Z).max() * max(1.0, np.abs(self.posterior.alpha).sum()))
+        return float(
+            self.kernel.diagonal(self.Z).max() * max(1.0, np.abs(self.posterior.alpha).sum())
+        )
 
     def explain(self, **changes):
         baseline = changes.pop("b", self.b)
@@ -48,7 +50,11 @@ def problems(draw, max_features=6):
     scales = np.exp(rng.normal(size=d))
     kernel: Kernel = SquaredExponential(lengthscale=scales, variance=float(np.exp(rng.normal())))
     if draw(st.booleans()):
-        kernel = 0.5 * kernel + Select(SquaredExponential(lengthscale=2.0), [d - 1]) + Constant(variance=2.0)
+        kernel = (
+            0.5 * kernel
+            + Select(SquaredExponential(lengthscale=2.0), [d - 1])
+            + Constant(variance=2.0)
+        )
     b = scales * rng.normal(size=d)
     X = b + reach * scales * rng.normal(size=(n, d))
     Z = scales * rng.normal(size=(m, d))
@@ -61,12 +67,15 @@ def problems(draw, max_features=6):
 def test_completeness_in_mean_and_variance(problem):
     ex = problem.explain()
     posterior = problem.posterior
-    assert np.abs(ex.delta).max() <= 1e-11 * (problem.scale + np.abs(ex.predictions).max() + np.abs(ex.base_values).max())
+    assert np.abs(ex.delta).max() <= 1e-11 * (
+        problem.scale + np.abs(ex.predictions).max() + np.abs(ex.base_values).max()
+    )
     for n, x in enumerate(problem.X):
         _, cov = posterior.predict(np.array([x, problem.b]), return_cov=True)
         variance = cov[0, 0] - 2 * cov[0, 1] + cov[1, 1]
         prior = closed_forms.auto(IntegratedGradients(problem.b), problem.kernel, x[None])[0]
-        # 1e-10 of the prior, and the rounding of the three variances on the other side, which cancel near the baseline.
+        # 1e-10 of the prior, and the rounding of the three variances on the other side, which
+        # cancel near the baseline.
         tolerance = 1e-10 * np.diagonal(prior).sum() + 1e-14 * problem.kernel.diagonal(problem.Z)[0]
         assert abs(ex.cov[n].sum() - variance) <= tolerance
 
@@ -124,8 +133,12 @@ def test_symmetry_under_permutation_of_features(problem):
         mean=Linear(problem.mean.coefficients[order]),
     )
     size = np.abs(ex.values).max()
-    np.testing.assert_allclose(permuted.values, ex.values[:, order], atol=1e-11 * size + 1e-12 * np.abs(ex.error).max())
-    np.testing.assert_allclose(permuted.cov, ex.cov[:, order][:, :, order], atol=1e-10 * np.abs(ex.cov).max())
+    np.testing.assert_allclose(
+        permuted.values, ex.values[:, order], atol=1e-11 * size + 1e-12 * np.abs(ex.error).max()
+    )
+    np.testing.assert_allclose(
+        permuted.cov, ex.cov[:, order][:, :, order], atol=1e-10 * np.abs(ex.cov).max()
+    )
 
 
 @given(problems())
@@ -143,7 +156,10 @@ def test_path_reversal(problem):
 def test_affine_scale_invariance(problem):
     """Other units and another origin, the same attributions."""
     d = len(problem.b)
-    factor, shift = np.exp2(problem.rng.integers(-8, 9, size=d)), np.round(problem.rng.normal(size=d))
+    factor, shift = (
+        np.exp2(problem.rng.integers(-8, 9, size=d)),
+        np.round(problem.rng.normal(size=d)),
+    )
     kernel = SquaredExponential(lengthscale=np.exp(problem.rng.normal(size=d)))
     move = lambda X: factor * (X + shift)  # noqa: E731
     ex = problem.explain(kernel=kernel)
@@ -154,7 +170,8 @@ def test_affine_scale_invariance(problem):
         b=move(problem.b),
         mean=Linear(problem.mean.coefficients / factor, -problem.mean.coefficients @ shift),
     )
-    # Shifting rounds the inputs themselves, by ε of their size: attributions may move by as much of their slope.
+    # Shifting rounds the inputs themselves, by ε of their size: attributions may move by as much of
+    # their slope.
     slope = problem.scale / kernel.lengthscale.min() + np.abs(problem.mean.coefficients).max()
     rounding = 1e-14 * slope * (1 + np.abs(problem.X).max() + np.abs(shift).max())
     np.testing.assert_allclose(moved.values, ex.values, atol=rounding)
@@ -172,7 +189,10 @@ def test_covariance_is_symmetric_and_positive_semidefinite(problem):
         np.testing.assert_array_equal(C, C.T)
         assert (
             np.linalg.eigvalsh(C).min()
-            >= -1e-12 * np.abs(closed_forms.auto(IntegratedGradients(problem.b), problem.kernel, problem.X)).max()
+            >= -1e-12
+            * np.abs(
+                closed_forms.auto(IntegratedGradients(problem.b), problem.kernel, problem.X)
+            ).max()
         )
 
 
@@ -183,7 +203,9 @@ def test_batch_equals_loop(problem):
     for n in range(len(problem.X)):
         alone = explainer(problem.X[n : n + 1])
         np.testing.assert_allclose(together.values[n], alone.values[0], atol=1e-2 * alone.error[0])
-        np.testing.assert_allclose(together.cov[n], alone.cov[0], atol=1e-13 * np.abs(together.cov[n]).max())
+        np.testing.assert_allclose(
+            together.cov[n], alone.cov[0], atol=1e-13 * np.abs(together.cov[n]).max()
+        )
 
 
 @given(problems())
@@ -194,8 +216,12 @@ def test_one_baseline_per_row_equals_one_explainer_per_row(problem):
     for i in range(n):
         alone = Explainer(problem.posterior, own[i])(problem.X[i : i + 1])
         np.testing.assert_allclose(together.values[i], alone.values[0], atol=together.error[i])
-        np.testing.assert_allclose(together.cov[i], alone.cov[0], atol=1e-11 * np.abs(alone.cov).max())
-        np.testing.assert_allclose(together.base_values[i], alone.base_values[0], rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(
+            together.cov[i], alone.cov[0], atol=1e-11 * np.abs(alone.cov).max()
+        )
+        np.testing.assert_allclose(
+            together.base_values[i], alone.base_values[0], rtol=1e-12, atol=1e-12
+        )
 
 
 @given(problems(), st.integers(1, 4))
@@ -204,23 +230,32 @@ def test_weighted_baselines_average_the_mean_and_keep_completeness(problem, k):
     weights = problem.rng.dirichlet(np.ones(k))
     posterior = problem.posterior
     ex = Explainer(posterior, Baselines(points, weights))(problem.X)
-    expected = sum(w * Explainer(posterior, point)(problem.X).values for w, point in zip(weights, points, strict=True))
+    expected = sum(
+        w * Explainer(posterior, point)(problem.X).values
+        for w, point in zip(weights, points, strict=True)
+    )
     np.testing.assert_allclose(ex.values, expected, atol=ex.error.max())
     # The variance of Σ 𝒜ᵢ is that of F(x) − Σ w F(b).
     for n, x in enumerate(problem.X):
         mean, cov = posterior.predict(np.vstack([x, points]), return_cov=True)
         signs = np.concatenate([[1.0], -weights])
         size = problem.kernel.diagonal(problem.X).max()
-        assert abs(ex.values[n].sum() - signs @ mean) <= 1e-11 * (problem.scale + np.abs(mean).max())
+        assert abs(ex.values[n].sum() - signs @ mean) <= 1e-11 * (
+            problem.scale + np.abs(mean).max()
+        )
         assert abs(ex.cov[n].sum() - signs @ cov @ signs) <= 1e-10 * size
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3))
 def test_non_decreasing_positivity(seed, d):
-    """Where the mean function rises with every feature along the path, every attribution is positive."""
+    """Where the mean function rises with every feature along the path, every attribution is
+    positive.
+    """
     rng = np.random.default_rng(seed)
     Z = rng.uniform(-1, 1, size=(15, d))
-    posterior = ExactPosterior(SquaredExponential(lengthscale=3.0), Z, Z @ np.arange(1.0, d + 1), noise=1e-3)
+    posterior = ExactPosterior(
+        SquaredExponential(lengthscale=3.0), Z, Z @ np.arange(1.0, d + 1), noise=1e-3
+    )
     b, x = -0.5 * np.ones(d), rng.uniform(-0.4, 0.8, size=d)
     along = b + np.linspace(0, 1, 200)[:, None] * (x - b)
     assume(posterior.apply(Gradient(), along, uncertainty="none").mean.min() > 0)
@@ -237,7 +272,9 @@ class Cosines(Kernel):
 
     def slopes(self, X):
         A = X @ self.V.T
-        return np.concatenate([-np.sin(A)[..., None] * self.V, np.cos(A)[..., None] * self.V], axis=-2)  # (..., 8, d)
+        return np.concatenate(
+            [-np.sin(A)[..., None] * self.V, np.cos(A)[..., None] * self.V], axis=-2
+        )  # (..., 8, d)
 
     def __call__(self, X, Z):
         return self.basis(X) @ self.basis(Z).T
@@ -253,14 +290,19 @@ class Cosines(Kernel):
 
 
 def test_implementation_invariance():
-    """Weight space and function space are two implementations of one model: the attributions are the same.
+    """Weight space and function space are two implementations of one model: the attributions are
+    the same.
 
     The kernel is a user's own: its derivatives in the table, and quadrature does the rest.
     """
 
     def jet(k, x, y, second):
         bx, by, sx, sy = k.basis(x), k.basis(y), k.slopes(x), k.slopes(y)
-        values = (bx * by).sum(axis=-1), (sx * by[..., None]).sum(axis=-2), (sy * bx[..., None]).sum(axis=-2)
+        values = (
+            (bx * by).sum(axis=-1),
+            (sx * by[..., None]).sum(axis=-2),
+            (sy * bx[..., None]).sum(axis=-2),
+        )
         return closed_forms.Jet(*values, np.swapaxes(sx, -1, -2) @ sy if second else None)
 
     closed_forms.register_derivatives(Cosines, jet)
@@ -279,7 +321,12 @@ def test_implementation_invariance():
             (np.sin(start + angle) - np.sin(start)) / angle,
             (np.cos(start) - np.cos(start + angle)) / angle,
         )
-        A = np.concatenate([-sin_mean[:, :, None] * kernel.V, cos_mean[:, :, None] * kernel.V], axis=1) * (X - b)[:, None, :]
+        A = (
+            np.concatenate(
+                [-sin_mean[:, :, None] * kernel.V, cos_mean[:, :, None] * kernel.V], axis=1
+            )
+            * (X - b)[:, None, :]
+        )
         np.testing.assert_allclose(ex.values, np.einsum("nfd,f->nd", A, mu), atol=1e-11)
         np.testing.assert_allclose(ex.cov, np.einsum("nfi,fg,ngj->nij", A, S, A), atol=1e-11)
         assert np.all(np.abs(ex.values - np.einsum("nfd,f->nd", A, mu)).max(axis=1) <= ex.error)

@@ -40,10 +40,17 @@ def test_terms():
 def test_baselines():
     assert Baselines(X).weights.tolist() == [0.25] * 4
     assert repr(Baselines(X)) == "Baselines(4 points × 3 features, equal weights)"
-    assert repr(Baselines(X[:2], [0.75, 0.25])) == "Baselines(2 points × 3 features, weights 0.25 to 0.75)"
-    with pytest.raises(InvalidInputError, match="weights: expected no negative weight, got -0.5 at position 1"):
+    assert (
+        repr(Baselines(X[:2], [0.75, 0.25]))
+        == "Baselines(2 points × 3 features, weights 0.25 to 0.75)"
+    )
+    with pytest.raises(
+        InvalidInputError, match="weights: expected no negative weight, got -0.5 at position 1"
+    ):
         Baselines(X, [0.5, -0.5, 0.5, 0.5])
-    with pytest.raises(InvalidInputError, match="weights: expected weights that sum to 1, got a sum of 0.9"):
+    with pytest.raises(
+        InvalidInputError, match="weights: expected weights that sum to 1, got a sum of 0.9"
+    ):
         Baselines(X, [0.3, 0.2, 0.2, 0.2])
     with pytest.raises(InvalidInputError, match="weights: expected 4 weights .* got 3"):
         Baselines(X, [0.5, 0.25, 0.25])
@@ -54,7 +61,9 @@ def test_baselines():
 def test_bad_baselines_of_an_operator():
     with pytest.raises(InvalidInputError, match="baseline: expected 3 columns, got 2"):
         IntegratedGradients([1.0, 2.0]).terms(X)
-    with pytest.raises(InvalidInputError, match=r"baseline: expected one row per row of X \(4\), got 2"):
+    with pytest.raises(
+        InvalidInputError, match=r"baseline: expected one row per row of X \(4\), got 2"
+    ):
         IntegratedGradients(X[:2]).terms(X)
 
 

@@ -1,4 +1,6 @@
-"""The paper, reproduced: every experiment in its reduced form, its numbers checked; and that the checks can fail."""
+"""The paper, reproduced: every experiment in its reduced form, its numbers checked; and that the
+checks can fail.
+"""
 
 import json
 import math
@@ -56,7 +58,9 @@ def test_every_number_is_as_expected(name, out, request):
 
 
 def test_the_wines_of_figure_5_by_quadrature_and_by_brute_force(data_folder):
-    """The exact attributions of alcohol against quadrature, and against finite differences of the model's own predictions."""
+    """The exact attributions of alcohol against quadrature, and against finite differences of the
+    model's own predictions.
+    """
     data = wines(Setting(reduced=True))
     nodes, weights = np.polynomial.legendre.leggauss(20)
     t, weights = (nodes + 1) / 2, weights / 2
@@ -74,7 +78,9 @@ def test_the_wines_of_figure_5_by_quadrature_and_by_brute_force(data_folder):
 
 
 def test_house_262_by_brute_force(data_folder):
-    """Attributions of the model that normalised inputs trained, from the raw inputs, by finite differences of predictions."""
+    """Attributions of the model that normalised inputs trained, from the raw inputs, by finite
+    differences of predictions.
+    """
     houses = figure_3.load_taipei_housing(data_home=data_folder)
     X, y, rest = houses.data, houses.target, figure_3.held_in(houses.data.index, 1)
     assert 262 not in rest
@@ -99,7 +105,9 @@ def test_the_baseline_of_figure_4_is_the_mean_of_the_wines_of_quality_5(data_fol
     assert wine.loc[1120, ["quality", "alcohol"]].tolist() == [8, 13.1]
     assert not seen(data, data.model, 1120)
     assert seen(data, data.model, 267)
-    assert data.model.predict(np.full((1, 11), 100.0)) == pytest.approx(0.0, abs=1e-6)  # far away the prior mean, which is zero
+    assert data.model.predict(np.full((1, 11), 100.0)) == pytest.approx(
+        0.0, abs=1e-6
+    )  # far away the prior mean, which is zero
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -122,10 +130,16 @@ def test_checks_can_fail():
     numbers = {name: entry["ours"] for name, entry in expectations("figure_3").items()}
     assert all(check.passed for check in compare("figure_3", numbers))
     for value in (-6.1, -3.4, math.nan, math.inf):
-        failed = [check.name for check in compare("figure_3", numbers | {"distance to MRT, mean": value}) if not check.passed]
+        failed = [
+            check.name
+            for check in compare("figure_3", numbers | {"distance to MRT, mean": value})
+            if not check.passed
+        ]
         assert failed == ["distance to MRT, mean"]
     with pytest.raises(RuntimeError, match="differ in .*'latitude, sd'"):
-        compare("figure_3", {name: value for name, value in numbers.items() if name != "latitude, sd"})
+        compare(
+            "figure_3", {name: value for name, value in numbers.items() if name != "latitude, sd"}
+        )
     with pytest.raises(RuntimeError, match="differ in .*'new'"):
         compare("figure_3", numbers | {"new": 1.0})
 
@@ -145,10 +159,20 @@ def test_nothing_is_written_unless_asked(tmp_path, monkeypatch):
     (report,) = paper.reproduce("axioms")
     assert report.picture is None
     assert list(tmp_path.iterdir()) == []
-    for wrong, shown in ((["1", "9"], "'9'"), (5, "5"), (None, "None"), ([["1"]], r"\['1'\]"), (b"1", "b'1'")):
-        with pytest.raises(InvalidInputError, match=f"experiments: expected names among .*, got {shown}"):
+    for wrong, shown in (
+        (["1", "9"], "'9'"),
+        (5, "5"),
+        (None, "None"),
+        ([["1"]], r"\['1'\]"),
+        (b"1", "b'1'"),
+    ):
+        with pytest.raises(
+            InvalidInputError, match=f"experiments: expected names among .*, got {shown}"
+        ):
             paper.reproduce(wrong)
-    with pytest.raises(InvalidInputError, match="out: expected the path of a folder, or None, got 3"):
+    with pytest.raises(
+        InvalidInputError, match="out: expected the path of a folder, or None, got 3"
+    ):
         paper.reproduce(["axioms"], 3)
 
 
@@ -159,10 +183,17 @@ def test_a_rule_that_never_comes_near_is_no_crash():
 
 def test_numbers_that_are_not_finite_are_written_as_null(tmp_path, monkeypatch):
     outcome = axioms.run(Setting())
-    monkeypatch.setattr(axioms, "run", lambda _: Outcome(outcome.figure, outcome.numbers | {"4 linearity": math.nan}))
+    monkeypatch.setattr(
+        axioms,
+        "run",
+        lambda _: Outcome(outcome.figure, outcome.numbers | {"4 linearity": math.nan}),
+    )
     (report,) = paper.reproduce(["axioms"], tmp_path)
     assert not report.passed
-    assert json.loads((tmp_path / "axioms.json").read_text(encoding="utf-8"))["numbers"]["4 linearity"] is None
+    assert (
+        json.loads((tmp_path / "axioms.json").read_text(encoding="utf-8"))["numbers"]["4 linearity"]
+        is None
+    )
 
 
 def test_wines_are_read_anew(data_folder, monkeypatch):
@@ -171,7 +202,9 @@ def test_wines_are_read_anew(data_folder, monkeypatch):
     first.X.iloc[0, 0] = 1e6
     assert wines(Setting(reduced=True)).X.iloc[0, 0] != 1e6
     monkeypatch.setenv("GPATTR_DATA_DIR", "nowhere")
-    with pytest.raises(DatasetError, match="GPATTR_DATA_DIR: expected a folder with 'winequality-red.csv'"):
+    with pytest.raises(
+        DatasetError, match="GPATTR_DATA_DIR: expected a folder with 'winequality-red.csv'"
+    ):
         wines(Setting(reduced=True))
 
 
@@ -179,7 +212,17 @@ def test_the_command_where_text_is_not_utf_8(tmp_path):
     """A terminal without Greek letters gets question marks, and paths with brackets are paths."""
     out = tmp_path / "o[red]x[/b]"
     result = subprocess.run(
-        [sys.executable, "-c", "from gpattr.cli import app; app()", "paper", "--figure", "1", "--reduced", "--out", str(out)],
+        [
+            sys.executable,
+            "-c",
+            "from gpattr.cli import app; app()",
+            "paper",
+            "--figure",
+            "1",
+            "--reduced",
+            "--out",
+            str(out),
+        ],
         env=os.environ | {"PYTHONIOENCODING": "ascii", "COLUMNS": "400"},
         capture_output=True,
         timeout=300,
@@ -191,7 +234,19 @@ def test_the_command_where_text_is_not_utf_8(tmp_path):
 
 
 def test_the_command(tmp_path):
-    result = RUNNER.invoke(app, ["paper", "--figure", "axioms", "--figure", "1", "--out", str(tmp_path / "new"), "--reduced"])
+    result = RUNNER.invoke(
+        app,
+        [
+            "paper",
+            "--figure",
+            "axioms",
+            "--figure",
+            "1",
+            "--out",
+            str(tmp_path / "new"),
+            "--reduced",
+        ],
+    )
     assert result.exit_code == 0, result.output
     assert "25 of 25 numbers are as expected" in result.output
     assert "FAIL" not in result.output
@@ -204,9 +259,15 @@ def test_the_command(tmp_path):
 
 
 def test_the_command_fails_where_a_number_does(tmp_path, monkeypatch):
-    expected = expectations("axioms") | {"4 linearity": {"ours": 1.0, "between": [0.5, 2.0], "source": "made up"}}
+    expected = expectations("axioms") | {
+        "4 linearity": {"ours": 1.0, "between": [0.5, 2.0], "source": "made up"}
+    }
     monkeypatch.setattr(checks, "expectations", lambda _: expected)
-    result = RUNNER.invoke(app, ["paper", "--figure", "axioms", "--out", str(tmp_path), "--quiet"], env={"COLUMNS": "200"})
+    result = RUNNER.invoke(
+        app,
+        ["paper", "--figure", "axioms", "--out", str(tmp_path), "--quiet"],
+        env={"COLUMNS": "200"},
+    )
     assert result.exit_code == 1
     assert "10 of 11 numbers are as expected" in result.output
     assert "4 linearity" in result.output
@@ -218,7 +279,11 @@ def test_the_command_fails_where_a_number_does(tmp_path, monkeypatch):
     ("options", "code", "message"),
     [
         (["--figure", "8"], 2, "expected one of linear, axioms, 1, 2, 3, 4, 5, 6, 7, got '8'"),
-        (["--figure", "2", "--data-home", "nowhere"], 1, "expected a folder with 'wpbc.data', but 'nowhere' is not a folder"),
+        (
+            ["--figure", "2", "--data-home", "nowhere"],
+            1,
+            "expected a folder with 'wpbc.data', but 'nowhere' is not a folder",
+        ),
     ],
 )
 def test_what_the_command_says_of_bad_options(options, code, message, tmp_path):
@@ -230,7 +295,9 @@ def test_what_the_command_says_of_bad_options(options, code, message, tmp_path):
 
 def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
-    result = RUNNER.invoke(app, ["paper", "--figure", "axioms", "--out", str(tmp_path / "file" / "folder")])
+    result = RUNNER.invoke(
+        app, ["paper", "--figure", "axioms", "--out", str(tmp_path / "file" / "folder")]
+    )
     assert result.exit_code == 1
     assert "Not a directory" in result.output
     assert "Traceback" not in result.output

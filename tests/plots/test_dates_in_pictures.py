@@ -55,5 +55,7 @@ def test_dates_have_a_colour_scale_and_no_legend(ex):
     assert all(days_of([tick]) is not None for tick in ticks)
     swarm = plots.beeswarm(ex, ax=canvas())
     swarm.figure.canvas.draw()
-    texts = " ".join(text.get_text() for legend in swarm.figure.legends for text in legend.get_texts())
+    texts = " ".join(
+        text.get_text() for legend in swarm.figure.legends for text in legend.get_texts()
+    )
     assert DATES[0] not in texts

@@ -1,4 +1,5 @@
-"""Every picture: what it shows is what the explanation says, it looks as it did, and odd explanations do not break it.
+"""Every picture: what it shows is what the explanation says, it looks as it did, and odd
+explanations do not break it.
 
 ``GPATTR_UPDATE_PICTURES=1 pytest tests/plots`` writes the pictures anew, to be looked at.
 """
@@ -30,7 +31,8 @@ from gpattr.kernels import SquaredExponential
 from gpattr.posteriors import ExactPosterior, MixturePosterior
 
 PICTURES = Path(__file__).parent / "pictures"
-TOLERANCE = 6.0  # root mean square of the difference, of 255: other versions of fonts pass, another picture does not
+# root mean square of the difference, of 255: other versions of fonts pass, another picture does not
+TOLERANCE = 6.0
 NAMES = ["alcohol", "acidity", "sugar ($/kg)", "pH", "sulphates", "chlorides"]
 ONE_ROW = ("waterfall", "bar", "covariance", "density", "ranks")
 MANY_ROWS = ("beeswarm", "heatmap", "bar")
@@ -39,8 +41,15 @@ MANY_ROWS = ("beeswarm", "heatmap", "bar")
 @pytest.fixture(scope="module")
 def explainer():
     rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.normal(size=(60, 6)) * [1, 2, 0.5, 1, 3, 1] + [10, 3, 1, 3, 0, 0], columns=NAMES)
-    y = X["alcohol"] - 0.5 * X["acidity"] + np.sin(X["pH"]) * X["sugar ($/kg)"] + 0.2 * rng.normal(size=60)
+    X = pd.DataFrame(
+        rng.normal(size=(60, 6)) * [1, 2, 0.5, 1, 3, 1] + [10, 3, 1, 3, 0, 0], columns=NAMES
+    )
+    y = (
+        X["alcohol"]
+        - 0.5 * X["acidity"]
+        + np.sin(X["pH"]) * X["sugar ($/kg)"]
+        + 0.2 * rng.normal(size=60)
+    )
     scales = X.std().to_numpy() * [2, 2, 1.5, 2, 6, 8]
     return Explainer(ExactPosterior(SquaredExponential(scales, 4.0), X, y, noise=0.1))
 
@@ -48,7 +57,9 @@ def explainer():
 @pytest.fixture(scope="module")
 def rows():
     rng = np.random.default_rng(1)
-    return pd.DataFrame(rng.normal(size=(40, 6)) * [1, 2, 0.5, 1, 3, 1] + [10, 3, 1, 3, 0, 0], columns=NAMES)
+    return pd.DataFrame(
+        rng.normal(size=(40, 6)) * [1, 2, 0.5, 1, 3, 1] + [10, 3, 1, 3, 0, 0], columns=NAMES
+    )
 
 
 @pytest.fixture(scope="module")
@@ -63,15 +74,21 @@ def canvas(width=7.0, height=4.5):
 DRAWN = {
     "waterfall": lambda explainer, ex, ax: plots.waterfall(ex, 2, max_display=5, ax=ax),
     "bar": lambda explainer, ex, ax: plots.bar(ex, 2, ax=ax),
-    "importance": lambda explainer, ex, ax: plots.bar(explainer.importance(ex.data[:20], n_samples=500), ax=ax),
+    "importance": lambda explainer, ex, ax: plots.bar(
+        explainer.importance(ex.data[:20], n_samples=500), ax=ax
+    ),
     "beeswarm": lambda explainer, ex, ax: plots.beeswarm(ex, ax=ax),
     "scatter": lambda explainer, ex, ax: plots.scatter(ex, "sugar ($/kg)", color="pH", ax=ax),
     "heatmap": lambda explainer, ex, ax: plots.heatmap(ex, ax=ax),
     "covariance": lambda explainer, ex, ax: plots.covariance(ex, 2, ax=ax),
     "path": lambda explainer, ex, ax: plots.path(explainer.along(ex.data[2]), ax=ax),
-    "density": lambda explainer, ex, ax: plots.density(ex, 2, features=["alcohol", "pH", "acidity"], ax=ax),
+    "density": lambda explainer, ex, ax: plots.density(
+        ex, 2, features=["alcohol", "pH", "acidity"], ax=ax
+    ),
     "ranks": lambda explainer, ex, ax: plots.ranks(ex, 2, ax=ax),
-    "training": lambda explainer, ex, ax: plots.training(explainer.training_contributions(ex.data[2], "alcohol"), ax=ax),
+    "training": lambda explainer, ex, ax: plots.training(
+        explainer.training_contributions(ex.data[2], "alcohol"), ax=ax
+    ),
 }
 
 
@@ -82,7 +99,9 @@ def test_it_looks_as_it_did(name, explainer, ex, tmp_path):
         ax.figure.savefig(tmp_path / f"{name}.png", dpi=60)
     if os.environ.get("GPATTR_UPDATE_PICTURES"):
         (PICTURES / f"{name}.png").write_bytes((tmp_path / f"{name}.png").read_bytes())
-    difference = compare_images(str(PICTURES / f"{name}.png"), str(tmp_path / f"{name}.png"), TOLERANCE)
+    difference = compare_images(
+        str(PICTURES / f"{name}.png"), str(tmp_path / f"{name}.png"), TOLERANCE
+    )
     assert difference is None, difference
 
 
@@ -102,7 +121,9 @@ def test_waterfall_goes_from_the_baseline_to_the_prediction(ex):
     assert position == pytest.approx(ex.predictions[2], abs=1e-9)
     low, high = ex[2].interval(0.8)
     ax = plots.waterfall(ex, 2, level=0.8, ax=canvas())
-    segments = np.array([line.get_segments()[i] for line in ax.collections for i in range(6)])[:, :, 0]
+    segments = np.array([line.get_segments()[i] for line in ax.collections for i in range(6)])[
+        :, :, 0
+    ]
     np.testing.assert_allclose(np.ptp(segments, axis=1), (high - low)[0, order], rtol=1e-9)
     labels = [text.get_text() for text in ax.get_yticklabels()]
     assert labels[0] == f"{ex.feature_names[order[0]]} = {ex.data[2, order[0]]:.4g}"
@@ -115,7 +136,9 @@ def test_the_rest_is_added_up_with_its_covariance(ex):
     np.testing.assert_allclose(widths(ax)[2], rest.values[0, rest.feature_names.index("rest")])
     assert [text.get_text() for text in ax.get_yticklabels()][2] == "4 other features"
     short = replace(ex, cov=None)
-    np.testing.assert_allclose(widths(plots.waterfall(short, 2, max_display=3, ax=canvas())), widths(ax))
+    np.testing.assert_allclose(
+        widths(plots.waterfall(short, 2, max_display=3, ax=canvas())), widths(ax)
+    )
 
 
 def test_bars(explainer, ex):
@@ -123,7 +146,9 @@ def test_bars(explainer, ex):
     sizes = np.abs(ex.values).mean(axis=0)
     np.testing.assert_allclose(widths(plots.bar(ex, ax=canvas())), -np.sort(-sizes))
     importance = explainer.importance(ex.data[:5], n_samples=200)
-    np.testing.assert_allclose(widths(plots.bar(importance, max_display=2, ax=canvas())), -np.sort(-importance.values)[:2])
+    np.testing.assert_allclose(
+        widths(plots.bar(importance, max_display=2, ax=canvas())), -np.sort(-importance.values)[:2]
+    )
     expected = "expected mean |attribution| to the prediction, with 95% intervals"
     assert plots.bar(importance, ax=canvas()).get_xlabel() == expected
     many = plots.bar(replace(importance, n_rows=20_000), ax=canvas())
@@ -168,7 +193,10 @@ def many(ex):
     rng = np.random.default_rng(0)
     n, d = 100_000, 8
     values = 1e5 * rng.normal(size=(n, d)) * 0.8 ** np.arange(d)
-    walls, shares = ["wood", "brick", "stone", "straw", "glass", "clay", "steel"], [0.4, 0.2, 0.15, 0.1, 0.08, 0.05, 0.02]
+    walls, shares = (
+        ["wood", "brick", "stone", "straw", "glass", "clay", "steel"],
+        [0.4, 0.2, 0.15, 0.1, 0.08, 0.05, 0.02],
+    )
     kinds = rng.choice(walls, n, p=shares)
     data = rng.normal(size=(n, d))
     data[:, 0] = np.nan
@@ -195,7 +223,9 @@ def test_of_many_rows_a_sample_is_drawn_that_is_always_the_same_and_said(many):
         assert len(one.get_offsets()) == 5000
         np.testing.assert_array_equal(one.get_offsets(), other.get_offsets())
     drawn = plots.scatter(many, "x1", ax=canvas())
-    assert drawn.get_title(loc="left") == "Attributions of 3,000 of 100,000 rows, with 95% intervals"
+    assert (
+        drawn.get_title(loc="left") == "Attributions of 3,000 of 100,000 rows, with 95% intervals"
+    )
     assert drawn.collections[1].get_facecolors().shape == (3000, 4)
     (cells,) = plots.heatmap(many, ax=canvas()).images
     assert cells.get_array().shape == (8, 500, 4)
@@ -271,13 +301,17 @@ def test_prices_are_written_as_prices(many):
 
 
 def test_one_feature_does_not_wash_out_the_heatmap(ex):
-    lopsided = replace(ex, values=ex.values * [100.0, 1, 1, 1, 1, 1], var=np.zeros_like(ex.values), cov=None)
+    lopsided = replace(
+        ex, values=ex.values * [100.0, 1, 1, 1, 1, 1], var=np.zeros_like(ex.values), cov=None
+    )
     ax = plots.heatmap(lopsided, ax=canvas())
     cells = np.asarray(ax.images[0].get_array())
     assert cells[1, :, :3].min() < 0.6  # the second feature is far from white
     assert any("colours end at ±" in text for text in texts(ax))
     line = ax.lines[0].get_ydata()
-    assert np.corrcoef(line, np.sort(ex.predictions))[0, 1] == pytest.approx(-1.0)  # rows of an image count downward
+    assert np.corrcoef(line, np.sort(ex.predictions))[0, 1] == pytest.approx(
+        -1.0
+    )  # rows of an image count downward
     even = replace(ex, values=np.where(ex.values < 0, -1.0, 1.0))
     assert not any("colours end" in text for text in texts(plots.heatmap(even, ax=canvas())))
 
@@ -287,25 +321,48 @@ def test_shares_that_cancel_are_drawn_as_what_they_are(explainer, rows):
     ax = plots.training(shares, max_display=2, ax=canvas())
     np.testing.assert_allclose(widths(ax), [50, -49, 4, -3, 2])
     labels = [text.get_text() for text in ax.get_yticklabels()]
-    assert labels == ["row 0", "row 1", "2 others that raise it", "2 others that lower it", "sum of all 6 rows"]
+    assert labels == [
+        "row 0",
+        "row 1",
+        "2 others that raise it",
+        "2 others that lower it",
+        "sum of all 6 rows",
+    ]
     assert ax.get_xlabel().replace("\n", " ").endswith("+54 and −52 add up to +2")
     one = explainer.training_contributions(rows.iloc[7], "pH")
-    assert plots.training(one, ax=canvas()).get_title(loc="left") == "Row 7: training rows behind the attribution of pH"
+    assert (
+        plots.training(one, ax=canvas()).get_title(loc="left")
+        == "Row 7: training rows behind the attribution of pH"
+    )
     named = explainer.training_contributions(rows.iloc[[7]].set_axis(["Château"]), "pH")
-    assert plots.training(named, ax=canvas()).get_title(loc="left") == "Château: training rows behind the attribution of pH"
-    assert plots.training(2 * one, ax=canvas()).get_title(loc="left") == "Training rows behind one attribution"
+    assert (
+        plots.training(named, ax=canvas()).get_title(loc="left")
+        == "Château: training rows behind the attribution of pH"
+    )
+    assert (
+        plots.training(2 * one, ax=canvas()).get_title(loc="left")
+        == "Training rows behind one attribution"
+    )
 
 
 def test_correlations_are_called_so(ex):
     ax = plots.covariance(ex, 2, ax=canvas())
-    assert ax.get_title(loc="left").replace("\n", " ") == "Row 2: correlations between attributions to the prediction"
+    assert (
+        ax.get_title(loc="left").replace("\n", " ")
+        == "Row 2: correlations between attributions to the prediction"
+    )
     assert "correlation" in texts(ax)
 
 
 @pytest.mark.parametrize("name", [*ONE_ROW, *MANY_ROWS, "scatter"])
 def test_hostile_names(name, ex):
     names = ("a" * 300, "$x$ and $", "x\ny", "Größe ∑x²", r"\frac{", "<b> %s {0}")
-    odd = replace(ex, feature_names=names, quantity="price in $ per m² $x_i$ " * 4, baseline_name="$\\sum " * 30)
+    odd = replace(
+        ex,
+        feature_names=names,
+        quantity="price in $ per m² $x_i$ " * 4,
+        baseline_name="$\\sum " * 30,
+    )
     picked = odd[:1] if name in ONE_ROW else odd
     ax = getattr(plots, name)(picked, *([0] if name == "scatter" else []), ax=canvas())
     assert max((len(label.get_text()) for label in ax.get_yticklabels()), default=0) <= 45
@@ -313,14 +370,19 @@ def test_hostile_names(name, ex):
 
 
 def test_several_outputs_are_asked_for_one(rows):
-    model = gpattr.GPClassifier(optimize=False).fit(rows, np.array(["setosa", "versicolor", "virginica"] * 14)[:40])
+    model = gpattr.GPClassifier(optimize=False).fit(
+        rows, np.array(["setosa", "versicolor", "virginica"] * 14)[:40]
+    )
     flowers = Explainer(model)(rows[:4])
     with pytest.raises(
-        SeveralOutputsError, match=r"ex\['setosa'\].plot; the outputs are \['setosa', 'versicolor', 'virginica'\]"
+        SeveralOutputsError,
+        match=r"ex\['setosa'\].plot; the outputs are \['setosa', 'versicolor', 'virginica'\]",
     ):
         flowers.plot  # noqa: B018
     assert not hasattr(flowers, "plot")
-    with pytest.raises(SeveralOutputsError, match=r"explanation: a picture shows one output, ex\['setosa'\]"):
+    with pytest.raises(
+        SeveralOutputsError, match=r"explanation: a picture shows one output, ex\['setosa'\]"
+    ):
         plots.beeswarm(flowers)
     flowers["setosa"].plot.beeswarm(ax=canvas())
 
@@ -349,14 +411,24 @@ def test_odd_explanations_of_one_row(name, ex):
     single = ex[0]
     still = replace(single, values=np.zeros((1, 6)), var=np.zeros((1, 6)), cov=np.zeros((1, 6, 6)))
     huge = replace(single, values=1e9 * single.values, var=1e18 * single.var, cov=1e18 * single.cov)
-    for odd in (single[:, [0]], still, huge, single.group({"all": list(range(6))}), replace(single, row_names=("Château <b>",))):
+    for odd in (
+        single[:, [0]],
+        still,
+        huge,
+        single.group({"all": list(range(6))}),
+        replace(single, row_names=("Château <b>",)),
+    ):
         ax = draw(odd, ax=canvas())
         ax.figure.canvas.draw()
-    with pytest.raises(InvalidInputError, match="row: expected the position of one of 40 rows, got none"):
+    with pytest.raises(
+        InvalidInputError, match="row: expected the position of one of 40 rows, got none"
+    ):
         (plots.waterfall if name == "bar" else draw)(ex)
     with pytest.raises(InvalidIndexError, match="row: expected the position of one of 40 rows"):
         draw(ex, 40)
-    with pytest.raises(InvalidInputError, match="max_display: expected an integer of 1 or more, got 0"):
+    with pytest.raises(
+        InvalidInputError, match="max_display: expected an integer of 1 or more, got 0"
+    ):
         draw(single, max_display=0)
 
 
@@ -365,12 +437,21 @@ def test_odd_explanations_of_many_rows(name, ex):
     draw = getattr(plots, name)
     bare = replace(ex, var=None, cov=None)
     constant = replace(ex, data=np.ones_like(ex.data))
-    for odd in (ex[:1], bare, constant, ex.group({"two": ["pH", "alcohol"]}), ex[:, ["pH"]], replace(ex, values=0 * ex.values)):
+    for odd in (
+        ex[:1],
+        bare,
+        constant,
+        ex.group({"two": ["pH", "alcohol"]}),
+        ex[:, ["pH"]],
+        replace(ex, values=0 * ex.values),
+    ):
         ax = draw(odd, ax=canvas())
         ax.figure.canvas.draw()
     with pytest.raises(InvalidInputError, match="explanation: expected at least one row, got none"):
         draw(ex[[]])
-    with pytest.raises(InvalidInputError, match=r"explanation: expected a gpattr Explanation .*, got a ndarray"):
+    with pytest.raises(
+        InvalidInputError, match=r"explanation: expected a gpattr Explanation .*, got a ndarray"
+    ):
         draw(ex.values)
 
 
@@ -380,7 +461,9 @@ def test_mixtures_and_draws(rows):
     parts = [ExactPosterior(SquaredExponential(scale), X, y, noise=0.1) for scale in (0.5, 2.0)]
     mixture = Explainer(MixturePosterior(parts))(X[:3])
     labels = np.where(y > 0, "yes", "no")
-    sampled = Explainer(gpattr.GPClassifier(optimize=False).fit(X, labels), scale="probability", n_draws=200)(X[:3])
+    sampled = Explainer(
+        gpattr.GPClassifier(optimize=False).fit(X, labels), scale="probability", n_draws=200
+    )(X[:3])
     for each in (mixture, sampled):
         for name in ONE_ROW:
             getattr(plots, name)(each, 0, ax=canvas()).figure.canvas.draw()
@@ -400,14 +483,19 @@ def test_what_cannot_be_drawn_says_why(explainer, ex):
     with pytest.raises(MissingUncertaintyError, match="explain with uncertainty='cov'"):
         plots.covariance(replace(ex, cov=None), 0)
     with pytest.raises(
-        InvalidInputError, match=r"contributions: expected one number for each training row, got the shape \(2, 2\)"
+        InvalidInputError,
+        match=r"contributions: expected one number for each training row, got the shape \(2, 2\)",
     ):
         plots.training(np.ones((2, 2)))
-    with pytest.raises(InvalidInputError, match="names: expected 3, one for each training row, got 2"):
+    with pytest.raises(
+        InvalidInputError, match="names: expected 3, one for each training row, got 2"
+    ):
         plots.training(np.ones(3), names=["a", "b"])
     with pytest.raises(UnsupportedModelError, match="a way leads from one point to another"):
         Explainer(explainer.posterior, gpattr.Baselines(ex.data[:3])).along(ex.data[0])
-    with pytest.raises(InvalidInputError, match="n_points: expected an integer of 2 or more, got 1"):
+    with pytest.raises(
+        InvalidInputError, match="n_points: expected an integer of 2 or more, got 1"
+    ):
         explainer.along(ex.data[0], n_points=1)
 
 

@@ -28,9 +28,15 @@ X = RNG.normal(size=(8, 3))
 BASES = {
     "waves": Fourier(RNG.normal(size=(9, 3)), RNG.normal(size=3)),
     "linear": Monomials.up_to(1, 3, constant=False),
-    "polynomial": Monomials.up_to(3, 3, constant=True, origin=[0.5, 0.0, -1.0], scale=[1.0, 2.0, 0.5]),
+    "polynomial": Monomials.up_to(
+        3, 3, constant=True, origin=[0.5, 0.0, -1.0], scale=[1.0, 2.0, 0.5]
+    ),
     "box": Hilbert(np.zeros(3), np.full(3, 5.0), (3, 4, 5)),
-    "additive": Combined((Hilbert([0.0, 1.0], [6.0, 7.0], (4, 3)), Fourier(RNG.normal(size=(5, 1)))), ((2, 0), (1,)), 3),
+    "additive": Combined(
+        (Hilbert([0.0, 1.0], [6.0, 7.0], (4, 3)), Fourier(RNG.normal(size=(5, 1)))),
+        ((2, 0), (1,)),
+        3,
+    ),
 }
 
 
@@ -44,26 +50,67 @@ def posteriors():
     exact = ExactPosterior(SquaredExponential([1.0, 2.0, 0.7]), Z, Y, noise=0.1)
     yield "exact", exact
     yield "matern", ExactPosterior(Matern52(2.0), Z, Y, noise=0.1, mean=Constant(3.0))
-    yield "trend", ExactPosterior(SquaredExponential(), Z, Y, noise=0.1, mean=Linear(np.zeros(3), covariance="flat"))
-    yield "sparse", SparsePosterior.fit(SquaredExponential([1.0, 2.0, 0.7]), Z[:7], Z, Y, noise=0.1, mean=Constant(0.3))
-    yield "variational", SparsePosterior(Matern52(1.5), Z[:7], Y[:7], np.diag(np.linspace(0.0, 2.0, 7)))
+    yield (
+        "trend",
+        ExactPosterior(
+            SquaredExponential(), Z, Y, noise=0.1, mean=Linear(np.zeros(3), covariance="flat")
+        ),
+    )
+    yield (
+        "sparse",
+        SparsePosterior.fit(
+            SquaredExponential([1.0, 2.0, 0.7]), Z[:7], Z, Y, noise=0.1, mean=Constant(0.3)
+        ),
+    )
+    yield (
+        "variational",
+        SparsePosterior(Matern52(1.5), Z[:7], Y[:7], np.diag(np.linspace(0.0, 2.0, 7))),
+    )
     rows = np.column_stack([Y, Z[:, 0]])
-    several = MultiOutputPosterior.coregionalised(Matern52(1.5), Z, rows, covariance=[[1.0, 0.5], [0.5, 2.0]], noise=[0.1, 0.3])
+    several = MultiOutputPosterior.coregionalised(
+        Matern52(1.5), Z, rows, covariance=[[1.0, 0.5], [0.5, 2.0]], noise=[0.1, 0.3]
+    )
     yield "coregionalised", several
     units = {"shift": [1.0, -2.0, 0.5], "scale": [2.0, 0.5, -1.5]}
     yield "other units", AffinePosterior(exact, **units)
     yield "fed twice", AffinePosterior(exact, **units, source=[0, 3, 0], n_features=4)
-    yield "mixture in other units", AffinePosterior(MixturePosterior([exact, weight_space(BASES["waves"])]), **units)
-    yield "labels", LaplacePosterior(SquaredExponential([1.0, 2.0, 0.7], 4.0), Z, Y > 0, mean=Constant(0.3))
+    yield (
+        "mixture in other units",
+        AffinePosterior(MixturePosterior([exact, weight_space(BASES["waves"])]), **units),
+    )
+    yield (
+        "labels",
+        LaplacePosterior(SquaredExponential([1.0, 2.0, 0.7], 4.0), Z, Y > 0, mean=Constant(0.3)),
+    )
     for name, basis in BASES.items():
         yield name, weight_space(basis)
-    yield "with a mean", weight_space(BASES["waves"], mean=Polynomial([1.0, 0.5], [[1, 0, 2], [0, 1, 0]]))
-    yield "mean by quadrature", weight_space(BASES["box"], mean=Function(lambda x: np.sin(x).sum(1), np.cos))
+    yield (
+        "with a mean",
+        weight_space(BASES["waves"], mean=Polynomial([1.0, 0.5], [[1, 0, 2], [0, 1, 0]])),
+    )
+    yield (
+        "mean by quadrature",
+        weight_space(BASES["box"], mean=Function(lambda x: np.sin(x).sum(1), np.cos)),
+    )
     factor = np.tril(RNG.normal(size=(18, 18))) + 5.0 * np.eye(18)
-    yield "by precision", WeightSpacePosterior(BASES["waves"], RNG.normal(size=18), precision_factor=factor)
-    yield "low rank", WeightSpacePosterior(BASES["waves"], RNG.normal(size=18), root=RNG.normal(size=(18, 2)))
-    yield "mixture", MixturePosterior([exact, weight_space(BASES["waves"]), weight_space(BASES["box"])], [0.5, 0.2, 0.3])
-    yield "mixture of mixtures", MixturePosterior([exact, MixturePosterior([exact, weight_space(BASES["linear"])])])
+    yield (
+        "by precision",
+        WeightSpacePosterior(BASES["waves"], RNG.normal(size=18), precision_factor=factor),
+    )
+    yield (
+        "low rank",
+        WeightSpacePosterior(BASES["waves"], RNG.normal(size=18), root=RNG.normal(size=(18, 2))),
+    )
+    yield (
+        "mixture",
+        MixturePosterior(
+            [exact, weight_space(BASES["waves"]), weight_space(BASES["box"])], [0.5, 0.2, 0.3]
+        ),
+    )
+    yield (
+        "mixture of mixtures",
+        MixturePosterior([exact, MixturePosterior([exact, weight_space(BASES["linear"])])]),
+    )
     data = torch.tensor(Z), torch.tensor(Y)
     yield "tensors", gpattr.RandomFeatureGPRegressor(20, random_state=0).fit(*data).posterior_
     for model in (
@@ -84,7 +131,9 @@ POSTERIORS = dict(posteriors())
 def test_posterior_conforms(name):
     rows = X.clip(-2, 2)
     d = POSTERIORS[name].n_features
-    check_posterior(POSTERIORS[name], rows if d == 3 else np.column_stack([rows, rows[:, 0]])[:, :d])
+    check_posterior(
+        POSTERIORS[name], rows if d == 3 else np.column_stack([rows, rows[:, 0]])[:, :d]
+    )
 
 
 HIDDEN = np.array([0.0, 1.0, -1.0])  # adds up to zero, so that completeness does not see it
@@ -106,7 +155,10 @@ class Faulty(WeightSpacePosterior):
         if self.fault == "asymmetric" and return_cov:
             result[1][0, 1] *= 1.1
         if self.fault == "indefinite" and return_cov:
-            result[1][...] = np.diag(np.diagonal(result[1])) + 3.0 * (1 - np.eye(len(result[1]))) * result[1].max()
+            result[1][...] = (
+                np.diag(np.diagonal(result[1]))
+                + 3.0 * (1 - np.eye(len(result[1]))) * result[1].max()
+            )
         return result
 
     def apply(self, operator, X, *, uncertainty="cov", method="auto", n_steps=None, tolerance=1e-6):
@@ -147,12 +199,17 @@ class Faulty(WeightSpacePosterior):
 
     def rows_covariance(self, operator, X, gather=None, *, method="auto", n_steps=None):
         result = super().rows_covariance(operator, X, gather)
-        wrong = (self.fault == "rows" and gather is None) or (self.fault == "sums" and gather is not None)
+        wrong = (self.fault == "rows" and gather is None) or (
+            self.fault == "sums" and gather is not None
+        )
         return result * 1.001 if wrong else result
 
     def sample(self, operator, X, n=1, *, random_state=None):
         draws = super().sample(operator, X, n, random_state=random_state)
-        return {"draws": draws + 0.5 * draws.std(), "spread": draws * 1.5 - 0.5 * draws.mean(axis=0)}.get(self.fault, draws)
+        return {
+            "draws": draws + 0.5 * draws.std(),
+            "spread": draws * 1.5 - 0.5 * draws.mean(axis=0),
+        }.get(self.fault, draws)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +255,9 @@ def test_bad_input_is_named():
         check_posterior(POSTERIORS["waves"], X[:4])
 
 
-@pytest.mark.parametrize(("fault", "words"), [("scaled", "between an output and itself"), ("indefinite", "eigenvalue")])
+@pytest.mark.parametrize(
+    ("fault", "words"), [("scaled", "between an output and itself"), ("indefinite", "eigenvalue")]
+)
 def test_faults_across_outputs_are_named(fault, words, monkeypatch):
     right = MultiOutputPosterior.across
 
@@ -220,10 +279,18 @@ def test_bad_units_are_named():
     for options, words in (
         ({"shift": [0.0], "scale": [1.0] * 3}, "shift: expected 3 numbers"),
         ({"shift": [0.0] * 3, "scale": [1.0, 0.0, 1.0]}, "scale: expected numbers other than 0"),
-        ({"shift": [0.0] * 3, "scale": [1.0] * 3, "source": [0, 1]}, "source: expected 3 positions below 3"),
-        ({"shift": [0.0] * 3, "scale": [1.0] * 3, "source": [0, 1, 5], "n_features": 4}, "source: expected 3 positions below 4"),
+        (
+            {"shift": [0.0] * 3, "scale": [1.0] * 3, "source": [0, 1]},
+            "source: expected 3 positions below 3",
+        ),
+        (
+            {"shift": [0.0] * 3, "scale": [1.0] * 3, "source": [0, 1, 5], "n_features": 4},
+            "source: expected 3 positions below 4",
+        ),
     ):
         with pytest.raises(InvalidInputError, match=words):
             AffinePosterior(exact, **options)
-    with pytest.raises(InvalidInputError, match="posterior: expected a gpattr posterior, got a int"):
+    with pytest.raises(
+        InvalidInputError, match="posterior: expected a gpattr posterior, got a int"
+    ):
         AffinePosterior(3, [0.0], [1.0])

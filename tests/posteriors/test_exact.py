@@ -1,4 +1,6 @@
-"""The exact posterior: predictions and attributions against 50 digits and against the model's own joint predictions."""
+"""The exact posterior: predictions and attributions against 50 digits and against the model's own
+joint predictions.
+"""
 
 import mpmath as mp
 import numpy as np
@@ -22,12 +24,22 @@ X, B = RNG.normal(size=(4, 3)), RNG.normal(size=3)
 
 
 def fifty_digits(x, b):
-    """Posterior mean (d,) and covariance (d, d) of the attributions at x, every step with 50 digits."""
+    """Posterior mean (d,) and covariance (d, d) of the attributions at x, every step with 50
+    digits.
+    """
     scale, variance = generate.exact(KERNEL.lengthscale), mp.mpf(KERNEL.variance)
     squares = [
-        [mp.fsum(((u - v) / s) ** 2 for u, v, s in zip(generate.exact(z), generate.exact(w), scale)) for w in Z] for z in Z
+        [
+            mp.fsum(
+                ((u - v) / s) ** 2 for u, v, s in zip(generate.exact(z), generate.exact(w), scale)
+            )
+            for w in Z
+        ]
+        for z in Z
     ]
-    K = mp.matrix([[variance * mp.exp(-r / 2) for r in row] for row in squares]) + mp.diag(generate.exact(NOISE))
+    K = mp.matrix([[variance * mp.exp(-r / 2) for r in row] for row in squares]) + mp.diag(
+        generate.exact(NOISE)
+    )
     p = generate.whitened(x, b, KERNEL.lengthscale)
     a = generate.dot(p, p)
     A = mp.matrix(3, 7)
@@ -37,7 +49,10 @@ def fifty_digits(x, b):
         for i in range(3):
             A[i, m] = -variance * p[i] * (p[i] * J1 + e[i] * J0)
     edges = generate.path_edges(a, mp.mpf(0))
-    G0, G2 = (generate.integral(lambda u, j=j: 2 * (1 - u) * u**j * mp.exp(-a * u * u / 2), edges) for j in (0, 2))
+    G0, G2 = (
+        generate.integral(lambda u, j=j: 2 * (1 - u) * u**j * mp.exp(-a * u * u / 2), edges)
+        for j in (0, 2)
+    )
     prior = mp.matrix(3, 3)
     for i in range(3):
         for j in range(3):
@@ -57,18 +72,24 @@ def test_mean_and_covariance_to_the_last_digits(length):
     got = posterior.apply(IntegratedGradients(B), x[None])
     mean, cov, prior = fifty_digits(x, B)
     growth = max(1.0, length / 30) ** 2
-    scale = KERNEL.variance * np.abs(posterior.alpha).sum() * min(1.0, length * np.abs(direction).max())
+    scale = (
+        KERNEL.variance * np.abs(posterior.alpha).sum() * min(1.0, length * np.abs(direction).max())
+    )
     assert np.abs(got.mean[0] - mean).max() <= 2e-12 * growth * scale
     assert np.abs(got.mean[0] - mean).max() <= got.error[0]
     assert np.abs(got.cov[0] - cov).max() <= 2e-12 * growth * np.abs(prior).max()
 
 
 def brute_force(posterior, x, b, h=1e-4, order=10):
-    """Attributions from central differences of the model's own joint predictive distribution along the path."""
+    """Attributions from central differences of the model's own joint predictive distribution along
+    the path.
+    """
     t, w = gauss_legendre(order, 2)
     d = len(x)
     points = b + t[:, None] * (x - b)
-    shifted = np.concatenate([points + sign * h * np.eye(d)[i] for i in range(d) for sign in (1, -1)])  # (d · 2 · T, d)
+    shifted = np.concatenate(
+        [points + sign * h * np.eye(d)[i] for i in range(d) for sign in (1, -1)]
+    )  # (d · 2 · T, d)
     mean, cov = posterior.predict(shifted, return_cov=True)
     D = np.zeros((d, d, 2, len(t)))
     for i in range(d):
@@ -79,7 +100,9 @@ def brute_force(posterior, x, b, h=1e-4, order=10):
 
 MODELS = {
     "se": ExactPosterior(KERNEL, Z, Y, noise=0.05),
-    "nested": ExactPosterior(0.5 * KERNEL + Select(SquaredExponential(lengthscale=2.0), [0, 2]) + 1.5, Z, Y, noise=NOISE),
+    "nested": ExactPosterior(
+        0.5 * KERNEL + Select(SquaredExponential(lengthscale=2.0), [0, 2]) + 1.5, Z, Y, noise=NOISE
+    ),
     "linear mean": ExactPosterior(KERNEL, Z, Y, noise=0.05, mean=Linear([1.0, -1.0, 2.0], 0.5)),
 }
 
@@ -100,7 +123,9 @@ def test_gradients_are_those_of_the_models_own_predictions(name):
     got = posterior.apply(Gradient(), X)
     h, d = 1e-4, 3
     for n, x in enumerate(X):
-        mean, cov = posterior.predict(np.concatenate([x + h * np.eye(d), x - h * np.eye(d)]), return_cov=True)
+        mean, cov = posterior.predict(
+            np.concatenate([x + h * np.eye(d), x - h * np.eye(d)]), return_cov=True
+        )
         D = np.hstack([np.eye(d), -np.eye(d)]) / (2 * h)
         np.testing.assert_allclose(got.mean[n], D @ mean, atol=1e-6)
         np.testing.assert_allclose(got.cov[n], D @ cov @ D.T, atol=1e-6)
@@ -113,7 +138,9 @@ def test_predictions_are_the_textbook_ones():
     mean, cov = posterior.predict(X, return_cov=True)
     np.testing.assert_allclose(mean, k @ np.linalg.solve(K, Y), rtol=1e-12)
     np.testing.assert_allclose(cov, KERNEL(X, X) - k @ np.linalg.solve(K, k.T), atol=1e-14)
-    np.testing.assert_allclose(posterior.predict(X, return_std=True)[1], np.sqrt(np.diagonal(cov)), rtol=1e-13)
+    np.testing.assert_allclose(
+        posterior.predict(X, return_std=True)[1], np.sqrt(np.diagonal(cov)), rtol=1e-13
+    )
     np.testing.assert_array_equal(posterior.predict(X), mean)
     _, logdet = np.linalg.slogdet(K)
     expected = -0.5 * Y @ np.linalg.solve(K, Y) - 0.5 * logdet - 3.5 * np.log(2 * np.pi)
@@ -121,7 +148,9 @@ def test_predictions_are_the_textbook_ones():
 
 
 @pytest.mark.parametrize("uncertainty", ["cov", "std", "none"])
-@pytest.mark.parametrize("baseline", [B, np.tile(B, (4, 1)) + X / 3, Baselines(Z[:3], [0.5, 0.25, 0.25])])
+@pytest.mark.parametrize(
+    "baseline", [B, np.tile(B, (4, 1)) + X / 3, Baselines(Z[:3], [0.5, 0.25, 0.25])]
+)
 def test_blocks_do_not_change_the_numbers(baseline, uncertainty):
     posterior = MODELS["nested"]
     op = IntegratedGradients(baseline)
@@ -146,7 +175,9 @@ def test_joint_contains_the_rows_and_is_a_covariance():
     for baseline in (B, X / 3, Baselines(Z[:3])):
         op = IntegratedGradients(baseline)
         joint = posterior.joint(op, X)
-        np.testing.assert_allclose(np.einsum("ninj->nij", joint), posterior.apply(op, X).cov, atol=1e-13)
+        np.testing.assert_allclose(
+            np.einsum("ninj->nij", joint), posterior.apply(op, X).cov, atol=1e-13
+        )
         flat = joint.reshape(12, 12)
         np.testing.assert_array_equal(flat, flat.T)
         assert np.linalg.eigvalsh(flat).min() > -1e-13
@@ -164,10 +195,18 @@ def test_posteriors_are_frozen():
     posterior = MODELS["se"]
     with pytest.raises(AttributeError):
         posterior.alpha = 1.0
-    for array in (posterior.inputs, posterior.alpha, posterior.factor, posterior.y, posterior.noise):
+    for array in (
+        posterior.inputs,
+        posterior.alpha,
+        posterior.factor,
+        posterior.y,
+        posterior.noise,
+    ):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1.0
-    assert repr(posterior).startswith("ExactPosterior(7 rows × 3 features, kernel=SquaredExponential(")
+    assert repr(posterior).startswith(
+        "ExactPosterior(7 rows × 3 features, kernel=SquaredExponential("
+    )
 
 
 def test_a_users_mean_keeps_its_own_array():
@@ -175,7 +214,9 @@ def test_a_users_mean_keeps_its_own_array():
     from gpattr.means import Function
 
     kept = np.ones(4)
-    posterior = ExactPosterior(KERNEL, Z[:4], Y[:4], noise=0.1, mean=Function(lambda X: kept[: len(X)], np.zeros_like))
+    posterior = ExactPosterior(
+        KERNEL, Z[:4], Y[:4], noise=0.1, mean=Function(lambda X: kept[: len(X)], np.zeros_like)
+    )
     posterior.predict(X)
     np.testing.assert_array_equal(kept, np.ones(4))
 
@@ -194,13 +235,22 @@ def test_tiny_noise_and_near_duplicates_stay_finite():
     ("changes", "message"),
     [
         ({"kernel": "rbf"}, "kernel: expected a gpattr kernel, got str"),
-        ({"kernel": SquaredExponential(lengthscale=[1.0, 2.0])}, "lengthscale: expected one number or 3"),
+        (
+            {"kernel": SquaredExponential(lengthscale=[1.0, 2.0])},
+            "lengthscale: expected one number or 3",
+        ),
         ({"mean": 3.0}, "mean: expected a gpattr mean or None, got float"),
         ({"mean": Linear([1.0])}, "coefficients: expected 3"),
         ({"X": Z[0]}, r"X: expected rows \(n, d\), got one dimension of length 3; .*reshape"),
-        ({"X": np.where(Z[2, 1] == Z, np.nan, Z)}, "X: expected finite numbers, got nan in row 2, column 1"),
+        (
+            {"X": np.where(Z[2, 1] == Z, np.nan, Z)},
+            "X: expected finite numbers, got nan in row 2, column 1",
+        ),
         ({"y": Y[:5]}, "y: expected 7 targets .* got 5"),
-        ({"y": np.where(Y[3] == Y, np.inf, Y)}, "y: expected finite numbers, got inf at position 3"),
+        (
+            {"y": np.where(Y[3] == Y, np.inf, Y)},
+            "y: expected finite numbers, got inf at position 3",
+        ),
         ({"y": Y[:, None]}, r"y: expected one dimension, got an array of shape \(7, 1\)"),
         ({"noise": -0.1}, "noise: expected variances, 0 or larger, got -0.1"),
         ({"noise": [0.1, 0.2]}, r"noise: expected one variance or one per row \(7\), got 2"),
@@ -234,15 +284,21 @@ def test_what_does_not_fit_is_refused_before_the_work():
     with memory_budget(result=1000):
         with pytest.raises(
             TooLargeError,
-            match=r"The covariance of the training targets \(12 × 12\) would take 1.12 KiB, more than",
+            match=(
+                r"The covariance of the training targets \(12 × 12\) would take 1.12 KiB, more than"
+            ),
         ):
             ExactPosterior(KERNEL, RNG.normal(size=(12, 3)), np.zeros(12), noise=1.0)
         with pytest.raises(
             MemoryError,
-            match=r"The covariance of the attributions \(20 × 3 × 3\).*uncertainty=\"std\".*batches",
+            match=(
+                r"The covariance of the attributions \(20 × 3 × 3\).*uncertainty=\"std\".*batches"
+            ),
         ):
             MODELS["se"].apply(IntegratedGradients(B), np.zeros((20, 3)))
-        with pytest.raises(TooLargeError, match=r"The joint covariance of the attributions \(4 × 3 × 4 × 3\)"):
+        with pytest.raises(
+            TooLargeError, match=r"The joint covariance of the attributions \(4 × 3 × 4 × 3\)"
+        ):
             MODELS["se"].joint(IntegratedGradients(B), X)
         with pytest.raises(TooLargeError, match="covariance of the predictions"):
             MODELS["se"].predict(np.zeros((20, 3)), return_cov=True)
@@ -257,7 +313,9 @@ def test_what_does_not_fit_is_refused_before_the_work():
 
 
 def test_other_targets_of_the_same_rows():
-    """One factorisation serves several outputs: each is what its own posterior would be, names included."""
+    """One factorisation serves several outputs: each is what its own posterior would be, names
+    included.
+    """
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(12, 2)), columns=["a", "b"])
     first, second = rng.normal(size=(2, 12))
@@ -266,7 +324,9 @@ def test_other_targets_of_the_same_rows():
     alone = ExactPosterior(SquaredExponential(0.8), X, second, noise=0.1, mean=means.Constant(-1.0))
     assert other.factor is one.factor
     assert other.feature_names == ("a", "b")
-    for ours, theirs in zip(other.predict(X[:3], return_cov=True), alone.predict(X[:3], return_cov=True)):
+    for ours, theirs in zip(
+        other.predict(X[:3], return_cov=True), alone.predict(X[:3], return_cov=True)
+    ):
         np.testing.assert_allclose(ours, theirs, atol=1e-13)
     assert other.log_marginal_likelihood == pytest.approx(alone.log_marginal_likelihood, rel=1e-12)
     with pytest.raises(InvalidInputError, match="y: expected 12 targets"):

@@ -40,7 +40,9 @@ def test_state_against_dense_formulas(build):
     mean, cov = state.predict(X, return_cov=True)
     np.testing.assert_allclose(mean, k @ alpha, rtol=1e-9)
     np.testing.assert_allclose(cov, KERNEL(X, X) - k @ P @ k.T, atol=1e-9)
-    np.testing.assert_allclose(state.predict(X, return_std=True)[1] ** 2, np.diagonal(cov), rtol=1e-12)
+    np.testing.assert_allclose(
+        state.predict(X, return_std=True)[1] ** 2, np.diagonal(cov), rtol=1e-12
+    )
 
     from gpattr import closed_forms
 
@@ -48,7 +50,9 @@ def test_state_against_dense_formulas(build):
     A = closed_forms.cross(op, KERNEL, X, Z).reshape(6, 5)
     dense = closed_forms.between(op, KERNEL, X).reshape(6, 6) - A @ P @ A.T
     np.testing.assert_allclose(state.joint(op, X).reshape(6, 6), dense, atol=1e-9)
-    np.testing.assert_allclose(state.apply(op, X).cov, np.einsum("ninj->nij", dense.reshape(3, 2, 3, 2)), atol=1e-9)
+    np.testing.assert_allclose(
+        state.apply(op, X).cov, np.einsum("ninj->nij", dense.reshape(3, 2, 3, 2)), atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("build", [variational, laplace])
@@ -65,6 +69,9 @@ def test_completeness_in_variance(build):
 @pytest.mark.parametrize("baseline", ["mean", "median"])
 def test_a_model_without_training_inputs_has_no_mean(baseline):
     state, _, _ = variational()
-    with pytest.raises(InvalidInputError, match=f'"{baseline}" needs the training inputs, .* give a baseline of 2 numbers'):
+    with pytest.raises(
+        InvalidInputError,
+        match=f'"{baseline}" needs the training inputs, .* give a baseline of 2 numbers',
+    ):
         Explainer(state, baseline)
     assert Explainer(state, "zeros")(X).baselines.tolist() == [[0.0, 0.0]] * 3

@@ -9,8 +9,8 @@ from scipy.stats import norm
 
 import gpattr
 from gpattr import Explainer, Explanation, GPRegressor
-from gpattr._mixture import Mixture
 from gpattr.bases import Fourier
+from gpattr.distributions.marginals import Mixture
 from gpattr.exceptions import InvalidInputError, MissingUncertaintyError, UnsupportedModelError
 from gpattr.kernels import Matern52, SquaredExponential
 from gpattr.operators import IntegratedGradients
@@ -61,21 +61,31 @@ def test_quantiles_and_density_are_those_of_draws(draws, ex):
     lower, upper = ex.interval(0.9)
     assert lower == pytest.approx(marginals.quantile(0.05), rel=1e-12)
     assert upper == pytest.approx(marginals.quantile(0.95), rel=1e-12)
-    gaussian = replace(ex, component_weights=None, component_values=None, component_var=None, component_cov=None)
-    assert np.abs(gaussian.interval(0.9)[0] - lower).max() > 0.01  # the mixture is not a normal distribution
+    gaussian = replace(
+        ex, component_weights=None, component_values=None, component_var=None, component_cov=None
+    )
+    assert (
+        np.abs(gaussian.interval(0.9)[0] - lower).max() > 0.01
+    )  # the mixture is not a normal distribution
 
 
 def test_probabilities_are_those_of_draws(draws, ex):
     assert ex.prob_positive() == pytest.approx((draws > 0).mean(axis=0), abs=0.0025)
-    assert ex.prob_greater("x0", 2) == pytest.approx((draws[:, :, 0] > draws[:, :, 2]).mean(axis=0), abs=0.0025)
+    assert ex.prob_greater("x0", 2) == pytest.approx(
+        (draws[:, :, 0] > draws[:, :, 2]).mean(axis=0), abs=0.0025
+    )
     order = np.argsort(-np.abs(draws), axis=2)
     ranks = ex.rank_probabilities(20000)
     for rank in range(3):
-        assert ranks[:, :, rank] == pytest.approx((order[:, :, rank, None] == np.arange(3)).mean(axis=0), abs=0.015)
+        assert ranks[:, :, rank] == pytest.approx(
+            (order[:, :, rank, None] == np.arange(3)).mean(axis=0), abs=0.015
+        )
     sample = ex.sample(50000, random_state=0)
     assert sample.mean(axis=0) == pytest.approx(ex.values, abs=0.03)
     assert sample.std(axis=0) == pytest.approx(ex.std, rel=0.01)
-    assert sample[:25000].mean(axis=0) == pytest.approx(ex.values, abs=0.04)  # components come in any order
+    assert sample[:25000].mean(axis=0) == pytest.approx(
+        ex.values, abs=0.04
+    )  # components come in any order
     tails = np.quantile(sample, [0.01, 0.99], axis=0)
     assert tails == pytest.approx(np.stack(ex.interval(0.98)), abs=0.12)
 
@@ -103,7 +113,9 @@ def test_the_share_of_variance_between_components(ex):
     assert share.max() < 1
     assert ex[2, [1]].share_between() == pytest.approx(share[2:3, 1:2], rel=1e-13)
     assert not Explainer(PARTS[0], B)(X).share_between().any()
-    assert not Explainer(MIXTURE, B)(B[None]).share_between().any()  # nothing is uncertain at the baseline
+    assert (
+        not Explainer(MIXTURE, B)(B[None]).share_between().any()
+    )  # nothing is uncertain at the baseline
     certain = Mixture(np.array([0.5, 0.5]), np.array([[1.0], [3.0]]), np.zeros((2, 1)))
     assert certain.between == 1.0
     with pytest.raises(MissingUncertaintyError):
@@ -116,7 +128,9 @@ def test_predictions_have_a_density(draws):
     for row in range(2):
 
         def moment(power, row=row):
-            return quad(lambda f: f**power * marginals.density(np.full(4, f))[row], -15, 15, limit=200)[0]
+            return quad(
+                lambda f: f**power * marginals.density(np.full(4, f))[row], -15, 15, limit=200
+            )[0]
 
         assert moment(0) == pytest.approx(1.0, rel=1e-6)
         assert moment(1) == pytest.approx(mean[row], rel=1e-6)
@@ -132,10 +146,16 @@ def test_explanation_keeps_its_components(ex, tmp_path):
     assert np.array_equal(part.component_values, ex.component_values[:, [2, 0], 2:])
     assert part.interval()[0] == pytest.approx(ex.interval()[0][[2, 0], 2:])
     grouped = ex.group({"pair": [0, 2]})
-    assert grouped.component_values[:, :, 0] == pytest.approx(ex.component_values[:, :, [0, 2]].sum(axis=2))
-    assert grouped.component_var[:, :, 0] == pytest.approx(ex.component_cov[:, :, [0, 2]][..., [0, 2]].sum(axis=(2, 3)))
+    assert grouped.component_values[:, :, 0] == pytest.approx(
+        ex.component_values[:, :, [0, 2]].sum(axis=2)
+    )
+    assert grouped.component_var[:, :, 0] == pytest.approx(
+        ex.component_cov[:, :, [0, 2]][..., [0, 2]].sum(axis=(2, 3))
+    )
     weights = ex.component_weights
-    total = np.tensordot(weights, grouped.component_var + (grouped.component_values - grouped.values) ** 2, axes=1)
+    total = np.tensordot(
+        weights, grouped.component_var + (grouped.component_values - grouped.values) ** 2, axes=1
+    )
     assert grouped.var == pytest.approx(total)
     only_std = Explainer(MIXTURE, B)(X, uncertainty="std")
     assert only_std.component_cov is None
@@ -160,7 +180,11 @@ def test_importance_of_a_mixture(draws):
 
 
 def test_quantiles_to_the_last_digits():
-    weights, means, stds = np.array([0.2, 0.8]), np.array([[-30.0], [1.0]]), np.array([[0.1], [1e-3]])
+    weights, means, stds = (
+        np.array([0.2, 0.8]),
+        np.array([[-30.0], [1.0]]),
+        np.array([[0.1], [1e-3]]),
+    )
     mixture = Mixture(weights, means, stds**2)
     assert mixture.quantile(0.1) == pytest.approx([norm.ppf(0.5, -30, 0.1)], rel=1e-14)
     assert mixture.quantile(0.6) == pytest.approx([norm.ppf(0.5, 1.0, 1e-3)], rel=1e-14)
@@ -170,11 +194,23 @@ def test_quantiles_to_the_last_digits():
     assert sure.cdf(np.array([0.0])) == pytest.approx([0.2])
     assert sure.density(np.array([0.0])) == 0.0
     jumps = Mixture(np.array([0.5, 0.5]), np.array([[0.0], [1.0]]), np.zeros((2, 1)))
-    assert [float(jumps.quantile(level)[0]) for level in (0.2, 0.5, 0.9)] == [0.0, 0.0, 1.0]  # the smallest x with cdf ≥ level
-    plateau = Mixture(np.array([0.25, 0.25, 0.5]), np.array([[0.0], [1.0], [20.0]]), np.array([[0.0], [0.0], [1.0]]))
+    assert [float(jumps.quantile(level)[0]) for level in (0.2, 0.5, 0.9)] == [
+        0.0,
+        0.0,
+        1.0,
+    ]  # the smallest x with cdf ≥ level
+    plateau = Mixture(
+        np.array([0.25, 0.25, 0.5]),
+        np.array([[0.0], [1.0], [20.0]]),
+        np.array([[0.0], [0.0], [1.0]]),
+    )
     assert plateau.quantile(0.5) == 1.0
     for shift in (0.0, 1e6, 1e10):
-        far = Mixture(np.array([0.267, 0.733]), np.array([[0.69], [-3.21]]) + shift, np.array([[0.0165], [0.011]]))
+        far = Mixture(
+            np.array([0.267, 0.733]),
+            np.array([[0.69], [-3.21]]) + shift,
+            np.array([[0.0165], [0.011]]),
+        )
         assert far.cdf(far.quantile(0.5)) == pytest.approx(0.5, abs=1e-15 * max(shift, 100.0))
     decades = Mixture(np.array([0.5, 0.5]), np.zeros((2, 1)), np.array([[1e-60], [1e60]]))
     assert decades.cdf(decades.quantile(0.6)) == pytest.approx(0.6, abs=1e-12)
@@ -183,7 +219,9 @@ def test_quantiles_to_the_last_digits():
         np.array([-45.08171648, -67.49912022, -21.02517652, 21.49878203, -9.57049729])[:, None],
         np.array([0.00489136, 0.03141975, 0.0018125, 0.00689609, 0.00718505])[:, None],
     )
-    assert apart.cdf(apart.quantile(0.17183027925376698)) == pytest.approx(0.17183027925376698, abs=1e-12)
+    assert apart.cdf(apart.quantile(0.17183027925376698)) == pytest.approx(
+        0.17183027925376698, abs=1e-12
+    )
     zero = Mixture(np.array([0.5, 0.5]), np.zeros((2, 1)), np.zeros((2, 1)))
     assert zero.quantile(0.3) == 0.0
     assert zero.quantile(0.7) == 0.0
@@ -207,7 +245,10 @@ def test_density_broadcasts_over_a_grid():
         ((PARTS, [0.5, 0.5]), "weights: expected 3 weights"),
         ((PARTS, [0.5, 0.6, -0.1]), "weights: expected weights, 0 or larger"),
         ((PARTS, [0.5, 0.6, 0.1]), "weights: expected weights, 0 or larger, that sum to 1"),
-        (([PARTS[0], ExactPosterior(SquaredExponential(), Z[:, :2], Y, noise=0.1)],), "posteriors: expected the same n_features"),
+        (
+            ([PARTS[0], ExactPosterior(SquaredExponential(), Z[:, :2], Y, noise=0.1)],),
+            "posteriors: expected the same n_features",
+        ),
     ],
 )
 def test_bad_input(arguments, words):
@@ -216,7 +257,12 @@ def test_bad_input(arguments, words):
 
 
 def test_bad_rows():
-    for ask in (MIXTURE.predict, lambda X: MIXTURE.apply(OP, X), lambda X: MIXTURE.joint(OP, X), lambda X: MIXTURE.sample(OP, X)):
+    for ask in (
+        MIXTURE.predict,
+        lambda X: MIXTURE.apply(OP, X),
+        lambda X: MIXTURE.joint(OP, X),
+        lambda X: MIXTURE.sample(OP, X),
+    ):
         with pytest.raises(InvalidInputError, match="X: expected 3 columns, got 2"):
             ask(X[:, :2])
     with pytest.raises(InvalidInputError, match="n: expected an integer of 1 or more"):
@@ -225,12 +271,18 @@ def test_bad_rows():
     assert gpattr.Explainer(MixturePosterior(PARTS[:2])).baseline == pytest.approx(Z.mean(axis=0))
     with pytest.raises(InvalidInputError, match='baseline: "mean" needs the training inputs'):
         gpattr.Explainer(MIXTURE)  # of which one component knows none
-    with pytest.raises(InvalidInputError, match="posteriors: expected a list of gpattr posteriors, got a ExactPosterior"):
+    with pytest.raises(
+        InvalidInputError,
+        match="posteriors: expected a list of gpattr posteriors, got a ExactPosterior",
+    ):
         MixturePosterior(PARTS[0])
 
 
 def test_estimators_and_shares_of_training_rows():
-    models = [GPRegressor(k, optimize=False, noise_variance=0.1).fit(Z, Y) for k in (SquaredExponential(), Matern52(2.0))]
+    models = [
+        GPRegressor(k, optimize=False, noise_variance=0.1).fit(Z, Y)
+        for k in (SquaredExponential(), Matern52(2.0))
+    ]
     mixture = MixturePosterior(models, [0.3, 0.7])
     explainer = Explainer(mixture)
     shares = explainer.training_contributions(X[0], 1)

@@ -1,4 +1,6 @@
-"""Several outputs: independent and coregionalised, against the joint posterior of all of them by plain linear algebra."""
+"""Several outputs: independent and coregionalised, against the joint posterior of all of them by
+plain linear algebra.
+"""
 
 import numpy as np
 import pandas as pd
@@ -34,13 +36,19 @@ NAMES = ("speed", "price", "mass")
 
 
 def coregionalised(covariance=B, noise=NOISE, means=MEANS, kernel=KERNEL, **options):
-    return MultiOutputPosterior.coregionalised(kernel, Z, Y, covariance=covariance, noise=noise, means=means, **options)
+    return MultiOutputPosterior.coregionalised(
+        kernel, Z, Y, covariance=covariance, noise=noise, means=means, **options
+    )
 
 
 def dense(points, covariance=B, noise=NOISE, means=MEANS):
-    """Mean (N, P) and covariance (P, N, P, N) of all outputs at all points, from one matrix of all rows and outputs."""
+    """Mean (N, P) and covariance (P, N, P, N) of all outputs at all points, from one matrix of all
+    rows and outputs.
+    """
     P, m, N = len(covariance), len(Z), len(points)
-    A = np.kron(covariance, KERNEL(Z, Z)) + np.kron(np.diag(np.broadcast_to(noise, (P,))), np.eye(m))
+    A = np.kron(covariance, KERNEL(Z, Z)) + np.kron(
+        np.diag(np.broadcast_to(noise, (P,))), np.eye(m)
+    )
     cross = np.kron(covariance, KERNEL(points, Z))
     known, prior = (np.concatenate([mean(at) for mean in means]) for at in (Z, points))
     mean = prior + cross @ np.linalg.solve(A, Y[:, :P].T.ravel() - known)
@@ -56,13 +64,16 @@ def test_predictions_are_those_of_one_matrix():
     for o in range(3):
         np.testing.assert_allclose(spread[..., o], cov[o, :, o], atol=1e-11 * B[o, o])
     np.testing.assert_allclose(
-        posterior.predict(X, return_std=True)[1] ** 2, [[cov[o, n, o, n] for o in range(3)] for n in range(4)]
+        posterior.predict(X, return_std=True)[1] ** 2,
+        [[cov[o, n, o, n] for o in range(3)] for n in range(4)],
     )
     np.testing.assert_array_equal(posterior.predict(X), got)
 
 
 def test_attributions_are_finite_differences_of_one_matrix():
-    """Brute force: integrate differences of the joint predictive distribution of all outputs, which knows no attributions."""
+    """Brute force: integrate differences of the joint predictive distribution of all outputs, which
+    knows no attributions.
+    """
     x = X[:1]
     nodes, weights = gauss_legendre(12)
     step = 1e-4
@@ -71,19 +82,28 @@ def test_attributions_are_finite_differences_of_one_matrix():
     mean, cov = dense(points.reshape(-1, 3))
     functional = np.zeros((3, len(nodes), 6))
     for i in range(3):
-        functional[i, :, i], functional[i, :, i + 3] = weights * (x[0] - b)[i] / (2 * step), -weights * (x[0] - b)[i] / (2 * step)
+        functional[i, :, i], functional[i, :, i + 3] = (
+            weights * (x[0] - b)[i] / (2 * step),
+            -weights * (x[0] - b)[i] / (2 * step),
+        )
     F = functional.reshape(3, -1)
     explainer = Explainer(coregionalised(output_names=NAMES), b)
-    np.testing.assert_allclose(explainer(x).values[0], F @ mean, rtol=1e-6, atol=1e-6 * np.abs(F @ mean).max())
+    np.testing.assert_allclose(
+        explainer(x).values[0], F @ mean, rtol=1e-6, atol=1e-6 * np.abs(F @ mean).max()
+    )
     across = explainer.across_outputs(x)[0]  # (d, P, d, P)
     expected = np.einsum("in,onpm,jm->iojp", F, cov, F)
     size = np.sqrt(np.einsum("ioio->io", expected))
-    np.testing.assert_allclose(across / size[:, :, None, None] / size, expected / size[:, :, None, None] / size, atol=2e-5)
+    np.testing.assert_allclose(
+        across / size[:, :, None, None] / size, expected / size[:, :, None, None] / size, atol=2e-5
+    )
 
 
 def test_identity_is_independent_outputs():
     together = coregionalised(np.eye(3), NOISE)
-    apart = MultiOutputPosterior([ExactPosterior(KERNEL, Z, Y[:, o], noise=NOISE[o], mean=MEANS[o]) for o in range(3)])
+    apart = MultiOutputPosterior(
+        [ExactPosterior(KERNEL, Z, Y[:, o], noise=NOISE[o], mean=MEANS[o]) for o in range(3)]
+    )
     one, two = (Explainer(posterior, b)(X) for posterior in (together, apart))
     for name in ("values", "var", "cov", "predictions", "base_values"):
         got, expected = getattr(one, name), getattr(two, name)
@@ -116,7 +136,9 @@ def test_every_output_conforms(o, kernel):
 
 
 def test_singular_covariances_and_no_noise():
-    """Outputs that are multiples of one another, with or without noise: the one matrix is then singular or nearly so."""
+    """Outputs that are multiples of one another, with or without noise: the one matrix is then
+    singular or nearly so.
+    """
     line = np.outer([1.0, 8.0, 0.1], [1.0, 8.0, 0.1])
     posterior = coregionalised(line)
     assert len(posterior.latents) == 1
@@ -125,9 +147,13 @@ def test_singular_covariances_and_no_noise():
     assert len(coregionalised(near).latents) == 3
     (mean, cov), (ours, std) = dense(X, near), coregionalised(near).predict(X, return_std=True)
     np.testing.assert_allclose(ours, mean, rtol=1e-8)
-    np.testing.assert_allclose(std**2, [[cov[o, n, o, n] for o in range(3)] for n in range(4)], rtol=1e-8)
+    np.testing.assert_allclose(
+        std**2, [[cov[o, n, o, n] for o in range(3)] for n in range(4)], rtol=1e-8
+    )
     exact = coregionalised(B, 0.0)
-    apart = [ExactPosterior(KERNEL, Z, Y[:, o], noise=0.0, mean=MEANS[o]).predict(X) for o in range(3)]  # autokrigeability
+    apart = [
+        ExactPosterior(KERNEL, Z, Y[:, o], noise=0.0, mean=MEANS[o]).predict(X) for o in range(3)
+    ]  # autokrigeability
     np.testing.assert_allclose(exact.predict(X), np.stack(apart, axis=1), rtol=1e-8)
 
 
@@ -149,7 +175,9 @@ def test_outputs_of_any_kind():
     ex = Explainer(MultiOutputPosterior(kinds), b)(X)
     for name, posterior in kinds.items():
         assert ex[name] == Explainer(posterior, b)(X)
-    assert Explainer(MultiOutputPosterior(kinds), "zeros")["sparse"](X) == Explainer(kinds["sparse"], "zeros")(X)
+    assert Explainer(MultiOutputPosterior(kinds), "zeros")["sparse"](X) == Explainer(
+        kinds["sparse"], "zeros"
+    )(X)
     assert set(MultiOutputPosterior(kinds).landmarks) == {"mean", "median"}
 
 
@@ -162,7 +190,9 @@ def test_shares_of_training_rows():
 
 def test_frames_name_outputs_and_align_features():
     frame = pd.DataFrame(Z, columns=["a", "b", "c"])
-    posterior = MultiOutputPosterior.coregionalised(KERNEL, frame, pd.DataFrame(Y, columns=NAMES), covariance=B, noise=NOISE)
+    posterior = MultiOutputPosterior.coregionalised(
+        KERNEL, frame, pd.DataFrame(Y, columns=NAMES), covariance=B, noise=NOISE
+    )
     assert posterior.output_names == NAMES
     rows = pd.DataFrame(X, columns=["a", "b", "c"], index=["p", "q", "r", "s"])
     ex = Explainer(posterior)(rows[["c", "a", "b"]])
@@ -175,16 +205,23 @@ def test_frames_name_outputs_and_align_features():
 
 
 def test_tensors_stay_tensors():
-    posterior = MultiOutputPosterior.coregionalised(KERNEL, torch.tensor(Z), torch.tensor(Y), covariance=B, noise=NOISE)
+    posterior = MultiOutputPosterior.coregionalised(
+        KERNEL, torch.tensor(Z), torch.tensor(Y), covariance=B, noise=NOISE
+    )
     here = coregionalised(means=None)
     mean, std = posterior.predict(torch.tensor(X), return_std=True)
     assert isinstance(mean, torch.Tensor)
     np.testing.assert_allclose(mean, here.predict(X), rtol=1e-11)
     np.testing.assert_allclose(std, here.predict(X, return_std=True)[1], rtol=1e-11)
-    np.testing.assert_allclose(Explainer(posterior, b)(X).cov, Explainer(here, b)(X).cov, rtol=0, atol=1e-11 * B.max())
+    np.testing.assert_allclose(
+        Explainer(posterior, b)(X).cov, Explainer(here, b)(X).cov, rtol=0, atol=1e-11 * B.max()
+    )
     op = IntegratedGradients(torch.tensor(b))
     np.testing.assert_allclose(
-        posterior.across(op, torch.tensor(X)), here.across(IntegratedGradients(b), X), rtol=0, atol=1e-11 * B.max()
+        posterior.across(op, torch.tensor(X)),
+        here.across(IntegratedGradients(b), X),
+        rtol=0,
+        atol=1e-11 * B.max(),
     )
 
 
@@ -192,19 +229,34 @@ def test_tensors_stay_tensors():
     ("change", "words"),
     [
         ({"kernel": 3}, "kernel: expected a gpattr kernel, got int"),
-        ({"covariance": np.eye(2)}, r"covariance: expected an array of shape \(3, 3\), got \(2, 2\)"),
-        ({"covariance": np.triu(np.ones((3, 3)))}, "covariance: expected a symmetric positive semi-definite"),
+        (
+            {"covariance": np.eye(2)},
+            r"covariance: expected an array of shape \(3, 3\), got \(2, 2\)",
+        ),
+        (
+            {"covariance": np.triu(np.ones((3, 3)))},
+            "covariance: expected a symmetric positive semi-definite",
+        ),
         ({"covariance": -np.eye(3)}, "covariance: expected a symmetric positive semi-definite"),
         ({"covariance": np.zeros((3, 3))}, "covariance: expected a matrix that is not zero"),
         ({"noise": [0.1, 0.2]}, r"noise: expected one variance or one per output \(3\), got 2"),
         ({"noise": -0.1}, "noise: expected variances larger than 0"),
-        ({"noise": [0.1, 0.0, 0.1]}, "noise: expected variances larger than 0, or 0 for all outputs"),
+        (
+            {"noise": [0.1, 0.0, 0.1]},
+            "noise: expected variances larger than 0, or 0 for all outputs",
+        ),
         ({"noise": np.nan}, "noise: expected finite numbers"),
         ({"means": [Constant(1.0)]}, "means: expected 3 gpattr means"),
         ({"means": Constant(1.0)}, "means: expected 3 gpattr means"),
         ({"means": [1.0, 2.0, 3.0]}, "mean: expected a gpattr mean or None, got float"),
-        ({"means": [Linear(np.zeros(3), covariance="flat")] * 3}, "mean: expected one with known coefficients"),
-        ({"covariance": np.ones((3, 3)), "noise": 0.0}, "noise: expected variances larger than 0, because the covariance"),
+        (
+            {"means": [Linear(np.zeros(3), covariance="flat")] * 3},
+            "mean: expected one with known coefficients",
+        ),
+        (
+            {"covariance": np.ones((3, 3)), "noise": 0.0},
+            "noise: expected variances larger than 0, because the covariance",
+        ),
         ({"output_names": ["a", "b"]}, "output_names: expected 3 names, got 2"),
         ({"output_names": ["a", "a", "b"]}, "output_names: expected different names"),
     ],
@@ -217,7 +269,9 @@ def test_bad_coregionalisation_is_named(change, words):
 def test_bad_outputs_are_named():
     with pytest.raises(InvalidInputError, match=r"Y: expected targets \(m, P\), got one dimension"):
         MultiOutputPosterior.coregionalised(KERNEL, Z, Y[:, 0], covariance=np.eye(1), noise=0.1)
-    with pytest.raises(InvalidInputError, match=r"Y: expected one row of targets per row of X \(15\), got 14"):
+    with pytest.raises(
+        InvalidInputError, match=r"Y: expected one row of targets per row of X \(15\), got 14"
+    ):
         MultiOutputPosterior.coregionalised(KERNEL, Z, Y[:14], covariance=B, noise=0.1)
     exact = ExactPosterior(KERNEL, Z, Y[:, 0], noise=0.1)
     narrow = ExactPosterior(SquaredExponential(), Z[:, :2], Y[:, 0], noise=0.1)
@@ -244,7 +298,11 @@ def test_bad_outputs_are_named():
 
 def test_questions_of_one_output_ask_for_it():
     explainer = Explainer(coregionalised(output_names=NAMES), b)
-    for question in (explainer.joint, explainer.importance, lambda X: explainer.training_contributions(X[0], 1)):
+    for question in (
+        explainer.joint,
+        explainer.importance,
+        lambda X: explainer.training_contributions(X[0], 1),
+    ):
         with pytest.raises(UnsupportedModelError, match=r"chosen by name: explainer\['speed'\]"):
             question(X)
     assert explainer["price"].joint(X).shape == (4, 3, 4, 3)
@@ -252,7 +310,8 @@ def test_questions_of_one_output_ask_for_it():
     with pytest.raises(InvalidIndexError, match="output: expected the name of one"):
         explainer[["price"]]
     with pytest.raises(
-        InvalidIndexError, match=r"output: expected the name of one, of \['speed', 'price', 'mass'\], got 'prize'"
+        InvalidIndexError,
+        match=r"output: expected the name of one, of \['speed', 'price', 'mass'\], got 'prize'",
     ):
         explainer["prize"]
     single = Explainer(ExactPosterior(KERNEL, Z, Y[:, 0], noise=0.1), b)
@@ -265,7 +324,9 @@ def test_questions_of_one_output_ask_for_it():
 def test_batches_are_the_whole():
     explainer = Explainer(coregionalised(), b)
     parts = list(explainer.batches(X, batch_size=3))
-    np.testing.assert_allclose(np.concatenate([part.values for part in parts]), explainer(X).values, rtol=1e-13)
+    np.testing.assert_allclose(
+        np.concatenate([part.values for part in parts]), explainer(X).values, rtol=1e-13
+    )
     assert [part.row_names for part in parts] == [(0, 1, 2), (3,)]
     own = RNG.normal(size=X.shape)
     np.testing.assert_allclose(

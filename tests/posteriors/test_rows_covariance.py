@@ -1,4 +1,6 @@
-"""The covariance between rows of each feature: in blocks, for posteriors of one's own, and with bad input."""
+"""The covariance between rows of each feature: in blocks, for posteriors of one's own, and with bad
+input.
+"""
 
 import numpy as np
 import pytest
@@ -10,7 +12,14 @@ from gpattr.exceptions import InvalidInputError, TooLargeError
 from gpattr.kernels import SquaredExponential
 from gpattr.means import Linear
 from gpattr.operators import Baselines, IntegratedGradients
-from gpattr.posteriors import CombinationPosterior, ExactPosterior, MixturePosterior, Posterior, WeightSpacePosterior, base
+from gpattr.posteriors import (
+    CombinationPosterior,
+    ExactPosterior,
+    MixturePosterior,
+    Posterior,
+    WeightSpacePosterior,
+    base,
+)
 
 RNG = np.random.default_rng(2)
 Z, X, B = RNG.normal(size=(15, 4)), RNG.normal(size=(23, 4)), RNG.normal(size=(23, 4))
@@ -19,10 +28,14 @@ KERNEL = SquaredExponential([1.0, 1.5, 2.0, 3.0])
 EXACT = ExactPosterior(KERNEL, Z, Z[:, 0], noise=0.1)
 POSTERIORS = {
     "exact": EXACT,
-    "trend": ExactPosterior(KERNEL, Z, Z[:, 0], noise=0.1, mean=Linear(np.zeros(4), covariance="flat")),
+    "trend": ExactPosterior(
+        KERNEL, Z, Z[:, 0], noise=0.1, mean=Linear(np.zeros(4), covariance="flat")
+    ),
     "tensors": ExactPosterior(KERNEL, torch.tensor(Z), torch.tensor(Z[:, 0]), noise=0.1),
     "mixture": MixturePosterior([EXACT, ExactPosterior(KERNEL, Z, Z[:, 1], noise=0.5)]),
-    "waves": WeightSpacePosterior(Fourier(RNG.normal(size=(6, 4))), RNG.normal(size=12), np.eye(12)),
+    "waves": WeightSpacePosterior(
+        Fourier(RNG.normal(size=(6, 4))), RNG.normal(size=12), np.eye(12)
+    ),
     "combination": CombinationPosterior([EXACT, EXACT], [2.0, -1.0]),
 }
 OPERATORS = {
@@ -56,16 +69,25 @@ def test_a_posterior_of_ones_own_needs_joint_only(operator, together, monkeypatc
     monkeypatch.setattr(base, "TOGETHER", together)
     for name in ("exact", "tensors"):
         got = Posterior.rows_covariance(POSTERIORS[name], OPERATORS[operator], X, G)
-        np.testing.assert_allclose(np.asarray(got), expected(EXACT, OPERATORS[operator], G), atol=1e-11)
+        np.testing.assert_allclose(
+            np.asarray(got), expected(EXACT, OPERATORS[operator], G), atol=1e-11
+        )
     one = Posterior.rows_covariance(EXACT, OPERATORS["point"], X[:1])
-    np.testing.assert_allclose(one[:, 0, 0], EXACT.apply(OPERATORS["point"], X[:1]).var[0], atol=1e-12)
+    np.testing.assert_allclose(
+        one[:, 0, 0], EXACT.apply(OPERATORS["point"], X[:1]).var[0], atol=1e-12
+    )
 
 
 def test_bad_input():
     for gather, got in ((np.eye(3), r"\(3, 3\)"), (np.ones(4), r"\(4,\)")):
-        with pytest.raises(InvalidInputError, match=rf"gather: expected an array of shape \(4, r\), got {got}"):
+        with pytest.raises(
+            InvalidInputError, match=rf"gather: expected an array of shape \(4, r\), got {got}"
+        ):
             EXACT.rows_covariance(OPERATORS["point"], X, gather)
     with pytest.raises(InvalidInputError, match="gather: expected finite numbers"):
         EXACT.rows_covariance(OPERATORS["point"], X, np.full((4, 1), np.nan))
-    with memory_budget(result=1000), pytest.raises(TooLargeError, match="covariance between rows .* use fewer rows"):
+    with (
+        memory_budget(result=1000),
+        pytest.raises(TooLargeError, match="covariance between rows .* use fewer rows"),
+    ):
         EXACT.rows_covariance(OPERATORS["point"], X)

@@ -1,4 +1,6 @@
-"""Sparse posteriors: against the exact one, against q(u) written out, and against the definition of the bound."""
+"""Sparse posteriors: against the exact one, against q(u) written out, and against the definition of
+the bound.
+"""
 
 import numpy as np
 import pandas as pd
@@ -28,7 +30,9 @@ def same(one, other, tolerance):
     for what in ("values", "cov", "predictions"):
         left, right = getattr(a, what), getattr(b, what)
         np.testing.assert_allclose(left, right, rtol=0, atol=tolerance * np.abs(right).max())
-    np.testing.assert_allclose(Explainer(one, B).joint(ROWS), Explainer(other, B).joint(ROWS), rtol=0, atol=tolerance)
+    np.testing.assert_allclose(
+        Explainer(one, B).joint(ROWS), Explainer(other, B).joint(ROWS), rtol=0, atol=tolerance
+    )
 
 
 @pytest.mark.parametrize("noise", [0.1, NOISE], ids=["one noise", "noise per row"])
@@ -43,7 +47,9 @@ def test_with_all_inputs_it_is_the_exact_posterior(kernel, noise):
 @pytest.mark.parametrize("m", [1, 5, M, 40])
 def test_the_bound_is_one(m):
     exact = ExactPosterior(KERNEL, X, Y, noise=NOISE, mean=MEAN).log_marginal_likelihood
-    bounds = [SparsePosterior.fit(KERNEL, X[:k], X, Y, noise=NOISE, mean=MEAN).bound for k in (m, m + 10)]
+    bounds = [
+        SparsePosterior.fit(KERNEL, X[:k], X, Y, noise=NOISE, mean=MEAN).bound for k in (m, m + 10)
+    ]
     assert bounds[0] < bounds[1] < exact  # more inducing inputs can only help
 
 
@@ -77,13 +83,19 @@ def test_any_q_whitened_or_not_predicts_by_its_definition():
     P = KERNEL(ROWS, Z) @ np.linalg.inv(KERNEL(Z, Z))
     mean, cov = whitened.predict(ROWS, return_cov=True)
     np.testing.assert_allclose(mean, MEAN(ROWS) + P @ (u - MEAN(Z)), rtol=1e-9)
-    np.testing.assert_allclose(cov, KERNEL(ROWS, ROWS) - P @ (KERNEL(Z, Z) - S) @ P.T, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(
+        cov, KERNEL(ROWS, ROWS) - P @ (KERNEL(Z, Z) - S) @ P.T, rtol=0, atol=1e-10
+    )
 
 
 def test_certain_values_and_the_prior():
     """With S = 0 it is exact regression without noise at Z; with S = K it is the prior."""
     u = RNG.normal(size=M)
-    same(SparsePosterior(KERNEL, Z, u, np.zeros((M, M))), ExactPosterior(KERNEL, Z, u, noise=1e-12), 1e-6)
+    same(
+        SparsePosterior(KERNEL, Z, u, np.zeros((M, M))),
+        ExactPosterior(KERNEL, Z, u, noise=1e-12),
+        1e-6,
+    )
     prior = SparsePosterior(KERNEL, Z, np.zeros(M), KERNEL(Z, Z))
     mean, cov = prior.predict(ROWS, return_cov=True)
     np.testing.assert_allclose(mean, 0.0, atol=1e-12)
@@ -111,7 +123,9 @@ def test_frames_baselines_and_tensors():
     np.testing.assert_allclose(ex.values, Explainer(plain)(X[:3]).values, rtol=1e-12)
     tensors = SparsePosterior.fit(KERNEL, *map(torch.tensor, (X[:M], X, Y)), noise=0.1)
     assert isinstance(tensors.alpha, torch.Tensor)
-    np.testing.assert_allclose(Explainer(tensors)(torch.tensor(X[:3])).cov, Explainer(plain)(X[:3]).cov, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        Explainer(tensors)(torch.tensor(X[:3])).cov, Explainer(plain)(X[:3]).cov, rtol=0, atol=1e-12
+    )
     with pytest.raises(InvalidInputError, match="baseline"):
         Explainer(SparsePosterior(KERNEL, Z, np.zeros(M), np.eye(M)))(ROWS)
     assert repr(plain).startswith("SparsePosterior(12 inducing inputs × 3 features")
@@ -140,19 +154,52 @@ def fit(**changes):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: SparsePosterior("SE", Z, np.zeros(M), np.eye(M)), "kernel: expected a gpattr kernel, got str"),
+        (
+            lambda: SparsePosterior("SE", Z, np.zeros(M), np.eye(M)),
+            "kernel: expected a gpattr kernel, got str",
+        ),
         (lambda: SparsePosterior(KERNEL, Z, np.zeros(3), np.eye(M)), "q_mean: expected 12 numbers"),
-        (lambda: SparsePosterior(KERNEL, Z, np.zeros(M)), "q_cov: expected exactly one of q_cov and q_root"),
-        (lambda: SparsePosterior(KERNEL, Z, np.zeros(M), np.eye(M), q_root=np.eye(M)), "q_cov: expected exactly one"),
-        (lambda: SparsePosterior(KERNEL, Z, np.zeros(M), -np.eye(M)), "q_cov: expected a symmetric positive"),
-        (lambda: SparsePosterior(KERNEL, Z, np.zeros(M), np.eye(3)), r"q_cov: expected an array of shape \(12, 12\)"),
-        (lambda: SparsePosterior(KERNEL, Z, np.zeros(M), q_root=np.eye(3)), r"q_root: expected an array of shape \(12, r\)"),
-        (lambda: SparsePosterior(KERNEL, Z, np.zeros(M), np.eye(M), mean=0.0), "mean: expected a gpattr mean or None"),
-        (lambda: SparsePosterior(KERNEL, Z, np.zeros(M), np.eye(M), jitter=-1.0), "jitter: expected a variance, 0 or larger"),
-        (lambda: SparsePosterior(KERNEL, Z, np.zeros(M), np.eye(M), landmarks=3), "landmarks: expected a dictionary"),
-        (lambda: SparsePosterior(KERNEL + White(0.1), Z, np.zeros(M), np.eye(M)), "kernel: White is noise"),
+        (
+            lambda: SparsePosterior(KERNEL, Z, np.zeros(M)),
+            "q_cov: expected exactly one of q_cov and q_root",
+        ),
+        (
+            lambda: SparsePosterior(KERNEL, Z, np.zeros(M), np.eye(M), q_root=np.eye(M)),
+            "q_cov: expected exactly one",
+        ),
+        (
+            lambda: SparsePosterior(KERNEL, Z, np.zeros(M), -np.eye(M)),
+            "q_cov: expected a symmetric positive",
+        ),
+        (
+            lambda: SparsePosterior(KERNEL, Z, np.zeros(M), np.eye(3)),
+            r"q_cov: expected an array of shape \(12, 12\)",
+        ),
+        (
+            lambda: SparsePosterior(KERNEL, Z, np.zeros(M), q_root=np.eye(3)),
+            r"q_root: expected an array of shape \(12, r\)",
+        ),
+        (
+            lambda: SparsePosterior(KERNEL, Z, np.zeros(M), np.eye(M), mean=0.0),
+            "mean: expected a gpattr mean or None",
+        ),
+        (
+            lambda: SparsePosterior(KERNEL, Z, np.zeros(M), np.eye(M), jitter=-1.0),
+            "jitter: expected a variance, 0 or larger",
+        ),
+        (
+            lambda: SparsePosterior(KERNEL, Z, np.zeros(M), np.eye(M), landmarks=3),
+            "landmarks: expected a dictionary",
+        ),
+        (
+            lambda: SparsePosterior(KERNEL + White(0.1), Z, np.zeros(M), np.eye(M)),
+            "kernel: White is noise",
+        ),
         (lambda: fit(noise=0.0), "noise: expected variances larger than 0"),
-        (lambda: fit(noise=NOISE[:5]), r"noise: expected one variance or one per row \(60\), got 5"),
+        (
+            lambda: fit(noise=NOISE[:5]),
+            r"noise: expected one variance or one per row \(60\), got 5",
+        ),
         (lambda: fit(noise=-0.1), "noise: expected variances"),
         (lambda: fit(y=Y[:5]), "y: expected 60 targets"),
         (lambda: fit(X=X[:, :2]), "X: expected 3 columns, got 2"),

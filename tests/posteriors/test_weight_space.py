@@ -32,7 +32,9 @@ def test_three_ways_to_say_the_same():
         assert mean == pytest.approx(F @ W)
         assert cov == pytest.approx(F @ S @ F.T, abs=1e-8 * S.max())
         result = posterior.apply(IntegratedGradients(B), X)
-        assert result.cov == pytest.approx(ways[0].apply(IntegratedGradients(B), X).cov, abs=1e-8 * S.max())
+        assert result.cov == pytest.approx(
+            ways[0].apply(IntegratedGradients(B), X).cov, abs=1e-8 * S.max()
+        )
 
 
 def test_the_papers_rules_and_quadrature():
@@ -95,19 +97,31 @@ def test_tensors_stay_tensors():
         one, two = POSTERIOR.apply(op, X), there.apply(op, torch.tensor(X))
         for name in ("mean", "var", "cov", "error"):
             assert isinstance(getattr(two, name), torch.Tensor)
-            assert np.abs(getattr(one, name) - getattr(two, name).numpy()).max() <= 1e-12 * max(1.0, one.cov.max())
+            assert np.abs(getattr(one, name) - getattr(two, name).numpy()).max() <= 1e-12 * max(
+                1.0, one.cov.max()
+            )
         assert np.abs(POSTERIOR.joint(op, X) - there.joint(op, X).numpy()).max() <= 1e-11
-    for basis in (Monomials.up_to(2, 3, constant=True), Hilbert(np.zeros(3), np.full(3, 5.0), (2, 3, 2))):
+    for basis in (
+        Monomials.up_to(2, 3, constant=True),
+        Hilbert(np.zeros(3), np.full(3, 5.0), (2, 3, 2)),
+    ):
         p = len(basis)
-        here, there = (WeightSpacePosterior(basis, make(np.ones(p)), make(np.eye(p))) for make in (np.array, torch.tensor))
+        here, there = (
+            WeightSpacePosterior(basis, make(np.ones(p)), make(np.eye(p)))
+            for make in (np.array, torch.tensor)
+        )
         one, two = (posterior.apply(IntegratedGradients(B), X) for posterior in (here, there))
         assert np.abs(one.cov - two.cov.numpy()).max() <= 1e-12
 
 
 def test_covariances_of_any_scale():
     for scale in (1e-200, 1e-20, 1e20, 1e150):
-        result = WeightSpacePosterior(BASIS, W, scale * HALF @ HALF.T).apply(IntegratedGradients(B), X)
-        assert result.cov / scale == pytest.approx(POSTERIOR.apply(IntegratedGradients(B), X).cov, rel=1e-9, abs=1e-12)
+        result = WeightSpacePosterior(BASIS, W, scale * HALF @ HALF.T).apply(
+            IntegratedGradients(B), X
+        )
+        assert result.cov / scale == pytest.approx(
+            POSTERIOR.apply(IntegratedGradients(B), X).cov, rel=1e-9, abs=1e-12
+        )
     singular = WeightSpacePosterior(BASIS, W, np.zeros((12, 12))).apply(IntegratedGradients(B), X)
     assert not singular.cov.any()
 
@@ -118,17 +132,38 @@ def test_covariances_of_any_scale():
         ({"basis": 3}, "basis: expected a gpattr basis, got int"),
         ({"weights": W[:5]}, "weights: expected 12 weights"),
         ({"weights": np.full(12, np.nan)}, "weights: expected finite"),
-        ({"covariance": None}, "covariance: expected exactly one of covariance, root and precision_factor"),
+        (
+            {"covariance": None},
+            "covariance: expected exactly one of covariance, root and precision_factor",
+        ),
         ({"root": HALF}, "covariance: expected exactly one of"),
-        ({"covariance": np.eye(3)}, r"covariance: expected an array of shape \(12, 12\), got \(3, 3\)"),
+        (
+            {"covariance": np.eye(3)},
+            r"covariance: expected an array of shape \(12, 12\), got \(3, 3\)",
+        ),
         ({"covariance": HALF}, "covariance: expected a symmetric"),
         ({"covariance": -np.eye(12)}, "covariance: expected a symmetric positive semi-definite"),
-        ({"covariance": np.ones((12, 12)) - 1.5 * np.eye(12)}, "covariance: expected a symmetric positive semi-definite"),
-        ({"covariance": 1.5 * np.eye(12) - 0.5 * np.ones((12, 12))}, "covariance: .* got correlations with the eigenvalue"),
+        (
+            {"covariance": np.ones((12, 12)) - 1.5 * np.eye(12)},
+            "covariance: expected a symmetric positive semi-definite",
+        ),
+        (
+            {"covariance": 1.5 * np.eye(12) - 0.5 * np.ones((12, 12))},
+            "covariance: .* got correlations with the eigenvalue",
+        ),
         ({"covariance": np.full((12, 12), np.inf)}, "covariance: expected finite numbers"),
-        ({"covariance": None, "root": HALF[:5]}, r"root: expected an array of shape \(12, r\), got \(5, 12\)"),
-        ({"covariance": None, "precision_factor": -np.eye(12)}, "precision_factor: expected a lower triangular matrix"),
-        ({"covariance": None, "precision_factor": np.eye(12) + 0.1}, "precision_factor: expected a lower triangular matrix"),
+        (
+            {"covariance": None, "root": HALF[:5]},
+            r"root: expected an array of shape \(12, r\), got \(5, 12\)",
+        ),
+        (
+            {"covariance": None, "precision_factor": -np.eye(12)},
+            "precision_factor: expected a lower triangular matrix",
+        ),
+        (
+            {"covariance": None, "precision_factor": np.eye(12) + 0.1},
+            "precision_factor: expected a lower triangular matrix",
+        ),
         ({"landmarks": [B]}, "landmarks: expected a dictionary"),
         ({"mean": 3.0}, "mean: expected a gpattr mean or None, got float"),
         ({"feature_names": ("a",)}, "feature_names: expected 3"),
@@ -142,10 +177,15 @@ def test_bad_input(options, words):
 
 
 def test_bad_rows_and_baselines():
-    with pytest.raises(InvalidInputError, match='baseline: "mean" needs the training inputs, which this model does not store'):
+    with pytest.raises(
+        InvalidInputError,
+        match='baseline: "mean" needs the training inputs, which this model does not store',
+    ):
         Explainer(POSTERIOR)
     assert Explainer(POSTERIOR, "zeros")(X).baseline_name == "zeros"
-    known = WeightSpacePosterior(BASIS, W, HALF @ HALF.T, landmarks={"mean": B}, feature_names=("a", "b", "c"))
+    known = WeightSpacePosterior(
+        BASIS, W, HALF @ HALF.T, landmarks={"mean": B}, feature_names=("a", "b", "c")
+    )
     assert Explainer(known)(X).baselines[0] == pytest.approx(B)
     with pytest.raises(InvalidInputError, match="X: row 0 lies so far out"):
         POSTERIOR.predict(np.full((1, 3), 1e300))

@@ -1,4 +1,6 @@
-"""Bounds, notes and memory of posteriors that are made of others: scaled, added up, said and split as they must be."""
+"""Bounds, notes and memory of posteriors that are made of others: scaled, added up, said and split
+as they must be.
+"""
 
 import tracemalloc
 from dataclasses import replace
@@ -7,13 +9,18 @@ import numpy as np
 import pytest
 
 import gpattr
-from gpattr._memory import blocks, memory_budget
+from gpattr._core.memory import blocks, memory_budget
 from gpattr.adapters.registry import Adapted
 from gpattr.adapters.verification import verify
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.kernels import SquaredExponential
 from gpattr.operators import Gradient, IntegratedGradients
-from gpattr.posteriors import AffinePosterior, CombinationPosterior, ExactPosterior, MixturePosterior
+from gpattr.posteriors import (
+    AffinePosterior,
+    CombinationPosterior,
+    ExactPosterior,
+    MixturePosterior,
+)
 from gpattr.posteriors.base import note_of
 
 RNG = np.random.default_rng(0)
@@ -37,7 +44,9 @@ def doubtful(scale=1.0, columns=2):
 
 @pytest.mark.parametrize("uncertainty", ["cov", "std"])
 def test_a_column_used_three_times_has_three_errors(uncertainty):
-    posterior = AffinePosterior(doubtful(columns=4), np.zeros(4), np.ones(4), source=(0, 1, 1, 1), n_features=2)
+    posterior = AffinePosterior(
+        doubtful(columns=4), np.zeros(4), np.ones(4), source=(0, 1, 1, 1), n_features=2
+    )
     result = posterior.apply(IntegratedGradients(X[0]), X[1:3], uncertainty=uncertainty)
     np.testing.assert_allclose(result.error, 3 * ERROR)
     np.testing.assert_allclose(result.cov_error, 9 * COV_ERROR)
@@ -71,7 +80,12 @@ def test_notes_of_parts_are_said():
     assert note_of(AffinePosterior(part, np.zeros(2), np.ones(2))) == ""
     object.__setattr__(part, "note", "the data are synthetic")
     wrapped = AffinePosterior(part, np.zeros(2), np.ones(2))
-    for whole in (part, wrapped, MixturePosterior([part, other]), CombinationPosterior([wrapped, wrapped], [1.0, 1.0])):
+    for whole in (
+        part,
+        wrapped,
+        MixturePosterior([part, other]),
+        CombinationPosterior([wrapped, wrapped], [1.0, 1.0]),
+    ):
         assert note_of(whole) == "the data are synthetic"
         assert gpattr.Explainer(whole, X[0])(X[1:2]).method.endswith("(the data are synthetic)")
 
@@ -88,17 +102,23 @@ def test_a_model_that_predicts_something_else_or_nothing_is_refused(wrong, what)
         return tuple(result)
 
     adapted = Adapted(posterior, predict, posterior.inputs)
-    with pytest.raises(UnsupportedModelError, match=["predictive mean", "predictive variance"][what]):
+    with pytest.raises(
+        UnsupportedModelError, match=["predictive mean", "predictive variance"][what]
+    ):
         verify(adapted, "Model")
 
 
 def test_blocks_keep_to_the_budget():
-    """A call takes its result and a few times the working memory, not the (rows, features, data) covariances at once."""
+    """A call takes its result and a few times the working memory, not the (rows, features, data)
+    covariances at once.
+    """
     with memory_budget(working=1000.0):
         assert list(blocks(25, 100.0)) == [slice(0, 10), slice(10, 20), slice(20, 25)]
         assert list(blocks(2, 5000.0)) == [slice(0, 1), slice(1, 2)]
     n, d, m, budget = 1500, 8, 400, 2.0**20
-    posterior = ExactPosterior(SquaredExponential(3.0), RNG.normal(size=(m, d)), RNG.normal(size=m), noise=0.1)
+    posterior = ExactPosterior(
+        SquaredExponential(3.0), RNG.normal(size=(m, d)), RNG.normal(size=m), noise=0.1
+    )
     explainer, rows = gpattr.Explainer(posterior, np.zeros(d)), RNG.normal(size=(n, d))
     explainer(rows[:3])
     with memory_budget(working=budget):

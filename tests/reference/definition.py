@@ -1,8 +1,9 @@
-"""Attributions from the definition alone, with mpmath: kernel values, differentiated and integrated with 50 digits.
+"""Attributions from the definition alone, with mpmath: kernel values, differentiated and integrated
+with 50 digits.
 
-Nothing here uses gpattr but the parameters of its kernels: derivatives are differences of values 1e-15 apart, integrals are
-Gauss–Legendre panels that halve towards wherever some part of the kernel has distance zero.
-"""
+Nothing here uses gpattr but the parameters of its kernels: derivatives are differences of values
+1e-15 apart, integrals are Gauss–Legendre panels that halve towards wherever some part of the kernel
+has distance zero."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ def bend(X):
 
 def bend_jacobian(X):
     one, zero = np.ones(len(X)), np.zeros(len(X))
-    return np.stack([np.stack([one, 0.5 * X[:, 1]], axis=1), np.stack([zero, np.cos(X[:, 1])], axis=1)], axis=1)
+    return np.stack(
+        [np.stack([one, 0.5 * X[:, 1]], axis=1), np.stack([zero, np.cos(X[:, 1])], axis=1)], axis=1
+    )
 
 
 def exponential(x, y):
@@ -50,7 +53,9 @@ def exponential_mixed(x, y):
 def radial(kernel, x, y, profile):
     scale = np.broadcast_to(kernel.lengthscale, len(x))
     return kernel.variance * profile(
-        mp.sqrt(mp.fsum(((a - b) / mp.mpf(float(s))) ** 2 for a, b, s in zip(x, y, scale, strict=True)))
+        mp.sqrt(
+            mp.fsum(((a - b) / mp.mpf(float(s))) ** 2 for a, b, s in zip(x, y, scale, strict=True))
+        )
     )
 
 
@@ -63,19 +68,34 @@ def value(kernel, x, y):
         case k.Matern32():
             return radial(kernel, x, y, lambda r: (1 + mp.sqrt(3) * r) * mp.exp(-mp.sqrt(3) * r))
         case k.Matern52():
-            return radial(kernel, x, y, lambda r: (1 + mp.sqrt(5) * r + 5 * r * r / 3) * mp.exp(-mp.sqrt(5) * r))
+            return radial(
+                kernel,
+                x,
+                y,
+                lambda r: (1 + mp.sqrt(5) * r + 5 * r * r / 3) * mp.exp(-mp.sqrt(5) * r),
+            )
         case k.Matern():
             nu = mp.mpf(kernel.nu)
-            profile = lambda s: 2 ** (1 - nu) / mp.gamma(nu) * s**nu * mp.besselk(nu, s) if s else mp.mpf(1)  # noqa: E731
+            profile = lambda s: (
+                2 ** (1 - nu) / mp.gamma(nu) * s**nu * mp.besselk(nu, s) if s else mp.mpf(1)
+            )  # noqa: E731
             return radial(kernel, x, y, lambda r: profile(mp.sqrt(2 * nu) * r))
         case k.RationalQuadratic():
             alpha = mp.mpf(kernel.alpha)
             return radial(kernel, x, y, lambda r: (1 + r * r / (2 * alpha)) ** -alpha)
         case k.Periodic():
-            terms = zip(x, y, per_feature(kernel.period), per_feature(kernel.lengthscale), strict=True)
-            return kernel.variance * mp.exp(-2 * mp.fsum((mp.sin(mp.pi * (a - b) / p) / s) ** 2 for a, b, p, s in terms))
+            terms = zip(
+                x, y, per_feature(kernel.period), per_feature(kernel.lengthscale), strict=True
+            )
+            return kernel.variance * mp.exp(
+                -2 * mp.fsum((mp.sin(mp.pi * (a - b) / p) / s) ** 2 for a, b, p, s in terms)
+            )
         case k.Cosine():
-            return kernel.variance * mp.cos(2 * mp.pi * mp.fsum((a - b) / p for a, b, p in zip(x, y, per_feature(kernel.period))))
+            return kernel.variance * mp.cos(
+                2
+                * mp.pi
+                * mp.fsum((a - b) / p for a, b, p in zip(x, y, per_feature(kernel.period)))
+            )
         case k.Linear():
             return mp.fsum(v * a * b for a, b, v in zip(x, y, per_feature(kernel.variance)))
         case k.Polynomial():
@@ -90,14 +110,18 @@ def value(kernel, x, y):
         case k.Product():
             return mp.fprod(value(part, x, y) for part in kernel.kernels)
         case k.Select():
-            return value(kernel.kernel, [x[i] for i in kernel.features], [y[i] for i in kernel.features])
+            return value(
+                kernel.kernel, [x[i] for i in kernel.features], [y[i] for i in kernel.features]
+            )
         case k.FullAdditive():  # subset by subset, as it is defined
             z = [value(base, [a], [b]) for base, a, b in zip(kernel.bases, x, y, strict=True)]
             total = mp.mpf(0)
             for subset in range(1, 2 ** len(z)):
                 chosen = [z[i] for i in range(len(z)) if subset >> i & 1]
                 if len(chosen) <= len(kernel.order_variances):
-                    total += mp.mpf(float(kernel.order_variances[len(chosen) - 1])) * mp.fprod(chosen)
+                    total += mp.mpf(float(kernel.order_variances[len(chosen) - 1])) * mp.fprod(
+                        chosen
+                    )
             return total
         case k.Rescaled():
             return mp.exp(-(x[0] ** 2) / 8) * value(kernel.kernel, x, y) * mp.exp(-(y[0] ** 2) / 8)
@@ -122,7 +146,11 @@ def distances(kernel, d, features=None):
         case k.Sum() | k.Product():
             return [found for part in kernel.kernels for found in distances(part, d, features)]
         case k.FullAdditive():
-            return [found for i, base in enumerate(kernel.bases) for found in distances(base, d, [features[i]])]
+            return [
+                found
+                for i, base in enumerate(kernel.bases)
+                for found in distances(base, d, [features[i]])
+            ]
     return []
 
 
@@ -135,7 +163,9 @@ def slope(kernel, x, y, i):
 
 
 def mixed(kernel, x, y, i, j):
-    return (slope(kernel, x, shifted(y, j, H), i) - slope(kernel, x, shifted(y, j, -H), i)) / (2 * H)
+    return (slope(kernel, x, shifted(y, j, H), i) - slope(kernel, x, shifted(y, j, -H), i)) / (
+        2 * H
+    )
 
 
 def mpf(x):
@@ -143,7 +173,9 @@ def mpf(x):
 
 
 def graded_edges(kernel, p, e, panels):
-    """Panel edges on [0, 1] for the path e + t p: even ones, and halving towards each distance zero."""
+    """Panel edges on [0, 1] for the path e + t p: even ones, and halving towards each distance
+    zero.
+    """
     edges = {mp.mpf(i) / panels for i in range(panels + 1)}
     for features, scales in distances(kernel, len(p)):
         pw, ew = ([v[i] / mp.mpf(float(s)) for i, s in zip(features, scales)] for v in (p, e))
@@ -161,7 +193,11 @@ def graded_edges(kernel, p, e, panels):
 
 
 def nodes(edges, order):
-    return [(lo + (hi - lo) * t, (hi - lo) * w) for lo, hi in zip(edges, edges[1:]) for t, w in gauss_legendre(order)]
+    return [
+        (lo + (hi - lo) * t, (hi - lo) * w)
+        for lo, hi in zip(edges, edges[1:])
+        for t, w in gauss_legendre(order)
+    ]
 
 
 def cross(kernel, b, x, z, panels=2, order=24):
@@ -170,7 +206,12 @@ def cross(kernel, b, x, z, panels=2, order=24):
     p = [u - v for u, v in zip(x, b)]
     rule = nodes(graded_edges(kernel, p, [u - v for u, v in zip(b, z)], panels), order)
     points = [([u + t * v for u, v in zip(b, p)], w) for t, w in rule]
-    return np.array([float(p[i] * mp.fsum(w * slope(kernel, point, z, i) for point, w in points)) for i in range(len(p))])
+    return np.array(
+        [
+            float(p[i] * mp.fsum(w * slope(kernel, point, z, i) for point, w in points))
+            for i in range(len(p))
+        ]
+    )
 
 
 def auto(kernel, b, x, panels=2, order=16):
@@ -194,14 +235,17 @@ def auto(kernel, b, x, panels=2, order=16):
 
 
 def between(kernel, b, x, b2, x2, order=8):
-    """The double integral between two paths, (d, d): panels in s halve towards the ends of the other path and where the two are
-    closest, panels in t, for every s, towards each distance zero."""
+    """The double integral between two paths, (d, d): panels in s halve towards the ends of the
+    other path and where the two are closest, panels in t, for every s, towards each distance
+    zero."""
     b, x, b2, x2 = (mpf(v) for v in (b, x, b2, x2))
     p, q = [u - v for u, v in zip(x, b)], [u - v for u, v in zip(x2, b2)]
     e = [u - v for u, v in zip(b, b2)]
     d = len(p)
     near = closest(kernel, p, q, e)
-    outer = set(graded_edges(kernel, p, e, 2)) | set(graded_edges(kernel, p, [u - v for u, v in zip(e, q)], 2))
+    outer = set(graded_edges(kernel, p, e, 2)) | set(
+        graded_edges(kernel, p, [u - v for u, v in zip(e, q)], 2)
+    )
     for s in near:
         outer.add(s)
         width = mp.mpf(2) ** -12
@@ -221,14 +265,19 @@ def between(kernel, b, x, b2, x2, order=8):
 
 
 def closest(kernel, p, q, e):
-    """The s at which a kink's distance between the two lines is least, and where the kinks of single features cross."""
+    """The s at which a kink's distance between the two lines is least, and where the kinks of
+    single features cross.
+    """
     found, lines = [], []
     for features, scales in distances(kernel, len(p)):
         P, Q, E = ([v[i] / mp.mpf(float(w)) for i, w in zip(features, scales)] for v in (p, q, e))
         if len(features) == 1:
             lines.append((P[0], Q[0], E[0]))
             continue
-        pp, qq, pq, pe, qe = (mp.fsum(u * v for u, v in zip(*pair)) for pair in ((P, P), (Q, Q), (P, Q), (P, E), (Q, E)))
+        pp, qq, pq, pe, qe = (
+            mp.fsum(u * v for u, v in zip(*pair))
+            for pair in ((P, P), (Q, Q), (P, Q), (P, E), (Q, E))
+        )
         if pp * qq - pq * pq > 1e-20:
             found.append((pq * qe - qq * pe) / (pp * qq - pq * pq))
     for i, (p1, q1, e1) in enumerate(lines):

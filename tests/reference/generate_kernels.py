@@ -1,4 +1,5 @@
-"""Write kernels.npz and crossings.npz beside this file: attributions of many kernels from the definition, with 50 digits.
+"""Write kernels.npz and crossings.npz beside this file: attributions of many kernels from the
+definition, with 50 digits.
 
 python -m tests.reference.generate_kernels        (an hour; gmpy2 makes it faster)
 """
@@ -48,7 +49,12 @@ def kernel_of(number, rng):
         lambda: FullAdditive([Matern52(size()), Matern52(size())], [size(), size()]),
         lambda: Rescaled(Matern52(scale), definition.bump, definition.bump_gradient),
         lambda: Warped(SquaredExponential(scale), definition.bend, definition.bend_jacobian),
-        lambda: Warped(RationalQuadratic(scale, alpha=size()), definition.bend, definition.bend_jacobian) * Linear(),
+        lambda: (
+            Warped(
+                RationalQuadratic(scale, alpha=size()), definition.bend, definition.bend_jacobian
+            )
+            * Linear()
+        ),
         lambda: Select(Matern32(size()), [0]) * Periodic(size(), 4 * size()),
         lambda: Matern32(scale) * Matern52(size()),
     ]
@@ -56,7 +62,9 @@ def kernel_of(number, rng):
 
 
 def case_of(number):
-    """A kernel, a baseline, a row and a point: beside the path, on it, 1e-8 and 1e-3 from it, at its ends; short, usual, long."""
+    """A kernel, a baseline, a row and a point: beside the path, on it, 1e-8 and 1e-3 from it, at
+    its ends; short, usual, long.
+    """
     rng = np.random.default_rng([20261115, number])
     kernel = kernel_of(number, rng)
     b, direction = rng.normal(size=2), rng.normal(size=2)
@@ -83,7 +91,9 @@ def crossing_cases():
 
 def panels_for(kernel, b, x):
     """Panels of two length-scales; what is warped changes faster than that."""
-    warped = isinstance(kernel, Warped) or any(isinstance(part, Warped) for part in getattr(kernel, "kernels", ()))
+    warped = isinstance(kernel, Warped) or any(
+        isinstance(part, Warped) for part in getattr(kernel, "kernels", ())
+    )
     return 1 + int(4 * np.linalg.norm(x - b) if warped else kernel.span(x - b) / 2)
 
 
@@ -93,7 +103,10 @@ def main():
         kernel, b, x, z = case_of(number)
         truth.append(definition.cross(kernel, b, x, z, panels_for(kernel, b, x)))
     np.savez_compressed(HERE / "kernels.npz", cross=np.array(truth))
-    np.savez_compressed(HERE / "crossings.npz", between=np.array([definition.between(*case) for case in crossing_cases()]))
+    np.savez_compressed(
+        HERE / "crossings.npz",
+        between=np.array([definition.between(*case) for case in crossing_cases()]),
+    )
 
 
 if __name__ == "__main__":

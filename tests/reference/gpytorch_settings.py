@@ -9,7 +9,9 @@ import torch
 
 @contextmanager
 def exact_settings():
-    """Exact linear algebra, float64 for what the library creates on the way, and no word about the jitter it adds."""
+    """Exact linear algebra, float64 for what the library creates on the way, and no word about the
+    jitter it adds.
+    """
     before = torch.get_default_dtype()
     with ExitStack() as stack:
         stack.enter_context(gpytorch.settings.fast_computations(False, False, False))

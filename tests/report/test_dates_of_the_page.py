@@ -1,4 +1,6 @@
-"""Dates in the page: its script encodes them as the library does, and asks the model about other days."""
+"""Dates in the page: its script encodes them as the library does, and asks the model about other
+days.
+"""
 
 from importlib.resources import files
 
@@ -7,12 +9,20 @@ import pandas as pd
 import pytest
 
 from gpattr import Explainer
-from gpattr.adapters.dates import Dates
+from gpattr.encoders.dates import Dates
 from gpattr.report import write_report
 from gpattr.tables import Columns, TableModel
 
 DATES = np.array(
-    ["2024-02-29T08:30:10", "1969-12-31T23:59", "0099-03-01", "1900-01-01", "2100-12-31T12:00", "2023-07-02"], dtype="M8[us]"
+    [
+        "2024-02-29T08:30:10",
+        "1969-12-31T23:59",
+        "0099-03-01",
+        "1900-01-01",
+        "2100-12-31T12:00",
+        "2023-07-02",
+    ],
+    dtype="M8[us]",
 )
 
 
@@ -21,7 +31,10 @@ def test_the_script_encodes_dates_as_the_library_does(chromium):
     tab.add_script_tag(content=(files("gpattr.report") / "what_if.js").read_text(encoding="utf-8"))
     encoding = Dates(("season", "weekday", "time of day"), timed=True)
     texts = [text.replace(" ", "T") for text in encoding.texts(encoding.encode(DATES))]
-    found = tab.evaluate("([texts, cycles]) => texts.map((text) => whatIf.date(text, cycles))", [texts, list(encoding.cycles)])
+    found = tab.evaluate(
+        "([texts, cycles]) => texts.map((text) => whatIf.date(text, cycles))",
+        [texts, list(encoding.cycles)],
+    )
     tab.close()
     np.testing.assert_allclose(found, encoding.encode(DATES), rtol=1e-12, atol=1e-9)
 
@@ -49,7 +62,11 @@ def test_the_page_asks_the_model_about_other_days(opened, tmp_path, timed):
     with opened(tmp_path / "report.html", viewport={"width": 1100, "height": 900}) as tab:
         shown = tab.input_value("[aria-label='sold']")
         row = [text.replace(" ", "T") for text in ex.labels["sold"]].index(shown)
-        for text in ("2021-05-03", "2020-11-29") if not timed else ("2021-05-03T17:45", "2020-11-29T03:10:20"):
+        for text in (
+            ("2021-05-03", "2020-11-29")
+            if not timed
+            else ("2021-05-03T17:45", "2020-11-29T03:10:20")
+        ):
             asked = X.iloc[[row]].assign(sold=pd.Timestamp(text))
             expected = explainer(asked)
             answer, words = tab.evaluate(SET, ["sold", text])
@@ -57,4 +74,7 @@ def test_the_page_asks_the_model_about_other_days(opened, tmp_path, timed):
             np.testing.assert_allclose(answer["values"], expected.values[0], rtol=1e-9, atol=1e-9)
             np.testing.assert_allclose(answer["stds"], expected.std[0], rtol=1e-7, atol=1e-9)
             assert "Outside" not in words
-        assert "Outside the data: sold" in tab.evaluate(SET, ["sold", "2035-01-01T00:00" if timed else "2035-01-01"])[1]
+        assert (
+            "Outside the data: sold"
+            in tab.evaluate(SET, ["sold", "2035-01-01T00:00" if timed else "2035-01-01"])[1]
+        )

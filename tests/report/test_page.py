@@ -63,19 +63,29 @@ def test_numbers_of_a_column(script, kind, values, expected):
 
 
 def test_ticks_are_round_and_probabilities_are_never_certain(script):
-    assert script("(() => { const { at, text } = numbers.ticks(131000, 702000, 4); return at.map(text); })()") == [
+    assert script(
+        "(() => { const { at, text } = numbers.ticks(131000, 702000, 4); return at.map(text); })()"
+    ) == [
         "200,000",
         "400,000",
         "600,000",
     ]
-    assert script("(() => { const { at, text } = numbers.ticks(1951, 2019, 4); return at.map(text); })()") == [
+    assert script(
+        "(() => { const { at, text } = numbers.ticks(1951, 2019, 4); return at.map(text); })()"
+    ) == [
         "1960",
         "1980",
         "2000",
     ]
     shown = script("[0.97, 0.9949, 0.99999, 0.0004, 0.5].map(numbers.probability)")
     assert shown == ["0.97", "0.995", "> 0.999", "< 0.001", "0.50"]
-    assert script("[0.97, 0.57, 0.9949, 0.94999, 0.99999].map(numbers.percent)") == ["97%", "57%", "99.4%", "94.9%", "> 99.9%"]
+    assert script("[0.97, 0.57, 0.9949, 0.94999, 0.99999].map(numbers.percent)") == [
+        "97%",
+        "57%",
+        "99.4%",
+        "94.9%",
+        "> 99.9%",
+    ]
 
 
 def test_the_normal_distribution(script):
@@ -97,7 +107,12 @@ def houses():
         }
     )
     area, tax = frame.columns[0], frame.columns[3]
-    frame["price (€)"] = 6000 * frame[area] + 40000 * (frame["kind"] == "house") + 2 * frame[tax] + rng.normal(0, 9000, n)
+    frame["price (€)"] = (
+        6000 * frame[area]
+        + 40000 * (frame["kind"] == "house")
+        + 2 * frame[tax]
+        + rng.normal(0, 9000, n)
+    )
     return frame
 
 
@@ -108,7 +123,14 @@ def page(houses, tmp_path_factory):
     explainer = Explainer(TableModel.fit(X, y, columns).posterior)
     ex = replace(explainer(X), quantity="predicted price (€)")
     path = tmp_path_factory.mktemp("houses") / "report.html"
-    write_report(path, ex, importance=explainer.importance(X), explainer=explainer, measured=y, data_name="houses.csv")
+    write_report(
+        path,
+        ex,
+        importance=explainer.importance(X),
+        explainer=explainer,
+        measured=y,
+        data_name="houses.csv",
+    )
     return path
 
 
@@ -120,9 +142,14 @@ def test_a_small_table_makes_a_small_page(page):
 def test_prices_and_years_are_written_as_such(page, opened):
     with opened(page, viewport={"width": 1280, "height": 900}) as tab:
         text = tab.inner_text("body")
-        assert not re.search(r"\d[eE][+−-]?\d", text.split("The model, and how this was computed")[0])
+        assert not re.search(
+            r"\d[eE][+−-]?\d", text.split("The model, and how this was computed")[0]
+        )
         title = tab.inner_text("#row-title")
-        pattern = r"Row \d+: predicted price \(€\) \d?,?\d{3},\d{3}, at the baseline \d{3},\d{3}; measured \d?,?\d{3},\d{3}"
+        pattern = (
+            r"Row \d+: predicted price \(€\) \d?,?\d{3},\d{3}, at the baseline \d{3},\d{3};"
+            r" measured \d?,?\d{3},\d{3}"
+        )
         assert re.match(pattern, title), title
         assert re.search(r"built = (19|20)\d\d\s", tab.inner_text("#waterfall"))
         for picture in ("#importance", "#waterfall", "#scatter"):
@@ -177,10 +204,14 @@ def test_points_are_asked_and_clicked(page, opened):
         tab.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
         assert tab.inner_text("#row-title").startswith(tip.split(":")[0] + ":")
         tab.select_option("#scatter-feature", label="kind")  # categories have words
-        assert {name.split(" ")[0] for name in tab.locator("#scatter tbody th").all_inner_texts()} == {"flat", "house", "tower"}
+        assert {
+            name.split(" ")[0] for name in tab.locator("#scatter tbody th").all_inner_texts()
+        } == {"flat", "house", "tower"}
         assert tab.locator("#scatter circle").count() == 60
         tab.select_option("#scatter-color", label="kind")
-        assert {"flat", "house", "tower"} <= set(tab.locator("#scatter-legend span").all_inner_texts())
+        assert {"flat", "house", "tower"} <= set(
+            tab.locator("#scatter-legend span").all_inner_texts()
+        )
         line = tab.locator("#waterfall tbody tr").nth(1)
         line.hover()
         assert "95% interval " in tab.inner_text("#tip")
@@ -189,7 +220,11 @@ def test_points_are_asked_and_clicked(page, opened):
 def test_unsure_points_are_hollow(opened, tmp_path):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(40, 2)), columns=["strong", "weak"])
-    explainer = Explainer(ExactPosterior(SquaredExponential([2.0, 2.0]), X[:8], np.sin(3 * X["strong"][:8]), noise=0.1))
+    explainer = Explainer(
+        ExactPosterior(
+            SquaredExponential([2.0, 2.0]), X[:8], np.sin(3 * X["strong"][:8]), noise=0.1
+        )
+    )
     ex = explainer(X)
     write_report(tmp_path / "report.html", ex)
     unsure = np.maximum(ex.prob_positive(), 1 - ex.prob_positive()) < 0.95
@@ -204,7 +239,9 @@ def test_unsure_points_are_hollow(opened, tmp_path):
 def test_more_features_than_fit_are_shown_when_asked(opened, tmp_path):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(30, 20)), columns=[f"feature {i}" for i in range(20)])
-    explainer = Explainer(ExactPosterior(SquaredExponential(np.full(20, 5.0)), X, X["feature 0"], noise=0.1))
+    explainer = Explainer(
+        ExactPosterior(SquaredExponential(np.full(20, 5.0)), X, X["feature 0"], noise=0.1)
+    )
     ex = explainer(X)
     write_report(tmp_path / "report.html", ex, explainer=explainer, selected_row=4)
     with opened(tmp_path / "report.html") as tab:
@@ -218,7 +255,8 @@ def test_more_features_than_fit_are_shown_when_asked(opened, tmp_path):
         tab.click("#more-sliders button")
         assert tab.locator("#sliders > div:visible").count() == 20
         shown = tab.evaluate(
-            "[...document.querySelectorAll('#waterfall tr[data-value]')].map((row) => Number(row.dataset.value))"
+            "[...document.querySelectorAll('#waterfall tr[data-value]')].map((row) =>"
+            " Number(row.dataset.value))"
         )
         assert sum(shown) == pytest.approx(ex.predictions[4] - ex.base_values[4], rel=1e-4)
         tab.click("#waterfall button")

@@ -31,7 +31,9 @@ def explainer():
 
 @pytest.fixture(scope="module")
 def rows():
-    return pd.DataFrame(np.random.default_rng(1).normal(size=(80, 3)), columns=NAMES, index=range(1, 81))
+    return pd.DataFrame(
+        np.random.default_rng(1).normal(size=(80, 3)), columns=NAMES, index=range(1, 81)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -42,13 +44,23 @@ def ex(explainer, rows):
 @pytest.fixture(scope="module")
 def page(explainer, ex, rows, tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "report.html"
-    write_report(path, ex, importance=explainer.importance(rows[:20]), explainer=explainer, title=f"Wine {EVIL}")
+    write_report(
+        path,
+        ex,
+        importance=explainer.importance(rows[:20]),
+        explainer=explainer,
+        title=f"Wine {EVIL}",
+    )
     return path
 
 
 def facts_of(path):
     text = path.read_text(encoding="utf-8")
-    return json.loads(re.search(r'<script id="facts" type="application/json">(.*?)</script>', text, re.DOTALL).group(1))
+    return json.loads(
+        re.search(
+            r'<script id="facts" type="application/json">(.*?)</script>', text, re.DOTALL
+        ).group(1)
+    )
 
 
 def test_it_holds_what_the_explanation_says(page, ex):
@@ -68,7 +80,9 @@ def test_leave_one_out_is_leaving_one_out(explainer):
     mean, var = leave_one_out(posterior)
     for i in (0, 17, 59):
         others = np.delete(np.arange(60), i)
-        alone = ExactPosterior(posterior.kernel, posterior.inputs[others], posterior.y[others], noise=0.01)
+        alone = ExactPosterior(
+            posterior.kernel, posterior.inputs[others], posterior.y[others], noise=0.01
+        )
         expected, std = alone.predict(posterior.inputs[[i]], return_std=True)
         assert mean[i] == pytest.approx(expected[0], abs=1e-8)
         assert var[i] == pytest.approx(std[0] ** 2 + 0.01, rel=1e-6)
@@ -81,10 +95,15 @@ def test_cards_of_other_models(rows):
     assert "R²" in card["leave-one-out"]
     assert "of rows in 95% intervals" in card["calibration, leaving one out"]
     sparse = SparseGPRegressor(5, optimize=False).fit(rows, rows["alcohol"]).posterior_
-    assert dict(model_card(sparse))["rows not seen"] == "how well they are predicted is not available for this model"
+    assert (
+        dict(model_card(sparse))["rows not seen"]
+        == "how well they are predicted is not available for this model"
+    )
     card = dict(model_card(sparse, HeldOut(1000, 0.875, 0.25, (0.48, 0.79, 0.96))))
     assert card["1,000 rows held out"] == "R² 0.875, typical error 0.25"
-    assert card["calibration, rows held out"].startswith("48% of rows in 50% intervals, 79% of rows in 80% intervals")
+    assert card["calibration, rows held out"].startswith(
+        "48% of rows in 50% intervals, 79% of rows in 80% intervals"
+    )
 
 
 def test_what_cannot_be_written(ex, tmp_path):
@@ -95,7 +114,9 @@ def test_what_cannot_be_written(ex, tmp_path):
 
 def test_a_row_is_clicked_and_its_reasons_are_shown(page, ex, opened):
     with opened(page, viewport={"width": 1100, "height": 900}) as tab:
-        assert tab.locator("#rows tr[aria-selected=true]").count() == 1  # the row that is shown first is in sight
+        assert (
+            tab.locator("#rows tr[aria-selected=true]").count() == 1
+        )  # the row that is shown first is in sight
         tab.fill("#filter", "1-25")
         tab.click("#rows tbody tr:nth-child(3)")
         assert tab.inner_text("#row-title").startswith("Row 3: ")
@@ -179,7 +200,9 @@ def test_ten_thousand_rows(explainer, tmp_path, opened):
     with opened(path) as tab:
         tab.fill("#filter", "0-24")
         click = "document.querySelector('#rows tbody tr:nth-child(5)').click()"
-        took = tab.evaluate(f"() => {{ const t = performance.now(); {click}; return performance.now() - t; }}")
+        took = tab.evaluate(
+            f"() => {{ const t = performance.now(); {click}; return performance.now() - t; }}"
+        )
         assert took < 200
         assert tab.inner_text("#row-title").startswith("Row 4: ")
 
@@ -187,26 +210,49 @@ def test_ten_thousand_rows(explainer, tmp_path, opened):
 def test_thirty_features_and_ten_thousand_rows_can_be_sent(tmp_path):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(2000, 30))
-    explainer = Explainer(ExactPosterior(SquaredExponential(np.full(30, 5.0)), X, X[:, 0], noise=0.1))
-    write_report(tmp_path / "report.html", explainer(rng.normal(size=(10_000, 30)), uncertainty="std"), explainer=explainer)
+    explainer = Explainer(
+        ExactPosterior(SquaredExponential(np.full(30, 5.0)), X, X[:, 0], noise=0.1)
+    )
+    write_report(
+        tmp_path / "report.html",
+        explainer(rng.normal(size=(10_000, 30)), uncertainty="std"),
+        explainer=explainer,
+    )
     assert (tmp_path / "report.html").stat().st_size < 15e6
 
 
 def test_it_says_of_which_rows_the_importance_is(opened, explainer, ex, rows, tmp_path):
     few = explainer.importance(rows[:20])
     parts = {"few": few, "many": replace(few, n_rows=len(ex), n_joint_rows=20), "none": None}
-    parts["sampled"] = replace(few, n_rows=100_000, n_joint_rows=20)  # the page has some of the rows
+    parts["sampled"] = replace(
+        few, n_rows=100_000, n_joint_rows=20
+    )  # the page has some of the rows
     for name, importance in parts.items():
         write_report(tmp_path / f"{name}.html", ex, importance=importance)
     said = {}
     for name in parts:
         with opened(tmp_path / f"{name}.html") as tab:
             said[name] = tab.inner_text("#importance-note") + tab.inner_text("#unsure-note")
-    assert "Expected mean absolute attribution over 20 rows, with 95% credible intervals. It contains" in said["few"]
-    assert "over the rows, with 95% credible intervals (spread from 20 of 80 rows). It contains" in said["many"]
-    assert "over 100,000 rows, with 95% credible intervals (spread from 20 of 100,000 rows)" in said["sampled"]
-    assert "Typical attributions leave out the uncertainty that the importance on top contains" in said["many"]
-    assert "Means of absolute attributions over these rows. Baseline: mean of the training inputs." in said["none"]
+    assert (
+        "Expected mean absolute attribution over 20 rows, with 95% credible intervals. It contains"
+        in said["few"]
+    )
+    assert (
+        "over the rows, with 95% credible intervals (spread from 20 of 80 rows). It contains"
+        in said["many"]
+    )
+    assert (
+        "over 100,000 rows, with 95% credible intervals (spread from 20 of 100,000 rows)"
+        in said["sampled"]
+    )
+    assert (
+        "Typical attributions leave out the uncertainty that the importance on top contains"
+        in said["many"]
+    )
+    assert (
+        "Means of absolute attributions over these rows. Baseline: mean of the training inputs."
+        in said["none"]
+    )
     assert "Typical attributions" not in said["none"]
 
 
@@ -216,7 +262,11 @@ ODD = ["constructor", "__proto__", "toString", "10", "2", "$a$, b > c", "0 ≤ "
 def test_names_that_mean_something_to_a_browser(opened, tmp_path):
     rng = np.random.default_rng(4)
     X = pd.DataFrame(rng.normal(size=(25, len(ODD))), columns=ODD)
-    explainer = Explainer(ExactPosterior(SquaredExponential(np.full(len(ODD), 2.0)), X, X["10"] + X["toString"], noise=0.1))
+    explainer = Explainer(
+        ExactPosterior(
+            SquaredExponential(np.full(len(ODD), 2.0)), X, X["10"] + X["toString"], noise=0.1
+        )
+    )
     write_report(tmp_path / "report.html", explainer(X), explainer=explainer)
     with opened(tmp_path / "report.html", viewport={"width": 1100, "height": 900}) as tab:
         assert "undefined" not in tab.inner_text("body")
@@ -236,10 +286,19 @@ MOVE = """(year) => {
 
 
 def test_rows_start_where_they_are(opened, tmp_path):
-    """Numbers that are large against their spread keep their digits; a box that is empty keeps its value."""
+    """Numbers that are large against their spread keep their digits; a box that is empty keeps its
+    value.
+    """
     rng = np.random.default_rng(5)
-    X = pd.DataFrame({"time": 1.7e9 + rng.uniform(0, 1000, 30), "year": rng.integers(1990, 2020, 30).astype(float)})
-    explainer = Explainer(ExactPosterior(SquaredExponential([30.0, 3.0]), X, np.sin(X["time"] / 30), noise=0.1))
+    X = pd.DataFrame(
+        {
+            "time": 1.7e9 + rng.uniform(0, 1000, 30),
+            "year": rng.integers(1990, 2020, 30).astype(float),
+        }
+    )
+    explainer = Explainer(
+        ExactPosterior(SquaredExponential([30.0, 3.0]), X, np.sin(X["time"] / 30), noise=0.1)
+    )
     write_report(tmp_path / "report.html", explainer(X), explainer=explainer)
     with opened(tmp_path / "report.html", viewport={"width": 1100, "height": 900}) as tab:
         for row in range(1, 26):
@@ -250,7 +309,9 @@ def test_rows_start_where_they_are(opened, tmp_path):
         before = tab.evaluate("document.getElementById('what-if').answer.prediction")
         tab.fill("[aria-label='time, value']", "")
         tab.evaluate(MOVE, float(tab.input_value("[aria-label='year, value']")))
-        assert tab.evaluate("document.getElementById('what-if').answer.prediction") == pytest.approx(before, rel=1e-9)
+        assert tab.evaluate(
+            "document.getElementById('what-if').answer.prediction"
+        ) == pytest.approx(before, rel=1e-9)
         tab.locator("[aria-label='time, value']").blur()
         assert float(tab.input_value("[aria-label='time, value']")) > 1.7e9
         tab.evaluate(MOVE, 2001.4)
@@ -261,7 +322,9 @@ def test_what_is_said_of_rows(explainer, rows, opened, tmp_path):
     path, point = tmp_path / "report.html", rows.iloc[3]
     ex = Explainer(explainer.posterior, point)(rows)
     measured = np.where(np.arange(80) < 40, 1.25, np.nan)
-    write_report(path, ex, measured=measured, notes=["3 missing values of <i>pH</i> were filled in by 7."])
+    write_report(
+        path, ex, measured=measured, notes=["3 missing values of <i>pH</i> were filled in by 7."]
+    )
     with opened(path, color_scheme="dark", viewport={"width": 1100, "height": 900}) as tab:
         assert tab.inner_text("#notes li") == "3 missing values of <i>pH</i> were filled in by 7."
         assert tab.inner_text("#what-if-note").startswith("No sliders here: sliders need the model")
@@ -269,13 +332,28 @@ def test_what_is_said_of_rows(explainer, rows, opened, tmp_path):
         tab.click("#rows tbody tr")
         assert tab.inner_text("#row-title").endswith("; measured 1.25")
         assert tab.inner_text("#sentences") == ""  # the baseline itself has no reasons
-        assert tab.locator("#waterfall tbody td:last-child").all_inner_texts() == ["", "–", "–", "–", ""]
-        doubtful = ((ex.values != 0) & (np.maximum(ex.prob_positive(), 1 - ex.prob_positive()) < 0.95)).mean(axis=0)
+        assert tab.locator("#waterfall tbody td:last-child").all_inner_texts() == [
+            "",
+            "–",
+            "–",
+            "–",
+            "",
+        ]
+        doubtful = (
+            (ex.values != 0) & (np.maximum(ex.prob_positive(), 1 - ex.prob_positive()) < 0.95)
+        ).mean(axis=0)
         cells = dict(cell.split("\t")[:2] for cell in tab.inner_text("#unsure tbody").splitlines())
-        assert cells == {name: f"{math.floor(100 * share + 0.5)}%" for name, share in zip(NAMES, doubtful)}
+        assert cells == {
+            name: f"{math.floor(100 * share + 0.5)}%" for name, share in zip(NAMES, doubtful)
+        }
         assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(15, 20, 25)"
         tab.emulate_media(media="print", color_scheme="dark")
-        assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-        assert tab.evaluate("getComputedStyle(document.querySelector('#importance th')).color") == "rgb(87, 96, 106)"
+        assert (
+            tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        )
+        assert (
+            tab.evaluate("getComputedStyle(document.querySelector('#importance th')).color")
+            == "rgb(87, 96, 106)"
+        )
     with pytest.raises(InvalidInputError, match="measured: expected 80 numbers"):
         write_report(path, ex, measured=[1.0])

@@ -37,20 +37,30 @@ def shifted():
     """The same data in other units, one feature feeding two inputs, one feeding none."""
     inputs = (X[:, [0, 1, 1]] - [0.0, 50.0, 40.0]) / [2.0, 10.0, 5.0]
     inner = ExactPosterior(SquaredExponential([1.0, 2.0, 3.0], 2.0), inputs, Y, noise=0.05)
-    return AffinePosterior(inner, [0.0, 50.0, 40.0], [2.0, 10.0, 5.0], source=(0, 1, 1), n_features=3)
+    return AffinePosterior(
+        inner, [0.0, 50.0, 40.0], [2.0, 10.0, 5.0], source=(0, 1, 1), n_features=3
+    )
 
 
 MODELS = {
     "exact": exact(),
     "a constant mean": exact(mean=ConstantMean(3.0)),
     "a linear mean": exact(mean=Linear([0.5, -0.1, 2.0], 1.0, origin=X.mean(axis=0))),
-    "a sum": exact(Select(SquaredExponential(1.0, 0.5), [0]) + Select(SquaredExponential([15.0, 0.2]), [1, 2]) + Constant(4.0)),
+    "a sum": exact(
+        Select(SquaredExponential(1.0, 0.5), [0])
+        + Select(SquaredExponential([15.0, 0.2]), [1, 2])
+        + Constant(4.0)
+    ),
     "a product": exact(3.0 * Select(SquaredExponential(2.0), [0]) * ARD),
     "tiny noise": ExactPosterior(ARD, X[:20], Y[:20], noise=1e-6),
     "other units": shifted(),
-    "another scale of the target": CombinationPosterior([shifted()], [-2.5], mean=ConstantMean(7.0)),
+    "another scale of the target": CombinationPosterior(
+        [shifted()], [-2.5], mean=ConstantMean(7.0)
+    ),
     "another scale, twice": CombinationPosterior(
-        [CombinationPosterior([exact()], [2.0], mean=ConstantMean(3.0))], [-0.5], mean=ConstantMean(1.0)
+        [CombinationPosterior([exact()], [2.0], mean=ConstantMean(3.0))],
+        [-0.5],
+        mean=ConstantMean(1.0),
     ),
     "other units, twice": AffinePosterior(shifted(), [1.0, 2.0, 3.0], [2.0, 0.5, 4.0]),
     "sparse": SparsePosterior.fit(ARD, X[:15], X, Y, noise=0.01),
@@ -59,7 +69,14 @@ MODELS = {
 ROWS = np.concatenate(
     [
         X.mean(axis=0) + RNG.normal(size=(6, 3)) * [2.0, 20.0, 0.2],
-        X.mean(axis=0) + [[0.0, 0.0, 0.0], [1e-9, 0.0, 1e-9], [0.0, 1e-3, 0.0], [30.0, -900.0, 4.0], [0.0, 3e4, 0.0]],
+        X.mean(axis=0)
+        + [
+            [0.0, 0.0, 0.0],
+            [1e-9, 0.0, 1e-9],
+            [0.0, 1e-3, 0.0],
+            [30.0, -900.0, 4.0],
+            [0.0, 3e4, 0.0],
+        ],
         X[:2],
     ]
 )
@@ -70,7 +87,8 @@ def script(chromium):
     tab = chromium.new_page()
     tab.add_script_tag(content=(files("gpattr.report") / "what_if.js").read_text(encoding="utf-8"))
     yield lambda facts, rows: tab.evaluate(
-        "([facts, rows]) => { const model = whatIf.load(facts); return rows.map((row) => whatIf.explain(model, row)); }",
+        "([facts, rows]) => { const model = whatIf.load(facts); return rows.map((row) =>"
+        " whatIf.explain(model, row)); }",
         [facts, rows],
     )
     tab.close()
@@ -83,8 +101,14 @@ def test_the_script_says_what_python_says(script, name):
     ex = explainer(ROWS)
     answers = script(what_if(explainer, ex), ROWS.tolist())
     spread = posterior.predict(ROWS, return_std=True)[1]
-    for part, expected in {"prediction": ex.predictions, "base": ex.base_values, "values": ex.values}.items():
-        np.testing.assert_allclose([answer[part] for answer in answers], expected, rtol=1e-9, atol=1e-9, err_msg=part)
+    for part, expected in {
+        "prediction": ex.predictions,
+        "base": ex.base_values,
+        "values": ex.values,
+    }.items():
+        np.testing.assert_allclose(
+            [answer[part] for answer in answers], expected, rtol=1e-9, atol=1e-9, err_msg=part
+        )
     for part, expected in {"std": spread, "stds": ex.std}.items():
         found = np.array([answer[part] for answer in answers])
         np.testing.assert_allclose(found**2, expected**2, rtol=1e-9, atol=1e-9, err_msg=part)
@@ -118,16 +142,22 @@ def test_large_models_send_less(tmp_path):
     Z = rng.normal(size=(2001, 2))
     held = {}
     for m in (800, 801, 2000, 2001):
-        explainer = Explainer(ExactPosterior(SquaredExponential([1.0, 1.0]), Z[:m], Z[:m, 0], noise=0.1))
+        explainer = Explainer(
+            ExactPosterior(SquaredExponential([1.0, 1.0]), Z[:m], Z[:m, 0], noise=0.1)
+        )
         held[m] = what_if(explainer, explainer(Z[:2], uncertainty="std"))
-    assert held[2001] == "the model has more than 2000 training rows, and the page would be too large"
+    assert (
+        held[2001] == "the model has more than 2000 training rows, and the page would be too large"
+    )
     assert [held[m]["factor"] is not None for m in (800, 801, 2000)] == [True, False, False]
 
 
 def test_an_explainer_of_several_outputs_is_asked_for_one(tmp_path):
     explainer = Explainer(MultiOutputPosterior({"one": exact(), "two": exact()}))
     ex = explainer(X[:3])["one"]
-    with pytest.raises(InvalidInputError, match=r"explainer: expected that of one output, explainer\[name\]"):
+    with pytest.raises(
+        InvalidInputError, match=r"explainer: expected that of one output, explainer\[name\]"
+    ):
         write_report(tmp_path / "report.html", ex, explainer=explainer)
     write_report(tmp_path / "report.html", ex, explainer=explainer["one"])
 
@@ -143,7 +173,12 @@ def houses():
             "always": 1.0,
         }
     )
-    frame["price"] = 3.0 * frame["area"] + 40.0 * (frame["<b>kind</b>"] == "house") - frame["age"] + rng.normal(0, 5, 80)
+    frame["price"] = (
+        3.0 * frame["area"]
+        + 40.0 * (frame["<b>kind</b>"] == "house")
+        - frame["age"]
+        + rng.normal(0, 5, 80)
+    )
     return frame
 
 
@@ -175,32 +210,53 @@ def test_fifty_settings_of_the_sliders(houses, opened, tmp_path):
                 "<b>kind</b>": str(rng.choice(["flat", "house", "tower"])),
             }
             shown, answer = tab.evaluate(SET, wanted)
-            assert shown["area"] == pytest.approx(np.clip(wanted["area"], rows["area"].min(), rows["area"].max()), abs=0.051)
+            assert shown["area"] == pytest.approx(
+                np.clip(wanted["area"], rows["area"].min(), rows["area"].max()), abs=0.051
+            )
             settings.append(shown | {"<b>kind</b>": wanted["<b>kind</b>"]})
             answers.append(answer)
         asked = pd.DataFrame(settings)[list(rows.columns)]
         ex = explainer(asked)
         size = np.abs(ex.predictions).max()
-        for part, expected in {"prediction": ex.predictions, "values": ex.values, "stds": ex.std}.items():
-            np.testing.assert_allclose([answer[part] for answer in answers], expected, rtol=1e-9, atol=1e-9 * size, err_msg=part)
+        for part, expected in {
+            "prediction": ex.predictions,
+            "values": ex.values,
+            "stds": ex.std,
+        }.items():
+            np.testing.assert_allclose(
+                [answer[part] for answer in answers],
+                expected,
+                rtol=1e-9,
+                atol=1e-9 * size,
+                err_msg=part,
+            )
         expected = [answers[-1]["prediction"], answers[-1]["std"]]
         text = tab.inner_text("#what-if-answer strong").removeprefix("Prediction ").split(" ± ")
         assert [float(number) for number in text] == pytest.approx(expected, rel=0.05)
-        ends = tab.evaluate("[...document.querySelectorAll('#what-if tr[data-end]')].map((row) => Number(row.dataset.end))")
+        ends = tab.evaluate(
+            "[...document.querySelectorAll('#what-if tr[data-end]')].map((row) =>"
+            " Number(row.dataset.end))"
+        )
         assert ends[0] == pytest.approx(ex.predictions[-1], rel=1e-9)
         assert "Outside" not in tab.inner_text("#what-if-answer")
-        assert f"mean of the training inputs: area {rows['area'].mean():.1f}" in tab.inner_text("#card")
+        assert f"mean of the training inputs: area {rows['area'].mean():.1f}" in tab.inner_text(
+            "#card"
+        )
         tab.fill("[aria-label='area, value']", "123.4")
         typed = explainer(asked[-1:].assign(area=123.4))
-        assert tab.evaluate("document.getElementById('what-if').answer.prediction") == pytest.approx(
-            typed.predictions[0], rel=1e-9
-        )
+        assert tab.evaluate(
+            "document.getElementById('what-if').answer.prediction"
+        ) == pytest.approx(typed.predictions[0], rel=1e-9)
         tab.fill("[aria-label='area, value']", "1e4")
         assert "Outside the data: area" in tab.inner_text("#what-if-answer")
         tab.fill("[aria-label='area, value']", "")  # being typed: the last answer stays
         tab.fill("#filter", "0-24")
         tab.click("#rows tbody tr:nth-child(3)")
-        assert float(tab.input_value("[aria-label='area, value']")) == pytest.approx(rows["area"].iloc[2], rel=1e-6)
+        assert float(tab.input_value("[aria-label='area, value']")) == pytest.approx(
+            rows["area"].iloc[2], rel=1e-6
+        )
         title = tab.inner_text("#row-title")
         assert f", as in row {title.split()[1].rstrip(':')}." in tab.inner_text("#what-if-answer")
-        assert tab.inner_text("#what-if-answer").startswith(f"{title.split(': ')[1].split(',')[0].capitalize()} ")
+        assert tab.inner_text("#what-if-answer").startswith(
+            f"{title.split(': ')[1].split(',')[0].capitalize()} "
+        )

@@ -20,7 +20,9 @@ def moments(a, beta, c0, c1):
     """J₀ and J₁ of every row, by the branch its length asks for."""
     J0, J1 = np.empty_like(beta), np.empty_like(beta)
     for rows, is_short in rows_by_length(a, 50):
-        J0[rows], J1[rows] = path_moments(a[rows], beta[rows], c0[rows], None if is_short else c1[rows])
+        J0[rows], J1[rows] = path_moments(
+            a[rows], beta[rows], c0[rows], None if is_short else c1[rows]
+        )
     return J0, J1
 
 
@@ -37,7 +39,9 @@ def test_products_are_those_of_the_moments(table):
     right = np.random.default_rng(0).normal(size=(3, 5))
     for rows, is_short in rows_by_length(a[:, 0], 64):
         arguments = a[rows, 0], beta[rows], c0[rows], None if is_short else c1[rows]
-        for moment, product in zip(path_moments(*arguments), path_products(*arguments, right), strict=True):
+        for moment, product in zip(
+            path_moments(*arguments), path_products(*arguments, right), strict=True
+        ):
             np.testing.assert_allclose(product, moment @ right, rtol=0, atol=2e-15)
 
 
@@ -59,7 +63,9 @@ def test_path_moments_at_a_peak_of_either_zero():
     beta = np.array([[0.0], [-0.0], [-9.0]])
     c0, c1 = np.array([[0.0], [0.0], [9.0]]), np.array([[9.0], [9.0], [0.0]])
     J0, _ = moments(a, beta, c0, c1)
-    np.testing.assert_allclose(J0, np.sqrt(np.pi / 18) * 0.9973002039367398, rtol=1e-15)  # √(π/2a) erf(3/√2)
+    np.testing.assert_allclose(
+        J0, np.sqrt(np.pi / 18) * 0.9973002039367398, rtol=1e-15
+    )  # √(π/2a) erf(3/√2)
 
 
 def test_branches_meet(table):
@@ -76,7 +82,8 @@ def test_branches_meet(table):
 def test_centred_moments_relative_to_the_peak(table):
     a, beta, rho2, *expected = table["centred"].T
     got = centred_moments(a, beta, rho2)
-    # A relative error of the exponents, at most ~60 where anything is left, times the size of τᵏ where it is.
+    # A relative error of the exponents, at most ~60 where anything is left, times the size of τᵏ
+    # where it is.
     scale = np.exp(-rho2 / 2)
     for power, (mine, truth) in enumerate(zip(got, expected, strict=True)):
         width = np.maximum(1 / np.sqrt(a), np.minimum(1, np.abs(beta / a) + 1) * (a < 9)) ** power

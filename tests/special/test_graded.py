@@ -53,7 +53,9 @@ def test_blocks_change_nothing():
 
     plenty = integrate_graded(evaluate, edges, centres, deltas, 8.0)
     with memory_budget(working=1.0):
-        np.testing.assert_allclose(integrate_graded(evaluate, edges, centres, deltas, 8.0), plenty, rtol=1e-14)
+        np.testing.assert_allclose(
+            integrate_graded(evaluate, edges, centres, deltas, 8.0), plenty, rtol=1e-14
+        )
 
 
 def test_approach():

@@ -1,4 +1,6 @@
-"""Many categories, identifiers and columns that are almost empty: what is kept, grouped, left out and said."""
+"""Many categories, identifiers and columns that are almost empty: what is kept, grouped, left out
+and said.
+"""
 
 import numpy as np
 import pandas as pd
@@ -17,7 +19,9 @@ def frame_of(**columns):
 def many(n=600, distinct=60, seed=0):
     rng = np.random.default_rng(seed)
     share = np.arange(distinct, 0, -1.0)
-    return rng.choice([f"city {i}" for i in range(distinct)], n, p=share / share.sum()).astype(object)
+    return rng.choice([f"city {i}" for i in range(distinct)], n, p=share / share.sum()).astype(
+        object
+    )
 
 
 def test_the_most_frequent_categories_are_kept():
@@ -33,18 +37,31 @@ def test_the_most_frequent_categories_are_kept():
     assert (labels[labels != "other"] == frame["city"][labels != "other"]).all()
     rows = int((labels == "other").sum())
     assert columns.notes == (
-        f"The most frequent categories were kept, the others grouped: city (29 of {len(counts)}; {rows} rows are “other”).",
+        (
+            "The most frequent categories were kept, the others grouped: city (29 of"
+            f" {len(counts)}; {rows} rows are “other”)."
+        ),
     )
-    assert columns.features(pd.DataFrame({"city": ["nowhere", kept[3]]}))["city"].tolist() == ["other", kept[3]]
+    assert columns.features(pd.DataFrame({"city": ["nowhere", kept[3]]}))["city"].tolist() == [
+        "other",
+        kept[3],
+    ]
     assert Columns.of_content(columns.to_content()) == columns
-    with pytest.raises(InvalidInputError, match="'city' has 59 different texts; group them into at most 30 .*without --strict"):
+    with pytest.raises(
+        InvalidInputError,
+        match="'city' has 59 different texts; group them into at most 30 .*without --strict",
+    ):
         Columns.of(frame, "y", strict=True)
 
 
 def test_the_order_of_rows_does_not_matter():
     for city in (many(), [f"city {i % 40}" for i in range(240)]):  # forty cities of the same size
         frame = frame_of(city=city)
-        assert Columns.of(frame, "y") == Columns.of(frame[::-1], "y") == Columns.of(frame.sample(frac=1, random_state=1), "y")
+        assert (
+            Columns.of(frame, "y")
+            == Columns.of(frame[::-1], "y")
+            == Columns.of(frame.sample(frac=1, random_state=1), "y")
+        )
 
 
 def test_a_category_of_the_table_may_be_called_other():
@@ -79,7 +96,10 @@ def test_grouped_categories_are_explained_and_kept_in_files(tmp_path):
     model.save(tmp_path / "model.json")
     again = TableModel.load(tmp_path / "model.json").columns
     rows = pd.DataFrame({"city": ["new", ""], "a": ["1", "2"]})
-    assert again.features(rows, typical=model.typical)["city"].tolist() == ["other", model.typical["city"]]
+    assert again.features(rows, typical=model.typical)["city"].tolist() == [
+        "other",
+        model.typical["city"],
+    ]
 
 
 def test_ten_thousand_different_texts():
@@ -89,8 +109,12 @@ def test_ten_thousand_different_texts():
     assert columns.names == ("a",)
     assert columns.left_out == ("text",)
     assert columns.notes == ("Columns that were left out: text (has 10,000 texts, all different).",)
-    assert list(columns.features(frame)) == list(columns.features(frame.drop(columns="text"))) == ["a"]
-    with pytest.raises(InvalidInputError, match="the column 'text' has 10,000 texts, all different; .*--drop text"):
+    assert (
+        list(columns.features(frame)) == list(columns.features(frame.drop(columns="text"))) == ["a"]
+    )
+    with pytest.raises(
+        InvalidInputError, match="the column 'text' has 10,000 texts, all different; .*--drop text"
+    ):
         Columns.of(frame, "y", strict=True)
 
 
@@ -134,12 +158,23 @@ def test_numbers_that_look_like_identifiers_are_kept_and_remarked(name, values, 
 
 def test_columns_that_are_almost_empty_are_left_out():
     values = ["1", "2", *[""] * 38]
-    frame = frame_of(nearly=values, empty=[None] * 40, half=["1", "2"] * 10 + ["NA"] * 20, a=range(5, 45))
+    frame = frame_of(
+        nearly=values, empty=[None] * 40, half=["1", "2"] * 10 + ["NA"] * 20, a=range(5, 45)
+    )
     columns = Columns.of(frame, "y")
     assert columns.names == ("half", "a")
-    assert columns.notes == ("Columns that were left out: nearly (is 95% missing), empty (is empty).",)
+    assert columns.notes == (
+        "Columns that were left out: nearly (is 95% missing), empty (is empty).",
+    )
     with pytest.raises(InvalidInputError, match="the column 'nearly' is 95% missing; fill it in"):
         Columns.of(frame, "y", strict=True)
-    assert Columns.of(frame.assign(nearly=["1", "2", "3", *[""] * 37]), "y").names == ("nearly", "half", "a")
-    with pytest.raises(InvalidInputError, match="at least one column that can be used besides the target 'y'; 'empty' is empty"):
+    assert Columns.of(frame.assign(nearly=["1", "2", "3", *[""] * 37]), "y").names == (
+        "nearly",
+        "half",
+        "a",
+    )
+    with pytest.raises(
+        InvalidInputError,
+        match="at least one column that can be used besides the target 'y'; 'empty' is empty",
+    ):
         Columns.of(frame[["empty", "y"]], "y")

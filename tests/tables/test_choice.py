@@ -10,7 +10,11 @@ from gpattr.tables.choice import EXACT_ROWS, chosen_estimator, resolved_estimato
     [
         (5, "exact", "5 rows: an exact Gaussian process."),
         (EXACT_ROWS, "exact", "2,000 rows: an exact Gaussian process."),
-        (EXACT_ROWS + 1, "sparse", "2,001 rows: a sparse Gaussian process with up to 447 inducing inputs; "),
+        (
+            EXACT_ROWS + 1,
+            "sparse",
+            "2,001 rows: a sparse Gaussian process with up to 447 inducing inputs; ",
+        ),
         (20_000, "sparse", "up to 1,000 inducing inputs; --estimator exact would take hours."),
         (100_000, "sparse", "--estimator exact would take weeks."),
     ],
@@ -23,7 +27,10 @@ def test_estimators_by_rows(n, expected, words):
 
 
 def test_classifiers_are_exact_and_may_learn_from_some_rows():
-    assert chosen_estimator(569, "classification") == ("exact", "569 rows: a Gaussian process classifier of all of them.")
+    assert chosen_estimator(569, "classification") == (
+        "exact",
+        "569 rows: a Gaussian process classifier of all of them.",
+    )
     name, sentence = chosen_estimator(20_000, "classification")
     assert name == "exact"
     assert "learns from a random 2,000 of them" in sentence
@@ -34,4 +41,7 @@ def test_what_is_asked_for_is_taken():
     assert resolved_estimator("exact", 30) == ("exact", "")
     name, sentence = resolved_estimator("exact", 4000)
     assert name == "exact"
-    assert sentence == "4,000 rows: an exact Gaussian process takes minutes; --estimator auto would be quicker."
+    assert (
+        sentence
+        == "4,000 rows: an exact Gaussian process takes minutes; --estimator auto would be quicker."
+    )

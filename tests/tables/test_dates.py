@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpattr import Explainer
-from gpattr.adapters.dates import DAY_FIRST, MONTH_FIRST, Dates
-from gpattr.adapters.encoder import Encoder
+from gpattr.encoders.dates import DAY_FIRST, MONTH_FIRST, Dates
+from gpattr.encoders.encoder import Encoder
 from gpattr.exceptions import InvalidInputError
 from gpattr.tables import Columns, TableModel
 
@@ -37,7 +37,9 @@ FORMS = {
 
 
 def frame_of(*columns):
-    frame = pd.DataFrame(dict(zip("abc", columns)), index=range(1, 1 + len(columns[0])), dtype=object)
+    frame = pd.DataFrame(
+        dict(zip("abc", columns)), index=range(1, 1 + len(columns[0])), dtype=object
+    )
     return frame.assign(y=np.arange(len(frame)).astype(str))
 
 
@@ -47,13 +49,24 @@ def written(date, form):
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.lists(st.datetimes(LONG_AGO, FAR_AHEAD), min_size=1, max_size=8), st.sampled_from(sorted(FORMS)))
+@given(
+    st.lists(st.datetimes(LONG_AGO, FAR_AHEAD), min_size=1, max_size=8),
+    st.sampled_from(sorted(FORMS)),
+)
 def test_every_form_is_read_back(dates, form):
     dates = [*dates, datetime.datetime(2024, 12, 31, 17, 5)]  # tells day and month apart
     frame = frame_of([written(date, form) for date in dates])
     columns = Columns.of(frame, "y", strict=True)
     assert columns.dates["a"].order == FORMS[form]
-    unit = "us" if "%f" in form else "s" if "%S" in form else "m" if "%H" in form or "%I" in form else "D"
+    unit = (
+        "us"
+        if "%f" in form
+        else "s"
+        if "%S" in form
+        else "m"
+        if "%H" in form or "%I" in form
+        else "D"
+    )
     read = columns.features(frame)["a"].to_numpy()
     np.testing.assert_array_equal(read, np.array(dates, dtype="M8[us]").astype(f"M8[{unit}]"))
     assert Columns.of_content(columns.to_content()) == columns
@@ -85,14 +98,24 @@ def test_which_cycles_are_encoded():
 def test_where_cycles_begin():
     dates = Dates(("season", "weekday", "time of day"), timed=True)
     monday = np.array(["2024-01-01T00:00"], dtype="M8[m]")  # the first day of a year
-    np.testing.assert_allclose(dates.encode(monday)[0], [19723.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0], atol=1e-15)
-    np.testing.assert_allclose(dates.encode(np.array(["1969-07-20T06:00"], dtype="M8[m]"))[0][3:], SUNDAY_AT_SIX, atol=1e-15)
+    np.testing.assert_allclose(
+        dates.encode(monday)[0], [19723.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0], atol=1e-15
+    )
+    np.testing.assert_allclose(
+        dates.encode(np.array(["1969-07-20T06:00"], dtype="M8[m]"))[0][3:],
+        SUNDAY_AT_SIX,
+        atol=1e-15,
+    )
 
 
 def test_cycles_close():
-    """The last day of a year is next to the first one, Sunday next to Monday, midnight next to the minute before."""
+    """The last day of a year is next to the first one, Sunday next to Monday, midnight next to the
+    minute before.
+    """
     dates = Dates(("season", "weekday", "time of day"), timed=True)
-    rows = dates.encode(np.array(["2023-12-31T23:59", "2024-01-01T00:00", "2024-07-04T12:00"], dtype="M8[m]"))[:, 1:]
+    rows = dates.encode(
+        np.array(["2023-12-31T23:59", "2024-01-01T00:00", "2024-07-04T12:00"], dtype="M8[m]")
+    )[:, 1:]
     near, far = np.abs(rows[0] - rows[1]), np.linalg.norm(rows[1] - rows[2])
     assert near[:2].max() < 0.02
     assert np.linalg.norm(near[2:4]) == pytest.approx(2 * np.sin(np.pi / 7))
@@ -106,9 +129,19 @@ def test_cycles_close():
         (["03/04/2024", "01/02/2024"], ["31/12/2023", "01/02/2024"], DAY_FIRST, True),
         (["03/04/2024", "01/02/2024"], ["12/31/2023", "01/02/2024"], MONTH_FIRST, True),
         (["03/04/2024", "01/02/2024"], ["x", "y"], DAY_FIRST, True),
-        (["01/01/2024", "02/01/2024"], ["x", "y"], MONTH_FIRST, True),  # always the first of a month
+        (
+            ["01/01/2024", "02/01/2024"],
+            ["x", "y"],
+            MONTH_FIRST,
+            True,
+        ),  # always the first of a month
         (["01/01/2024", "01/02/2024"], ["x", "y"], DAY_FIRST, True),
-        (["03.04.2024", "01.02.2024"], ["12/31/2023", "01/02/2024"], DAY_FIRST, False),  # points have one order
+        (
+            ["03.04.2024", "01.02.2024"],
+            ["12/31/2023", "01/02/2024"],
+            DAY_FIRST,
+            False,
+        ),  # points have one order
         (["13/04/2024", "01/02/2024"], ["12/31/2023", "01/02/2024"], DAY_FIRST, False),
     ],
 )
@@ -116,10 +149,16 @@ def test_the_order_of_day_and_month(first, second, order, said):
     frame = frame_of(first, second)
     columns = Columns.of(frame, "y")
     assert columns.dates["a"].order == order
-    sentence = f"Dates such as {first[0] if first[0][:2] != first[0][3:5] else first[1]} in a were read with the {order}."
+    sentence = (
+        f"Dates such as {first[0] if first[0][:2] != first[0][3:5] else first[1]} in a were read"
+        f" with the {order}."
+    )
     assert (sentence in columns.notes) == said
     if said:
-        with pytest.raises(InvalidInputError, match="'a' has dates such as .*, which can be read in two ways; .* --strict"):
+        with pytest.raises(
+            InvalidInputError,
+            match="'a' has dates such as .*, which can be read in two ways; .* --strict",
+        ):
             Columns.of(frame, "y", strict=True)
     # A model reads other tables in the order of its own.
     read = columns.features(pd.DataFrame({"a": ["05/06/2024"], "b": second[:1]}))["a"].iloc[0]
@@ -133,8 +172,14 @@ def test_the_order_of_day_and_month(first, second, order, said):
             ["31/12/2024", "12/31/2024", "1/1/2024"],
             "dates in one order in column 'a', got '31/12/2024' in row 1 and '12/31/2024'",
         ),
-        (["31/12/2024", "soon", "1/1/2024"], "expected a date with the day first in column 'a', got 'soon' in row 2"),
-        (["2024-12-31", "2024-02-30", "2023-01-01"], "expected a date in column 'a', got '2024-02-30' in row 2"),
+        (
+            ["31/12/2024", "soon", "1/1/2024"],
+            "expected a date with the day first in column 'a', got 'soon' in row 2",
+        ),
+        (
+            ["2024-12-31", "2024-02-30", "2023-01-01"],
+            "expected a date in column 'a', got '2024-02-30' in row 2",
+        ),
         (["2024-12-31", "2023-02-29", "2023-01-01"], "got '2023-02-29' in row 2"),
         (["2024-12-31", "2024-13-01", "2023-01-01"], "got '2024-13-01' in row 2"),
         (["2024-12-31 10:00", "2024-12-30 25:00", "2023-01-01"], "got '2024-12-30 25:00' in row 2"),
@@ -150,15 +195,27 @@ def test_dates_that_cannot_be_read(dates, words):
 
 
 def test_forms_may_be_mixed_as_long_as_they_do_not_contradict():
-    frame = frame_of(["2024-12-31", "31/12/2023", "1 Jan 2022", "2021-05", "", "15.1.1899", "2150-01-01 08:30"])
+    frame = frame_of(
+        ["2024-12-31", "31/12/2023", "1 Jan 2022", "2021-05", "", "15.1.1899", "2150-01-01 08:30"]
+    )
     read = Columns.of(frame, "y").features(frame)["a"]
-    expected = ["2024-12-31", "2023-12-31", "2022-01-01", "2021-05-01", "1899-01-15", "2150-01-01 08:30"]
+    expected = [
+        "2024-12-31",
+        "2023-12-31",
+        "2022-01-01",
+        "2021-05-01",
+        "1899-01-15",
+        "2150-01-01 08:30",
+    ]
     assert read.drop(5).tolist() == [pd.Timestamp(text) for text in expected]
     assert read[5] == pd.Timestamp("2022-12-31 12:00")  # half way between the two in the middle
 
 
 def test_years_of_two_digits_and_time_zones_are_said():
-    frame = frame_of(["31.12.68", "1.1.69", "1.1.00"], ["2024-01-01T10:00+01:00", "2024-01-01T10:00Z", "2024-06-01T10:00+02:00"])
+    frame = frame_of(
+        ["31.12.68", "1.1.69", "1.1.00"],
+        ["2024-01-01T10:00+01:00", "2024-01-01T10:00Z", "2024-06-01T10:00+02:00"],
+    )
     columns = Columns.of(frame, "y")
     assert columns.features(frame)["a"].dt.year.tolist() == [2068, 1969, 2000]
     assert (columns.features(frame)["b"].dt.hour == 10).all()
@@ -175,10 +232,19 @@ def test_years_of_two_digits_and_time_zones_are_said():
 def test_columns_of_datetimes():
     plain = pd.to_datetime(["2024-01-05 10:30", None, "2024-01-07 10:30", "2024-01-06 10:30"])
     zoned = plain.tz_localize("Europe/Berlin")
-    objects = [datetime.date(2024, 1, 5), None, pd.Timestamp(2024, 1, 7), datetime.datetime(2024, 1, 6)]
+    objects = [
+        datetime.date(2024, 1, 5),
+        None,
+        pd.Timestamp(2024, 1, 7),
+        datetime.datetime(2024, 1, 6),
+    ]
     frame = pd.DataFrame({"plain": plain, "zoned": zoned, "objects": objects, "y": [1, 2, 3, 4]})
     X = Columns.of(frame, "y").features(frame)
-    assert X["plain"].tolist() == X["zoned"].tolist() == [pd.Timestamp(f"2024-01-0{day} 10:30") for day in (5, 6, 7, 6)]
+    assert (
+        X["plain"].tolist()
+        == X["zoned"].tolist()
+        == [pd.Timestamp(f"2024-01-0{day} 10:30") for day in (5, 6, 7, 6)]
+    )
     assert X["objects"].tolist() == [pd.Timestamp(f"2024-01-0{day}") for day in (5, 6, 7, 6)]
 
 
@@ -192,7 +258,9 @@ def test_rows_may_have_the_same_names():
 
 
 def test_numbers_and_texts_are_not_dates():
-    frame = frame_of(["1.5", "2.5", "3.5"], ["1.2.3", "1.2.4", "1.2.3"], ["10:30", "11:30", "10:30"])
+    frame = frame_of(
+        ["1.5", "2.5", "3.5"], ["1.2.3", "1.2.4", "1.2.3"], ["10:30", "11:30", "10:30"]
+    )
     columns = Columns.of(frame, "y")
     assert columns.dates == {}
     assert set(columns.categories) == {"b", "c"}
@@ -202,7 +270,9 @@ def test_numbers_and_texts_are_not_dates():
 def sales():
     rng = np.random.default_rng(0)
     day = np.datetime64("2020-01-01") + rng.integers(0, 1000, 80).astype("m8[D]")
-    frame = pd.DataFrame({"sold": day, "area": rng.normal(100, 20, 80), "kind": rng.choice(["flat", "house"], 80)})
+    frame = pd.DataFrame(
+        {"sold": day, "area": rng.normal(100, 20, 80), "kind": rng.choice(["flat", "house"], 80)}
+    )
     season = np.sin(2 * np.pi * pd.DatetimeIndex(day).day_of_year.to_numpy() / 365.25)
     return frame.assign(price=frame["area"] + 30 * season + rng.normal(0, 1, 80))
 
@@ -224,10 +294,14 @@ def test_a_date_is_explained_as_one_feature(sales, model, tmp_path):
     model.save(tmp_path / "model.json")
     again = TableModel.load(tmp_path / "model.json")
     assert again.columns == model.columns
-    np.testing.assert_allclose(Explainer(again.posterior)(X[:5]).values, ex.values, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        Explainer(again.posterior)(X[:5]).values, ex.values, rtol=1e-9, atol=1e-9
+    )
     one = pd.DataFrame({"sold": ["2021-03-04"], "area": [100.0], "kind": ["flat"]})
     texts = Explainer(model.posterior)(one)
-    np.testing.assert_array_equal(texts.values, Explainer(model.posterior)(model.columns.features(one)).values)
+    np.testing.assert_array_equal(
+        texts.values, Explainer(model.posterior)(model.columns.features(one)).values
+    )
 
 
 def test_baselines_of_dates(sales, model):
@@ -235,13 +309,21 @@ def test_baselines_of_dates(sales, model):
     encoder = model.columns.encoder
     median = Explainer(model.posterior, "median")
     day = np.median(X["sold"].to_numpy().astype("M8[D]").astype(int))
-    np.testing.assert_array_equal(encoder.decode(np.asarray(median.baseline)[None])["sold"], np.datetime64(int(day), "D"))
-    whole = model.columns.dates["sold"].encode(np.array([int(day)], dtype="M8[D]"))[0]  # not the medians of sines and cosines
-    np.testing.assert_allclose(np.asarray(median.baseline)[encoder.places("sold")], whole, rtol=1e-12)
+    np.testing.assert_array_equal(
+        encoder.decode(np.asarray(median.baseline)[None])["sold"], np.datetime64(int(day), "D")
+    )
+    whole = model.columns.dates["sold"].encode(np.array([int(day)], dtype="M8[D]"))[
+        0
+    ]  # not the medians of sines and cosines
+    np.testing.assert_allclose(
+        np.asarray(median.baseline)[encoder.places("sold")], whole, rtol=1e-12
+    )
     assert model.typical["sold"] == pd.Timestamp(np.datetime64(int(day), "D"))
     row = Explainer(model.posterior, X.iloc[[3]])
     np.testing.assert_array_equal(row(X.iloc[[3]]).values, 0.0)
-    np.testing.assert_array_equal(Explainer(model.posterior, X.iloc[3])(X[:4]).values, row(X[:4]).values)
+    np.testing.assert_array_equal(
+        Explainer(model.posterior, X.iloc[3])(X[:4]).values, row(X[:4]).values
+    )
     mean = np.asarray(Explainer(model.posterior).baseline)
     np.testing.assert_allclose(mean, encoder.encode("X", X).mean(axis=0), rtol=1e-12)
 
@@ -251,8 +333,12 @@ def test_missing_dates_of_other_tables_are_those_typical_of_the_model(sales, mod
     filled = model.columns.features(other, typical=model.typical)
     assert filled["sold"].tolist() == [model.typical["sold"], pd.Timestamp(2021, 1, 1)]
     nothing = other.assign(sold="")
-    assert (model.columns.features(nothing, typical=model.typical)["sold"] == model.typical["sold"]).all()
-    with pytest.raises(InvalidInputError, match="the column 'sold' is empty, and nothing is known to fill it with"):
+    assert (
+        model.columns.features(nothing, typical=model.typical)["sold"] == model.typical["sold"]
+    ).all()
+    with pytest.raises(
+        InvalidInputError, match="the column 'sold' is empty, and nothing is known to fill it with"
+    ):
         model.columns.features(nothing)
 
 
@@ -265,19 +351,35 @@ def test_rows_without_dates_are_refused(model, bad):
 def test_one_column_of_dates_is_enough():
     rng = np.random.default_rng(0)
     days = pd.date_range("2023-01-01", periods=60)
-    frame = pd.DataFrame({"day": days.strftime("%m/%d/%Y"), "sales": (days.day_of_week >= 5) * 10.0 + rng.normal(0, 0.5, 60)})
+    frame = pd.DataFrame(
+        {
+            "day": days.strftime("%m/%d/%Y"),
+            "sales": (days.day_of_week >= 5) * 10.0 + rng.normal(0, 0.5, 60),
+        }
+    )
     columns = Columns.of(frame, "sales")
     model = TableModel.fit(columns.features(frame), columns.targets(frame), columns)
     assert columns.dates == {"day": Dates(("weekday",), False, MONTH_FIRST)}
     assert model.score(columns.features(frame), columns.targets(frame)) > 0.9
-    next_week = columns.features(pd.DataFrame({"day": ["03/04/2023", "03/06/2023"]}))  # a Saturday, a Monday
+    next_week = columns.features(
+        pd.DataFrame({"day": ["03/04/2023", "03/06/2023"]})
+    )  # a Saturday, a Monday
     assert np.diff(model.predict(next_week))[0] < -7
 
 
 def test_encoders_can_be_renamed_and_refuse_nonsense():
     encoder = Encoder(("a", "b"), {}, dates={"b": Dates(("weekday",))})
-    assert encoder.renamed(("x", "y")).encoded_names == ("x", "y: days", "y: weekday (sin)", "y: weekday (cos)")
-    with pytest.raises(InvalidInputError, match="cycles: expected some of season, weekday, time of day"):
+    assert encoder.renamed(("x", "y")).encoded_names == (
+        "x",
+        "y: days",
+        "y: weekday (sin)",
+        "y: weekday (cos)",
+    )
+    with pytest.raises(
+        InvalidInputError, match="cycles: expected some of season, weekday, time of day"
+    ):
         Dates(("moon",))
-    with pytest.raises(InvalidInputError, match="order: expected 'day first', 'month first' or None"):
+    with pytest.raises(
+        InvalidInputError, match="order: expected 'day first', 'month first' or None"
+    ):
         Dates((), order="year first")

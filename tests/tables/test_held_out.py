@@ -1,4 +1,6 @@
-"""Figures of held-out rows: what a model says of itself, and what rows say that took no part in training."""
+"""Figures of held-out rows: what a model says of itself, and what rows say that took no part in
+training.
+"""
 
 import os
 
@@ -34,7 +36,11 @@ def wines():
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize(
     ("data", "folds", "score"),
-    [(diabetes, 5, 0.45), pytest.param(houses, 5, 0.6, marks=needs_data), pytest.param(wines, 3, 0.35, marks=needs_data)],
+    [
+        (diabetes, 5, 0.45),
+        pytest.param(houses, 5, 0.6, marks=needs_data),
+        pytest.param(wines, 3, 0.35, marks=needs_data),
+    ],
 )
 def test_intervals_hold_what_they_promise_of_rows_that_took_no_part(data, folds, score, estimator):
     X, y = data()
@@ -56,7 +62,9 @@ def test_intervals_hold_what_they_promise_of_rows_that_took_no_part(data, folds,
 
 
 def test_an_exact_model_leaves_each_row_out():
-    """What it says of each row is what a model says that is formed without it, with the same hyperparameters."""
+    """What it says of each row is what a model says that is formed without it, with the same
+    hyperparameters.
+    """
     X, y = diabetes()
     X, y = X.iloc[:40], y[:40]
     columns = Columns(tuple(X.columns), {}, "target")
@@ -65,7 +73,12 @@ def test_an_exact_model_leaves_each_row_out():
     means, variances = [], []
     for row in range(40):
         others = np.delete(np.arange(40), row)
-        alone = type(regressor)(regressor.kernel_, noise_variance=regressor.noise_variance_, mean=regressor.mean_, optimize=False)
+        alone = type(regressor)(
+            regressor.kernel_,
+            noise_variance=regressor.noise_variance_,
+            mean=regressor.mean_,
+            optimize=False,
+        )
         mean, std = alone.fit(X.iloc[others], y[others]).predict(X.iloc[[row]], return_std=True)
         means.append(mean[0])
         variances.append(std[0] ** 2 + regressor.noise_variance_)

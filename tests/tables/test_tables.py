@@ -1,10 +1,13 @@
-"""Tables as people have them: separators, headers, text, missing values; models of them, and their files."""
+"""Tables as people have them: separators, headers, text, missing values; models of them, and their
+files.
+"""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from gpattr import Explainer, RandomFeatureGPRegressor, SparseGPRegressor, _documents
+from gpattr import Explainer, RandomFeatureGPRegressor, SparseGPRegressor
+from gpattr._core import documents
 from gpattr.exceptions import FileFormatError, InvalidInputError
 from gpattr.tables import Columns, TableModel, held_out, read_table
 from gpattr.tables.held_out import HeldOut
@@ -28,7 +31,10 @@ def written(folder, text, name="table.csv"):
 def table(folder, separator=";", header="weight;dose;color", rows=ROWS):
     lines = [
         header.replace(";", separator),
-        *(separator.join(f'"{cell}"' if separator in cell else cell for cell in row) for row in rows),
+        *(
+            separator.join(f'"{cell}"' if separator in cell else cell for cell in row)
+            for row in rows
+        ),
     ]
     return written(folder, "\n".join(lines) + "\n")
 
@@ -59,7 +65,13 @@ def test_spaces_quotes_and_a_byte_order_mark(tmp_path):
     [
         ("", "expected a line of column names and rows below it, got 0 lines"),
         ("a,b\n", "rows below it, got 1 lines"),
-        ("a b c\n1 2 3\n", "expected at least 2 columns, got 1; columns are separated by comma, semicolon, tab, bar"),
+        (
+            "a b c\n1 2 3\n",
+            (
+                "expected at least 2 columns, got 1; columns are separated by comma, semicolon,"
+                " tab, bar"
+            ),
+        ),
         ("1,2\n3,4\n", "expected column names in the first line, got numbers: 1, 2"),
         ("a,a\n1,2\n", "expected different column names, got 'a' more than once"),
         ("a,,c\n1,2,3\n", "expected a name for every column, got none for column 2"),
@@ -77,7 +89,9 @@ def test_text_that_is_not_utf8(tmp_path):
     path.write_bytes("größe,b\n1,2\n".encode("cp1252"))
     frame = read_table(path)
     assert list(frame.columns) == ["größe", "b"]
-    assert frame.attrs["notes"] == ["The file is not UTF-8 and was read as Windows-1252: check its letters."]
+    assert frame.attrs["notes"] == [
+        "The file is not UTF-8 and was read as Windows-1252: check its letters."
+    ]
     path.write_bytes("größe,b\n1,2\n".encode("utf-16"))
     with pytest.raises(InvalidInputError, match="expected text, got a binary file"):
         read_table(path)
@@ -108,12 +122,16 @@ def test_points_commas_and_thousands(tmp_path, text, expected):
 
 
 def test_numbers_that_can_be_read_in_two_ways(tmp_path):
-    with pytest.raises(InvalidInputError, match="numbers such as '1,234' in column 'a' can be read in two ways"):
+    with pytest.raises(
+        InvalidInputError, match="numbers such as '1,234' in column 'a' can be read in two ways"
+    ):
         read_table(written(tmp_path, 'a,b\n"1,234",1\n"2,500",2\n'))
 
 
 def test_cells_without_end_and_folders(tmp_path):
-    with pytest.raises(InvalidInputError, match="cannot be read as CSV: field larger than field limit"):
+    with pytest.raises(
+        InvalidInputError, match="cannot be read as CSV: field larger than field limit"
+    ):
         read_table(written(tmp_path, "a,b\n" + "x" * 200_000 + ",2\n"))
     with pytest.raises(InvalidInputError, match="expected a file, got a folder"):
         read_table(tmp_path)
@@ -122,7 +140,9 @@ def test_cells_without_end_and_folders(tmp_path):
 
 
 def test_columns_that_are_dropped():
-    frame = pd.DataFrame({"rise": ["20 %", "−6 %", "3,5 %"], "floor": ["1st", "2nd", "3rd"], "y": ["1", "2", "3"]})
+    frame = pd.DataFrame(
+        {"rise": ["20 %", "−6 %", "3,5 %"], "floor": ["1st", "2nd", "3rd"], "y": ["1", "2", "3"]}
+    )
     columns = Columns.of(frame, "y", drop=["rise"])
     assert set(columns.categories) == {"floor"}
     assert list(columns.features(frame)) == ["floor"]
@@ -133,17 +153,25 @@ def test_columns_that_are_dropped():
 def test_missing_values_of_other_tables_are_filled_by_what_was_trained_on(prices):
     columns = Columns.of(prices, "price")
     model = TableModel.fit(columns.features(prices), columns.targets(prices), columns)
-    assert model.typical == {"area": prices["area"].median(), "kind": prices["kind"].mode()[0], "rooms": prices["rooms"].median()}
+    assert model.typical == {
+        "area": prices["area"].median(),
+        "kind": prices["kind"].mode()[0],
+        "rooms": prices["rooms"].median(),
+    }
     other = pd.DataFrame({"area": ["", "1000"], "kind": ["", ""], "rooms": ["", "2"]})
     filled = columns.features(other, impute=True, typical=model.typical)
     assert filled["area"].tolist() == [prices["area"].median(), 1000.0]
     assert filled["kind"].tolist() == [model.typical["kind"]] * 2
-    with pytest.raises(InvalidInputError, match="the target cannot be filled in: leave these rows out"):
+    with pytest.raises(
+        InvalidInputError, match="the target cannot be filled in: leave these rows out"
+    ):
         columns.targets(prices.assign(price=["", *prices["price"][1:].astype(str)]))
 
 
 def frame_of(**columns):
-    return pd.DataFrame(columns, index=range(1, 1 + len(next(iter(columns.values())))), dtype=object)
+    return pd.DataFrame(
+        columns, index=range(1, 1 + len(next(iter(columns.values())))), dtype=object
+    )
 
 
 Y = ["1", "2", "3", "4", "5", "6"]
@@ -152,8 +180,14 @@ Y = ["1", "2", "3", "4", "5", "6"]
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ({"a": ["1", "2", "x", "4", "5", "6"]}, "expected a number in column 'a', got 'x' in row 3"),
-        ({"a": [""] * 6}, "expected at least one column that can be used besides the target 'y'; 'a' is empty"),
+        (
+            {"a": ["1", "2", "x", "4", "5", "6"]},
+            "expected a number in column 'a', got 'x' in row 3",
+        ),
+        (
+            {"a": [""] * 6},
+            "expected at least one column that can be used besides the target 'y'; 'a' is empty",
+        ),
         ({"a": ["1", "inf", "3", "4", "5", "6"]}, "expected finite numbers in column 'a', got inf"),
     ],
 )
@@ -165,7 +199,9 @@ def test_columns_that_cannot_be_used(columns, words):
 
 def test_texts_that_are_no_categories():
     frame = frame_of(name=[f"person {i}" for i in range(40)], y=[str(i) for i in range(40)])
-    with pytest.raises(InvalidInputError, match="besides the target 'y'; 'name' has 40 texts, all different"):
+    with pytest.raises(
+        InvalidInputError, match="besides the target 'y'; 'name' has 40 texts, all different"
+    ):
         Columns.of(frame, "y")
     with pytest.raises(InvalidInputError, match="at least one column besides the target"):
         Columns.of(frame, "y", drop=["name"])
@@ -179,10 +215,13 @@ def test_missing_values_are_filled_unless_that_is_refused():
     assert list(features["b"]) == ["r", "r", "g", "r", "r", "g"]
     for options in ({"strict": True}, {"impute": False}):
         with pytest.raises(
-            InvalidInputError, match="2 values are missing in column 'a', the first in row 2; .* without --strict"
+            InvalidInputError,
+            match="2 values are missing in column 'a', the first in row 2; .* without --strict",
         ):
             columns.features(frame, **options)
-        with pytest.raises(InvalidInputError, match="1 value is missing in column 'b', the first in row 2"):
+        with pytest.raises(
+            InvalidInputError, match="1 value is missing in column 'b', the first in row 2"
+        ):
             columns.features(frame.assign(a=Y), **options)
 
 
@@ -206,7 +245,9 @@ def test_targets_that_cannot_be_learned(values, words):
 def test_other_tables_must_have_the_same_columns():
     frame = frame_of(a=Y, b=["r", "g", "g", "r", "r", "g"], y=Y)
     columns = Columns.of(frame, "y")
-    with pytest.raises(InvalidInputError, match="expected one of \\['g', 'r'\\] in column 'b', got 'x' in row 2"):
+    with pytest.raises(
+        InvalidInputError, match="expected one of \\['g', 'r'\\] in column 'b', got 'x' in row 2"
+    ):
         columns.features(frame_of(a=["1", "2"], b=["r", "x"]))
     with pytest.raises(InvalidInputError, match="missing \\['b'\\]"):
         columns.features(frame_of(a=["1", "2"]))
@@ -216,7 +257,11 @@ def test_other_tables_must_have_the_same_columns():
 def prices():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
-        {"area": rng.normal(100, 30, 50), "kind": rng.choice(["flat", "house"], 50), "rooms": rng.integers(1, 6, 50)}
+        {
+            "area": rng.normal(100, 30, 50),
+            "kind": rng.choice(["flat", "house"], 50),
+            "rooms": rng.integers(1, 6, 50),
+        }
     )
     frame["price"] = 3 * frame["area"] + 40 * (frame["kind"] == "house") + rng.normal(0, 5, 50)
     return frame
@@ -233,7 +278,9 @@ def test_models_are_explained_in_the_tables_columns_and_kept_in_files(tmp_path, 
     np.testing.assert_allclose(ex.delta, 0.0, atol=1e-6)
     model.save(tmp_path / "model.json")
     again = TableModel.load(tmp_path / "model.json")
-    np.testing.assert_allclose(Explainer(again.posterior)(X[:4]).values, ex.values, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        Explainer(again.posterior)(X[:4]).values, ex.values, rtol=1e-9, atol=1e-9
+    )
     assert again.columns == columns
     assert again.held_out == model.held_out
     assert (model.held_out is None) == (estimator == "exact")
@@ -242,7 +289,9 @@ def test_models_are_explained_in_the_tables_columns_and_kept_in_files(tmp_path, 
 @pytest.mark.parametrize("most", [1000, 20])
 @pytest.mark.parametrize("estimator", ["sparse", "random-features"])
 def test_rows_are_held_out_of_approximate_models(monkeypatch, prices, estimator, most):
-    """The posterior is formed without them, with all else as it was learned; each row once, or some of many rows."""
+    """The posterior is formed without them, with all else as it was learned; each row once, or some
+    of many rows.
+    """
     monkeypatch.setattr(held_out, "MOST", most)
     prices = prices.drop(columns="kind")
     columns = Columns.of(prices, "price")
@@ -265,15 +314,21 @@ def test_rows_are_held_out_of_approximate_models(monkeypatch, prices, estimator,
             alone = SparseGPRegressor(inducing=learned.inducing_, **options)
         else:
             alone = RandomFeatureGPRegressor(200, **options)
-        found, spread = alone.fit(X.iloc[others], y[others] - centre).predict(X.iloc[part], return_std=True)
+        found, spread = alone.fit(X.iloc[others], y[others] - centre).predict(
+            X.iloc[part], return_std=True
+        )
         mean.extend(found + centre)
         std.extend(spread)
     off, std = y[chosen] - mean, np.sqrt(np.square(std) + learned.noise_variance_)
     judged = model.held_out
     assert judged.rows == len(chosen)
-    assert judged.score == pytest.approx(1 - (off**2).sum() / ((y[chosen] - y[chosen].mean()) ** 2).sum(), rel=1e-9)
+    assert judged.score == pytest.approx(
+        1 - (off**2).sum() / ((y[chosen] - y[chosen].mean()) ** 2).sum(), rel=1e-9
+    )
     assert judged.error == pytest.approx(np.sqrt((off**2).mean()), rel=1e-9)
-    assert judged.inside == tuple(np.mean(np.abs(off) < z * std) for z in (0.67449, 1.28155, 1.95996))
+    assert judged.inside == tuple(
+        np.mean(np.abs(off) < z * std) for z in (0.67449, 1.28155, 1.95996)
+    )
 
 
 def test_few_rows_and_files_of_earlier_versions(tmp_path, prices):
@@ -282,9 +337,9 @@ def test_few_rows_and_files_of_earlier_versions(tmp_path, prices):
     assert TableModel.fit(X[:19], y[:19], columns, estimator="sparse").held_out is None
     model = TableModel.fit(X, y, columns, estimator="sparse")
     model.save(tmp_path / "model.json")
-    content = _documents.read("gpattr.table_model", tmp_path / "model.json", lambda content: content)
+    content = documents.read("gpattr.table_model", tmp_path / "model.json", lambda content: content)
     del content["held_out"], content["regressor"]["missed_share"]
-    _documents.write("gpattr.table_model", content, tmp_path / "old.json")
+    documents.write("gpattr.table_model", content, tmp_path / "old.json")
     old = TableModel.load(tmp_path / "old.json")
     assert old.held_out is None
     np.testing.assert_array_equal(old.predict(X), model.predict(X))
@@ -294,12 +349,20 @@ def test_few_rows_and_files_of_earlier_versions(tmp_path, prices):
 def test_models_that_cannot_be_trained(prices, monkeypatch):
     columns = Columns.of(prices, "price")
     X, y = columns.features(prices), columns.targets(prices)
-    with pytest.raises(InvalidInputError, match="estimator: expected one of exact, sparse, random-features, got 'deep'"):
+    with pytest.raises(
+        InvalidInputError,
+        match="estimator: expected one of exact, sparse, random-features, got 'deep'",
+    ):
         TableModel.fit(X, y, columns, estimator="deep")
-    with pytest.raises(InvalidInputError, match="kernel: expected one of squared-exponential, matern52"):
+    with pytest.raises(
+        InvalidInputError, match="kernel: expected one of squared-exponential, matern52"
+    ):
         TableModel.fit(X, y, columns, kernel="rbf")
     monkeypatch.setattr("gpattr.tables.model.MOST_ROWS", 40)
-    with pytest.raises(InvalidInputError, match="rows: 50 are more than an exact model can take .* use --estimator auto"):
+    with pytest.raises(
+        InvalidInputError,
+        match="rows: 50 are more than an exact model can take .* use --estimator auto",
+    ):
         TableModel.fit(X, y, columns)
     same = X.assign(area=1.0, kind="flat", rooms=2.0)
     with pytest.raises(InvalidInputError, match="expected features that differ between rows"):

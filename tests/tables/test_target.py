@@ -1,4 +1,6 @@
-"""Targets of tables: numbers or classes; models of classes, their files, and how well they are judged."""
+"""Targets of tables: numbers or classes; models of classes, their files, and how well they are
+judged.
+"""
 
 import numpy as np
 import pandas as pd
@@ -14,7 +16,9 @@ from gpattr.tables.target import Target, known_labels, said_class
 
 RNG = np.random.default_rng(0)
 N = 60
-FRAME = pd.DataFrame({"a": RNG.normal(size=N), "b": RNG.normal(size=N), "kind": RNG.choice(["x", "y"], N)})
+FRAME = pd.DataFrame(
+    {"a": RNG.normal(size=N), "b": RNG.normal(size=N), "kind": RNG.choice(["x", "y"], N)}
+)
 SCORE = 2.0 * FRAME["a"] - FRAME["b"] + (FRAME["kind"] == "x") + RNG.normal(0, 0.5, N)
 THREE = np.array(["low", "mid", "top"])[np.digitize(SCORE, [-1.0, 1.0])]
 
@@ -72,14 +76,20 @@ def test_models_of_classes_and_their_files(tmp_path, labels):
     model = TableModel.fit(FRAME, labels, columns, task="classification")
     assert model.task == "classification"
     assert model.classes == tuple(np.unique(labels))
-    assert model.class_counts == {label: int((labels == label).sum()) for label in np.unique(labels)}
+    assert model.class_counts == {
+        label: int((labels == label).sum()) for label in np.unique(labels)
+    }
     assert model.score(FRAME, labels) == np.mean(model.predict(FRAME) == labels) > 0.8
     assert list(model.posteriors) == ([*model.classes] if len(model.classes) > 2 else ["well"])
     model.save(tmp_path / "model.json")
     again = TableModel.load(tmp_path / "model.json")
     np.testing.assert_array_equal(again.predict(FRAME), model.predict(FRAME))
     np.testing.assert_allclose(again.predict_proba(FRAME), model.predict_proba(FRAME), rtol=1e-9)
-    assert (again.classes, again.held_out, again.columns) == (model.classes, model.held_out, model.columns)
+    assert (again.classes, again.held_out, again.columns) == (
+        model.classes,
+        model.held_out,
+        model.columns,
+    )
 
 
 def test_wrong_labels_are_refused():
@@ -101,9 +111,15 @@ def test_held_out_rows_are_classified_without_them():
     for k in range(10):
         part = order[k::10]
         rest = np.setdiff1d(np.arange(N), part)
-        probabilities[part] = GPClassifier(model.kernel, optimize=False).fit(X.iloc[rest], y[rest]).predict_proba(X.iloc[part])
+        probabilities[part] = (
+            GPClassifier(model.kernel, optimize=False)
+            .fit(X.iloc[rest], y[rest])
+            .predict_proba(X.iloc[part])
+        )
     assert found.accuracy == np.mean(model.classes_[probabilities.argmax(axis=1)] == y)
-    assert found.log_loss == pytest.approx(-np.log(probabilities[np.arange(N), codes]).mean(), rel=1e-9)
+    assert found.log_loss == pytest.approx(
+        -np.log(probabilities[np.arange(N), codes]).mean(), rel=1e-9
+    )
     assert found.most_frequent == max(np.mean(y == "ill"), np.mean(y == "well"))
     assert sum(rows for *_, rows in found.calibration) == found.rows == N
     assert HeldOutClasses.of_content(found.to_content()) == found

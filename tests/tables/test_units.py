@@ -21,7 +21,11 @@ def frame_of(values):
     [
         (["€ 1.234,50", "€ 12,00", "€ -3,10"], [1234.5, 12.0, -3.1], "€"),
         (["1.234,50 €", "12,00€"], [1234.5, 12.0], "€"),
-        (["$1,234.50", "$12.00", "-$5", "($5)", "$-5.25", "+$7"], [1234.5, 12.0, -5.0, -5.0, -5.25, 7.0], "$"),
+        (
+            ["$1,234.50", "$12.00", "-$5", "($5)", "$-5.25", "+$7"],
+            [1234.5, 12.0, -5.0, -5.0, -5.25, 7.0],
+            "$",
+        ),
         (["($1,234.50)", "$2"], [-1234.5, 2.0], "$"),
         (["12 %", "3,5 %", "−6 %", "0.25%"], [12.0, 3.5, -6.0, 0.25], "%"),
         (["1 234,5 kr", "12 kr"], [1234.5, 12.0], "kr"),
@@ -56,7 +60,9 @@ def test_what_is_written_is_read(amounts, pattern):
     english = [pattern.format(f"{amount:,.2f}") for amount in amounts]
     german = [text.replace(",", "_").replace(".", ",").replace("_", ".") for text in english]
     for texts in (english, german):
-        frame = frame_of([*texts, pattern.format("1,234,567.00" if texts is english else "1.234.567,00")])
+        frame = frame_of(
+            [*texts, pattern.format("1,234,567.00" if texts is english else "1.234.567,00")]
+        )
         features = Columns.of(frame, "y").features(frame)
         np.testing.assert_array_equal(features["a"], [*map(float, amounts), 1234567.0])
 
@@ -64,8 +70,17 @@ def test_what_is_written_is_read(amounts, pattern):
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        (["€ 5", "$ 6", "€ 7"], "the same sign or unit in every row of column 'a', got '€ 5' in row 1 and '\\$ 6' in row 2"),
-        (["5 %", "6", "7 %"], "the same sign or unit in every row of column 'a', got '5 %' in row 1 and '6' in row 2"),
+        (
+            ["€ 5", "$ 6", "€ 7"],
+            (
+                "the same sign or unit in every row of column 'a', got '€ 5' in row 1 and '\\$ 6'"
+                " in row 2"
+            ),
+        ),
+        (
+            ["5 %", "6", "7 %"],
+            "the same sign or unit in every row of column 'a', got '5 %' in row 1 and '6' in row 2",
+        ),
         (["3 kg", "4 kg", "5"], "got '3 kg' in row 1 and '5' in row 3"),
         (["5 €", "6 €", "cheap"], "expected a number in column 'a', got 'cheap' in row 3"),
         (["1", "2", "3", "n.a.", "x"], "expected a number in column 'a', got 'n.a.' in row 4"),
@@ -86,7 +101,10 @@ def test_the_comma_of_a_dollar_amount_is_decided_and_said():
     columns = Columns.of(frame, "y")
     assert columns.features(frame)["a"].tolist() == [85000.0, 120500.0, 900.0]
     assert columns.notes == ("The comma of $85,000 in a was taken to separate thousands.",)
-    with pytest.raises(InvalidInputError, match="amounts such as \\$85,000, which can be read in two ways; .* without --strict"):
+    with pytest.raises(
+        InvalidInputError,
+        match="amounts such as \\$85,000, which can be read in two ways; .* without --strict",
+    ):
         Columns.of(frame, "y", strict=True)
 
 
@@ -94,17 +112,23 @@ def test_the_comma_of_a_dollar_amount_is_decided_and_said():
 def test_other_commas_that_can_be_read_in_two_ways(tmp_path, text):
     path = tmp_path / "table.csv"
     path.write_text(f'a,b\n"{text}",1\n"{text}",2\n', encoding="utf-8")
-    with pytest.raises(InvalidInputError, match=f"numbers such as '{text}' in column 'a' can be read in two ways"):
+    with pytest.raises(
+        InvalidInputError, match=f"numbers such as '{text}' in column 'a' can be read in two ways"
+    ):
         read_table(path)
 
 
 def test_other_tables_have_the_same_unit_or_none():
     columns = Columns.of(frame_of(["5 €", "6 €", "7 €"]), "y")
     assert columns.features(pd.DataFrame({"a": ["8", "9,50 €"]}))["a"].tolist() == [8.0, 9.5]
-    with pytest.raises(InvalidInputError, match="expected numbers in € in column 'a', got '9 \\$' in row 1"):
+    with pytest.raises(
+        InvalidInputError, match="expected numbers in € in column 'a', got '9 \\$' in row 1"
+    ):
         columns.features(pd.DataFrame({"a": ["8", "9 $"]}))
     columns = Columns.of(frame_of(["5", "6", "7"]), "y")
-    with pytest.raises(InvalidInputError, match="expected numbers without a unit in column 'a', got '9 €' in row 1"):
+    with pytest.raises(
+        InvalidInputError, match="expected numbers without a unit in column 'a', got '9 €' in row 1"
+    ):
         columns.features(pd.DataFrame({"a": ["8", "9 €"]}))
 
 
@@ -124,7 +148,14 @@ def test_texts_with_digits_are_not_numbers():
 
 
 def test_booleans():
-    frame = pd.DataFrame({"a": [True, False, True], "b": ["True", "False", "True"], "c": ["yes", "no", "yes"], "y": [1, 2, 3]})
+    frame = pd.DataFrame(
+        {
+            "a": [True, False, True],
+            "b": ["True", "False", "True"],
+            "c": ["yes", "no", "yes"],
+            "y": [1, 2, 3],
+        }
+    )
     columns = Columns.of(frame, "y", strict=True)
     assert columns.categories == {"b": ("False", "True"), "c": ("no", "yes")}
     assert columns.features(frame)["a"].tolist() == [1.0, 0.0, 1.0]

@@ -1,4 +1,6 @@
-"""What looks like something else: classes that begin with a digit, "none" among words, quotation marks that are not closed."""
+"""What looks like something else: classes that begin with a digit, "none" among words, quotation
+marks that are not closed.
+"""
 
 import numpy as np
 import pandas as pd
@@ -13,7 +15,9 @@ RNG = np.random.default_rng(0)
 
 
 def asked(texts, task=None):
-    frame = pd.DataFrame({"a": RNG.normal(size=40), "t": np.resize(np.array(texts, dtype=object), 40)})
+    frame = pd.DataFrame(
+        {"a": RNG.normal(size=40), "t": np.resize(np.array(texts, dtype=object), 40)}
+    )
     columns = Columns.of(frame, "t")
     return Target.of(frame, columns, task), known_labels(frame, columns)
 
@@ -41,7 +45,10 @@ def test_equal_numbers_are_one_class():
 
 
 def test_none_is_a_category_among_words_and_missing_among_numbers():
-    assert missing(pd.Series(["brick", "none", "wood", "None", None, ""])).tolist() == [False] * 4 + [True] * 2
+    assert (
+        missing(pd.Series(["brick", "none", "wood", "None", None, ""])).tolist()
+        == [False] * 4 + [True] * 2
+    )
     assert missing(pd.Series(["1.5", "none", "2", "None"])).tolist() == [False, True, False, True]
     assert missing(pd.Series(["2024-01-01", "none"])).tolist() == [False, True]
     assert missing(pd.Series(["none", "none"])).all()
@@ -71,19 +78,33 @@ def test_thousands_that_may_be_decimals_are_refused(tmp_path, separator):
 
 
 def test_thousands_in_texts_of_a_workbook_are_refused(tmp_path):
-    pd.DataFrame({"t": range(6), "c": ["1,234", 999, "12,500"] * 2}).to_excel(tmp_path / "t.xlsx", index=False)
-    with pytest.raises(InvalidInputError, match="numbers such as '1,234' in column 'c' can be read in two ways"):
+    pd.DataFrame({"t": range(6), "c": ["1,234", 999, "12,500"] * 2}).to_excel(
+        tmp_path / "t.xlsx", index=False
+    )
+    with pytest.raises(
+        InvalidInputError, match="numbers such as '1,234' in column 'c' can be read in two ways"
+    ):
         read_table(tmp_path / "t.xlsx")
 
 
 def test_repeated_names_of_a_frame_are_refused():
-    with pytest.raises(InvalidInputError, match="expected different column names, got 'a' more than once"):
+    with pytest.raises(
+        InvalidInputError, match="expected different column names, got 'a' more than once"
+    ):
         Columns.of(pd.DataFrame(np.ones((6, 3)), columns=["a", "a", "t"]), "t")
 
 
 def test_other_tables_are_read_with_the_separators_of_the_first():
-    """1.234 alone is a number of its own; beside 1.234,5 it is a thousand, and so it stays in later tables."""
-    frame = pd.DataFrame({"w": ["1.234,5", "2.345,5", "1.234"] * 4, "plain": ["1.5", "2.5", "3.5"] * 4, "t": np.arange(12.0)})
+    """1.234 alone is a number of its own; beside 1.234,5 it is a thousand, and so it stays in later
+    tables.
+    """
+    frame = pd.DataFrame(
+        {
+            "w": ["1.234,5", "2.345,5", "1.234"] * 4,
+            "plain": ["1.5", "2.5", "3.5"] * 4,
+            "t": np.arange(12.0),
+        }
+    )
     columns = Columns.of(frame, "t")
     assert columns.features(frame)["w"].tolist()[:3] == [1234.5, 2345.5, 1234.0]
     later = pd.DataFrame({"w": ["1.234", "2.000"], "plain": ["1.234", "2.000"]})

@@ -32,7 +32,11 @@ def test_a_workbook_is_a_table(tmp_path):
     columns = Columns.of(frame, "price")
     assert set(columns.dates) == {"sold"}
     X = columns.features(frame)
-    assert X["sold"].tolist() == [pd.Timestamp(2024, 1, 31), pd.Timestamp(2024, 3, 1), pd.Timestamp(2024, 2, 15)]
+    assert X["sold"].tolist() == [
+        pd.Timestamp(2024, 1, 31),
+        pd.Timestamp(2024, 3, 1),
+        pd.Timestamp(2024, 2, 15),
+    ]
     assert X["area"].tolist() == [80.5, 90.25, 100.0]
     assert X["kind"].tolist()[:2] == ["flat", "house"]
 
@@ -46,17 +50,23 @@ def test_an_index_and_empty_rows_around_the_table(tmp_path):
 
 def test_several_sheets_are_named(tmp_path):
     path = book(tmp_path / "table.xlsx", One=(FRAME, {}), Two=(FRAME[:2], {}))
-    with pytest.raises(InvalidInputError, match="has 2 sheets, 'One', 'Two'; choose one of them with --sheet"):
+    with pytest.raises(
+        InvalidInputError, match="has 2 sheets, 'One', 'Two'; choose one of them with --sheet"
+    ):
         read_table(path)
     assert len(read_table(path, sheet="Two")) == 2
-    with pytest.raises(InvalidInputError, match="--sheet: expected one of 'One', 'Two', which .* has, got 'two'"):
+    with pytest.raises(
+        InvalidInputError, match="--sheet: expected one of 'One', 'Two', which .* has, got 'two'"
+    ):
         read_table(path, sheet="two")
 
 
 def test_what_is_not_a_workbook(tmp_path, monkeypatch):
     path = tmp_path / "table.xlsx"
     path.write_text("a,b\n1,2\n")
-    with pytest.raises(InvalidInputError, match="expected an Excel workbook, but it cannot be read"):
+    with pytest.raises(
+        InvalidInputError, match="expected an Excel workbook, but it cannot be read"
+    ):
         read_table(path)
     with pytest.raises(FileNotFoundError):
         read_table(tmp_path / "nowhere.xlsx")
@@ -64,19 +74,27 @@ def test_what_is_not_a_workbook(tmp_path, monkeypatch):
     with pytest.raises(InvalidInputError, match="--sheet: only Excel workbooks .* have sheets"):
         read_table(tmp_path / "table.csv", sheet="One")
     (tmp_path / "table.xls").write_text("")
-    with pytest.raises(InvalidInputError, match=r"expected CSV, Parquet or .xlsx; save the table as one of them"):
+    with pytest.raises(
+        InvalidInputError, match=r"expected CSV, Parquet or .xlsx; save the table as one of them"
+    ):
         read_table(tmp_path / "table.xls")
-    with pytest.raises(InvalidInputError, match="expected a row of column names and rows below it, got 1 rows"):
+    with pytest.raises(
+        InvalidInputError, match="expected a row of column names and rows below it, got 1 rows"
+    ):
         read_table(book(path, One=(FRAME[:0], {})))
     twice = pd.DataFrame([["a", "a"], [1, 2]])
-    with pytest.raises(InvalidInputError, match="expected different column names, got 'a' more than once"):
+    with pytest.raises(
+        InvalidInputError, match="expected different column names, got 'a' more than once"
+    ):
         read_table(book(path, One=(twice, {"header": False})))
 
     def absent(*_, **__):
         raise ImportError
 
     monkeypatch.setattr(pd, "ExcelFile", absent)
-    with pytest.raises(InvalidInputError, match="a workbook needs openpyxl, which is not installed"):
+    with pytest.raises(
+        InvalidInputError, match="a workbook needs openpyxl, which is not installed"
+    ):
         read_table(path)
 
 
@@ -91,5 +109,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path, monkeypatch, later):
         return separator(*arguments)
 
     monkeypatch.setattr(reading, "_separator", meanwhile)
-    with pytest.raises(InvalidInputError, match="changed while it was read; try again when it is complete"):
+    with pytest.raises(
+        InvalidInputError, match="changed while it was read; try again when it is complete"
+    ):
         read_table(path)

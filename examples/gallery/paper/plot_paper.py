@@ -2,17 +2,27 @@
 The figures of the paper
 ========================
 
-Each experiment is a module of ``gpattr.paper`` that reads like its section. Here they run in their reduced form, with fewer
-restarts, models and repetitions.
-"""
+Each experiment is a module of ``gpattr.paper`` that reads like its section. Here they run in their
+reduced form, with fewer restarts, models and repetitions."""
 
-from gpattr.paper import axioms, figure_1, figure_2, figure_3, figure_4, figure_5, figure_6, figure_7, linear
+from gpattr.paper import (
+    axioms,
+    figure_1,
+    figure_2,
+    figure_3,
+    figure_4,
+    figure_5,
+    figure_6,
+    figure_7,
+    linear,
+)
 from gpattr.paper.experiment import Setting
 
 reduced = Setting(reduced=True)
 
 # %%
-# Section 2.1: Bayesian linear regression, where the uncertainty of an attribution is that of a weight times a distance.
+# Section 2.1: Bayesian linear regression, where the uncertainty of an attribution is that of a
+# weight times a distance.
 figure = linear.run(reduced).figure
 
 # %%

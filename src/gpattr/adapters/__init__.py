@@ -1,4 +1,6 @@
-"""Fitted models of other libraries as posteriors; a library's adapter is imported when one of its models is seen."""
+"""Fitted models of other libraries as posteriors; a library's adapter is imported when one of its
+models is seen.
+"""
 
 from gpattr.adapters.adapt import as_posterior
 from gpattr.adapters.registry import Adapted, register_adapter

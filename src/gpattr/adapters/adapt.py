@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._array import to_numpy
-from gpattr._validation import check_flag, check_names, numbers
+from gpattr._core.array import to_numpy
+from gpattr._core.validation import check_flag, check_names, numbers
 from gpattr.adapters.registry import Adapted, find_adapter
 from gpattr.adapters.verification import verify
 from gpattr.exceptions import InvalidInputError, NotFittedError, UnsupportedModelError
@@ -18,14 +18,19 @@ from gpattr.posteriors import MultiOutputPosterior, Posterior
 
 
 def as_posterior(
-    model: Any, *, data: Any = None, check: bool = True, output_names: Sequence[str] | None = None, **options: Any
+    model: Any,
+    *,
+    data: Any = None,
+    check: bool = True,
+    output_names: Sequence[str] | None = None,
+    **options: Any,
 ) -> Posterior | MultiOutputPosterior:
     """Return the posterior of a fitted model, of ours or of another library.
 
-    The model is read, never changed. With ``check`` its own predictive mean and variance are compared with those of the
-    posterior; where they differ, `UnsupportedModelError` is raised. ``data`` is (X, y) for libraries that do not keep them;
-    ``output_names`` are what several outputs are called, in their order; further options are those of the library's adapter.
-    """
+    The model is read, never changed. With ``check`` its own predictive mean and variance are
+    compared with those of the posterior; where they differ, `UnsupportedModelError` is raised.
+    ``data`` is (X, y) for libraries that do not keep them; ``output_names`` are what several
+    outputs are called, in their order; further options are those of the library's adapter."""
     check_flag("check", check)
     adapted = adapt(model, data=data, **options)
     _check_data(adapted.posterior, data)
@@ -40,20 +45,32 @@ def adapt(model: Any, *, data: Any = None, **options: Any) -> Adapted:
     if posterior is not None:
         return Adapted(posterior, *_predictions(posterior))
     if isinstance(model, type):
-        raise UnsupportedModelError(f"model: expected a fitted model, got the class {model.__name__}")
+        raise UnsupportedModelError(
+            f"model: expected a fitted model, got the class {model.__name__}"
+        )
     if hasattr(model, "fit") and type(model).__module__.split(".")[0] == "gpattr":
-        raise NotFittedError(f"model: this {type(model).__name__} is not fitted yet; call fit(X, y) first")
+        raise NotFittedError(
+            f"model: this {type(model).__name__} is not fitted yet; call fit(X, y) first"
+        )
     adapter = find_adapter(model)
     if adapter is None:
         raise UnsupportedModelError(
-            f"model: expected a fitted Gaussian process of gpattr or of a library it knows, got {type(model).__module__}."
-            f"{type(model).__name__}; gpattr.posteriors builds posteriors from kernel, data and noise, and "
-            "gpattr.register_adapter teaches new models"
+            "model: expected a fitted Gaussian process of gpattr or of a library it knows, got"
+            f" {type(model).__module__}.{type(model).__name__}; gpattr.posteriors builds posteriors"
+            " from kernel, data and noise, and gpattr.register_adapter teaches new models"
         )
-    known = [name for name in signature(adapter).parameters if name not in ("model", "data", "posterior", "family")]
+    known = [
+        name
+        for name in signature(adapter).parameters
+        if name not in ("model", "data", "posterior", "family")
+    ]
     for name in options:
-        if name not in known and not any(part.kind is part.VAR_KEYWORD for part in signature(adapter).parameters.values()):
-            raise InvalidInputError(f"{name}: a {type(model).__name__} takes no such option; known are {known}")
+        if name not in known and not any(
+            part.kind is part.VAR_KEYWORD for part in signature(adapter).parameters.values()
+        ):
+            raise InvalidInputError(
+                f"{name}: a {type(model).__name__} takes no such option; known are {known}"
+            )
     return adapter(model, data=_checked(data), **options)
 
 
@@ -61,13 +78,21 @@ def _checked(data: Any) -> Any:
     """Return data as a pair (X, y), a data set with X and y, or targets alone."""
     if data is None or (hasattr(data, "X") and hasattr(data, "y")):
         return data
-    pair = isinstance(data, tuple) or (isinstance(data, list) and len(data) == 2 and np.ndim(data[0]) > 0)
+    pair = isinstance(data, tuple) or (
+        isinstance(data, list) and len(data) == 2 and np.ndim(data[0]) > 0
+    )
     try:
         parts = [numbers("data", part) for part in data] if pair else [numbers("data", data)]
     except ValueError:
         parts = []
-    if not parts or (pair and len(parts) != 2) or any(part.ndim == 0 or not len(part) for part in parts):
-        raise InvalidInputError(f"data: expected (X, y), a data set with X and y, or targets, got {_shown(data)}")
+    if (
+        not parts
+        or (pair and len(parts) != 2)
+        or any(part.ndim == 0 or not len(part) for part in parts)
+    ):
+        raise InvalidInputError(
+            f"data: expected (X, y), a data set with X and y, or targets, got {_shown(data)}"
+        )
     return tuple(parts) if pair else parts[0]
 
 
@@ -78,10 +103,14 @@ def _shown(data: Any) -> str:
 
 def _renamed(posterior: Any, names: Sequence[str]) -> MultiOutputPosterior:
     if not isinstance(posterior, MultiOutputPosterior):
-        raise InvalidInputError(f"output_names: the model has one output, which has no name, got {names!r}")
+        raise InvalidInputError(
+            f"output_names: the model has one output, which has no name, got {names!r}"
+        )
     result = copy(posterior)
     labels = check_names("output_names", names, len(posterior.outputs))
-    object.__setattr__(result, "outputs", dict(zip(labels, posterior.outputs.values(), strict=True)))
+    object.__setattr__(
+        result, "outputs", dict(zip(labels, posterior.outputs.values(), strict=True))
+    )
     return result
 
 
@@ -103,7 +132,10 @@ def _check_data(posterior: Any, data: Any) -> None:
         near = np.isclose(given[:, used], kept[:, used], rtol=1e-4, atol=1e-6 * np.abs(kept).max())
         same = bool((near | np.isnan(given[:, used])).all())
     if not same:
-        raise InvalidInputError(f"data: expected the rows that the model was trained on, {kept.shape}, got others, {given.shape}")
+        raise InvalidInputError(
+            f"data: expected the rows that the model was trained on, {kept.shape}, got others,"
+            f" {given.shape}"
+        )
 
 
 def _own(model: Any) -> Posterior | MultiOutputPosterior | None:

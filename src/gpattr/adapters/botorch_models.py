@@ -1,8 +1,7 @@
 """Models of BoTorch: GPyTorch's, behind transforms of inputs and outcomes.
 
-Everything is read from a copy in evaluation mode: only there training inputs are transformed, and `.train()` would destroy a
-fully Bayesian fit.
-"""
+Everything is read from a copy in evaluation mode: only there training inputs are transformed, and
+`.train()` would destroy a fully Bayesian fit."""
 
 from __future__ import annotations
 
@@ -12,15 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._array import to_numpy
-from gpattr._validation import as_vector
+from gpattr._core.array import to_numpy
+from gpattr._core.validation import as_vector
 from gpattr.adapters.categories import columns_of_codes, encoded
-from gpattr.adapters.encoder import Encoder
 from gpattr.adapters.gpytorch_kernels import called, forward, mean_of, number
 from gpattr.adapters.gpytorch_models import copy_of, in_double, noise_of, variational
-from gpattr.adapters.gpytorch_predictions import Moments, exact_moments, own_method, variational_moments
+from gpattr.adapters.gpytorch_predictions import (
+    Moments,
+    exact_moments,
+    own_method,
+    variational_moments,
+)
 from gpattr.adapters.notes import noted
 from gpattr.adapters.registry import Adapted
+from gpattr.encoders.encoder import Encoder
 from gpattr.exceptions import InvalidInputError, NotFittedError, UnsupportedModelError
 from gpattr.means import Constant
 from gpattr.posteriors import (
@@ -37,28 +41,36 @@ from gpattr.posteriors.affine_outputs import AffineOutputs
 AFFINE_INPUTS = ("Normalize", "InputStandardize", "AffineInputTransform")
 
 
-def single_task(model: Any, data: Any = None, categories: Mapping[int, Sequence[float]] | None = None) -> Adapted:
-    """Return the posterior of a `SingleTaskGP`, in the units of its inputs and outcomes; one output for each outcome.
+def single_task(
+    model: Any, data: Any = None, categories: Mapping[int, Sequence[float]] | None = None
+) -> Adapted:
+    """Return the posterior of a `SingleTaskGP`, in the units of its inputs and outcomes; one output
+    for each outcome.
 
-    Columns that a `CategoricalKernel` looks at have categories, as in a `MixedSingleTaskGP`: those of the training inputs, and
-    any in ``categories``, {column: codes}.
-    """
+    Columns that a `CategoricalKernel` looks at have categories, as in a `MixedSingleTaskGP`: those
+    of the training inputs, and any in ``categories``, {column: codes}."""
     copy = copy_of(model)
     X, y = (tensor.detach().numpy() for tensor in (copy.train_inputs[0], copy.train_targets))
     if y.ndim > 2:
-        raise UnsupportedModelError(f"model: a batch of the shape {tuple(y.shape[:-1])} is not known")
+        raise UnsupportedModelError(
+            f"model: a batch of the shape {tuple(y.shape[:-1])} is not known"
+        )
     inputs = _inputs(copy, X if X.ndim == 2 else X[0], categories)
     outcomes = outcome_units(copy, 1 if y.ndim == 1 else len(y))
     if y.ndim == 1:
         result: Any = in_units(_member(copy, inputs, X, y, None), outcomes, 0)
     else:
-        result = MultiOutputPosterior([in_units(_member(copy, inputs, X[i], y[i], i), outcomes, i) for i in range(len(y))])
+        result = MultiOutputPosterior(
+            [in_units(_member(copy, inputs, X[i], y[i], i), outcomes, i) for i in range(len(y))]
+        )
     return _finished(model, copy, result, outcomes, inputs)
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """How rows reach a model: encoded where they have categories, then (x − ``shift``)/``scale``. ``rows`` are training rows."""
+    """How rows reach a model: encoded where they have categories, then (x − ``shift``)/``scale``.
+    ``rows`` are training rows.
+    """
 
     rows: np.ndarray
     shift: np.ndarray
@@ -71,17 +83,25 @@ class Inputs:
         return X if self.encoder is None else self.encoder.encode("train_X", self.coded(X))
 
     def coded(self, X: np.ndarray) -> np.ndarray:
-        """Return what the model sees, with codes as they were before any transform: all that matters is which are equal."""
+        """Return what the model sees, with codes as they were before any transform: all that
+        matters is which are equal.
+        """
         assert self.encoder is not None
         assert self.units is not None
-        columns = [i for i, name in enumerate(self.encoder.names) if name in self.encoder.categories]
+        columns = [
+            i for i, name in enumerate(self.encoder.names) if name in self.encoder.categories
+        ]
         rows = X.copy()
-        rows[:, columns] = np.round(self.units[0][columns] + self.units[1][columns] * X[:, columns], 6)
+        rows[:, columns] = np.round(
+            self.units[0][columns] + self.units[1][columns] * X[:, columns], 6
+        )
         return rows
 
     @property
     def points(self) -> np.ndarray:
-        """Where the model is compared: training rows; with categories, also rows between them in all other columns."""
+        """Where the model is compared: training rows; with categories, also rows between them in
+        all other columns.
+        """
         points = self.shift + self.scale * self.encode(self.rows)
         if self.encoder is None:
             return points
@@ -91,7 +111,11 @@ class Inputs:
         """Return points as the library takes them."""
         import torch
 
-        return torch.tensor(points if self.encoder is None else self.encoder.decode(points).to_numpy(dtype=np.float64))
+        return torch.tensor(
+            points
+            if self.encoder is None
+            else self.encoder.decode(points).to_numpy(dtype=np.float64)
+        )
 
 
 def _inputs(model: Any, X: np.ndarray, categories: Mapping[int, Sequence[float]] | None) -> Inputs:
@@ -102,12 +126,24 @@ def _inputs(model: Any, X: np.ndarray, categories: Mapping[int, Sequence[float]]
     if not codes:
         return Inputs(X, shift, scale)
     raw = np.round(shift + scale * X, 6)
-    labels = {f"x{i}": np.union1d(raw[:, i], np.round(given.get(i, np.zeros(0)), 6)).tolist() for i in codes}
-    whole = {name: tuple(int(code) if code == int(code) else code for code in known) for name, known in labels.items()}
+    labels = {
+        f"x{i}": np.union1d(raw[:, i], np.round(given.get(i, np.zeros(0)), 6)).tolist()
+        for i in codes
+    }
+    whole = {
+        name: tuple(int(code) if code == int(code) else code for code in known)
+        for name, known in labels.items()
+    }
     encoder = Encoder(tuple(f"x{i}" for i in range(d)), whole, together=True, named=False)
     source = [encoder.names.index(name) for name, _ in encoder.columns]
     number = np.array([label is None for _, label in encoder.columns])
-    return Inputs(X, np.where(number, shift[source], 0.0), np.where(number, scale[source], 1.0), encoder, (shift, scale))
+    return Inputs(
+        X,
+        np.where(number, shift[source], 0.0),
+        np.where(number, scale[source], 1.0),
+        encoder,
+        (shift, scale),
+    )
 
 
 def _given_codes(categories: Any, codes: list[int], d: int) -> dict[int, np.ndarray]:
@@ -116,11 +152,16 @@ def _given_codes(categories: Any, codes: list[int], d: int) -> dict[int, np.ndar
         raise InvalidInputError(f"categories: expected {{column: codes}}, got {categories!r}")
     given: dict[int, np.ndarray] = {}
     for column, values in categories.items():
-        whole = isinstance(column, (int, np.integer)) and not isinstance(column, bool) and -d <= column < d
+        whole = (
+            isinstance(column, (int, np.integer))
+            and not isinstance(column, bool)
+            and -d <= column < d
+        )
         place = int(column) % d if whole else -1
         if place not in codes or place in given:
             raise InvalidInputError(
-                f"categories: expected columns with categories, of {codes}, each once, got {list(categories)}"
+                f"categories: expected columns with categories, of {codes}, each once, got"
+                f" {list(categories)}"
             )
         given[place] = to_numpy(as_vector(f"categories[{column}]", values))
     return given
@@ -133,15 +174,24 @@ def _member(model: Any, inputs: Inputs, X: np.ndarray, y: np.ndarray, i: int | N
         kernel = encoded(kernel, inputs.encoder)
     mean = mean_of(model.mean_module, X.shape[1], i)
     if inputs.encoder is not None and type(model.mean_module).__name__ == "LinearMean":
-        raise UnsupportedModelError("mean_module: a LinearMean of columns with categories is not known")
-    inner = ExactPosterior(kernel, rows, y, noise=noise_of(model.likelihood, len(rows), i), mean=mean)
+        raise UnsupportedModelError(
+            "mean_module: a LinearMean of columns with categories is not known"
+        )
+    inner = ExactPosterior(
+        kernel, rows, y, noise=noise_of(model.likelihood, len(rows), i), mean=mean
+    )
     return AffinePosterior(inner, inputs.shift, inputs.scale, encoder=inputs.encoder)
 
 
 def fully_bayesian(model: Any, data: Any = None) -> Adapted:
-    """Return the mixture of the models of a fully Bayesian fit, or of an ensemble, all with the same weight."""
+    """Return the mixture of the models of a fully Bayesian fit, or of an ensemble, all with the
+    same weight.
+    """
     if model.covar_module is None:
-        raise NotFittedError(f"model: this {type(model).__name__} is not fitted yet; call fit_fully_bayesian_model_nuts first")
+        raise NotFittedError(
+            f"model: this {type(model).__name__} is not fitted yet; call"
+            " fit_fully_bayesian_model_nuts first"
+        )
     copy = copy_of(model)
     X, y = (tensor.detach().numpy() for tensor in (copy.train_inputs[0], copy.train_targets))
     inputs = _inputs(copy, X if X.ndim == 2 else X[0], None)
@@ -155,15 +205,21 @@ def fully_bayesian(model: Any, data: Any = None) -> Adapted:
     mixture = MixturePosterior([member(s) for s in range(members)])
 
     def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mean, var = untransformed(copy, copy.transform_inputs(inputs.tensor(points)[None]), exact_moments)
+        mean, var = untransformed(
+            copy, copy.transform_inputs(inputs.tensor(points)[None]), exact_moments
+        )
         mean, var = mean[..., 0], var[..., 0]
         return mean.mean(axis=0), var.mean(axis=0) + mean.var(axis=0)
 
-    return Adapted(in_double(mixture, model), predict, inputs.points, mixable=inputs.encoder is None)
+    return Adapted(
+        in_double(mixture, model), predict, inputs.points, mixable=inputs.encoder is None
+    )
 
 
 def model_list(model: Any, data: Any = None) -> Adapted:
-    """Return one output for each model of a `ModelListGP`; categories are those of all of them together."""
+    """Return one output for each model of a `ModelListGP`; categories are those of all of them
+    together.
+    """
     from gpattr.adapters.adapt import adapt
 
     parts = [adapt(part) for part in model.models]
@@ -171,11 +227,17 @@ def model_list(model: Any, data: Any = None) -> Adapted:
         raise UnsupportedModelError("models: expected models of one outcome each")
     encoders: list[Any] = [getattr(part.posterior, "encoder", None) for part in parts]
     if any(encoder != encoders[0] for encoder in encoders):
-        columns = {None if encoder is None else frozenset(encoder.categories) for encoder in encoders}
+        columns = {
+            None if encoder is None else frozenset(encoder.categories) for encoder in encoders
+        }
         if len(columns) > 1:
-            raise UnsupportedModelError("models: expected categories in the same columns of all models")
+            raise UnsupportedModelError(
+                "models: expected categories in the same columns of all models"
+            )
         every = {
-            encoders[0].names.index(name): sorted({code for encoder in encoders for code in encoder.categories[name]})
+            encoders[0].names.index(name): sorted(
+                {code for encoder in encoders for code in encoder.categories[name]}
+            )
             for name in encoders[0].categories
         }
         parts = [adapt(part, categories=every) for part in model.models]
@@ -186,11 +248,18 @@ def model_list(model: Any, data: Any = None) -> Adapted:
         return means, variances
 
     posteriors: Any = [part.posterior for part in parts]
-    return Adapted(MultiOutputPosterior(posteriors), predict, parts[0].points, mixable=all(part.mixable for part in parts))
+    return Adapted(
+        MultiOutputPosterior(posteriors),
+        predict,
+        parts[0].points,
+        mixable=all(part.mixable for part in parts),
+    )
 
 
 def multi_task(model: Any, data: Any = None) -> Adapted:
-    """Return one output for each task of a `MultiTaskGP`: a kernel of the features times a covariance of the tasks."""
+    """Return one output for each task of a `MultiTaskGP`: a kernel of the features times a
+    covariance of the tasks.
+    """
     if type(model).__name__.startswith(("Saas", "FullyBayesian")):
         raise UnsupportedModelError(f"model: {type(model).__name__} is not known")
     copy = copy_of(model)
@@ -198,13 +267,22 @@ def multi_task(model: Any, data: Any = None) -> Adapted:
     task, outcomes = int(copy._task_feature), outcome_units(copy, 1)
     columns = [i for i in range(X.shape[1]) if i != task]
     parts = list(getattr(copy.covar_module, "kernels", []))
-    if type(copy.covar_module).__name__ != "ProductKernel" or len(parts) != 2 or not hasattr(parts[1], "covar_matrix"):
-        raise UnsupportedModelError(f"covar_module: a {type(copy.covar_module).__name__} of tasks is not known")
+    if (
+        type(copy.covar_module).__name__ != "ProductKernel"
+        or len(parts) != 2
+        or not hasattr(parts[1], "covar_matrix")
+    ):
+        raise UnsupportedModelError(
+            f"covar_module: a {type(copy.covar_module).__name__} of tasks is not known"
+        )
     if outcomes is None:
-        raise UnsupportedModelError("outcome_transform: one of tasks that is not affine is not known")
+        raise UnsupportedModelError(
+            "outcome_transform: one of tasks that is not affine is not known"
+        )
     if parts[0].active_dims is None or parts[0].active_dims.tolist() != columns:
         raise UnsupportedModelError("covar_module: expected a kernel of all features but the task")
-    # The noise of each row as the likelihood has it: of tasks that are not numbered 0, 1, … it is not what the parameter says.
+    # The noise of each row as the likelihood has it: of tasks that are not numbered 0, 1, … it is
+    # not what the parameter says.
     noise = copy.likelihood._shaped_noise_covar(copy.train_targets.shape, copy.train_inputs[0])
     values = sorted(int(value) for value in copy._expected_task_values)
     B = parts[1].covar_matrix
@@ -232,7 +310,9 @@ def multi_task(model: Any, data: Any = None) -> Adapted:
 
     def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         rows = [np.insert(points, task, value, axis=1) for value in values]
-        return untransformed(copy, copy.transform_inputs(inputs.tensor(np.concatenate(rows))), by_task)
+        return untransformed(
+            copy, copy.transform_inputs(inputs.tensor(np.concatenate(rows))), by_task
+        )
 
     return Adapted(in_double(result, model), predict, inputs.points)
 
@@ -240,7 +320,9 @@ def multi_task(model: Any, data: Any = None) -> Adapted:
 def single_task_variational(model: Any, data: Any = None) -> Adapted:
     """Return the posterior of a `SingleTaskVariationalGP`, in the units of its inputs and outcomes."""
     copy = copy_of(model)
-    copy.model.variational_strategy._jitter_val = float(model.model.variational_strategy.jitter_val)  # that of its own precision
+    copy.model.variational_strategy._jitter_val = float(
+        model.model.variational_strategy.jitter_val
+    )  # that of its own precision
     inner = variational(copy.model)
     d = inner.posterior.n_features
     shift, scale = input_units(copy, d)
@@ -251,7 +333,14 @@ def single_task_variational(model: Any, data: Any = None) -> Adapted:
     if likelihood != "GaussianLikelihood":
         result = noted(result, f"of the latent function: the likelihood is {likelihood}")
     inputs = Inputs(inner.points, shift, scale)
-    return _finished(model, copy, result, outcomes, inputs, lambda copy, rows: variational_moments(copy.model, rows))
+    return _finished(
+        model,
+        copy,
+        result,
+        outcomes,
+        inputs,
+        lambda copy, rows: variational_moments(copy.model, rows),
+    )
 
 
 def input_units(model: Any, d: int) -> tuple[np.ndarray, np.ndarray]:
@@ -261,14 +350,17 @@ def input_units(model: Any, d: int) -> tuple[np.ndarray, np.ndarray]:
     chain = (
         []
         if transform is None
-        else list(transform.values())
-        if type(transform).__name__ == "ChainedInputTransform"
-        else [transform]
+        else (
+            list(transform.values())
+            if type(transform).__name__ == "ChainedInputTransform"
+            else [transform]
+        )
     )
     for part in chain:
         if type(part).__name__ not in AFFINE_INPUTS:
             raise UnsupportedModelError(
-                f"input_transform: {type(part).__name__} is not known; known are {', '.join(AFFINE_INPUTS)}"
+                f"input_transform: {type(part).__name__} is not known; known are"
+                f" {', '.join(AFFINE_INPUTS)}"
             )
         at = getattr(part, "indices", None)
         at = np.arange(d) if at is None else at.numpy()
@@ -281,7 +373,9 @@ def input_units(model: Any, d: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def outcome_units(model: Any, outputs: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return shift and scale, (outputs,) each, of outcomes y = shift + scale·f; None where they are not affine in f."""
+    """Return shift and scale, (outputs,) each, of outcomes y = shift + scale·f; None where they are
+    not affine in f.
+    """
     import torch
 
     transform = getattr(model, "outcome_transform", None)
@@ -291,23 +385,41 @@ def outcome_units(model: Any, outputs: int) -> tuple[np.ndarray, np.ndarray] | N
         return None
     try:
         with torch.no_grad():
-            zero, one = (transform.untransform(value * torch.ones(1, 1, dtype=torch.float64))[0] for value in (0.0, 1.0))
+            zero, one = (
+                transform.untransform(value * torch.ones(1, 1, dtype=torch.float64))[0]
+                for value in (0.0, 1.0)
+            )
     except ValueError:  # it depends on the row
-        raise UnsupportedModelError(f"outcome_transform: {type(transform).__name__} is not known") from None
+        raise UnsupportedModelError(
+            f"outcome_transform: {type(transform).__name__} is not known"
+        ) from None
     shift = np.broadcast_to(zero.numpy().reshape(-1), (outputs,))
     return shift, np.broadcast_to((one - zero).numpy().reshape(-1), (outputs,))
 
 
-def in_units(posterior: Posterior, outcomes: tuple[np.ndarray, np.ndarray] | None, i: int) -> Posterior:
-    """Return the posterior in the units of the i-th outcome; on the latent scale, and saying so, where these are not affine."""
+def in_units(
+    posterior: Posterior, outcomes: tuple[np.ndarray, np.ndarray] | None, i: int
+) -> Posterior:
+    """Return the posterior in the units of the i-th outcome; on the latent scale, and saying so,
+    where these are not affine.
+    """
     if outcomes is None:
         return noted(posterior, "of the latent function: the outcome transform is not affine")
     shift, scale = float(outcomes[0][i]), float(outcomes[1][i])
-    return posterior if (shift, scale) == (0.0, 1.0) else CombinationPosterior([posterior], [scale], mean=Constant(shift))
+    return (
+        posterior
+        if (shift, scale) == (0.0, 1.0)
+        else CombinationPosterior([posterior], [scale], mean=Constant(shift))
+    )
 
 
 def _finished(
-    model: Any, copy: Any, posterior: Any, outcomes: Any, inputs: Inputs, moments: Callable[[Any, Any], Moments] = exact_moments
+    model: Any,
+    copy: Any,
+    posterior: Any,
+    outcomes: Any,
+    inputs: Inputs,
+    moments: Callable[[Any, Any], Moments] = exact_moments,
 ) -> Adapted:
     def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         seen = copy.transform_inputs(inputs.tensor(points))
@@ -315,16 +427,23 @@ def _finished(
             mean, var = (part.numpy().T.reshape(len(points), -1) for part in moments(copy, seen))
         else:
             mean, var = untransformed(copy, seen, moments)
-        return (mean, var) if isinstance(posterior, MultiOutputPosterior) else (mean[:, 0], var[:, 0])
+        return (
+            (mean, var) if isinstance(posterior, MultiOutputPosterior) else (mean[:, 0], var[:, 0])
+        )
 
-    return Adapted(in_double(posterior, model), predict, inputs.points, mixable=inputs.encoder is None)
+    return Adapted(
+        in_double(posterior, model), predict, inputs.points, mixable=inputs.encoder is None
+    )
 
 
-def untransformed(copy: Any, rows: Any, moments: Callable[[Any, Any], Moments]) -> tuple[np.ndarray, np.ndarray]:
-    """Return means and variances of the outcomes, (..., n, outputs), as ``copy.posterior`` would, at rows already transformed.
+def untransformed(
+    copy: Any, rows: Any, moments: Callable[[Any, Any], Moments]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return means and variances of the outcomes, (..., n, outputs), as ``copy.posterior`` would,
+    at rows already transformed.
 
-    ``moments`` are of the latent function, (n,), (outputs, n), or (members, n) of a mixture whose members share one output.
-    """
+    ``moments`` are of the latent function, (n,), (outputs, n), or (members, n) of a mixture whose
+    members share one output."""
     import torch
     from botorch.posteriors import GPyTorchPosterior
     from gpytorch.distributions import MultitaskMultivariateNormal, MultivariateNormal
@@ -337,7 +456,9 @@ def untransformed(copy: Any, rows: Any, moments: Callable[[Any, Any], Moments]) 
     with torch.no_grad():
         # Only variances are compared: what is said of one point does not depend on the others.
         if several:
-            latent: Any = MultitaskMultivariateNormal(mean.T, DiagLinearOperator(var.reshape(-1)), interleaved=False)
+            latent: Any = MultitaskMultivariateNormal(
+                mean.T, DiagLinearOperator(var.reshape(-1)), interleaved=False
+            )
         else:
             latent = MultivariateNormal(mean, DiagLinearOperator(var))
         result = GPyTorchPosterior(latent)
@@ -348,5 +469,9 @@ def untransformed(copy: Any, rows: Any, moments: Callable[[Any, Any], Moments]) 
             return mean.numpy(), result.variance.numpy()
         # The library's own `variance` warns of small ones, and rounds them up.
         var = result.distribution.lazy_covariance_matrix.diagonal(dim1=-1, dim2=-2)
-        var = var.reshape(mean.mT.shape).mT if several and not result.distribution._interleaved else var.reshape(mean.shape)
+        var = (
+            var.reshape(mean.mT.shape).mT
+            if several and not result.distribution._interleaved
+            else var.reshape(mean.shape)
+        )
     return mean.numpy(), var.numpy()

@@ -1,9 +1,10 @@
-"""Kernels of categories: on codes as a library has them, and on encoded columns, where everything is known of them.
+"""Kernels of categories: on codes as a library has them, and on encoded columns, where everything
+is known of them.
 
-With a = exp(−1/ℓ) and columns e of 0 and 1, one for each category and one of them 1, exp(−[x ≠ x']/ℓ) is a + (1 − a) e·e': a
-constant and a linear kernel. Between two categories that is a straight line, so nothing is hard to integrate. It is also the
-squared exponential of e with the length-scale √ℓ (two categories are √2 apart), which has a closed form beside its like.
-"""
+With a = exp(−1/ℓ) and columns e of 0 and 1, one for each category and one of them 1, exp(−[x ≠
+x']/ℓ) is a + (1 − a) e·e': a constant and a linear kernel. Between two categories that is a
+straight line, so nothing is hard to integrate. It is also the squared exponential of e with the
+length-scale √ℓ (two categories are √2 apart), which has a closed form beside its like."""
 
 from __future__ import annotations
 
@@ -15,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._array import Array, namespace
-from gpattr._validation import positive
-from gpattr.adapters.encoder import Encoder
+from gpattr._core.array import Array, namespace
+from gpattr._core.validation import positive
+from gpattr.encoders.encoder import Encoder
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.kernels import Constant, Kernel, Linear, Product, Scale, Select, SquaredExponential, Sum
 
@@ -55,7 +56,9 @@ def columns_of_codes(kernel: Kernel, seen: Sequence[int]) -> set[int]:
 
 
 def encoded(kernel: Kernel, encoder: Encoder) -> Kernel:
-    """Return a kernel of columns, some of which are codes, as one of the columns that the encoder makes of them."""
+    """Return a kernel of columns, some of which are codes, as one of the columns that the encoder
+    makes of them.
+    """
 
     def made(part: Any, seen: Sequence[int], beside_others: bool = False) -> Kernel:
         if isinstance(part, Select):
@@ -63,7 +66,9 @@ def encoded(kernel: Kernel, encoder: Encoder) -> Kernel:
         if isinstance(part, Scale):
             return part.variance * made(part.kernel, seen, beside_others)
         if isinstance(part, (Sum, Product)):
-            others = beside_others or (isinstance(part, Product) and not _like_squared_exponentials(part))
+            others = beside_others or (
+                isinstance(part, Product) and not _like_squared_exponentials(part)
+            )
             parts: list[Any] = [made(inner, seen, others) for inner in part.kernels]
             return reduce(add if isinstance(part, Sum) else mul, parts)
         if isinstance(part, Constant):
@@ -72,8 +77,15 @@ def encoded(kernel: Kernel, encoder: Encoder) -> Kernel:
         if isinstance(part, Hamming):
             widths = np.broadcast_to(part.lengthscale, (len(seen),)).tolist()
             if not beside_others:
-                columns = [(place, width) for name, width in zip(names, widths, strict=True) for place in encoder.places(name)]
-                return Select(SquaredExponential([width**0.5 for _, width in columns]), [place for place, _ in columns])
+                columns = [
+                    (place, width)
+                    for name, width in zip(names, widths, strict=True)
+                    for place in encoder.places(name)
+                ]
+                return Select(
+                    SquaredExponential([width**0.5 for _, width in columns]),
+                    [place for place, _ in columns],
+                )
             factors: list[Any] = []
             for name, width in zip(names, widths, strict=True):
                 shared = float(np.exp(-1.0 / width))
@@ -81,7 +93,9 @@ def encoded(kernel: Kernel, encoder: Encoder) -> Kernel:
                 factors.append(Constant(shared) + own if shared > 0 else own)
             return reduce(mul, factors)
         if any(name in encoder.categories for name in names):
-            raise UnsupportedModelError(f"kernel: {type(part).__name__} of columns with categories is not known")
+            raise UnsupportedModelError(
+                f"kernel: {type(part).__name__} of columns with categories is not known"
+            )
         return Select(part, [encoder.places(name)[0] for name in names])
 
     return made(kernel, range(len(encoder.names)))

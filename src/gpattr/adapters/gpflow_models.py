@@ -38,8 +38,12 @@ def exact(model: Any, data: Any = None) -> Adapted:
     """Return the posterior of a `GPR`; of several columns of targets, one output for each."""
     X, Y = (value(part) for part in model.data)
     kernel = translate(model.kernel, X.shape[1])
-    first = ExactPosterior(kernel, X, Y[:, 0], noise=_noise(model, X), mean=_mean(model.mean_function, 0))
-    others = [first.given(Y[:, o], mean=_mean(model.mean_function, o)) for o in range(1, Y.shape[1])]
+    first = ExactPosterior(
+        kernel, X, Y[:, 0], noise=_noise(model, X), mean=_mean(model.mean_function, 0)
+    )
+    others = [
+        first.given(Y[:, o], mean=_mean(model.mean_function, o)) for o in range(1, Y.shape[1])
+    ]
     return _finished(model, kernel, [first, *others], X)
 
 
@@ -50,14 +54,18 @@ def collapsed(model: Any, data: Any = None) -> Adapted:
     smooth, jitter = _smooth(kernel, Z)
     noise = _noise(model, X)
     posteriors = [
-        SparsePosterior.fit(smooth, Z, X, Y[:, o], noise=noise, mean=_mean(model.mean_function, o), jitter=jitter)
+        SparsePosterior.fit(
+            smooth, Z, X, Y[:, o], noise=noise, mean=_mean(model.mean_function, o), jitter=jitter
+        )
         for o in range(Y.shape[1])
     ]
     return _finished(model, kernel, posteriors, X)
 
 
 def variational(model: Any, data: Any = None) -> Adapted:
-    """Return the posterior of the latent function of an `SVGP`, or of a `VGP`, whose inducing inputs are its training inputs."""
+    """Return the posterior of the latent function of an `SVGP`, or of a `VGP`, whose inducing
+    inputs are its training inputs.
+    """
     at_rows = hasattr(model, "data")
     Z = value(model.data[0]) if at_rows else _inducing(model)
     kernel = translate(model.kernel, Z.shape[1])
@@ -71,7 +79,12 @@ def variational(model: Any, data: Any = None) -> Adapted:
         # Unwhitened, the library's q(u) is that of f(Z) − m₀(Z).
         centre = q_mean[:, o] if whitened else q_mean[:, o] + mean(Z)
         spread = np.diag(root[:, o]) if root.ndim == 2 else root[o]
-        q: dict[str, Any] = {"q_root": spread, "whitened": whitened, "jitter": jitter, "landmarks": landmarks}
+        q: dict[str, Any] = {
+            "q_root": spread,
+            "whitened": whitened,
+            "jitter": jitter,
+            "landmarks": landmarks,
+        }
         posteriors.append(SparsePosterior(smooth, Z, centre, mean=mean, **q))
     if type(model.likelihood).__name__ != "Gaussian":
         note = f"of the latent function: the likelihood is {type(model.likelihood).__name__}"
@@ -80,7 +93,9 @@ def variational(model: Any, data: Any = None) -> Adapted:
 
 
 def translate(kernel: Any, d: int) -> Kernel:
-    """Return a GPflow kernel on d features: ``active_dims`` are positions in all of them; a combination has none of its own."""
+    """Return a GPflow kernel on d features: ``active_dims`` are positions in all of them; a
+    combination has none of its own.
+    """
     name = type(kernel).__name__
     if not type(kernel).__module__.startswith("gpflow.kernels"):
         raise UnsupportedModelError(f"kernel: {type(kernel).__module__}.{name} is not known")
@@ -90,7 +105,9 @@ def translate(kernel: Any, d: int) -> Kernel:
     try:
         features = np.arange(d)[kernel.active_dims].tolist()
     except IndexError:
-        raise UnsupportedModelError(f"kernel: {name} looks at columns {kernel.active_dims}, where there are {d}") from None
+        raise UnsupportedModelError(
+            f"kernel: {name} looks at columns {kernel.active_dims}, where there are {d}"
+        ) from None
     if name not in KERNELS:
         raise UnsupportedModelError(f"kernel: GPflow's {name} is not known")
     inner = KERNELS[name](kernel)
@@ -102,22 +119,32 @@ def _radial(kind: Any, stretch: float = 1.0) -> Callable[[Any], Kernel]:
 
 
 def _rational_quadratic(kernel: Any) -> Kernel:
-    return RationalQuadratic(value(kernel.lengthscales), value(kernel.variance), alpha=value(kernel.alpha))
+    return RationalQuadratic(
+        value(kernel.lengthscales), value(kernel.variance), alpha=value(kernel.alpha)
+    )
 
 
 def _periodic(kernel: Any) -> Kernel:
     """exp(−½ Σ sin²(πδ/p)/ℓ²), of a squared exponential; others add up |sin|, and are not smooth."""
     base = kernel.base_kernel
     if type(base).__name__ != "SquaredExponential":
-        raise UnsupportedModelError(f"kernel: GPflow's Periodic of {type(base).__name__} is not known")
+        raise UnsupportedModelError(
+            f"kernel: GPflow's Periodic of {type(base).__name__} is not known"
+        )
     return Periodic(2.0 * value(base.lengthscales), value(kernel.period), value(base.variance))
 
 
 def _polynomial(kernel: Any) -> Kernel:
     degree, variance, offset = float(kernel.degree), value(kernel.variance), value(kernel.offset)
     if degree != round(degree) or degree < 1:
-        raise UnsupportedModelError(f"kernel: Polynomial of the degree {degree:g} is not known; degrees are 1, 2, 3, …")
-    return Polynomial(variance, degree=int(degree), offset=offset) if degree > 1 else Linear(variance) + Constant(offset)
+        raise UnsupportedModelError(
+            f"kernel: Polynomial of the degree {degree:g} is not known; degrees are 1, 2, 3, …"
+        )
+    return (
+        Polynomial(variance, degree=int(degree), offset=offset)
+        if degree > 1
+        else Linear(variance) + Constant(offset)
+    )
 
 
 KERNELS: dict[str, Callable[[Any], Kernel]] = {
@@ -155,20 +182,28 @@ def _mean(mean: Any, output: int) -> Mean:
         return ConstantMean(float(values[output if len(values) > 1 else 0]))
     if name == "Linear":
         A, b = value(mean.A), np.atleast_1d(value(mean.b))
-        return LinearMean(A[:, output if A.shape[1] > 1 else 0], float(b[output if len(b) > 1 else 0]))
+        return LinearMean(
+            A[:, output if A.shape[1] > 1 else 0], float(b[output if len(b) > 1 else 0])
+        )
     raise UnsupportedModelError(f"mean_function: GPflow's {name} is not known")
 
 
 def _inducing(model: Any) -> np.ndarray:
     variable = model.inducing_variable
     if type(variable).__name__ != "InducingPoints":
-        raise UnsupportedModelError(f"inducing_variable: {type(variable).__name__} is not known; known are InducingPoints")
+        raise UnsupportedModelError(
+            f"inducing_variable: {type(variable).__name__} is not known; known are InducingPoints"
+        )
     return value(variable.Z)
 
 
 def _smooth(kernel: Kernel, Z: np.ndarray) -> tuple[Kernel, float]:
-    """Return the kernel of the function and the variance on the diagonal of k(Z, Z): the library's jitter, and any White."""
-    from gpflow.config import default_jitter  # pyright: ignore[reportMissingImports]  (it needs NumPy 1)
+    """Return the kernel of the function and the variance on the diagonal of k(Z, Z): the library's
+    jitter, and any White.
+    """
+    from gpflow.config import (
+        default_jitter,
+    )  # pyright: ignore[reportMissingImports]  (it needs NumPy 1)
 
     smooth, white = fold_white(kernel, Z)
     if smooth is None:
@@ -178,14 +213,20 @@ def _smooth(kernel: Kernel, Z: np.ndarray) -> tuple[Kernel, float]:
 
 def _finished(model: Any, kernel: Kernel, posteriors: list[Any], points: np.ndarray) -> Adapted:
     several = len(posteriors) > 1
-    dtype = np.dtype(next(part.dtype for part in model.parameters if part.dtype.is_floating).as_numpy_dtype)
+    dtype = np.dtype(
+        next(part.dtype for part in model.parameters if part.dtype.is_floating).as_numpy_dtype
+    )
 
     def predict(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean, var = (value(part) for part in model.predict_f(rows.astype(dtype)))
-        var = var - fold_white(kernel, rows)[1][:, None]  # which the library adds to the variances it reports
+        var = (
+            var - fold_white(kernel, rows)[1][:, None]
+        )  # which the library adds to the variances it reports
         return (mean, var) if several else (mean[:, 0], var[:, 0])
 
-    result: Posterior | MultiOutputPosterior = MultiOutputPosterior(posteriors) if several else posteriors[0]
+    result: Posterior | MultiOutputPosterior = (
+        MultiOutputPosterior(posteriors) if several else posteriors[0]
+    )
     if dtype == np.float32:
         result = noted(result, FLOAT32)
     return Adapted(result, predict, points, accuracy=float(np.finfo(dtype).eps))

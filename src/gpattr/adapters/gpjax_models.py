@@ -33,14 +33,23 @@ from gpattr.posteriors import ExactPosterior, SparsePosterior
 def model(model: Any, data: Any = None) -> Adapted:
     """Return the posterior of a model that was fitted, conditioned on its data set, ``data``."""
     if data is None:
-        raise InvalidInputError("data: GPJax models do not keep their data; give the Dataset, as_posterior(model, data=dataset)")
+        raise InvalidInputError(
+            "data: GPJax models do not keep their data; give the Dataset, as_posterior(model,"
+            " data=dataset)"
+        )
     return exact(model.condition(_dataset(data)))
 
 
 def exact(posterior: Any, data: Any = None) -> Adapted:
     """Return the posterior of ``model.condition(dataset)``."""
-    X, y = (np.asarray(part, dtype=np.float64) for part in (posterior.train_data.X, posterior.train_data.y))
-    kernel, mean = translate(posterior.prior.kernel, X.shape[1]), _mean(posterior.prior.mean_function)
+    X, y = (
+        np.asarray(part, dtype=np.float64)
+        for part in (posterior.train_data.X, posterior.train_data.y)
+    )
+    kernel, mean = (
+        translate(posterior.prior.kernel, X.shape[1]),
+        _mean(posterior.prior.mean_function),
+    )
     if y.ndim == 2 and y.shape[1] > 1:
         raise UnsupportedModelError("train_data: several outputs are not known")
     noise = value(posterior.likelihood.obs_stddev) ** 2 + float(posterior.prior.jitter)
@@ -56,17 +65,26 @@ def sparse(posterior: Any, data: Any = None) -> Adapted:
 
 
 def collapsed(posterior: Any, data: Any = None) -> Adapted:
-    """Return the posterior of a collapsed variational family: q(u) in closed form, from A = L⁻¹k(Z, X)/σ and B = I + AAᵀ."""
-    LB, A = (np.asarray(part, dtype=np.float64) for part in (posterior.cholesky_b, posterior.scaled_cross))
+    """Return the posterior of a collapsed variational family: q(u) in closed form, from A = L⁻¹k(Z,
+    X)/σ and B = I + AAᵀ.
+    """
+    LB, A = (
+        np.asarray(part, dtype=np.float64)
+        for part in (posterior.cholesky_b, posterior.scaled_cross)
+    )
     residual = np.asarray(posterior.residual, dtype=np.float64).reshape(-1)
     root = np.linalg.inv(LB).T
-    sigma = float(np.sqrt(np.asarray(posterior.observation_variance, dtype=np.float64).reshape(-1)[0]))
+    sigma = float(
+        np.sqrt(np.asarray(posterior.observation_variance, dtype=np.float64).reshape(-1)[0])
+    )
     return _inducing(posterior, root @ (root.T @ (A @ residual)) / sigma, root, True)
 
 
 def unconditioned(family: Any, data: Any = None) -> Adapted:
     """Say what a variational family lacks."""
-    raise InvalidInputError("model: expected a family that was conditioned; explain family.condition(dataset)")
+    raise InvalidInputError(
+        "model: expected a family that was conditioned; explain family.condition(dataset)"
+    )
 
 
 def _inducing(posterior: Any, q_mean: Any, root: np.ndarray, whitened: bool) -> Adapted:
@@ -74,12 +92,16 @@ def _inducing(posterior: Any, q_mean: Any, root: np.ndarray, whitened: bool) -> 
     kernel, mean = translate(prior.kernel, Z.shape[1]), _mean(prior.mean_function)
     jitter = float(prior.jitter)
     q_mean = np.asarray(q_mean, dtype=np.float64).reshape(-1)
-    ours = SparsePosterior(kernel, Z, q_mean, q_root=root, whitened=whitened, mean=mean, jitter=jitter)
+    ours = SparsePosterior(
+        kernel, Z, q_mean, q_root=root, whitened=whitened, mean=mean, jitter=jitter
+    )
     return _finished(ours, posterior, Z, str(posterior.cholesky_kzz.dtype) == "float32")
 
 
 def translate(kernel: Any, d: int) -> Kernel:
-    """Return a GPJax kernel on d features: ``active_dims`` are positions in all of them; a combination has none of its own."""
+    """Return a GPJax kernel on d features: ``active_dims`` are positions in all of them; a
+    combination has none of its own.
+    """
     name = type(kernel).__name__
     if name in ("SumKernel", "ProductKernel"):
         parts: list[Any] = [translate(part, d) for part in kernel.kernels]
@@ -88,7 +110,8 @@ def translate(kernel: Any, d: int) -> Kernel:
     features = list(range(d))[active] if isinstance(active, slice) else [int(i) % d for i in active]
     if name == "White":
         raise UnsupportedModelError(
-            "kernel: GPJax's White is part of the function wherever inputs are equal; use the likelihood's noise"
+            "kernel: GPJax's White is part of the function wherever inputs are equal; use the"
+            " likelihood's noise"
         )
     if name not in KERNELS:
         raise UnsupportedModelError(f"kernel: GPJax's {name} is not known")
@@ -102,7 +125,11 @@ def _radial(kind: Any) -> Callable[[Any, Any], Kernel]:
 
 def _polynomial(kernel: Any, variance: Any) -> Kernel:
     degree, shift = int(kernel.degree), value(kernel.shift)
-    return Polynomial(variance, degree=degree, offset=shift) if degree > 1 else Linear(variance) + Constant(shift)
+    return (
+        Polynomial(variance, degree=degree, offset=shift)
+        if degree > 1
+        else Linear(variance) + Constant(shift)
+    )
 
 
 KERNELS: dict[str, Callable[[Any, Any], Kernel]] = {
@@ -114,7 +141,9 @@ KERNELS: dict[str, Callable[[Any, Any], Kernel]] = {
         value(kernel.lengthscale), variance, alpha=value(kernel.alpha)
     ),
     # exp(−½ Σ sin²(πδ/p)/ℓ²)
-    "Periodic": lambda kernel, variance: Periodic(2.0 * np.asarray(value(kernel.lengthscale)), value(kernel.period), variance),
+    "Periodic": lambda kernel, variance: Periodic(
+        2.0 * np.asarray(value(kernel.lengthscale)), value(kernel.period), variance
+    ),
     "Linear": lambda kernel, variance: Linear(variance),
     "Polynomial": _polynomial,
     "Constant": lambda kernel, variance: Constant(value(kernel.constant)),
@@ -146,7 +175,9 @@ def _dataset(data: Any) -> Any:
 
     X, y = data
     if np.size(y) != len(X):
-        raise InvalidInputError(f"data: expected {len(X)} targets, one for each row of X, got {np.size(y)}")
+        raise InvalidInputError(
+            f"data: expected {len(X)} targets, one for each row of X, got {np.size(y)}"
+        )
     return gpjax.Dataset(X=jnp.asarray(X), y=jnp.asarray(y).reshape(len(X), -1))
 
 
@@ -158,12 +189,19 @@ def _finished(ours: Any, posterior: Any, points: np.ndarray, single: bool) -> Ad
         import jax.numpy as jnp
 
         result = posterior.predict(jnp.asarray(rows), covariance="dense")
-        mean, cov = np.asarray(result.mean, dtype=np.float64), np.asarray(result.covariance(), dtype=np.float64)
+        mean, cov = (
+            np.asarray(result.mean, dtype=np.float64),
+            np.asarray(result.covariance(), dtype=np.float64),
+        )
         return mean.reshape(-1), cov.diagonal() - jitter
 
-    likelihood = type(posterior.likelihood if hasattr(posterior, "likelihood") else posterior.model.likelihood).__name__
+    likelihood = type(
+        posterior.likelihood if hasattr(posterior, "likelihood") else posterior.model.likelihood
+    ).__name__
     if likelihood != "Gaussian":
         ours = noted(ours, f"of the latent function: the likelihood is {likelihood}")
     if single:
         ours = noted(ours, FLOAT32)
-    return Adapted(ours, predict, points, accuracy=float(np.finfo(np.float32 if single else np.float64).eps))
+    return Adapted(
+        ours, predict, points, accuracy=float(np.finfo(np.float32 if single else np.float64).eps)
+    )

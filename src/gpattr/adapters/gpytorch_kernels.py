@@ -1,8 +1,7 @@
 """GPyTorch's kernels and means as ours.
 
-``active_dims`` select columns where a kernel is *called*; a `ScaleKernel` copies those of its base and calls the base's forward,
-so that the base does not select again.
-"""
+``active_dims`` select columns where a kernel is *called*; a `ScaleKernel` copies those of its base
+and calls the base's forward, so that the base does not select again."""
 
 from __future__ import annotations
 
@@ -37,11 +36,15 @@ MATERN = {0.5: Matern12, 1.5: Matern32, 2.5: Matern52}
 
 
 def number(parameter: Any, trailing: int, batch: int | None) -> np.ndarray:
-    """Return a parameter as float64, without its batch dimension: the last ``trailing`` dimensions of one of the batch."""
+    """Return a parameter as float64, without its batch dimension: the last ``trailing`` dimensions
+    of one of the batch.
+    """
     array = parameter.detach().double().cpu().numpy()
     leading = array.ndim - trailing
     if leading > 1:
-        raise UnsupportedModelError(f"model: a batch of {array.shape[:leading]} is not known; a batch has one dimension")
+        raise UnsupportedModelError(
+            f"model: a batch of {array.shape[:leading]} is not known; a batch has one dimension"
+        )
     if leading == 1:
         array = array[0 if len(array) == 1 or batch is None else batch]
     return array
@@ -60,7 +63,10 @@ def called(kernel: Any, d: int, batch: int | None = None) -> Kernel:
 def forward(kernel: Any, d: int, batch: int | None = None) -> Kernel:
     """Return what ``kernel.forward`` computes on d columns; refuse by name what is not known."""
     name = type(kernel).__name__
-    if not type(kernel).__module__.startswith(("gpytorch.kernels", "botorch.models.kernels")) or name not in FORWARD:
+    if (
+        not type(kernel).__module__.startswith(("gpytorch.kernels", "botorch.models.kernels"))
+        or name not in FORWARD
+    ):
         raise UnsupportedModelError(f"kernel: {type(kernel).__module__}.{name} is not known")
     return FORWARD[name](kernel, d, batch)
 
@@ -78,7 +84,8 @@ def lengthscale(kernel: Any, d: int, batch: int | None) -> Any:
     values = number(kernel.lengthscale, 2, batch).reshape(-1)
     if len(values) not in (1, d):
         raise UnsupportedModelError(
-            f"kernel: {len(values)} length-scales for {d} columns; of a deep kernel, give as_posterior its feature_extractor="
+            f"kernel: {len(values)} length-scales for {d} columns; of a deep kernel, give"
+            " as_posterior its feature_extractor="
         )
     return float(values[0]) if len(values) == 1 else values
 
@@ -92,19 +99,25 @@ def _matern(kernel: Any, d: int, batch: int | None) -> Kernel:
 
 
 def _rational_quadratic(kernel: Any, d: int, batch: int | None) -> Kernel:
-    return RationalQuadratic(lengthscale(kernel, d, batch), alpha=float(number(kernel.alpha, 1, batch)[0]))
+    return RationalQuadratic(
+        lengthscale(kernel, d, batch), alpha=float(number(kernel.alpha, 1, batch)[0])
+    )
 
 
 def _periodic(kernel: Any, d: int, batch: int | None) -> Kernel:
     """exp(−2 Σ sin²(π δᵢ/pᵢ)/ℓᵢ): the length-scale is not squared."""
     period = number(kernel.period_length, 2, batch).reshape(-1)
-    return Periodic(np.sqrt(np.broadcast_to(lengthscale(kernel, d, batch), (d,))), np.broadcast_to(period, (d,)).copy())
+    return Periodic(
+        np.sqrt(np.broadcast_to(lengthscale(kernel, d, batch), (d,))),
+        np.broadcast_to(period, (d,)).copy(),
+    )
 
 
 def _cosine(kernel: Any, d: int, batch: int | None) -> Kernel:
     if d > 1:
         raise UnsupportedModelError(
-            f"kernel: CosineKernel of {d} features is a function of their distance and not positive definite"
+            f"kernel: CosineKernel of {d} features is a function of their distance and not positive"
+            " definite"
         )
     return Cosine(2.0 * float(number(kernel.period_length, 2, batch).reshape(-1)[0]))
 
@@ -134,7 +147,9 @@ def _product(kernel: Any, d: int, batch: int | None) -> Kernel:
 
 
 def _by_column(kernel: Any, d: int, batch: int | None) -> list[Kernel]:
-    """Return the base kernel on each column by itself, each with its own length-scale where it has several."""
+    """Return the base kernel on each column by itself, each with its own length-scale where it has
+    several.
+    """
     base = kernel.base_kernel
     if not getattr(base, "has_lengthscale", False) or np.ndim(lengthscale(base, d, batch)) == 0:
         return [called(base, 1, batch)] * d
@@ -152,17 +167,23 @@ def _product_structure(kernel: Any, d: int, batch: int | None) -> Kernel:
 
 def _newton_girard(kernel: Any, d: int, batch: int | None) -> Kernel:
     """Σₙ σₙ² eₙ of one-dimensional kernels, by degree."""
-    return FullAdditive(_by_column(kernel, d, batch), number(kernel.outputscale, 3, batch).reshape(-1))
+    return FullAdditive(
+        _by_column(kernel, d, batch), number(kernel.outputscale, 3, batch).reshape(-1)
+    )
 
 
 def _spectral_mixture(kernel: Any, d: int, batch: int | None) -> Kernel:
     """Πᵢ Σ_q w_q exp(−2π²δᵢ²v_qi) cos(2πδᵢμ_qi), by columns."""
     weights = number(kernel.mixture_weights, 1, batch)
-    means, scales = (number(part, 3, batch)[:, 0, :] for part in (kernel.mixture_means, kernel.mixture_scales))
+    means, scales = (
+        number(part, 3, batch)[:, 0, :] for part in (kernel.mixture_means, kernel.mixture_scales)
+    )
     columns = []
     for i in range(d):
         terms = [
-            float(w) * SquaredExponential(1.0 / (2.0 * np.pi * float(s[i]))) * Cosine(1.0 / float(m[i]))
+            float(w)
+            * SquaredExponential(1.0 / (2.0 * np.pi * float(s[i])))
+            * Cosine(1.0 / float(m[i]))
             for w, m, s in zip(weights, means, scales, strict=True)
         ]
         columns.append(Select(_sum_of(terms), [i]) if d > 1 else _sum_of(terms))
@@ -204,7 +225,9 @@ def mean_of(mean: Any, d: int, batch: int | None = None) -> Mean:
     if name == "LinearMean":
         weights = number(mean.weights, 2, batch).reshape(-1)
         if len(weights) != d:
-            raise UnsupportedModelError(f"mean_module: a LinearMean of {len(weights)} columns, where there are {d}")
+            raise UnsupportedModelError(
+                f"mean_module: a LinearMean of {len(weights)} columns, where there are {d}"
+            )
         bias = 0.0 if mean.bias is None else float(number(mean.bias, 1, batch)[0])
         return LinearMean(weights, bias)
     raise UnsupportedModelError(f"mean_module: {type(mean).__module__}.{name} is not known")

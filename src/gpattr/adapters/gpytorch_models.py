@@ -1,8 +1,8 @@
 """Models of GPyTorch: exact and variational.
 
-A model is never called: what it predicts is asked of a copy in float64, with exact linear algebra (`gpytorch_predictions`). With
-more than 800 rows the library solves by conjugate gradients, and its cached solutions are off by per cents.
-"""
+A model is never called: what it predicts is asked of a copy in float64, with exact linear algebra
+(`gpytorch_predictions`). With more than 800 rows the library solves by conjugate gradients, and its
+cached solutions are off by per cents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ import numpy as np
 
 from gpattr.adapters.categories import columns_of_codes
 from gpattr.adapters.gpytorch_kernels import called, mean_of, number
-from gpattr.adapters.gpytorch_predictions import Moments, evaluated, exact_moments, variational_moments
+from gpattr.adapters.gpytorch_predictions import (
+    Moments,
+    evaluated,
+    exact_moments,
+    variational_moments,
+)
 from gpattr.adapters.notes import FLOAT32, noted
 from gpattr.adapters.registry import Adapted
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
@@ -25,28 +30,40 @@ from gpattr.posteriors import ExactPosterior, MultiOutputPosterior, Posterior, S
 def exact(model: Any, data: Any = None, feature_extractor: Any = None) -> Adapted:
     """Return the posterior of an `ExactGP`; of a batch, one output for each.
 
-    ``feature_extractor`` is the network of a deep kernel: the model's forward sends rows through it before its kernel and mean.
-    """
+    ``feature_extractor`` is the network of a deep kernel: the model's forward sends rows through it
+    before its kernel and mean."""
     if model.train_inputs is None or model.train_targets is None:
-        raise InvalidInputError("model: expected an ExactGP with training data, got one without; set_train_data gives it back")
+        raise InvalidInputError(
+            "model: expected an ExactGP with training data, got one without; set_train_data gives"
+            " it back"
+        )
     if len(model.train_inputs) != 1:
-        raise UnsupportedModelError(f"train_inputs: expected one tensor, got {len(model.train_inputs)}")
+        raise UnsupportedModelError(
+            f"train_inputs: expected one tensor, got {len(model.train_inputs)}"
+        )
     copy = copy_of(model)
     X, y = (tensor.detach().numpy() for tensor in (copy.train_inputs[0], copy.train_targets))
     X = X[:, None] if X.ndim == 1 else X
     batch = list(range(len(y))) if y.ndim == 2 else [None]
     if y.ndim > 2 or X.ndim > 3:
-        raise UnsupportedModelError(f"train_targets: a batch of the shape {y.shape[:-1]} is not known; a batch has one dimension")
+        raise UnsupportedModelError(
+            f"train_targets: a batch of the shape {y.shape[:-1]} is not known; a batch has one"
+            " dimension"
+        )
     for part in ("covar_module", "mean_module", "likelihood"):
         if not hasattr(copy, part):
-            raise UnsupportedModelError(f"model: expected a {part}, which this {type(model).__name__} does not have")
+            raise UnsupportedModelError(
+                f"model: expected a {part}, which this {type(model).__name__} does not have"
+            )
 
     def posterior(i: int | None) -> Posterior:
         rows, targets = X[i] if X.ndim == 3 and i is not None else X, y if i is None else y[i]
         d = rows.shape[1]
         kernel = deep(copy.covar_module, feature_extractor, rows, i)
         mean = mean_of(copy.mean_module, d, i)
-        return ExactPosterior(kernel, rows, targets, noise=noise_of(copy.likelihood, len(rows), i), mean=mean)
+        return ExactPosterior(
+            kernel, rows, targets, noise=noise_of(copy.likelihood, len(rows), i), mean=mean
+        )
 
     parts = [posterior(i) for i in batch]
     result = parts[0] if batch == [None] else MultiOutputPosterior(parts)
@@ -59,18 +76,24 @@ def deep(covar_module: Any, network: Any, rows: np.ndarray, batch: int | None) -
     if network is None:
         kernel = called(covar_module, rows.shape[1], batch)
         if columns_of_codes(kernel, range(rows.shape[1])):
-            raise UnsupportedModelError("kernel: CategoricalKernel is known in BoTorch's models, such as MixedSingleTaskGP")
+            raise UnsupportedModelError(
+                "kernel: CategoricalKernel is known in BoTorch's models, such as MixedSingleTaskGP"
+            )
         return kernel
     import torch
 
     if not isinstance(network, torch.nn.Module):
-        raise InvalidInputError(f"feature_extractor: expected a torch module, got a {type(network).__name__}")
+        raise InvalidInputError(
+            f"feature_extractor: expected a torch module, got a {type(network).__name__}"
+        )
     inner = deepcopy(network).double().eval()
     try:
         with torch.no_grad():
             width = inner(torch.tensor(rows[:1])).shape[-1]
     except RuntimeError as error:
-        raise InvalidInputError(f"feature_extractor: cannot take rows of {rows.shape[1]} columns: {error}") from None
+        raise InvalidInputError(
+            f"feature_extractor: cannot take rows of {rows.shape[1]} columns: {error}"
+        ) from None
     return Warped(called(covar_module, width, batch), inner)
 
 
@@ -80,34 +103,54 @@ def noise_of(likelihood: Any, n: int, batch: int | None) -> np.ndarray:
     if name == "FixedNoiseGaussianLikelihood":
         noise = number(likelihood.noise_covar.noise, 1, batch)
         second = likelihood.second_noise
-        return noise + (float(number(second, 1, batch)[0]) if hasattr(second, "detach") else float(second))
+        return noise + (
+            float(number(second, 1, batch)[0]) if hasattr(second, "detach") else float(second)
+        )
     if name == "GaussianLikelihood":
         return np.full(n, float(number(likelihood.noise, 1, batch)[0]))
-    raise UnsupportedModelError(f"likelihood: {name} is not known; known are GaussianLikelihood and FixedNoiseGaussianLikelihood")
+    raise UnsupportedModelError(
+        f"likelihood: {name} is not known; known are GaussianLikelihood and"
+        " FixedNoiseGaussianLikelihood"
+    )
 
 
 def variational(model: Any, data: Any = None) -> Adapted:
-    """Return the posterior of the latent function of an `ApproximateGP`: q(u) at its inducing points, whitened or not."""
+    """Return the posterior of the latent function of an `ApproximateGP`: q(u) at its inducing
+    points, whitened or not.
+    """
     copy = copy_of(model)
     strategy = copy.variational_strategy
-    strategy._jitter_val = jitter = float(model.variational_strategy.jitter_val)  # a hundred times larger in float32
+    strategy._jitter_val = jitter = float(
+        model.variational_strategy.jitter_val
+    )  # a hundred times larger in float32
     name = type(strategy).__name__
     library = type(strategy).__module__.startswith("gpytorch.")
     if not library or name not in ("VariationalStrategy", "UnwhitenedVariationalStrategy"):
-        raise UnsupportedModelError(f"variational_strategy: {type(strategy).__module__}.{name} is not known")
+        raise UnsupportedModelError(
+            f"variational_strategy: {type(strategy).__module__}.{name} is not known"
+        )
     if not bool(strategy.variational_params_initialized.item()):
-        raise InvalidInputError("model: expected a trained ApproximateGP, got one that was never called: its q(u) is not set yet")
+        raise InvalidInputError(
+            "model: expected a trained ApproximateGP, got one that was never called: its q(u) is"
+            " not set yet"
+        )
     if not bool(getattr(strategy, "updated_strategy", True)):
         raise InvalidInputError(
-            "model: expected a whitened q(u), got that of a file by an older GPyTorch; call the model once, which whitens it"
+            "model: expected a whitened q(u), got that of a file by an older GPyTorch; call the"
+            " model once, which whitens it"
         )
     Z = number(strategy.inducing_points, 2, None)
     q = strategy._variational_distribution()
     if not hasattr(q, "covariance_matrix"):
-        raise UnsupportedModelError(f"variational_distribution: {type(strategy._variational_distribution).__name__} is not known")
+        raise UnsupportedModelError(
+            f"variational_distribution: {type(strategy._variational_distribution).__name__} is not"
+            " known"
+        )
     mean, cov = (part.detach().numpy() for part in (q.mean, q.covariance_matrix))
     if mean.ndim > 1:
-        raise UnsupportedModelError(f"variational_strategy: a batch of the shape {mean.shape[:-1]} is not known")
+        raise UnsupportedModelError(
+            f"variational_strategy: a batch of the shape {mean.shape[:-1]} is not known"
+        )
     posterior = SparsePosterior(
         called(copy.covar_module, Z.shape[1]),
         Z,
@@ -128,7 +171,9 @@ def in_double(posterior: Any, model: Any) -> Any:
 
 
 def copy_of(model: Any) -> Any:
-    """Return a copy in float64 on the host, in evaluation mode; caches of earlier predictions are left behind."""
+    """Return a copy in float64 on the host, in evaluation mode; caches of earlier predictions are
+    left behind.
+    """
     memo: dict[int, Any] = {}
     for module in model.modules():
         for name, empty in (("prediction_strategy", None), ("_memoize_cache", {})):
@@ -150,7 +195,9 @@ def _tensors(held: Any) -> Iterator[Any]:
             yield from _tensors(part)
 
 
-def asked(copy: Any, moments: Callable[[Any, Any], Moments]) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+def asked(
+    copy: Any, moments: Callable[[Any, Any], Moments]
+) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """Return what a copy of a model predicts, with outputs last."""
 
     def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

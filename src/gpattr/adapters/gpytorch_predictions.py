@@ -1,11 +1,11 @@
 """What a copy of a GPyTorch model predicts, from its own forward and its own likelihood.
 
-Calling the copy is not enough: for exact answers the library's settings would have to be changed, and with them PyTorch's default
-dtype and Python's warning filters. The library also changes settings by itself whenever an `ExactGP` predicts or a kernel is
-evaluated. All of these belong to the whole process, and other threads would compute with them. So the prior at training rows (or
-inducing points) and new points is asked of ``forward``, which contains all that a user wrote, and conditioned here, with Cholesky
-factors in float64.
-"""
+Calling the copy is not enough: for exact answers the library's settings would have to be changed,
+and with them PyTorch's default dtype and Python's warning filters. The library also changes
+settings by itself whenever an `ExactGP` predicts or a kernel is evaluated. All of these belong to
+the whole process, and other threads would compute with them. So the prior at training rows (or
+inducing points) and new points is asked of ``forward``, which contains all that a user wrote, and
+conditioned here, with Cholesky factors in float64."""
 
 from __future__ import annotations
 
@@ -33,16 +33,18 @@ CONDITIONING = ("__call__", "_get_train_prior_distribution", "_get_test_prior_me
 def exact_moments(model: Any, points: Tensor) -> Moments:
     """Return the posterior moments of a copy of an `ExactGP` at points.
 
-    m(x) + k(x, X)A⁻¹(y − m(X)) and k(x, x) − k(x, X)A⁻¹k(X, x), with A what the likelihood makes of k(X, X). The prior of the
-    training rows is that of forward on these alone, as in the library: a forward may look at all the rows it is given.
-    """
+    m(x) + k(x, X)A⁻¹(y − m(X)) and k(x, x) − k(x, X)A⁻¹k(X, x), with A what the likelihood makes of
+    k(X, X). The prior of the training rows is that of forward on these alone, as in the library: a
+    forward may look at all the rows it is given."""
     require_library_method(model, ExactGP, *CONDITIONING)
     X, y = model.train_inputs[0], model.train_targets
     batch = torch.broadcast_shapes(X.shape[:-2], points.shape[:-2])
     n = X.shape[-2]
     with torch.no_grad(), DoubleByDefault():
         mean, K = prior(model, X)
-        observed = model.likelihood(MultivariateNormal(mean, DenseLinearOperator(K)), list(model.train_inputs))
+        observed = model.likelihood(
+            MultivariateNormal(mean, DenseLinearOperator(K)), list(model.train_inputs)
+        )
         L = factor(dense(observed.lazy_covariance_matrix))
         residual = y - observed.loc
         del K, observed
@@ -55,11 +57,12 @@ def exact_moments(model: Any, points: Tensor) -> Moments:
 
 
 def variational_moments(model: Any, points: Tensor) -> Moments:
-    """Return the moments of the latent function of a copy of an `ApproximateGP`, given q(u) = N(μ, S) at its inducing points Z.
+    """Return the moments of the latent function of a copy of an `ApproximateGP`, given q(u) = N(μ,
+    S) at its inducing points Z.
 
-    With k(Z, Z) + jitter = LLᵀ and V = L⁻¹k(Z, x): whitened, m(x) + Vᵀμ and k(x, x) + Vᵀ(S − I)V; else μ and S are first replaced
-    by L⁻¹(μ − m(Z)) and L⁻¹SL⁻ᵀ. The jitter that the whitened strategy adds to variances, as if it were noise, is left out.
-    """
+    With k(Z, Z) + jitter = LLᵀ and V = L⁻¹k(Z, x): whitened, m(x) + Vᵀμ and k(x, x) + Vᵀ(S − I)V;
+    else μ and S are first replaced by L⁻¹(μ − m(Z)) and L⁻¹SL⁻ᵀ. The jitter that the whitened
+    strategy adds to variances, as if it were noise, is left out."""
     require_library_method(model, ApproximateGP, "__call__")
     strategy = model.variational_strategy
     Z = strategy.inducing_points
@@ -72,7 +75,9 @@ def variational_moments(model: Any, points: Tensor) -> Moments:
         L = factor(K[:m, :m] + strategy.jitter_val * eye)
         V = torch.linalg.solve_triangular(L, K[:m, m:], upper=False)
         if type(strategy).__name__ == "UnwhitenedVariationalStrategy":
-            centre = torch.linalg.solve_triangular(L, (centre - mean[:m])[:, None], upper=False)[:, 0]
+            centre = torch.linalg.solve_triangular(L, (centre - mean[:m])[:, None], upper=False)[
+                :, 0
+            ]
             half = torch.linalg.solve_triangular(L, S, upper=False)
             S = torch.linalg.solve_triangular(L, half.mT, upper=False)
         variance = K.diagonal()[m:] + (V * ((S - eye) @ V)).sum(dim=0)
@@ -81,16 +86,28 @@ def variational_moments(model: Any, points: Tensor) -> Moments:
 
 def prior(model: Any, rows: Tensor) -> Moments:
     """Return mean (..., n) and covariance (..., n, n) of what ``forward`` says of rows."""
-    output = Module.__call__(model, rows)  # which is forward, and not the prediction that a subclass makes of a call
-    if not isinstance(output, MultivariateNormal) or isinstance(output, MultitaskMultivariateNormal):
-        raise UnsupportedModelError(f"model: expected a forward that returns a MultivariateNormal, got a {type(output).__name__}")
+    output = Module.__call__(
+        model, rows
+    )  # which is forward, and not the prediction that a subclass makes of a call
+    if not isinstance(output, MultivariateNormal) or isinstance(
+        output, MultitaskMultivariateNormal
+    ):
+        raise UnsupportedModelError(
+            "model: expected a forward that returns a MultivariateNormal, got a"
+            f" {type(output).__name__}"
+        )
     return output.loc, dense(output.lazy_covariance_matrix)
 
 
 def factor(A: Tensor) -> Tensor:
-    """Return the Cholesky factor; where A is not positive definite, with the jitter that the library would add and warn of."""
+    """Return the Cholesky factor; where A is not positive definite, with the jitter that the
+    library would add and warn of.
+    """
     L, info = torch.linalg.cholesky_ex(A)
-    jitter, tries = settings.cholesky_jitter.value(A.dtype) or 0.0, settings.cholesky_max_tries.value() or 0
+    jitter, tries = (
+        settings.cholesky_jitter.value(A.dtype) or 0.0,
+        settings.cholesky_max_tries.value() or 0,
+    )
     eye, needed = torch.eye(A.shape[-1], dtype=A.dtype), info > 0
     for power in range(tries):
         if not info.any():
@@ -98,12 +115,16 @@ def factor(A: Tensor) -> Tensor:
         L, info = torch.linalg.cholesky_ex(A + jitter * 10**power * needed[..., None, None] * eye)
         needed = needed | (info > 0)
     if info.any():
-        raise NotPositiveDefiniteError("model: the covariance of its training targets is not positive definite")
+        raise NotPositiveDefiniteError(
+            "model: the covariance of its training targets is not positive definite"
+        )
     return L
 
 
 def require_library_method(model: Any, library: type, *names: str) -> None:
-    """Raise `UnsupportedModelError` where a model has replaced what its library does when it predicts."""
+    """Raise `UnsupportedModelError` where a model has replaced what its library does when it
+    predicts.
+    """
     for name in names:
         if getattr(type(model), name, None) is not getattr(library, name, None):
             raise own_method(model, name)
@@ -112,45 +133,70 @@ def require_library_method(model: Any, library: type, *names: str) -> None:
 def own_method(model: Any, name: str) -> UnsupportedModelError:
     """Return the error for a model that predicts in its own way."""
     return UnsupportedModelError(
-        f"model: this {type(model).__name__} has its own {name}, so its predictions cannot be compared with what its parts say; "
-        "as_posterior(model, check=False) does not compare them"
+        f"model: this {type(model).__name__} has its own {name}, so its predictions cannot be"
+        " compared with what its parts say; as_posterior(model, check=False) does not compare them"
     )
 
 
 class EvaluatedKernel(Kernel):
-    """A kernel whose call returns a matrix, whatever the settings: the library's way to evaluate a kernel changes them."""
+    """A kernel whose call returns a matrix, whatever the settings: the library's way to evaluate a
+    kernel changes them.
+    """
 
-    def __call__(self, x1: Any, x2: Any = None, diag: bool = False, last_dim_is_batch: bool = False, **params: Any) -> Any:
+    def __call__(
+        self,
+        x1: Any,
+        x2: Any = None,
+        diag: bool = False,
+        last_dim_is_batch: bool = False,
+        **params: Any,
+    ) -> Any:
         def seen(x: Any) -> Any:
             x = x if self.active_dims is None else x.index_select(-1, self.active_dims)
             return x[:, None] if x.ndim == 1 else x
 
         x1 = seen(x1)
         x2 = x1 if x2 is None else seen(x2)
-        result: Any = Module.__call__(self, x1, x2, diag=diag, last_dim_is_batch=last_dim_is_batch, **params)
+        result: Any = Module.__call__(
+            self, x1, x2, diag=diag, last_dim_is_batch=last_dim_is_batch, **params
+        )
         if not diag:
             return DenseLinearOperator(dense(result))
         square = result.ndim == x1.ndim and result.shape[-2:] == (x1.shape[-2], x2.shape[-2])
-        return result.diagonal(dim1=-1, dim2=-2) if square else result  # some kernels do not know what diag is
+        return (
+            result.diagonal(dim1=-1, dim2=-2) if square else result
+        )  # some kernels do not know what diag is
 
 
 def evaluated(model: Any) -> Any:
-    """Make the kernels of a copy of a model, which must be ours, return matrices when they are called; return the copy."""
+    """Make the kernels of a copy of a model, which must be ours, return matrices when they are
+    called; return the copy.
+    """
     for module in model.modules():
         if isinstance(module, Kernel) and not isinstance(module, EvaluatedKernel):
             kind: Any = type(module)
-            # After the kernel's own class and before Kernel, so that a kernel with its own __call__ keeps it.
-            bases, same_name = (kind, EvaluatedKernel), {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
+            # After the kernel's own class and before Kernel, so that a kernel with its own __call__
+            # keeps it.
+            bases, same_name = (
+                (kind, EvaluatedKernel),
+                {"__module__": kind.__module__, "__qualname__": kind.__qualname__},
+            )
             module.__class__ = type(kind)(kind.__name__, bases, same_name)  # pyright: ignore[reportCallIssue]
     return model
 
 
 def dense(matrix: Any) -> Tensor:
-    """Return an operator as a matrix. Kernels that are not modules of the model may still be unevaluated inside it."""
+    """Return an operator as a matrix. Kernels that are not modules of the model may still be
+    unevaluated inside it.
+    """
     if isinstance(matrix, LazyEvaluatedKernelTensor):
         kernel = evaluated(deepcopy(matrix.kernel))
         kernel.active_dims = None  # its rows have been selected
-        return to_dense(kernel(matrix.x1, matrix.x2, last_dim_is_batch=matrix.last_dim_is_batch, **matrix.params))
+        return to_dense(
+            kernel(
+                matrix.x1, matrix.x2, last_dim_is_batch=matrix.last_dim_is_batch, **matrix.params
+            )
+        )
     if isinstance(matrix, LinearOperator) and any(map(_lazy, matrix._args)):
         parts = [to_linear_operator(dense(part)) if _lazy(part) else part for part in matrix._args]
         return type(matrix)(*parts, **matrix._kwargs).to_dense()
@@ -158,19 +204,41 @@ def dense(matrix: Any) -> Tensor:
 
 
 def _lazy(part: Any) -> bool:
-    return isinstance(part, LazyEvaluatedKernelTensor) or (isinstance(part, LinearOperator) and any(map(_lazy, part._args)))
+    return isinstance(part, LazyEvaluatedKernelTensor) or (
+        isinstance(part, LinearOperator) and any(map(_lazy, part._args))
+    )
 
 
-ALWAYS_REAL = (torch.empty, torch.ones, torch.zeros, torch.eye, torch.linspace, torch.logspace, torch.rand, torch.randn)
-OF_VALUES = (torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor, torch.full, torch.arange)
+ALWAYS_REAL = (
+    torch.empty,
+    torch.ones,
+    torch.zeros,
+    torch.eye,
+    torch.linspace,
+    torch.logspace,
+    torch.rand,
+    torch.randn,
+)
+OF_VALUES = (
+    torch.tensor,
+    torch.as_tensor,
+    torch.asarray,
+    torch.scalar_tensor,
+    torch.full,
+    torch.arange,
+)
 
 
 class DoubleByDefault(TorchFunctionMode):
-    """Tensors that are created without a dtype are in float64, in this thread only; PyTorch's default dtype is that of all."""
+    """Tensors that are created without a dtype are in float64, in this thread only; PyTorch's
+    default dtype is that of all.
+    """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func is torch.sparse_coo_tensor:  # with which kernels of tasks are evaluated; PyTorch warns where this is not said
+        if (
+            func is torch.sparse_coo_tensor
+        ):  # with which kernels of tasks are evaluated; PyTorch warns where this is not said
             return func(*args, **{"check_invariants": False} | kwargs)
         if kwargs.get("dtype") is not None or (func not in ALWAYS_REAL and func not in OF_VALUES):
             return func(*args, **kwargs)
@@ -178,5 +246,12 @@ class DoubleByDefault(TorchFunctionMode):
         if func in ALWAYS_REAL:
             return func(*args, **double)
         result = func(*args, **kwargs)
-        typed = any(hasattr(value, "dtype") or isinstance(value, torch.dtype) for value in (*args, *kwargs.values()))
-        return func(*args, **double) if result.dtype == torch.get_default_dtype() and not typed else result
+        typed = any(
+            hasattr(value, "dtype") or isinstance(value, torch.dtype)
+            for value in (*args, *kwargs.values())
+        )
+        return (
+            func(*args, **double)
+            if result.dtype == torch.get_default_dtype() and not typed
+            else result
+        )

@@ -11,11 +11,15 @@ FLOAT32 = "model in float32, computed in float64"
 
 
 def noted(posterior: Any, note: str) -> Any:
-    """Return a copy of a posterior, or of one with several outputs, that carries a note: it may be the user's own."""
+    """Return a copy of a posterior, or of one with several outputs, that carries a note: it may be
+    the user's own.
+    """
     result = copy(posterior)
     outputs = getattr(posterior, "outputs", None)
     if outputs is None:
         object.__setattr__(result, "note", f"{note_of(posterior)}; {note}".removeprefix("; "))
     else:
-        object.__setattr__(result, "outputs", {name: noted(output, note) for name, output in outputs.items()})
+        object.__setattr__(
+            result, "outputs", {name: noted(output, note) for name, output in outputs.items()}
+        )
     return result

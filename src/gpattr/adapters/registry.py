@@ -1,4 +1,6 @@
-"""Which adapter takes which model: by the names of its classes, so that nothing is imported that is not needed."""
+"""Which adapter takes which model: by the names of its classes, so that nothing is imported that is
+not needed.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._arguments import a_function, instance, some_rows
-from gpattr._validation import check_flag, positive_scalar
+from gpattr._core.arguments import a_function, instance, some_rows
+from gpattr._core.validation import check_flag, positive_scalar
 from gpattr.exceptions import InvalidInputError
 from gpattr.posteriors import MultiOutputPosterior, Posterior
 
@@ -21,11 +23,12 @@ ENTRY_POINTS = "gpattr.adapters"
 
 @dataclass(frozen=True)
 class Adapted:
-    """A posterior, and how the foreign library itself predicts: ``predict(X)`` gives mean and variance of f, (n,) or (n, P) each.
+    """A posterior, and how the foreign library itself predicts: ``predict(X)`` gives mean and
+    variance of f, (n,) or (n, P) each.
 
-    ``points`` (n, d) are rows where the two are compared. ``accuracy`` is the relative accuracy of the library's own arithmetic
-    on a perfectly conditioned model. Points that are ``mixable`` are also compared between and beyond each other.
-    """
+    ``points`` (n, d) are rows where the two are compared. ``accuracy`` is the relative accuracy of
+    the library's own arithmetic on a perfectly conditioned model. Points that are ``mixable`` are
+    also compared between and beyond each other."""
 
     posterior: Posterior | MultiOutputPosterior
     predict: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -34,7 +37,9 @@ class Adapted:
     mixable: bool = True
 
     def __post_init__(self) -> None:
-        instance((Posterior, MultiOutputPosterior), "a gpattr posterior")("posterior", self.posterior)
+        instance((Posterior, MultiOutputPosterior), "a gpattr posterior")(
+            "posterior", self.posterior
+        )
         a_function("predict", self.predict)
         some_rows("points", self.points)
         positive_scalar("accuracy", self.accuracy)
@@ -81,10 +86,10 @@ REGISTERED: dict[str, Adapter] = {}
 def register_adapter(name: str, adapter: Adapter) -> None:
     """Let `as_posterior`, and so `Explainer`, take the models of a class.
 
-    ``name`` is ``"package.Class"``, the class found in the package or any of its modules; ``adapter(model, data=…)`` returns
-    `gpattr.adapters.Adapted`. A package announces its adapters by an entry point in the group ``gpattr.adapters``: a function
-    without arguments that calls `register_adapter`.
-    """
+    ``name`` is ``"package.Class"``, the class found in the package or any of its modules;
+    ``adapter(model, data=…)`` returns `gpattr.adapters.Adapted`. A package announces its adapters
+    by an entry point in the group ``gpattr.adapters``: a function without arguments that calls
+    `register_adapter`."""
     if not isinstance(name, str) or name.count(".") != 1:
         raise InvalidInputError(f'name: expected "package.Class", got {name!r}')
     if not callable(adapter):
@@ -93,7 +98,9 @@ def register_adapter(name: str, adapter: Adapter) -> None:
 
 
 def find_adapter(model: Any) -> Adapter | None:
-    """Return the adapter for a model, of its class or the nearest of its bases; None if there is none."""
+    """Return the adapter for a model, of its class or the nearest of its bases; None if there is
+    none.
+    """
     names = [f"{base.__module__.split('.')[0]}.{base.__name__}" for base in type(model).__mro__]
     for name in names:
         if name in REGISTERED:

@@ -26,10 +26,14 @@ from gpattr.kernels import (
 
 
 def rescaled(kernel: Kernel, factors: Any, d: int) -> Kernel:
-    """Return k(a∘x, a∘x') for factors a, one number or (d,): the same kernel with other length-scales, so closed forms stay."""
+    """Return k(a∘x, a∘x') for factors a, one number or (d,): the same kernel with other
+    length-scales, so closed forms stay.
+    """
     a = np.broadcast_to(np.abs(np.asarray(factors, dtype=np.float64)), (d,))
     if not (a > 0).all():
-        raise UnsupportedModelError("kernel: inputs that are multiplied by 0 are not known; leave them out (Subspace)")
+        raise UnsupportedModelError(
+            "kernel: inputs that are multiplied by 0 are not known; leave them out (Subspace)"
+        )
     if isinstance(kernel, Radial):
         return kernel.with_params(lengthscale=np.asarray(kernel.lengthscale) / a)
     if isinstance(kernel, (Linear, Polynomial)):
@@ -51,4 +55,8 @@ def rescaled(kernel: Kernel, factors: Any, d: int) -> Kernel:
 
 def mapped(kernel: Kernel, matrix: np.ndarray) -> Kernel:
     """Return k(Ax, Ax') for a matrix A, (D, d)."""
-    return Warped(kernel, lambda X: X @ matrix.T, lambda X: np.broadcast_to(matrix, (*X.shape[:-1], *matrix.shape)))
+    return Warped(
+        kernel,
+        lambda X: X @ matrix.T,
+        lambda X: np.broadcast_to(matrix, (*X.shape[:-1], *matrix.shape)),
+    )

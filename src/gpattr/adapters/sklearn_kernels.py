@@ -40,20 +40,26 @@ def _matern(kernel: Any, d: int) -> Kernel:
     if kernel.nu in MATERN:
         return MATERN[kernel.nu](kernel.length_scale)
     if kernel.nu <= 1:
-        raise UnsupportedModelError(f"kernel: functions of a Matern with nu={kernel.nu:g} have no gradients; 1/2 can predict")
+        raise UnsupportedModelError(
+            f"kernel: functions of a Matern with nu={kernel.nu:g} have no gradients; 1/2 can"
+            " predict"
+        )
     return Matern(kernel.length_scale, nu=kernel.nu)
 
 
 def _periodic(kernel: Any, d: int) -> Kernel:
     if d > 1:
         raise UnsupportedModelError(
-            f"kernel: ExpSineSquared of {d} features is a function of their distance and not positive definite"
+            f"kernel: ExpSineSquared of {d} features is a function of their distance and not"
+            " positive definite"
         )
     return Periodic(kernel.length_scale, kernel.periodicity)
 
 
 def _power(kernel: Any, exponent: float, d: int) -> Kernel:
-    """Return kernel**exponent: within its family where that is closed under powers, else a product of whole powers."""
+    """Return kernel**exponent: within its family where that is closed under powers, else a product
+    of whole powers.
+    """
     name = type(kernel).__name__
     if name == "Exponentiation":
         return _power(kernel.kernel, exponent * float(kernel.exponent), d)
@@ -68,8 +74,12 @@ def _power(kernel: Any, exponent: float, d: int) -> Kernel:
     if exponent > 0 and name == "RationalQuadratic":
         return RationalQuadratic(kernel.length_scale / exponent**0.5, alpha=kernel.alpha * exponent)
     if exponent != round(exponent) or exponent < 1:
-        raise UnsupportedModelError(f"kernel: {name} to the power {exponent:g} is not known; powers are 1, 2, 3, …")
-    if name == "DotProduct" and exponent > 1 and kernel.sigma_0**2:  # without an offset it is a product of linear kernels
+        raise UnsupportedModelError(
+            f"kernel: {name} to the power {exponent:g} is not known; powers are 1, 2, 3, …"
+        )
+    if (
+        name == "DotProduct" and exponent > 1 and kernel.sigma_0**2
+    ):  # without an offset it is a product of linear kernels
         return Polynomial(degree=int(exponent), offset=kernel.sigma_0**2)
     part = translate(kernel, d)
     return reduce(mul, [part] * int(exponent)) if exponent > 1 else part
@@ -78,9 +88,13 @@ def _power(kernel: Any, exponent: float, d: int) -> Kernel:
 KERNELS: dict[str, Callable[[Any, int], Kernel]] = {
     "RBF": lambda kernel, d: SquaredExponential(kernel.length_scale),
     "Matern": _matern,
-    "RationalQuadratic": lambda kernel, d: RationalQuadratic(kernel.length_scale, alpha=kernel.alpha),
+    "RationalQuadratic": lambda kernel, d: RationalQuadratic(
+        kernel.length_scale, alpha=kernel.alpha
+    ),
     "ExpSineSquared": _periodic,
-    "DotProduct": lambda kernel, d: Linear() + Constant(kernel.sigma_0**2) if kernel.sigma_0**2 else Linear(),
+    "DotProduct": lambda kernel, d: (
+        Linear() + Constant(kernel.sigma_0**2) if kernel.sigma_0**2 else Linear()
+    ),
     "ConstantKernel": lambda kernel, d: Constant(kernel.constant_value),
     "WhiteKernel": lambda kernel, d: White(kernel.noise_level),
     "Sum": lambda kernel, d: translate(kernel.k1, d) + translate(kernel.k2, d),

@@ -29,9 +29,8 @@ from gpattr.posteriors import (
 def regressor(model: Any, data: Any = None) -> Adapted:
     """Return the posterior of a `GaussianProcessRegressor`, in the units of its targets.
 
-    ``y_train_`` is normalised where ``normalize_y`` was set; ``alpha`` is noise, and so is every `WhiteKernel`, which its
-    predicted standard deviations contain.
-    """
+    ``y_train_`` is normalised where ``normalize_y`` was set; ``alpha`` is noise, and so is every
+    `WhiteKernel`, which its predicted standard deviations contain."""
     require_fitted(model, "X_train_")
     X = named(np.asarray(model.X_train_, dtype=np.float64), model)
     rows = np.asarray(X, dtype=np.float64)
@@ -39,7 +38,9 @@ def regressor(model: Any, data: Any = None) -> Adapted:
     targets = np.asarray(model.y_train_, dtype=np.float64)
     targets = targets[:, 0] if targets.ndim == 2 and targets.shape[1] == 1 else targets
     P = targets.shape[1] if targets.ndim == 2 else 1
-    shift, scale = (np.broadcast_to(np.ravel(part), (P,)) for part in (model._y_train_mean, model._y_train_std))
+    shift, scale = (
+        np.broadcast_to(np.ravel(part), (P,)) for part in (model._y_train_mean, model._y_train_std)
+    )
 
     if targets.ndim == 1:
         centre, unit = float(shift[0]), float(scale[0])
@@ -56,7 +57,9 @@ def regressor(model: Any, data: Any = None) -> Adapted:
         result = MultiOutputPosterior(
             [
                 CombinationPosterior([posterior], [unit], mean=Constant(centre))
-                for posterior, centre, unit in zip(normalised, shift.tolist(), scale.tolist(), strict=True)
+                for posterior, centre, unit in zip(
+                    normalised, shift.tolist(), scale.tolist(), strict=True
+                )
             ]
         )
 
@@ -66,18 +69,26 @@ def regressor(model: Any, data: Any = None) -> Adapted:
         return shift + scale * mean.reshape(len(points), P), scale**2 * var[:, None]
 
     single = "float32" in (str(model.X_train_.dtype), str(model.y_train_.dtype))
-    return Adapted(noted(result, FLOAT32) if single else result, predict, rows, accuracy=_accuracy(single))
+    return Adapted(
+        noted(result, FLOAT32) if single else result, predict, rows, accuracy=_accuracy(single)
+    )
 
 
 def _moments(model: Any, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return k(x, X)α and k(x, x) − k(x, X)A⁻¹k(X, x) by the model's own kernel, weights and factor.
+    """Return k(x, X)α and k(x, x) − k(x, X)A⁻¹k(X, x) by the model's own kernel, weights and
+    factor.
 
-    They are those of the normalised targets. `predict` computes the same, but changes warning filters while it looks at its rows,
-    and warns where rounding makes a variance negative, as at training rows without noise.
-    """
-    if type(model).predict is not GaussianProcessRegressor.predict:  # a subclass that predicts in its own way
+    They are those of the normalised targets. `predict` computes the same, but changes warning
+    filters while it looks at its rows, and warns where rounding makes a variance negative, as at
+    training rows without noise."""
+    if (
+        type(model).predict is not GaussianProcessRegressor.predict
+    ):  # a subclass that predicts in its own way
         shift, scale = (np.ravel(part) for part in (model._y_train_mean, model._y_train_std))
-        mean, std = (np.asarray(part).reshape(len(points), -1) for part in model.predict(named(points, model), return_std=True))
+        mean, std = (
+            np.asarray(part).reshape(len(points), -1)
+            for part in model.predict(named(points, model), return_std=True)
+        )
         return (mean - shift) / scale, (std[:, 0] / scale[0]) ** 2
     K = model.kernel_(model.X_train_, points)
     V = solve_triangular(model.L_, K, lower=True)
@@ -89,12 +100,15 @@ def _accuracy(single: bool) -> float:
 
 
 def classifier(model: Any, data: Any = None) -> Adapted:
-    """Return the posterior of the latent function of a `GaussianProcessClassifier`; of more classes, one against the rest."""
+    """Return the posterior of the latent function of a `GaussianProcessClassifier`; of more
+    classes, one against the rest.
+    """
     require_fitted(model, "base_estimator_")
     several = hasattr(model.base_estimator_, "estimators_")
     if several and model.multi_class != "one_vs_rest":
         raise UnsupportedModelError(
-            f'multi_class: expected "one_vs_rest", got "{model.multi_class}", which explains no class by itself'
+            f'multi_class: expected "one_vs_rest", got "{model.multi_class}", which explains no'
+            " class by itself"
         )
     binaries = list(model.base_estimator_.estimators_) if several else [model.base_estimator_]
     X = named(np.asarray(binaries[0].X_train_, dtype=np.float64), model)
@@ -107,9 +121,17 @@ def classifier(model: Any, data: Any = None) -> Adapted:
             alpha=binary.y_train_ - binary.pi_,
             column_scale=binary.W_sr_,
             factor=binary.L_,
-            label=f"{label!r} against {model.classes_.tolist()[0]!r}" if not several else f"{label!r} against the rest",
+            label=(
+                f"{label!r} against {model.classes_.tolist()[0]!r}"
+                if not several
+                else f"{label!r} against the rest"
+            ),
         )
-        for binary, label in zip(binaries, model.classes_.tolist() if several else model.classes_.tolist()[1:], strict=True)
+        for binary, label in zip(
+            binaries,
+            model.classes_.tolist() if several else model.classes_.tolist()[1:],
+            strict=True,
+        )
     ]
 
     def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -118,22 +140,29 @@ def classifier(model: Any, data: Any = None) -> Adapted:
         return (means, variances) if several else (means[:, 0], variances[:, 0])
 
     names = [str(label) for label in model.classes_.tolist()]
-    result = MultiOutputPosterior(dict(zip(names, posteriors, strict=True))) if several else posteriors[0]
+    result = (
+        MultiOutputPosterior(dict(zip(names, posteriors, strict=True)))
+        if several
+        else posteriors[0]
+    )
     return Adapted(result, predict, rows)
 
 
 def require_fitted(model: Any, attribute: str) -> None:
     """Raise `NotFittedError` for a model that lacks what fitting would have set."""
     if not hasattr(model, attribute):
-        raise NotFittedError(f"model: this {type(model).__name__} is not fitted yet; call fit first")
+        raise NotFittedError(
+            f"model: this {type(model).__name__} is not fitted yet; call fit first"
+        )
 
 
 def linear(model: Any, data: Any = None) -> Adapted:
-    """Return the posterior of a `BayesianRidge` or an `ARDRegression`: f = intercept + w·x with w ~ N(coef_, sigma_).
+    """Return the posterior of a `BayesianRidge` or an `ARDRegression`: f = intercept + w·x with w ~
+    N(coef_, sigma_).
 
-    Its standard deviations contain the noise 1/alpha_, and are taken about the mean of the training rows, where the level is
-    known. ARDRegression keeps the covariance of the weights it has not pruned.
-    """
+    Its standard deviations contain the noise 1/alpha_, and are taken about the mean of the training
+    rows, where the level is known. ARDRegression keeps the covariance of the weights it has not
+    pruned."""
     require_fitted(model, "coef_")
     d = len(model.coef_)
     pruned = hasattr(model, "threshold_lambda")
@@ -141,8 +170,12 @@ def linear(model: Any, data: Any = None) -> Adapted:
     covariance = np.zeros((d, d))
     sigma = np.asarray(model.sigma_, dtype=np.float64)
     single = str(model.sigma_.dtype) == "float32"
-    shares, vectors = np.linalg.eigh(0.5 * (sigma + sigma.T))  # in float32 it is neither symmetric nor positive
-    covariance[np.ix_(kept, kept)] = (vectors * np.maximum(shares, 0.0)) @ vectors.T if single else sigma
+    shares, vectors = np.linalg.eigh(
+        0.5 * (sigma + sigma.T)
+    )  # in float32 it is neither symmetric nor positive
+    covariance[np.ix_(kept, kept)] = (
+        (vectors * np.maximum(shares, 0.0)) @ vectors.T if single else sigma
+    )
     origin = np.asarray(model.X_offset_ if model.fit_intercept else np.zeros(d), dtype=np.float64)
     basis = Monomials.up_to(1, d, constant=False, origin=origin)
     level = float(model.intercept_) + float(origin @ model.coef_)
@@ -162,8 +195,19 @@ def linear(model: Any, data: Any = None) -> Adapted:
 
     unchecked, kind = copy(model), type(model)
     # A look at the rows would change warning filters, which are those of all threads.
-    unchecked.__class__ = type(kind.__name__, (kind,), {"_decision_function": lambda self, X: X @ self.coef_ + self.intercept_})
+    unchecked.__class__ = type(
+        kind.__name__,
+        (kind,),
+        {"_decision_function": lambda self, X: X @ self.coef_ + self.intercept_},
+    )
     generator = np.random.default_rng(0)
-    scale = np.sqrt(1.0 / model.alpha_) / np.maximum(np.abs(model.coef_), 1e-8 * np.abs(model.coef_).max() + 1e-300)
+    scale = np.sqrt(1.0 / model.alpha_) / np.maximum(
+        np.abs(model.coef_), 1e-8 * np.abs(model.coef_).max() + 1e-300
+    )
     points = origin + np.minimum(scale, 1e6) * generator.normal(size=(8, d))
-    return Adapted(noted(posterior, FLOAT32) if single else posterior, predict, points, accuracy=_accuracy(single))
+    return Adapted(
+        noted(posterior, FLOAT32) if single else posterior,
+        predict,
+        points,
+        accuracy=_accuracy(single),
+    )

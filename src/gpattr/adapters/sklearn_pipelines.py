@@ -1,7 +1,8 @@
-"""What stands around a model in scikit-learn: pipelines of scalers, selections and one-hot encodings; scaled targets; searches.
+"""What stands around a model in scikit-learn: pipelines of scalers, selections and one-hot
+encodings; scaled targets; searches.
 
-A fitted transformer is a list of columns: each is a feature, or one category of a feature, shifted and scaled.
-"""
+A fitted transformer is a list of columns: each is a feature, or one category of a feature, shifted
+and scaled."""
 
 from __future__ import annotations
 
@@ -12,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from gpattr.adapters.adapt import adapt
-from gpattr.adapters.encoder import Encoder
 from gpattr.adapters.notes import noted
 from gpattr.adapters.registry import Adapted
 from gpattr.adapters.sklearn_models import require_fitted
+from gpattr.encoders.encoder import Encoder
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.means import Constant
 from gpattr.posteriors import AffinePosterior, CombinationPosterior, MultiOutputPosterior
@@ -34,36 +35,62 @@ class Column:
 
     def then(self, shift: Any, scale: Any) -> Column:
         """Return the column shifted and scaled once more."""
-        return replace(self, shift=self.shift + self.scale * float(shift), scale=self.scale * float(scale))
+        return replace(
+            self, shift=self.shift + self.scale * float(shift), scale=self.scale * float(scale)
+        )
 
 
 def pipeline(model: Any, data: Any = None) -> Adapted:
-    """Return the posterior of the last step of a `Pipeline`, as a function of what goes into the first."""
+    """Return the posterior of the last step of a `Pipeline`, as a function of what goes into the
+    first.
+    """
     *steps, (_, last) = model.steps
     inner = adapt(last, data=data)
     width = _width(model)
-    names = [str(name) for name in getattr(model, "feature_names_in_", [f"x{i}" for i in range(width)])]
+    names = [
+        str(name) for name in getattr(model, "feature_names_in_", [f"x{i}" for i in range(width)])
+    ]
     columns = [Column(i) for i in range(width)]
     for _, step in steps:
         columns = transformed(step, columns)
     return behind(inner, columns, names, hasattr(model, "feature_names_in_"), model[:-1])
 
 
-def behind(inner: Adapted, columns: Sequence[Column], names: list[str], named: bool, transformer: Any) -> Adapted:
-    """Return an adapted model as a function of the features that feed its columns, compared through its own transformer."""
-    encoder, sources, labels = None, [column.feature for column in columns], tuple(names) if named else None
+def behind(
+    inner: Adapted, columns: Sequence[Column], names: list[str], named: bool, transformer: Any
+) -> Adapted:
+    """Return an adapted model as a function of the features that feed its columns, compared through
+    its own transformer.
+    """
+    encoder, sources, labels = (
+        None,
+        [column.feature for column in columns],
+        tuple(names) if named else None,
+    )
     width = len(names)
     if any(column.categories for column in columns):
         unused = frozenset(names) - {names[column.feature] for column in columns}
-        categories = {names[column.feature]: column.categories for column in columns if column.categories}
+        categories = {
+            names[column.feature]: column.categories for column in columns if column.categories
+        }
         encoder = Encoder(tuple(names), categories, named=named, unused=unused)
         places = {key: position for position, key in enumerate(encoder.columns)}
         sources = [places[names[column.feature], column.category] for column in columns]
         labels, width = encoder.encoded_names, len(encoder.columns)
-    shift, scale = (np.array([getattr(column, part) for column in columns]) for part in ("shift", "scale"))
+    shift, scale = (
+        np.array([getattr(column, part) for column in columns]) for part in ("shift", "scale")
+    )
 
     def mapped(posterior: Any) -> AffinePosterior:
-        return AffinePosterior(posterior, shift, scale, source=sources, n_features=width, feature_names=labels, encoder=encoder)
+        return AffinePosterior(
+            posterior,
+            shift,
+            scale,
+            source=sources,
+            n_features=width,
+            feature_names=labels,
+            encoder=encoder,
+        )
 
     posterior = inner.posterior
     if isinstance(posterior, MultiOutputPosterior):
@@ -82,9 +109,17 @@ def behind(inner: Adapted, columns: Sequence[Column], names: list[str], named: b
         else:
             rows = encoder.decode(X) if named else encoder.decode(X).to_numpy(dtype=object)
         made: Any = transformer.transform(rows) if len(transformer) else rows
-        return inner.predict(np.asarray(made.toarray() if hasattr(made, "toarray") else made, dtype=np.float64))
+        return inner.predict(
+            np.asarray(made.toarray() if hasattr(made, "toarray") else made, dtype=np.float64)
+        )
 
-    return replace(inner, posterior=result, points=points, predict=predict, mixable=inner.mixable and encoder is None)
+    return replace(
+        inner,
+        posterior=result,
+        points=points,
+        predict=predict,
+        mixable=inner.mixable and encoder is None,
+    )
 
 
 def _frame(X: np.ndarray, names: list[str]) -> Any:
@@ -94,7 +129,9 @@ def _frame(X: np.ndarray, names: list[str]) -> Any:
 
 
 def target(model: Any, data: Any = None) -> Adapted:
-    """Return the posterior of a `TransformedTargetRegressor`: in the user's units where its transformer is affine."""
+    """Return the posterior of a `TransformedTargetRegressor`: in the user's units where its
+    transformer is affine.
+    """
     require_fitted(model, "regressor_")
     inner = adapt(model.regressor_, data=data)
     several = isinstance(inner.posterior, MultiOutputPosterior)
@@ -103,30 +140,50 @@ def target(model: Any, data: Any = None) -> Adapted:
         columns = transformed(model.transformer_, [Column(i) for i in range(width)])
     except (UnsupportedModelError, ValueError):
         name = type(model.transformer_).__name__
-        return replace(inner, posterior=noted(inner.posterior, f"of the transformed target ({name} is not known to be affine)"))
+        return replace(
+            inner,
+            posterior=noted(
+                inner.posterior, f"of the transformed target ({name} is not known to be affine)"
+            ),
+        )
     # Transformed targets are (y − shift)/scale.
-    shift, scale = (np.array([getattr(column, part) for column in columns]) for part in ("shift", "scale"))
+    shift, scale = (
+        np.array([getattr(column, part) for column in columns]) for part in ("shift", "scale")
+    )
 
     def back(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean, var = inner.predict(X)
-        return (shift + scale * mean, scale**2 * var) if several else (shift[0] + scale[0] * mean, scale[0] ** 2 * var)
+        return (
+            (shift + scale * mean, scale**2 * var)
+            if several
+            else (shift[0] + scale[0] * mean, scale[0] ** 2 * var)
+        )
 
     def in_units(posterior: Any, i: int) -> CombinationPosterior:
         return CombinationPosterior([posterior], [float(scale[i])], mean=Constant(float(shift[i])))
 
     if isinstance(inner.posterior, MultiOutputPosterior):
         if not _independent(inner.posterior):
-            raise UnsupportedModelError("transformer_: a transformed target of outputs that belong together is not known")
-        outputs = {name: in_units(output, i) for i, (name, output) in enumerate(inner.posterior.outputs.items())}
+            raise UnsupportedModelError(
+                "transformer_: a transformed target of outputs that belong together is not known"
+            )
+        outputs = {
+            name: in_units(output, i)
+            for i, (name, output) in enumerate(inner.posterior.outputs.items())
+        }
         return replace(inner, posterior=MultiOutputPosterior(outputs), predict=back)
     return replace(inner, posterior=in_units(inner.posterior, 0), predict=back)
 
 
 def _independent(posterior: MultiOutputPosterior) -> bool:
-    """Tell whether outputs have nothing to do with each other, alone or behind the scalers of a pipeline."""
+    """Tell whether outputs have nothing to do with each other, alone or behind the scalers of a
+    pipeline.
+    """
     if isinstance(posterior, AffineOutputs):
         return _independent(posterior.inner)
-    return type(posterior) is MultiOutputPosterior and np.array_equal(posterior.mixing, np.eye(len(posterior.outputs)))
+    return type(posterior) is MultiOutputPosterior and np.array_equal(
+        posterior.mixing, np.eye(len(posterior.outputs))
+    )
 
 
 def search(model: Any, data: Any = None) -> Adapted:
@@ -136,13 +193,16 @@ def search(model: Any, data: Any = None) -> Adapted:
 
 
 def transformed(step: Any, columns: Sequence[Column]) -> list[Column]:
-    """Return the columns that a fitted transformer makes of these; refuse by name one that is not known."""
+    """Return the columns that a fitted transformer makes of these; refuse by name one that is not
+    known.
+    """
     if step is None or step == "passthrough":
         return list(columns)
     name = type(step).__name__
     if name not in TRANSFORMERS or type(step).__module__.split(".")[0] != "sklearn":
         raise UnsupportedModelError(
-            f"pipeline: {type(step).__module__}.{name} is not known; known are {', '.join(sorted(TRANSFORMERS))}"
+            f"pipeline: {type(step).__module__}.{name} is not known; known are"
+            f" {', '.join(sorted(TRANSFORMERS))}"
         )
     return TRANSFORMERS[name](step, list(columns))
 
@@ -150,7 +210,10 @@ def transformed(step: Any, columns: Sequence[Column]) -> list[Column]:
 def _each(columns: list[Column], shifts: Any, scales: Any) -> list[Column]:
     shifts = np.zeros(len(columns)) if shifts is None else np.asarray(shifts)
     scales = np.ones(len(columns)) if scales is None else np.asarray(scales)
-    return [column.then(shift, scale) for column, shift, scale in zip(columns, shifts, scales, strict=True)]
+    return [
+        column.then(shift, scale)
+        for column, shift, scale in zip(columns, shifts, scales, strict=True)
+    ]
 
 
 def _standard(step: Any, columns: list[Column]) -> list[Column]:
@@ -173,16 +236,22 @@ def _max_abs(step: Any, columns: list[Column]) -> list[Column]:
 
 def _identity(step: Any, columns: list[Column]) -> list[Column]:
     if step.func is not None:
-        raise UnsupportedModelError("pipeline: a FunctionTransformer with a function of its own is not known")
+        raise UnsupportedModelError(
+            "pipeline: a FunctionTransformer with a function of its own is not known"
+        )
     return columns
 
 
 def _imputer(step: Any, columns: list[Column]) -> list[Column]:
     if not (step.missing_values is None or step.missing_values != step.missing_values):
-        raise UnsupportedModelError(f"pipeline: a SimpleImputer(missing_values={step.missing_values!r}) is not known")
+        raise UnsupportedModelError(
+            f"pipeline: a SimpleImputer(missing_values={step.missing_values!r}) is not known"
+        )
     gone = [isinstance(value, float) and np.isnan(value) for value in list(step.statistics_)]
     if step.add_indicator or len(gone) != len(columns) or any(gone):
-        raise UnsupportedModelError("pipeline: a SimpleImputer that adds or drops columns is not known")
+        raise UnsupportedModelError(
+            "pipeline: a SimpleImputer that adds or drops columns is not known"
+        )
     return columns  # rows to explain have no gaps
 
 
@@ -193,11 +262,18 @@ def _selector(step: Any, columns: list[Column]) -> list[Column]:
 def _one_hot(step: Any, columns: list[Column]) -> list[Column]:
     result = []
     dropped = getattr(step, "drop_idx_", None)
-    if getattr(step, "min_frequency", None) is not None or getattr(step, "max_categories", None) is not None:
-        raise UnsupportedModelError("pipeline: a OneHotEncoder that merges infrequent categories is not known")
+    if (
+        getattr(step, "min_frequency", None) is not None
+        or getattr(step, "max_categories", None) is not None
+    ):
+        raise UnsupportedModelError(
+            "pipeline: a OneHotEncoder that merges infrequent categories is not known"
+        )
     for i, (column, categories) in enumerate(zip(columns, step.categories_, strict=True)):
         if column.categories or (column.shift, column.scale) != (0.0, 1.0):
-            raise UnsupportedModelError("pipeline: a OneHotEncoder behind another transformer is not known")
+            raise UnsupportedModelError(
+                "pipeline: a OneHotEncoder behind another transformer is not known"
+            )
         skip = None if dropped is None else dropped[i]
         labels = tuple(categories.tolist())
         parts = [replace(column, category=label, categories=labels) for label in labels]

@@ -1,4 +1,6 @@
-"""What is known of each library, read from the registry and the tables of kernels: the table in the documentation."""
+"""What is known of each library, read from the registry and the tables of kernels: the table in the
+documentation.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def library_table() -> str:
 
 
 def models_of(package: str) -> list[str]:
-    """Return the classes of models that are known of a package; abstract ones are there to say what they lack."""
+    """Return the classes of models that are known of a package; abstract ones are there to say what
+    they lack.
+    """
     names = [name.partition(".")[2] for name in BUILT_IN if name.startswith(f"{package}.")]
     return [name for name in names if not name.startswith("Abstract")]
 

@@ -1,9 +1,9 @@
 """Gaussian processes of tinygp: conditioned ones, or unconditioned ones with their targets.
 
-Most of its stationary kernels measure distance by the sum of absolute differences. In one dimension that is the usual distance;
-in more, they are not positive definite (on a line along one axis their functions would have gradients, across it they could not),
-and the exponential, which is, has no gradients.
-"""
+Most of its stationary kernels measure distance by the sum of absolute differences. In one dimension
+that is the usual distance; in more, they are not positive definite (on a line along one axis their
+functions would have gradients, across it they could not), and the exponential, which is, has no
+gradients."""
 
 from __future__ import annotations
 
@@ -38,17 +38,24 @@ from gpattr.posteriors import ExactPosterior
 
 
 def gaussian_process(model: Any, data: Any = None) -> Adapted:
-    """Return the posterior of a conditioned GP (``gp.condition(y, X).gp``), or of a GP with its targets, ``data=y`` or (X, y)."""
+    """Return the posterior of a conditioned GP (``gp.condition(y, X).gp``), or of a GP with its
+    targets, ``data=y`` or (X, y).
+    """
     if type(model.mean_function).__name__ == "Conditioned":
         conditioned, prior_mean = model, model.mean_function.mean_function
-        solver, inputs, kernel = model.kernel.solver, model.mean_function.X, model.mean_function.kernel
+        solver, inputs, kernel = (
+            model.kernel.solver,
+            model.mean_function.X,
+            model.mean_function.kernel,
+        )
         alpha, known = np.asarray(model.mean_function.alpha, dtype=np.float64), None
         if not model.mean_function.include_mean:
             prior_mean = None
     else:
         if data is None:
             raise InvalidInputError(
-                "data: tinygp does not keep the targets; give them, as_posterior(gp, data=y), or a conditioned GP"
+                "data: tinygp does not keep the targets; give them, as_posterior(gp, data=y), or a"
+                " conditioned GP"
             )
         y = np.asarray(data[1] if isinstance(data, tuple) else data, dtype=np.float64).reshape(-1)
         if len(y) != len(model.X):
@@ -58,25 +65,31 @@ def gaussian_process(model: Any, data: Any = None) -> Adapted:
         known = np.asarray(model.noise.diagonal(), dtype=np.float64)
         alpha = np.asarray(conditioned.mean_function.alpha, dtype=np.float64)
     if not hasattr(solver, "scale_tril"):
-        raise UnsupportedModelError(f"solver: {type(solver).__name__} is not known; build the GP with a DirectSolver")
+        raise UnsupportedModelError(
+            f"solver: {type(solver).__name__} is not known; build the GP with a DirectSolver"
+        )
     X = np.asarray(inputs, dtype=np.float64)
     rows = X[:, None] if X.ndim == 1 else X
     ours, mean = translate(kernel, rows.shape[1]), _mean(prior_mean)
     L = np.asarray(solver.scale_tril, dtype=np.float64)
     noise = np.maximum((L**2).sum(axis=1) - ours.diagonal(rows), 0.0) if known is None else known
     targets = mean(rows) + L @ (L.T @ alpha)
-    single = str(getattr(inputs, "dtype", "float64")) == "float32" or str(solver.scale_tril.dtype) == "float32"
+    single = (
+        str(getattr(inputs, "dtype", "float64")) == "float32"
+        or str(solver.scale_tril.dtype) == "float32"
+    )
 
     def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         import jax
 
         at = points[:, 0] if X.ndim == 1 else points
         mean = jax.vmap(conditioned.mean_function)(at)
-        # The kernel of a conditioned GP solves for every pair by itself; this is the same by the library's own kernel and solver.
+        # The kernel of a conditioned GP solves for every pair by itself; this is the same by the
+        # library's own kernel and solver.
         T = np.asarray(solver.solve_triangular(kernel(inputs, at)), dtype=np.float64)
-        return np.asarray(mean, dtype=np.float64), np.asarray(jax.vmap(kernel.evaluate_diag)(at), dtype=np.float64) - (T**2).sum(
-            axis=0
-        )
+        return np.asarray(mean, dtype=np.float64), np.asarray(
+            jax.vmap(kernel.evaluate_diag)(at), dtype=np.float64
+        ) - (T**2).sum(axis=0)
 
     posterior = ExactPosterior(ours, rows, targets, noise=noise, mean=mean)
     if single:
@@ -99,7 +112,9 @@ def translate(kernel: Any, d: int) -> Kernel:
 
 
 def _stationary(kind: Callable[[Any], Kernel]) -> Callable[[Any, int], Kernel]:
-    """Return the translation of a function of one distance, which in several features must be the usual one."""
+    """Return the translation of a function of one distance, which in several features must be the
+    usual one.
+    """
 
     def translation(kernel: Any, d: int) -> Kernel:
         name, distance = type(kernel).__name__, type(kernel.distance).__name__
@@ -107,8 +122,14 @@ def _stationary(kind: Callable[[Any], Kernel]) -> Callable[[Any, int], Kernel]:
             raise UnsupportedModelError(f"kernel: {name} with {distance} is not known")
         if d > 1 and (distance == "L1Distance" or name in ("Cosine", "ExpSineSquared")):
             fault = "has no gradients" if name == "Exp" else "is not positive definite"
-            way_out = "" if name in ("Cosine", "ExpSineSquared") else "; give it distance=tinygp.kernels.distance.L2Distance()"
-            raise UnsupportedModelError(f"kernel: {name} of {d} features with {distance} {fault}{way_out}")
+            way_out = (
+                ""
+                if name in ("Cosine", "ExpSineSquared")
+                else "; give it distance=tinygp.kernels.distance.L2Distance()"
+            )
+            raise UnsupportedModelError(
+                f"kernel: {name} of {d} features with {distance} {fault}{way_out}"
+            )
         return kind(kernel)
 
     return translation
@@ -121,7 +142,11 @@ def _subspace(kernel: Any, d: int) -> Kernel:
 
 
 def _polynomial(kernel: Any) -> Kernel:
-    order, variance, offset = float(kernel.order), float(kernel.scale) ** -2.0, float(kernel.sigma) ** 2
+    order, variance, offset = (
+        float(kernel.order),
+        float(kernel.scale) ** -2.0,
+        float(kernel.sigma) ** 2,
+    )
     if order != round(order) or order < 1:
         raise UnsupportedModelError(f"kernel: Polynomial of the order {order:g} is not known")
     if offset > 0:
@@ -144,10 +169,14 @@ KERNELS: dict[str, Callable[[Any, int], Kernel]] = {
     "Exp": _stationary(lambda kernel: Matern12(float(kernel.scale))),
     "Matern32": _stationary(lambda kernel: Matern32(float(kernel.scale))),
     "Matern52": _stationary(lambda kernel: Matern52(float(kernel.scale))),
-    "RationalQuadratic": _stationary(lambda kernel: RationalQuadratic(float(kernel.scale), alpha=float(kernel.alpha))),
+    "RationalQuadratic": _stationary(
+        lambda kernel: RationalQuadratic(float(kernel.scale), alpha=float(kernel.alpha))
+    ),
     "Cosine": _stationary(lambda kernel: Cosine(float(kernel.scale))),
     # exp(−Γ sin²(πδ/P)): Γ = 2/ℓ²
-    "ExpSineSquared": _stationary(lambda kernel: Periodic((2.0 / float(kernel.gamma)) ** 0.5, float(kernel.scale))),
+    "ExpSineSquared": _stationary(
+        lambda kernel: Periodic((2.0 / float(kernel.gamma)) ** 0.5, float(kernel.scale))
+    ),
     "Constant": lambda kernel, d: Constant(float(kernel.value)),
     "DotProduct": lambda kernel, d: Linear(),
     "Polynomial": lambda kernel, d: _polynomial(kernel),
@@ -163,5 +192,7 @@ def _mean(mean: Any) -> Mean:
     if mean is None:
         return ConstantMean(0.0)
     if type(mean).__name__ != "Mean" or mean.func is not None:
-        raise UnsupportedModelError("mean_function: a function of your own is not known; subtract it from the targets")
+        raise UnsupportedModelError(
+            "mean_function: a function of your own is not known; subtract it from the targets"
+        )
     return ConstantMean(float(mean.value))

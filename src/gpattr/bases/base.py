@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-from gpattr._arguments import Checked, some_rows
-from gpattr._array import Array
-from gpattr._frozen import Frozen
-from gpattr._validation import check_text
+from gpattr._core.arguments import Checked, some_rows
+from gpattr._core.array import Array
+from gpattr._core.frozen import Frozen
+from gpattr._core.validation import check_text
 
 
 class Basis(Checked, Frozen, ABC):
@@ -30,8 +30,12 @@ class Basis(Checked, Frozen, ABC):
         """Return φⱼ at the rows of X, (n, p)."""
 
     def check_rows(self, name: str, X: Array) -> None:
-        """Raise `InvalidInputError` if the functions say nothing at some row of X; ``name`` is the argument it came in."""
+        """Raise `InvalidInputError` if the functions say nothing at some row of X; ``name`` is the
+        argument it came in.
+        """
 
     def phase(self, X: Array) -> float:
-        """Return the largest argument a trigonometric function meets at rows X; it has an error of ε times that."""
+        """Return the largest argument a trigonometric function meets at rows X; it has an error of
+        ε times that.
+        """
         return 0.0

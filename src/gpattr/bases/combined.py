@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpattr._array import Array, namespace
-from gpattr._validation import check_count
+from gpattr._core.array import Array, namespace
+from gpattr._core.validation import check_count
 from gpattr.bases.base import Basis
 from gpattr.exceptions import InvalidInputError
 
 
 @dataclass(frozen=True, eq=False)
 class Combined(Basis):
-    """The functions of every part, each of which sees its own columns: f(x) = Σ_parts f_part(x[columns_part])."""
+    """The functions of every part, each of which sees its own columns: f(x) = Σ_parts
+    f_part(x[columns_part]).
+    """
 
     parts: tuple[Basis, ...]
     columns: tuple[tuple[int, ...], ...]
@@ -21,25 +23,37 @@ class Combined(Basis):
     def __post_init__(self) -> None:
         width = check_count("width", self.width)
         if not isinstance(self.parts, (list, tuple)):
-            raise InvalidInputError(f"parts: expected a list of gpattr bases, got a {type(self.parts).__name__}")
+            raise InvalidInputError(
+                f"parts: expected a list of gpattr bases, got a {type(self.parts).__name__}"
+            )
         try:
-            columns = tuple(tuple(check_count("columns", i, least=0) for i in some) for some in self.columns)
+            columns = tuple(
+                tuple(check_count("columns", i, least=0) for i in some) for some in self.columns
+            )
         except TypeError:
-            raise InvalidInputError(f"columns: expected a list of positions for each part, got {self.columns!r}") from None
+            raise InvalidInputError(
+                f"columns: expected a list of positions for each part, got {self.columns!r}"
+            ) from None
         for name, value in {"parts": tuple(self.parts), "columns": columns, "width": width}.items():
             object.__setattr__(self, name, value)
         if not self.parts or len(self.parts) != len(self.columns):
-            raise InvalidInputError(f"columns: expected one list for each of {len(self.parts)} parts, got {len(self.columns)}")
+            raise InvalidInputError(
+                f"columns: expected one list for each of {len(self.parts)} parts, got"
+                f" {len(self.columns)}"
+            )
         for part, columns in zip(self.parts, self.columns, strict=True):
             if not isinstance(part, Basis):
-                raise InvalidInputError(f"parts: expected gpattr bases, got a {type(part).__name__}")
+                raise InvalidInputError(
+                    f"parts: expected gpattr bases, got a {type(part).__name__}"
+                )
             if (
                 len(columns) != part.n_features
                 or len(set(columns)) != len(columns)
                 or not all(0 <= i < self.width for i in columns)
             ):
                 raise InvalidInputError(
-                    f"columns: expected {part.n_features} different positions below {self.width} (the width), got {columns}"
+                    f"columns: expected {part.n_features} different positions below {self.width}"
+                    f" (the width), got {columns}"
                 )
 
     @property
@@ -50,7 +64,9 @@ class Combined(Basis):
         return sum(map(len, self.parts))
 
     def __call__(self, X: Array) -> Array:
-        values = [part(X[:, list(some)]) for part, some in zip(self.parts, self.columns, strict=True)]
+        values = [
+            part(X[:, list(some)]) for part, some in zip(self.parts, self.columns, strict=True)
+        ]
         return namespace(X).concatenate(values, axis=1)
 
     def check_rows(self, name: str, X: Array) -> None:
@@ -58,4 +74,7 @@ class Combined(Basis):
             part.check_rows(name, X[:, list(some)])
 
     def phase(self, X: Array) -> float:
-        return max(part.phase(X[:, list(some)]) for part, some in zip(self.parts, self.columns, strict=True))
+        return max(
+            part.phase(X[:, list(some)])
+            for part, some in zip(self.parts, self.columns, strict=True)
+        )

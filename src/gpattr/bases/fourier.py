@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpattr._array import Array, namespace, product, to_numpy
-from gpattr._validation import as_matrix, as_vector, read_only
+from gpattr._core.array import Array, namespace, product, to_numpy
+from gpattr._core.validation import as_matrix, as_vector, read_only
 from gpattr.bases.base import Basis
 from gpattr.exceptions import InvalidInputError
 from gpattr.special.trigonometric import sin_cos
@@ -19,17 +19,20 @@ DIGITLESS = 2.0**52  # a phase beyond has no digit after the point: its sine is 
 class Fourier(Basis):
     """φ(x) = [sin(vₘ·(x − o)), cos(vₘ·(x − o))], m = 1 … M: first all sines, then all cosines.
 
-    ``frequencies`` (M, d) are the vectors vₘ; ``origin`` o (d,), 0 unless it is given, belongs in the middle of the data, so
-    that phases stay small and keep their digits.
-    """
+    ``frequencies`` (M, d) are the vectors vₘ; ``origin`` o (d,), 0 unless it is given, belongs in
+    the middle of the data, so that phases stay small and keep their digits."""
 
     frequencies: Array
     origin: Array | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "frequencies", read_only(to_numpy(as_matrix("frequencies", self.frequencies))))
+        object.__setattr__(
+            self, "frequencies", read_only(to_numpy(as_matrix("frequencies", self.frequencies)))
+        )
         if self.origin is not None:
-            origin = as_vector("origin", self.origin, length=self.n_features, unit="numbers (one per feature)")
+            origin = as_vector(
+                "origin", self.origin, length=self.n_features, unit="numbers (one per feature)"
+            )
             object.__setattr__(self, "origin", read_only(to_numpy(origin)))
 
     @property
@@ -45,12 +48,17 @@ class Fourier(Basis):
     def phases(self, X: Array) -> Array:
         """Return vₘ·(x − o), (n, M)."""
         xp = namespace(X)
-        return product(X if self.origin is None else X - xp.asarray(self.origin), xp.asarray(self.frequencies).T)
+        return product(
+            X if self.origin is None else X - xp.asarray(self.origin),
+            xp.asarray(self.frequencies).T,
+        )
 
     def phase(self, X: Array) -> float:
         xp = namespace(X)
         size = abs(X if self.origin is None else X - xp.asarray(self.origin))
-        return float(xp.max(product(size, xp.max(abs(xp.asarray(self.frequencies)), axis=0)), axis=0))
+        return float(
+            xp.max(product(size, xp.max(abs(xp.asarray(self.frequencies)), axis=0)), axis=0)
+        )
 
     def check_rows(self, name: str, X: Array) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -59,5 +67,6 @@ class Fourier(Basis):
             sizes = to_numpy(namespace(X).max(abs(self.phases(X)), axis=1))
         if not (sizes < DIGITLESS).all():
             raise InvalidInputError(
-                f"{name}: row {int(sizes.argmax())} lies so far out that float64 cannot tell where in its period a wave is"
+                f"{name}: row {int(sizes.argmax())} lies so far out that float64 cannot tell where"
+                " in its period a wave is"
             )

@@ -8,23 +8,25 @@ from operator import index
 
 import numpy as np
 
-from gpattr._array import Array, namespace, to_numpy
-from gpattr._memory import require_room
-from gpattr._validation import as_matrix, as_vector, check_names, positive, read_only
+from gpattr._core.array import Array, namespace, to_numpy
+from gpattr._core.memory import require_room
+from gpattr._core.validation import as_matrix, as_vector, check_names, positive, read_only
 from gpattr.bases.base import Basis
 from gpattr.exceptions import InvalidInputError
 
 
 @dataclass(frozen=True, eq=False)
 class Hilbert(Basis):
-    """φⱼ(x) = Πᵢ sin(ωⱼᵢ(xᵢ − cᵢ + Lᵢ)), ωⱼᵢ = π jᵢ/2Lᵢ, on the box |xᵢ − cᵢ| ≤ Lᵢ, at whose sides they vanish.
+    """φⱼ(x) = Πᵢ sin(ωⱼᵢ(xᵢ − cᵢ + Lᵢ)), ωⱼᵢ = π jᵢ/2Lᵢ, on the box |xᵢ − cᵢ| ≤ Lᵢ, at whose sides
+    they vanish.
 
-    (The literature divides them by √Lᵢ; here that is part of the weights, so that a change of units changes nothing.)
+    (The literature divides them by √Lᵢ; here that is part of the weights, so that a change of units
+    changes nothing.)
 
-    ``centre`` c and ``half_width`` L are (d,); ``n_basis`` (d,) is the number of functions of each feature: all their products
-    are in the basis, so that p = Πᵢ n_basisᵢ. ``extent`` (d,) is half the range of the data, in which an error tells how large
-    a box would have to be, and ``labels`` are its words for the features. (Solin and Särkkä 2020; Riutort-Mayol et al. 2023.)
-    """
+    ``centre`` c and ``half_width`` L are (d,); ``n_basis`` (d,) is the number of functions of each
+    feature: all their products are in the basis, so that p = Πᵢ n_basisᵢ. ``extent`` (d,) is half
+    the range of the data, in which an error tells how large a box would have to be, and ``labels``
+    are its words for the features. (Solin and Särkkä 2020; Riutort-Mayol et al. 2023.)"""
 
     centre: Array
     half_width: Array
@@ -37,8 +39,12 @@ class Hilbert(Basis):
         centre = read_only(to_numpy(as_vector("centre", self.centre)))
         d = len(centre)
         if not d:
-            raise InvalidInputError("centre: expected a number for each of at least one feature, got none")
-        half = to_numpy(as_vector("half_width", self.half_width, length=d, unit="numbers (one per feature)"))
+            raise InvalidInputError(
+                "centre: expected a number for each of at least one feature, got none"
+            )
+        half = to_numpy(
+            as_vector("half_width", self.half_width, length=d, unit="numbers (one per feature)")
+        )
         object.__setattr__(self, "centre", centre)
         object.__setattr__(self, "half_width", positive("half_width", half))
         try:
@@ -46,8 +52,12 @@ class Hilbert(Basis):
         except TypeError:
             numbers = ()
         if len(numbers) != d or min(numbers) < 1:
-            raise InvalidInputError(f"n_basis: expected {d} integers of 1 or more, got {self.n_basis!r}")
-        require_room(f"n_basis: the {math.prod(numbers)} functions", (math.prod(numbers), d), "use fewer")
+            raise InvalidInputError(
+                f"n_basis: expected {d} integers of 1 or more, got {self.n_basis!r}"
+            )
+        require_room(
+            f"n_basis: the {math.prod(numbers)} functions", (math.prod(numbers), d), "use fewer"
+        )
         object.__setattr__(self, "n_basis", numbers)
         if self.extent is not None:
             extent = as_vector("extent", self.extent, length=d, unit="numbers (one per feature)")
@@ -100,6 +110,7 @@ class Hilbert(Basis):
         needed = math.ceil(10.0 * factor + 0.5) / 10.0 if factor < 1e6 else factor
         low, high = (float(self.centre[i] + side * self.half_width[i]) for side in (-1, 1))
         raise InvalidInputError(
-            f"{name}: row {row} has {float(to_numpy(X)[row, i]):.6g} in {label}, outside of the box from {low:.6g} to {high:.6g} "
-            f"on which the basis lives; fit again with boundary={needed:.8g} or larger, or a domain= that contains it"
+            f"{name}: row {row} has {float(to_numpy(X)[row, i]):.6g} in {label}, outside of the box"
+            f" from {low:.6g} to {high:.6g} on which the basis lives; fit again with"
+            f" boundary={needed:.8g} or larger, or a domain= that contains it"
         )

@@ -8,9 +8,16 @@ from functools import cached_property
 
 import numpy as np
 
-from gpattr._array import Array, namespace, to_numpy
-from gpattr._memory import require_room
-from gpattr._validation import as_matrix, as_vector, check_count, check_flag, positive, read_only
+from gpattr._core.array import Array, namespace, to_numpy
+from gpattr._core.memory import require_room
+from gpattr._core.validation import (
+    as_matrix,
+    as_vector,
+    check_count,
+    check_flag,
+    positive,
+    read_only,
+)
 from gpattr.bases.base import Basis
 from gpattr.exceptions import InvalidInputError
 
@@ -21,9 +28,8 @@ LARGEST = 10**6  # features or degree; numbers of monomials beyond need no count
 class Monomials(Basis):
     """φⱼ(x) = Πᵢ uᵢ^powersⱼᵢ, u = (x − origin)/scale.
 
-    ``powers`` (p, d) are whole numbers, 0 or larger, such as ``PolynomialFeatures.powers_`` of scikit-learn; ``origin`` and
-    ``scale`` (d,) are 0 and 1 unless they are given.
-    """
+    ``powers`` (p, d) are whole numbers, 0 or larger, such as ``PolynomialFeatures.powers_`` of
+    scikit-learn; ``origin`` and ``scale`` (d,) are 0 and 1 unless they are given."""
 
     powers: Array
     origin: Array | None = None
@@ -38,20 +44,41 @@ class Monomials(Basis):
         for name in ("origin", "scale"):
             value = getattr(self, name)
             if value is not None:
-                value = read_only(to_numpy(as_vector(name, value, length=d, unit="numbers (one per feature)")))
+                value = read_only(
+                    to_numpy(as_vector(name, value, length=d, unit="numbers (one per feature)"))
+                )
                 object.__setattr__(self, name, value if name == "origin" else positive(name, value))
 
     @classmethod
-    def up_to(cls, degree: int, d: int, *, constant: bool, origin: Array | None = None, scale: Array | None = None) -> Monomials:
-        """Return all monomials of d features up to a total degree, in the order of scikit-learn's ``PolynomialFeatures``."""
+    def up_to(
+        cls,
+        degree: int,
+        d: int,
+        *,
+        constant: bool,
+        origin: Array | None = None,
+        scale: Array | None = None,
+    ) -> Monomials:
+        """Return all monomials of d features up to a total degree, in the order of scikit-learn's
+        ``PolynomialFeatures``.
+        """
         from itertools import combinations_with_replacement
 
-        degree, d = check_count("degree", degree, least=0 if check_flag("constant", constant) else 1), check_count("d", d)
+        degree, d = (
+            check_count("degree", degree, least=0 if check_flag("constant", constant) else 1),
+            check_count("d", d),
+        )
         for name, number in (("degree", degree), ("d", d)):
             if number > LARGEST:
-                raise InvalidInputError(f"{name}: expected an integer of {LARGEST} or less, got {number}")
+                raise InvalidInputError(
+                    f"{name}: expected an integer of {LARGEST} or less, got {number}"
+                )
         p = math.comb(d + degree, degree)
-        require_room(f"degree: the {p} monomials of d={d} features", (p, d), "use a lower degree, or fewer features")
+        require_room(
+            f"degree: the {p} monomials of d={d} features",
+            (p, d),
+            "use a lower degree, or fewer features",
+        )
         powers = [
             np.bincount(np.array(chosen, dtype=int), minlength=d)
             for total in range(0 if constant else 1, degree + 1)
@@ -79,7 +106,9 @@ class Monomials(Basis):
         return result
 
     def _factors(self, u: Array) -> list[Array]:
-        """Return the coordinates, (n, p) each, whose product is the monomial; 1 where it has fewer than the degree."""
+        """Return the coordinates, (n, p) each, whose product is the monomial; 1 where it has fewer
+        than the degree.
+        """
         xp = namespace(u)
         u = xp.concatenate([u, xp.zeros((len(u), 1)) + 1.0], axis=1)
         return [u[:, places] for places in self._places]
@@ -102,7 +131,9 @@ class Monomials(Basis):
         return self.local_gradient(self.local(X))
 
     def local_gradient(self, u: Array) -> Array:
-        """Return ∂φⱼ/∂xᵢ at local coordinates u (n, d), (n, d, p): the product rule, factor by factor."""
+        """Return ∂φⱼ/∂xᵢ at local coordinates u (n, d), (n, d, p): the product rule, factor by
+        factor.
+        """
         xp = namespace(u)
         n, d, p = len(u), self.n_features, len(self)
         factors = self._factors(u)
@@ -119,6 +150,10 @@ class Monomials(Basis):
     def check_rows(self, name: str, X: Array) -> None:
         with np.errstate(over="ignore"):
             size = self.local(X)
-            finite = to_numpy(namespace(X).isfinite(abs(size) ** (2 * max(self.degree, 1))).all(axis=1))  # variances square it
+            finite = to_numpy(
+                namespace(X).isfinite(abs(size) ** (2 * max(self.degree, 1))).all(axis=1)
+            )  # variances square it
         if not finite.all():
-            raise InvalidInputError(f"{name}: row {int(finite.argmin())} lies so far out that its powers are not finite")
+            raise InvalidInputError(
+                f"{name}: row {int(finite.argmin())} lies so far out that its powers are not finite"
+            )

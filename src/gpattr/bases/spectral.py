@@ -1,8 +1,8 @@
 """Spectral densities of radial kernels, and frequencies drawn from them (Bochner's theorem).
 
-Squared exponential: v = ε/ℓ with standard normal ε. Matérn-ν and rational-quadratic kernels are scale mixtures of it: ε is
-divided by √s, s ~ Gamma(ν)/ν (so a Student t with 2ν degrees of freedom), or multiplied by √s, s ~ Gamma(α)/α.
-"""
+Squared exponential: v = ε/ℓ with standard normal ε. Matérn-ν and rational-quadratic kernels are
+scale mixtures of it: ε is divided by √s, s ~ Gamma(ν)/ν (so a Student t with 2ν degrees of
+freedom), or multiplied by √s, s ~ Gamma(α)/α."""
 
 from __future__ import annotations
 
@@ -11,9 +11,17 @@ import math
 import numpy as np
 from scipy.special import gammaincinv, gammaln, kve, ndtri
 
-from gpattr._array import Array
+from gpattr._core.array import Array
 from gpattr.exceptions import UnsupportedModelError
-from gpattr.kernels import Matern, Matern12, Matern32, Matern52, Radial, RationalQuadratic, SquaredExponential
+from gpattr.kernels import (
+    Matern,
+    Matern12,
+    Matern32,
+    Matern52,
+    Radial,
+    RationalQuadratic,
+    SquaredExponential,
+)
 from gpattr.kernels.matern import ROUGH
 
 SPECTRAL = (SquaredExponential, Matern, Matern32, Matern52, RationalQuadratic)
@@ -21,21 +29,27 @@ SAMPLINGS = ("orthogonal", "plain", "quasi-random")
 
 
 def check_spectral(kernel: object) -> None:
-    """Raise `UnsupportedModelError` unless the spectral density of this kernel, or kind of kernel, is known."""
+    """Raise `UnsupportedModelError` unless the spectral density of this kernel, or kind of kernel,
+    is known.
+    """
     kind = kernel if isinstance(kernel, type) else type(kernel)
     if kind is Matern12:
         raise UnsupportedModelError(f"kernel: {ROUGH}")
     if kind not in SPECTRAL:
         names = ", ".join(known.__name__ for known in SPECTRAL)
-        raise UnsupportedModelError(f"kernel: expected one whose spectral density is known ({names}), got {kind.__name__}")
+        raise UnsupportedModelError(
+            f"kernel: expected one whose spectral density is known ({names}), got {kind.__name__}"
+        )
 
 
-def standard_frequencies(kernel: Radial, d: int, M: int, sampling: str, generator: np.random.Generator) -> np.ndarray:
+def standard_frequencies(
+    kernel: Radial, d: int, M: int, sampling: str, generator: np.random.Generator
+) -> np.ndarray:
     """Return M frequencies (M, d) of the kernel with unit length-scales.
 
-    ``"plain"`` draws are independent. ``"orthogonal"`` ones come in blocks of d at right angles, lengths as before (Yu et al.
-    2016). ``"quasi-random"`` ones are Sobol points, shifted at random, through the quantiles.
-    """
+    ``"plain"`` draws are independent. ``"orthogonal"`` ones come in blocks of d at right angles,
+    lengths as before (Yu et al. 2016). ``"quasi-random"`` ones are Sobol points, shifted at random,
+    through the quantiles."""
     check_spectral(kernel)
     if sampling == "quasi-random":
         from scipy.stats.qmc import Sobol
@@ -67,11 +81,12 @@ def mixing(kernel: Radial, u: np.ndarray) -> np.ndarray:
 
 
 def log_spectral_density(kernel: Radial, omega: Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return log S(ω), (p,), at frequencies (p, d), and its derivatives by the logarithms of the length-scales, (p, d).
+    """Return log S(ω), (p,), at frequencies (p, d), and its derivatives by the logarithms of the
+    length-scales, (p, d).
 
-    With q = Σᵢ (ℓᵢωᵢ)²: SE: (2π)^(d/2) e^(−q/2); Matérn: 2^d π^(d/2) Γ(ν + d/2) (2ν)^ν / Γ(ν) · (2ν + q)^(−ν−d/2); rational
-    quadratic: (2π)^(d/2) 2 α^α / Γ(α) · (q/2α)^(m/2) K_m(√(2αq)), m = α − d/2; each times σ² Πᵢ ℓᵢ.
-    """
+    With q = Σᵢ (ℓᵢωᵢ)²: SE: (2π)^(d/2) e^(−q/2); Matérn: 2^d π^(d/2) Γ(ν + d/2) (2ν)^ν / Γ(ν) · (2ν
+    + q)^(−ν−d/2); rational quadratic: (2π)^(d/2) 2 α^α / Γ(α) · (q/2α)^(m/2) K_m(√(2αq)), m = α −
+    d/2; each times σ² Πᵢ ℓᵢ."""
     check_spectral(kernel)
     d = omega.shape[1]
     scale = np.broadcast_to(np.asarray(kernel.lengthscale, dtype=np.float64), (d,))
@@ -88,7 +103,15 @@ def log_spectral_density(kernel: Radial, omega: Array) -> tuple[np.ndarray, np.n
         slope = -(a / z) * kve(m - 1.0, z) / bessel
     else:
         nu = smoothness(kernel)
-        value = d * math.log(2.0) + 0.5 * d * math.log(math.pi) + gammaln(nu + 0.5 * d) - gammaln(nu) + nu * math.log(2.0 * nu)
+        value = (
+            d * math.log(2.0)
+            + 0.5 * d * math.log(math.pi)
+            + gammaln(nu + 0.5 * d)
+            - gammaln(nu)
+            + nu * math.log(2.0 * nu)
+        )
         value = value - (nu + 0.5 * d) * np.log(2.0 * nu + q)
         slope = -(nu + 0.5 * d) / (2.0 * nu + q)
-    return value + math.log(kernel.variance) + np.log(scale).sum(), 1.0 + 2.0 * slope[:, None] * terms
+    return value + math.log(kernel.variance) + np.log(scale).sum(), 1.0 + 2.0 * slope[
+        :, None
+    ] * terms

@@ -1,4 +1,6 @@
-"""Rules that hold for every operator, because operators are linear: constant, scaled, added and selecting kernels."""
+"""Rules that hold for every operator, because operators are linear: constant, scaled, added and
+selecting kernels.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-from gpattr._array import Array, namespace
+from gpattr._core.array import Array, namespace
 from gpattr.closed_forms.table import Bounded, Rule
 from gpattr.kernels import Constant, Kernel, Scale, Select, Sum
 
@@ -64,7 +66,9 @@ def total(kernel: Sum, rule_of: RuleOf) -> Rule:
         estimate=added("estimate"),
         auto=added("auto"),
         between=added("between"),
-        bound=(lambda *args: reduce(add, (bound(*args) for bound in bounds))) if len(bounds) == len(rules) else None,
+        bound=(lambda *args: reduce(add, (bound(*args) for bound in bounds)))
+        if len(bounds) == len(rules)
+        else None,
         methods=frozenset().union(*(rule.methods for rule in rules)),
     )
 
@@ -102,7 +106,9 @@ def select(kernel: Select, rule_of: RuleOf) -> Rule:
     return Rule(
         cross=cross,
         estimate=estimate,
-        bound=(lambda sites, Z, w: bound(sites.select(features), Z[:, features], w)) if bound else None,
+        bound=(lambda sites, Z, w: bound(sites.select(features), Z[:, features], w))
+        if bound
+        else None,
         auto=auto,
         between=between,
         methods=rule.methods,

@@ -7,8 +7,16 @@ from functools import wraps
 from inspect import signature
 from typing import Any, TypeVar
 
-from gpattr._arguments import a_function, an_array, checked, instance, some_rows, subclass, vectors
-from gpattr._validation import check_flag
+from gpattr._core.arguments import (
+    a_function,
+    an_array,
+    checked,
+    instance,
+    some_rows,
+    subclass,
+    vectors,
+)
+from gpattr._core.validation import check_flag
 from gpattr.bases import Basis
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel
@@ -41,7 +49,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def asked(function: F) -> F:
-    """Return a verb with its arguments checked; weights ``w`` are one for each row of Z, or for each function of the basis."""
+    """Return a verb with its arguments checked; weights ``w`` are one for each row of Z, or for
+    each function of the basis.
+    """
     form = signature(function)
     names = form.parameters
     checks = CHECKS | CLASSES
@@ -56,7 +66,10 @@ def asked(function: F) -> F:
         given = form.bind(*args, **kwargs).arguments
         w, expected = given["w"], len(given[over])
         if w.ndim not in (1, 2) or len(w) != expected:
-            raise InvalidInputError(f"w: expected {expected} weights, one for each of {over}, got the shape {tuple(w.shape)}")
+            raise InvalidInputError(
+                f"w: expected {expected} weights, one for each of {over}, got the shape"
+                f" {tuple(w.shape)}"
+            )
         return function(*args, **kwargs)
 
     return checked(weighted, checks)  # pyright: ignore[reportReturnType]

@@ -1,17 +1,18 @@
 """Integrated gradients of the cosine kernel, in closed form.
 
-Along a path the phase is linear, so with v = 2π/p, θ = v·(x − b), mid = v·((x + b)/2 − z) and sinc θ/2 = sin(θ/2)/(θ/2)
+Along a path the phase is linear, so with v = 2π/p, θ = v·(x − b), mid = v·((x + b)/2 − z) and sinc
+θ/2 = sin(θ/2)/(θ/2)
 
     𝒜ᵢk(·, z)(x) = −σ² vᵢ(xᵢ − bᵢ) sinc(θ/2) sin(mid),
 
-and between two paths the covariance is vᵢ(xᵢ − bᵢ) sinc(θ/2) · vⱼ(x'ⱼ − b'ⱼ) sinc(θ'/2) · σ² cos(mid − mid').
-"""
+and between two paths the covariance is vᵢ(xᵢ − bᵢ) sinc(θ/2) · vⱼ(x'ⱼ − b'ⱼ) sinc(θ'/2) · σ²
+cos(mid − mid')."""
 
 from __future__ import annotations
 
 import math
 
-from gpattr._array import EPS, Array, namespace, product
+from gpattr._core.array import EPS, Array, namespace, product
 from gpattr.closed_forms.table import register
 from gpattr.kernels import Cosine
 from gpattr.operators import IntegratedGradients, Paths
@@ -21,7 +22,12 @@ def _amplitude(kernel: Cosine, paths: Paths) -> Array:
     """Return vᵢ(xᵢ − bᵢ) sinc(θ/2), (n, d)."""
     xp, step = namespace(paths.stop), paths.step
     theta = kernel.phase(step)
-    return (2.0 * math.pi) * step / xp.asarray(kernel.period) * xp.sinc(theta / (2.0 * math.pi))[:, None]
+    return (
+        (2.0 * math.pi)
+        * step
+        / xp.asarray(kernel.period)
+        * xp.sinc(theta / (2.0 * math.pi))[:, None]
+    )
 
 
 def _sine(kernel: Cosine, paths: Paths, Z: Array) -> Array:
@@ -41,13 +47,23 @@ def cross_dot(kernel: Cosine, paths: Paths, Z: Array, w: Array) -> Array:
 
 
 def error(kernel: Cosine, paths: Paths, Z: Array, w: Array) -> Array:
-    """Return a bound (n,) on the rounding of `cross_dot`: ε times the phases, and the rounding of the sum."""
+    """Return a bound (n,) on the rounding of `cross_dot`: ε times the phases, and the rounding of
+    the sum.
+    """
     xp = namespace(Z)
     far = xp.abs(kernel.phase(xp.abs(paths.stop - Z[0]) + xp.abs(paths.start - Z[0])))
     reach = far + float(xp.abs(kernel.phase(xp.abs(Z - Z[0]))).max())
-    size = kernel.variance * xp.abs(w).sum(axis=0).max() * xp.max(xp.abs(_amplitude(kernel, paths)), axis=1)
+    size = (
+        kernel.variance
+        * xp.abs(w).sum(axis=0).max()
+        * xp.max(xp.abs(_amplitude(kernel, paths)), axis=1)
+    )
     # sinc(θ/2) itself moves by ε where θ does by εθ, which a large step magnifies.
-    slack = xp.max(xp.abs(paths.step / xp.asarray(kernel.period)), axis=1) * kernel.variance * xp.abs(w).sum(axis=0).max()
+    slack = (
+        xp.max(xp.abs(paths.step / xp.asarray(kernel.period)), axis=1)
+        * kernel.variance
+        * xp.abs(w).sum(axis=0).max()
+    )
     return EPS * ((32.0 + len(Z) ** 0.5 + 4.0 * reach) * size + 32.0 * slack)
 
 
@@ -61,7 +77,19 @@ def between(kernel: Cosine, paths: Paths, other: Paths) -> Array:
     """Return the prior covariance of the attributions along the k-th path of each, (n, d, d)."""
     one, two = _amplitude(kernel, paths), _amplitude(kernel, other)
     shift = kernel.phase(0.5 * (paths.stop - other.stop) + 0.5 * (paths.start - other.start))
-    return (kernel.variance * namespace(shift).cos(shift))[:, None, None] * one[:, :, None] * two[:, None, :]
+    return (
+        (kernel.variance * namespace(shift).cos(shift))[:, None, None]
+        * one[:, :, None]
+        * two[:, None, :]
+    )
 
 
-register(IntegratedGradients, Cosine, cross=cross, cross_dot=cross_dot, auto=auto, between=between, error=error)
+register(
+    IntegratedGradients,
+    Cosine,
+    cross=cross,
+    cross_dot=cross_dot,
+    auto=auto,
+    between=between,
+    error=error,
+)

@@ -1,17 +1,18 @@
-"""First and mixed second derivatives of kernels: what quadrature integrates along a path, and what gradients are.
+"""First and mixed second derivatives of kernels: what quadrature integrates along a path, and what
+gradients are.
 
-Inputs x and y have shapes (..., d) that broadcast, so one formula serves paired rows and, with x[:, None, :], all pairs.
-"""
+Inputs x and y have shapes (..., d) that broadcast, so one formula serves paired rows and, with x[:,
+None, :], all pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from gpattr import _autodiff
-from gpattr._arguments import a_function, subclass
-from gpattr._array import Array, chunk_rows, namespace
-from gpattr._validation import returned
+from gpattr._core import autodiff
+from gpattr._core.arguments import a_function, subclass
+from gpattr._core.array import Array, chunk_rows, namespace
+from gpattr._core.validation import returned
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.kernels import (
     Constant,
@@ -42,7 +43,9 @@ TWO_PI = 6.283185307179586477
 
 
 class Jet(NamedTuple):
-    """k(x, y), ∂k/∂xᵢ, ∂k/∂yⱼ and ∂²k/∂xᵢ∂yⱼ: shapes (...), (..., d), (..., d), (..., d, d). The last two if asked for."""
+    """k(x, y), ∂k/∂xᵢ, ∂k/∂yⱼ and ∂²k/∂xᵢ∂yⱼ: shapes (...), (..., d), (..., d), (..., d, d). The
+    last two if asked for.
+    """
 
     value: Array
     left: Array
@@ -57,28 +60,35 @@ REFUSED: dict[type[Kernel], str] = {
 }
 
 
-def register_derivatives(kernel: type[Kernel], function: Callable[[Any, Array, Array, bool], Jet]) -> None:
+def register_derivatives(
+    kernel: type[Kernel], function: Callable[[Any, Array, Array, bool], Jet]
+) -> None:
     """Enter the derivatives of a kernel: a function of (kernel, x, y, second) that returns a `Jet`.
 
-    From then on the kernel can be explained, by quadrature, alone and inside sums, products, scales and selections.
-    """
+    From then on the kernel can be explained, by quadrature, alone and inside sums, products, scales
+    and selections."""
     subclass(Kernel, "a class of kernels")("kernel", kernel)
     a_function("function", function)
     DERIVATIVES[kernel] = function
 
 
 def differentiate(kernel: Kernel, x: Array, y: Array, second: bool = False) -> Jet:
-    """Return the kernel and its first, with ``second`` also its mixed second derivatives, for x and y that broadcast."""
+    """Return the kernel and its first, with ``second`` also its mixed second derivatives, for x and
+    y that broadcast.
+    """
     return DERIVATIVES[type(kernel)](kernel, x, y, second)
 
 
 def require_derivatives(kernel: Kernel) -> None:
-    """Raise `UnsupportedModelError`, with the reason, for a kernel some part of which has no derivatives."""
+    """Raise `UnsupportedModelError`, with the reason, for a kernel some part of which has no
+    derivatives.
+    """
     if type(kernel) in REFUSED:
         raise UnsupportedModelError(f"kernel: {REFUSED[type(kernel)]}")
     if type(kernel) not in DERIVATIVES:
         raise UnsupportedModelError(
-            f"kernel: derivatives of {type(kernel).__name__} are not known; gpattr.closed_forms.register_derivatives enters them"
+            f"kernel: derivatives of {type(kernel).__name__} are not known;"
+            " gpattr.closed_forms.register_derivatives enters them"
         )
     for part in kernel.parts().values():
         require_derivatives(part)
@@ -89,7 +99,9 @@ def _outer(u: Array, v: Array) -> Array:
 
 
 def _radial(kernel: Any, x: Array, y: Array, second: bool) -> Jet:
-    """∂k/∂xᵢ = σ² h uᵢ/ℓᵢ and ∂²k/∂xᵢ∂yⱼ = −σ² (h δᵢⱼ + (h'/r) uᵢuⱼ)/(ℓᵢℓⱼ), with u = (x − y)/ℓ and h = g'(r)/r."""
+    """∂k/∂xᵢ = σ² h uᵢ/ℓᵢ and ∂²k/∂xᵢ∂yⱼ = −σ² (h δᵢⱼ + (h'/r) uᵢuⱼ)/(ℓᵢℓⱼ), with u = (x − y)/ℓ and
+    h = g'(r)/r.
+    """
     xp = namespace(x, y)
     inverse = xp.broadcast_to(1.0 / xp.asarray(kernel.lengthscale), x.shape[-1:])
     u = (x - y) * inverse
@@ -99,12 +111,16 @@ def _radial(kernel: Any, x: Array, y: Array, second: bool) -> Jet:
     value, left = kernel.variance * g, h[..., None] * u * inverse
     if not second:
         return Jet(value, left)
-    mixed = h[..., None, None] * xp.eye(u.shape[-1]) + (kernel.variance * b)[..., None, None] * _outer(u, u)
+    mixed = h[..., None, None] * xp.eye(u.shape[-1]) + (kernel.variance * b)[
+        ..., None, None
+    ] * _outer(u, u)
     return Jet(value, left, -left, -mixed * inverse[:, None] * inverse)
 
 
 def _periodic(kernel: Periodic, x: Array, y: Array, second: bool) -> Jet:
-    """With Dᵢ = ∂ log k/∂xᵢ: ∂k/∂xᵢ = k Dᵢ and ∂²k/∂xᵢ∂yⱼ = k (δᵢⱼ (2π/pᵢℓᵢ)² cos(2π(xᵢ − yᵢ)/pᵢ) − DᵢDⱼ)."""
+    """With Dᵢ = ∂ log k/∂xᵢ: ∂k/∂xᵢ = k Dᵢ and ∂²k/∂xᵢ∂yⱼ = k (δᵢⱼ (2π/pᵢℓᵢ)² cos(2π(xᵢ − yᵢ)/pᵢ) −
+    DᵢDⱼ).
+    """
     xp = namespace(x, y)
     rate = xp.broadcast_to(TWO_PI / xp.asarray(kernel.period), x.shape[-1:])
     scale = xp.broadcast_to(xp.asarray(kernel.lengthscale), x.shape[-1:])
@@ -124,11 +140,17 @@ def _cosine(kernel: Cosine, x: Array, y: Array, second: bool) -> Jet:
     v = xp.broadcast_to(TWO_PI / xp.asarray(kernel.period), x.shape[-1:])
     phase = ((x - y) * v).sum(axis=-1)
     value, left = kernel.variance * xp.cos(phase), -kernel.variance * xp.sin(phase)[..., None] * v
-    return Jet(value, left, -left, value[..., None, None] * _outer(v, v)) if second else Jet(value, left)
+    return (
+        Jet(value, left, -left, value[..., None, None] * _outer(v, v))
+        if second
+        else Jet(value, left)
+    )
 
 
 def _polynomial(kernel: Any, x: Array, y: Array, second: bool) -> Jet:
-    """With q = c + Σ σᵢ²xᵢyᵢ: ∂k/∂xᵢ = D q^(D−1) σᵢ²yᵢ, ∂²k/∂xᵢ∂yⱼ = D q^(D−1) σᵢ² δᵢⱼ + D(D − 1) q^(D−2) σᵢ²yᵢ σⱼ²xⱼ."""
+    """With q = c + Σ σᵢ²xᵢyᵢ: ∂k/∂xᵢ = D q^(D−1) σᵢ²yᵢ, ∂²k/∂xᵢ∂yⱼ = D q^(D−1) σᵢ² δᵢⱼ + D(D − 1)
+    q^(D−2) σᵢ²yᵢ σⱼ²xⱼ.
+    """
     xp = namespace(x, y)
     D, offset = (1, 0.0) if isinstance(kernel, Linear) else (kernel.degree, kernel.offset)
     variance = xp.broadcast_to(xp.asarray(kernel.variance), x.shape[-1:])
@@ -140,7 +162,9 @@ def _polynomial(kernel: Any, x: Array, y: Array, second: bool) -> Jet:
         return Jet(q**D, left)
     mixed = outer[..., None] * (variance * xp.eye(x.shape[-1]))
     if D > 1:
-        mixed = mixed + (D * (D - 1) * q ** (D - 2))[..., None, None] * _outer(vy + 0.0 * vx, vx + 0.0 * vy)
+        mixed = mixed + (D * (D - 1) * q ** (D - 2))[..., None, None] * _outer(
+            vy + 0.0 * vx, vx + 0.0 * vy
+        )
     return Jet(q**D, left, outer * vx, mixed)
 
 
@@ -151,7 +175,12 @@ def _constant(kernel: Constant, x: Array, y: Array, second: bool) -> Jet:
 
 
 def _scale(kernel: Scale, x: Array, y: Array, second: bool) -> Jet:
-    return Jet(*(None if part is None else kernel.variance * part for part in differentiate(kernel.kernel, x, y, second)))
+    return Jet(
+        *(
+            None if part is None else kernel.variance * part
+            for part in differentiate(kernel.kernel, x, y, second)
+        )
+    )
 
 
 def _sum(kernel: Sum, x: Array, y: Array, second: bool) -> Jet:
@@ -167,12 +196,19 @@ def _product(kernel: Product, x: Array, y: Array, second: bool) -> Jet:
 
 
 def multiply(a: Jet, b: Jet) -> Jet:
-    """Return the derivatives of a product: ∂(ab) = ∂a b + a ∂b, and ∂∂'(ab) = ∂∂'a b + ∂a ∂'b + ∂b ∂'a + a ∂∂'b."""
+    """Return the derivatives of a product: ∂(ab) = ∂a b + a ∂b, and ∂∂'(ab) = ∂∂'a b + ∂a ∂'b + ∂b
+    ∂'a + a ∂∂'b.
+    """
     va, vb = a.value[..., None], b.value[..., None]
     value, left = a.value * b.value, a.left * vb + va * b.left
     if a.mixed is None or b.mixed is None or a.right is None or b.right is None:
         return Jet(value, left)
-    mixed = a.mixed * vb[..., None] + _outer(a.left, b.right) + _outer(b.left, a.right) + va[..., None] * b.mixed
+    mixed = (
+        a.mixed * vb[..., None]
+        + _outer(a.left, b.right)
+        + _outer(b.left, a.right)
+        + va[..., None] * b.mixed
+    )
     return Jet(value, left, a.right * vb + va * b.right, mixed)
 
 
@@ -192,23 +228,34 @@ def _select(kernel: Select, x: Array, y: Array, second: bool) -> Jet:
 
 
 def _full_additive(kernel: FullAdditive, x: Array, y: Array, second: bool) -> Jet:
-    """∂k/∂xᵢ = zᵢ' Σₙ σₙ² eₙ₋₁ without i; ∂²k/∂xᵢ∂yⱼ has eₙ₋₂ without i and j. Prefix times suffix, no subtraction."""
+    """∂k/∂xᵢ = zᵢ' Σₙ σₙ² eₙ₋₁ without i; ∂²k/∂xᵢ∂yⱼ has eₙ₋₂ without i and j. Prefix times suffix,
+    no subtraction.
+    """
     xp = namespace(x, y)
     d = len(kernel.bases)
-    jets = [differentiate(base, x[..., i : i + 1], y[..., i : i + 1], second) for i, base in enumerate(kernel.bases)]
+    jets = [
+        differentiate(base, x[..., i : i + 1], y[..., i : i + 1], second)
+        for i, base in enumerate(kernel.bases)
+    ]
     z = [jet.value for jet in jets]
     variances = kernel.order_variances.tolist()
     value = kernel.combine(z)
     without = leave_one_out(z, variances)
-    left = xp.stack([jet.left[..., 0] * rest for jet, rest in zip(jets, without, strict=True)], axis=-1)
+    left = xp.stack(
+        [jet.left[..., 0] * rest for jet, rest in zip(jets, without, strict=True)], axis=-1
+    )
     if not second:
         return Jet(value, left)
-    right = xp.stack([jet.right[..., 0] * rest for jet, rest in zip(jets, without, strict=True)], axis=-1)
+    right = xp.stack(
+        [jet.right[..., 0] * rest for jet, rest in zip(jets, without, strict=True)], axis=-1
+    )
     mixed = xp.zeros((*left.shape, d))
     for i in range(d):
         mixed[..., i, i] = jets[i].mixed[..., 0, 0] * without[i]
         others = [j for j in range(d) if j != i]
-        for j, rest in zip(others, leave_one_out([z[j] for j in others], variances[1:]), strict=True):
+        for j, rest in zip(
+            others, leave_one_out([z[j] for j in others], variances[1:]), strict=True
+        ):
             mixed[..., i, j] = jets[i].left[..., 0] * jets[j].right[..., 0] * rest
     return Jet(value, left, right, mixed)
 
@@ -216,9 +263,9 @@ def _full_additive(kernel: FullAdditive, x: Array, y: Array, second: bool) -> Je
 def leave_one_out(z: list[Array], variances: list[float]) -> list[Array]:
     """Return ∂/∂zᵢ of Σₙ σₙ² eₙ(z) for every i: Σₙ σₙ² eₙ₋₁ of the others.
 
-    Reverse mode through the recurrence eₙ ← eₙ + zᵢeₙ₋₁: 2dD additions and products for all i together, of positive terms where z
-    is positive, so nothing cancels. In chunks that stay in the cache, for the recurrence passes over them 2d times.
-    """
+    Reverse mode through the recurrence eₙ ← eₙ + zᵢeₙ₋₁: 2dD additions and products for all i
+    together, of positive terms where z is positive, so nothing cancels. In chunks that stay in the
+    cache, for the recurrence passes over them 2d times."""
     if not z or not variances:
         return [namespace(part).zeros_like(part) for part in z]
     xp = namespace(z[0])
@@ -246,7 +293,12 @@ def _warped(kernel: Warped, x: Array, y: Array, second: bool) -> Jet:
     if jet.right is None or jet.mixed is None:
         return Jet(jet.value, left)
     Jy = kernel.slopes(y)
-    return Jet(jet.value, left, (jet.right[..., None, :] @ Jy)[..., 0, :], xp.swapaxes(Jx, -1, -2) @ jet.mixed @ Jy)
+    return Jet(
+        jet.value,
+        left,
+        (jet.right[..., None, :] @ Jy)[..., 0, :],
+        xp.swapaxes(Jx, -1, -2) @ jet.mixed @ Jy,
+    )
 
 
 def _rescaled(kernel: Rescaled, x: Array, y: Array, second: bool) -> Jet:
@@ -262,17 +314,22 @@ def _rescaled(kernel: Rescaled, x: Array, y: Array, second: bool) -> Jet:
 
 
 def _function(kernel: Function, x: Array, y: Array, second: bool) -> Jet:
-    """What the user gave, or what automatic differentiation gives; ∂k/∂y follows from the symmetry of k."""
+    """What the user gave, or what automatic differentiation gives; ∂k/∂y follows from the symmetry
+    of k.
+    """
     xp = namespace(x, y)
     shape = (x + 0.0 * y).shape
     if kernel.gradient is None or kernel.mixed is None:
         pairs = (xp.broadcast_to(part, shape).reshape(-1, shape[-1]) for part in (x, y))
-        parts = _autodiff.kernel_derivatives(kernel.value, next(pairs), next(pairs), second)
+        parts = autodiff.kernel_derivatives(kernel.value, next(pairs), next(pairs), second)
         ends = (), shape[-1:], shape[-1:], (shape[-1], shape[-1])
-        jet = Jet(*(part.reshape(*shape[:-1], *end) for part, end in zip(parts, ends, strict=False)))
+        jet = Jet(
+            *(part.reshape(*shape[:-1], *end) for part, end in zip(parts, ends, strict=False))
+        )
         if not all(xp.isfinite(part).all() for part in jet if part is not None):
             raise InvalidInputError(
-                "value: automatic differentiation gave derivatives that are not finite; a square root has none at x = x'"
+                "value: automatic differentiation gave derivatives that are not finite; a square"
+                " root has none at x = x'"
             )
         return jet
     value, left = kernel.values(x, y), returned("gradient", kernel.gradient(x, y), tuple(shape))

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from itertools import product as all_combinations
 from typing import Any
 
-from gpattr._arguments import a_function, subclass
-from gpattr._array import EPS, Array, namespace, product
-from gpattr._validation import check_choice
+from gpattr._core.arguments import a_function, subclass
+from gpattr._core.array import EPS, Array, namespace, product
+from gpattr._core.validation import check_choice
 from gpattr.bases import Basis, Combined, Fourier, Hilbert, Monomials
-from gpattr.closed_forms.fixed_rules import METHODS, check_steps, nodes_and_weights
+from gpattr.closed_forms.quadrature.fixed_rules import METHODS, check_steps, nodes_and_weights
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.operators import Operator, Paths, Points, Sites
 from gpattr.special.quadrature import gauss_legendre
@@ -25,13 +25,17 @@ FEATURES: dict[type[Basis], MeanGradient] = {}
 
 
 def register_features(basis: type[Basis], mean_gradient: MeanGradient) -> None:
-    """Enter the formula of a basis: it returns ∫₀¹ ∂φⱼ/∂xᵢ dt along paths, (n, d, p), with no trouble where x = b."""
+    """Enter the formula of a basis: it returns ∫₀¹ ∂φⱼ/∂xᵢ dt along paths, (n, d, p), with no
+    trouble where x = b.
+    """
     subclass(Basis, "a class of bases")("basis", basis)
     a_function("mean_gradient", mean_gradient)
     FEATURES[basis] = mean_gradient
 
 
-def features(op: Operator, basis: Basis, X: Array, *, method: str = "auto", n_steps: int | None = None) -> Array:
+def features(
+    op: Operator, basis: Basis, X: Array, *, method: str = "auto", n_steps: int | None = None
+) -> Array:
     """Return 𝒜ᵢφⱼ at the rows of X, (n, d, p)."""
     check_choice("method", method, METHODS)
     average = _averaging(basis, method, check_steps(method, n_steps))
@@ -51,8 +55,8 @@ def features(op: Operator, basis: Basis, X: Array, *, method: str = "auto", n_st
 def weighted_features(op: Operator, basis: Basis, X: Array, w: Array) -> tuple[Array, Array]:
     """Return Σⱼ wⱼ 𝒜ᵢφⱼ, (n, d), for w (p,), by closed forms, and a bound on its error, (n,).
 
-    Waves take two matrix products for all features together, and the array (n, d, p) is never formed.
-    """
+    Waves take two matrix products for all features together, and the array (n, d, p) is never
+    formed."""
     xp = namespace(X)
     value, size = xp.zeros_like(X), xp.zeros_like(X)
     for weight, sites in op.terms(X):
@@ -60,11 +64,18 @@ def weighted_features(op: Operator, basis: Basis, X: Array, w: Array) -> tuple[A
         if isinstance(basis, Fourier):
             V = xp.asarray(basis.frequencies)
             weighted = _wave_slopes(V, _origin(basis, X), paths) * w
-            largest = (w[: len(V)] ** 2 + w[len(V) :] ** 2) ** 0.5  # sine and cosine of one wave together
-            both = [product(weighted[:, : len(V)] + weighted[:, len(V) :], V), product(largest, abs(V))]
+            largest = (
+                w[: len(V)] ** 2 + w[len(V) :] ** 2
+            ) ** 0.5  # sine and cosine of one wave together
+            both = [
+                product(weighted[:, : len(V)] + weighted[:, len(V) :], V),
+                product(largest, abs(V)),
+            ]
         else:
             part = _closed_form(basis)(basis, paths)
-            sizes = _monomials(basis, paths, abs) if isinstance(basis, Monomials) else abs(part)  # what a sum may cancel
+            sizes = (
+                _monomials(basis, paths, abs) if isinstance(basis, Monomials) else abs(part)
+            )  # what a sum may cancel
             both = [product(part, w), product(sizes, abs(w))]
         step = paths.step if isinstance(sites, Paths) else 1.0
         value = value + weight * step * both[0]
@@ -83,7 +94,9 @@ def _path(sites: Sites, basis: Basis) -> Paths:
     if isinstance(sites, Points):
         return Paths(sites.X, sites.X)
     if not isinstance(sites, Paths):
-        raise UnsupportedModelError(f"{type(sites).__name__}: bases know points and straight paths only")
+        raise UnsupportedModelError(
+            f"{type(sites).__name__}: bases know points and straight paths only"
+        )
     basis.check_rows("baseline", sites.start)
     return sites
 
@@ -91,7 +104,8 @@ def _path(sites: Sites, basis: Basis) -> Paths:
 def _closed_form(basis: Basis) -> MeanGradient:
     if type(basis) not in FEATURES:
         raise UnsupportedModelError(
-            f"{type(basis).__name__}: no formula is known; gpattr.closed_forms.register_features enters one"
+            f"{type(basis).__name__}: no formula is known; gpattr.closed_forms.register_features"
+            " enters one"
         )
     return FEATURES[type(basis)]
 
@@ -120,13 +134,18 @@ def _averaging(basis: Basis, method: str, n_steps: int | None) -> Callable[[Path
     return converged
 
 
-def _monomials(basis: Monomials, paths: Paths, part: Callable[[Array], Array] = lambda gradient: gradient) -> Array:
-    """A polynomial is integrated exactly by Gauss–Legendre with as many nodes as half its degree asks for.
+def _monomials(
+    basis: Monomials, paths: Paths, part: Callable[[Array], Array] = lambda gradient: gradient
+) -> Array:
+    """A polynomial is integrated exactly by Gauss–Legendre with as many nodes as half its degree
+    asks for.
 
-    Points of the path are found in the basis's own coordinates: far from the origin they would lose their digits.
-    """
+    Points of the path are found in the basis's own coordinates: far from the origin they would lose
+    their digits."""
     total, local = 0.0, Paths(basis.local(paths.start), basis.local(paths.stop))
-    for t, w in zip(*(rule.tolist() for rule in gauss_legendre(basis.degree // 2 + 1)), strict=True):
+    for t, w in zip(
+        *(rule.tolist() for rule in gauss_legendre(basis.degree // 2 + 1)), strict=True
+    ):
         total = total + w * part(basis.local_gradient(local.at([t])[0]))
     return total  # pyright: ignore[reportReturnType]
 
@@ -138,9 +157,9 @@ def _origin(basis: Fourier, X: Array) -> Any:
 def _wave_slopes(V: Array, origin: Any, paths: Paths) -> Array:
     """Return the mean derivatives of [sin(v·(x − o)), cos(v·(x − o))] by their phase, (n, 2M).
 
-    With θ = v·(x − b) and the phase in the middle of the path, mid: cos(mid) sinc(θ/2) and −sin(mid) sinc(θ/2). Nothing is
-    divided by θ, so a frequency orthogonal to the path is no special case.
-    """
+    With θ = v·(x − b) and the phase in the middle of the path, mid: cos(mid) sinc(θ/2) and
+    −sin(mid) sinc(θ/2). Nothing is divided by θ, so a frequency orthogonal to the path is no
+    special case."""
     middle = 0.5 * ((paths.start - origin) + (paths.stop - origin))
     return mean_slopes(product(middle, V.T), product(0.5 * paths.step, V.T))
 
@@ -155,7 +174,9 @@ def _fourier(basis: Fourier, paths: Paths) -> Array:
 
 
 def _hilbert(basis: Hilbert, paths: Paths) -> Array:
-    """A product of sines is a sum of waves: Πᵢ sin aᵢ = 2^(1−d) Σₛ cos(Σᵢ sᵢaᵢ − (π/2)Σᵢ sᵢ), over signs with s₁ = +1."""
+    """A product of sines is a sum of waves: Πᵢ sin aᵢ = 2^(1−d) Σₛ cos(Σᵢ sᵢaᵢ − (π/2)Σᵢ sᵢ), over
+    signs with s₁ = +1.
+    """
     xp = namespace(paths.stop)
     omega, d = xp.asarray(basis.frequencies), basis.n_features
     lower = xp.asarray(basis.lower)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpattr._array import Array, namespace, product
+from gpattr._core.array import Array, namespace, product
 from gpattr.closed_forms.derivatives import differentiate, require_derivatives
 from gpattr.closed_forms.table import Bounded, Rule, rounded, rounded_cross, rounding
 from gpattr.kernels import Kernel
@@ -14,7 +14,9 @@ def gradient_rule(kernel: Kernel) -> Rule:
     require_derivatives(kernel)
 
     def cross(points: Points, Z: Array) -> Bounded:
-        return rounded_cross(namespace(Z).swapaxes(differentiate(kernel, points.X[:, None, :], Z).left, 1, 2))
+        return rounded_cross(
+            namespace(Z).swapaxes(differentiate(kernel, points.X[:, None, :], Z).left, 1, 2)
+        )
 
     def estimate(points: Points, Z: Array, w: Array) -> Bounded:
         terms = cross(points, Z).value

@@ -1,4 +1,5 @@
-"""Products of kernels that have a closed form: multiplied out, every term a squared exponential or a polynomial.
+"""Products of kernels that have a closed form: multiplied out, every term a squared exponential or
+a polynomial.
 
 SE × SE is SE with the inverse squared length-scales added, feature by feature.
 """
@@ -17,7 +18,9 @@ Term = list[Kernel]
 
 
 def multiplied_out(kernel: Kernel) -> list[Term] | None:
-    """Return the kernel as a sum of products of leaves; scales become `Constant` factors. None if there are too many terms."""
+    """Return the kernel as a sum of products of leaves; scales become `Constant` factors. None if
+    there are too many terms.
+    """
     if isinstance(kernel, Sum):
         parts = [multiplied_out(part) for part in kernel.kernels]
         terms = None if None in parts else [term for part in parts for term in part or []]
@@ -25,7 +28,10 @@ def multiplied_out(kernel: Kernel) -> list[Term] | None:
         parts = [multiplied_out(part) for part in kernel.kernels]
         if None in parts or prod(len(part or []) for part in parts) > MOST_TERMS:
             return None
-        terms = [[leaf for term in chosen for leaf in term] for chosen in product(*(part or [] for part in parts))]
+        terms = [
+            [leaf for term in chosen for leaf in term]
+            for chosen in product(*(part or [] for part in parts))
+        ]
     elif isinstance(kernel, Scale):
         inner = multiplied_out(kernel.kernel)
         terms = inner and [[Constant(kernel.variance), *term] for term in inner]
@@ -38,7 +44,9 @@ def multiplied_out(kernel: Kernel) -> list[Term] | None:
 
 
 def closed_terms(kernel: Product) -> list[tuple[float, Term]] | None:
-    """Return the terms of a product, each a scale and leaves to multiply, if every one has a closed form; else None."""
+    """Return the terms of a product, each a scale and leaves to multiply, if every one has a closed
+    form; else None.
+    """
     terms = []
     for term in multiplied_out(kernel) or [[kernel]]:
         scale = prod(leaf.variance for leaf in term if isinstance(leaf, Constant))
@@ -54,7 +62,9 @@ def closed_terms(kernel: Product) -> list[tuple[float, Term]] | None:
 
 
 def merged(leaves: Term, d: int) -> Kernel:
-    """Return the product of leaves as one kernel on d features: squared exponentials become one, others stay a product."""
+    """Return the product of leaves as one kernel on d features: squared exponentials become one,
+    others stay a product.
+    """
     if len(leaves) == 1:
         return leaves[0]
     if not all(isinstance(_inner(leaf), SquaredExponential) for leaf in leaves):

@@ -1,25 +1,32 @@
-"""Integrated gradients of Matérn and rational-quadratic kernels: everything from a few scalar integrals of the profile.
+"""Integrated gradients of Matérn and rational-quadratic kernels: everything from a few scalar
+integrals of the profile.
 
 With p = (x − b)/ℓ, e = (b − z)/ℓ, h(r) = g'(r)/r and Hₖ = ∫₀¹ tᵏ h(‖e + t p‖) dt,
 
     𝒜ᵢk(·, z)(x) = σ² pᵢ (pᵢ H₁ + eᵢ H₀).
 
-H₀ has no elementary form, but one number a pair suffices for all features; quadrature is to 1e-12 (`special.radial`).
-"""
+H₀ has no elementary form, but one number a pair suffices for all features; quadrature is to 1e-12
+(`special.radial`)."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from gpattr._array import EPS, Array, namespace, product
-from gpattr._memory import blocks
+from gpattr._core.array import EPS, Array, namespace, product
+from gpattr._core.memory import blocks
 from gpattr.closed_forms.geometry import REACH, from_moments, neighbourhoods
 from gpattr.closed_forms.table import Bounded, register
 from gpattr.kernels import Matern, Matern32, Matern52, Radial, RationalQuadratic
 from gpattr.operators import IntegratedGradients, Paths
 from gpattr.special import graded
 from gpattr.special.graded import integrate_graded
-from gpattr.special.radial import corner_moments, finest_panel, integrate_from, prior_moments, radial_moments
+from gpattr.special.radial import (
+    corner_moments,
+    finest_panel,
+    integrate_from,
+    prior_moments,
+    radial_moments,
+)
 
 QUADRATURE_ERROR = 1e-12  # relative to σ² min(1, ‖p‖∞): twice the largest that was seen
 TOUCH = 1e-7  # length-scales: paths that come nearer count as touching, at an error of its square
@@ -36,7 +43,9 @@ def cross_dot(kernel: Radial, paths: Paths, Z: Array, w: Array) -> Array:
     (m, q), d = w.shape, Z.shape[1]
     result = xp.empty((*paths.shape, q))
     for g in neighbourhoods(kernel, paths, Z):
-        right = xp.concatenate([w.T, (g.E.T[:, None, :] * w.T).reshape(d * q, m)]).T  # (m, q + dq): w and E∘w
+        right = xp.concatenate(
+            [w.T, (g.E.T[:, None, :] * w.T).reshape(d * q, m)]
+        ).T  # (m, q + dq): w and E∘w
         for rows, arguments in g.chunks():
             H0, H1 = radial_moments(kernel, *arguments)
             first, second = product(H0, right), product(H1, w)
@@ -49,11 +58,17 @@ def cross_dot(kernel: Radial, paths: Paths, Z: Array, w: Array) -> Array:
 
 
 def error(kernel: Radial, paths: Paths, Z: Array, w: Array) -> Array:
-    """Return a bound (n,) on the error of `cross_dot`: that of H₀, and the rounding of the sum and of distances."""
+    """Return a bound (n,) on the error of `cross_dot`: that of H₀, and the rounding of the sum and
+    of distances.
+    """
     xp = namespace(paths.stop)
     step = paths.step / xp.asarray(kernel.lengthscale)
     reach = (step * step).sum(axis=1) + (0.0 if paths.shared_start else REACH * step.shape[1])
-    size = kernel.variance * xp.abs(w).sum(axis=0).max() * xp.minimum(xp.max(xp.abs(step), axis=1), 1.0)
+    size = (
+        kernel.variance
+        * xp.abs(w).sum(axis=0).max()
+        * xp.minimum(xp.max(xp.abs(step), axis=1), 1.0)
+    )
     return (QUADRATURE_ERROR + EPS * (32.0 + len(Z) ** 0.5 + 4.0 * reach)) * size
 
 
@@ -62,8 +77,8 @@ def auto(kernel: Radial, paths: Paths) -> Bounded:
 
         (𝒜k𝒜ᵀ)ᵢⱼ = −σ² pᵢpⱼ pᵢpⱼ B off the diagonal,   σ² pᵢ² (F + (a − pᵢ²) B) on it
 
-    with B = 2∫₀¹ (1 − u) u² h'(r)/r du, r = u√a, and F = 2(1 − g(√a))/a: positive terms, as for the squared exponential.
-    """
+    with B = 2∫₀¹ (1 − u) u² h'(r)/r du, r = u√a, and F = 2(1 − g(√a))/a: positive terms, as for the
+    squared exponential."""
     xp = namespace(paths.stop)
     p2 = (paths.step / xp.asarray(kernel.lengthscale)) ** 2
     d = p2.shape[1]
@@ -72,8 +87,12 @@ def auto(kernel: Radial, paths: Paths) -> Bounded:
     diagonal = xp.arange(d)
     result[:, diagonal, diagonal] = p2 * (fall + B * (product(p2, 1.0 - xp.eye(d))))
     result *= kernel.variance
-    reach = kernel.variance * xp.minimum(xp.max(p2, axis=1), 1.0) + 2.0 * xp.max(xp.abs(result), axis=(1, 2))
-    return Bounded(result, QUADRATURE_ERROR * reach)  # of long paths entries may exceed σ², and so may their errors
+    reach = kernel.variance * xp.minimum(xp.max(p2, axis=1), 1.0) + 2.0 * xp.max(
+        xp.abs(result), axis=(1, 2)
+    )
+    return Bounded(
+        result, QUADRATURE_ERROR * reach
+    )  # of long paths entries may exceed σ², and so may their errors
 
 
 def between(kernel: Radial, paths: Paths, other: Paths) -> Bounded:
@@ -81,8 +100,9 @@ def between(kernel: Radial, paths: Paths, other: Paths) -> Bounded:
 
         −σ² pᵢqⱼ ∫₀¹∫₀¹ (h δᵢⱼ + (h'/r) uᵢuⱼ) ds dt,   u = e + s p − t q
 
-    The square is cut at its point (s*, t*) where the paths are closest, and each of the (at most four) rectangles into two
-    triangles, on which u = u* + λ(A + μB) with λ, μ ∈ [0, 1]. Where the paths touch, u* = 0, the integral over λ is elementary.
+    The square is cut at its point (s*, t*) where the paths are closest, and each of the (at most
+    four) rectangles into two triangles, on which u = u* + λ(A + μB) with λ, μ ∈ [0, 1]. Where the
+    paths touch, u* = 0, the integral over λ is elementary.
 
     The error is that of quadrature, and the gap to the covariance of f(x) − f(b) and f(x') − f(b').
     """
@@ -103,9 +123,13 @@ def between(kernel: Radial, paths: Paths, other: Paths) -> Bounded:
                     at = rows[some]
                     one, two = ds[at, None] * p[at], -dt[at, None] * q[at]
                     if touch:
-                        integral[at] += area[at] * (_touching(kernel, one, two) + _touching(kernel, two, one))
+                        integral[at] += area[at] * (
+                            _touching(kernel, one, two) + _touching(kernel, two, one)
+                        )
                     else:
-                        integral[at] += area[at] * (_triangle(kernel, u[at], one, two) + _triangle(kernel, u[at], two, one))
+                        integral[at] += area[at] * (
+                            _triangle(kernel, u[at], one, two) + _triangle(kernel, u[at], two, one)
+                        )
     result = -kernel.variance * p[:, :, None] * q[:, None, :] * integral
     same = ((paths.start == other.start) & (paths.stop == other.stop)).all(axis=1)
     if same.any():
@@ -115,7 +139,9 @@ def between(kernel: Radial, paths: Paths, other: Paths) -> Bounded:
     rounding = QUADRATURE_ERROR + EPS * (64.0 + (xp.abs(p) + xp.abs(q)).sum(axis=1))
     reach = kernel.variance * xp.minimum(xp.max(xp.abs(p), axis=1) * xp.max(xp.abs(q), axis=1), 1.0)
     reach = reach + 2.0 * xp.max(xp.abs(result), axis=(1, 2))
-    gap = xp.abs(result.sum(axis=(1, 2)) - gain) - 16 * EPS * kernel.variance  # whose own values are rounded
+    gap = (
+        xp.abs(result.sum(axis=(1, 2)) - gain) - 16 * EPS * kernel.variance
+    )  # whose own values are rounded
     return Bounded(result, xp.maximum(gap, 0.0) + rounding * reach)
 
 
@@ -134,10 +160,11 @@ def _closest(p: Array, q: Array, e: Array) -> tuple[Array, Array]:
 
 
 def _touching(kernel: Radial, A: Array, B: Array) -> Array:
-    """Return ∫∫ λ (h δᵢⱼ + b vᵢvⱼ) dλ dμ, (n, d, d), v = λ(A + μB), r = ‖v‖ = λc, b = h'/r: one integral, over μ.
+    """Return ∫∫ λ (h δᵢⱼ + b vᵢvⱼ) dλ dμ, (n, d, d), v = λ(A + μB), r = ‖v‖ = λc, b = h'/r: one
+    integral, over μ.
 
-    With h = g'/r the integrals over λ are elementary, and for c ≤ 1, where they would cancel, a fixed rule (`corner_moments`).
-    """
+    With h = g'/r the integrals over λ are elementary, and for c ≤ 1, where they would cancel, a
+    fixed rule (`corner_moments`)."""
     xp = namespace(A)
     BB = (B * B).sum(axis=1)
     safe = xp.where(BB > 0, BB, 1.0)
@@ -149,7 +176,15 @@ def _touching(kernel: Radial, A: Array, B: Array) -> Array:
         nu = mu + turn[rows, None]
         Lh, Lb = corner_moments(kernel, CC[rows, None] + nu * nu * BB[rows, None])
         Lb = Lb * w
-        return xp.stack([(w * Lh).sum(axis=1), Lb.sum(axis=1), (Lb * nu).sum(axis=1), (Lb * nu * nu).sum(axis=1)], axis=1)
+        return xp.stack(
+            [
+                (w * Lh).sum(axis=1),
+                Lb.sum(axis=1),
+                (Lb * nu).sum(axis=1),
+                (Lb * nu * nu).sum(axis=1),
+            ],
+            axis=1,
+        )
 
     nearest = xp.clip(-turn, 0.0, 1.0)
     distance = xp.sqrt(CC + (nearest + turn) ** 2 * BB)
@@ -161,9 +196,8 @@ def _touching(kernel: Radial, A: Array, B: Array) -> Array:
 def _triangle(kernel: Radial, u: Array, A: Array, B: Array) -> Array:
     """Return ∫∫ λ (h δᵢⱼ + b vᵢvⱼ) dλ dμ, (n, d, d), v = u + λ(A + μB), r = ‖v‖, b = h'/r.
 
-    With C = A − (A·B/B·B) B and ν = μ + A·B/B·B, v = u + λC + λνB and C ⟂ B: where paths are nearly parallel and long, the
-    large terms of A + μB cancel before anything is squared.
-    """
+    With C = A − (A·B/B·B) B and ν = μ + A·B/B·B, v = u + λC + λνB and C ⟂ B: where paths are nearly
+    parallel and long, the large terms of A + μB cancel before anything is squared."""
     xp = namespace(u)
     BB = (B * B).sum(axis=1)
     BB = xp.where(BB > 0, BB, 1.0)
@@ -181,7 +215,10 @@ def _triangle(kernel: Radial, u: Array, A: Array, B: Array) -> Array:
     def outer(rows: Array, lam: Array, w: Array) -> Array:
         T = lam.shape[1]
         at, L = xp.repeat(rows, T), lam.reshape(-1)
-        constant, linear = uu[at] + L * (2.0 * uC[at] + L * CC[at]), L * uB[at]  # r² = constant + 2ν linear + ν² square
+        constant, linear = (
+            uu[at] + L * (2.0 * uC[at] + L * CC[at]),
+            L * uB[at],
+        )  # r² = constant + 2ν linear + ν² square
         square, shift = xp.maximum(L * L * BB[at], 1e-300), turn[at]  # L = 0 at empty panels
         nearest = xp.clip(-linear / square - shift, 0.0, 1.0)
         nu = nearest + shift
@@ -191,19 +228,25 @@ def _triangle(kernel: Radial, u: Array, A: Array, B: Array) -> Array:
         def inner(some: Array, mu: Array, v: Array) -> Array:
             nu = mu + shift[some, None]
             r2 = constant[some, None] + nu * (2.0 * linear[some, None] + nu * square[some, None])
-            r2 = xp.maximum(r2, (0.01 * TOUCH) ** 2)  # h'/r may be infinite at 0, where what it multiplies vanishes
+            r2 = xp.maximum(
+                r2, (0.01 * TOUCH) ** 2
+            )  # h'/r may be infinite at 0, where what it multiplies vanishes
             bend = v * kernel.bend(r2)
             sums = [bend.sum(axis=1), (bend * nu).sum(axis=1), (bend * nu * nu).sum(axis=1)]
             return xp.stack([*sums, (v * kernel.slope(r2)).sum(axis=1)], axis=1)
 
         edges = xp.zeros((len(L), 1)) + xp.asarray([0.0, 1.0])
-        part = integrate_graded(inner, edges, nearest[:, None], inner_delta[:, None], 48.0, order=order).reshape(-1, T, 4)
+        part = integrate_graded(
+            inner, edges, nearest[:, None], inner_delta[:, None], 48.0, order=order
+        ).reshape(-1, T, 4)
         b0, b1, b2, h = (part[:, :, k] for k in range(4))
         w1, w2, w3 = w * lam, w * lam**2, w * lam**3
         sums = ((w1, b0), (w2, b0), (w2, b1), (w3, b0), (w3, b1), (w3, b2), (w1, h))
         return xp.stack([(x * y).sum(axis=1) for x, y in sums], axis=1)
 
-    moments = integrate_graded(outer, unit, xp.zeros_like(delta)[:, None], delta[:, None], 2000.0, order=order)
+    moments = integrate_graded(
+        outer, unit, xp.zeros_like(delta)[:, None], delta[:, None], 2000.0, order=order
+    )
     S = moments[:, [0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(-1, 3, 3)  # of (1, λ, λν), weighted by b
     vectors = xp.stack([u, C, B], axis=2)
     return moments[:, 6, None, None] * xp.eye(u.shape[1]) + vectors @ S @ xp.swapaxes(vectors, 1, 2)

@@ -4,13 +4,13 @@ With p = (x − b)/ℓ, e = (b − z)/ℓ and the path moments Jₖ = ∫₀¹ t
 
     𝒜ᵢk(·, z)(x) = −σ² pᵢ (pᵢ J₁ + eᵢ J₀).
 
-Everything is computed from differences x − b, b − z, x − z, so data far from the origin lose nothing.
-"""
+Everything is computed from differences x − b, b − z, x − z, so data far from the origin lose
+nothing."""
 
 from __future__ import annotations
 
-from gpattr._array import EPS, Array, namespace, product
-from gpattr._memory import blocks
+from gpattr._core.array import EPS, Array, namespace, product
+from gpattr._core.memory import blocks
 from gpattr.closed_forms.geometry import REACH, from_moments, neighbourhoods
 from gpattr.closed_forms.table import register
 from gpattr.exceptions import InvalidInputError
@@ -33,7 +33,9 @@ def cross_dot(kernel: SquaredExponential, paths: Paths, Z: Array, w: Array) -> A
     (m, q), d = w.shape, Z.shape[1]
     result = xp.empty((*paths.shape, q))
     for g in neighbourhoods(kernel, paths, Z):
-        right = xp.concatenate([w.T, (g.E.T[:, None, :] * w.T).reshape(d * q, m)]).T  # (m, q + dq): w and E∘w
+        right = xp.concatenate(
+            [w.T, (g.E.T[:, None, :] * w.T).reshape(d * q, m)]
+        ).T  # (m, q + dq): w and E∘w
         for rows, arguments in g.chunks():
             first, second = path_products(*arguments, right)
             part = first[:, q:].reshape(-1, d, q)
@@ -47,13 +49,17 @@ def cross_dot(kernel: SquaredExponential, paths: Paths, Z: Array, w: Array) -> A
 def error(kernel: SquaredExponential, paths: Paths, Z: Array, w: Array) -> Array:
     """Return a bound (n,) on the rounding error of `cross_dot`.
 
-    Every entry is at most about σ² min(1, ‖p‖∞), is a sum over m, and loses ε × (distance in length-scales)² in the exponent.
-    """
+    Every entry is at most about σ² min(1, ‖p‖∞), is a sum over m, and loses ε × (distance in
+    length-scales)² in the exponent."""
     xp = namespace(paths.stop)
     scale = xp.asarray(kernel.lengthscale)
     step = paths.step / scale
     reach = (step * step).sum(axis=1) + (0.0 if paths.shared_start else REACH * step.shape[1])
-    size = kernel.variance * xp.abs(w).sum(axis=0).max() * xp.minimum(xp.max(xp.abs(step), axis=1), 1.0)
+    size = (
+        kernel.variance
+        * xp.abs(w).sum(axis=0).max()
+        * xp.minimum(xp.max(xp.abs(step), axis=1), 1.0)
+    )
     return EPS * (32.0 + len(Z) ** 0.5 + 2.0 * reach) * size
 
 
@@ -62,9 +68,9 @@ def auto(kernel: SquaredExponential, paths: Paths) -> Array:
 
         (𝒜k𝒜ᵀ)ᵢⱼ = σ² pᵢpⱼ (δᵢⱼ G₀(a) − pᵢpⱼ G₂(a))
 
-    On the diagonal G₀ − pᵢ²G₂ = (G₀ − aG₂) + (a − pᵢ²)G₂, and G₀ − aG₂ = (2/a)(1 − e^(−a/2)): two positive terms, the
-    second with the sum of the *other* squares, so nothing cancels on long paths.
-    """
+    On the diagonal G₀ − pᵢ²G₂ = (G₀ − aG₂) + (a − pᵢ²)G₂, and G₀ − aG₂ = (2/a)(1 − e^(−a/2)): two
+    positive terms, the second with the sum of the *other* squares, so nothing cancels on long
+    paths."""
     xp = namespace(paths.stop)
     p2 = (paths.step / xp.asarray(kernel.lengthscale)) ** 2
     d = p2.shape[1]
@@ -84,9 +90,8 @@ def between(kernel: SquaredExponential, paths: Paths, other: Paths) -> Array:
 
         σ² pᵢ qⱼ ∫₀¹∫₀¹ exp(−‖u‖²/2) (δᵢⱼ − uᵢuⱼ) ds dt,   u = e + s p − t q
 
-    with q = (x' − b')/ℓ, e = (b − b')/ℓ. The integral along the longer path is done in closed form, that along the shorter
-    by Gauss–Legendre panels (see `_second_moments`).
-    """
+    with q = (x' − b')/ℓ, e = (b − b')/ℓ. The integral along the longer path is done in closed form,
+    that along the shorter by Gauss–Legendre panels (see `_second_moments`)."""
     xp = namespace(paths.stop)
     scale = xp.asarray(kernel.lengthscale)
     p, q = paths.step / scale, other.step / scale
@@ -99,18 +104,20 @@ def between(kernel: SquaredExponential, paths: Paths, other: Paths) -> Array:
 
 
 def _second_moments(p: Array, q: Array, e: Array, q_norm: Array) -> Array:
-    """Return ∫∫ exp(−‖u‖²/2)(δᵢⱼ − uᵢuⱼ) ds dt, (n, d, d), for ‖p‖ ≥ ‖q‖: symmetric in i, j and under p ↔ q, e ↔ −e.
+    """Return ∫∫ exp(−‖u‖²/2)(δᵢⱼ − uᵢuⱼ) ds dt, (n, d, d), for ‖p‖ ≥ ‖q‖: symmetric in i, j and
+    under p ↔ q, e ↔ −e.
 
-    Panels of 16 nodes cover at most two length-scales of q each; pairs are grouped by their number, a power of two.
-    """
+    Panels of 16 nodes cover at most two length-scales of q each; pairs are grouped by their number,
+    a power of two."""
     xp = namespace(p)
     n, d = p.shape
     result = xp.empty((n, d, d))
     short = (p * p).sum(axis=1) <= 1.0
     if not (q_norm <= FARTHEST_PAIR).all():
         raise InvalidInputError(
-            f"X: the covariance between rows is known where at most one of two paths is longer than {FARTHEST_PAIR:.0e} "
-            f"length-scales, got {float(q_norm.max()):.0e}; leave out rows that far away"
+            "X: the covariance between rows is known where at most one of two paths is longer than"
+            f" {FARTHEST_PAIR:.0e} length-scales, got {float(q_norm.max()):.0e}; leave out rows"
+            " that far away"
         )
     panels = xp.exp2(xp.ceil(xp.log2(xp.maximum(0.5 * q_norm, 1.0))))
     panels[short] = 0
@@ -122,7 +129,9 @@ def _second_moments(p: Array, q: Array, e: Array, q_norm: Array) -> Array:
             if count == 0:
                 result[chosen] = _short_pair(p[chosen], q[chosen], e[chosen])
             else:
-                result[chosen] = _long_pair(p[chosen], q[chosen], e[chosen], *gauss_legendre(16, count))
+                result[chosen] = _long_pair(
+                    p[chosen], q[chosen], e[chosen], *gauss_legendre(16, count)
+                )
     return result
 
 
@@ -132,18 +141,23 @@ def _short_pair(p: Array, q: Array, e: Array) -> Array:
     t, w = map(xp.asarray, gauss_legendre(11))
     s, t = xp.repeat(t, len(t)), xp.tile(t, len(t))  # (S,)
     weight = (w[:, None] * w).ravel()
-    square = (e * e).sum(1)[:, None] + s * s * (p * p).sum(1)[:, None] + t * t * (q * q).sum(1)[:, None]
-    square += 2.0 * (s * (e * p).sum(1)[:, None] - t * (e * q).sum(1)[:, None] - s * t * (p * q).sum(1)[:, None])
+    square = (
+        (e * e).sum(1)[:, None] + s * s * (p * p).sum(1)[:, None] + t * t * (q * q).sum(1)[:, None]
+    )
+    square += 2.0 * (
+        s * (e * p).sum(1)[:, None] - t * (e * q).sum(1)[:, None] - s * t * (p * q).sum(1)[:, None]
+    )
     value = weight * xp.exp(-0.5 * square)  # (n, S)
     powers = xp.stack([xp.ones_like(s), s, -t])  # (3, S): u = 1·e + s·p − t·q
     return _assemble(xp.stack([e, p, q], axis=2), xp.einsum("nS,aS,bS->nab", value, powers, powers))
 
 
 def _long_pair(p: Array, q: Array, e: Array, t: Array, w: Array) -> Array:
-    """Along p in closed form about the closest approach, u = v(t) + τ p with v ⟂ p; along q by the given rule.
+    """Along p in closed form about the closest approach, u = v(t) + τ p with v ⟂ p; along q by the
+    given rule.
 
-    v(t) = f − (t − t*) q⊥ is taken about the t* in [0, 1] closest to the other path, so that no large terms cancel.
-    """
+    v(t) = f − (t − t*) q⊥ is taken about the t* in [0, 1] closest to the other path, so that no
+    large terms cancel."""
     xp = namespace(p)
     t, w = xp.asarray(t), xp.asarray(w)
     a = (p * p).sum(axis=1)[:, None]
@@ -153,7 +167,11 @@ def _long_pair(p: Array, q: Array, e: Array, t: Array, w: Array) -> Array:
     nearest = xp.clip(fq / xp.maximum(qq, 1e-300), 0.0, 1.0)
     f = e_perp - nearest * q_perp
     tau = t - nearest  # (n, T)
-    rho2 = (f * f).sum(axis=1)[:, None] - 2.0 * tau * (f * q_perp).sum(axis=1)[:, None] + tau * tau * qq
+    rho2 = (
+        (f * f).sum(axis=1)[:, None]
+        - 2.0 * tau * (f * q_perp).sum(axis=1)[:, None]
+        + tau * tau * qq
+    )
     M0, M1, M2 = centred_moments(a, pe - t * pq, xp.maximum(rho2, 0.0))
     S = xp.empty((len(p), 3, 3))
     S[:, 0, 0], S[:, 1, 1], S[:, 2, 2] = product(M0, w), product(M2, w), product(M0 * tau * tau, w)
@@ -166,7 +184,9 @@ def _long_pair(p: Array, q: Array, e: Array, t: Array, w: Array) -> Array:
 def _assemble(vectors: Array, S: Array) -> Array:
     """Return δᵢⱼ S₀₀ − (V S Vᵀ)ᵢⱼ for vectors V (n, d, 3) and their moments S (n, 3, 3)."""
     xp = namespace(S)
-    return S[:, 0, 0, None, None] * xp.eye(vectors.shape[1]) - vectors @ S @ xp.swapaxes(vectors, 1, 2)
+    return S[:, 0, 0, None, None] * xp.eye(vectors.shape[1]) - vectors @ S @ xp.swapaxes(
+        vectors, 1, 2
+    )
 
 
 register(

@@ -25,11 +25,20 @@ NOTES = {
 
 
 def support_table() -> str:
-    """Return a Markdown table: every kernel of the library, how gradients and integrated gradients of it are computed."""
-    lines = ["| kernel | gradient | integrated gradients | hyperparameters that are learned |", "|---|---|---|---|"]
+    """Return a Markdown table: every kernel of the library, how gradients and integrated gradients
+    of it are computed.
+    """
+    lines = [
+        "| kernel | gradient | integrated gradients | hyperparameters that are learned |",
+        "|---|---|---|---|",
+    ]
     for name in kernels.__all__:
         kind = getattr(kernels, name)
-        if not (isinstance(kind, type) and issubclass(kind, Kernel) and (kind in DERIVATIVES or kind in REFUSED)):
+        if not (
+            isinstance(kind, type)
+            and issubclass(kind, Kernel)
+            and (kind in DERIVATIVES or kind in REFUSED)
+        ):
             continue
         if kind in REFUSED:
             ways = ["refused: it has none"] * 2
@@ -37,7 +46,10 @@ def support_table() -> str:
             ways = ["as its parts"] * 2
         else:
             example = EXAMPLES.get(kind) or kind()
-            ways = [" + ".join(sorted(rule_for(operator, example).methods)) for operator in (Gradient, IntegratedGradients)]
+            ways = [
+                " + ".join(sorted(rule_for(operator, example).methods))
+                for operator in (Gradient, IntegratedGradients)
+            ]
         learned = ", ".join(f"`{parameter}`" for parameter in kind.trainable) or "none of its own"
         lines.append(f"| `{name}` | {ways[0]} | {ways[1]}{NOTES.get(kind, '')} | {learned} |")
     return "\n".join(lines)

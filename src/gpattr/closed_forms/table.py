@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from gpattr._array import EPS, Array, namespace
+from gpattr._core.array import EPS, Array, namespace
 from gpattr.kernels import Kernel
 from gpattr.operators import Operator, Sites
 
@@ -15,8 +15,8 @@ from gpattr.operators import Operator, Sites
 class Bounded(NamedTuple):
     """An array (n, ...) and a bound (n,) on the error of its entries.
 
-    Of covariances with data, (n, d, m), it is the Euclidean length, over the m points, of what bounds the error of each: that
-    times the length of weights bounds the error of a weighted sum.
+    Of covariances with data, (n, d, m), it is the Euclidean length, over the m points, of what
+    bounds the error of each: that times the length of weights bounds the error of a weighted sum.
     """
 
     value: Array
@@ -27,15 +27,17 @@ class Bounded(NamedTuple):
 class Rule:
     """What one operator makes of one kernel, at n sites. The kernel is bound in.
 
-    Z (m, d) are points, w (m, q) weights. `between` pairs the k-th site of one batch with the k-th of the other.
-    """
+    Z (m, d) are points, w (m, q) weights. `between` pairs the k-th site of one batch with the k-th
+    of the other."""
 
     cross: Callable[[Sites, Array], Bounded]  # (sites, Z) -> (n, d, m)
     estimate: Callable[[Sites, Array, Array], Bounded]  # (sites, Z, w) -> cross @ w, (n, d, q)
     auto: Callable[[Sites], Bounded]  # (sites) -> (n, d, d)
     between: Callable[[Any, Any], Bounded]  # (sites, sites) -> (n, d, d)
     methods: frozenset[str] = frozenset({"closed form"})
-    bound: Callable[[Sites, Array, Array], Array] | None = None  # the error of estimate, where it is known without the value
+    bound: Callable[[Sites, Array, Array], Array] | None = (
+        None  # the error of estimate, where it is known without the value
+    )
 
 
 CLOSED_FORMS: dict[tuple[type[Operator], type[Kernel]], Callable[[Any], Rule]] = {}
@@ -52,11 +54,11 @@ def register(
     error: Callable[..., Array] | None = None,
     method: str = "closed form",
 ) -> None:
-    """Enter the formulas of a pair; each takes the kernel first, then what `Rule` says, and returns an array or `Bounded`.
+    """Enter the formulas of a pair; each takes the kernel first, then what `Rule` says, and returns
+    an array or `Bounded`.
 
-    Without ``cross_dot`` the generic one contracts ``cross``. ``error`` bounds the error of ``cross_dot``; without it, and for
-    what comes as an array, the bound is that of rounding.
-    """
+    Without ``cross_dot`` the generic one contracts ``cross``. ``error`` bounds the error of
+    ``cross_dot``; without it, and for what comes as an array, the bound is that of rounding."""
 
     def bind(k: Kernel) -> Rule:
         def estimate(sites: Sites, Z: Array, w: Array) -> Bounded:
@@ -71,7 +73,11 @@ def register(
                 return terms
             # The bound for one point, as often as there are points.
             unit = namespace(Z).zeros((1, 1)) + 1.0
-            return Bounded(terms, error(k, sites, Z[:1], unit) * len(Z) ** 0.5) if error else rounded_cross(terms)
+            return (
+                Bounded(terms, error(k, sites, Z[:1], unit) * len(Z) ** 0.5)
+                if error
+                else rounded_cross(terms)
+            )
 
         return Rule(
             cross=with_error,
@@ -100,6 +106,8 @@ def rounded_cross(value: Array) -> Bounded:
 
 
 def rounding(terms: Array, w: Array) -> Array:
-    """Return a bound, (n,), on the rounding of terms (n, d, m) @ w (m, q): 32 ε times the sum of absolute values."""
+    """Return a bound, (n,), on the rounding of terms (n, d, m) @ w (m, q): 32 ε times the sum of
+    absolute values.
+    """
     xp = namespace(terms, w)
     return 32 * EPS * xp.max(xp.abs(terms) @ xp.abs(w), axis=(1, 2))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from gpattr._array import Array, namespace
-from gpattr._memory import blocks
-from gpattr._validation import check_choice
+from gpattr._core.array import Array, namespace
+from gpattr._core.memory import blocks
+from gpattr._core.validation import check_choice
 from gpattr.closed_forms.algebra import ALGEBRA
-from gpattr.closed_forms.fixed_rules import METHODS, check_steps, fixed_rule
 from gpattr.closed_forms.gradient import gradient_rule
-from gpattr.closed_forms.numeric import quadrature
 from gpattr.closed_forms.products import closed_terms, merged
+from gpattr.closed_forms.quadrature.fixed_rules import METHODS, check_steps, fixed_rule
+from gpattr.closed_forms.quadrature.numeric import quadrature
 from gpattr.closed_forms.table import CLOSED_FORMS, Bounded, Rule
 from gpattr.exceptions import NoClosedFormError, UnsupportedModelError
 from gpattr.kernels import Constant, Kernel, Product, Scale, Sum
@@ -21,13 +21,15 @@ from gpattr.operators import Gradient, IntegratedGradients, Operator, Sites
 Terms = list[tuple[float, Sites]]
 
 
-def rule_for(operator: type[Operator], kernel: Kernel, method: str = "auto", n_steps: int | None = None) -> Rule:
+def rule_for(
+    operator: type[Operator], kernel: Kernel, method: str = "auto", n_steps: int | None = None
+) -> Rule:
     """Return the formulas of this operator for this kernel.
 
-    ``"auto"`` takes the closed form where one exists and quadrature elsewhere, part by part of a sum;
-    ``"exact"`` refuses quadrature by name; ``"quadrature"`` integrates gradients throughout, for comparison; the rules of the
-    paper, ``"right"``, ``"trapezoid"``, ``"simpson"`` and ``"gauss_legendre"``, take ``n_steps``.
-    """
+    ``"auto"`` takes the closed form where one exists and quadrature elsewhere, part by part of a
+    sum; ``"exact"`` refuses quadrature by name; ``"quadrature"`` integrates gradients throughout,
+    for comparison; the rules of the paper, ``"right"``, ``"trapezoid"``, ``"simpson"`` and
+    ``"gauss_legendre"``, take ``n_steps``."""
     check_choice("method", method, METHODS)
     steps = check_steps(method, n_steps)
     if steps is not None and operator is IntegratedGradients:
@@ -36,7 +38,11 @@ def rule_for(operator: type[Operator], kernel: Kernel, method: str = "auto", n_s
         return ALGEBRA[type(kernel)](kernel, lambda part: rule_for(operator, part, method, n_steps))
     entry = CLOSED_FORMS.get((operator, type(kernel)))
     rule = entry(kernel) if entry else None
-    if isinstance(kernel, Product) and kernel.polynomial_degree is None and operator is IntegratedGradients:
+    if (
+        isinstance(kernel, Product)
+        and kernel.polynomial_degree is None
+        and operator is IntegratedGradients
+    ):
         terms = closed_terms(kernel)
         rule = _sum_of_products(terms) if terms else None
     if rule and not (method == "quadrature" and operator is IntegratedGradients):
@@ -47,7 +53,8 @@ def rule_for(operator: type[Operator], kernel: Kernel, method: str = "auto", n_s
         return gradient_rule(kernel)
     if operator is not IntegratedGradients:
         raise UnsupportedModelError(
-            f"{operator.__name__} of {type(kernel).__name__}: no formula is known; gpattr.closed_forms.register enters one"
+            f"{operator.__name__} of {type(kernel).__name__}: no formula is known;"
+            " gpattr.closed_forms.register enters one"
         )
     rule = quadrature(kernel)
     if method == "exact" and "quadrature" in rule.methods:
@@ -58,36 +65,68 @@ def rule_for(operator: type[Operator], kernel: Kernel, method: str = "auto", n_s
 def _refuse(operator: type[Operator], kernel: Kernel) -> None:
     name = repr(kernel) if isinstance(kernel, Product) else type(kernel).__name__
     raise NoClosedFormError(
-        f'method: "exact" was asked for, but {operator.__name__} of {name} has no closed form; use method="auto"'
+        f'method: "exact" was asked for, but {operator.__name__} of {name} has no closed form; use'
+        ' method="auto"'
     )
 
 
 def _sum_of_products(terms: list[tuple[float, list[Kernel]]]) -> Rule:
-    """The rule of a product that was multiplied out; which squared exponentials meet depends on the number of features."""
+    """The rule of a product that was multiplied out; which squared exponentials meet depends on the
+    number of features.
+    """
 
     @cache
     def rule_on(d: int) -> Rule:
-        parts = [Scale(merged(leaves, d), scale) if leaves else Constant(scale) for scale, leaves in terms]
+        parts = [
+            Scale(merged(leaves, d), scale) if leaves else Constant(scale)
+            for scale, leaves in terms
+        ]
         return rule_for(IntegratedGradients, Sum(*parts))
 
     def verb(name: str) -> Any:
         return lambda sites, *args: getattr(rule_on(sites.shape[1]), name)(sites, *args)
 
     methods = {
-        rule for _, leaves in terms for leaf in leaves if len(leaves) == 1 for rule in rule_for(IntegratedGradients, leaf).methods
+        rule
+        for _, leaves in terms
+        for leaf in leaves
+        if len(leaves) == 1
+        for rule in rule_for(IntegratedGradients, leaf).methods
     }
-    return Rule(verb("cross"), verb("estimate"), verb("auto"), verb("between"), frozenset(methods | {"closed form"}))
+    return Rule(
+        verb("cross"),
+        verb("estimate"),
+        verb("auto"),
+        verb("between"),
+        frozenset(methods | {"closed form"}),
+    )
 
 
-def cross(op: Operator, kernel: Kernel, X: Array, Z: Array, *, method: str = "auto", n_steps: int | None = None) -> Array:
+def cross(
+    op: Operator,
+    kernel: Kernel,
+    X: Array,
+    Z: Array,
+    *,
+    method: str = "auto",
+    n_steps: int | None = None,
+) -> Array:
     """Return the covariance of the attributions at X with f at Z, (n, d, m)."""
     return bounded_cross(op, kernel, X, Z, method=method, n_steps=n_steps).value
 
 
 def bounded_cross(
-    op: Operator, kernel: Kernel, X: Array, Z: Array, *, method: str = "auto", n_steps: int | None = None
+    op: Operator,
+    kernel: Kernel,
+    X: Array,
+    Z: Array,
+    *,
+    method: str = "auto",
+    n_steps: int | None = None,
 ) -> Bounded:
-    """Return `cross` with its error, (n,): the Euclidean length over Z of what bounds the error of each covariance."""
+    """Return `cross` with its error, (n,): the Euclidean length over Z of what bounds the error of
+    each covariance.
+    """
     rule = rule_for(type(op), kernel, method, n_steps)
     (weight, sites), *others = op.terms(X)
     result, error = rule.cross(sites, Z)
@@ -102,9 +141,17 @@ def bounded_cross(
 
 
 def estimate(
-    op: Operator, kernel: Kernel, X: Array, Z: Array, w: Array, *, method: str = "auto", n_steps: int | None = None
+    op: Operator,
+    kernel: Kernel,
+    X: Array,
+    Z: Array,
+    w: Array,
+    *,
+    method: str = "auto",
+    n_steps: int | None = None,
 ) -> tuple[Array, Array]:
-    """Return Σₘ cross[:, :, m] wₘ, (n, d) for w (m,) and (n, d, q) for w (m, q), and a bound on the error of its entries, (n,).
+    """Return Σₘ cross[:, :, m] wₘ, (n, d) for w (m,) and (n, d, q) for w (m, q), and a bound on the
+    error of its entries, (n,).
 
     It works in bounded memory and never forms (n, d, m).
     """
@@ -129,18 +176,24 @@ def error(op: Operator, kernel: Kernel, X: Array, Z: Array, w: Array, **options:
     bound = rule_for(type(op), kernel, **options).bound
     if bound is None:
         return estimate(op, kernel, X, Z, w, **options)[1]
-    return sum(weight * bound(sites, Z, w[:, None] if w.ndim == 1 else w) for weight, sites in op.terms(X))
+    return sum(
+        weight * bound(sites, Z, w[:, None] if w.ndim == 1 else w) for weight, sites in op.terms(X)
+    )
 
 
-def auto(op: Operator, kernel: Kernel, X: Array, *, method: str = "auto", n_steps: int | None = None) -> Array:
+def auto(
+    op: Operator, kernel: Kernel, X: Array, *, method: str = "auto", n_steps: int | None = None
+) -> Array:
     """Return the prior covariance of the attributions at each row, (n, d, d).
 
-    With several baselines this is Σᵤᵥ wᵤwᵥ Cov[𝒜ᵤ, 𝒜ᵥ]: the terms between different baselines are part of it.
-    """
+    With several baselines this is Σᵤᵥ wᵤwᵥ Cov[𝒜ᵤ, 𝒜ᵥ]: the terms between different baselines are
+    part of it."""
     return bounded_auto(op, kernel, X, method=method, n_steps=n_steps).value
 
 
-def bounded_auto(op: Operator, kernel: Kernel, X: Array, *, method: str = "auto", n_steps: int | None = None) -> Bounded:
+def bounded_auto(
+    op: Operator, kernel: Kernel, X: Array, *, method: str = "auto", n_steps: int | None = None
+) -> Bounded:
     """Return `auto` with a bound, (n,), on the error of its entries."""
     xp = namespace(X)
     rule = rule_for(type(op), kernel, method, n_steps)
@@ -170,10 +223,11 @@ def between(
     method: str = "auto",
     n_steps: int | None = None,
 ) -> Array:
-    """Return the prior covariance between the attributions at the rows of X and of X2, (n, d, n2, d).
+    """Return the prior covariance between the attributions at the rows of X and of X2, (n, d, n2,
+    d).
 
-    ``op2`` is the operator at X2 where it differs (one baseline per row). Without X2: between the rows of X, symmetric.
-    """
+    ``op2`` is the operator at X2 where it differs (one baseline per row). Without X2: between the
+    rows of X, symmetric."""
     xp = namespace(X)
     rule = rule_for(type(op), kernel, method, n_steps)
     n, d = X.shape
@@ -193,12 +247,18 @@ def between(
     return xp.swapaxes(pairs.reshape(n, len(X2), d, d), 1, 2)
 
 
-def _paired(rule: Rule, terms: Terms, others: Terms, i: Array, j: Array, u: Array, v: Array, weights: Array) -> Bounded:
-    """Return Σ weights · Cov[term u at row i, term v at row j] over the given (u, v), for each given (i, j): (len(i), d, d)."""
+def _paired(
+    rule: Rule, terms: Terms, others: Terms, i: Array, j: Array, u: Array, v: Array, weights: Array
+) -> Bounded:
+    """Return Σ weights · Cov[term u at row i, term v at row j] over the given (u, v), for each
+    given (i, j): (len(i), d, d).
+    """
     xp = namespace(i)
     n, d = terms[0][1].shape
     n2 = others[0][1].shape[0]
-    left, right = (type(batch[0][1]).stack([sites for _, sites in batch]) for batch in (terms, others))
+    left, right = (
+        type(batch[0][1]).stack([sites for _, sites in batch]) for batch in (terms, others)
+    )
     result, error = xp.zeros((len(i), d, d)), xp.zeros(len(i))
     for rows in blocks(len(i), 64.0 * d * d):
         width = len(i[rows])

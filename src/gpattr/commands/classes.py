@@ -1,4 +1,6 @@
-"""Explanations of classes: probabilities, one explanation for each class of several, their tables, pictures and words."""
+"""Explanations of classes: probabilities, one explanation for each class of several, their tables,
+pictures and words.
+"""
 
 from __future__ import annotations
 
@@ -13,26 +15,38 @@ import numpy as np
 
 from gpattr import plots
 from gpattr.commands.letters import save_picture
-from gpattr.explainer import Explainer
-from gpattr.explanation import Explanation
-from gpattr.importance import Importance
-from gpattr.multi_output_explanation import MultiOutputExplanation
+from gpattr.explainer.explainer import Explainer
+from gpattr.explanation.explanation import Explanation
+from gpattr.explanation.importance import Importance
+from gpattr.explanation.multi_output import MultiOutputExplanation
+from gpattr.explanation.sampled import SampledExplanation
 from gpattr.report import write_report
-from gpattr.sampled_explanation import SampledExplanation
 from gpattr.tables import TableModel
 from gpattr.tables.model import stratified
 from gpattr.tables.target import said_class
 
-MOST_ROWS = 2000  # times classes, that are explained unless rows are named: half a minute for every thousand
-DRAWS, FEWEST_DRAWS, MOST_DRAWN = 500, 100, 10_000_000  # of each row, and attributions that are drawn in all: 80 MB
-MOST_SAVED, FEWEST_SAVED = 500_000, 20  # attributions, and of each row, that are written to explanation.json
+# times classes, that are explained unless rows are named: half a minute for every thousand
+MOST_ROWS = 2000
+DRAWS, FEWEST_DRAWS, MOST_DRAWN = (
+    500,
+    100,
+    10_000_000,
+)  # of each row, and attributions that are drawn in all: 80 MB
+MOST_SAVED, FEWEST_SAVED = (
+    500_000,
+    20,
+)  # attributions, and of each row, that are written to explanation.json
 SAID = 3  # rows that are named in the terminal
 
 Explained = Mapping[str, Explanation]  # by class; "" where there is one explanation alone
 
 
-def explainers(model: TableModel, baseline: Any, baseline_name: str | None, n: int) -> dict[str, Explainer]:
-    """Return the explainers of n rows by class; that of a regressor, or of two classes, has the name ""."""
+def explainers(
+    model: TableModel, baseline: Any, baseline_name: str | None, n: int
+) -> dict[str, Explainer]:
+    """Return the explainers of n rows by class; that of a regressor, or of two classes, has the
+    name "".
+    """
     posteriors = model.posteriors
     options: dict[str, Any] = {}
     if model.task == "classification":
@@ -56,19 +70,27 @@ def said(model: TableModel, label: str) -> str:
 
 
 def chosen_by_default(model: TableModel, y: Any, n: int) -> np.ndarray:
-    """Return the rows that are explained unless others are named: all, or a random sample where a classifier has many."""
+    """Return the rows that are explained unless others are named: all, or a random sample where a
+    classifier has many.
+    """
     if model.task == "regression":
         return np.arange(n)
     most = MOST_ROWS // len(model.posteriors)
     return stratified(np.full(n, "") if y is None else np.asarray(y, dtype=str), most)
 
 
-def write_tables(folder: Path, found: Explained, importance: Mapping[str, Importance], level: float) -> list[str]:
-    """Write the explanations of several classes and their tables, with a column ``class``; return what is left out of them."""
+def write_tables(
+    folder: Path, found: Explained, importance: Mapping[str, Importance], level: float
+) -> list[str]:
+    """Write the explanations of several classes and their tables, with a column ``class``; return
+    what is left out of them.
+    """
     import pandas as pd
 
     saved = {label: thinned(ex, len(found)) for label, ex in found.items()}
-    MultiOutputExplanation({label: ex for label, (ex, _) in saved.items()}).save(folder / "explanation.json")
+    MultiOutputExplanation({label: ex for label, (ex, _) in saved.items()}).save(
+        folder / "explanation.json"
+    )
     parts = []
     for label, ex in found.items():
         table = ex.to_frame(level)
@@ -90,22 +112,39 @@ def write_tables(folder: Path, found: Explained, importance: Mapping[str, Import
 
 
 def thinned(ex: Explanation, classes: int = 1) -> tuple[Explanation, str]:
-    """Return an explanation small enough for a file, without covariances and with fewer draws, and what was left out of it."""
+    """Return an explanation small enough for a file, without covariances and with fewer draws, and
+    what was left out of it.
+    """
     if not isinstance(ex, SampledExplanation):
         return ex, ""
     most = MOST_SAVED // max(1, ex.values.size * classes)
     if len(ex.draws) <= most:
         return replace(ex, cov=None), ""
     if most < FEWEST_SAVED:
-        known: dict[str, Any] = {field.name: getattr(ex, field.name) for field in fields(Explanation)}
+        known: dict[str, Any] = {
+            field.name: getattr(ex, field.name) for field in fields(Explanation)
+        }
         known.update(var=None, cov=None)
-        return Explanation(**known), "explanation.json has means alone; the intervals are in attributions.csv and the report."
-    note = f"explanation.json has {most} of the {len(ex.draws)} draws of each row; tables, pictures and the report are of all."
+        return (
+            Explanation(**known),
+            (
+                "explanation.json has means alone; the intervals are in attributions.csv and the"
+                " report."
+            ),
+        )
+    note = (
+        f"explanation.json has {most} of the {len(ex.draws)} draws of each row; tables, pictures"
+        " and the report are of all."
+    )
     return replace(ex, cov=None, draws=ex.draws[:most]), note
 
 
-def draw_pictures(folder: Path, found: Explained, importance: Mapping[str, Importance], level: float) -> bool:
-    """Draw the importance and all rows of each class, importance_setosa.png and so on; return whether letters are lacking."""
+def draw_pictures(
+    folder: Path, found: Explained, importance: Mapping[str, Importance], level: float
+) -> bool:
+    """Draw the importance and all rows of each class, importance_setosa.png and so on; return
+    whether letters are lacking.
+    """
     from matplotlib.figure import Figure
 
     lacking = False
@@ -136,12 +175,19 @@ def write_page(
     """Write the report, of one explanation or of those of several classes."""
     label = next(iter(found))
     several: Any = (found, importance) if len(found) > 1 else (found[label], importance[label])
-    options |= {"importance": several[1], "held_out": held_out, "measured": measured, "notes": notes}
+    options |= {
+        "importance": several[1],
+        "held_out": held_out,
+        "measured": measured,
+        "notes": notes,
+    }
     write_report(path, several[0], explainer=explainers[label], **options)
 
 
 def file_names(labels: Any) -> dict[str, str]:
-    """Return names for files by class: letters and digits of the label, and a number where two would be the same."""
+    """Return names for files by class: letters and digits of the label, and a number where two
+    would be the same.
+    """
     names: dict[str, str] = {}
     taken: set[str] = set()
     for k, label in enumerate(labels, 1):
@@ -154,16 +200,22 @@ def file_names(labels: Any) -> dict[str, str]:
 
 
 def sentences(model: TableModel, found: Explained, y: Any) -> list[str]:
-    """Return the rows farthest from the baseline in words: "Row 372: probability of malignant 0.97; it was malignant"."""
+    """Return the rows farthest from the baseline in words: "Row 372: probability of malignant 0.97;
+    it was malignant".
+    """
     if model.task == "regression":
         return []
     moves = np.max([np.abs(ex.predictions - ex.base_values) for ex in found.values()], axis=0)
     words = []
     for row in np.argsort(-moves, kind="stable")[:SAID]:
-        label = max(found, key=lambda each: abs(found[each].predictions[row] - found[each].base_values[row]))
+        label = max(
+            found, key=lambda each: abs(found[each].predictions[row] - found[each].base_values[row])
+        )
         ex = found[label]
         was = f"; it was {y[row]}" if y is not None and y[row] else ""
-        words.append(f"Row {ex.row_names[row]}: {ex.quantity} {_rounded(float(ex.predictions[row]))}{was}")
+        words.append(
+            f"Row {ex.row_names[row]}: {ex.quantity} {_rounded(float(ex.predictions[row]))}{was}"
+        )
     return words
 
 
@@ -178,11 +230,16 @@ def _rounded(probability: float) -> str:
 
 
 def summary(model: TableModel, importance: Mapping[str, Importance]) -> dict[str, Any]:
-    """Return what a program would ask of a model: task, classes, accuracy; importance by class where there are several."""
+    """Return what a program would ask of a model: task, classes, accuracy; importance by class
+    where there are several.
+    """
     known: dict[str, Any] = {"task": model.task}
     if model.task == "classification":
         held_out: Any = model.held_out
-        known |= {"classes": list(model.classes), "accuracy": None if held_out is None else held_out.accuracy}
+        known |= {
+            "classes": list(model.classes),
+            "accuracy": None if held_out is None else held_out.accuracy,
+        }
     if len(importance) > 1:
         known["importance"] = {label: _ranked(each) for label, each in importance.items()}
     return known

@@ -16,7 +16,9 @@ from gpattr.tables.target import Target, known_labels
 
 @dataclass(frozen=True)
 class Table:
-    """A table as a model takes it: ``columns``, features ``X``, targets ``y`` where they are there, and what to know of it."""
+    """A table as a model takes it: ``columns``, features ``X``, targets ``y`` where they are there,
+    and what to know of it.
+    """
 
     columns: Columns
     X: Any
@@ -34,16 +36,23 @@ def read_training(
     sheet: str | None = None,
     task: str | None = None,
 ) -> Table:
-    """Return a table to learn from; rows without a target are left out, ``task`` is decided from the target unless given."""
+    """Return a table to learn from; rows without a target are left out, ``task`` is decided from
+    the target unless given.
+    """
     frame = read_table(data, sheet=sheet)
     unknown = missing(frame[target]) if target in frame.columns else None
     if unknown is not None and unknown.any():
         if strict or unknown.all():
-            advice = "leave these rows out of the table" + (", or run without --strict" if not unknown.all() else "")
+            advice = "leave these rows out of the table" + (
+                ", or run without --strict" if not unknown.all() else ""
+            )
             refuse_missing(unknown, target, str(data), f"the target cannot be filled in: {advice}")
         frame = frame[~unknown]
         rows = "1 row was" if unknown.sum() == 1 else f"{unknown.sum():,} rows were"
-        frame.attrs["notes"] = [*frame.attrs.get("notes", ()), f"{rows} left out, in which {target} is missing."]
+        frame.attrs["notes"] = [
+            *frame.attrs.get("notes", ()),
+            f"{rows} left out, in which {target} is missing.",
+        ]
     columns = Columns.of(frame, target, drop=drop, strict=strict, source=str(data))
     asked = Target.of(frame, columns, task, source=str(data))
     classified = asked.task == "classification"
@@ -54,7 +63,12 @@ def read_training(
 
 
 def read_rows(
-    data: Path, model: TableModel, *, drop: Sequence[str] = (), strict: bool = False, sheet: str | None = None
+    data: Path,
+    model: TableModel,
+    *,
+    drop: Sequence[str] = (),
+    strict: bool = False,
+    sheet: str | None = None,
 ) -> Table:
     """Return a table whose rows a model is asked about; its target need not be there.
 
@@ -63,13 +77,23 @@ def read_rows(
     frame, columns = read_table(data, fewest=1, sheet=sheet), model.columns
     for name in drop:
         if name not in frame.columns:
-            raise InvalidInputError(f"--drop: expected a column of {data}, got {name!r}; there are {list(frame.columns)}")
-    X = columns.features(frame.drop(columns=list(drop)), strict=strict, typical=model.typical, source=str(data))
+            raise InvalidInputError(
+                f"--drop: expected a column of {data}, got {name!r}; there are"
+                f" {list(frame.columns)}"
+            )
+    X = columns.features(
+        frame.drop(columns=list(drop)), strict=strict, typical=model.typical, source=str(data)
+    )
     y = columns.measured(frame) if model.task == "regression" else known_labels(frame, columns)
     return Table(columns, X, y, notes.of_table(frame, X, columns), model.task)
 
 
 def train(table: Table, *, estimator: str, kernel: str | None, verbose: bool) -> TableModel:
     """Return a model of the table."""
-    options: dict[str, Any] = {"estimator": estimator, "kernel": kernel, "verbose": int(verbose), "task": table.task}
+    options: dict[str, Any] = {
+        "estimator": estimator,
+        "kernel": kernel,
+        "verbose": int(verbose),
+        "task": table.task,
+    }
     return TableModel.fit(table.X, table.y, table.columns, **options)

@@ -9,7 +9,18 @@ from typing import Any
 from gpattr import __version__
 from gpattr.adapters.support import LIBRARIES, models_of
 
-PARTS = ("numpy", "scipy", "pandas", "scikit-learn", "matplotlib", "torch", "jax", "shap", "xarray", "pyarrow")
+PARTS = (
+    "numpy",
+    "scipy",
+    "pandas",
+    "scikit-learn",
+    "matplotlib",
+    "torch",
+    "jax",
+    "shap",
+    "xarray",
+    "pyarrow",
+)
 DISTRIBUTIONS = {"sklearn": "scikit-learn"}
 
 

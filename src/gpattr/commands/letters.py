@@ -1,7 +1,8 @@
-"""Names that a picture cannot show: letters that no font at hand has, and labels that leave no room for the axes.
+"""Names that a picture cannot show: letters that no font at hand has, and labels that leave no room
+for the axes.
 
-Matplotlib would draw boxes, or give up its layout, with a warning each; here they are replaced before the picture is drawn.
-"""
+Matplotlib would draw boxes, or give up its layout, with a warning each; here they are replaced
+before the picture is drawn."""
 
 from __future__ import annotations
 
@@ -21,7 +22,11 @@ LONGEST = 45  # letters at a tick: names that are longer would leave no room for
 def save_picture(figure: Figure, path: Path) -> bool:
     """Write a figure with boxes for what its font lacks, and return whether there are any."""
     families = FontProperties().get_family()
-    known = {code for name in families for code in get_font(findfont(FontProperties(family=[name]))).get_charmap()} | {ord("\n")}
+    known = {
+        code
+        for name in families
+        for code in get_font(findfont(FontProperties(family=[name]))).get_charmap()
+    } | {ord("\n")}
     box = BOX if ord(BOX) in known else "?"
     lacking = False
 
@@ -34,8 +39,12 @@ def save_picture(figure: Figure, path: Path) -> bool:
     axes: list[Any] = figure.findobj(Axis)
     for axis in axes:
         formatter = axis.get_major_formatter()
-        if isinstance(formatter, FuncFormatter):  # labels at ticks are written again whenever the figure is drawn
-            formatter.func = lambda value, place, write=formatter.func: shortened(drawn(write(value, place)))
+        if isinstance(
+            formatter, FuncFormatter
+        ):  # labels at ticks are written again whenever the figure is drawn
+            formatter.func = lambda value, place, write=formatter.func: shortened(
+                drawn(write(value, place))
+            )
     texts: list[Any] = figure.findobj(Text)
     for text in texts:
         text.set_text(drawn(text.get_text()))

@@ -1,10 +1,10 @@
 """A folder that is written whole or not at all.
 
-It is written under another name beside its own, ``out.1a2b3c4d.tmp``, and then renamed; what it replaces is called
-``out.5e6f7a8b.old`` for the moment between. A run holds a lock on both as long as it lives. What a killed run leaves has none:
-the next run to the same place removes it, or puts the old result back if that was all there is. Without locks (on Windows, or
-where the file system has none) nothing is removed.
-"""
+It is written under another name beside its own, ``out.1a2b3c4d.tmp``, and then renamed; what it
+replaces is called ``out.5e6f7a8b.old`` for the moment between. A run holds a lock on both as long
+as it lives. What a killed run leaves has none: the next run to the same place removes it, or puts
+the old result back if that was all there is. Without locks (on Windows, or where the file system
+has none) nothing is removed."""
 
 from __future__ import annotations
 
@@ -36,16 +36,25 @@ RETRIES = 100  # of a rename that another run to the same place came before
 def require_new(path: Path, force: bool) -> None:
     """Refuse to write over something, unless that is wanted."""
     if path.exists() and not force:
-        raise InvalidInputError(f"{path}: exists already; choose another name, or write over it with --force")
+        raise InvalidInputError(
+            f"{path}: exists already; choose another name, or write over it with --force"
+        )
 
 
 def require_own(path: Path) -> None:
     """Refuse to replace a folder that holds anything but what an earlier run wrote."""
     if path.exists() and not path.is_dir():
         raise InvalidInputError(f"{path}: expected a folder, got a file")
-    others = sorted(inside.name for inside in path.glob("*") if not OWN.fullmatch(inside.name) or not inside.is_file())
+    others = sorted(
+        inside.name
+        for inside in path.glob("*")
+        if not OWN.fullmatch(inside.name) or not inside.is_file()
+    )
     if others:
-        raise InvalidInputError(f"{path}: has other files than gpattr's, such as {others[0]}; choose a folder of its own")
+        raise InvalidInputError(
+            f"{path}: has other files than gpattr's, such as {others[0]}; choose a folder of"
+            " its own"
+        )
 
 
 def require_not(path: Path, data: Path) -> None:
@@ -57,11 +66,15 @@ def require_not(path: Path, data: Path) -> None:
 def require_outside(path: Path, used: Path) -> None:
     """Refuse to replace a folder that holds what is read."""
     if path.resolve() in used.resolve().parents:
-        raise InvalidInputError(f"{path}: holds {used.name}, which is used; choose another folder with --out")
+        raise InvalidInputError(
+            f"{path}: holds {used.name}, which is used; choose another folder with --out"
+        )
 
 
 def recover(path: Path) -> None:
-    """Remove what killed runs left beside ``path``; where one was killed while it replaced the old result, put that back."""
+    """Remove what killed runs left beside ``path``; where one was killed while it replaced the old
+    result, put that back.
+    """
     path = path.resolve()
     for left in sorted(path.parent.glob(f"{_literal(path.name)}.????????.*")):
         kind = re.fullmatch(re.escape(path.name) + r"\.[0-9a-f]{8}\.(tmp|old)", left.name)
@@ -78,7 +91,9 @@ def recover(path: Path) -> None:
 
 @contextmanager
 def whole_folder(path: Path, *, force: bool) -> Iterator[Path]:
-    """Yield a folder beside the one that is wanted, which takes its place when everything in it has been written."""
+    """Yield a folder beside the one that is wanted, which takes its place when everything in it has
+    been written.
+    """
     path = path.resolve()
     recover(path)
     require_new(path, force)
@@ -95,7 +110,9 @@ def whole_folder(path: Path, *, force: bool) -> Iterator[Path]:
 
 
 def _replace(path: Path, temporary: Path) -> None:
-    """Rename ``temporary`` to ``path``, and remove what was there; a run to the same place at the same time may come between."""
+    """Rename ``temporary`` to ``path``, and remove what was there; a run to the same place at the
+    same time may come between.
+    """
     for _ in range(RETRIES):
         old = _beside(path, "old")
         with ExitStack() as stack:
@@ -121,7 +138,9 @@ def _new_folder(path: Path, stack: ExitStack) -> Path:
     while True:
         temporary = _beside(path, "tmp")
         temporary.mkdir()
-        with contextlib.suppress(FileNotFoundError):  # another run may take it for a dead one's before it is locked
+        with contextlib.suppress(
+            FileNotFoundError
+        ):  # another run may take it for a dead one's before it is locked
             stack.enter_context(_locked(temporary, wait=True))
             if temporary.exists():
                 return temporary
@@ -133,7 +152,9 @@ def _beside(path: Path, ending: str) -> Path:
 
 @contextmanager
 def _locked(folder: Path, *, wait: bool = False) -> Iterator[bool]:
-    """Lock a folder that no living run holds, and yield whether that could be done; the end of a process ends its locks."""
+    """Lock a folder that no living run holds, and yield whether that could be done; the end of a
+    process ends its locks.
+    """
     if fcntl is None:
         yield False
         return
@@ -150,7 +171,9 @@ def _locked(folder: Path, *, wait: bool = False) -> Iterator[bool]:
 
 
 def _only_own(folder: Path) -> bool:
-    return all(re.fullmatch(f"({OWN.pattern}){UNFINISHED}", inside.name) for inside in folder.iterdir())
+    return all(
+        re.fullmatch(f"({OWN.pattern}){UNFINISHED}", inside.name) for inside in folder.iterdir()
+    )
 
 
 def _literal(name: str) -> str:

@@ -16,8 +16,8 @@ from gpattr.tables import Columns, read_table
 def chosen_rows(text: str | None, rows: Any, option: str = "--rows") -> np.ndarray:
     """Return positions, from 0, of ``rows`` with these numbers: ``1-10,17``; all of them for None.
 
-    Rows are numbered from 1 as in their file; ``rows`` are the numbers of those that are there, or how many there are.
-    """
+    Rows are numbered from 1 as in their file; ``rows`` are the numbers of those that are there, or
+    how many there are."""
     numbers = np.arange(1, rows + 1) if isinstance(rows, int) else np.asarray(rows)
     n = int(numbers[-1]) if len(numbers) else 0
     if text is None or text.strip().lower() == "all":
@@ -26,7 +26,9 @@ def chosen_rows(text: str | None, rows: Any, option: str = "--rows") -> np.ndarr
     for part in text.split(","):
         found = re.fullmatch(r"([0-9]+)(-([0-9]*))?", part.strip())
         if found is None:
-            raise InvalidInputError(f"{option}: expected numbers and ranges such as 1-10,17, got {text!r}")
+            raise InvalidInputError(
+                f"{option}: expected numbers and ranges such as 1-10,17, got {text!r}"
+            )
         ends = int(found[1]), int(found[3] or (n if found[2] else found[1]))
         if not 1 <= ends[0] <= ends[1] <= n:
             raise InvalidInputError(f"{option}: expected rows from 1 to {n}, got {part.strip()!r}")
@@ -34,25 +36,37 @@ def chosen_rows(text: str | None, rows: Any, option: str = "--rows") -> np.ndarr
     wanted = np.array(list(dict.fromkeys(chosen))) + 1
     absent = wanted[~np.isin(wanted, numbers)]
     if len(absent):
-        raise InvalidInputError(f"{option}: row {absent[0]} was left out, for its target is missing; choose other rows")
+        raise InvalidInputError(
+            f"{option}: row {absent[0]} was left out, for its target is missing; choose other rows"
+        )
     return np.searchsorted(numbers, wanted)
 
 
 def chosen_baseline(text: str, X: Any, columns: Columns, source: str) -> tuple[Any, str | None]:
-    """Return a baseline and its name: ``mean``, ``median``, ``row:17``, or a file with one row, or several to average over."""
+    """Return a baseline and its name: ``mean``, ``median``, ``row:17``, or a file with one row, or
+    several to average over.
+    """
     if text in ("mean", "median"):
         return text, None
     if text.startswith("row:"):
-        (row,) = chosen_rows(text[4:], X.index, "--baseline")[:1] if re.fullmatch(r"\s*[0-9]+\s*", text[4:]) else (None,)
+        (row,) = (
+            chosen_rows(text[4:], X.index, "--baseline")[:1]
+            if re.fullmatch(r"\s*[0-9]+\s*", text[4:])
+            else (None,)
+        )
         if row is None:
             raise InvalidInputError(f"--baseline: expected row:17 or the like, got {text!r}")
         return X.iloc[[row]], f"row {X.index[row]} of {source}"
     if not Path(text).is_file():
-        raise InvalidInputError(f"--baseline: expected mean, median, row:17 or a file that exists, got {text!r}")
+        raise InvalidInputError(
+            f"--baseline: expected mean, median, row:17 or a file that exists, got {text!r}"
+        )
     points = columns.features(read_table(text, fewest=1), strict=True, source=text)
     if len(points) == 1:
         return points, f"the row of {Path(text).name}"
     if columns.encoder is not None:
         what = "categories" if columns.categories else "dates"
-        raise InvalidInputError(f"--baseline: expected one row in {text}, because there are {what}, got {len(points)}")
+        raise InvalidInputError(
+            f"--baseline: expected one row in {text}, because there are {what}, got {len(points)}"
+        )
     return Baselines(points), f"average over {len(points)} points of {Path(text).name}"

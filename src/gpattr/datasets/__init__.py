@@ -1,4 +1,6 @@
-"""Data: the paper's published tables, its simulated one, and functions whose attributions are known."""
+"""Data: the paper's published tables, its simulated one, and functions whose attributions are
+known.
+"""
 
 from gpattr.datasets.breast_cancer_prognostic import load_breast_cancer_prognostic
 from gpattr.datasets.known_functions import (

@@ -1,8 +1,9 @@
-"""Where a published table comes from: a folder the user names, the cache, or the official archive; verified in every case.
+"""Where a published table comes from: a folder the user names, the cache, or the official archive;
+verified in every case.
 
-The official archive is a zip file whose own checksum may change when it is packed anew, so what is verified is the table that
-was read: its shape and a digest of its values to ten significant digits, which is the same for a spreadsheet and its CSV export.
-"""
+The official archive is a zip file whose own checksum may change when it is packed anew, so what is
+verified is the table that was read: its shape and a digest of its values to ten significant digits,
+which is the same for a spreadsheet and its CSV export."""
 
 from __future__ import annotations
 
@@ -20,19 +21,22 @@ from urllib.parse import unquote_plus
 import numpy as np
 import pandas as pd
 
-from gpattr._files import write_whole
+from gpattr._core.files import write_whole
 from gpattr.exceptions import DatasetError, InvalidInputError
 
 FOLDER_VARIABLE = "GPATTR_DATA_DIR"
 BY_HAND = (
-    f"or put it in a folder and name that folder in data_home= (--data-home) or in the environment variable {FOLDER_VARIABLE}"
+    "or put it in a folder and name that folder in data_home= (--data-home) or in the environment"
+    f" variable {FOLDER_VARIABLE}"
 )
 LARGEST = 1 << 24  # bytes; the largest table has a quarter of a million
 
 
 @dataclass(frozen=True)
 class Source:
-    """One table: the archive that holds it, the file's name there (and others it goes by), how to read it, what it must hold."""
+    """One table: the archive that holds it, the file's name there (and others it goes by), how to
+    read it, what it must hold.
+    """
 
     url: str
     names: tuple[str, ...]
@@ -41,10 +45,16 @@ class Source:
     digest: str
 
     def load(self, data_home: str | PathLike[str] | None = None) -> pd.DataFrame:
-        """Return the verified table from ``data_home``, else from ``GPATTR_DATA_DIR``, else from the cache or the archive."""
+        """Return the verified table from ``data_home``, else from ``GPATTR_DATA_DIR``, else from
+        the cache or the archive.
+        """
         if data_home is not None and not isinstance(data_home, (str, PathLike)):
             raise InvalidInputError(f"data_home: expected the path of a folder, got {data_home!r}")
-        argument, folder = ("data_home", data_home) if data_home else (FOLDER_VARIABLE, os.environ.get(FOLDER_VARIABLE))
+        argument, folder = (
+            ("data_home", data_home)
+            if data_home
+            else (FOLDER_VARIABLE, os.environ.get(FOLDER_VARIABLE))
+        )
         if not folder:
             return self._from_cache()
         try:
@@ -52,12 +62,17 @@ class Source:
         except OSError as error:
             if isinstance(error, DatasetError):
                 raise
-            raise DatasetError(f"{argument}: cannot read {self.names[0]!r} in {os.fsdecode(folder)!r}: {error}") from None
+            raise DatasetError(
+                f"{argument}: cannot read {self.names[0]!r} in {os.fsdecode(folder)!r}: {error}"
+            ) from None
 
     def _from_folder(self, argument: str, folder: Path) -> pd.DataFrame:
         """Read the file from a folder, unpacked or in its archive; nothing is written there."""
         if not folder.is_dir():
-            raise DatasetError(f"{argument}: expected a folder with {self.names[0]!r}, but {str(folder)!r} is not a folder")
+            raise DatasetError(
+                f"{argument}: expected a folder with {self.names[0]!r}, but {str(folder)!r} is not"
+                " a folder"
+            )
         packed = self.url.rsplit("/", 1)[1]
         for name in (*self.names, packed, unquote_plus(packed)):
             path = folder / name
@@ -66,8 +81,8 @@ class Source:
                     return self._verified(str(path), name, path.read_bytes())
                 return self._verified(str(path), *self._unpacked(path))
         raise DatasetError(
-            f"{argument}: expected one of {[*self.names, packed]} in {str(folder)!r}, which has none; "
-            f"it is published at {self.url}"
+            f"{argument}: expected one of {[*self.names, packed]} in {str(folder)!r}, which has"
+            f" none; it is published at {self.url}"
         )
 
     def _from_cache(self) -> pd.DataFrame:
@@ -76,7 +91,9 @@ class Source:
 
         cache = Path(pooch.os_cache("gpattr"))
         kept = cache / self.names[0]
-        with suppress(OSError, DatasetError):  # not there, or not whole: the download below replaces it
+        with suppress(
+            OSError, DatasetError
+        ):  # not there, or not whole: the download below replaces it
             return self._verified(str(kept), kept.name, kept.read_bytes())
         with tempfile.TemporaryDirectory() as folder:
             packed = Path(folder) / "archive.zip"
@@ -90,16 +107,23 @@ class Source:
         """Return the name and the content of this table's file in an archive."""
         try:
             with zipfile.ZipFile(path) as archive:
-                inside = [member for member in archive.infolist() if not member.is_dir() and "__MACOSX" not in member.filename]
+                inside = [
+                    member
+                    for member in archive.infolist()
+                    if not member.is_dir() and "__MACOSX" not in member.filename
+                ]
                 for member in inside:
                     name = Path(member.filename).name
                     if name in self.names and member.file_size <= LARGEST:
                         return name, archive.read(member)
         except Exception as error:  # whatever zipfile makes of a broken archive
-            raise DatasetError(f"{origin or path}: expected a whole zip file, but it cannot be unpacked: {error}") from None
+            raise DatasetError(
+                f"{origin or path}: expected a whole zip file, but it cannot be unpacked: {error}"
+            ) from None
         found = [member.filename for member in inside[:10]]
         raise DatasetError(
-            f"{origin or path}: expected {self.names[0]!r} in the archive, of at most {LARGEST >> 20} MiB, got {found}"
+            f"{origin or path}: expected {self.names[0]!r} in the archive, of at most"
+            f" {LARGEST >> 20} MiB, got {found}"
         )
 
     def _verified(self, origin: str, name: str, content: bytes) -> pd.DataFrame:
@@ -107,18 +131,30 @@ class Source:
         try:
             table = self.read(name, content)
         except Exception as error:  # whatever a parser makes of a broken file
-            raise DatasetError(f"{origin}: expected the published table, but it cannot be read: {error}") from None
+            raise DatasetError(
+                f"{origin}: expected the published table, but it cannot be read: {error}"
+            ) from None
         if table.shape != self.shape:
-            raise DatasetError(f"{origin}: expected {self.shape} rows and columns, got {table.shape}; the file was altered")
+            raise DatasetError(
+                f"{origin}: expected {self.shape} rows and columns, got {table.shape}; the file was"
+                " altered"
+            )
         if digest(table) != self.digest:
-            raise DatasetError(f"{origin}: the values are not those that were published; the file was altered")
+            raise DatasetError(
+                f"{origin}: the values are not those that were published; the file was altered"
+            )
         return table
 
 
 def digest(table: pd.DataFrame) -> str:
-    """Return the SHA-256 of a table's values, numbers to ten significant digits; column names do not matter."""
+    """Return the SHA-256 of a table's values, numbers to ten significant digits; column names do
+    not matter.
+    """
     rows = table.to_numpy(object)
-    lines = (",".join(f"{v:.10g}" if isinstance(v, (int, float, np.number)) else str(v) for v in row) for row in rows)
+    lines = (
+        ",".join(f"{v:.10g}" if isinstance(v, (int, float, np.number)) else str(v) for v in row)
+        for row in rows
+    )
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
@@ -132,9 +168,18 @@ def _download(url: str, path: Path) -> None:
     with Bar(f"Downloading {unquote_plus(url.rsplit('/', 1)[1])}") as bar:
         try:
             pooch.HTTPDownloader(progressbar=bar, timeout=60)(url, path, None)  # pyright: ignore[reportArgumentType]
-        except (requests.RequestException, ValueError) as error:  # ValueError: an answer that makes no sense
-            reason = "no connection" if isinstance(error, requests.ConnectionError) else str(error).rstrip(".")
-            raise DatasetError(f"Cannot download {url}: {reason}. Try again later, {BY_HAND}.") from None
+        except (
+            requests.RequestException,
+            ValueError,
+        ) as error:  # ValueError: an answer that makes no sense
+            reason = (
+                "no connection"
+                if isinstance(error, requests.ConnectionError)
+                else str(error).rstrip(".")
+            )
+            raise DatasetError(
+                f"Cannot download {url}: {reason}. Try again later, {BY_HAND}."
+            ) from None
 
 
 def _keep(content: bytes, path: Path) -> None:

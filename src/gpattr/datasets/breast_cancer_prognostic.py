@@ -1,4 +1,6 @@
-"""Breast Cancer Wisconsin (Prognostic): how long patients stayed free of disease, and what their cell nuclei looked like."""
+"""Breast Cancer Wisconsin (Prognostic): how long patients stayed free of disease, and what their
+cell nuclei looked like.
+"""
 
 from __future__ import annotations
 
@@ -31,31 +33,36 @@ MEASUREMENTS = (
 FEATURES = [f"{which} {name}" for which in ("mean", "se of", "worst") for name in MEASUREMENTS]
 UNITS = {"time": "months", "tumour size": "cm", "lymph nodes": "positive axillary nodes"}
 ABOUT = (
-    "198 patients after surgery for invasive breast cancer: ten measurements of the cell nuclei in a digitised image, each as "
-    "mean, standard error (se) and mean of the three largest (worst), tumour size, positive lymph nodes (unknown for four), and "
-    "the outcome: N, no recurrence, time is the disease-free time; R, recurrence, time is the time to it. "
-    "Rows are labelled by the patient's number."
+    "198 patients after surgery for invasive breast cancer: ten measurements of the cell nuclei in"
+    " a digitised image, each as mean, standard error (se) and mean of the three largest (worst),"
+    " tumour size, positive lymph nodes (unknown for four), and the outcome: N, no recurrence, time"
+    " is the disease-free time; R, recurrence, time is the time to it. Rows are labelled by the"
+    " patient's number."
 )
 SOURCE = (
-    "W. Wolberg, W. Street and O. Mangasarian (1995), Breast Cancer Wisconsin (Prognostic), UCI Machine Learning Repository, "
-    "doi:10.24432/C5GK50"
+    "W. Wolberg, W. Street and O. Mangasarian (1995), Breast Cancer Wisconsin (Prognostic), UCI"
+    " Machine Learning Repository, doi:10.24432/C5GK50"
 )
 
 
 def load_breast_cancer_prognostic(*, data_home: str | PathLike[str] | None = None) -> Bunch:
-    """Return 198 patients: thirty features of cell nuclei, the target is ``time`` in months; ``frame`` also has the outcome.
+    """Return 198 patients: thirty features of cell nuclei, the target is ``time`` in months;
+    ``frame`` also has the outcome.
 
-    ``frame["outcome"] == "N"`` are the 151 patients without recurrence, whose time is the disease-free one. The frame's tumour
-    size and lymph nodes are no part of ``data``.
+    ``frame["outcome"] == "N"`` are the 151 patients without recurrence, whose time is the
+    disease-free one. The frame's tumour size and lymph nodes are no part of ``data``.
 
-    Read from the folder ``data_home`` or ``GPATTR_DATA_DIR`` where one is named, else from the user's cache, which the first call
-    fills from the official archive.
-    """
-    frame = Source(URL, ("wpbc.data",), _read, (198, 35), DIGEST).load(data_home).set_index("patient")
+    Read from the folder ``data_home`` or ``GPATTR_DATA_DIR`` where one is named, else from the
+    user's cache, which the first call fills from the official archive."""
+    frame = (
+        Source(URL, ("wpbc.data",), _read, (198, 35), DIGEST).load(data_home).set_index("patient")
+    )
     return as_bunch(frame, FEATURES, "time", units=UNITS, about=ABOUT, source=SOURCE)
 
 
 def _read(_: str, content: bytes) -> pd.DataFrame:
     columns = ["patient", "outcome", "time", *FEATURES, "tumour size", "lymph nodes"]
-    table = pd.read_csv(io.BytesIO(content), header=None, na_values="?").set_axis(columns, axis="columns")
+    table = pd.read_csv(io.BytesIO(content), header=None, na_values="?").set_axis(
+        columns, axis="columns"
+    )
     return table.astype(dict.fromkeys(["time", *FEATURES, "tumour size", "lymph nodes"], float))

@@ -1,4 +1,6 @@
-"""Functions whose integrated gradients are known in closed form: the truth to hold a model's attributions against."""
+"""Functions whose integrated gradients are known in closed form: the truth to hold a model's
+attributions against.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._arguments import a_function
-from gpattr._array import Array, to_numpy
-from gpattr._memory import require_room
-from gpattr._normal import check_count, random_generator
-from gpattr._validation import as_matrix, as_vector, column_names, finite_scalar, is_frame, read_only, unlabelled
+from gpattr._core.arguments import a_function
+from gpattr._core.array import Array, to_numpy
+from gpattr._core.memory import require_room
+from gpattr._core.normal import check_count, random_generator
+from gpattr._core.validation import (
+    as_matrix,
+    as_vector,
+    column_names,
+    finite_scalar,
+    is_frame,
+    read_only,
+    unlabelled,
+)
 from gpattr.bases import Basis, Fourier, Monomials
 from gpattr.closed_forms import features
 from gpattr.exceptions import InvalidInputError
@@ -25,8 +35,8 @@ FASTEST = 1e14  # a faster wave has phases on [0, 10] whose digits float64 does 
 class KnownFunction:
     """f(x) = Σⱼ wⱼ φⱼ(x) over a basis: its attributions are Σⱼ wⱼ 𝒜ᵢφⱼ(x), exactly, by linearity.
 
-    ``formula`` computes f itself at rows, (n, d) to (n,), where the sum over the basis would lose digits.
-    """
+    ``formula`` computes f itself at rows, (n, d) to (n,), where the sum over the basis would lose
+    digits."""
 
     basis: Basis
     weights: Array
@@ -34,8 +44,12 @@ class KnownFunction:
 
     def __post_init__(self) -> None:
         if not isinstance(self.basis, Basis):
-            raise InvalidInputError(f"basis: expected a gpattr basis, got {type(self.basis).__name__}")
-        weights = as_vector("weights", self.weights, length=len(self.basis), unit="numbers (one per basis function)")
+            raise InvalidInputError(
+                f"basis: expected a gpattr basis, got {type(self.basis).__name__}"
+            )
+        weights = as_vector(
+            "weights", self.weights, length=len(self.basis), unit="numbers (one per basis function)"
+        )
         object.__setattr__(self, "weights", read_only(to_numpy(weights)))
         if self.formula is not None:
             a_function("formula", self.formula)
@@ -46,27 +60,49 @@ class KnownFunction:
         return self.basis(X) @ self.weights if self.formula is None else self.formula(X)
 
     def attributions(self, X: Any, baseline: Any) -> Array:
-        """Return the exact attributions of f at the rows of X, (n, d), from a baseline (d,), or one per row (n, d)."""
+        """Return the exact attributions of f at the rows of X, (n, d), from a baseline (d,), or one
+        per row (n, d).
+        """
         names = column_names(X) if is_frame(X) else None
         X = self._rows(X)
         if is_frame(baseline) or np.ndim(baseline) == 2:
             b = as_matrix("baseline", baseline, names=names, n_features=self.basis.n_features)
         else:
-            b = as_vector("baseline", baseline if names else unlabelled("baseline", baseline), length=X.shape[1], names=names)
+            b = as_vector(
+                "baseline",
+                baseline if names else unlabelled("baseline", baseline),
+                length=X.shape[1],
+                names=names,
+            )
         self.basis.check_rows("baseline", np.atleast_2d(b))
         return features(IntegratedGradients(b), self.basis, X) @ self.weights
 
     def sample(
-        self, n_samples: int, *, low: float = 0.0, high: float = 1.0, noise: float = 0.0, random_state: Any = None
+        self,
+        n_samples: int,
+        *,
+        low: float = 0.0,
+        high: float = 1.0,
+        noise: float = 0.0,
+        random_state: Any = None,
     ) -> tuple[Array, Array]:
-        """Return inputs, uniform between low and high, (n, d), and f there plus normal noise of this standard deviation, (n,)."""
+        """Return inputs, uniform between low and high, (n, d), and f there plus normal noise of
+        this standard deviation, (n,).
+        """
         if not finite_scalar("low", low) < finite_scalar("high", high):
             raise InvalidInputError(f"high: expected a number larger than low = {low}, got {high}")
         if finite_scalar("noise", noise) < 0:
-            raise InvalidInputError(f"noise: expected a standard deviation, 0 or larger, got {noise}")
+            raise InvalidInputError(
+                f"noise: expected a standard deviation, 0 or larger, got {noise}"
+            )
         if not np.isfinite(float(high) - float(low)):
-            raise InvalidInputError(f"high: expected a finite distance from low = {low}, got {high}")
-        random, shape = random_generator(random_state), (check_count("n_samples", n_samples), self.basis.n_features)
+            raise InvalidInputError(
+                f"high: expected a finite distance from low = {low}, got {high}"
+            )
+        random, shape = (
+            random_generator(random_state),
+            (check_count("n_samples", n_samples), self.basis.n_features),
+        )
         require_room("n_samples: the inputs", shape, "use fewer samples")
         X = random.uniform(low, high, shape)
         return X, self(X) + noise * random.standard_normal(len(X))
@@ -86,18 +122,24 @@ def linear_function(weights: Any) -> KnownFunction:
 
 
 def product_function(n_features: int = 2) -> KnownFunction:
-    """Return f(x) = Π xᵢ, nothing but interaction; from the baseline 0 all features have equal shares."""
+    """Return f(x) = Π xᵢ, nothing but interaction; from the baseline 0 all features have equal
+    shares.
+    """
     require_room("n_features: the powers", (1, check_count("n_features", n_features)), "use fewer")
     return KnownFunction(Monomials(np.ones((1, n_features))), np.ones(1))
 
 
 def sine_product(frequency: float = 2.0) -> KnownFunction:
-    """Return f(x) = sin(x₁) sin(ω x₂), the function behind the paper's simulated data, as ½ cos(x₁ − ωx₂) − ½ cos(x₁ + ωx₂)."""
+    """Return f(x) = sin(x₁) sin(ω x₂), the function behind the paper's simulated data, as ½ cos(x₁
+    − ωx₂) − ½ cos(x₁ + ωx₂).
+    """
     frequency = finite_scalar("frequency", frequency)
     return KnownFunction(
         Fourier(np.array([[1.0, -frequency], [1.0, frequency]])),
         np.array([0.0, 0.0, 0.5, -0.5]),
-        formula=lambda X: np.sin(X[:, 0]) * np.sin(frequency * X[:, 1]),  # near 0 the cosines differ by rounding only
+        formula=lambda X: (
+            np.sin(X[:, 0]) * np.sin(frequency * X[:, 1])
+        ),  # near 0 the cosines differ by rounding only
     )
 
 
@@ -106,9 +148,13 @@ def make_heteroscedastic(
 ) -> tuple[Array, Array]:
     """Return the paper's simulated data: X uniform on [0, 10]², y = sin(x₁) sin(ω x₂) + noise.
 
-    ``frequency`` ω is 2 in the paper's text; its published Figure 1 was made with 1.5. ``noise`` is a standard deviation.
-    ``sine_product(frequency)`` has the attributions of the function without noise.
-    """
+    ``frequency`` ω is 2 in the paper's text; its published Figure 1 was made with 1.5. ``noise`` is
+    a standard deviation. ``sine_product(frequency)`` has the attributions of the function without
+    noise."""
     if abs(finite_scalar("frequency", frequency)) > FASTEST:
-        raise InvalidInputError(f"frequency: expected a number of at most {FASTEST:.0e} in size, got {frequency}")
-    return sine_product(frequency).sample(n_samples, high=10.0, noise=noise, random_state=random_state)
+        raise InvalidInputError(
+            f"frequency: expected a number of at most {FASTEST:.0e} in size, got {frequency}"
+        )
+    return sine_product(frequency).sample(
+        n_samples, high=10.0, noise=noise, random_state=random_state
+    )

@@ -9,7 +9,9 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
 
 class Bar:
-    """A bar on the terminal's error stream; silent where that is a file. To be used in a ``with`` block."""
+    """A bar on the terminal's error stream; silent where that is a file. To be used in a ``with``
+    block.
+    """
 
     def __init__(self, title: str) -> None:
         console = Console(stderr=True)

@@ -1,4 +1,6 @@
-"""Real estate valuation: what houses in the Sindian district of New Taipei were sold for in 2012 and 2013."""
+"""Real estate valuation: what houses in the Sindian district of New Taipei were sold for in 2012
+and 2013.
+"""
 
 from __future__ import annotations
 
@@ -27,25 +29,40 @@ UNITS = {
     "price per area": "10 000 TWD per ping",
 }
 ABOUT = (
-    "414 house sales in the Sindian district of New Taipei, Taiwan: date of the sale, age of the house, distance to the nearest "
-    "MRT (metro) station, number of convenience stores within walking distance, position, and the price per unit area (a ping "
-    "is 3.3 m²). Rows are labelled by the number they carry in the file, from 1."
+    "414 house sales in the Sindian district of New Taipei, Taiwan: date of the sale, age of the"
+    " house, distance to the nearest MRT (metro) station, number of convenience stores within"
+    " walking distance, position, and the price per unit area (a ping is 3.3 m²). Rows are labelled"
+    " by the number they carry in the file, from 1."
 )
-SOURCE = "I-C. Yeh (2018), Real Estate Valuation, UCI Machine Learning Repository, doi:10.24432/C5J30W"
+SOURCE = (
+    "I-C. Yeh (2018), Real Estate Valuation, UCI Machine Learning Repository, doi:10.24432/C5J30W"
+)
 
 
 def load_taipei_housing(*, data_home: str | PathLike[str] | None = None) -> Bunch:
-    """Return 414 houses: six features, the target is ``price per area``; the index is the number of the house in the file.
+    """Return 414 houses: six features, the target is ``price per area``; the index is the number of
+    the house in the file.
 
-    Read from the folder ``data_home`` or ``GPATTR_DATA_DIR`` where one is named, else from the user's cache, which the first call
-    fills from the official archive.
-    """
+    Read from the folder ``data_home`` or ``GPATTR_DATA_DIR`` where one is named, else from the
+    user's cache, which the first call fills from the official archive."""
     frame = Source(URL, NAMES, _read, (414, 8), DIGEST).load(data_home).set_index("No")
-    return as_bunch(frame, list(UNITS)[:-1], "price per area", units=UNITS, about=ABOUT, source=SOURCE)
+    return as_bunch(
+        frame, list(UNITS)[:-1], "price per area", units=UNITS, about=ABOUT, source=SOURCE
+    )
 
 
 def _read(name: str, content: bytes) -> pd.DataFrame:
-    table = pd.read_csv(io.BytesIO(content)) if name.endswith(".csv") else pd.read_excel(io.BytesIO(content))
-    table = table.dropna(how="all").set_axis(["No", *UNITS], axis="columns").astype(float).astype({"No": int})
-    # The spreadsheet holds months as twelfths of a year, its CSV exports three decimals of them: three decimals for both.
+    table = (
+        pd.read_csv(io.BytesIO(content))
+        if name.endswith(".csv")
+        else pd.read_excel(io.BytesIO(content))
+    )
+    table = (
+        table.dropna(how="all")
+        .set_axis(["No", *UNITS], axis="columns")
+        .astype(float)
+        .astype({"No": int})
+    )
+    # The spreadsheet holds months as twelfths of a year, its CSV exports three decimals of them:
+    # three decimals for both.
     return table.assign(**{"transaction date": table["transaction date"].round(3)})

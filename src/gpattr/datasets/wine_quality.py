@@ -1,4 +1,6 @@
-"""Wine Quality: eleven measurements of Portuguese Vinho Verde wines and the score experts gave them."""
+"""Wine Quality: eleven measurements of Portuguese Vinho Verde wines and the score experts gave
+them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from gpattr._validation import check_choice
+from gpattr._core.validation import check_choice
 from gpattr.datasets.archive import Source
 from gpattr.datasets.bunch import as_bunch
 
@@ -35,26 +37,29 @@ UNITS = {
     "quality": "score, 0 to 10",
 }
 ABOUT = (
-    "{} wines of the Portuguese Vinho Verde region: eleven physicochemical measurements and the median score of at least three "
-    "experts. The file holds repeated rows."
+    "{} wines of the Portuguese Vinho Verde region: eleven physicochemical measurements and the"
+    " median score of at least three experts. The file holds repeated rows."
 )
 SOURCE = (
-    "P. Cortez, A. Cerdeira, F. Almeida, T. Matos and J. Reis (2009), Wine Quality, UCI Machine Learning Repository, "
-    "doi:10.24432/C56S3T"
+    "P. Cortez, A. Cerdeira, F. Almeida, T. Matos and J. Reis (2009), Wine Quality, UCI Machine"
+    " Learning Repository, doi:10.24432/C56S3T"
 )
 
 
-def load_wine_quality(colour: str = "red", *, data_home: str | PathLike[str] | None = None) -> Bunch:
+def load_wine_quality(
+    colour: str = "red", *, data_home: str | PathLike[str] | None = None
+) -> Bunch:
     """Return the red (1599) or the white (4898) wines: eleven features, the target is ``quality``.
 
-    Read from the folder ``data_home`` or ``GPATTR_DATA_DIR`` where one is named, else from the user's cache, which the first call
-    fills from the official archive.
-    """
+    Read from the folder ``data_home`` or ``GPATTR_DATA_DIR`` where one is named, else from the
+    user's cache, which the first call fills from the official archive."""
     check_choice("colour", colour, tuple(COLOURS))
     rows, values = COLOURS[colour]
     frame = Source(URL, (f"winequality-{colour}.csv",), _read, (rows, 12), values).load(data_home)
     about = ABOUT.format(colour.capitalize())
-    return as_bunch(frame, list(frame.columns[:-1]), "quality", units=UNITS, about=about, source=SOURCE)
+    return as_bunch(
+        frame, list(frame.columns[:-1]), "quality", units=UNITS, about=about, source=SOURCE
+    )
 
 
 def _read(_: str, content: bytes) -> pd.DataFrame:

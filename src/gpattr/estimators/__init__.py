@@ -6,7 +6,10 @@ from gpattr.estimators.gp_regressor import GPRegressor
 from gpattr.estimators.hilbert_gp_regressor import BasisWarning, HilbertGPRegressor
 from gpattr.estimators.hyperparameters import register_gradient
 from gpattr.estimators.multi_output_gp_regressor import MultiOutputGPRegressor
-from gpattr.estimators.random_feature_gp_regressor import FirstChunkWarning, RandomFeatureGPRegressor
+from gpattr.estimators.random_feature_gp_regressor import (
+    FirstChunkWarning,
+    RandomFeatureGPRegressor,
+)
 from gpattr.estimators.sparse_gp_regressor import SparseGPRegressor
 
 __all__ = [

@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gpattr._array import Array, is_tensor, to_numpy
-from gpattr._normal import random_generator, standard_draws
-from gpattr._validation import as_matrix, as_vector, check_count, check_flag, is_frame
+from gpattr._core.array import Array, is_tensor, to_numpy
+from gpattr._core.normal import random_generator, standard_draws
+from gpattr._core.validation import as_matrix, as_vector, check_count, check_flag, is_frame
 from gpattr.estimators import storage
 from gpattr.estimators.plain_data import checked_pair, checked_rows, checked_training_data
 from gpattr.exceptions import InvalidInputError
@@ -70,17 +70,23 @@ class PosteriorEstimator(BaseEstimator):
     def _check_width(self, X: Array, d: int) -> None:
         if X.shape[1] != d:  # in the words of scikit-learn
             name = type(self).__name__
-            raise InvalidInputError(f"X has {X.shape[1]} features, but {name} is expecting {d} features as input")
+            raise InvalidInputError(
+                f"X has {X.shape[1]} features, but {name} is expecting {d} features as input"
+            )
 
 
 class PosteriorRegressor(RegressorMixin, PosteriorEstimator):
     """A regressor that learns a ``posterior_``."""
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
-        """Return the mean of the latent function at X, with its standard deviation or covariance if asked (free of noise)."""
+        """Return the mean of the latent function at X, with its standard deviation or covariance if
+        asked (free of noise).
+        """
         check_is_fitted(self)
         if check_flag("return_std", return_std) and check_flag("return_cov", return_cov):
-            raise InvalidInputError("return_std: expected at most one of return_std and return_cov, got both")
+            raise InvalidInputError(
+                "return_std: expected at most one of return_std and return_cov, got both"
+            )
         return self._latent(X, return_std=return_std, return_cov=return_cov)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
@@ -88,18 +94,26 @@ class PosteriorRegressor(RegressorMixin, PosteriorEstimator):
         self.predict(X)  # for what may be wrong with X
         check_count("n_samples", n_samples)
         generator, parts = random_generator(random_state), self.posterior_.components
-        counts = generator.multinomial(n_samples, [weight for weight, _ in parts]) if len(parts) > 1 else [n_samples]
+        counts = (
+            generator.multinomial(n_samples, [weight for weight, _ in parts])
+            if len(parts) > 1
+            else [n_samples]
+        )
         draws = []
         for count, (_, posterior) in zip(counts, parts, strict=True):
             if count:
                 mean, cov = (to_numpy(part) for part in posterior.predict(X, return_cov=True))
                 values, vectors = np.linalg.eigh(cov)
                 normal = standard_draws("n_samples", int(count), len(mean), generator)
-                draws.append(mean[:, None] + (vectors * np.sqrt(np.maximum(values, 0.0))) @ normal.T)
+                draws.append(
+                    mean[:, None] + (vectors * np.sqrt(np.maximum(values, 0.0))) @ normal.T
+                )
         return np.concatenate(draws, axis=1)
 
     def _check_data(self, X: Any, y: Any, *, width: int | None = None) -> tuple[Array, Array]:
-        """Return rows and targets as float64; ``width`` is the number of features where earlier rows have fixed it."""
+        """Return rows and targets as float64; ``width`` is the number of features where earlier
+        rows have fixed it.
+        """
         if is_tensor(X):
             X = as_matrix("X", X)
             if width is None:
@@ -111,7 +125,10 @@ class PosteriorRegressor(RegressorMixin, PosteriorEstimator):
         y = to_numpy(y)
         require_numbers(X=X, y=y)
         if (shape := np.asarray(y).shape)[1:] > (1,):
-            raise InvalidInputError(f"y: expected targets (n,), got {shape}; MultiOutputGPRegressor takes several outputs")
+            raise InvalidInputError(
+                f"y: expected targets (n,), got {shape}; MultiOutputGPRegressor takes several"
+                " outputs"
+            )
         if width is not None:
             X, y = checked_pair(X, y)
             self._check_width(X, width)
@@ -132,16 +149,22 @@ def require_numbers(**arrays: Any) -> None:
     """Refuse what scikit-learn would take for numbers: text, dates, and what is masked."""
     for name, value in arrays.items():
         if isinstance(value, np.ma.MaskedArray):
-            raise InvalidInputError(f"{name}: expected plain numbers, got a masked array; remove or fill what is masked")
+            raise InvalidInputError(
+                f"{name}: expected plain numbers, got a masked array; remove or fill what is masked"
+            )
         if is_frame(value):
             as_matrix(name, value)  # our words for what is wrong with a frame
             continue
         try:
             kind = np.asarray(value).dtype.kind
         except ValueError:  # NumPy's words for lists of different lengths do not say where
-            raise InvalidInputError(f"{name}: expected numbers, got lists of different lengths") from None
+            raise InvalidInputError(
+                f"{name}: expected numbers, got lists of different lengths"
+            ) from None
         if kind in "USmM":
-            raise InvalidInputError(f"{name}: expected numbers, got {'text' if kind in 'US' else 'dates'}")
+            raise InvalidInputError(
+                f"{name}: expected numbers, got {'text' if kind in 'US' else 'dates'}"
+            )
 
 
 class KernelOptions(BaseEstimator):
@@ -150,12 +173,22 @@ class KernelOptions(BaseEstimator):
     kernel: Any
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; ``kernel__name=value`` replaces the kernel by one with that parameter changed."""
-        inner = {name.partition("__")[2]: value for name, value in params.items() if name.startswith("kernel__")}
-        super().set_params(**{name: value for name, value in params.items() if not name.startswith("kernel__")})
+        """Set parameters; ``kernel__name=value`` replaces the kernel by one with that parameter
+        changed.
+        """
+        inner = {
+            name.partition("__")[2]: value
+            for name, value in params.items()
+            if name.startswith("kernel__")
+        }
+        super().set_params(
+            **{name: value for name, value in params.items() if not name.startswith("kernel__")}
+        )
         if inner:
             if not isinstance(self.kernel, Kernel):
-                raise InvalidInputError(f"kernel__{next(iter(inner))}: there is no kernel to set it in; give one first")
+                raise InvalidInputError(
+                    f"kernel__{next(iter(inner))}: there is no kernel to set it in; give one first"
+                )
             self.kernel = self.kernel.with_params(**inner)
         return self
 

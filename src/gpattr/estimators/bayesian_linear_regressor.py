@@ -10,10 +10,19 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.optimize import minimize_scalar
 
-from gpattr import _documents
-from gpattr._array import EPS, LinAlgError, cholesky, to_numpy
-from gpattr._memory import require_room
-from gpattr._validation import Names, as_vector, check_flag, column_names, is_frame, numbers, positive_scalar, unlabelled
+from gpattr._core import documents
+from gpattr._core.array import EPS, LinAlgError, cholesky, to_numpy
+from gpattr._core.memory import require_room
+from gpattr._core.validation import (
+    Names,
+    as_vector,
+    check_flag,
+    column_names,
+    is_frame,
+    numbers,
+    positive_scalar,
+    unlabelled,
+)
 from gpattr.bases import Monomials
 from gpattr.estimators.base import PosteriorRegressor
 from gpattr.estimators.search_space import Units
@@ -25,15 +34,17 @@ FLOOR = 1e-12  # of the targets' variance, below which no noise can be told from
 
 
 class BayesianLinearRegressor(PosteriorRegressor):
-    """y = c + φ(x)ᵀw + noise with Gaussian weights w ~ N(μ, Σ): φ(x) = x, or all monomials of x up to a degree.
+    """y = c + φ(x)ᵀw + noise with Gaussian weights w ~ N(μ, Σ): φ(x) = x, or all monomials of x up
+    to a degree.
 
     Parameters
     ----------
     prior_mean : array (p,), optional
         The prior mean μ, 0 by default.
     prior_cov : array (p, p), optional
-        The prior covariance Σ, symmetric and positive definite. By default Σ = τ²I with τ² learned by evidence, for features
-        in units of their spread, so that a change of units changes nothing. With a prior of yours, features are in your units.
+        The prior covariance Σ, symmetric and positive definite. By default Σ = τ²I with τ² learned
+        by evidence, for features in units of their spread, so that a change of units changes
+        nothing. With a prior of yours, features are in your units.
     noise_variance : float, optional
         The noise variance if it is known; learned by evidence by default.
     fit_intercept : bool
@@ -44,8 +55,9 @@ class BayesianLinearRegressor(PosteriorRegressor):
     Attributes
     ----------
     posterior_ : WeightSpacePosterior
-        What `Explainer` explains. In a linear model the attribution of feature i is wᵢ(xᵢ − bᵢ). Its ``weights`` are those of
-        the monomials with ``basis.powers``, in the coordinates (x − ``basis.origin``)/``basis.scale``.
+        What `Explainer` explains. In a linear model the attribution of feature i is wᵢ(xᵢ − bᵢ).
+        Its ``weights`` are those of the monomials with ``basis.powers``, in the coordinates (x −
+        ``basis.origin``)/``basis.scale``.
     coef_, intercept_
         The posterior means of w (d,) and c, in the units of the data; of a linear model only.
     noise_variance_, prior_variance_, log_marginal_likelihood_
@@ -80,7 +92,11 @@ class BayesianLinearRegressor(PosteriorRegressor):
         Units.of_data(rows, targets)  # refuses what float64 cannot square
         basis = self._basis(rows)
         p = len(basis)
-        known = None if self.noise_variance is None else positive_scalar("noise_variance", self.noise_variance)
+        known = (
+            None
+            if self.noise_variance is None
+            else positive_scalar("noise_variance", self.noise_variance)
+        )
         mu = np.zeros(p) if self.prior_mean is None else self._prior_mean(p)
         root = np.eye(p) if self.prior_cov is None else self._prior_root(p)
         features = basis(rows)
@@ -97,18 +113,45 @@ class BayesianLinearRegressor(PosteriorRegressor):
         weights = mu + tau * (root @ model.mean(tau2, noise))
         if intercept:
             weights = np.concatenate([[level - middle @ weights], weights])
-            half = np.block([[np.full((1, 1), math.sqrt(noise / n)), -middle[None] @ half], [np.zeros((p, 1)), half]])
-            basis = Monomials(np.concatenate([np.zeros((1, basis.n_features)), basis.powers]), basis.origin, basis.scale)
+            half = np.block(
+                [
+                    [np.full((1, 1), math.sqrt(noise / n)), -middle[None] @ half],
+                    [np.zeros((p, 1)), half],
+                ]
+            )
+            basis = Monomials(
+                np.concatenate([np.zeros((1, basis.n_features)), basis.powers]),
+                basis.origin,
+                basis.scale,
+            )
         evidence = model.value(tau2, noise) - (0.5 * math.log(n) if intercept else 0.0)
         landmarks = {"mean": rows.mean(axis=0), "median": np.median(rows, axis=0)}
         self._set(basis, weights, half, landmarks, names, (noise, tau2, evidence))
 
-    def _set(self, basis: Monomials, weights: Any, half: Any, landmarks: Any, names: Names | None, learned: Any) -> None:
+    def _set(
+        self,
+        basis: Monomials,
+        weights: Any,
+        half: Any,
+        landmarks: Any,
+        names: Names | None,
+        learned: Any,
+    ) -> None:
         first = 0 if basis.powers[0].any() else 1  # an intercept is known by itself
-        condition = min(float(np.linalg.cond(half[first:, first:])), 1.0 / EPS) if len(half) > first else 1.0
-        options: dict[str, Any] = {"feature_names": names, "landmarks": landmarks, "condition": condition}
+        condition = (
+            min(float(np.linalg.cond(half[first:, first:])), 1.0 / EPS)
+            if len(half) > first
+            else 1.0
+        )
+        options: dict[str, Any] = {
+            "feature_names": names,
+            "landmarks": landmarks,
+            "condition": condition,
+        }
         self.posterior_ = WeightSpacePosterior(basis, weights, root=half, **options)
-        self.noise_variance_, self.prior_variance_, self.log_marginal_likelihood_ = map(float, learned)
+        self.noise_variance_, self.prior_variance_, self.log_marginal_likelihood_ = map(
+            float, learned
+        )
         for name in ("coef_", "intercept_"):
             self.__dict__.pop(name, None)  # of an earlier fit
         if basis.degree == 1:
@@ -124,10 +167,17 @@ class BayesianLinearRegressor(PosteriorRegressor):
         except TypeError:
             degree = 0
         if degree < 1:
-            raise InvalidInputError(f"degree: expected an integer of 1 or more, got {self.degree!r}")
+            raise InvalidInputError(
+                f"degree: expected an integer of 1 or more, got {self.degree!r}"
+            )
         d = X.shape[1]
         p = math.comb(d + degree, degree)
-        require_room(f"The covariance of {p} monomials", (p, p + len(X)), "use a lower degree, or fewer features", copies=4)
+        require_room(
+            f"The covariance of {p} monomials",
+            (p, p + len(X)),
+            "use a lower degree, or fewer features",
+            copies=4,
+        )
         given = self.prior_mean is not None or self.prior_cov is not None
         origin = scale = None
         if self.fit_intercept and (degree == 1 or not given):
@@ -142,18 +192,26 @@ class BayesianLinearRegressor(PosteriorRegressor):
 
     def _prior_mean(self, p: int) -> np.ndarray:
         return to_numpy(
-            as_vector("prior_mean", unlabelled("prior_mean", self.prior_mean), length=p, unit="numbers (one per feature)")
+            as_vector(
+                "prior_mean",
+                unlabelled("prior_mean", self.prior_mean),
+                length=p,
+                unit="numbers (one per feature)",
+            )
         )
 
     def _prior_root(self, p: int) -> np.ndarray:
         if is_frame(self.prior_cov):
             raise InvalidInputError(
-                "prior_cov: expected a plain matrix in the order of the features, got a labelled frame; "
-                "put it in that order and pass .to_numpy()"
+                "prior_cov: expected a plain matrix in the order of the features, got a labelled"
+                " frame; put it in that order and pass .to_numpy()"
             )
         cov = to_numpy(numbers("prior_cov", self.prior_cov))
         if cov.shape != (p, p):
-            raise InvalidInputError(f"prior_cov: expected an array of shape {(p, p)} (one row per feature), got {cov.shape}")
+            raise InvalidInputError(
+                f"prior_cov: expected an array of shape {(p, p)} (one row per feature), got"
+                f" {cov.shape}"
+            )
         symmetric = np.isfinite(cov).all() and np.allclose(cov, cov.T, rtol=1e-10, atol=0.0)
         try:
             if not symmetric:
@@ -161,7 +219,9 @@ class BayesianLinearRegressor(PosteriorRegressor):
             return cholesky(cov.copy())
         except LinAlgError:
             lowest = f", got the eigenvalue {np.linalg.eigvalsh(cov)[0]:.2g}" if symmetric else ""
-            raise NotPositiveDefiniteError(f"prior_cov: expected a symmetric positive definite matrix{lowest}") from None
+            raise NotPositiveDefiniteError(
+                f"prior_cov: expected a symmetric positive definite matrix{lowest}"
+            ) from None
 
     def _variances(self, model: _Evidence, known: float | None) -> tuple[float, float]:
         """Return τ² and the noise, those that are not given learned."""
@@ -170,13 +230,14 @@ class BayesianLinearRegressor(PosteriorRegressor):
             return 1.0, known
         if model.n < 1 or (model.n < 2 and known is None):
             raise InvalidInputError(
-                "X: expected at least 2 rows (3 with an intercept) to learn variances; with n_samples=1 give prior_cov and "
-                "noise_variance"
+                "X: expected at least 2 rows (3 with an intercept) to learn variances; with"
+                " n_samples=1 give prior_cov and noise_variance"
             )
         variance = (float(model.u @ model.u) + model.rest) / model.n
         if variance == 0:
             raise InvalidInputError(
-                "y: expected targets that differ, got one value everywhere; give prior_cov and noise_variance"
+                "y: expected targets that differ, got one value everywhere; give prior_cov and"
+                " noise_variance"
             )
         return model.maximise(1.0 if given else None, known, FLOOR * variance)
 
@@ -195,11 +256,13 @@ class BayesianLinearRegressor(PosteriorRegressor):
                 arrays[name] = (getattr(basis, name), ("feature",))
         return {
             "learned": [self.noise_variance_, self.prior_variance_, self.log_marginal_likelihood_],
-            "arrays": {name: _documents.encode(array, dims) for name, (array, dims) in arrays.items()},
+            "arrays": {
+                name: documents.encode(array, dims) for name, (array, dims) in arrays.items()
+            },
         }
 
     def _restore(self, content: Any, names: Names | None) -> None:
-        arrays = {name: _documents.decode(array) for name, array in content["arrays"].items()}
+        arrays = {name: documents.decode(array) for name, array in content["arrays"].items()}
         basis = Monomials(arrays["powers"], arrays.get("origin"), arrays.get("scale"))
         self.n_features_in_ = basis.n_features
         landmarks = {name: arrays[name] for name in ("mean", "median")}
@@ -207,7 +270,9 @@ class BayesianLinearRegressor(PosteriorRegressor):
 
 
 class _Evidence:
-    """log p(y) of y = Ψz + noise, z ~ N(0, τ²I), through the singular values of Ψ; n degrees of freedom."""
+    """log p(y) of y = Ψz + noise, z ~ N(0, τ²I), through the singular values of Ψ; n degrees of
+    freedom.
+    """
 
     def __init__(self, features: np.ndarray, y: np.ndarray, n: int) -> None:
         U, self.s, self.Vt = np.linalg.svd(features, full_matrices=False)
@@ -219,33 +284,49 @@ class _Evidence:
         """Return log p(y)."""
         spread = tau2 * self.s**2 + noise
         rank = min(len(self.s), self.n)
-        logs = np.log(spread[:rank]).sum() + (self.n - rank) * math.log(noise) + self.n * math.log(2.0 * math.pi)
+        logs = (
+            np.log(spread[:rank]).sum()
+            + (self.n - rank) * math.log(noise)
+            + self.n * math.log(2.0 * math.pi)
+        )
         return float(-0.5 * ((self.u**2 / spread).sum() + self.rest / noise + logs))
 
     def mean(self, tau2: float, noise: float) -> np.ndarray:
         """Return the posterior mean of z/τ."""
         return self.Vt.T @ (math.sqrt(tau2) * self.s / (tau2 * self.s**2 + noise) * self.u)
 
-    def maximise(self, tau2: float | None, noise: float | None, floor: float) -> tuple[float, float]:
-        """Return the most likely τ² and noise, each unless it is given: on a grid of one number, then by Brent's method.
+    def maximise(
+        self, tau2: float | None, noise: float | None, floor: float
+    ) -> tuple[float, float]:
+        """Return the most likely τ² and noise, each unless it is given: on a grid of one number,
+        then by Brent's method.
 
-        That number is the noise where τ² is given, else the ratio ρ = τ²/σ². For a given ratio the best noise is known, σ² =
-        (Σ u²/(1 + ρs²) + rest)/n.
-        """
+        That number is the noise where τ² is given, else the ratio ρ = τ²/σ². For a given ratio the
+        best noise is known, σ² = (Σ u²/(1 + ρs²) + rest)/n."""
 
         def at(log: float) -> tuple[float, float]:
             number = math.exp(log)
             if tau2 is not None:
                 return tau2, max(number, floor)
-            best = noise or max((float((self.u**2 / (1.0 + number * self.s**2)).sum()) + self.rest) / self.n, floor)
+            best = noise or max(
+                (float((self.u**2 / (1.0 + number * self.s**2)).sum()) + self.rest) / self.n, floor
+            )
             return number * best, best
 
-        if tau2 is None and not self.s.any():  # features that do not vary say nothing of their weights
+        if (
+            tau2 is None and not self.s.any()
+        ):  # features that do not vary say nothing of their weights
             return 1.0, noise or max((float(self.u @ self.u) + self.rest) / self.n, floor)
-        size = floor / RATIOS[0] if tau2 is not None else self.n / max(float(self.s.max(initial=0.0)) ** 2, 1e-300)
+        size = (
+            floor / RATIOS[0]
+            if tau2 is not None
+            else self.n / max(float(self.s.max(initial=0.0)) ** 2, 1e-300)
+        )
         grid = np.log(size * RATIOS)
         values = [self.value(*at(point)) for point in grid]
         k = int(np.argmax(values))
         ends = grid[max(k - 1, 0)], grid[min(k + 1, len(grid) - 1)]
-        found = minimize_scalar(lambda x: -self.value(*at(x)), bounds=ends, method="bounded", options={"xatol": 1e-10})
+        found = minimize_scalar(
+            lambda x: -self.value(*at(x)), bounds=ends, method="bounded", options={"xatol": 1e-10}
+        )
         return at(found.x if -found.fun > values[k] else grid[k])

@@ -1,4 +1,6 @@
-"""Gaussian-process classification by Laplace's approximation; more than two classes one against the rest."""
+"""Gaussian-process classification by Laplace's approximation; more than two classes one against the
+rest.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +10,25 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gpattr import _documents
-from gpattr._array import to_numpy
-from gpattr._validation import Names, check_flag, is_frame
+from gpattr._core import documents
+from gpattr._core.array import to_numpy
+from gpattr._core.validation import Names, check_flag, is_frame
 from gpattr.estimators import storage
 from gpattr.estimators.base import KernelOptions, PosteriorEstimator, require_numbers
+from gpattr.estimators.evidence.laplace import LaplaceEvidence
+from gpattr.estimators.evidence.marginal_likelihood import maximise
 from gpattr.estimators.gp_regressor import check_prior
 from gpattr.estimators.hyperparameters import trainable
-from gpattr.estimators.laplace_evidence import LaplaceEvidence
-from gpattr.estimators.marginal_likelihood import maximise
 from gpattr.estimators.plain_data import check_classes, checked_training_data
 from gpattr.estimators.progress import training_progress
-from gpattr.estimators.search_space import Units, bounds_for, default_kernel, scaled, spread_of, starts_from
+from gpattr.estimators.search_space import (
+    Units,
+    bounds_for,
+    default_kernel,
+    scaled,
+    spread_of,
+    starts_from,
+)
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel, Radial
 from gpattr.means import Mean, Zero
@@ -28,11 +37,13 @@ from gpattr.special.logistic import expected_probability
 
 
 class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
-    """Gaussian-process classification, with hyperparameters learned by Laplace's marginal likelihood.
+    """Gaussian-process classification, with hyperparameters learned by Laplace's marginal
+    likelihood.
 
-    The log odds of the second of two classes are a Gaussian process; of more classes, the log odds of each against all others
-    are, each with hyperparameters of its own. `Explainer` explains these latent functions, on the scale of log odds, or with
-    ``scale="probability"`` the probabilities that follow from them.
+    The log odds of the second of two classes are a Gaussian process; of more classes, the log odds
+    of each against all others are, each with hyperparameters of its own. `Explainer` explains these
+    latent functions, on the scale of log odds, or with ``scale="probability"`` the probabilities
+    that follow from them.
 
     Parameters
     ----------
@@ -43,7 +54,8 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
 
     Attributes
     ----------
-    posterior_ : LaplacePosterior, or MultiOutputPosterior with one output for each of more than two classes
+    posterior_ : LaplacePosterior, or MultiOutputPosterior with one output for each of more than two
+    classes
         What `Explainer` explains.
     classes_ : array (K,)
         The labels; of two, the latent function is positive where the second is the more likely.
@@ -76,16 +88,21 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
         with self._unchanged_on_error():
             require_numbers(X=X)
             if isinstance(y, np.ma.MaskedArray):
-                raise InvalidInputError("y: expected plain labels, got a masked array; remove or fill what is masked")
+                raise InvalidInputError(
+                    "y: expected plain labels, got a masked array; remove or fill what is masked"
+                )
             rows, labels = checked_training_data(self, X, y, labels=True)
             try:
                 check_classes(labels)
                 classes, codes = np.unique(labels, return_inverse=True)
             except TypeError:
-                raise InvalidInputError("y: expected labels of one kind, got some that cannot be compared (None?)") from None
+                raise InvalidInputError(
+                    "y: expected labels of one kind, got some that cannot be compared (None?)"
+                ) from None
             if len(classes) < 2:
                 raise InvalidInputError(
-                    f"y: expected labels of at least two classes, got {len(classes)} class: {classes.tolist()[0]!r} everywhere"
+                    f"y: expected labels of at least two classes, got {len(classes)} class:"
+                    f" {classes.tolist()[0]!r} everywhere"
                 )
             mean = self.mean if isinstance(self.mean, Mean) else Zero()
             for part in (self._given_kernel, mean):
@@ -94,14 +111,18 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
             inputs, posteriors = X if is_frame(X) else rows, []
             for target in self._targets(codes, len(classes)):
                 kernel = self._learn(rows, target, mean)
-                posteriors.append(LaplacePosterior(kernel, inputs, target, mean=mean, label=_label(classes, len(posteriors))))
+                posteriors.append(
+                    LaplacePosterior(
+                        kernel, inputs, target, mean=mean, label=_label(classes, len(posteriors))
+                    )
+                )
         return self._become(posteriors, classes)
 
     def predict_latent(self, X: Any, return_std: bool = False) -> Any:
         """Return the mean of the latent log odds, with their standard deviation if asked.
 
-        They are those of the second of two classes, (n,), or of each class against all others, (n, K).
-        """
+        They are those of the second of two classes, (n,), or of each class against all others, (n,
+        K)."""
         return self._latent(X, return_std=check_flag("return_std", return_std))
 
     def predict(self, X: Any) -> np.ndarray:
@@ -112,26 +133,39 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probabilities of the classes, (n, K): means over the latent function, whose uncertainty moves them to ½.
+        """Return the probabilities of the classes, (n, K): means over the latent function, whose
+        uncertainty moves them to ½.
 
         Those of more than two classes, each against all others, are divided by their sum.
         """
         mean, std = (to_numpy(part) for part in self._latent(X, return_std=True))
         if mean.ndim == 1:
             return np.column_stack([expected_probability(sign * mean, std) for sign in (-1.0, 1.0)])
-        against = np.stack([expected_probability(*column) for column in zip(mean.T, std.T, strict=True)], axis=1)
+        against = np.stack(
+            [expected_probability(*column) for column in zip(mean.T, std.T, strict=True)], axis=1
+        )
         total = against.sum(axis=1, keepdims=True)
-        return np.divide(against, total, out=np.full_like(against, 1.0 / against.shape[1]), where=total > 0)
+        return np.divide(
+            against, total, out=np.full_like(against, 1.0 / against.shape[1]), where=total > 0
+        )
 
     @staticmethod
     def _targets(codes: np.ndarray, n_classes: int) -> list[np.ndarray]:
-        """Return labels 0 and 1 for each latent function: one for two classes, else one for each class."""
-        return [(codes == k).astype(np.float64) for k in ([1] if n_classes == 2 else range(n_classes))]
+        """Return labels 0 and 1 for each latent function: one for two classes, else one for each
+        class.
+        """
+        return [
+            (codes == k).astype(np.float64) for k in ([1] if n_classes == 2 else range(n_classes))
+        ]
 
     def _learn(self, X: np.ndarray, y: np.ndarray, mean: Mean) -> Kernel:
         """Return the most likely kernel, in the user's units."""
         given, spread = self._given_kernel, spread_of(X)
-        units = Units(np.where(spread > 0, spread, 1.0), 1.0) if given is None else Units(np.ones(()), 1.0)
+        units = (
+            Units(np.where(spread > 0, spread, 1.0), 1.0)
+            if given is None
+            else Units(np.ones(()), 1.0)
+        )
         kernel = _start(units, self.kernel) if given is None else given  # pyright: ignore[reportArgumentType]
         if not self.optimize:
             return kernel
@@ -141,18 +175,26 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
         if not bounds:
             return scaled(kernel, units, inwards=False)
         rows = units.inside(X) if kernel.stationary else X / units.spread
-        starts = starts_from({name: start[name] for name in bounds}, self.n_restarts, self.random_state)
+        starts = starts_from(
+            {name: start[name] for name in bounds}, self.n_restarts, self.random_state
+        )
         with training_progress(self.verbose, len(starts), 0.0) as report:
-            kernel, _ = maximise(LaplaceEvidence(rows, y, mean(X)), kernel, None, bounds, starts, report=report)
+            kernel, _ = maximise(
+                LaplaceEvidence(rows, y, mean(X)), kernel, None, bounds, starts, report=report
+            )
         return scaled(kernel, units, inwards=False)
 
     def _become(self, posteriors: list[LaplacePosterior], classes: np.ndarray) -> Self:
         self.classes_, self.mean_ = classes, posteriors[0].mean
-        self.log_marginal_likelihood_ = sum(posterior.log_marginal_likelihood for posterior in posteriors)
+        self.log_marginal_likelihood_ = sum(
+            posterior.log_marginal_likelihood for posterior in posteriors
+        )
         if len(classes) == 2:
             self.posterior_, self.kernel_ = posteriors[0], posteriors[0].kernel
         else:
-            self.posterior_ = MultiOutputPosterior(dict(zip(map(str, classes.tolist()), posteriors, strict=True)))
+            self.posterior_ = MultiOutputPosterior(
+                dict(zip(map(str, classes.tolist()), posteriors, strict=True))
+            )
             self.kernel_: Any = tuple(posterior.kernel for posterior in posteriors)
         return self
 
@@ -163,24 +205,32 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
     def _content(self) -> dict[str, Any]:
         codes = [to_numpy(posterior.y) for posterior in self._posteriors]
         return {
-            "kernels": [storage.encode("kernel", posterior.kernel) for posterior in self._posteriors],
+            "kernels": [
+                storage.encode("kernel", posterior.kernel) for posterior in self._posteriors
+            ],
             "mean": storage.encode("mean", self.mean_),
             "classes": self.classes_.tolist(),
             "label_type": self.classes_.dtype.str,
             "arrays": {
-                "X": _documents.encode(to_numpy(self._posteriors[0].inputs), ("row", "feature")),
-                "y": _documents.encode(codes[0] if len(codes) == 1 else np.argmax(codes, axis=0).astype(float), ("row",)),
+                "X": documents.encode(to_numpy(self._posteriors[0].inputs), ("row", "feature")),
+                "y": documents.encode(
+                    codes[0] if len(codes) == 1 else np.argmax(codes, axis=0).astype(float),
+                    ("row",),
+                ),
             },
         }
 
     def _restore(self, content: Any, names: Names | None) -> None:
-        X, y = (_documents.decode(content["arrays"][name]) for name in ("X", "y"))
+        X, y = (documents.decode(content["arrays"][name]) for name in ("X", "y"))
         self.n_features_in_ = X.shape[1]
         if names is not None:
             import pandas as pd
 
             X = pd.DataFrame(X, columns=list(names))
-        mean, classes = storage.decode(content["mean"]), np.array(content["classes"], dtype=content["label_type"])
+        mean, classes = (
+            storage.decode(content["mean"]),
+            np.array(content["classes"], dtype=content["label_type"]),
+        )
         targets = self._targets(y.astype(int), len(classes))
         kernels = [storage.decode(kernel) for kernel in content["kernels"]]
         posteriors = [
@@ -191,7 +241,9 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
 
 
 def _start(units: Units, kind: type[Radial] | None) -> Radial:
-    """Return the kernel where training starts: labels say little about a function, so it is a smooth one of some log odds."""
+    """Return the kernel where training starts: labels say little about a function, so it is a
+    smooth one of some log odds.
+    """
     kernel = default_kernel(units, kind)
     return kernel.with_params(lengthscale=kernel.lengthscale / 0.6, variance=4.0)
 
@@ -199,4 +251,8 @@ def _start(units: Units, kind: type[Radial] | None) -> Radial:
 def _label(classes: np.ndarray, k: int) -> str:
     """Return what the k-th latent function is the log odds of."""
     names = classes.tolist()
-    return f"{names[1]!r} against {names[0]!r}" if len(names) == 2 else f"{names[k]!r} against the rest"
+    return (
+        f"{names[1]!r} against {names[0]!r}"
+        if len(names) == 2
+        else f"{names[k]!r} against the rest"
+    )

@@ -6,15 +6,28 @@ from typing import Any, Self
 
 import numpy as np
 
-from gpattr import _documents
-from gpattr._array import Array, namespace, to_numpy
-from gpattr._validation import Names, as_vector, check_flag, is_frame, numbers, positive_scalar
+from gpattr._core import documents
+from gpattr._core.array import Array, namespace, to_numpy
+from gpattr._core.validation import Names, as_vector, check_flag, is_frame, numbers, positive_scalar
 from gpattr.estimators import storage
 from gpattr.estimators.base import KernelRegressor, check_training
+from gpattr.estimators.evidence.marginal_likelihood import (
+    NOISE,
+    Objective,
+    maximise,
+    most_likely_constant,
+)
 from gpattr.estimators.hyperparameters import trainable
-from gpattr.estimators.marginal_likelihood import NOISE, Objective, maximise, most_likely_constant
 from gpattr.estimators.progress import training_progress
-from gpattr.estimators.search_space import NOISE_SHARE, Units, bounds_for, default_kernel, scaled, spread_of, starts_from
+from gpattr.estimators.search_space import (
+    NOISE_SHARE,
+    Units,
+    bounds_for,
+    default_kernel,
+    scaled,
+    spread_of,
+    starts_from,
+)
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel, Radial
 from gpattr.kernels.white import has_white
@@ -28,26 +41,31 @@ class GPRegressor(KernelRegressor):
     Parameters
     ----------
     kernel : Kernel, or a radial kernel class, optional
-        A class, such as ``Matern52``, is trained with one length-scale per feature from a start that suits the data, in
-        standardised inputs and targets; `SquaredExponential` is the default. A kernel is in the units of the data, and its
-        hyperparameters are where training starts: let its length-scales be near the spread of the inputs, its variance near
-        that of the targets.
+        A class, such as ``Matern52``, is trained with one length-scale per feature from a start
+        that suits the data, in standardised inputs and targets; `SquaredExponential` is the
+        default. A kernel is in the units of the data, and its hyperparameters are where training
+        starts: let its length-scales be near the spread of the inputs, its variance near that of
+        the targets.
     mean : "constant", "zero", "linear" or Mean
-        The prior mean; ``"constant"`` is learned, ``"linear"`` is a linear trend about which nothing is known beforehand
-        (universal kriging), whose uncertainty is part of the predictions and attributions.
+        The prior mean; ``"constant"`` is learned, ``"linear"`` is a linear trend about which
+        nothing is known beforehand (universal kriging), whose uncertainty is part of the
+        predictions and attributions.
     noise_variance : float, optional
-        The noise variance if it is known; learned by default. A kernel with a `White` part has its noise there: it is learned as
-        the variance of that part, and none is added unless it is given.
+        The noise variance if it is known; learned by default. A kernel with a `White` part has its
+        noise there: it is learned as the variance of that part, and none is added unless it is
+        given.
     optimize : bool
-        Whether to learn hyperparameters. Without it kernel and ``noise_variance`` are taken as they are; one that is not given
-        takes the value where training would start (noise: a fifth of the targets' variance).
+        Whether to learn hyperparameters. Without it kernel and ``noise_variance`` are taken as they
+        are; one that is not given takes the value where training would start (noise: a fifth of the
+        targets' variance).
     n_restarts : int
         Further starts of the optimiser, drawn around the first; the best optimum is kept.
     bounds : dict, optional
-        ``{name: (lower, upper)}`` in the units of the data, for ``"lengthscale"``, ``"variance"``, ``"noise_variance"``; the
-        hyperparameters of a composed kernel are named as in ``kernel.get_params()``, and ``{name: "fixed"}`` keeps one as it
-        is. By default length-scales stay within 1e-2 and 1e4 of their start, variances within 1e-4 and 1e4, the noise within
-        1e-6 and 10 of the targets' variance.
+        ``{name: (lower, upper)}`` in the units of the data, for ``"lengthscale"``, ``"variance"``,
+        ``"noise_variance"``; the hyperparameters of a composed kernel are named as in
+        ``kernel.get_params()``, and ``{name: "fixed"}`` keeps one as it is. By default
+        length-scales stay within 1e-2 and 1e4 of their start, variances within 1e-4 and 1e4, the
+        noise within 1e-6 and 10 of the targets' variance.
     random_state : int or Generator, optional
         For the restarts.
     verbose : int
@@ -87,7 +105,9 @@ class GPRegressor(KernelRegressor):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, noise: Any = None) -> Self:
-        """Learn the hyperparameters and condition on the data; ``noise`` is the known noise variance of each row."""
+        """Learn the hyperparameters and condition on the data; ``noise`` is the known noise
+        variance of each row.
+        """
         check_prior(self, ("constant", "zero", "linear"))
         with self._unchanged_on_error():
             return self._fit(X, y, noise)
@@ -101,7 +121,11 @@ class GPRegressor(KernelRegressor):
             if part is not None:
                 part.check_features(rows.shape[1])
         known = known_noise(self, noise, rows)
-        kernel, level = self._train(rows, y - mean(rows), known, mean) if self.optimize else self._start(rows, y, known)
+        kernel, level = (
+            self._train(rows, y - mean(rows), known, mean)
+            if self.optimize
+            else self._start(rows, y, known)
+        )
         if self.mean == "constant":
             mean = Constant(most_likely_constant(kernel, rows, y, level))
         return self.condition(kernel, mean, X if is_frame(X) else rows, y, level)
@@ -110,7 +134,9 @@ class GPRegressor(KernelRegressor):
         """Become the posterior of this prior given the data, without learning anything."""
         self.posterior_ = ExactPosterior(kernel, X, y, noise=noise, mean=mean)
         self.kernel_, self.mean_, self._prior_mean = kernel, self.posterior_.mean, mean
-        self.noise_variance_ = float(noise) if np.ndim(to_numpy(noise)) == 0 else to_numpy(numbers("noise", noise))
+        self.noise_variance_ = (
+            float(noise) if np.ndim(to_numpy(noise)) == 0 else to_numpy(numbers("noise", noise))
+        )
         self.log_marginal_likelihood_ = self.posterior_.log_marginal_likelihood
         self.__dict__.pop("relevance_", None)  # of an earlier fit
         if isinstance(kernel, Radial):
@@ -120,12 +146,22 @@ class GPRegressor(KernelRegressor):
     def _train(self, X: Array, y: Array, known: Array | None, mean: Mean) -> tuple[Kernel, Any]:
         """Return the most likely kernel and noise, in the user's units."""
         if len(y) < 2:
-            raise InvalidInputError("X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use optimize=False")
+            raise InvalidInputError(
+                "X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use"
+                " optimize=False"
+            )
         if float(y.max()) == float(y.min()):
-            raise InvalidInputError(f"y: expected targets that differ, got {float(y[0])} everywhere; use optimize=False")
-        given, own = self._given_kernel, Units.of_data(X, y)  # which refuses what float64 cannot square
+            raise InvalidInputError(
+                f"y: expected targets that differ, got {float(y[0])} everywhere; use optimize=False"
+            )
+        given, own = (
+            self._given_kernel,
+            Units.of_data(X, y),
+        )  # which refuses what float64 cannot square
         units = own if given is None else Units(np.ones(()), 1.0)
-        kernel = scaled(default_kernel(units, self.kernel) if given is None else given, units, inwards=True)  # pyright: ignore[reportArgumentType]
+        kernel = scaled(
+            default_kernel(units, self.kernel) if given is None else given, units, inwards=True
+        )  # pyright: ignore[reportArgumentType]
         targets = y / units.unit
         variance = float(spread_of(targets[:, None])[0]) ** 2
         noise = None if known is not None else NOISE_SHARE * variance
@@ -139,33 +175,41 @@ class GPRegressor(KernelRegressor):
         objective = Objective(rows, targets, level, self.mean == "constant", trend)
         bounds = bounds_for(start, units, self.bounds, variance, own_start=given is None)
         if not bounds:
-            return scaled(kernel, units, inwards=False), known if noise is None else noise * units.unit**2
-        starts = starts_from({name: start[name] for name in bounds}, self.n_restarts, self.random_state)
+            return scaled(kernel, units, inwards=False), (
+                known if noise is None else noise * units.unit**2
+            )
+        starts = starts_from(
+            {name: start[name] for name in bounds}, self.n_restarts, self.random_state
+        )
         progress = training_progress(self.verbose, len(starts), -len(y) * float(np.log(units.unit)))
         with progress as report:
             kernel, noise = maximise(objective, kernel, noise, bounds, starts, report=report)
-        return scaled(kernel, units, inwards=False), known if noise is None else noise * units.unit**2
+        return scaled(kernel, units, inwards=False), (
+            known if noise is None else noise * units.unit**2
+        )
 
     def _content(self) -> dict[str, Any]:
         return {
             "kernel": storage.encode("kernel", self.kernel_),
             "mean": storage.encode("mean", self._prior_mean),
             "arrays": {
-                "X": _documents.encode(to_numpy(self.posterior_.inputs), ("row", "feature")),
-                "y": _documents.encode(to_numpy(self.posterior_.y), ("row",)),
-                "noise": _documents.encode(np.atleast_1d(self.noise_variance_), ("row",)),
+                "X": documents.encode(to_numpy(self.posterior_.inputs), ("row", "feature")),
+                "y": documents.encode(to_numpy(self.posterior_.y), ("row",)),
+                "noise": documents.encode(np.atleast_1d(self.noise_variance_), ("row",)),
             },
         }
 
     def _restore(self, content: Any, names: Names | None) -> None:
-        X, y, noise = (_documents.decode(content["arrays"][name]) for name in ("X", "y", "noise"))
+        X, y, noise = (documents.decode(content["arrays"][name]) for name in ("X", "y", "noise"))
         self.n_features_in_ = X.shape[1]
         if names is not None:
             import pandas as pd
 
             X = pd.DataFrame(X, columns=list(names))
         level = noise if len(noise) > 1 else float(noise[0])
-        self.condition(storage.decode(content["kernel"]), storage.decode(content["mean"]), X, y, level)
+        self.condition(
+            storage.decode(content["kernel"]), storage.decode(content["mean"]), X, y, level
+        )
 
     def _start(self, X: Array, y: Array, known: Array | None) -> tuple[Kernel, Any]:
         units = Units.of_data(X, y)
@@ -175,15 +219,32 @@ class GPRegressor(KernelRegressor):
 
 
 def check_prior(model: Any, means: tuple[str, ...]) -> None:
-    """Raise `InvalidInputError` for what the options of a trained regressor cannot be; ``means`` are those with a name."""
+    """Raise `InvalidInputError` for what the options of a trained regressor cannot be; ``means``
+    are those with a name.
+    """
     radial = isinstance(model.kernel, type) and issubclass(model.kernel, Radial)
     if model.kernel is not None and not (radial or isinstance(model.kernel, Kernel)):
-        got = f"the class {model.kernel.__name__}" if isinstance(model.kernel, type) else type(model.kernel).__name__
-        raise InvalidInputError(f"kernel: expected a gpattr kernel, a radial kernel class such as Matern52, or None, got {got}")
-    if not isinstance(model.mean, Mean) and not (isinstance(model.mean, str) and model.mean in means):
-        advice = {"linear": "; add a Linear() kernel for a trend", "constant": "; add a Constant() kernel for a level"}
+        got = (
+            f"the class {model.kernel.__name__}"
+            if isinstance(model.kernel, type)
+            else type(model.kernel).__name__
+        )
+        raise InvalidInputError(
+            "kernel: expected a gpattr kernel, a radial kernel class such as Matern52, or None,"
+            f" got {got}"
+        )
+    if not isinstance(model.mean, Mean) and not (
+        isinstance(model.mean, str) and model.mean in means
+    ):
+        advice = {
+            "linear": "; add a Linear() kernel for a trend",
+            "constant": "; add a Constant() kernel for a level",
+        }
         hint = advice.get(model.mean, "") if isinstance(model.mean, str) else ""
-        raise InvalidInputError(f"mean: expected {', '.join(map(repr, means))} or a gpattr mean, got {model.mean!r}{hint}")
+        raise InvalidInputError(
+            f"mean: expected {', '.join(map(repr, means))} or a gpattr mean, got"
+            f" {model.mean!r}{hint}"
+        )
     check_flag("optimize", model.optimize)
     check_training(model)
 
@@ -198,10 +259,15 @@ def known_noise(model: Any, noise: Any, X: Array) -> Array | None:
         exact = level.size == 1 and float(level.ravel()[0]) == 0.0
         return namespace(X).asarray(0.0 if exact else positive_scalar(NOISE, model.noise_variance))
     if model.noise_variance is not None:
-        raise InvalidInputError(f"noise: expected None, because noise_variance={model.noise_variance} is given; give one of them")
+        raise InvalidInputError(
+            f"noise: expected None, because noise_variance={model.noise_variance} is given; give"
+            " one of them"
+        )
     noise = numbers("noise", noise)
     if noise.ndim == 0:
-        raise InvalidInputError("noise: expected one variance per row of X, got one number; that is noise_variance=")
+        raise InvalidInputError(
+            "noise: expected one variance per row of X, got one number; that is noise_variance="
+        )
     noise = as_vector("noise", noise, length=len(X), unit="variances (one per row of X)", like=X)
     if (noise < 0).any():
         raise InvalidInputError(f"noise: expected variances, 0 or larger, got {float(noise.min())}")

@@ -1,12 +1,13 @@
 """How many eigenfunctions a kernel needs, on how large a box.
 
-A basis of m functions on [−L, L] knows frequencies up to πm/2L, and functions on it feel its walls at a distance of 2(L − S) from
-the data, which lie in [−S, S]. So a kernel needs, to a share δ of its variance,
+A basis of m functions on [−L, L] knows frequencies up to πm/2L, and functions on it feel its walls
+at a distance of 2(L − S) from the data, which lie in [−S, S]. So a kernel needs, to a share δ of
+its variance,
 
     L ≥ S + ℓ r/2  with g(r) = δ,      m ≥ (2L/π) q/ℓ  with P(|v| > q) = δ for its spectral density in one dimension, ℓ = 1.
 
-For δ = 1 % this is the advice of Riutort-Mayol et al. (2023), to a few per cent, and it extends to any kernel of known density.
-"""
+For δ = 1 % this is the advice of Riutort-Mayol et al. (2023), to a few per cent, and it extends to
+any kernel of known density."""
 
 from __future__ import annotations
 
@@ -19,32 +20,40 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import erfc, ndtri, stdtrit
 
-from gpattr._array import Array, namespace, product, to_numpy
-from gpattr._memory import blocks
-from gpattr._validation import Names
+from gpattr._core.array import Array, namespace, product, to_numpy
+from gpattr._core.memory import blocks
+from gpattr._core.validation import Names
 from gpattr.bases import Basis, Combined, Hilbert
 from gpattr.bases.spectral import mixing, smoothness
-from gpattr.estimators.hilbert_evidence import prior_variances
+from gpattr.estimators.evidence.hilbert import prior_variances
+from gpattr.estimators.evidence.squared_exponentials import Leaf, summands
 from gpattr.estimators.hyperparameters import trainable
-from gpattr.estimators.squared_exponentials import Leaf, summands
 from gpattr.kernels import Kernel, Radial, RationalQuadratic, SquaredExponential
 
-SHARES = tuple(10.0**-k for k in (6, 5, 4, 3))  # of the prior variance, that may be missing: the smallest that is affordable
+SHARES = tuple(
+    10.0**-k for k in (6, 5, 4, 3)
+)  # of the prior variance, that may be missing: the smallest that is affordable
 ENOUGH = 1e-2  # what a design must reach
 AFFORDABLE, MOST = 800, 2000  # functions: what training does not feel, and what it can bear
-LONGEST = 10.0  # half-ranges: a function with a longer length-scale is straight on the data, and does not need a larger box
+# half-ranges: a function with a longer length-scale is straight on the data, and does not need a
+# larger box
+LONGEST = 10.0
 SHORTEST = 1e-3  # half-ranges
 FARTHEST = 1e8
 NARROWEST = 1.2  # a box is larger than the data by at least this factor
 
 
 def reach(kernel: Radial, share: float) -> float:
-    """Return the distance, in length-scales, at which the correlation has fallen to ``share``; at most 10⁸."""
+    """Return the distance, in length-scales, at which the correlation has fallen to ``share``; at
+    most 10⁸.
+    """
     return _first_zero(lambda r: float(kernel.profile(np.array(r * r))) - share)
 
 
 def cutoff(kernel: Radial, share: float) -> float:
-    """Return the frequency, in 1/ℓ, beyond which lies this share of the spectrum, in one dimension; at most 10⁸."""
+    """Return the frequency, in 1/ℓ, beyond which lies this share of the spectrum, in one dimension;
+    at most 10⁸.
+    """
     if isinstance(kernel, SquaredExponential):
         return float(-ndtri(0.5 * share))
     if isinstance(kernel, RationalQuadratic):
@@ -73,18 +82,27 @@ class Design:
 
 
 def design_for(
-    leaf: Leaf, extent: Array, share: float, *, slack: float = 1.0, boundary: Any = None, n_basis: Any = None
+    leaf: Leaf,
+    extent: Array,
+    share: float,
+    *,
+    slack: float = 1.0,
+    boundary: Any = None,
+    n_basis: Any = None,
 ) -> Design:
-    """Return what a term needs, to ``share`` of its variance, on data of half-range ``extent`` (one per feature it sees).
+    """Return what a term needs, to ``share`` of its variance, on data of half-range ``extent`` (one
+    per feature it sees).
 
-    ``slack`` makes room for length-scales shorter and longer by that factor. What is fixed beforehand is kept: ``boundary`` and
-    ``n_basis``, one for each feature.
-    """
+    ``slack`` makes room for length-scales shorter and longer by that factor. What is fixed
+    beforehand is kept: ``boundary`` and ``n_basis``, one for each feature."""
     kernel = leaf.kernel
     assert isinstance(kernel, Radial)
     scale = np.broadcast_to(np.asarray(kernel.lengthscale), extent.shape)
     if boundary is None:
-        boundary = np.maximum(1.0 + 0.5 * reach(kernel, share) * np.minimum(slack * scale / extent, LONGEST), NARROWEST)
+        boundary = np.maximum(
+            1.0 + 0.5 * reach(kernel, share) * np.minimum(slack * scale / extent, LONGEST),
+            NARROWEST,
+        )
     if n_basis is None:
         most = 2.0 * boundary * extent / math.pi * cutoff(kernel, share) * slack / scale
         n_basis = np.ceil(most).clip(2, MOST)
@@ -92,7 +110,9 @@ def design_for(
 
 
 def supported(leaf: Leaf, design: Design, extent: Array) -> tuple[Array, Array]:
-    """Return the shortest and longest length-scales, (d,) each, that a design represents well enough."""
+    """Return the shortest and longest length-scales, (d,) each, that a design represents well
+    enough.
+    """
     kernel = leaf.kernel
     assert isinstance(kernel, Radial)
     factors, numbers = np.array(design.boundary), np.array(design.n_basis)
@@ -102,9 +122,14 @@ def supported(leaf: Leaf, design: Design, extent: Array) -> tuple[Array, Array]:
 
 
 def within(designs: list[Design], most: int) -> list[Design]:
-    """Return designs with no more than ``most`` functions in all, each number of functions reduced by the same factor."""
+    """Return designs with no more than ``most`` functions in all, each number of functions reduced
+    by the same factor.
+    """
     while sum(design.size for design in designs) > most:
-        designs = [replace(design, n_basis=tuple(max(2, int(0.95 * m)) for m in design.n_basis)) for design in designs]
+        designs = [
+            replace(design, n_basis=tuple(max(2, int(0.95 * m)) for m in design.n_basis))
+            for design in designs
+        ]
         if all(max(design.n_basis) <= 2 for design in designs):
             break
     return designs
@@ -112,7 +137,9 @@ def within(designs: list[Design], most: int) -> list[Design]:
 
 @dataclass(frozen=True)
 class Plan:
-    """The range of the data, ``centre`` ± ``extent`` (d,), and what the user fixed: ``n_basis`` and ``boundary``, or None."""
+    """The range of the data, ``centre`` ± ``extent`` (d,), and what the user fixed: ``n_basis`` and
+    ``boundary``, or None.
+    """
 
     centre: Array
     extent: Array
@@ -121,7 +148,9 @@ class Plan:
 
     @classmethod
     def of(cls, X: Array, n_basis: Any, boundary: Any, domain: Any) -> Plan:
-        """Return the plan for rows X, and all others in the ``domain`` (2, d); a feature that does not vary has the extent 1."""
+        """Return the plan for rows X, and all others in the ``domain`` (2, d); a feature that does
+        not vary has the extent 1.
+        """
         low, high = to_numpy(X).min(axis=0), to_numpy(X).max(axis=0)
         if domain is not None:
             low, high = np.minimum(low, domain[0]), np.maximum(high, domain[1])
@@ -143,14 +172,17 @@ class Plan:
             None if given is None else np.broadcast_to(given, self.extent.shape)[columns]
             for given in (self.boundary, self.n_basis)
         )
-        return design_for(leaf, self.extent[columns], share, slack=slack, boundary=boundary, n_basis=number)
+        return design_for(
+            leaf, self.extent[columns], share, slack=slack, boundary=boundary, n_basis=number
+        )
 
     def columns(self, leaf: Leaf) -> list[int]:
         """Return the positions of the features a term sees."""
         return list(range(len(self.centre)) if leaf.columns is None else leaf.columns)
 
     def limits(self, leaves: list[Leaf], designs: list[Design]) -> dict[str, Array]:
-        """Return between which length-scales to search, (2, size): those that a basis chosen for them represents.
+        """Return between which length-scales to search, (2, size): those that a basis chosen for
+        them represents.
 
         A basis that the user fixed sets no limits; the diagnostic tells where it is too small.
         """
@@ -166,18 +198,24 @@ class Plan:
         return result
 
     def is_bound(self, kernel: Kernel, limits: dict[str, Array]) -> bool:
-        """Tell whether a length-scale ended where the basis does, and another basis would let it go on."""
+        """Tell whether a length-scale ended where the basis does, and another basis would let it go
+        on.
+        """
         values = trainable(kernel)
         for leaf in summands(kernel):
             name = f"{leaf.prefix}lengthscale"
             low, high = limits[name]
             short = (values[name] < 1.01 * low) & (self.n_basis is None)
-            long = (values[name] > 0.99 * high) & (high < 0.99 * LONGEST * self.extent[self.columns(leaf)])
+            long = (values[name] > 0.99 * high) & (
+                high < 0.99 * LONGEST * self.extent[self.columns(leaf)]
+            )
             if (short | (long & (self.boundary is None))).any():
                 return True
         return False
 
-    def basis(self, leaves: list[Leaf], designs: list[Design], names: Names | None) -> tuple[Basis, list[Hilbert]]:
+    def basis(
+        self, leaves: list[Leaf], designs: list[Design], names: Names | None
+    ) -> tuple[Basis, list[Hilbert]]:
         """Return the basis of all terms together, and that of each."""
         parts, columns, d = [], [], len(self.centre)
         for leaf, design in zip(leaves, designs, strict=True):
@@ -190,7 +228,9 @@ class Plan:
         return (parts[0] if whole else Combined(tuple(parts), tuple(columns), d)), parts
 
     def diagnose(self, kernel: Kernel, designs: list[Design], X: Array) -> list[dict[str, Any]]:
-        """Return, for each term, how much of its prior variance the basis gets wrong at the worst of the rows X."""
+        """Return, for each term, how much of its prior variance the basis gets wrong at the worst
+        of the rows X.
+        """
         leaves, at, report = summands(kernel), 0, []
         _, parts = self.basis(leaves, designs, None)
         variances = prior_variances(kernel, parts)[0]
@@ -201,7 +241,15 @@ class Plan:
             at += len(part)
             worst = 0.0
             for rows in blocks(len(X), 32.0 * len(part), X):
-                worst = max(worst, float(abs(product(part(X[rows][:, columns]) ** 2, namespace(X).asarray(share)) - 1.0).max()))
+                worst = max(
+                    worst,
+                    float(
+                        abs(
+                            product(part(X[rows][:, columns]) ** 2, namespace(X).asarray(share))
+                            - 1.0
+                        ).max()
+                    ),
+                )
             wide = np.maximum(design.boundary, design_for(leaf, extent, ENOUGH).boundary)
             need = design_for(leaf, extent, ENOUGH, boundary=wide)
             used = {"n_basis": design.n_basis, "boundary": design.boundary}

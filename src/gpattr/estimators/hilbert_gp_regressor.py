@@ -1,4 +1,6 @@
-"""Hilbert-space Gaussian-process regression: eigenfunctions of the Laplacian on a box around the data."""
+"""Hilbert-space Gaussian-process regression: eigenfunctions of the Laplacian on a box around the
+data.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +9,29 @@ from typing import Any, Self
 
 import numpy as np
 
-from gpattr import _documents
-from gpattr._array import Array, namespace, to_numpy
-from gpattr._memory import blocks, require_room
-from gpattr._normal import check_count, random_generator
-from gpattr._validation import Names, check_choice, check_flag, column_names, numbers, positive_scalar
+from gpattr._core import documents
+from gpattr._core.array import Array, namespace, to_numpy
+from gpattr._core.memory import blocks, require_room
+from gpattr._core.normal import check_count, random_generator
+from gpattr._core.validation import (
+    Names,
+    check_choice,
+    check_flag,
+    column_names,
+    numbers,
+    positive_scalar,
+)
 from gpattr.bases.spectral import check_spectral
 from gpattr.estimators import storage
+from gpattr.estimators.evidence.hilbert import HilbertEvidence, prior_variances
+from gpattr.estimators.evidence.marginal_likelihood import NOISE
+from gpattr.estimators.evidence.squared_exponentials import summands
+from gpattr.estimators.evidence.weights import fit_weights
 from gpattr.estimators.feature_regressor import FeatureRegressor
 from gpattr.estimators.hilbert_design import Design, Plan
-from gpattr.estimators.hilbert_evidence import HilbertEvidence, prior_variances
 from gpattr.estimators.hyperparameters import trainable
-from gpattr.estimators.marginal_likelihood import NOISE
 from gpattr.estimators.search_space import NOISE_SHARE, Units, default_kernel, spread_of
-from gpattr.estimators.squared_exponentials import summands
 from gpattr.estimators.sums import Sums, from_content, to_content
-from gpattr.estimators.weight_evidence import fit_weights
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.kernels import Kernel, Radial, RationalQuadratic, Select, SquaredExponential, Sum
 from gpattr.means import Constant, Zero
@@ -39,25 +48,29 @@ class BasisWarning(UserWarning):
 
 
 class HilbertGPRegressor(FeatureRegressor):
-    """Gaussian-process regression with eigenfunctions of the Laplacian on a box (Riutort-Mayol et al. 2023).
+    """Gaussian-process regression with eigenfunctions of the Laplacian on a box (Riutort-Mayol et
+    al. 2023).
 
-    f(x) = c + Σⱼ wⱼφⱼ(x), wⱼ ~ N(0, S(ωⱼ)/ΠL), φⱼ products of sines, S the kernel's spectral density. Sums over rows are made
-    once for each basis; learning hyperparameters takes no more passes over the data.
+    f(x) = c + Σⱼ wⱼφⱼ(x), wⱼ ~ N(0, S(ωⱼ)/ΠL), φⱼ products of sines, S the kernel's spectral
+    density. Sums over rows are made once for each basis; learning hyperparameters takes no more
+    passes over the data.
 
     Parameters
     ----------
     n_basis : int or one per feature, optional
         The number of functions of each feature; chosen from the length-scales by default.
     boundary : float or one per feature, optional
-        How much larger than the range of the data the box is; chosen from the length-scales by default. Rows that are predicted
-        or explained must lie in the box.
+        How much larger than the range of the data the box is; chosen from the length-scales by
+        default. Rows that are predicted or explained must lie in the box.
     domain : (lower, upper), optional
-        The range that rows can have, each one number or one per feature, where it is larger than that of the training rows: the
-        box is made for it. (In cross-validation, give that of all rows.)
+        The range that rows can have, each one number or one per feature, where it is larger than
+        that of the training rows: the box is made for it. (In cross-validation, give that of all
+        rows.)
     kernel : Kernel, or a radial kernel class, optional
-        `SquaredExponential`, `Matern32`, `Matern52` or `RationalQuadratic` of at most three features, or a sum of such kernels,
-        each of some features (`Select`) and scaled if need be. A class, and the default `SquaredExponential`, is one kernel of
-        all features where there are at most three, and otherwise a sum of one-dimensional ones: an additive model.
+        `SquaredExponential`, `Matern32`, `Matern52` or `RationalQuadratic` of at most three
+        features, or a sum of such kernels, each of some features (`Select`) and scaled if need be.
+        A class, and the default `SquaredExponential`, is one kernel of all features where there are
+        at most three, and otherwise a sum of one-dimensional ones: an additive model.
     mean : "constant" or "zero"
         The prior mean; the constant is learned.
     noise_variance, optimize, n_restarts, bounds, random_state, verbose
@@ -70,9 +83,9 @@ class HilbertGPRegressor(FeatureRegressor):
     kernel_, noise_variance_, mean_, log_marginal_likelihood_
         What was learned, in the units of the data.
     diagnostics_ : list of dict
-        For each term of the kernel: the share of its prior variance that the basis gets wrong at the worst training row
-        (``prior_error``), what was used (``n_basis``, ``boundary``) and what would be needed for one per cent. A share above five
-        per cent gives a `BasisWarning`.
+        For each term of the kernel: the share of its prior variance that the basis gets wrong at
+        the worst training row (``prior_error``), what was used (``n_basis``, ``boundary``) and what
+        would be needed for one per cent. A share above five per cent gives a `BasisWarning`.
     """
 
     def __init__(
@@ -122,7 +135,10 @@ class HilbertGPRegressor(FeatureRegressor):
         noise = NOISE_SHARE * units.unit**2 if known is None else known
         plan = Plan.of(rows, self.n_basis, self.boundary, self._checked_domain(d))
         shift = float(targets.mean()) if free_mean else 0.0
-        variance, generator = float(spread_of(targets[:, None])[0]) ** 2, random_generator(self.random_state)
+        variance, generator = (
+            float(spread_of(targets[:, None])[0]) ** 2,
+            random_generator(self.random_state),
+        )
         slack, names, remaining = 1.0, column_names(X), ROUNDS
         while True:
             remaining -= 1
@@ -137,11 +153,16 @@ class HilbertGPRegressor(FeatureRegressor):
             objective = HilbertEvidence(sums, parts, known, free_mean)
             learned = [name for name in trainable(kernel) if not name.endswith("alpha")]
             limits = plan.limits(leaves, designs)
-            kernel, noise = self._search(objective, kernel, known, variance, len(targets), generator, learned, limits)
+            kernel, noise = self._search(
+                objective, kernel, known, variance, len(targets), generator, learned, limits
+            )
             if remaining == 0 or not plan.is_bound(kernel, limits):
                 break
             slack = 1.3
-        landmarks = {"mean": to_numpy(rows).mean(axis=0), "median": np.median(to_numpy(rows), axis=0)}
+        landmarks = {
+            "mean": to_numpy(rows).mean(axis=0),
+            "median": np.median(to_numpy(rows), axis=0),
+        }
         self._condition(kernel, noise, plan, designs, sums, shift, free_mean, names, landmarks)
         self.diagnostics_ = plan.diagnose(kernel, designs, rows)
 
@@ -150,7 +171,10 @@ class HilbertGPRegressor(FeatureRegressor):
         if d <= WIDEST:
             return default_kernel(units, kind)
         return Sum(
-            *(Select(kind(lengthscale=units.spread[i], variance=units.unit**2 / d), [i]) for i in range(d))  # pyright: ignore
+            *(
+                Select(kind(lengthscale=units.spread[i], variance=units.unit**2 / d), [i])
+                for i in range(d)
+            )  # pyright: ignore
         )
 
     def _sums(self, basis: Any, X: Array, y: Array) -> Sums:
@@ -193,9 +217,10 @@ class HilbertGPRegressor(FeatureRegressor):
         if bad["prior_error"] > TOLERATED:
             numbers, factors = max(bad["n_basis_needed"]), max(bad["boundary_needed"])
             warnings.warn(
-                f"the basis misses {bad['prior_error']:.0%} of the prior variance of features {bad['features']} at some training "
-                f"row: it has n_basis={bad['n_basis']} with boundary={tuple(round(b, 2) for b in bad['boundary'])}, and "
-                f"n_basis={numbers} with boundary={factors:.2f} would do for these length-scales",
+                f"the basis misses {bad['prior_error']:.0%} of the prior variance of features"
+                f" {bad['features']} at some training row: it has n_basis={bad['n_basis']} with"
+                f" boundary={tuple(round(b, 2) for b in bad['boundary'])}, and n_basis={numbers}"
+                f" with boundary={factors:.2f} would do for these length-scales",
                 BasisWarning,
                 stacklevel=3,
             )
@@ -207,7 +232,10 @@ class HilbertGPRegressor(FeatureRegressor):
                 continue
             array = to_numpy(numbers(name, value))
             if array.ndim > 1 or (array.ndim == 1 and len(array) != d):
-                raise InvalidInputError(f"{name}: expected one number or {d} (one per feature), got the shape {array.shape}")
+                raise InvalidInputError(
+                    f"{name}: expected one number or {d} (one per feature), got the shape"
+                    f" {array.shape}"
+                )
             if name == "boundary" and not (np.isfinite(array).all() and (array > 1).all()):
                 raise InvalidInputError(f"boundary: expected factors larger than 1, got {value!r}")
             if name == "n_basis":
@@ -217,7 +245,10 @@ class HilbertGPRegressor(FeatureRegressor):
         self._check_search()
         check_flag("optimize", self.optimize)
         if not (self.kernel is None or isinstance(self.kernel, (Kernel, type))):
-            raise InvalidInputError(f"kernel: expected a gpattr kernel, a radial kernel class or None, got {self.kernel!r}")
+            raise InvalidInputError(
+                "kernel: expected a gpattr kernel, a radial kernel class or None, got"
+                f" {self.kernel!r}"
+            )
         if isinstance(self.kernel, type):
             check_spectral(self.kernel)
 
@@ -225,11 +256,17 @@ class HilbertGPRegressor(FeatureRegressor):
         if self.domain is None:
             return None
         try:
-            lower, upper = (np.broadcast_to(to_numpy(numbers("domain", end)), (d,)) for end in self.domain)
+            lower, upper = (
+                np.broadcast_to(to_numpy(numbers("domain", end)), (d,)) for end in self.domain
+            )
         except (TypeError, ValueError):
-            raise InvalidInputError(f"domain: expected (lower, upper), each one number or {d}, got {self.domain!r}") from None
+            raise InvalidInputError(
+                f"domain: expected (lower, upper), each one number or {d}, got {self.domain!r}"
+            ) from None
         if not (np.isfinite(lower) & np.isfinite(upper) & (lower <= upper)).all():
-            raise InvalidInputError(f"domain: expected finite numbers, lower ≤ upper, got {self.domain!r}")
+            raise InvalidInputError(
+                f"domain: expected finite numbers, lower ≤ upper, got {self.domain!r}"
+            )
         return np.stack([lower, upper])
 
     def _check_kernel(self, kernel: Kernel, d: int) -> None:
@@ -237,17 +274,21 @@ class HilbertGPRegressor(FeatureRegressor):
             check_spectral(leaf.kernel)
             if isinstance(leaf.kernel, RationalQuadratic) and leaf.kernel.alpha > LARGEST_ALPHA:
                 raise UnsupportedModelError(
-                    f"kernel: expected a RationalQuadratic with an alpha of at most {LARGEST_ALPHA:.0f}, got "
-                    f"{leaf.kernel.alpha:.3g}, which is as good as a SquaredExponential"
+                    "kernel: expected a RationalQuadratic with an alpha of at most"
+                    f" {LARGEST_ALPHA:.0f}, got {leaf.kernel.alpha:.3g}, which is as good as a"
+                    " SquaredExponential"
                 )
             columns = range(d) if leaf.columns is None else leaf.columns
             if len(columns) > WIDEST:
                 raise UnsupportedModelError(
-                    f"kernel: expected terms of at most {WIDEST} features, got one of {len(columns)}, whose functions "
-                    "would be too many; use a sum of kernels, such as Select(Matern52(), [0]) + Select(Matern52(), [1, 2])"
+                    f"kernel: expected terms of at most {WIDEST} features, got one of"
+                    f" {len(columns)}, whose functions would be too many; use a sum of kernels,"
+                    " such as Select(Matern52(), [0]) + Select(Matern52(), [1, 2])"
                 )
             if len(set(columns)) != len(columns):
-                raise InvalidInputError(f"kernel: expected different features in a term, got {tuple(columns)}")
+                raise InvalidInputError(
+                    f"kernel: expected different features in a term, got {tuple(columns)}"
+                )
 
     def _content(self) -> dict[str, Any]:
         plan, designs, sums, shift, free_mean = self._state
@@ -259,25 +300,41 @@ class HilbertGPRegressor(FeatureRegressor):
         return {
             "kernel": storage.encode("kernel", self.kernel_),
             "noise": self.noise_variance_,
-            "designs": [{"n_basis": list(design.n_basis), "boundary": list(design.boundary)} for design in designs],
+            "designs": [
+                {"n_basis": list(design.n_basis), "boundary": list(design.boundary)}
+                for design in designs
+            ],
             "shift": shift,
             "free_mean": free_mean,
             "sums": to_content([sums]),
-            "diagnostics": [{name: storage.encode(name, value) for name, value in entry.items()} for entry in self.diagnostics_],
-            "arrays": {name: _documents.encode(array, dims) for name, (array, dims) in arrays.items()},
+            "diagnostics": [
+                {name: storage.encode(name, value) for name, value in entry.items()}
+                for entry in self.diagnostics_
+            ],
+            "arrays": {
+                name: documents.encode(array, dims) for name, (array, dims) in arrays.items()
+            },
         }
 
     def _restore(self, content: Any, names: Names | None) -> None:
-        arrays = {name: _documents.decode(array) for name, array in content["arrays"].items()}
-        designs = [Design(tuple(entry["n_basis"]), tuple(entry["boundary"])) for entry in content["designs"]]
+        arrays = {name: documents.decode(array) for name, array in content["arrays"].items()}
+        designs = [
+            Design(tuple(entry["n_basis"]), tuple(entry["boundary"]))
+            for entry in content["designs"]
+        ]
         sums = from_content(content["sums"])[0]
         self.n_features_in_ = len(arrays["centre"])
         landmarks = {name: arrays[name] for name in ("mean", "median")}
         plan = Plan(arrays["centre"], arrays["extent"], self.n_basis, self.boundary)
         kernel = storage.decode(content["kernel"])
         noise, free_mean = positive_scalar("noise", content["noise"]), bool(content["free_mean"])
-        self._condition(kernel, noise, plan, designs, sums, content["shift"], free_mean, names, landmarks)
+        self._condition(
+            kernel, noise, plan, designs, sums, content["shift"], free_mean, names, landmarks
+        )
         self.diagnostics_ = [
-            {name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()}
+            {
+                name: tuple(value) if isinstance(value, list) else value
+                for name, value in entry.items()
+            }
             for entry in content["diagnostics"]
         ]

@@ -1,8 +1,7 @@
 """Kernels as vectors of hyperparameters, and the derivative of the marginal likelihood by them.
 
-With G = ½(ααᵀ − A⁻¹), ∂ log p(y)/∂ log θ = Σ G∘∂K/∂ log θ. G goes down the kernel's tree by the product rule, and every leaf
-knows the sum for its own hyperparameters.
-"""
+With G = ½(ααᵀ − A⁻¹), ∂ log p(y)/∂ log θ = Σ G∘∂K/∂ log θ. G goes down the kernel's tree by the
+product rule, and every leaf knows the sum for its own hyperparameters."""
 
 from __future__ import annotations
 
@@ -11,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._arguments import a_function, subclass
-from gpattr._array import Array, namespace, product, squared_distances
+from gpattr._core.arguments import a_function, subclass
+from gpattr._core.array import Array, namespace, product, squared_distances
 from gpattr.closed_forms.derivatives import leave_one_out
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.kernels import (
@@ -47,9 +46,9 @@ GRADIENTS: dict[type[Kernel], Gradient] = {}
 def register_gradient(kernel: type[Kernel], gradient: Gradient) -> None:
     """Let `GPRegressor` train a kernel: enter how its values change with its hyperparameters.
 
-    ``gradient(kernel, X, G)`` returns, for every name in ``kernel.trainable``, Σₙₘ Gₙₘ ∂k(xₙ, xₘ)/∂ log θ: a number, or an array
-    for a hyperparameter with one value per feature. X is (n, d), G is (n, n) and symmetric.
-    """
+    ``gradient(kernel, X, G)`` returns, for every name in ``kernel.trainable``, Σₙₘ Gₙₘ ∂k(xₙ, xₘ)/∂
+    log θ: a number, or an array for a hyperparameter with one value per feature. X is (n, d), G is
+    (n, n) and symmetric."""
     subclass(Kernel, "a class of kernels")("kernel", kernel)
     a_function("gradient", gradient)
     GRADIENTS[kernel] = gradient
@@ -70,15 +69,22 @@ def trainable(kernel: Kernel) -> dict[str, np.ndarray]:
 def likelihood_gradient(kernel: Kernel, X: Array, G: Array) -> dict[str, Any]:
     """Return Σ G∘∂K/∂ log θ for every hyperparameter θ, by name; G is (n, n) and symmetric."""
     if isinstance(kernel, Sum):
-        return _named((f"{i}__", likelihood_gradient(part, X, G)) for i, part in enumerate(kernel.kernels))
+        return _named(
+            (f"{i}__", likelihood_gradient(part, X, G)) for i, part in enumerate(kernel.kernels)
+        )
     if isinstance(kernel, Scale):
         inner = likelihood_gradient(kernel.kernel, X, kernel.variance * G)
         return {"variance": (G * kernel(X, X)).sum()} | _named([("kernel__", inner)])
     if isinstance(kernel, Select):
         return _named([("kernel__", likelihood_gradient(kernel.kernel, kernel.columns(X), G))])
     if isinstance(kernel, Product):
-        rest = leave_one_out([part(X, X) for part in kernel.kernels], [0.0] * (len(kernel.kernels) - 1) + [1.0])
-        return _named((f"{i}__", likelihood_gradient(kernel.kernels[i], X, G * others)) for i, others in enumerate(rest))
+        rest = leave_one_out(
+            [part(X, X) for part in kernel.kernels], [0.0] * (len(kernel.kernels) - 1) + [1.0]
+        )
+        return _named(
+            (f"{i}__", likelihood_gradient(kernel.kernels[i], X, G * others))
+            for i, others in enumerate(rest)
+        )
     if isinstance(kernel, FullAdditive):
         return _full_additive(kernel, X, G)
     if isinstance(kernel, Warped):
@@ -90,8 +96,8 @@ def likelihood_gradient(kernel: Kernel, X: Array, G: Array) -> dict[str, Any]:
         return {}
     if type(kernel) not in GRADIENTS:
         raise UnsupportedModelError(
-            f"kernel: {type(kernel).__name__} cannot be trained; enter its gradient with gpattr.estimators.register_gradient, "
-            "or use optimize=False"
+            f"kernel: {type(kernel).__name__} cannot be trained; enter its gradient with"
+            " gpattr.estimators.register_gradient, or use optimize=False"
         )
     return GRADIENTS[type(kernel)](kernel, X, G)
 
@@ -106,7 +112,9 @@ def _per_feature(value: Any, slopes: Array) -> Any:
 
 
 def squared_difference_sums(Q: Array, W: Array) -> Array:
-    """Return Σₙₘ Qₙₘ (Wₙᵢ − Wₘᵢ)², (d,), for symmetric Q: by two matrix products, or from differences on wide data."""
+    """Return Σₙₘ Qₙₘ (Wₙᵢ − Wₘᵢ)², (d,), for symmetric Q: by two matrix products, or from
+    differences on wide data.
+    """
     xp = namespace(W)
     W = W - W.mean(axis=0)
     if float((W * W).sum(axis=1).max()) > WIDE:
@@ -139,7 +147,9 @@ def _periodic(kernel: Periodic, X: Array, G: Array) -> dict[str, Any]:
     """∂k/∂ log ℓᵢ = 4k sin²(πδᵢ/pᵢ)/ℓᵢ², ∂k/∂ log pᵢ = k (2πδᵢ/pᵢℓᵢ²) sin(2πδᵢ/pᵢ), δ = x − x'."""
     xp = namespace(X)
     GK = G * kernel(X, X)
-    lengthscale, period = (xp.broadcast_to(xp.asarray(p), X.shape[1:]) for p in (kernel.lengthscale, kernel.period))
+    lengthscale, period = (
+        xp.broadcast_to(xp.asarray(p), X.shape[1:]) for p in (kernel.lengthscale, kernel.period)
+    )
     by_length, by_period = [], []
     for x, scale, p in zip(X.T, lengthscale, period, strict=True):
         phase = (2.0 * np.pi / p) * (x[:, None] - x)
@@ -159,17 +169,25 @@ def _cosine(kernel: Cosine, X: Array, G: Array) -> dict[str, Any]:
     GS = kernel.variance * G * xp.sin(phase[:, None] - phase)
     V = (2.0 * np.pi) * (X - X[0]) / xp.asarray(kernel.period)
     # Σ GSₙₘ (Vₙ − Vₘ) with an antisymmetric GS.
-    return {"period": _per_feature(kernel.period, 2.0 * product(GS.sum(axis=1), V)), "variance": (G * kernel(X, X)).sum()}
+    return {
+        "period": _per_feature(kernel.period, 2.0 * product(GS.sum(axis=1), V)),
+        "variance": (G * kernel(X, X)).sum(),
+    }
 
 
 def _polynomial(kernel: Any, X: Array, G: Array) -> dict[str, Any]:
     """∂k/∂ log σᵢ² = D q^(D−1) σᵢ²xᵢxᵢ', ∂k/∂ log c = D q^(D−1) c, with q = c + Σ σᵢ²xᵢxᵢ'."""
     variance = namespace(X).asarray(kernel.variance)
     if isinstance(kernel, Linear):
-        return {"variance": _per_feature(kernel.variance, variance * (X * product(G, X)).sum(axis=0))}
+        return {
+            "variance": _per_feature(kernel.variance, variance * (X * product(G, X)).sum(axis=0))
+        }
     outer = G * kernel.degree * kernel.inner(X, X) ** (kernel.degree - 1)
     by_variance = variance * (X * product(outer, X)).sum(axis=0)
-    return {"variance": _per_feature(kernel.variance, by_variance), "offset": kernel.offset * outer.sum()}
+    return {
+        "variance": _per_feature(kernel.variance, by_variance),
+        "offset": kernel.offset * outer.sum(),
+    }
 
 
 def _level(kernel: Any, X: Array, G: Array) -> dict[str, Any]:
@@ -183,9 +201,14 @@ def _full_additive(kernel: FullAdditive, X: Array, G: Array) -> dict[str, Any]:
     columns = [X[:, i : i + 1] for i in range(X.shape[1])]
     z = [base(x, x) for base, x in zip(kernel.bases, columns, strict=True)]
     variances = kernel.order_variances.tolist()
-    orders = [variance * (G * e).sum() for variance, e in zip(variances, kernel.orders(z), strict=True)]
+    orders = [
+        variance * (G * e).sum() for variance, e in zip(variances, kernel.orders(z), strict=True)
+    ]
     rest = leave_one_out(z, variances)
-    bases = ((f"{i}__", likelihood_gradient(base, columns[i], G * rest[i])) for i, base in enumerate(kernel.bases))
+    bases = (
+        (f"{i}__", likelihood_gradient(base, columns[i], G * rest[i]))
+        for i, base in enumerate(kernel.bases)
+    )
     return {"order_variances": xp.stack(orders)} | _named(bases)
 
 

@@ -8,17 +8,25 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from gpattr import _documents
-from gpattr._array import is_tensor, to_numpy
-from gpattr._memory import require_room
-from gpattr._normal import check_count, random_generator, roots, standard_draws
-from gpattr._validation import Names, as_matrix, check_choice, check_names, column_names, is_frame, positive
+from gpattr._core import documents
+from gpattr._core.array import is_tensor, to_numpy
+from gpattr._core.memory import require_room
+from gpattr._core.normal import check_count, random_generator, roots, standard_draws
+from gpattr._core.validation import (
+    Names,
+    as_matrix,
+    check_choice,
+    check_names,
+    column_names,
+    is_frame,
+    positive,
+)
 from gpattr.estimators import storage
 from gpattr.estimators.base import KernelRegressor, require_numbers
-from gpattr.estimators.coregionalised_evidence import CoregionalisedEvidence
+from gpattr.estimators.evidence.coregionalised import CoregionalisedEvidence
+from gpattr.estimators.evidence.marginal_likelihood import NOISE, maximise
 from gpattr.estimators.gp_regressor import GPRegressor, check_prior
 from gpattr.estimators.hyperparameters import trainable
-from gpattr.estimators.marginal_likelihood import NOISE, maximise
 from gpattr.estimators.plain_data import checked_training_data
 from gpattr.estimators.progress import training_progress
 from gpattr.estimators.search_space import (
@@ -48,10 +56,12 @@ class MultiOutputGPRegressor(KernelRegressor):
     kernel
         As for `GPRegressor`. Where outputs share it, its variance is a share: ``covariance_`` carries the units.
     outputs : "separate", "shared" or "coregionalised"
-        ``"separate"`` learns kernel and noise for each output alone. ``"shared"`` learns one kernel, and a variance and a noise
-        for each output. ``"coregionalised"`` learns one kernel, the noise of each output, and how the outputs vary together:
-        Cov[f_o(x), f_p(x')] = B_op k(x, x'), so that each output is learned from the targets of all. The noise of different
-        outputs is taken to be independent: where it is not, what the targets share is learned as if it were signal.
+        ``"separate"`` learns kernel and noise for each output alone. ``"shared"`` learns one
+        kernel, and a variance and a noise for each output. ``"coregionalised"`` learns one kernel,
+        the noise of each output, and how the outputs vary together: Cov[f_o(x), f_p(x')] = B_op
+        k(x, x'), so that each output is learned from the targets of all. The noise of different
+        outputs is taken to be independent: where it is not, what the targets share is learned as if
+        it were signal.
     mean : "constant", "zero" or, with separate outputs, what `GPRegressor` takes
         The prior mean of every output; constants are learned, one for each.
     noise_variance : float or array (P,), optional
@@ -99,37 +109,49 @@ class MultiOutputGPRegressor(KernelRegressor):
     def fit(self, X: Any, Y: Any, noise: Any = None) -> Self:
         """Learn the hyperparameters and condition on the data.
 
-        ``Y`` is (n, P), a frame, or {name: targets}, rows in the order of X; ``noise`` (n, P) are known variances of the noise,
-        for separate outputs.
-        """
+        ``Y`` is (n, P), a frame, or {name: targets}, rows in the order of X; ``noise`` (n, P) are
+        known variances of the noise, for separate outputs."""
         check_choice("outputs", self.outputs, OUTPUTS)
         together = self.outputs != "separate"
         check_prior(self, ("constant", "zero") if together else ("constant", "zero", "linear"))
         if together and isinstance(self.mean, Mean):
-            raise InvalidInputError(f'mean: expected "constant" or "zero" with {self.outputs} outputs, got {self.mean!r}')
+            raise InvalidInputError(
+                f'mean: expected "constant" or "zero" with {self.outputs} outputs, got'
+                f" {self.mean!r}"
+            )
         with self._unchanged_on_error():
             rows, targets, names = self._check_outputs(X, Y)
             inputs = X if is_frame(X) else rows
             if together:
                 if noise is not None:
-                    raise InvalidInputError('noise: variances of each row are taken with outputs="separate" only')
+                    raise InvalidInputError(
+                        'noise: variances of each row are taken with outputs="separate" only'
+                    )
                 return self._fit_together(inputs, rows, targets, names)
             return self._fit_separately(inputs, targets, names, noise)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
         """Return draws of the latent functions at X, (n, P, n_samples)."""
         mean, generator = to_numpy(self.predict(X)), random_generator(random_state)
-        require_room("n_samples: the draws", (*mean.shape, check_count("n_samples", n_samples)), "use fewer draws or rows")
+        require_room(
+            "n_samples: the draws",
+            (*mean.shape, check_count("n_samples", n_samples)),
+            "use fewer draws or rows",
+        )
         draws = np.repeat(mean[:, :, None], n_samples, axis=2)
         for latent, weights in zip(self.posterior_.latents, self.posterior_.mixing.T, strict=True):
             C = to_numpy(latent.predict(X, return_cov=True)[1])
-            deviation = roots(C[None])[0] @ standard_draws("n_samples", n_samples, len(mean), generator).T
+            deviation = (
+                roots(C[None])[0] @ standard_draws("n_samples", n_samples, len(mean), generator).T
+            )
             draws += weights[:, None] * deviation[:, None, :]
         return draws
 
     def _check_outputs(self, X: Any, Y: Any) -> tuple[np.ndarray, np.ndarray, Names]:
         if is_tensor(X) or is_tensor(Y):
-            raise InvalidInputError("X: expected arrays or frames, got tensors; posteriors take them")
+            raise InvalidInputError(
+                "X: expected arrays or frames, got tensors; posteriors take them"
+            )
         names = column_names(Y) if is_frame(Y) else None
         if isinstance(Y, Mapping):
             names, columns = tuple(map(str, Y)), [np.asarray(column) for column in Y.values()]
@@ -138,13 +160,19 @@ class MultiOutputGPRegressor(KernelRegressor):
             require_numbers(**{f"Y[{name!r}]": column for name, column in Y.items()})
             for name, column in zip(names, columns, strict=True):
                 if column.shape != (np.shape(X) or (0,))[:1]:
-                    raise InvalidInputError(f"Y: expected {len(X)} targets (one per row of X) in {name!r}, got {column.shape}")
+                    raise InvalidInputError(
+                        f"Y: expected {len(X)} targets (one per row of X) in {name!r}, got"
+                        f" {column.shape}"
+                    )
             Y = np.stack(columns, axis=1)
         require_numbers(X=X, Y=Y)
         rows, targets = checked_training_data(self, X, Y, multi_output=True, target="Y")
         targets = np.ascontiguousarray(targets, dtype=np.float64)
         if targets.ndim == 1:
-            raise InvalidInputError("Y: expected targets (n, P), got one dimension. Reshape them; GPRegressor takes one output")
+            raise InvalidInputError(
+                "Y: expected targets (n, P), got one dimension. Reshape them; GPRegressor takes one"
+                " output"
+            )
         as_matrix("Y", targets)
         names = names or tuple(f"y{i}" for i in range(targets.shape[1]))
         return rows, targets, check_names("Y", names, targets.shape[1])
@@ -152,19 +180,27 @@ class MultiOutputGPRegressor(KernelRegressor):
     def _fit_separately(self, X: Any, Y: np.ndarray, names: Names, noise: Any) -> Self:
         m, P = Y.shape
         if noise is not None and np.shape(noise) != (m, P):
-            raise InvalidInputError(f"noise: expected variances of the shape {(m, P)} of Y, got {np.shape(noise)}")
+            raise InvalidInputError(
+                f"noise: expected variances of the shape {(m, P)} of Y, got {np.shape(noise)}"
+            )
         known = self._known_noise(P)
-        options = {name: value for name, value in self.get_params(deep=False).items() if name != "outputs"}
+        options = {
+            name: value for name, value in self.get_params(deep=False).items() if name != "outputs"
+        }
         models = []
         for o in range(P):
             options["noise_variance"] = None if known is None else float(known[o])
             model: Any = clone(GPRegressor(**options))
             try:
-                models.append(model.fit(X, Y[:, o], None if noise is None else np.asarray(noise)[:, o]))
+                models.append(
+                    model.fit(X, Y[:, o], None if noise is None else np.asarray(noise)[:, o])
+                )
             except InvalidInputError as error:
                 raise InvalidInputError(f"output {names[o]!r}: {error}") from None
         self._kind = self.outputs
-        return self._become_separate([model.posterior_ for model in models], [model._prior_mean for model in models], names)
+        return self._become_separate(
+            [model.posterior_ for model in models], [model._prior_mean for model in models], names
+        )
 
     def _fit_together(self, X: Any, rows: np.ndarray, Y: np.ndarray, names: Names) -> Self:
         m, P = Y.shape
@@ -172,40 +208,67 @@ class MultiOutputGPRegressor(KernelRegressor):
             given.check_features(rows.shape[1])
         spread, unit = spread_of(rows), spread_of(Y)
         if self.optimize and m < 2:
-            raise InvalidInputError("X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use optimize=False")
+            raise InvalidInputError(
+                "X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use"
+                " optimize=False"
+            )
         if self.optimize and not unit.all():
             constant = names[int((unit > 0).argmin())]
             raise InvalidInputError(
-                f"Y: expected targets that differ, got the same everywhere in {constant!r}; use optimize=False"
+                f"Y: expected targets that differ, got the same everywhere in {constant!r}; use"
+                " optimize=False"
             )
         unit = np.where(unit > 0, unit, 1.0)
         if not ((unit > 1e-140) & (unit < 1e140)).all():
-            raise InvalidInputError("Y: expected targets whose square float64 can hold; rescale them")
+            raise InvalidInputError(
+                "Y: expected targets whose square float64 can hold; rescale them"
+            )
         units = Units(np.where(spread > 0, spread, 1.0) if given is None else np.ones(()), 1.0)
-        kernel = scaled(default_kernel(units, self.kernel) if given is None else given, units, inwards=True)  # pyright: ignore[reportArgumentType]
+        kernel = scaled(
+            default_kernel(units, self.kernel) if given is None else given, units, inwards=True
+        )  # pyright: ignore[reportArgumentType]
         centre = Y.mean(axis=0) if self.mean == "constant" else np.zeros(P)
         targets, known = (Y - centre) / unit, self._known_noise(P)
         level = None if known is None else known / unit**2
-        if level is None and is_fixed(NOISE, self.bounds if isinstance(self.bounds, Mapping) else None):
+        if level is None and is_fixed(
+            NOISE, self.bounds if isinstance(self.bounds, Mapping) else None
+        ):
             level = np.full(P, NOISE_SHARE)
         inner = units.inside(rows) if kernel.stationary else rows / units.spread
-        evidence = CoregionalisedEvidence(inner, targets, level, self.outputs == "shared", self.mean == "constant")
+        evidence = CoregionalisedEvidence(
+            inner, targets, level, self.outputs == "shared", self.mean == "constant"
+        )
         start = np.eye(P)
-        if self.outputs == "coregionalised":  # half of the targets' correlation: what they have in common, to start with
+        if (
+            self.outputs == "coregionalised"
+        ):  # half of the targets' correlation: what they have in common, to start with
             centred = (Y - Y.mean(axis=0)) / unit
             common = 0.5 * centred.T @ centred / m
             start = np.linalg.cholesky(np.where(np.eye(P) > 0, 1.0, common))
-        noise, entries = (np.full(P, NOISE_SHARE) if level is None else level), start[evidence.places]
+        noise, entries = (
+            (np.full(P, NOISE_SHARE) if level is None else level),
+            start[evidence.places],
+        )
         if self.optimize:
             kernel, noise, entries = self._train(evidence, kernel, units, unit, noise, entries)
         R = unit[:, None] * evidence.root(entries)
         constants = centre + unit * evidence.constants(kernel, noise, entries)
-        means: list[Mean] = [Constant(float(c)) for c in constants] if self.mean == "constant" else [Zero()] * P
+        means: list[Mean] = (
+            [Constant(float(c)) for c in constants] if self.mean == "constant" else [Zero()] * P
+        )
         self._kind = self.outputs
-        return self._become_shared(scaled(kernel, units, inwards=False), R @ R.T, noise * unit**2, means, X, Y, names)
+        return self._become_shared(
+            scaled(kernel, units, inwards=False), R @ R.T, noise * unit**2, means, X, Y, names
+        )
 
     def _train(
-        self, evidence: CoregionalisedEvidence, kernel: Kernel, units: Units, unit: np.ndarray, noise: np.ndarray, entries: Any
+        self,
+        evidence: CoregionalisedEvidence,
+        kernel: Kernel,
+        units: Units,
+        unit: np.ndarray,
+        noise: np.ndarray,
+        entries: Any,
     ) -> tuple[Kernel, np.ndarray, np.ndarray]:
         start = trainable(kernel)
         if isinstance(kernel, Radial):
@@ -220,14 +283,26 @@ class MultiOutputGPRegressor(KernelRegressor):
             start[NOISE] = noise
             bounds[NOISE] = np.outer(DEFAULT_BOUNDS[NOISE], np.ones(len(noise)))
             if for_noise is not None:
-                own = bounds_for({NOISE: noise}, Units(units.spread, 1.0), {NOISE: for_noise}, 1.0, own_start=True)
+                own = bounds_for(
+                    {NOISE: noise},
+                    Units(units.spread, 1.0),
+                    {NOISE: for_noise},
+                    1.0,
+                    own_start=True,
+                )
                 bounds[NOISE] = own[NOISE] / unit**2
         starts = starts_from(start, self.n_restarts, self.random_state)
         m, P = evidence.Y.shape
         progress = training_progress(self.verbose, len(starts), -m * float(np.log(unit).sum()))
         with progress as report:
             kernel, level, entries = maximise(
-                evidence, kernel, None, bounds, starts, report=report, free=np.asarray(entries, dtype=np.float64)
+                evidence,
+                kernel,
+                None,
+                bounds,
+                starts,
+                report=report,
+                free=np.asarray(entries, dtype=np.float64),
             )
         return kernel, np.broadcast_to(noise if level is None else level, (P,)), entries
 
@@ -236,34 +311,62 @@ class MultiOutputGPRegressor(KernelRegressor):
             return None
         known = np.asarray(positive(NOISE, self.noise_variance))
         if known.ndim and len(known) != P:
-            raise InvalidInputError(f"{NOISE}: expected one number or one per output ({P}), got {len(known)}")
+            raise InvalidInputError(
+                f"{NOISE}: expected one number or one per output ({P}), got {len(known)}"
+            )
         return np.broadcast_to(known, (P,))
 
-    def _become_separate(self, posteriors: list[ExactPosterior], priors: list[Mean], names: Names) -> Self:
-        self.posterior_, self.output_names_ = MultiOutputPosterior(dict(zip(names, posteriors, strict=True))), names
+    def _become_separate(
+        self, posteriors: list[ExactPosterior], priors: list[Mean], names: Names
+    ) -> Self:
+        self.posterior_, self.output_names_ = (
+            MultiOutputPosterior(dict(zip(names, posteriors, strict=True))),
+            names,
+        )
         self.kernel_: Any = tuple(posterior.kernel for posterior in posteriors)
-        self._prior_means, self._targets = priors, np.stack([to_numpy(part.y) for part in posteriors], axis=1)
+        self._prior_means, self._targets = (
+            priors,
+            np.stack([to_numpy(part.y) for part in posteriors], axis=1),
+        )
         noise = np.stack([to_numpy(posterior.noise) for posterior in posteriors], axis=1)
         self.noise_variance_ = noise[0] if (noise == noise[0]).all() else noise
-        self.log_marginal_likelihood_ = sum(posterior.log_marginal_likelihood for posterior in posteriors)
+        self.log_marginal_likelihood_ = sum(
+            posterior.log_marginal_likelihood for posterior in posteriors
+        )
         self.__dict__.pop("covariance_", None)  # of an earlier fit
         return self
 
     def _become_shared(
-        self, kernel: Kernel, B: np.ndarray, noise: np.ndarray, means: list[Mean], X: Any, Y: np.ndarray, names: Names
+        self,
+        kernel: Kernel,
+        B: np.ndarray,
+        noise: np.ndarray,
+        means: list[Mean],
+        X: Any,
+        Y: np.ndarray,
+        names: Names,
     ) -> Self:
         if self._kind == "shared":
             parts = {
-                name: ExactPosterior(float(B[o, o]) * kernel, X, Y[:, o], noise=float(noise[o]), mean=means[o])
+                name: ExactPosterior(
+                    float(B[o, o]) * kernel, X, Y[:, o], noise=float(noise[o]), mean=means[o]
+                )
                 for o, name in enumerate(names)
             }
             posterior = MultiOutputPosterior(parts)
             evidence = sum(part.log_marginal_likelihood for part in parts.values())
         else:
-            options: dict[str, Any] = {"covariance": B, "noise": noise, "means": means, "output_names": names}
+            options: dict[str, Any] = {
+                "covariance": B,
+                "noise": noise,
+                "means": means,
+                "output_names": names,
+            }
             posterior = MultiOutputPosterior.coregionalised(kernel, X, Y, **options)
             latents: Any = posterior.latents
-            evidence = sum(part.log_marginal_likelihood for part in latents) - 0.5 * len(Y) * float(np.log(noise).sum())
+            evidence = sum(part.log_marginal_likelihood for part in latents) - 0.5 * len(Y) * float(
+                np.log(noise).sum()
+            )
         self.posterior_, self.output_names_, self._prior_means = posterior, names, means
         self.kernel_, self.covariance_, self.noise_variance_ = kernel, B, np.array(noise)
         self.log_marginal_likelihood_, self._targets = evidence, Y
@@ -282,25 +385,36 @@ class MultiOutputGPRegressor(KernelRegressor):
         return {
             "outputs": self._kind,
             "output_names": list(self.output_names_),
-            "kernels": [storage.encode("kernel", part) for part in (self.kernel_ if apart else [self.kernel_])],
+            "kernels": [
+                storage.encode("kernel", part)
+                for part in (self.kernel_ if apart else [self.kernel_])
+            ],
             "means": [storage.encode("mean", mean) for mean in self._prior_means],
-            "arrays": {name: _documents.encode(to_numpy(array), dims) for name, (array, dims) in arrays.items()},
+            "arrays": {
+                name: documents.encode(to_numpy(array), dims)
+                for name, (array, dims) in arrays.items()
+            },
         }
 
     def _restore(self, content: Any, names: Names | None) -> None:
-        arrays = {name: _documents.decode(array) for name, array in content["arrays"].items()}
+        arrays = {name: documents.decode(array) for name, array in content["arrays"].items()}
         X, Y, noise = arrays["X"], arrays["Y"], arrays["noise"]
         self.n_features_in_ = X.shape[1]
         if names is not None:
             import pandas as pd
 
             X = pd.DataFrame(X, columns=list(names))
-        kernels, means = ([storage.decode(part) for part in content[name]] for name in ("kernels", "means"))
+        kernels, means = (
+            [storage.decode(part) for part in content[name]] for name in ("kernels", "means")
+        )
         outputs, self._kind = tuple(content["output_names"]), content["outputs"]
         if self._kind != "separate":
             self._become_shared(kernels[0], arrays["covariance"], noise[0], means, X, Y, outputs)
             return
-        posteriors = [ExactPosterior(kernels[o], X, Y[:, o], noise=noise[:, o], mean=means[o]) for o in range(len(outputs))]
+        posteriors = [
+            ExactPosterior(kernels[o], X, Y[:, o], noise=noise[:, o], mean=means[o])
+            for o in range(len(outputs))
+        ]
         self._become_separate(posteriors, means, outputs)
 
     def __sklearn_tags__(self) -> Any:

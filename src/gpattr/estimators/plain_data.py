@@ -1,8 +1,8 @@
 """scikit-learn's checks of data, called only where they have something to say.
 
-They raise in the words that its users know, but while they look they change Python's warning filters, which belong to the whole
-process: other threads would see them changed. Data that are plainly right need no such look.
-"""
+They raise in the words that its users know, but while they look they change Python's warning
+filters, which belong to the whole process: other threads would see them changed. Data that are
+plainly right need no such look."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_X_y, validate_data
 
-from gpattr._array import to_numpy
-from gpattr._validation import as_matrix, is_frame, is_series
+from gpattr._core.array import to_numpy
+from gpattr._core.validation import as_matrix, is_frame, is_series
 from gpattr.exceptions import GpattrError, InvalidInputError, InvalidTypeError
 
 
@@ -39,17 +39,31 @@ def checked_pair(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def checked_training_data(
-    estimator: Any, X: Any, y: Any, *, labels: bool = False, multi_output: bool = False, target: str = "y"
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    labels: bool = False,
+    multi_output: bool = False,
+    target: str = "y",
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows (n, d) as float64 and targets (n,), with ``multi_output`` also (n, P), or raise what `validate_data` says.
+    """Return rows (n, d) as float64 and targets (n,), with ``multi_output`` also (n, P), or raise
+    what `validate_data` says.
 
-    The number of features, and their names, are noted in the estimator. ``labels`` are of any kind that has an order; ``target``
-    is what the targets are called.
-    """
+    The number of features, and their names, are noted in the estimator. ``labels`` are of any kind
+    that has an order; ``target`` is what the targets are called."""
     rows, targets = _plain_rows(X), _plain_labels(y) if labels else _plain(y)
     shapes = (1, 2) if multi_output else (1,)
-    if rows is None or targets is None or len(rows) != len(targets) or targets.ndim not in shapes or not targets.size:
-        options: dict[str, Any] = {} if labels else {"y_numeric": True, "multi_output": multi_output}
+    if (
+        rows is None
+        or targets is None
+        or len(rows) != len(targets)
+        or targets.ndim not in shapes
+        or not targets.size
+    ):
+        options: dict[str, Any] = (
+            {} if labels else {"y_numeric": True, "multi_output": multi_output}
+        )
         with naming("X"):
             validate_data(estimator, X, dtype=np.float64)
         with naming(target):
@@ -69,7 +83,9 @@ def check_classes(labels: np.ndarray) -> None:
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Let scikit-learn check an argument, in whose words its own tests expect what is wrong, and say which argument it is."""
+    """Let scikit-learn check an argument, in whose words its own tests expect what is wrong, and
+    say which argument it is.
+    """
     try:
         yield
     except GpattrError:
@@ -89,8 +105,14 @@ def _plain_rows(X: Any) -> np.ndarray | None:
 
 
 def _plain(values: Any) -> np.ndarray | None:
-    """Return finite real numbers as an array; None where it takes more than a look to know what they are."""
-    if type(values) not in (np.ndarray, list, tuple) and not is_series(values) and not is_frame(values):
+    """Return finite real numbers as an array; None where it takes more than a look to know what
+    they are.
+    """
+    if (
+        type(values) not in (np.ndarray, list, tuple)
+        and not is_series(values)
+        and not is_frame(values)
+    ):
         return None
     try:
         array = np.asarray(values)
@@ -104,5 +126,7 @@ def _plain_labels(values: Any) -> np.ndarray | None:
     if numbers is not None or type(values) not in (np.ndarray, list, tuple):
         return numbers
     array = np.asarray(values)
-    texts = array.dtype.kind in "US" or (array.dtype.kind == "O" and all(isinstance(label, str) for label in array.ravel()))
+    texts = array.dtype.kind in "US" or (
+        array.dtype.kind == "O" and all(isinstance(label, str) for label in array.ravel())
+    )
     return array if texts and array.ndim == 1 else None

@@ -12,10 +12,11 @@ Report = Callable[[int, int, float], None]  # (start, iteration, log marginal li
 def training_progress(
     verbose: int, n_starts: int, offset: float, what: str = "log marginal likelihood"
 ) -> Iterator[Report | None]:
-    """Yield a function to report to, which keeps one line on stderr up to date; None where nothing is to be shown.
+    """Yield a function to report to, which keeps one line on stderr up to date; None where nothing
+    is to be shown.
 
-    ``offset`` takes log p(y), or ``what`` is maximised in its place, from the units of training to the user's.
-    """
+    ``offset`` takes log p(y), or ``what`` is maximised in its place, from the units of training to
+    the user's."""
     if not verbose:
         yield None
         return
@@ -28,7 +29,10 @@ def training_progress(
 
         def report(start: int, iteration: int, value: float) -> None:
             where = f"start {start + 1} of {n_starts}, " if n_starts > 1 else ""
-            progress.update(task, description=f"training: {where}iteration {iteration}, {what} {value + offset:.2f}")
+            progress.update(
+                task,
+                description=f"training: {where}iteration {iteration}, {what} {value + offset:.2f}",
+            )
 
         yield report
         progress.update(task, total=1, completed=1)
@@ -36,7 +40,9 @@ def training_progress(
 
 @contextmanager
 def stream_progress(verbose: int) -> Iterator[Callable[[int, int], None]]:
-    """Yield a function to report chunks and rows to, which keeps one line on stderr up to date where it is to be shown."""
+    """Yield a function to report chunks and rows to, which keeps one line on stderr up to date
+    where it is to be shown.
+    """
     if not verbose:
         yield lambda chunks, rows: None
         return
@@ -46,5 +52,7 @@ def stream_progress(verbose: int) -> Iterator[Callable[[int, int], None]]:
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task("learning", total=None)
-        yield lambda chunks, rows: progress.update(task, description=f"learning: {chunks} chunks, {rows:,} rows")
+        yield lambda chunks, rows: progress.update(
+            task, description=f"learning: {chunks} chunks, {rows:,} rows"
+        )
         progress.update(task, total=1, completed=1)

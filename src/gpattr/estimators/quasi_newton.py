@@ -1,11 +1,12 @@
-"""L-BFGS-B (Byrd, Lu, Nocedal and Zhu 1995, as revised by Morales and Nocedal 2011): minimisation within bounds.
+"""L-BFGS-B (Byrd, Lu, Nocedal and Zhu 1995, as revised by Morales and Nocedal 2011): minimisation
+within bounds.
 
-The algorithm is SciPy's, step by step. SciPy's own solves its small systems by a BLAS whose threads wake for each of them and
-then spin, which takes a core for as long as training lasts, and on a busy machine doubles its time; here nothing wakes them.
+The algorithm is SciPy's, step by step. SciPy's own solves its small systems by a BLAS whose threads
+wake for each of them and then spin, which takes a core for as long as training lasts, and on a busy
+machine doubles its time; here nothing wakes them.
 
-With steps S and changes of the gradient Y, B = θI − W M Wᵀ, W = [Y, θS], M⁻¹ = [[−D, Lᵀ], [L, θSᵀS]], D the diagonal of SᵀY and
-L what is below it.
-"""
+With steps S and changes of the gradient Y, B = θI − W M Wᵀ, W = [Y, θS], M⁻¹ = [[−D, Lᵀ], [L,
+θSᵀS]], D the diagonal of SᵀY and L what is below it."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpattr._array import EPS, product
+from gpattr._core.array import EPS, product
 
 DECREASE, CURVATURE, NARROW, TRIALS = 1e-3, 0.9, 0.1, 20  # of the line search
 CONVERGED, LIMIT, ABNORMAL = 0, 1, 2
@@ -73,10 +74,11 @@ def minimise(
     maxfun: int,
     callback: Callable[[np.ndarray], None] | None = None,
 ) -> Result:
-    """Return the minimum found from ``start`` within ``limits`` (n, 2), for a function that returns value and gradient.
+    """Return the minimum found from ``start`` within ``limits`` (n, 2), for a function that returns
+    value and gradient.
 
-    It ends where the projected gradient is ``gtol`` or less, where a step gains ``ftol`` or less, relative to the value, and
-    after ``maxiter`` steps or ``maxfun`` evaluations. Names are SciPy's.
+    It ends where the projected gradient is ``gtol`` or less, where a step gains ``ftol`` or less,
+    relative to the value, and after ``maxiter`` steps or ``maxfun`` evaluations. Names are SciPy's.
     """
     lower, upper = limits.T
     x = np.clip(start, lower, upper)
@@ -117,7 +119,12 @@ def minimise(
         if search is None or not search.done:
             x, f, g = old, old_value, old_gradient
             if not len(memory.S):
-                return Result(x, f, LIMIT if evaluations > maxfun else ABNORMAL, "the line search found nothing better")
+                return Result(
+                    x,
+                    f,
+                    LIMIT if evaluations > maxfun else ABNORMAL,
+                    "the line search found nothing better",
+                )
             memory = Memory(maxcor, len(x))
             continue
         iterations += 1
@@ -141,7 +148,9 @@ def minimise(
 
 def _projected(x: np.ndarray, g: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> float:
     """Return the largest entry of the projected gradient."""
-    return float(np.abs(np.where(g < 0, np.maximum(x - upper, g), np.minimum(x - lower, g))).max(initial=0.0))
+    return float(
+        np.abs(np.where(g < 0, np.maximum(x - upper, g), np.minimum(x - lower, g))).max(initial=0.0)
+    )
 
 
 def _longest(x: np.ndarray, direction: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> float:
@@ -155,7 +164,9 @@ def _longest(x: np.ndarray, direction: np.ndarray, lower: np.ndarray, upper: np.
 def _cauchy_point(
     memory: Memory, x: np.ndarray, g: np.ndarray, lower: np.ndarray, upper: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the first minimum of the quadratic model along the projected gradient, what is free there, and Wᵀ times the step."""
+    """Return the first minimum of the quadratic model along the projected gradient, what is free
+    there, and Wᵀ times the step.
+    """
     theta, W, M = memory.theta, memory.W, memory.M
     held = ((x <= lower) & (g >= 0)) | ((x >= upper) & (g <= 0))
     d = np.where(held, 0.0, -g)
@@ -203,7 +214,9 @@ def _within_subspace(
     lower: np.ndarray,
     upper: np.ndarray,
 ) -> np.ndarray:
-    """Return the minimum of the quadratic model over what is free at ``point``, brought back within the bounds."""
+    """Return the minimum of the quadratic model over what is free at ``point``, brought back within
+    the bounds.
+    """
     theta, W, M = memory.theta, memory.W[:, free], memory.M
     r = -theta * (point - x)[free] - g[free] + product(M @ c, W)
     v = M @ product(W, r)
@@ -222,7 +235,9 @@ def _within_subspace(
 
 
 class _Search:
-    """A step that decreases the function enough and flattens its slope enough (Moré and Thuente 1994)."""
+    """A step that decreases the function enough and flattens its slope enough (Moré and Thuente
+    1994).
+    """
 
     def __init__(self, value: float, slope: float, step: float, longest: float) -> None:
         self.value, self.slope, self.step, self.longest = value, slope, step, longest
@@ -241,7 +256,13 @@ class _Search:
         narrow = self.bracketed and self.high - self.low <= NARROW * self.high
         at_end = self.step == self.longest and f <= enough and g <= test
         at_start = self.step == 0.0 and (f > enough or g >= test)
-        if cornered or narrow or at_end or at_start or (f <= enough and abs(g) <= -CURVATURE * self.slope):
+        if (
+            cornered
+            or narrow
+            or at_end
+            or at_start
+            or (f <= enough and abs(g) <= -CURVATURE * self.slope)
+        ):
             self.done = True
             return
         try:
@@ -251,10 +272,14 @@ class _Search:
 
     def _narrow(self, f: float, g: float, test: float, enough: float) -> None:
         """Choose the next step from value and slope at this one."""
-        if self.first_stage and enough < f <= self.best[1]:  # of the function less its required decrease
+        if (
+            self.first_stage and enough < f <= self.best[1]
+        ):  # of the function less its required decrease
             (a, fa, ga), (b, fb, gb) = self.best, self.other
             best, other = (a, fa - a * test, ga - test), (b, fb - b * test, gb - test)
-            best, other, self.step = self._next(best, other, (self.step, f - self.step * test, g - test))
+            best, other, self.step = self._next(
+                best, other, (self.step, f - self.step * test, g - test)
+            )
             self.best = (best[0], best[1] + best[0] * test, best[2] + test)
             self.other = (other[0], other[1] + other[0] * test, other[2] + test)
         else:
@@ -266,15 +291,27 @@ class _Search:
             self.width1, self.width = self.width, abs(b - a)
             self.low, self.high = min(a, b), max(a, b)
         else:
-            self.low, self.high = self.step + 1.1 * (self.step - a), self.step + 4.0 * (self.step - a)
+            self.low, self.high = (
+                self.step + 1.1 * (self.step - a),
+                self.step + 4.0 * (self.step - a),
+            )
         self.step = min(max(self.step, 0.0), self.longest)
-        if self.bracketed and (self.step <= self.low or self.step >= self.high or self.high - self.low <= NARROW * self.high):
+        if self.bracketed and (
+            self.step <= self.low
+            or self.step >= self.high
+            or self.high - self.low <= NARROW * self.high
+        ):
             self.step = a
 
     def _next(
-        self, best: tuple[float, float, float], other: tuple[float, float, float], here: tuple[float, float, float]
+        self,
+        best: tuple[float, float, float],
+        other: tuple[float, float, float],
+        here: tuple[float, float, float],
     ) -> tuple[tuple[float, float, float], tuple[float, float, float], float]:
-        """Return the interval that is left, its better end first, and a step within it by cubic or quadratic interpolation."""
+        """Return the interval that is left, its better end first, and a step within it by cubic or
+        quadratic interpolation.
+        """
         (a, fa, ga), (b, fb, gb), (t, f, g) = best, other, here
         opposite = g * math.copysign(1.0, ga) < 0
 
@@ -302,7 +339,9 @@ class _Search:
             theta, gamma = cubic(a, fa, ga)
             gamma = -gamma if t > a else gamma
             r = ((gamma - g) + theta) / ((gamma + (ga - g)) + gamma)
-            by_cubic = t + r * (a - t) if r < 0 and gamma != 0 else (self.high if t > a else self.low)
+            by_cubic = (
+                t + r * (a - t) if r < 0 and gamma != 0 else (self.high if t > a else self.low)
+            )
             by_square = t + g / (g - ga) * (a - t)
             if self.bracketed:
                 step = by_cubic if abs(by_cubic - t) < abs(by_square - t) else by_square

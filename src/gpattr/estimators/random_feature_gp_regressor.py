@@ -1,4 +1,6 @@
-"""Random-feature Gaussian-process regression: waves with random frequencies, trained in memory or from a stream."""
+"""Random-feature Gaussian-process regression: waves with random frequencies, trained in memory or
+from a stream.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +11,29 @@ from typing import Any, Self
 
 import numpy as np
 
-from gpattr import _documents
-from gpattr._array import Array, to_numpy
-from gpattr._memory import require_room
-from gpattr._normal import check_count, random_generator
-from gpattr._validation import Names, beside, check_choice, column_names, positive_scalar
+from gpattr._core import documents
+from gpattr._core.array import Array, to_numpy
+from gpattr._core.memory import require_room
+from gpattr._core.normal import check_count, random_generator
+from gpattr._core.validation import Names, beside, check_choice, column_names, positive_scalar
 from gpattr.bases.spectral import SAMPLINGS, check_spectral, standard_frequencies
 from gpattr.estimators import storage
-from gpattr.estimators.block_evidence import BlockEvidence
+from gpattr.estimators.evidence.block import BlockEvidence
+from gpattr.estimators.evidence.marginal_likelihood import NOISE, without_warning
+from gpattr.estimators.evidence.random_features import AmplitudeEvidence, FrequencyEvidence
 from gpattr.estimators.feature_regressor import FeatureRegressor
 from gpattr.estimators.gp_regressor import GPRegressor
 from gpattr.estimators.inducing import default_number
-from gpattr.estimators.marginal_likelihood import NOISE, without_warning
 from gpattr.estimators.progress import stream_progress
-from gpattr.estimators.random_feature_evidence import AmplitudeEvidence, FrequencyEvidence
 from gpattr.estimators.random_feature_stream import Learned, Stream, in_order
 from gpattr.estimators.search_space import NOISE_SHARE, Units, default_kernel, spread_of
 from gpattr.estimators.sums import from_content, to_content
-from gpattr.exceptions import GpattrError, InvalidInputError, NotFittedError, NotPositiveDefiniteError
+from gpattr.exceptions import (
+    GpattrError,
+    InvalidInputError,
+    NotFittedError,
+    NotPositiveDefiniteError,
+)
 from gpattr.kernels import Radial, SquaredExponential
 from gpattr.means import Constant, Zero
 from gpattr.posteriors import Posterior
@@ -35,7 +42,9 @@ AMPLITUDE = "amplitude"
 MEANS = ("constant", "zero")
 STREAMED = 500  # frequencies by default where nobody knows how many rows will come
 SUBSAMPLE = 300  # rows for the start of the search
-CHANCE = 0.5  # of a standard deviation; from there on 95 % intervals held about 0.1 less than those of the exact process
+# of a standard deviation; from there on 95 % intervals held about 0.1 less than those of the exact
+# process
+CHANCE = 0.5
 ROUGHLY = 1e-5  # of log p(y), which differs by more from one draw of frequencies to the next
 
 
@@ -44,31 +53,37 @@ class FirstChunkWarning(UserWarning):
 
 
 class RandomFeatureGPRegressor(FeatureRegressor):
-    """Gaussian-process regression with M random frequencies v: f(x) = c + Σₘ aₘ sin(vₘ·x) + bₘ cos(vₘ·x), weights N(0, σ²/M).
+    """Gaussian-process regression with M random frequencies v: f(x) = c + Σₘ aₘ sin(vₘ·x) + bₘ
+    cos(vₘ·x), weights N(0, σ²/M).
 
-    Training takes O(nM²) time and O(M²) memory, from arrays (`fit`) or from a stream of chunks (`partial_fit`, `fit_chunks`).
+    Training takes O(nM²) time and O(M²) memory, from arrays (`fit`) or from a stream of chunks
+    (`partial_fit`, `fit_chunks`).
 
     Parameters
     ----------
     n_frequencies : int, optional
-        The number M of frequencies; attributions come closer to those of the exact model as 1/√M. By default 10√n for n rows, at
-        least 200 and at most 1000, and 500 for streams; hyperparameters are then not learned with these frequencies but by exact
-        processes of up to 8 blocks of 1000 rows, drawn at random, and variance and noise again with the frequencies.
+        The number M of frequencies; attributions come closer to those of the exact model as 1/√M.
+        By default 10√n for n rows, at least 200 and at most 1000, and 500 for streams;
+        hyperparameters are then not learned with these frequencies but by exact processes of up to
+        8 blocks of 1000 rows, drawn at random, and variance and noise again with the frequencies.
     kernel : Radial kernel, or its class, optional
-        `SquaredExponential` (default), `Matern32`, `Matern52` or `RationalQuadratic`, whose spectral density the frequencies
-        are drawn from. A class is trained with one length-scale per feature; a kernel is where training starts, in the units
-        of the data, or what is used as it is.
+        `SquaredExponential` (default), `Matern32`, `Matern52` or `RationalQuadratic`, whose
+        spectral density the frequencies are drawn from. A class is trained with one length-scale
+        per feature; a kernel is where training starts, in the units of the data, or what is used as
+        it is.
     mean : "constant" or "zero"
         The prior mean; the constant is learned.
     noise_variance : float, optional
         The noise variance if it is known; learned by default.
     optimize : bool or "amplitude"
-        True learns length-scales, variance and noise, moving the frequencies with the length-scales; ``"amplitude"`` keeps the
-        kernel's length-scales; False learns nothing. Rows of a stream never move length-scales: they are those of the kernel
-        given, or learned from the first chunk; variance and noise are learned again from all rows.
+        True learns length-scales, variance and noise, moving the frequencies with the
+        length-scales; ``"amplitude"`` keeps the kernel's length-scales; False learns nothing. Rows
+        of a stream never move length-scales: they are those of the kernel given, or learned from
+        the first chunk; variance and noise are learned again from all rows.
     ensemble : int
-        The number of models, with frequencies of their own and equal weights. More than one give a `MixturePosterior`: the
-        model with its frequencies integrated out. Hyperparameters are learned with the first one's frequencies.
+        The number of models, with frequencies of their own and equal weights. More than one give a
+        `MixturePosterior`: the model with its frequencies integrated out. Hyperparameters are
+        learned with the first one's frequencies.
     sampling : "orthogonal", "plain" or "quasi-random"
         How frequencies are drawn: at right angles in blocks, independently, or as Sobol points.
     n_restarts, bounds, random_state, verbose
@@ -112,16 +127,27 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         self.verbose = verbose
 
     @classmethod
-    def from_exact(cls, model: GPRegressor, n_frequencies: int | None = None, **options: Any) -> Self:
-        """Return an unfitted model with the kernel and the noise of a fitted exact one, and ``optimize=False``."""
+    def from_exact(
+        cls, model: GPRegressor, n_frequencies: int | None = None, **options: Any
+    ) -> Self:
+        """Return an unfitted model with the kernel and the noise of a fitted exact one, and
+        ``optimize=False``.
+        """
         if not isinstance(model, GPRegressor) or not hasattr(model, "kernel_"):
             raise InvalidInputError(f"model: expected a fitted GPRegressor, got {model!r}")
         check_spectral(model.kernel_)
         if np.ndim(model.noise_variance_):
             raise InvalidInputError("model: expected one noise variance, got one per row")
         if not isinstance(model.mean, str) or model.mean not in MEANS:
-            raise InvalidInputError(f"model: expected one with a constant or a zero mean, got mean={model.mean!r}")
-        given = {"kernel": model.kernel_, "noise_variance": model.noise_variance_, "optimize": False, "mean": model.mean}
+            raise InvalidInputError(
+                f"model: expected one with a constant or a zero mean, got mean={model.mean!r}"
+            )
+        given = {
+            "kernel": model.kernel_,
+            "noise_variance": model.noise_variance_,
+            "optimize": False,
+            "mean": model.mean,
+        }
         return cls(n_frequencies, **(given | options))
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -129,7 +155,13 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         self._check_options()
         with self._unchanged_on_error():
             rows, targets = self._check_data(X, y)
-            stream = self._begin(rows, targets, column_names(X), default_number(len(rows)), learn=self.optimize is True)
+            stream = self._begin(
+                rows,
+                targets,
+                column_names(X),
+                default_number(len(rows)),
+                learn=self.optimize is True,
+            )
             stream.add(rows, targets)
             stream.median = np.median(to_numpy(rows), axis=0)
             self._cache, self._stream = self._learn_all(stream), stream
@@ -138,20 +170,23 @@ class RandomFeatureGPRegressor(FeatureRegressor):
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Add rows to those already learned from.
 
-        The first chunk fixes the length-scales: those of the kernel given, or learned from this chunk.
-        """
+        The first chunk fixes the length-scales: those of the kernel given, or learned from this
+        chunk."""
         self._stream, self._cache = self._with_chunk(getattr(self, "_stream", None), X, y), None
         return self
 
     def fit_chunks(self, chunks: Iterable[tuple[Any, Any]]) -> Self:
         """Learn from a stream of chunks (X, y), of any sizes, and forget what earlier calls taught.
 
-        The result does not depend on how the rows are cut into chunks, given the kernel. Chunks without rows are passed over. An
-        error names the chunk it is in, counted from 0; what was learned from the chunks before stays.
-        """
+        The result does not depend on how the rows are cut into chunks, given the kernel. Chunks
+        without rows are passed over. An error names the chunk it is in, counted from 0; what was
+        learned from the chunks before stays."""
         if not isinstance(chunks, Iterable) or getattr(chunks, "ndim", 1) == 0:
             raise InvalidInputError(f"chunks: expected an iterable of pairs (X, y), got {chunks!r}")
-        stream, before = None, {name: value for name, value in vars(self).items() if name in ("_stream", "_cache")}
+        stream, before = (
+            None,
+            {name: value for name, value in vars(self).items() if name in ("_stream", "_cache")},
+        )
         self._check_options()
         with stream_progress(self.verbose) as report:
             for number, chunk in enumerate(chunks):
@@ -159,7 +194,9 @@ class RandomFeatureGPRegressor(FeatureRegressor):
                     X, y = chunk
                 except (TypeError, ValueError):
                     what = type(chunk).__name__
-                    raise InvalidInputError(f"chunks: expected pairs (X, y), got a {what} as chunk {number}") from None
+                    raise InvalidInputError(
+                        f"chunks: expected pairs (X, y), got a {what} as chunk {number}"
+                    ) from None
                 if hasattr(X, "__len__") and len(X) == 0:
                     continue
                 try:
@@ -169,7 +206,9 @@ class RandomFeatureGPRegressor(FeatureRegressor):
                 self._stream, self._cache = stream, None
                 report(number + 1, stream.rows.n)
         if stream is None:
-            raise InvalidInputError("chunks: expected at least one chunk of rows, got an empty stream")
+            raise InvalidInputError(
+                "chunks: expected at least one chunk of rows, got an empty stream"
+            )
         try:
             self._cache = self._learn_all(stream)
         except GpattrError:  # nothing can be learned from these rows: the last model stays
@@ -179,7 +218,9 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         return self
 
     def _with_chunk(self, stream: Stream | None, X: Any, y: Any) -> Stream:
-        """Return the stream, begun if there is none, with these rows added; nothing changes if they are not as they should be."""
+        """Return the stream, begun if there is none, with these rows added; nothing changes if they
+        are not as they should be.
+        """
         with self._unchanged_on_error():
             self._check_options()
             if stream is None:
@@ -187,14 +228,17 @@ class RandomFeatureGPRegressor(FeatureRegressor):
                 learn = self.optimize is True and self._given_kernel is None
                 if learn and len(rows) <= 2 * rows.shape[1]:
                     warnings.warn(
-                        f"the length-scales of {rows.shape[1]} features are learned from the first chunk, which has only "
-                        f"{len(rows)} rows; give a kernel, or a larger first chunk",
+                        f"the length-scales of {rows.shape[1]} features are learned from the first"
+                        f" chunk, which has only {len(rows)} rows; give a kernel, or a larger first"
+                        " chunk",
                         FirstChunkWarning,
                         stacklevel=3,
                     )
                 stream = self._begin(rows, targets, column_names(X), STREAMED, learn=learn)
             else:
-                rows, targets = self._check_data(in_order(X, stream.names), y, width=stream.draws[0].shape[1])
+                rows, targets = self._check_data(
+                    in_order(X, stream.names), y, width=stream.draws[0].shape[1]
+                )
                 rows, targets = beside("X", rows, stream.like), beside("y", targets, stream.like)
             stream.add(rows, targets)
         stream.streamed, stream.median = True, None
@@ -239,9 +283,10 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         if not chance > CHANCE:
             return ""
         return (
-            f"With {M} other random frequencies, predictions would change by {chance:.1f} of the standard deviation that is "
-            f"reported: intervals are too narrow. More of them (n_frequencies={2 * M}), several models (ensemble=8) or inducing "
-            "inputs (SparseGPRegressor) would help."
+            f"With {M} other random frequencies, predictions would change by {chance:.1f} of the"
+            " standard deviation that is reported: intervals are too narrow. More of them"
+            f" (n_frequencies={2 * M}), several models (ensemble=8) or inducing inputs"
+            " (SparseGPRegressor) would help."
         )
 
     @property
@@ -258,7 +303,9 @@ class RandomFeatureGPRegressor(FeatureRegressor):
 
     def _require_fitted(self) -> None:
         if not hasattr(self, "_stream"):
-            raise NotFittedError("This RandomFeatureGPRegressor is not fitted yet; call fit(X, y) first")
+            raise NotFittedError(
+                "This RandomFeatureGPRegressor is not fitted yet; call fit(X, y) first"
+            )
 
     @property
     def _learned(self) -> Learned:
@@ -267,13 +314,19 @@ class RandomFeatureGPRegressor(FeatureRegressor):
             self._cache = self._learn_all(self._stream)
         return self._cache
 
-    def _begin(self, X: Array, y: Array, names: Names | None, default: int, *, learn: bool) -> Stream:
-        """Fix the length-scales and the frequencies, ``default`` of them unless their number is given."""
+    def _begin(
+        self, X: Array, y: Array, names: Names | None, default: int, *, learn: bool
+    ) -> Stream:
+        """Fix the length-scales and the frequencies, ``default`` of them unless their number is
+        given.
+        """
         d, generator = X.shape[1], random_generator(self.random_state)
         by_blocks = learn and self.n_frequencies is None
         p = 2 * int(default if self.n_frequencies is None else self.n_frequencies)
         way_out = "use a smaller n_frequencies or ensemble"
-        require_room("n_frequencies: the sums over rows", (int(self.ensemble), p, p), way_out, copies=3)
+        require_room(
+            "n_frequencies: the sums over rows", (int(self.ensemble), p, p), way_out, copies=3
+        )
         units, given = Units.of_data(X, y), self._given_kernel
         kernel = default_kernel(units, self.kernel) if given is None else given
         kernel.check_features(d)
@@ -281,46 +334,88 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         known = None if self.noise_variance is None else positive_scalar(NOISE, self.noise_variance)
         if learn and given is None and not by_blocks:
             kernel = self._exact_start(X, y, kernel)
-        draws = [standard_frequencies(kernel, d, p // 2, self.sampling, generator) for _ in range(int(self.ensemble))]
+        draws = [
+            standard_frequencies(kernel, d, p // 2, self.sampling, generator)
+            for _ in range(int(self.ensemble))
+        ]
         noise = known
         if learn:
-            kernel, noise = self._train(X, y, kernel, known, None if by_blocks else draws[0], generator)
+            kernel, noise = self._train(
+                X, y, kernel, known, None if by_blocks else draws[0], generator
+            )
         # Noise that is learned again with the frequencies takes in what they cannot say.
         later = AMPLITUDE if by_blocks else self.optimize
-        return Stream(draws, kernel, noise, known is not None, names, X[:0], self.mean == "constant", later)
+        return Stream(
+            draws, kernel, noise, known is not None, names, X[:0], self.mean == "constant", later
+        )
 
     def _exact_start(self, X: Array, y: Array, kernel: Radial) -> Radial:
-        """Return the kernel that an exact GP learns from a few rows: a better start than any guess, and quickly had."""
+        """Return the kernel that an exact GP learns from a few rows: a better start than any guess,
+        and quickly had.
+        """
         every = max(1, len(X) // SUBSAMPLE)
         model = GPRegressor(type(kernel), mean=self.mean, noise_variance=self.noise_variance)
         try:
             with without_warning():
                 return model.fit(X[::every][:SUBSAMPLE], y[::every][:SUBSAMPLE]).kernel_  # pyright: ignore[reportReturnType]
-        except (InvalidInputError, NotPositiveDefiniteError):  # what is wrong with the data, if anything, is said later
+        except (
+            InvalidInputError,
+            NotPositiveDefiniteError,
+        ):  # what is wrong with the data, if anything, is said later
             return kernel
 
-    def _train(self, X: Array, y: Array, kernel: Radial, known: float | None, draws: np.ndarray | None, generator: Any) -> Any:
-        """Return kernel and noise of the largest evidence with these frequencies, or of blocks of rows where there are none."""
+    def _train(
+        self,
+        X: Array,
+        y: Array,
+        kernel: Radial,
+        known: float | None,
+        draws: np.ndarray | None,
+        generator: Any,
+    ) -> Any:
+        """Return kernel and noise of the largest evidence with these frequencies, or of blocks of
+        rows where there are none.
+        """
         free_mean = self.mean == "constant"
-        middle = float(y.mean()) if free_mean else 0.0  # the constant that is learned is relative to it
+        middle = (
+            float(y.mean()) if free_mean else 0.0
+        )  # the constant that is learned is relative to it
         rows, targets = X - X.mean(axis=0), y - middle
         if draws is None:
             objective = BlockEvidence.of_rows(rows, targets, known, free_mean, generator)
         else:
             objective = FrequencyEvidence(rows, targets, draws, known, free_mean)
         variance = float(spread_of(y[:, None])[0]) ** 2
-        return self._search(objective, kernel, known, variance, len(y), generator, ("lengthscale", "variance"), ftol=ROUGHLY)
+        return self._search(
+            objective,
+            kernel,
+            known,
+            variance,
+            len(y),
+            generator,
+            ("lengthscale", "variance"),
+            ftol=ROUGHLY,
+        )
 
     def _learn_all(self, stream: Stream, *, relearn: bool = True) -> Learned:
-        """Return the posterior given all rows so far, variance and noise learned again where they are to be."""
+        """Return the posterior given all rows so far, variance and noise learned again where they
+        are to be.
+        """
         bases, sums, shift, inputs_mean = stream.rows.total()
-        kernel, noise, free_mean, M = stream.kernel, stream.noise, stream.free_mean, len(stream.draws[0])
+        kernel, noise, free_mean, M = (
+            stream.kernel,
+            stream.noise,
+            stream.free_mean,
+            len(stream.draws[0]),
+        )
         first = sums[0]
         variance = max(first.square / first.n - (first.target / first.n) ** 2, 0.0)
         if relearn and (stream.optimize == AMPLITUDE or (stream.optimize and stream.streamed)):
             known = noise if stream.known else None
             objective = AmplitudeEvidence(first, M, known, free_mean)
-            kernel, noise = self._search(objective, kernel, known, variance, first.n, 0, ("variance",))
+            kernel, noise = self._search(
+                objective, kernel, known, variance, first.n, 0, ("variance",)
+            )
         if noise is None:
             noise = NOISE_SHARE * (variance or 1.0)
         return stream.given(kernel, float(noise), bases, sums, shift, inputs_mean)
@@ -330,7 +425,10 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         bases, sums, shift, inputs_mean = stream.rows.total()
         arrays = {
             "draws": (np.stack(stream.draws), ("component", "frequency", "feature")),
-            "origin": (np.asarray(bases[0].origin), ("feature",)),  # pyright: ignore[reportAttributeAccessIssue]
+            "origin": (
+                np.asarray(bases[0].origin),
+                ("feature",),
+            ),  # pyright: ignore[reportAttributeAccessIssue]
             "inputs_mean": (inputs_mean, ("feature",)),
         }
         if stream.median is not None:
@@ -344,17 +442,23 @@ class RandomFeatureGPRegressor(FeatureRegressor):
             "streamed": stream.streamed,
             "shift": shift,
             "sums": to_content(sums),
-            "arrays": {name: _documents.encode(array, dims) for name, (array, dims) in arrays.items()},
+            "arrays": {
+                name: documents.encode(array, dims) for name, (array, dims) in arrays.items()
+            },
         }
 
     def _restore(self, content: Any, names: Names | None) -> None:
-        arrays = {name: _documents.decode(array) for name, array in content["arrays"].items()}
+        arrays = {name: documents.decode(array) for name, array in content["arrays"].items()}
         draws, kernel = list(arrays["draws"]), storage.decode(content["kernel"])
         self.n_features_in_ = draws[0].shape[1]
         noise = positive_scalar("noise", content["noise"])
         flags = bool(content["known"]), names, np.empty(0), bool(content["free_mean"])
-        stream = Stream(draws, kernel, noise, *flags, content["optimize"], bool(content["streamed"]))
-        stream.rows.restore(arrays["origin"], content["shift"], from_content(content["sums"]), arrays["inputs_mean"])
+        stream = Stream(
+            draws, kernel, noise, *flags, content["optimize"], bool(content["streamed"])
+        )
+        stream.rows.restore(
+            arrays["origin"], content["shift"], from_content(content["sums"]), arrays["inputs_mean"]
+        )
         stream.median = arrays.get("median")
         self._stream, self._cache = stream, self._learn_all(stream, relearn=False)
 
@@ -368,5 +472,11 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         if self.noise_variance is not None:
             positive_scalar(NOISE, self.noise_variance)
         self._check_search()
-        if not isinstance(self.optimize, (bool, np.bool_, str)) or self.optimize not in (True, False, AMPLITUDE):
-            raise InvalidInputError(f"optimize: expected True, False or 'amplitude', got {self.optimize!r}")
+        if not isinstance(self.optimize, (bool, np.bool_, str)) or self.optimize not in (
+            True,
+            False,
+            AMPLITUDE,
+        ):
+            raise InvalidInputError(
+                f"optimize: expected True, False or 'amplitude', got {self.optimize!r}"
+            )

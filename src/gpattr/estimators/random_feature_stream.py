@@ -1,4 +1,6 @@
-"""What a random-feature model keeps of its rows, the posterior that follows from it, and how far that depends on chance."""
+"""What a random-feature model keeps of its rows, the posterior that follows from it, and how far
+that depends on chance.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._array import Array, namespace
-from gpattr._validation import Names, column_names
+from gpattr._core.array import Array, namespace
+from gpattr._core.validation import Names, column_names
 from gpattr.bases import Basis, Fourier
-from gpattr.estimators.random_feature_evidence import amplitudes
+from gpattr.estimators.evidence.random_features import amplitudes
+from gpattr.estimators.evidence.weights import WeightFit, fit_weights
 from gpattr.estimators.sums import RowSums, Sums
-from gpattr.estimators.weight_evidence import WeightFit, fit_weights
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Radial
 from gpattr.means import Constant, Zero
@@ -25,7 +27,9 @@ LARGEST = 1e140  # targets: beyond, their squares overflow
 
 @dataclass(frozen=True)
 class Learned:
-    """What the rows so far have taught; ``chance`` is that of `chance_of`, nan where there are several models."""
+    """What the rows so far have taught; ``chance`` is that of `chance_of`, nan where there are
+    several models.
+    """
 
     posterior: Posterior
     kernel: Radial
@@ -37,11 +41,12 @@ class Learned:
 
 @dataclass
 class Stream:
-    """What is fixed when the first row comes, and the sums since; options that are set later do not change it.
+    """What is fixed when the first row comes, and the sums since; options that are set later do not
+    change it.
 
-    ``draws`` are standard frequencies; ``noise`` is given (``known``), learned, or None where it is to follow from all rows;
-    ``like`` is an empty array of the library and device of the first rows; ``streamed`` tells whether rows came in parts.
-    """
+    ``draws`` are standard frequencies; ``noise`` is given (``known``), learned, or None where it is
+    to follow from all rows; ``like`` is an empty array of the library and device of the first rows;
+    ``streamed`` tells whether rows came in parts."""
 
     draws: list[np.ndarray]
     kernel: Radial
@@ -66,16 +71,29 @@ class Stream:
         return [self.basis_at(origin, member) for member in range(len(self.draws))]
 
     def add(self, X: Array, y: Array) -> None:
-        """Add rows X (r, d) with targets y (r,); refuse what the waves or the sums could not hold, and add nothing."""
+        """Add rows X (r, d) with targets y (r,); refuse what the waves or the sums could not hold,
+        and add nothing.
+        """
         if not (largest := float(abs(y).max())) < LARGEST:
-            raise InvalidInputError(f"y: expected targets whose square float64 can hold, got {largest:.0e}; rescale them")
+            raise InvalidInputError(
+                f"y: expected targets whose square float64 can hold, got {largest:.0e}; rescale"
+                " them"
+            )
         self.basis_at(self.rows.origin(X)).check_rows("X", X)
         self.rows.add(X, y)
 
     def given(
-        self, kernel: Radial, noise: float, bases: Sequence[Basis], sums: list[Sums], shift: float, inputs_mean: np.ndarray
+        self,
+        kernel: Radial,
+        noise: float,
+        bases: Sequence[Basis],
+        sums: list[Sums],
+        shift: float,
+        inputs_mean: np.ndarray,
     ) -> Learned:
-        """Return the posterior given these sums, for this kernel and noise; targets are relative to ``shift``."""
+        """Return the posterior given these sums, for this kernel and noise; targets are relative to
+        ``shift``.
+        """
         posteriors, constants, evidences, chance = [], [], [], math.nan
         landmarks = {"mean": inputs_mean} | ({} if self.median is None else {"median": self.median})
         for basis, part in zip(bases, sums, strict=True):
@@ -101,10 +119,12 @@ class Stream:
 
 
 def chance_of(sums: Sums, fit: WeightFit, kernel: Radial, *, free_mean: bool) -> float:
-    """Return by how much predictions would change with other frequencies, in units of the standard deviation that is reported.
+    """Return by how much predictions would change with other frequencies, in units of the standard
+    deviation that is reported.
 
-    Each half of the frequencies makes a model of its own. They differ by δ(x) = c₁ − c₂ + φ(x)ᵀd with d = (w₁, −w₂), and the mean
-    of a model with all frequencies varies by a quarter of δ² between draws. With the rows' sums this is, over all rows,
+    Each half of the frequencies makes a model of its own. They differ by δ(x) = c₁ − c₂ + φ(x)ᵀd
+    with d = (w₁, −w₂), and the mean of a model with all frequencies varies by a quarter of δ²
+    between draws. With the rows' sums this is, over all rows,
 
         Σδ² = n(c₁ − c₂)² + 2(c₁ − c₂)1ᵀΦd + dᵀΦᵀΦd,      Σ var = σ²(p − tr B⁻¹)
     """
@@ -113,8 +133,12 @@ def chance_of(sums: Sums, fit: WeightFit, kernel: Radial, *, free_mean: bool) ->
     h = M // 2
     d, constants = xp.zeros(2 * M), []
     for first, sign in ((0, 1.0), (h, -1.0)):
-        here = xp.concatenate([xp.arange(2 * M)[start + first : start + first + h] for start in (0, M)])
-        part = replace(sums, gram=whole[here][:, here], ones=sums.ones[here], cross=sums.cross[here])
+        here = xp.concatenate(
+            [xp.arange(2 * M)[start + first : start + first + h] for start in (0, M)]
+        )
+        part = replace(
+            sums, gram=whole[here][:, here], ones=sums.ones[here], cross=sums.cross[here]
+        )
         half = fit_weights(part, amplitudes(kernel, h, part.ones), fit.noise, free_mean=free_mean)
         d[here] = sign * half.weights
         constants.append(half.constant)
@@ -130,5 +154,7 @@ def in_order(X: Any, expected: Names | None) -> Any:
     if expected is None or names is None or names == expected:
         return X
     if set(names) != set(expected) or len(names) != len(expected):
-        raise InvalidInputError(f"X: expected the columns {list(expected)} of the first chunk, got {list(names)}")
+        raise InvalidInputError(
+            f"X: expected the columns {list(expected)} of the first chunk, got {list(names)}"
+        )
     return X[[X.columns[names.index(name)] for name in expected]]

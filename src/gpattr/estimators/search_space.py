@@ -1,4 +1,6 @@
-"""Where training looks: starts and bounds of the hyperparameters, in units in which they are of order one."""
+"""Where training looks: starts and bounds of the hyperparameters, in units in which they are of
+order one.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._array import Array, namespace, to_numpy
-from gpattr._normal import random_generator
-from gpattr._validation import numbers
+from gpattr._core.array import Array, namespace, to_numpy
+from gpattr._core.normal import random_generator
+from gpattr._core.validation import numbers
+from gpattr.estimators.evidence.marginal_likelihood import NOISE, Values
 from gpattr.estimators.hyperparameters import trainable
-from gpattr.estimators.marginal_likelihood import NOISE, Values
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel, Radial, SquaredExponential
 
-# As multiples of the start's order of magnitude: wide enough for anything data can tell, narrow enough for float64.
-DEFAULT_BOUNDS = {"lengthscale": (1e-2, 1e4), "variance": (1e-4, 1e4), "period": (0.2, 5.0), NOISE: (1e-6, 1e1)}
+# As multiples of the start's order of magnitude: wide enough for anything data can tell, narrow
+# enough for float64.
+DEFAULT_BOUNDS = {
+    "lengthscale": (1e-2, 1e4),
+    "variance": (1e-4, 1e4),
+    "period": (0.2, 5.0),
+    NOISE: (1e-6, 1e1),
+}
 OTHER_BOUNDS = (1e-4, 1e4)
 FIXED = "fixed"
 NOISE_SHARE = 0.2  # of the targets' variance, to start with
@@ -25,7 +33,9 @@ NOISE_SHARE = 0.2  # of the targets' variance, to start with
 
 @dataclass(frozen=True)
 class Units:
-    """The units of training: one ``spread`` (d,) of each feature, one ``unit`` of the targets, both in the user's units."""
+    """The units of training: one ``spread`` (d,) of each feature, one ``unit`` of the targets, both
+    in the user's units.
+    """
 
     spread: np.ndarray
     unit: float
@@ -36,7 +46,8 @@ class Units:
         spread, unit = spread_of(X), float(spread_of(y[:, None])[0]) or 1.0
         if not 1e-140 < unit < 1e140:
             raise InvalidInputError(
-                f"y: expected targets whose square float64 can hold, got a spread of {unit:.0e}; rescale them"
+                f"y: expected targets whose square float64 can hold, got a spread of {unit:.0e};"
+                " rescale them"
             )
         return cls(np.where(spread > 0, spread, 1.0), unit)
 
@@ -51,20 +62,27 @@ class Units:
 
 
 def spread_of(X: Array) -> np.ndarray:
-    """Return the standard deviation of each column, exactly 0 for one that does not vary but by the rounding of its mean."""
+    """Return the standard deviation of each column, exactly 0 for one that does not vary but by the
+    rounding of its mean.
+    """
     X = to_numpy(X)
     size = np.abs(X).max(axis=0)
-    centred = np.divide(X, size, out=np.zeros_like(X), where=size > 0)  # of order one, so that squares stay in range
+    centred = np.divide(
+        X, size, out=np.zeros_like(X), where=size > 0
+    )  # of order one, so that squares stay in range
     spread = centred.std(axis=0)
     return np.where(spread > 1e-13, spread, 0.0) * size
 
 
 def default_kernel(units: Units, kind: type[Radial] | None = None) -> Radial:
-    """Return the ARD kernel of this kind, a squared exponential by default, where training starts, in the user's units.
+    """Return the ARD kernel of this kind, a squared exponential by default, where training starts,
+    in the user's units.
 
-    Standardised points lie about √(2d) apart; length-scales of 0.6 √d let a point see its neighbours, and not everything.
-    """
-    return (kind or SquaredExponential)(lengthscale=0.6 * len(units.spread) ** 0.5 * units.spread, variance=units.unit**2)
+    Standardised points lie about √(2d) apart; length-scales of 0.6 √d let a point see its
+    neighbours, and not everything."""
+    return (kind or SquaredExponential)(
+        lengthscale=0.6 * len(units.spread) ** 0.5 * units.spread, variance=units.unit**2
+    )
 
 
 def scaled(kernel: Kernel, units: Units, *, inwards: bool) -> Kernel:
@@ -77,18 +95,27 @@ def scaled(kernel: Kernel, units: Units, *, inwards: bool) -> Kernel:
 
 
 def bounds_for(
-    start: Values, units: Units, given: Mapping[str, Any] | None, target_variance: float, *, own_start: bool
+    start: Values,
+    units: Units,
+    given: Mapping[str, Any] | None,
+    target_variance: float,
+    *,
+    own_start: bool,
 ) -> dict[str, np.ndarray]:
     """Return lower and upper bounds, (2, size), of every hyperparameter in the units of training.
 
-    A start of our own moves inside the user's bounds; a user's start must lie inside them. One that is ``"fixed"`` has no bounds.
-    """
+    A start of our own moves inside the user's bounds; a user's start must lie inside them. One that
+    is ``"fixed"`` has no bounds."""
     given = {} if given is None else given
     if not isinstance(given, Mapping):
-        raise InvalidInputError(f"bounds: expected a dictionary {{name: (lower, upper)}}, got {given!r}")
+        raise InvalidInputError(
+            f"bounds: expected a dictionary {{name: (lower, upper)}}, got {given!r}"
+        )
     for name in given:
         if name not in start:
-            raise InvalidInputError(f"bounds: expected hyperparameters among {list(start)}, got {name!r}")
+            raise InvalidInputError(
+                f"bounds: expected hyperparameters among {list(start)}, got {name!r}"
+            )
     free = {name: value for name, value in start.items() if not is_fixed(name, given)}
     for name, value in free.items():
         if not (value > 0).all():
@@ -100,9 +127,16 @@ def bounds_for(
     for name, value in free.items():
         if name not in given:
             kind = name.split("__")[-1]
-            result[name] = np.outer(DEFAULT_BOUNDS.get(kind, OTHER_BOUNDS), value if name != NOISE else value / NOISE_SHARE)
-            if kind == "variance":  # a start far below the targets' own variance must be able to reach it
-                result[name][1] = np.maximum(result[name][1], DEFAULT_BOUNDS["variance"][1] * target_variance)
+            result[name] = np.outer(
+                DEFAULT_BOUNDS.get(kind, OTHER_BOUNDS),
+                value if name != NOISE else value / NOISE_SHARE,
+            )
+            if (
+                kind == "variance"
+            ):  # a start far below the targets' own variance must be able to reach it
+                result[name][1] = np.maximum(
+                    result[name][1], DEFAULT_BOUNDS["variance"][1] * target_variance
+                )
             continue
         ends = result[name] = _user_bounds(name, given[name], value, units.of(name))
         outside = (value < ends[0]) | (value > ends[1])
@@ -110,7 +144,8 @@ def bounds_for(
             back = np.broadcast_to(units.of(name), value.shape)[outside][0]
             low, high, at = (float(part[outside][0] * back) for part in (ends[0], ends[1], value))
             raise InvalidInputError(
-                f"bounds: {name!r} starts at {at:.4g}, outside of ({low:.4g}, {high:.4g}); move the start inside"
+                f"bounds: {name!r} starts at {at:.4g}, outside of ({low:.4g}, {high:.4g}); move the"
+                " start inside"
             )
     return result
 
@@ -119,7 +154,11 @@ def starts_from(start: Values, n_restarts: int, random_state: Any) -> list[Value
     """Return the start, and restarts drawn within a factor of ten around it."""
     generator = random_generator(random_state)
     draws = [
-        {name: value * 10.0 ** generator.uniform(-1, 1, value.shape) for name, value in start.items()} for _ in range(n_restarts)
+        {
+            name: value * 10.0 ** generator.uniform(-1, 1, value.shape)
+            for name, value in start.items()
+        }
+        for _ in range(n_restarts)
     ]
     return [start, *draws]
 
@@ -134,10 +173,14 @@ def _user_bounds(name: str, given: Any, value: np.ndarray, unit: Any) -> np.ndar
     try:
         lower, upper = (to_numpy(numbers("bounds", end)) for end in given)
     except (TypeError, ValueError):
-        raise InvalidInputError(f"bounds: expected (lower, upper) or 'fixed' for {name!r}, got {given!r}") from None
+        raise InvalidInputError(
+            f"bounds: expected (lower, upper) or 'fixed' for {name!r}, got {given!r}"
+        ) from None
     for end in (lower, upper):
         if end.size not in (1, len(value)):
-            raise InvalidInputError(f"bounds: expected one number or {len(value)} for {name!r}, got {end.size}")
+            raise InvalidInputError(
+                f"bounds: expected one number or {len(value)} for {name!r}, got {end.size}"
+            )
     ends = np.stack([np.broadcast_to(end / unit, value.shape) for end in (lower, upper)])
     if not (np.isfinite(ends).all() and (ends[0] > 0).all() and (ends[0] <= ends[1]).all()):
         raise InvalidInputError(f"bounds: expected 0 < lower ≤ upper for {name!r}, got {given!r}")

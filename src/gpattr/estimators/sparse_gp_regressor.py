@@ -7,53 +7,75 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gpattr import _documents
-from gpattr._array import Array, namespace, solve_lower_rows, to_numpy
-from gpattr._normal import check_count, random_generator
-from gpattr._validation import Names, as_matrix, check_choice, check_flag, is_frame, positive_scalar
+from gpattr._core import documents
+from gpattr._core.array import Array, namespace, solve_lower_rows, to_numpy
+from gpattr._core.normal import check_count, random_generator
+from gpattr._core.validation import (
+    Names,
+    as_matrix,
+    check_choice,
+    check_flag,
+    is_frame,
+    positive_scalar,
+)
 from gpattr.closed_forms.derivatives import require_derivatives
 from gpattr.estimators import storage
 from gpattr.estimators.base import KernelRegressor
-from gpattr.estimators.block_evidence import BlockEvidence
+from gpattr.estimators.evidence.block import BlockEvidence
+from gpattr.estimators.evidence.marginal_likelihood import NOISE, maximise
+from gpattr.estimators.evidence.sparse_bound import SparseObjective
 from gpattr.estimators.gp_regressor import check_prior, known_noise
 from gpattr.estimators.hyperparameters import trainable
 from gpattr.estimators.inducing import CLUSTERED, FEWEST, default_number, greedy, k_means, placed
-from gpattr.estimators.marginal_likelihood import NOISE, maximise
 from gpattr.estimators.progress import training_progress
-from gpattr.estimators.search_space import NOISE_SHARE, Units, bounds_for, default_kernel, scaled, spread_of, starts_from
-from gpattr.estimators.sparse_bound import SparseObjective
+from gpattr.estimators.search_space import (
+    NOISE_SHARE,
+    Units,
+    bounds_for,
+    default_kernel,
+    scaled,
+    spread_of,
+    starts_from,
+)
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel, Radial
 from gpattr.means import Constant, Expansion, Mean, Zero
 from gpattr.posteriors import SparsePosterior
 
 JITTER = 1e-8  # of the targets' variance
-MISSED = 0.3  # of the posterior variance; models that learn by the bound with 0.37 to 0.92 lost 0.02 to 0.21 of 95 % intervals
+# of the posterior variance; models that learn by the bound with 0.37 to 0.92 lost 0.02 to 0.21 of
+# 95 % intervals
+MISSED = 0.3
 SAMPLED = 1000  # rows that tell it
-TOLERATED = 0.05  # of it, by default: means are then off by a few hundredths of their standard deviation
+TOLERATED = (
+    0.05  # of it, by default: means are then off by a few hundredths of their standard deviation
+)
 FTOL = 1e-7  # relative gain of a step below which the search ends
 STARTS = ("k-means", "greedy")
 
 
 class SparseGPRegressor(KernelRegressor):
-    """Gaussian-process regression through inducing inputs, for thousands to hundreds of thousands of rows (Titsias 2009).
+    """Gaussian-process regression through inducing inputs, for thousands to hundreds of thousands
+    of rows (Titsias 2009).
 
-    Time grows as n m² and memory as m² for n rows and m inducing inputs. By default hyperparameters are those of exact processes
-    of up to 8 blocks of 1000 rows, drawn at random, and inducing inputs are then placed by the learned length-scales: as many as
-    leave at most 5 % of the variance to what they miss, in one pass over all rows. Where the number of inducing inputs or their
-    places are given, they and the hyperparameters maximise a lower bound of the log marginal likelihood together.
+    Time grows as n m² and memory as m² for n rows and m inducing inputs. By default hyperparameters
+    are those of exact processes of up to 8 blocks of 1000 rows, drawn at random, and inducing
+    inputs are then placed by the learned length-scales: as many as leave at most 5 % of the
+    variance to what they miss, in one pass over all rows. Where the number of inducing inputs or
+    their places are given, they and the hyperparameters maximise a lower bound of the log marginal
+    likelihood together.
 
     Parameters
     ----------
     n_inducing : int, optional
-        How many inducing inputs; by default as many as are needed: 200 (or one per row), more by 40 % until they miss at most
-        5 % of the variance, and at most 10√n for n rows or 1000.
+        How many inducing inputs; by default as many as are needed: 200 (or one per row), more by 40
+        % until they miss at most 5 % of the variance, and at most 10√n for n rows or 1000.
     kernel : Kernel, or a radial kernel class, optional
-        As for `GPRegressor`; sums of scaled and selected squared exponentials, `Matern32`, `Matern52` and constants train
-        fastest.
+        As for `GPRegressor`; sums of scaled and selected squared exponentials, `Matern32`,
+        `Matern52` and constants train fastest.
     inducing : "k-means", "greedy" or array (m, d)
-        Where inducing inputs start, or by default stay: at centres of clusters, at the rows hardest to predict from each other,
-        or at points given in the units of the data.
+        Where inducing inputs start, or by default stay: at centres of clusters, at the rows hardest
+        to predict from each other, or at points given in the units of the data.
     move : bool
         Whether training moves inducing inputs whose number or places are given.
     mean : "constant", "zero" or Mean
@@ -106,7 +128,9 @@ class SparseGPRegressor(KernelRegressor):
         check_prior(self, ("constant", "zero"))
         check_flag("move", self.move)
         if isinstance(self.mean, Expansion) and self.mean.covariance is not None:
-            raise InvalidInputError("mean: expected one with known coefficients; GPRegressor takes uncertain ones")
+            raise InvalidInputError(
+                "mean: expected one with known coefficients; GPRegressor takes uncertain ones"
+            )
         with self._unchanged_on_error():
             return self._fit(X, y, noise)
 
@@ -115,7 +139,9 @@ class SparseGPRegressor(KernelRegressor):
         given, known = self._given_kernel, known_noise(self, noise, rows)
         if known is not None and not (known > 0).all():
             name = "noise_variance" if noise is None else "noise"
-            raise InvalidInputError(f"{name}: expected variances larger than 0; without noise use GPRegressor")
+            raise InvalidInputError(
+                f"{name}: expected variances larger than 0; without noise use GPRegressor"
+            )
         inputs, targets = to_numpy(rows), to_numpy(y)
         prior_mean = self.mean if isinstance(self.mean, Mean) else Zero()
         for part in (given, prior_mean):
@@ -126,15 +152,21 @@ class SparseGPRegressor(KernelRegressor):
         kernel, Z, level, centre, jitter = self._learn(inputs, targets, level)
         mean = Constant(centre) if self.mean == "constant" else prior_mean
         points = _labelled(Z, X) if is_frame(X) else namespace(rows).asarray(Z)
-        posterior = SparsePosterior.fit(kernel, points, X if is_frame(X) else rows, y, noise=level, mean=mean, jitter=jitter)
+        posterior = SparsePosterior.fit(
+            kernel, points, X if is_frame(X) else rows, y, noise=level, mean=mean, jitter=jitter
+        )
         return self._become(posterior, level, jitter, missed_share(posterior, rows))
 
-    def _learn(self, X: np.ndarray, y: np.ndarray, known: np.ndarray | None) -> tuple[Kernel, np.ndarray, Any, float, float]:
+    def _learn(
+        self, X: np.ndarray, y: np.ndarray, known: np.ndarray | None
+    ) -> tuple[Kernel, np.ndarray, Any, float, float]:
         """Return kernel, inducing inputs, noise, constant mean and jitter, in the user's units."""
         given = self._given_kernel
         own = Units.of_data(X, y)
         units = own if given is None else Units(np.ones(()), 1.0)
-        kernel = scaled(default_kernel(units, self.kernel) if given is None else given, units, inwards=True)  # pyright: ignore[reportArgumentType]
+        kernel = scaled(
+            default_kernel(units, self.kernel) if given is None else given, units, inwards=True
+        )  # pyright: ignore[reportArgumentType]
         middle = X.mean(axis=0) if kernel.stationary else np.zeros(X.shape[1])
         rows, targets = (X - middle) / units.spread, y / units.unit
         variance = float(spread_of(targets[:, None])[0]) ** 2 or 1.0
@@ -143,37 +175,67 @@ class SparseGPRegressor(KernelRegressor):
         noise = NOISE_SHARE * variance if known is None else None
         if self.n_inducing is None and isinstance(self.inducing, str):
             check_choice("inducing", self.inducing, STARTS)
-            evidence = BlockEvidence.of_rows(rows, targets, level, self.mean == "constant", generator)
+            evidence = BlockEvidence.of_rows(
+                rows, targets, level, self.mean == "constant", generator
+            )
             if self.optimize:
-                kernel, noise, _ = self._train(evidence, targets, kernel, noise, None, units, variance, generator)
+                kernel, noise, _ = self._train(
+                    evidence, targets, kernel, noise, None, units, variance, generator
+                )
             centre = evidence.constant(kernel, noise)
             Z = self._enough(
-                kernel, rows, level if noise is None else noise, JITTER * variance, own.spread / units.spread, generator
+                kernel,
+                rows,
+                level if noise is None else noise,
+                JITTER * variance,
+                own.spread / units.spread,
+                generator,
             )
         else:
-            Z = self._inducing_start(kernel, rows, middle, units, (X - middle) / own.spread, own, generator)
-            objective = SparseObjective(rows, targets, level, self.mean == "constant", JITTER * variance)
+            Z = self._inducing_start(
+                kernel, rows, middle, units, (X - middle) / own.spread, own, generator
+            )
+            objective = SparseObjective(
+                rows, targets, level, self.mean == "constant", JITTER * variance
+            )
             if self.optimize:
-                kernel, noise, Z = self._train(objective, targets, kernel, noise, Z, units, variance, generator)
+                kernel, noise, Z = self._train(
+                    objective, targets, kernel, noise, Z, units, variance, generator
+                )
             centre = objective.at(kernel, noise, Z.ravel()).centre
         learned = known if noise is None else noise * units.unit**2
         back = scaled(kernel, units, inwards=False)
-        return back, Z * units.spread + middle, learned, centre * units.unit, JITTER * variance * units.unit**2
+        return (
+            back,
+            Z * units.spread + middle,
+            learned,
+            centre * units.unit,
+            JITTER * variance * units.unit**2,
+        )
 
     def _enough(
-        self, kernel: Kernel, X: np.ndarray, noise: Any, jitter: float, spread: np.ndarray, generator: np.random.Generator
+        self,
+        kernel: Kernel,
+        X: np.ndarray,
+        noise: Any,
+        jitter: float,
+        spread: np.ndarray,
+        generator: np.random.Generator,
     ) -> np.ndarray:
-        """Return inducing inputs that miss no more than `TOLERATED` of the variance, or as many as there may be.
+        """Return inducing inputs that miss no more than `TOLERATED` of the variance, or as many as
+        there may be.
 
-        The share is that of a posterior given some rows, each of which stands for as many as there are of it.
-        """
+        The share is that of a posterior given some rows, each of which stands for as many as there
+        are of it."""
         n, most = len(X), min(len(X), default_number(len(X)))
         some = np.arange(n) if n <= CLUSTERED else generator.permutation(n)[:CLUSTERED]
         level = np.broadcast_to(noise, (n,))[some] * (len(some) / n)
         m = FEWEST
         while m < most:
             Z = placed(self.inducing, kernel, X, m, spread, generator)
-            posterior = SparsePosterior.fit(kernel, Z, X[some], np.zeros(len(some)), noise=level, jitter=jitter)
+            posterior = SparsePosterior.fit(
+                kernel, Z, X[some], np.zeros(len(some)), noise=level, jitter=jitter
+            )
             if missed_share(posterior, X[some]) <= TOLERATED:
                 return Z
             m = int(1.4 * m)
@@ -190,25 +252,41 @@ class SparseGPRegressor(KernelRegressor):
         variance: float,
         generator: np.random.Generator,
     ) -> tuple[Kernel, float | None, Any]:
-        """Return kernel and noise of the largest objective, and inducing inputs; it has none if ``Z`` is None."""
+        """Return kernel and noise of the largest objective, and inducing inputs; it has none if
+        ``Z`` is None.
+        """
         if len(y) < 2:
-            raise InvalidInputError("X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use optimize=False")
+            raise InvalidInputError(
+                "X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use"
+                " optimize=False"
+            )
         if float(y.max()) == float(y.min()):
-            raise InvalidInputError("y: expected targets that differ, got one value everywhere; use optimize=False")
+            raise InvalidInputError(
+                "y: expected targets that differ, got one value everywhere; use optimize=False"
+            )
         require_derivatives(kernel)
         start = trainable(kernel) | ({} if noise is None else {NOISE: np.array([noise])})
-        bounds = bounds_for(start, units, self.bounds, variance, own_start=self._given_kernel is None)
+        bounds = bounds_for(
+            start, units, self.bounds, variance, own_start=self._given_kernel is None
+        )
         starts = starts_from({name: start[name] for name in bounds}, self.n_restarts, generator)
         if Z is None:
             offset = -sum(len(block.y) for block in objective.blocks) * float(np.log(units.unit))
-            with training_progress(self.verbose, len(starts), offset, "log evidence of blocks") as report:
-                return *maximise(objective, kernel, noise, bounds, starts, report=report, ftol=FTOL), None
+            with training_progress(
+                self.verbose, len(starts), offset, "log evidence of blocks"
+            ) as report:
+                return (
+                    *maximise(objective, kernel, noise, bounds, starts, report=report, ftol=FTOL),
+                    None,
+                )
         free = Z.ravel() if self.move else None
         fixed = Z.ravel()
         search = objective if self.move else (lambda prior, level: objective(prior, level, fixed))
         offset = -len(y) * float(np.log(units.unit))
         with training_progress(self.verbose, len(starts), offset, "bound") as report:
-            kernel, noise, *moved = maximise(search, kernel, noise, bounds, starts, report=report, ftol=FTOL, free=free)
+            kernel, noise, *moved = maximise(
+                search, kernel, noise, bounds, starts, report=report, ftol=FTOL, free=free
+            )
         return kernel, noise, moved[0].reshape(Z.shape) if moved else Z
 
     def _inducing_start(
@@ -221,12 +299,17 @@ class SparseGPRegressor(KernelRegressor):
         own: Units,
         generator: np.random.Generator,
     ) -> np.ndarray:
-        """Return inducing inputs, (m, d), in the units of training; ``even`` are the rows in units of their own spread."""
+        """Return inducing inputs, (m, d), in the units of training; ``even`` are the rows in units
+        of their own spread.
+        """
         n = len(rows)
         if not isinstance(self.inducing, str):
             Z = to_numpy(as_matrix("inducing", self.inducing, n_features=rows.shape[1]))
             if self.n_inducing is not None and self.n_inducing != len(Z):
-                raise InvalidInputError(f"n_inducing: expected None or {len(Z)}, the rows of inducing, got {self.n_inducing}")
+                raise InvalidInputError(
+                    f"n_inducing: expected None or {len(Z)}, the rows of inducing, got"
+                    f" {self.n_inducing}"
+                )
             return (Z - middle) / units.spread
         check_choice("inducing", self.inducing, STARTS)
         m = check_count("n_inducing", self.n_inducing)
@@ -238,35 +321,51 @@ class SparseGPRegressor(KernelRegressor):
 
     @property
     def advice_(self) -> str:
-        """What to know where the inducing inputs that hyperparameters were learned with are too few, else nothing."""
+        """What to know where the inducing inputs that hyperparameters were learned with are too
+        few, else nothing.
+        """
         check_is_fitted(self)
         learned = self.optimize and not (self.n_inducing is None and isinstance(self.inducing, str))
         if not (learned and self.missed_share_ > MISSED):
             return ""
         m = len(self.inducing_)
         return (
-            f"{self.missed_share_:.0%} of the variance that is reported is there because {m} inducing inputs miss it, and "
-            "length-scales learned with so few are too long: intervals are too narrow. More of them "
-            f"(n_inducing={2 * m}), or n_inducing=None, which learns without them, would help."
+            f"{self.missed_share_:.0%} of the variance that is reported is there because {m}"
+            " inducing inputs miss it, and length-scales learned with so few are too long:"
+            f" intervals are too narrow. More of them (n_inducing={2 * m}), or n_inducing=None,"
+            " which learns without them, would help."
         )
 
     def _become(self, posterior: SparsePosterior, noise: Any, jitter: float, missed: float) -> Self:
         self.missed_share_ = missed
         self.posterior_, self.kernel_, self.mean_ = posterior, posterior.kernel, posterior.mean
         self.noise_variance_ = float(noise) if np.ndim(noise) == 0 else to_numpy(noise)
-        self.inducing_, self.bound_, self._jitter = to_numpy(posterior.inputs), posterior.bound, jitter
+        self.inducing_, self.bound_, self._jitter = (
+            to_numpy(posterior.inputs),
+            posterior.bound,
+            jitter,
+        )
         return self
 
     def _content(self) -> dict[str, Any]:
         q = self.posterior_
         root = to_numpy(q.root)
-        upper = root.shape[0] == root.shape[1] and not np.tril(root, -1).any()  # as it is where it was fitted
+        upper = (
+            root.shape[0] == root.shape[1] and not np.tril(root, -1).any()
+        )  # as it is where it was fitted
         arrays = {
             "inducing": (self.inducing_, ("inducing", "feature")),
             "mean": (to_numpy(q.whitened_mean), ("inducing",)),
-            "root": (root[np.triu_indices(len(root))], ("entry",)) if upper else (root, ("inducing", "direction")),
+            "root": (
+                (root[np.triu_indices(len(root))], ("entry",))
+                if upper
+                else (root, ("inducing", "direction"))
+            ),
             "noise": (np.atleast_1d(self.noise_variance_), ("row",)),
-            **{f"landmark {name}": (to_numpy(point), ("feature",)) for name, point in q.landmarks.items()},
+            **{
+                f"landmark {name}": (to_numpy(point), ("feature",))
+                for name, point in q.landmarks.items()
+            },
         }
         return {
             "kernel": storage.encode("kernel", self.kernel_),
@@ -274,11 +373,14 @@ class SparseGPRegressor(KernelRegressor):
             "jitter": self._jitter,
             "bound": self.bound_,
             "missed_share": self.missed_share_,
-            "arrays": {name: _documents.encode(array, dims, compact=True) for name, (array, dims) in arrays.items()},
+            "arrays": {
+                name: documents.encode(array, dims, compact=True)
+                for name, (array, dims) in arrays.items()
+            },
         }
 
     def _restore(self, content: Any, names: Names | None) -> None:
-        arrays = {name: _documents.decode(array) for name, array in content["arrays"].items()}
+        arrays = {name: documents.decode(array) for name, array in content["arrays"].items()}
         Z, root = arrays["inducing"], arrays["root"]
         self.n_features_in_ = Z.shape[1]
         if root.ndim == 1:  # the upper triangle
@@ -292,19 +394,26 @@ class SparseGPRegressor(KernelRegressor):
             whitened=True,
             mean=storage.decode(content["prior_mean"]),
             jitter=content["jitter"],
-            landmarks={name.removeprefix("landmark "): x for name, x in arrays.items() if name.startswith("landmark ")},
+            landmarks={
+                name.removeprefix("landmark "): x
+                for name, x in arrays.items()
+                if name.startswith("landmark ")
+            },
             bound=content["bound"],
         )
         noise = arrays["noise"]
         level = noise if len(noise) > 1 else positive_scalar("noise", float(noise[0]))
-        self._become(posterior, level, content["jitter"], content.get("missed_share", 0.0))  # files of earlier versions have none
+        self._become(
+            posterior, level, content["jitter"], content.get("missed_share", 0.0)
+        )  # files of earlier versions have none
 
 
 def missed_share(posterior: SparsePosterior, X: Array) -> float:
-    """Return the share of the posterior variance that is there because inducing inputs miss it, over at most `SAMPLED` rows.
+    """Return the share of the posterior variance that is there because inducing inputs miss it,
+    over at most `SAMPLED` rows.
 
-    At x it is (k(x, x) − q(x, x)) / (k(x, x) − q(x, x) + ‖RᵀT(x)‖²) with q(x, x) = ‖T(x)‖², T(x) = L⁻¹k(Z, x).
-    """
+    At x it is (k(x, x) − q(x, x)) / (k(x, x) − q(x, x) + ‖RᵀT(x)‖²) with q(x, x) = ‖T(x)‖², T(x) =
+    L⁻¹k(Z, x)."""
     some = X[:: max(1, len(X) // SAMPLED)][:SAMPLED]
     T = solve_lower_rows(posterior.factor, posterior.kernel(some, posterior.inputs))  # (r, m)
     left = max(float((posterior.kernel.diagonal(some) - (T**2).sum(axis=1)).sum()), 0.0)

@@ -1,4 +1,6 @@
-"""Fitted regressors as files: options, and what each says it needs; factors are computed anew on loading."""
+"""Fitted regressors as files: options, and what each says it needs; factors are computed anew on
+loading.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from gpattr import _documents, kernels, means
-from gpattr._array import to_numpy
-from gpattr._validation import numbers
+from gpattr import kernels, means
+from gpattr._core import documents
+from gpattr._core.array import to_numpy
+from gpattr._core.validation import numbers
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel
 from gpattr.means import Mean
@@ -24,19 +27,21 @@ Model = TypeVar("Model", bound="PosteriorEstimator")
 
 def save(model: PosteriorEstimator, path: str | PathLike[str]) -> None:
     """Write a fitted model to ``path``."""
-    _documents.write(f"gpattr.{type(model).__name__}", content_of(model), path)
+    documents.write(f"gpattr.{type(model).__name__}", content_of(model), path)
 
 
 def load(cls: type[Model], path: str | PathLike[str]) -> Model:
     """Read a fitted model from ``path``."""
-    return _documents.read(f"gpattr.{cls.__name__}", path, lambda content: model_of(cls, content))
+    return documents.read(f"gpattr.{cls.__name__}", path, lambda content: model_of(cls, content))
 
 
 def content_of(model: PosteriorEstimator) -> dict[str, Any]:
     """Return a fitted model as JSON values."""
     names = model.posterior_.feature_names
     return {
-        "options": {name: encode(name, value) for name, value in model.get_params(deep=False).items()},
+        "options": {
+            name: encode(name, value) for name, value in model.get_params(deep=False).items()
+        },
         "feature_names": None if names is None else list(names),
         "text_labels": "feature_names_in_" in vars(model),
         **model._content(),
@@ -59,9 +64,12 @@ def encode(name: str, value: Any) -> Any:
         room = "kernels" if isinstance(value, Kernel) else "means"
         content = {field.name: getattr(value, field.name) for field in fields(value)}  # pyright: ignore[reportArgumentType]
         known = getattr(ROOMS[room], type(value).__name__, None) is type(value)
-        if not known or any(callable(part) and not isinstance(part, Kernel) for part in content.values()):
+        if not known or any(
+            callable(part) and not isinstance(part, Kernel) for part in content.values()
+        ):
             raise InvalidInputError(
-                f"{name}: a {type(value).__name__} of your own cannot be written to a file; keep the code that makes it"
+                f"{name}: a {type(value).__name__} of your own cannot be written to a file; keep"
+                " the code that makes it"
             )
         return {
             "room": room,
@@ -92,7 +100,9 @@ def decode(value: Any) -> Any:
         if not (isinstance(kind, type) and issubclass(kind, (Kernel, Mean))):
             raise TypeError(f"{value['type']} is neither a kernel nor a mean")
         content = {name: decode(inner) for name, inner in value["fields"].items()}
-        return kind(*content["kernels"]) if kind in (kernels.Sum, kernels.Product) else kind(**content)
+        return (
+            kind(*content["kernels"]) if kind in (kernels.Sum, kernels.Product) else kind(**content)
+        )
     if isinstance(value, dict) and "class" in value:
         kind = getattr(kernels, value["class"])
         if not (isinstance(kind, type) and issubclass(kind, kernels.Radial)):

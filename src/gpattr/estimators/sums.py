@@ -1,8 +1,7 @@
 """Sums over rows, all that a model in weight space needs of its data: ΦᵀΦ, Φᵀ1, Φᵀy, Σy, Σy².
 
-Rows may come in portions of any size. They are gathered into blocks of a fixed size before they are added, so the sums do not
-depend on the portions, to the last bit.
-"""
+Rows may come in portions of any size. They are gathered into blocks of a fixed size before they are
+added, so the sums do not depend on the portions, to the last bit."""
 
 from __future__ import annotations
 
@@ -12,17 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from gpattr import _documents
-from gpattr._array import Array, add_gram, is_tensor, namespace, product, to_numpy
+from gpattr._core import documents
+from gpattr._core.array import Array, add_gram, is_tensor, namespace, product, to_numpy
 from gpattr.bases import Basis
 
-BLOCK = 1024  # rows: large enough for matrix products at full speed, small enough for 500 frequencies to take 8 MB
+# rows: large enough for matrix products at full speed, small enough for 500 frequencies to take 8
+# MB
+BLOCK = 1024
 BLOCK_ON_GPU = 65536
 
 
 @dataclass(frozen=True)
 class Sums:
-    """n rows of a basis Φ (n, p) with targets y: ``gram`` ΦᵀΦ (lower triangle), ``ones`` Φᵀ1, ``cross`` Φᵀy, Σy, Σy²."""
+    """n rows of a basis Φ (n, p) with targets y: ``gram`` ΦᵀΦ (lower triangle), ``ones`` Φᵀ1,
+    ``cross`` Φᵀy, Σy, Σy².
+    """
 
     n: int
     gram: Array
@@ -36,10 +39,19 @@ class Sums:
         """Return the sums over no rows."""
         xp = namespace(like)
         gram = xp.zeros((p, p))
-        return cls(0, gram if is_tensor(gram) else np.asfortranarray(gram), xp.zeros(p), xp.zeros(p), 0.0, 0.0)
+        return cls(
+            0,
+            gram if is_tensor(gram) else np.asfortranarray(gram),
+            xp.zeros(p),
+            xp.zeros(p),
+            0.0,
+            0.0,
+        )
 
     def plus(self, F: Array, y: Array, *, in_place: bool) -> Sums:
-        """Return the sums with rows F (r, p) and targets y (r,) added; ``in_place`` lets ``gram`` be overwritten."""
+        """Return the sums with rows F (r, p) and targets y (r,) added; ``in_place`` lets ``gram``
+        be overwritten.
+        """
         gram = self.gram if in_place or is_tensor(self.gram) else self.gram.copy(order="F")
         ones, cross = product(namespace(y).stack([y * 0.0 + 1.0, y]), F)
         return Sums(
@@ -65,30 +77,36 @@ def to_content(sums: Sequence[Sums]) -> dict[str, Any]:
         "ones": (np.stack([to_numpy(part.ones) for part in sums]), ("component", "function")),
         "cross": (np.stack([to_numpy(part.cross) for part in sums]), ("component", "function")),
     }
-    content: dict[str, Any] = {name: _documents.encode(array, dims, compact=True) for name, (array, dims) in arrays.items()}
+    content: dict[str, Any] = {
+        name: documents.encode(array, dims, compact=True) for name, (array, dims) in arrays.items()
+    }
     return content | {"n": sums[0].n, "target": sums[0].target, "square": sums[0].square}
 
 
 def from_content(content: Any) -> list[Sums]:
     """Return the sums that `to_content` wrote."""
-    gram, ones, cross = (_documents.decode(content[name]) for name in ("gram", "ones", "cross"))
+    gram, ones, cross = (documents.decode(content[name]) for name in ("gram", "ones", "cross"))
     p = ones.shape[1]
     result = []
     for k in range(len(ones)):
         whole = np.zeros((p, p), order="F")
         whole[np.tril_indices(p)] = gram[k]
-        result.append(Sums(content["n"], whole, ones[k], cross[k], content["target"], content["square"]))
+        result.append(
+            Sums(content["n"], whole, ones[k], cross[k], content["target"], content["square"])
+        )
     return result
 
 
 class RowSums:
     """Sums over a stream of rows for several bases, which all see the same rows.
 
-    ``bases_at(origin)`` makes the bases, once the mean of the first block of rows, where their waves start, is known. With
-    ``centre_targets`` they are taken relative to the mean of the first block, which keeps the digits of their squares.
-    """
+    ``bases_at(origin)`` makes the bases, once the mean of the first block of rows, where their
+    waves start, is known. With ``centre_targets`` they are taken relative to the mean of the first
+    block, which keeps the digits of their squares."""
 
-    def __init__(self, bases_at: Callable[[Array], Sequence[Basis]], *, centre_targets: bool) -> None:
+    def __init__(
+        self, bases_at: Callable[[Array], Sequence[Basis]], *, centre_targets: bool
+    ) -> None:
         self.bases_at = bases_at
         self.centre_targets = centre_targets
         self.start: tuple[np.ndarray, float] | None = None  # the origin of inputs, of targets
@@ -122,7 +140,9 @@ class RowSums:
             self.rest = (X[at:] + 0.0, y[at:] + 0.0)  # copies: the caller may reuse its arrays
 
     def total(self) -> tuple[Sequence[Basis], list[Sums], float, np.ndarray]:
-        """Return the bases, the sums over all rows so far, the origin of the targets, and the mean of the inputs."""
+        """Return the bases, the sums over all rows so far, the origin of the targets, and the mean
+        of the inputs.
+        """
         if self.rest is None:
             assert self.start is not None, "no rows yet"
             assert self.inputs is not None
@@ -131,13 +151,25 @@ class RowSums:
         start = self.start or self._middle(X, y)
         bases = self.bases if self.start else self.bases_at(start[0])
         sums = self.sums or [Sums.empty(len(basis), X) for basis in bases]
-        sums = [part.plus(basis(X), y - start[1], in_place=False) for part, basis in zip(sums, bases, strict=True)]
-        inputs = (0.0 if self.inputs is None else self.inputs) + to_numpy(X - namespace(X).asarray(start[0])).sum(axis=0)
+        sums = [
+            part.plus(basis(X), y - start[1], in_place=False)
+            for part, basis in zip(sums, bases, strict=True)
+        ]
+        inputs = (0.0 if self.inputs is None else self.inputs) + to_numpy(
+            X - namespace(X).asarray(start[0])
+        ).sum(axis=0)
         return bases, sums, start[1], start[0] + inputs / self.n
 
-    def restore(self, origin: np.ndarray, shift: float, sums: list[Sums], inputs_mean: np.ndarray) -> None:
+    def restore(
+        self, origin: np.ndarray, shift: float, sums: list[Sums], inputs_mean: np.ndarray
+    ) -> None:
         """Go on from sums over earlier rows."""
-        self.start, self.bases, self.sums, self.n = (origin, shift), self.bases_at(origin), sums, sums[0].n
+        self.start, self.bases, self.sums, self.n = (
+            (origin, shift),
+            self.bases_at(origin),
+            sums,
+            sums[0].n,
+        )
         self.inputs = (inputs_mean - origin) * self.n
 
     def _middle(self, X: Array, y: Array) -> tuple[np.ndarray, float]:
@@ -157,4 +189,7 @@ class RowSums:
         origin, shift = self.start
         targets = y - shift
         self.inputs = self.inputs + to_numpy(X - namespace(X).asarray(origin)).sum(axis=0)
-        self.sums = [part.plus(basis(X), targets, in_place=True) for part, basis in zip(self.sums, self.bases, strict=True)]
+        self.sums = [
+            part.plus(basis(X), targets, in_place=True)
+            for part, basis in zip(self.sums, self.bases, strict=True)
+        ]

@@ -1,4 +1,6 @@
-"""What the prior believes: covariance functions, their values and shape, frozen, built up with ``+`` and ``*``."""
+"""What the prior believes: covariance functions, their values and shape, frozen, built up with
+``+`` and ``*``.
+"""
 
 from gpattr.kernels.additive import FullAdditive
 from gpattr.kernels.algebra import Product, Scale, Select, Sum, separable

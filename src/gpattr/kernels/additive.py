@@ -1,4 +1,6 @@
-"""The full additive kernel of Duvenaud, Nickisch and Rasmussen (2011): interactions of every order, without 2^d terms."""
+"""The full additive kernel of Duvenaud, Nickisch and Rasmussen (2011): interactions of every order,
+without 2^d terms.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpattr._array import Array, namespace, to_numpy
-from gpattr._validation import as_vector, read_only, unlabelled
+from gpattr._core.array import Array, namespace, to_numpy
+from gpattr._core.validation import as_vector, read_only, unlabelled
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels.algebra import require_kernel
 from gpattr.kernels.base import Kernel, Kink
@@ -19,11 +21,12 @@ from gpattr.kernels.base import Kernel, Kink
 
 @dataclass(frozen=True, eq=False, init=False)
 class FullAdditive(Kernel):
-    """k(x, x') = Σₙ σₙ² eₙ(z₁, …, z_d) with zᵢ = kᵢ(xᵢ, xᵢ'): functions of one feature, of two, … of as many as there are orders.
+    """k(x, x') = Σₙ σₙ² eₙ(z₁, …, z_d) with zᵢ = kᵢ(xᵢ, xᵢ'): functions of one feature, of two, …
+    of as many as there are orders.
 
-    ``bases`` are one-dimensional kernels kᵢ, one for each feature; ``order_variances`` σ₁², σ₂², … at most d of them, not
-    negative. The elementary symmetric polynomials eₙ come from the recurrence eₙ ← eₙ + zᵢeₙ₋₁, which adds positive terms.
-    """
+    ``bases`` are one-dimensional kernels kᵢ, one for each feature; ``order_variances`` σ₁², σ₂², …
+    at most d of them, not negative. The elementary symmetric polynomials eₙ come from the
+    recurrence eₙ ← eₙ + zᵢeₙ₋₁, which adds positive terms."""
 
     bases: tuple[Kernel, ...]
     order_variances: Array
@@ -32,20 +35,30 @@ class FullAdditive(Kernel):
 
     def __init__(self, bases: Sequence[Kernel], order_variances: Any) -> None:
         if isinstance(bases, Kernel) or not isinstance(bases, Sequence) or not len(bases):
-            raise InvalidInputError(f"bases: expected a sequence of kernels, one per feature, got {bases!r}")
+            raise InvalidInputError(
+                f"bases: expected a sequence of kernels, one per feature, got {bases!r}"
+            )
         for i, base in enumerate(bases):
             require_kernel("bases", base)
             try:
                 base.check_features(1)
             except InvalidInputError as error:
-                raise InvalidInputError(f"bases: expected one-dimensional kernels, but that of feature {i}: {error}") from None
-        variances = to_numpy(as_vector("order_variances", unlabelled("order_variances", order_variances)))
+                raise InvalidInputError(
+                    f"bases: expected one-dimensional kernels, but that of feature {i}: {error}"
+                ) from None
+        variances = to_numpy(
+            as_vector("order_variances", unlabelled("order_variances", order_variances))
+        )
         if not 1 <= len(variances) <= len(bases):
             raise InvalidInputError(
-                f"order_variances: expected 1 to {len(bases)} (at most one per feature), got {len(variances)}"
+                f"order_variances: expected 1 to {len(bases)} (at most one per feature), got"
+                f" {len(variances)}"
             )
         if (variances < 0).any() or not (variances > 0).any():
-            raise InvalidInputError(f"order_variances: expected variances, 0 or larger and not all 0, got {variances.tolist()}")
+            raise InvalidInputError(
+                "order_variances: expected variances, 0 or larger and not all 0, got"
+                f" {variances.tolist()}"
+            )
         object.__setattr__(self, "bases", tuple(bases))
         object.__setattr__(self, "order_variances", read_only(variances))
 
@@ -65,7 +78,11 @@ class FullAdditive(Kernel):
         return all(base.smooth for base in self.bases)
 
     def kinks(self) -> tuple[Kink, ...]:
-        return tuple(kink._replace(features=(i,)) for i, base in enumerate(self.bases) for kink in base.kinks())
+        return tuple(
+            kink._replace(features=(i,))
+            for i, base in enumerate(self.bases)
+            for kink in base.kinks()
+        )
 
     def orders(self, z: Sequence[Array]) -> list[Array]:
         """Return e₁(z), e₂(z), … for base values z of any one shape."""
@@ -80,12 +97,20 @@ class FullAdditive(Kernel):
 
     def combine(self, z: Sequence[Array]) -> Array:
         """Return Σₙ σₙ² eₙ(z) for base values z of any one shape."""
-        return reduce(add, (variance * e for variance, e in zip(self.order_variances.tolist(), self.orders(z), strict=True)))
+        return reduce(
+            add,
+            (
+                variance * e
+                for variance, e in zip(self.order_variances.tolist(), self.orders(z), strict=True)
+            ),
+        )
 
     def __call__(self, X: Array, Z: Array) -> Array:
         same = X is Z
         columns = [(X[:, i : i + 1], Z[:, i : i + 1]) for i in range(len(self.bases))]
-        return self.combine([base(x, x if same else z) for base, (x, z) in zip(self.bases, columns, strict=True)])
+        return self.combine(
+            [base(x, x if same else z) for base, (x, z) in zip(self.bases, columns, strict=True)]
+        )
 
     def diagonal(self, X: Array) -> Array:
         return self.combine([base.diagonal(X[:, i : i + 1]) for i, base in enumerate(self.bases)])
@@ -104,5 +129,12 @@ class FullAdditive(Kernel):
 
     def __repr__(self) -> str:
         kinds = {repr(base) for base in self.bases}
-        inside = f"{len(self.bases)} × {kinds.pop()}" if len(kinds) == 1 else ", ".join(map(repr, self.bases))
-        return f"FullAdditive([{inside}], order_variances={np.array2string(self.order_variances, threshold=6)})"
+        inside = (
+            f"{len(self.bases)} × {kinds.pop()}"
+            if len(kinds) == 1
+            else ", ".join(map(repr, self.bases))
+        )
+        return (
+            f"FullAdditive([{inside}],"
+            f" order_variances={np.array2string(self.order_variances, threshold=6)})"
+        )

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpattr._array import Array, namespace
-from gpattr._validation import positive, positive_scalar
+from gpattr._core.array import Array, namespace
+from gpattr._core.validation import positive, positive_scalar
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels.base import Kernel, Kink
 
@@ -59,7 +59,9 @@ class Scale(Kernel):
 
 @dataclass(frozen=True, eq=False, init=False)
 class _Several(Kernel):
-    """What sums and products share: parts of the same kind are flattened, and what holds for all parts holds for the whole."""
+    """What sums and products share: parts of the same kind are flattened, and what holds for all
+    parts holds for the whole.
+    """
 
     kernels: tuple[Kernel, ...]
 
@@ -67,8 +69,14 @@ class _Several(Kernel):
         for kernel in kernels:
             require_kernel("kernels", kernel)
         if not kernels:
-            raise InvalidInputError(f"kernels: expected at least one in a {type(self).__name__}, got none")
-        flat = (part for kernel in kernels for part in (kernel.kernels if type(kernel) is type(self) else (kernel,)))
+            raise InvalidInputError(
+                f"kernels: expected at least one in a {type(self).__name__}, got none"
+            )
+        flat = (
+            part
+            for kernel in kernels
+            for part in (kernel.kernels if type(kernel) is type(self) else (kernel,))
+        )
         object.__setattr__(self, "kernels", tuple(flat))
 
     def _build(self, fields: dict[str, Any]) -> Any:
@@ -115,7 +123,9 @@ class Sum(_Several):
 
 @dataclass(frozen=True, eq=False, init=False)
 class Product(_Several):
-    """k(x, x') = k₁(x, x') k₂(x, x') …: functions that vary with all of their parts. Nested products are flattened."""
+    """k(x, x') = k₁(x, x') k₂(x, x') …: functions that vary with all of their parts. Nested
+    products are flattened.
+    """
 
     @property
     def polynomial_degree(self) -> int | None:
@@ -133,28 +143,36 @@ class Product(_Several):
         return xp.sqrt(sum(kernel.span(step) ** 2 for kernel in self.kernels))
 
     def __repr__(self) -> str:
-        return " * ".join(f"({kernel!r})" if isinstance(kernel, Sum) else repr(kernel) for kernel in self.kernels)
+        return " * ".join(
+            f"({kernel!r})" if isinstance(kernel, Sum) else repr(kernel) for kernel in self.kernels
+        )
 
 
 def separable(kernel: type[Kernel], lengthscale: Any, **params: Any) -> Product:
-    """Return the product of one-dimensional kernels, one for each feature: Πᵢ kᵢ(xᵢ, xᵢ') with ``lengthscale`` ℓᵢ (d,).
+    """Return the product of one-dimensional kernels, one for each feature: Πᵢ kᵢ(xᵢ, xᵢ') with
+    ``lengthscale`` ℓᵢ (d,).
 
-    Only the squared exponential is the same as its radial form; ``separable(Matern52, [1.0, 2.0])`` is a kernel of its own.
-    Other parameters are those of every factor.
-    """
+    Only the squared exponential is the same as its radial form; ``separable(Matern52, [1.0, 2.0])``
+    is a kernel of its own. Other parameters are those of every factor."""
     scales = np.asarray(positive("lengthscale", lengthscale))
     if scales.ndim == 0:
-        raise InvalidInputError(f"lengthscale: expected one for each feature, got one number, {float(scales)}")
+        raise InvalidInputError(
+            f"lengthscale: expected one for each feature, got one number, {float(scales)}"
+        )
     try:
         factors = [kernel(lengthscale=float(scale), **params) for scale in scales]  # pyright: ignore[reportCallIssue]
     except TypeError as error:
-        raise InvalidInputError(f"kernel: expected a kernel class with a length-scale, such as Matern52: {error}") from None
+        raise InvalidInputError(
+            f"kernel: expected a kernel class with a length-scale, such as Matern52: {error}"
+        ) from None
     return Product(*(Select(factor, [i]) for i, factor in enumerate(factors)))
 
 
 @dataclass(frozen=True, eq=False)
 class Select(Kernel):
-    """k(x, x') = k₁(x[features], x'[features]): a kernel that sees only some of the columns, given by position."""
+    """k(x, x') = k₁(x[features], x'[features]): a kernel that sees only some of the columns, given
+    by position.
+    """
 
     kernel: Kernel
     features: tuple[int, ...]
@@ -166,10 +184,13 @@ class Select(Kernel):
                 raise TypeError
             chosen = tuple(index(i) for i in features)
         except TypeError:
-            raise InvalidInputError(f"features: expected column positions (integers), got {features!r}") from None
+            raise InvalidInputError(
+                f"features: expected column positions (integers), got {features!r}"
+            ) from None
         if not chosen or min(chosen) < 0 or len(set(chosen)) != len(chosen):
             raise InvalidInputError(
-                f"features: expected different column positions, 0 or larger, at least one; got {list(chosen)}"
+                "features: expected different column positions, 0 or larger, at least one; got"
+                f" {list(chosen)}"
             )
         object.__setattr__(self, "kernel", kernel)
         object.__setattr__(self, "features", chosen)
@@ -189,7 +210,13 @@ class Select(Kernel):
     def kinks(self) -> tuple[Kink, ...]:
         inner = self.kernel.kinks()
         return tuple(
-            kink._replace(features=self.features if kink.features is None else tuple(self.features[i] for i in kink.features))
+            kink._replace(
+                features=(
+                    self.features
+                    if kink.features is None
+                    else tuple(self.features[i] for i in kink.features)
+                )
+            )
             for kink in inner
         )
 
@@ -209,7 +236,10 @@ class Select(Kernel):
 
     def check_features(self, d: int) -> None:
         if max(self.features) >= d:
-            raise InvalidInputError(f"features: column {max(self.features)} is selected, but the inputs have {d} columns")
+            raise InvalidInputError(
+                f"features: column {max(self.features)} is selected, but the inputs have {d}"
+                " columns"
+            )
         self.kernel.check_features(len(self.features))
 
     def check_derivatives(self, X: Array) -> None:

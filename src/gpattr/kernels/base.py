@@ -1,4 +1,6 @@
-"""The abstract kernel: a frozen value that can be evaluated, compared, and combined with ``+`` and ``*``."""
+"""The abstract kernel: a frozen value that can be evaluated, compared, and combined with ``+`` and
+``*``.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +11,19 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from gpattr._arguments import Checked, an_array, arrays, some_rows, vectors
-from gpattr._array import Array
-from gpattr._frozen import Frozen
-from gpattr._validation import check_count, check_flag
+from gpattr._core.arguments import Checked, an_array, arrays, some_rows, vectors
+from gpattr._core.array import Array
+from gpattr._core.frozen import Frozen
+from gpattr._core.validation import check_count, check_flag
 from gpattr.exceptions import InvalidInputError
 
 
 class Kink(NamedTuple):
-    """Where derivatives of a kernel are not smooth: at r = 0, r being the distance in these features and length-scales.
+    """Where derivatives of a kernel are not smooth: at r = 0, r being the distance in these
+    features and length-scales.
 
-    ``features`` None means all. Within the radius ``floor`` the kink is too small to matter to an integral. Where it is not
-    ``one_sided``, derivatives are not even smooth in r ≥ 0.
-    """
+    ``features`` None means all. Within the radius ``floor`` the kink is too small to matter to an
+    integral. Where it is not ``one_sided``, derivatives are not even smooth in r ≥ 0."""
 
     features: tuple[int, ...] | None
     lengthscale: float | Array
@@ -33,9 +35,9 @@ class Kink(NamedTuple):
 class Kernel(Checked, Frozen, ABC):
     """A covariance function k(x, x').
 
-    Kernels know values, and their own shape: whether they are stationary, polynomial, or have kinks. What operators such as
-    integrated gradients make of a kernel is written in `gpattr.closed_forms`, one function for each pair.
-    """
+    Kernels know values, and their own shape: whether they are stationary, polynomial, or have
+    kinks. What operators such as integrated gradients make of a kernel is written in
+    `gpattr.closed_forms`, one function for each pair."""
 
     checks: ClassVar[Any] = {
         "X": some_rows,
@@ -50,7 +52,9 @@ class Kernel(Checked, Frozen, ABC):
         "deep": check_flag,
         "second": check_flag,
     }
-    trainable: ClassVar[tuple[str, ...]] = ()  # the hyperparameters that training can change; all are positive
+    trainable: ClassVar[
+        tuple[str, ...]
+    ] = ()  # the hyperparameters that training can change; all are positive
     stationary: ClassVar[Any] = False  # whether k(x, x') depends on x − x' only
 
     __array_ufunc__ = None  # so that a NumPy scalar times a kernel asks the kernel
@@ -66,13 +70,17 @@ class Kernel(Checked, Frozen, ABC):
 
     @property
     def singular(self) -> bool:
-        """Whether derivatives at x = x' are not even smooth to one side: Matérn kernels but for ν = 3/2, 5/2."""
+        """Whether derivatives at x = x' are not even smooth to one side: Matérn kernels but for ν =
+        3/2, 5/2.
+        """
         own = any(not kink.one_sided for kink in self.kinks())
         return own or any(part.singular for part in self.parts().values())
 
     @property
     def smooth(self) -> bool:
-        """Whether derivatives are smooth at x = x'; a warped kernel may not be, though it cannot say where its kinks are."""
+        """Whether derivatives are smooth at x = x'; a warped kernel may not be, though it cannot
+        say where its kinks are.
+        """
         return not self.kinks()
 
     @abstractmethod
@@ -85,19 +93,25 @@ class Kernel(Checked, Frozen, ABC):
 
     @abstractmethod
     def span(self, step: Array) -> Array:
-        """Return how many length-scales each step (n, d) covers, (n,): quadrature chooses its panels by it."""
+        """Return how many length-scales each step (n, d) covers, (n,): quadrature chooses its
+        panels by it.
+        """
 
     @abstractmethod
     def check_features(self, d: int) -> None:
         """Raise `InvalidInputError` if the kernel cannot act on inputs with d features."""
 
     def check_derivatives(self, X: Array) -> None:
-        """Raise `InvalidInputError` if derivatives that the user gave are not those of the values, at a few rows of X."""
+        """Raise `InvalidInputError` if derivatives that the user gave are not those of the values,
+        at a few rows of X.
+        """
         for part in self.parts().values():
             part.check_derivatives(X)
 
     def parts(self) -> dict[str, Kernel]:
-        """Return the inner kernels by the prefix of their parameters: ``"kernel"``, or ``"0"``, ``"1"``, … of several."""
+        """Return the inner kernels by the prefix of their parameters: ``"kernel"``, or ``"0"``,
+        ``"1"``, … of several.
+        """
         found: dict[str, Kernel] = {}
         for name, value in self._fields().items():
             if isinstance(value, Kernel):
@@ -107,7 +121,9 @@ class Kernel(Checked, Frozen, ABC):
         return found
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; those of inner kernels as ``kernel__name``, of the i-th of several as ``i__name``."""
+        """Return the parameters by name; those of inner kernels as ``kernel__name``, of the i-th of
+        several as ``i__name``.
+        """
         params = self._fields()
         for prefix, kernel in self.parts().items() if deep else ():
             params |= {f"{prefix}__{key}": inside for key, inside in kernel.get_params().items()}
@@ -131,7 +147,11 @@ class Kernel(Checked, Frozen, ABC):
             if head in fields:
                 fields[head] = fields[head].with_params(**changes)
             else:
-                (name,) = (name for name, value in fields.items() if isinstance(value, tuple) and isinstance(value[0], Kernel))
+                (name,) = (
+                    name
+                    for name, value in fields.items()
+                    if isinstance(value, tuple) and isinstance(value[0], Kernel)
+                )
                 parts = list(fields[name])
                 parts[int(head)] = parts[int(head)].with_params(**changes)
                 fields[name] = tuple(parts)
@@ -155,7 +175,9 @@ class Kernel(Checked, Frozen, ABC):
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
 
     def __radd__(self, other: Kernel | float) -> Kernel:
-        return self if isinstance(other, Real) and other == 0 else self + other  # so that sum(kernels) works
+        return (
+            self if isinstance(other, Real) and other == 0 else self + other
+        )  # so that sum(kernels) works
 
     def __mul__(self, other: Kernel | float) -> Kernel:
         from gpattr.kernels.algebra import Product, Scale
@@ -178,5 +200,8 @@ class Kernel(Checked, Frozen, ABC):
         return all(np.array_equal(value, theirs[name]) for name, value in self._fields().items())
 
     def __hash__(self) -> int:
-        hashable = (value.tobytes() if isinstance(value, np.ndarray) else value for value in self._fields().values())
+        hashable = (
+            value.tobytes() if isinstance(value, np.ndarray) else value
+            for value in self._fields().values()
+        )
         return hash((type(self), *hashable))

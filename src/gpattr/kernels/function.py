@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gpattr import _autodiff
-from gpattr._array import Array, to_numpy
-from gpattr._validation import positive_scalar, require_derivative, returned
+from gpattr._core import autodiff
+from gpattr._core.array import Array, to_numpy
+from gpattr._core.validation import positive_scalar, require_derivative, returned
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels.base import Kernel
 
@@ -18,10 +18,10 @@ from gpattr.kernels.base import Kernel
 class Function(Kernel):
     """k(x, x') = value(x, x'), any twice differentiable kernel of your own.
 
-    Each function takes x and x' of shapes (..., d) that broadcast, and acts on the last axis: ``value`` returns k, (...),
-    ``gradient`` ∂k/∂xᵢ, (..., d), and ``mixed`` ∂²k/∂xᵢ∂x'ⱼ, (..., d, d). A PyTorch function needs neither of the last two: it is
-    differentiated automatically. ``lengthscale`` is a hint, the distance over which k changes.
-    """
+    Each function takes x and x' of shapes (..., d) that broadcast, and acts on the last axis:
+    ``value`` returns k, (...), ``gradient`` ∂k/∂xᵢ, (..., d), and ``mixed`` ∂²k/∂xᵢ∂x'ⱼ, (..., d,
+    d). A PyTorch function needs neither of the last two: it is differentiated automatically.
+    ``lengthscale`` is a hint, the distance over which k changes."""
 
     value: Callable[[Array, Array], Array] = field(repr=False)
     gradient: Callable[[Array, Array], Array] | None = field(default=None, repr=False)
@@ -35,16 +35,25 @@ class Function(Kernel):
                 raise InvalidInputError(f"{name}: expected a function, got {type(given).__name__}")
         if (self.gradient is None) != (self.mixed is None):
             missing = "gradient" if self.gradient is None else "mixed"
-            raise InvalidInputError(f"{missing}: expected gradient and mixed together, or neither for a PyTorch function")
+            raise InvalidInputError(
+                f"{missing}: expected gradient and mixed together, or neither for a PyTorch"
+                " function"
+            )
         if self.lengthscale is not None:
-            object.__setattr__(self, "lengthscale", positive_scalar("lengthscale", self.lengthscale))
+            object.__setattr__(
+                self, "lengthscale", positive_scalar("lengthscale", self.lengthscale)
+            )
         if self.gradient is None:
-            object.__setattr__(self, "value", _autodiff.own_copy("value", self.value))
+            object.__setattr__(self, "value", autodiff.own_copy("value", self.value))
 
     def values(self, x: Array, y: Array) -> Array:
         """Return k for x and y, (..., d), that broadcast."""
         shape = np.broadcast_shapes(tuple(x.shape), tuple(y.shape))[:-1]
-        k = self.value(x, y) if self.gradient is not None else _autodiff.value("value", self.value, x, y)
+        k = (
+            self.value(x, y)
+            if self.gradient is not None
+            else autodiff.value("value", self.value, x, y)
+        )
         return returned("value", k, shape)
 
     def __call__(self, X: Array, Z: Array) -> Array:
@@ -66,8 +75,11 @@ class Function(Kernel):
         # Pairs from far apart to close: the kernel's own scale is not known.
         spread = max(float(np.ptp(rows, axis=0).max()), float(np.abs(rows).max()) * 1e-9, 1e-9)
         y = rows + spread * 10.0 ** -np.linspace(0.0, 4.0, len(rows))[:, None]
-        require_derivative("gradient", "value", lambda x: self.values(x, y), lambda x: self.gradient(x, y), X)  # pyright: ignore[reportOptionalCall]
-        # ∂/∂y of the gradient: by the symmetry of k, its transpose is ∂/∂x of the gradient at (y, x).
+        require_derivative(
+            "gradient", "value", lambda x: self.values(x, y), lambda x: self.gradient(x, y), X
+        )  # pyright: ignore[reportOptionalCall]
+        # ∂/∂y of the gradient: by the symmetry of k, its transpose is ∂/∂x of the gradient at (y,
+        # x).
         require_derivative(
             "mixed",
             "gradient",

@@ -1,4 +1,6 @@
-"""The Matérn kernels: of half-integer smoothness, with functions that are rough, once, or twice differentiable, and of any."""
+"""The Matérn kernels: of half-integer smoothness, with functions that are rough, once, or twice
+differentiable, and of any.
+"""
 
 from __future__ import annotations
 
@@ -8,27 +10,32 @@ from typing import ClassVar
 
 import numpy as np
 
-from gpattr._array import Array, namespace, to_numpy
-from gpattr._validation import positive_scalar
+from gpattr._core.array import Array, namespace, to_numpy
+from gpattr._core.validation import positive_scalar
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.kernels.base import Kink
 from gpattr.kernels.radial import Radial
 
 ROOT3, ROOT5 = 3.0**0.5, 5.0**0.5
 SMOOTH = 6.5  # ν from which on what is odd in r, r^(2ν − 2), is too smooth to matter to an integral
-HIGH_ORDER, SERIES = 8.0, 0.1  # from which order, and up to which argument, a Bessel function is a power series
+HIGH_ORDER, SERIES = (
+    8.0,
+    0.1,
+)  # from which order, and up to which argument, a Bessel function is a power series
 ROUGH = (
-    "Matern12 has no gradients: its functions are nowhere differentiable, and the variance of their attributions does not exist "
-    "(it diverges); it predicts, but cannot be explained by integrated gradients. Use Matern32 or Matern52"
+    "Matern12 has no gradients: its functions are nowhere differentiable, and the variance of their"
+    " attributions does not exist (it diverges); it predicts, but cannot be explained by integrated"
+    " gradients. Use Matern32 or Matern52"
 )
 
 
 @dataclass(frozen=True, eq=False)
 class Matern12(Radial):
-    """k(x, x') = σ² exp(−r), r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)²: continuous, nowhere differentiable functions.
+    """k(x, x') = σ² exp(−r), r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)²: continuous, nowhere differentiable
+    functions.
 
-    It has values and predictions only. Gradients, and so integrated gradients, are refused: their variance does not exist.
-    """
+    It has values and predictions only. Gradients, and so integrated gradients, are refused: their
+    variance does not exist."""
 
     nu: ClassVar[float] = 0.5
 
@@ -75,7 +82,9 @@ class Matern32(Radial):
 
 @dataclass(frozen=True, eq=False)
 class Matern52(Radial):
-    """k(x, x') = σ² (1 + √5 r + 5r²/3) exp(−√5 r), r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)²: twice differentiable functions."""
+    """k(x, x') = σ² (1 + √5 r + 5r²/3) exp(−√5 r), r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)²: twice differentiable
+    functions.
+    """
 
     nu: ClassVar[float] = 2.5
     digits: ClassVar[float] = 11.5  # its branch points are weak, like r³, so two more come out
@@ -106,11 +115,12 @@ class Matern52(Radial):
 
 @dataclass(frozen=True, eq=False)
 class Matern(Radial):
-    """k(x, x') = σ² 2^(1−ν)/Γ(ν) s^ν K_ν(s), s = √(2ν) r, r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)², for any ``nu`` ν from 1.05 to 50.
+    """k(x, x') = σ² 2^(1−ν)/Γ(ν) s^ν K_ν(s), s = √(2ν) r, r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)², for any ``nu``
+    ν from 1.05 to 50.
 
-    Its functions have ⌈ν⌉ − 1 derivatives. With ν = 3/2 and 5/2 it is `Matern32` and `Matern52`, which are far faster: this one
-    needs Bessel functions, which only SciPy has, so that tensors are computed on the host.
-    """
+    Its functions have ⌈ν⌉ − 1 derivatives. With ν = 3/2 and 5/2 it is `Matern32` and `Matern52`,
+    which are far faster: this one needs Bessel functions, which only SciPy has, so that tensors are
+    computed on the host."""
 
     one_sided: ClassVar[bool] = False
 
@@ -121,8 +131,8 @@ class Matern(Radial):
         nu = positive_scalar("nu", self.nu)
         if not 1.05 <= nu <= 50.0:
             raise InvalidInputError(
-                f"nu: expected 1.05 to 50, got {nu:g}; functions with ν ≤ 1 have no gradients (Matern12 predicts), and with a "
-                "large ν they are those of SquaredExponential"
+                f"nu: expected 1.05 to 50, got {nu:g}; functions with ν ≤ 1 have no gradients"
+                " (Matern12 predicts), and with a large ν they are those of SquaredExponential"
             )
         object.__setattr__(self, "nu", nu)
 
@@ -146,7 +156,8 @@ class Matern(Radial):
 
         s = np.sqrt(2.0 * self.nu * to_numpy(r2))
         scale = factor * 2.0 ** (1.0 - self.nu) / gamma(self.nu)
-        # Where s is clipped, the value has reached its limit at 0, or is 0; of a high order it would overflow before it has.
+        # Where s is clipped, the value has reached its limit at 0, or is 0; of a high order it
+        # would overflow before it has.
         least = SERIES if order >= HIGH_ORDER else 10.0 ** (-200.0 / max(order, 2.0))
         at = np.clip(s, least, 1e4)
         value = scale * at**order * np.exp(-at) * kve(order, at)
@@ -154,7 +165,11 @@ class Matern(Radial):
             # Γ(μ) 2^(μ−1) Σₖ (−s²/4)ᵏ/(k! (μ − 1)⋯(μ − k)), what follows being of the size s^2μ
             term, total = 1.0, 1.0
             for k in range(1, 8):
-                term = term * (-0.25 * np.minimum(s, SERIES) ** 2) / (k * (order - k)) if k < order else 0.0
+                term = (
+                    term * (-0.25 * np.minimum(s, SERIES) ** 2) / (k * (order - k))
+                    if k < order
+                    else 0.0
+                )
                 total = total + term
             value = np.where(s < SERIES, scale * gamma(order) * 2.0 ** (order - 1.0) * total, value)
         return namespace(r2).asarray(value)

@@ -6,17 +6,18 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gpattr._array import Array, namespace
-from gpattr._validation import check_per_feature, positive, positive_scalar
+from gpattr._core.array import Array, namespace
+from gpattr._core.validation import check_per_feature, positive, positive_scalar
 from gpattr.kernels.base import Kernel
 
 
 @dataclass(frozen=True, eq=False)
 class Periodic(Kernel):
-    """k(x, x') = σ² exp(−2 Σᵢ sin²(π(xᵢ − xᵢ')/pᵢ)/ℓᵢ²): any function that repeats with period pᵢ in feature i.
+    """k(x, x') = σ² exp(−2 Σᵢ sin²(π(xᵢ − xᵢ')/pᵢ)/ℓᵢ²): any function that repeats with period pᵢ
+    in feature i.
 
-    ``period`` p is in the units of the inputs, ``lengthscale`` ℓ has no unit; both are one number or one per feature.
-    """
+    ``period`` p is in the units of the inputs, ``lengthscale`` ℓ has no unit; both are one number
+    or one per feature."""
 
     lengthscale: float | Array = 1.0
     period: float | Array = 1.0
@@ -33,9 +34,15 @@ class Periodic(Kernel):
     def __call__(self, X: Array, Z: Array) -> Array:
         xp = namespace(X, Z)
         exponent = xp.zeros((X.shape[0], Z.shape[0]))
-        lengthscale, period = (xp.broadcast_to(xp.asarray(p), X.shape[1:]) for p in (self.lengthscale, self.period))
-        for i in range(X.shape[1]):  # a difference per feature at a time, (n, m), rather than (n, m, d)
-            exponent += (xp.sin(math.pi / period[i] * (X[:, i, None] - Z[:, i])) / lengthscale[i]) ** 2
+        lengthscale, period = (
+            xp.broadcast_to(xp.asarray(p), X.shape[1:]) for p in (self.lengthscale, self.period)
+        )
+        for i in range(
+            X.shape[1]
+        ):  # a difference per feature at a time, (n, m), rather than (n, m, d)
+            exponent += (
+                xp.sin(math.pi / period[i] * (X[:, i, None] - Z[:, i])) / lengthscale[i]
+            ) ** 2
         return self.variance * xp.exp(-2.0 * exponent)
 
     def diagonal(self, X: Array) -> Array:
@@ -53,7 +60,9 @@ class Periodic(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class Cosine(Kernel):
-    """k(x, x') = σ² cos(2π Σᵢ (xᵢ − xᵢ')/pᵢ): one wave of unknown phase and amplitude, with period pᵢ along feature i."""
+    """k(x, x') = σ² cos(2π Σᵢ (xᵢ − xᵢ')/pᵢ): one wave of unknown phase and amplitude, with period
+    pᵢ along feature i.
+    """
 
     period: float | Array = 1.0
     variance: float = 1.0
@@ -67,11 +76,16 @@ class Cosine(Kernel):
 
     def phase(self, difference: Array) -> Array:
         """Return 2π Σᵢ δᵢ/pᵢ for differences δ (..., d)."""
-        return ((2.0 * math.pi) * difference / namespace(difference).asarray(self.period)).sum(axis=-1)
+        return ((2.0 * math.pi) * difference / namespace(difference).asarray(self.period)).sum(
+            axis=-1
+        )
 
     def __call__(self, X: Array, Z: Array) -> Array:
-        # Both phases are seen from the first row of Z, so that data far from the origin lose nothing.
-        return self.variance * namespace(X, Z).cos(self.phase(X - Z[0])[:, None] - self.phase(Z - Z[0]))
+        # Both phases are seen from the first row of Z, so that data far from the origin lose
+        # nothing.
+        return self.variance * namespace(X, Z).cos(
+            self.phase(X - Z[0])[:, None] - self.phase(Z - Z[0])
+        )
 
     def diagonal(self, X: Array) -> Array:
         return namespace(X).full(X.shape[0], self.variance)

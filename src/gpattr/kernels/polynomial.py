@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from operator import index
 from typing import ClassVar
 
-from gpattr._array import Array, namespace, product
-from gpattr._validation import check_per_feature, positive, positive_scalar
+from gpattr._core.array import Array, namespace, product
+from gpattr._core.validation import check_per_feature, positive, positive_scalar
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels.base import Kernel
 
 
 @dataclass(frozen=True, eq=False)
 class Linear(Kernel):
-    """k(x, x') = Σᵢ σᵢ² xᵢxᵢ': linear functions through the origin whose coefficients have variance σᵢ².
+    """k(x, x') = Σᵢ σᵢ² xᵢxᵢ': linear functions through the origin whose coefficients have variance
+    σᵢ².
 
     ``variance`` is one number or one per feature. Add a `Constant` for an unknown intercept.
     """
@@ -79,7 +80,9 @@ class Polynomial(Kernel):
         return self.inner(X, Z) ** self.degree
 
     def diagonal(self, X: Array) -> Array:
-        return ((X * X * namespace(X).asarray(self.variance)).sum(axis=1) + self.offset) ** self.degree
+        return (
+            (X * X * namespace(X).asarray(self.variance)).sum(axis=1) + self.offset
+        ) ** self.degree
 
     def span(self, step: Array) -> Array:
         return namespace(step).zeros(step.shape[:-1])

@@ -6,8 +6,8 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gpattr._array import Array, namespace, squared_distances
-from gpattr._validation import check_per_feature, positive, positive_scalar
+from gpattr._core.array import Array, namespace, squared_distances
+from gpattr._core.validation import check_per_feature, positive, positive_scalar
 from gpattr.kernels.base import Kernel
 
 
@@ -15,16 +15,18 @@ from gpattr.kernels.base import Kernel
 class Radial(Kernel):
     """k(x, x') = σ² g(r), r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)².
 
-    ``lengthscale`` ℓ is one number or one per feature (ARD), in the units of the inputs; ``variance`` σ² is in the units of the
-    squared target. A radial kernel is its profile g with h(r) = g'(r)/r, from which all derivatives follow.
-    """
+    ``lengthscale`` ℓ is one number or one per feature (ARD), in the units of the inputs;
+    ``variance`` σ² is in the units of the squared target. A radial kernel is its profile g with
+    h(r) = g'(r)/r, from which all derivatives follow."""
 
     lengthscale: float | Array = 1.0
     variance: float = 1.0
 
     trainable: ClassVar[tuple[str, ...]] = ("lengthscale", "variance")
     stationary: ClassVar[bool] = True
-    kink_floor: ClassVar[float] = 0.0  # the radius within which what is odd in r is too small to matter to an integral
+    kink_floor: ClassVar[float] = (
+        0.0  # the radius within which what is odd in r is too small to matter to an integral
+    )
 
     one_sided: ClassVar[bool] = True  # g is analytic in r ≥ 0, though perhaps not in r²
     digits: ClassVar[float] = 14.0  # asked of an ellipse that keeps clear of where g is singular

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gpattr._array import Array, namespace
-from gpattr._validation import positive_scalar
+from gpattr._core.array import Array, namespace
+from gpattr._core.validation import positive_scalar
 from gpattr.kernels.radial import Radial
 
 GAUSSIAN = 1e16  # α from which on the kernel is a squared exponential to the last digit

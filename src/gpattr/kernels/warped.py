@@ -1,13 +1,15 @@
-"""Kernels of transformed inputs and outputs: deep kernels, input warping, a variance that changes from place to place."""
+"""Kernels of transformed inputs and outputs: deep kernels, input warping, a variance that changes
+from place to place.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from gpattr import _autodiff
-from gpattr._array import Array, namespace
-from gpattr._validation import numbers, require_derivative, returned
+from gpattr._core import autodiff
+from gpattr._core.array import Array, namespace
+from gpattr._core.validation import numbers, require_derivative, returned
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels.algebra import require_kernel
 from gpattr.kernels.base import Kernel, Kink
@@ -15,11 +17,12 @@ from gpattr.kernels.base import Kernel, Kink
 
 @dataclass(frozen=True, eq=False)
 class Warped(Kernel):
-    """k(x, x') = k₁(φ(x), φ(x')): a kernel on features φ(x), say those of a neural network (a deep kernel).
+    """k(x, x') = k₁(φ(x), φ(x')): a kernel on features φ(x), say those of a neural network (a deep
+    kernel).
 
-    ``map`` takes rows (n, d) to (n, D), ``jacobian`` takes rows to ∂φⱼ/∂xᵢ, (n, D, d). A PyTorch module or function needs no
-    jacobian; of a module a frozen copy in float64 is kept, so training it further does not change the kernel.
-    """
+    ``map`` takes rows (n, d) to (n, D), ``jacobian`` takes rows to ∂φⱼ/∂xᵢ, (n, D, d). A PyTorch
+    module or function needs no jacobian; of a module a frozen copy in float64 is kept, so training
+    it further does not change the kernel."""
 
     kernel: Kernel
     map: Callable[[Array], Array] = field(repr=False)
@@ -29,23 +32,31 @@ class Warped(Kernel):
         require_kernel("kernel", self.kernel)
         _require_callables(self, "map", "jacobian")
         if self.jacobian is None:
-            object.__setattr__(self, "map", _autodiff.own_copy("map", self.map))
+            object.__setattr__(self, "map", autodiff.own_copy("map", self.map))
 
     def features(self, x: Array) -> Array:
         """Return φ(x), (..., D), for inputs (..., d)."""
         rows = x.reshape(-1, x.shape[-1])
-        phi = self.map(rows) if self.jacobian is not None else _autodiff.value("map", self.map, rows)
+        phi = self.map(rows) if self.jacobian is not None else autodiff.value("map", self.map, rows)
         phi = numbers("map", phi)
         if phi.ndim != 2:
-            raise InvalidInputError(f"map: expected an array of shape ({len(rows)}, D), got {tuple(phi.shape)}")
+            raise InvalidInputError(
+                f"map: expected an array of shape ({len(rows)}, D), got {tuple(phi.shape)}"
+            )
         return returned("map", phi, (len(rows), phi.shape[1])).reshape(*x.shape[:-1], -1)
 
     def slopes(self, x: Array) -> Array:
         """Return ∂φⱼ/∂xᵢ, (..., D, d), for inputs (..., d)."""
         rows = x.reshape(-1, x.shape[-1])
-        J = self.jacobian(rows) if self.jacobian is not None else _autodiff.jacobian("map", self.map, rows)
+        J = (
+            self.jacobian(rows)
+            if self.jacobian is not None
+            else autodiff.jacobian("map", self.map, rows)
+        )
         D = self.features(rows[:1]).shape[1]
-        return returned("jacobian", J, (*rows.shape[:1], D, rows.shape[1])).reshape(*x.shape[:-1], D, rows.shape[1])
+        return returned("jacobian", J, (*rows.shape[:1], D, rows.shape[1])).reshape(
+            *x.shape[:-1], D, rows.shape[1]
+        )
 
     def __call__(self, X: Array, Z: Array) -> Array:
         phi = self.features(X)
@@ -59,7 +70,9 @@ class Warped(Kernel):
         return self.kernel.smooth
 
     def span(self, step: Array) -> Array:
-        return namespace(step).zeros(step.shape[:-1])  # not known from the step alone: quadrature finds out by itself
+        return namespace(step).zeros(
+            step.shape[:-1]
+        )  # not known from the step alone: quadrature finds out by itself
 
     def check_features(self, d: int) -> None:
         pass
@@ -75,8 +88,8 @@ class Warped(Kernel):
 class Rescaled(Kernel):
     """k(x, x') = s(x) k₁(x, x') s(x'): a function whose size changes from place to place.
 
-    ``factor`` s takes rows (n, d) to (n,), ``gradient`` to ∂s/∂xᵢ, (n, d); a PyTorch function needs no gradient.
-    """
+    ``factor`` s takes rows (n, d) to (n,), ``gradient`` to ∂s/∂xᵢ, (n, d); a PyTorch function needs
+    no gradient."""
 
     kernel: Kernel
     factor: Callable[[Array], Array] = field(repr=False)
@@ -86,18 +99,26 @@ class Rescaled(Kernel):
         require_kernel("kernel", self.kernel)
         _require_callables(self, "factor", "gradient")
         if self.gradient is None:
-            object.__setattr__(self, "factor", _autodiff.own_copy("factor", self.factor))
+            object.__setattr__(self, "factor", autodiff.own_copy("factor", self.factor))
 
     def scales(self, x: Array) -> Array:
         """Return s(x), (...), for inputs (..., d)."""
         rows = x.reshape(-1, x.shape[-1])
-        s = self.factor(rows) if self.gradient is not None else _autodiff.value("factor", self.factor, rows)
+        s = (
+            self.factor(rows)
+            if self.gradient is not None
+            else autodiff.value("factor", self.factor, rows)
+        )
         return returned("factor", s, (len(rows),)).reshape(x.shape[:-1])
 
     def slopes(self, x: Array) -> Array:
         """Return ∂s/∂xᵢ, (..., d), for inputs (..., d)."""
         rows = x.reshape(-1, x.shape[-1])
-        s = self.gradient(rows) if self.gradient is not None else _autodiff.jacobian("factor", self.factor, rows)
+        s = (
+            self.gradient(rows)
+            if self.gradient is not None
+            else autodiff.jacobian("factor", self.factor, rows)
+        )
         return returned("gradient", s, tuple(rows.shape)).reshape(x.shape)
 
     def __call__(self, X: Array, Z: Array) -> Array:
@@ -127,7 +148,11 @@ class Rescaled(Kernel):
 
 def _require_callables(kernel: Kernel, function: str, derivative: str) -> None:
     if not callable(getattr(kernel, function)):
-        raise InvalidInputError(f"{function}: expected a function, got {type(getattr(kernel, function)).__name__}")
+        raise InvalidInputError(
+            f"{function}: expected a function, got {type(getattr(kernel, function)).__name__}"
+        )
     given = getattr(kernel, derivative)
     if given is not None and not callable(given):
-        raise InvalidInputError(f"{derivative}: expected a function or None, got {type(given).__name__}")
+        raise InvalidInputError(
+            f"{derivative}: expected a function or None, got {type(given).__name__}"
+        )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gpattr._array import Array, namespace
-from gpattr._validation import positive_scalar
+from gpattr._core.array import Array, namespace
+from gpattr._core.validation import positive_scalar
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.kernels.algebra import Product, Scale, Select, Sum
 from gpattr.kernels.base import Kernel
@@ -16,9 +16,8 @@ from gpattr.kernels.base import Kernel
 class White(Kernel):
     """k(x, x') = σ² if x and x' are the same observation, else 0.
 
-    Posteriors fold it into their noise: predictions and explanations are of the function without it. Two arrays are the same
-    observations only if they are the same object.
-    """
+    Posteriors fold it into their noise: predictions and explanations are of the function without
+    it. Two arrays are the same observations only if they are the same object."""
 
     variance: float = 1.0
 
@@ -48,7 +47,9 @@ def has_white(kernel: Kernel) -> bool:
 
 
 def fold_white(kernel: Kernel, X: Array) -> tuple[Kernel | None, Array]:
-    """Return the kernel of the function without white noise, None if there is none, and the noise variance at each row of X."""
+    """Return the kernel of the function without white noise, None if there is none, and the noise
+    variance at each row of X.
+    """
     if not has_white(kernel):
         return kernel, namespace(X).zeros(X.shape[0])
     if isinstance(kernel, White):
@@ -71,4 +72,7 @@ def fold_white(kernel: Kernel, X: Array) -> tuple[Kernel | None, Array]:
             own = 0.0 if part is None else part.diagonal(X)
             value, total = value * own, total * (own + noise) + value * noise
         return Product(*smooth) if len(smooth) == len(parts) else None, total
-    raise UnsupportedModelError(f"kernel: White inside {type(kernel).__name__} has no meaning; add it outside, or give noise")
+    raise UnsupportedModelError(
+        f"kernel: White inside {type(kernel).__name__} has no meaning; add it outside, or give"
+        " noise"
+    )

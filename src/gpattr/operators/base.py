@@ -6,13 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
-from gpattr._arguments import Checked, positions, some_rows
-from gpattr._array import Array
+from gpattr._core.arguments import Checked, positions, some_rows
+from gpattr._core.array import Array
 from gpattr.exceptions import InvalidInputError
 
 
 class Sites(Checked, ABC):
-    """Where elementary functionals act: points for a gradient, paths for integrated gradients. One site per row."""
+    """Where elementary functionals act: points for a gradient, paths for integrated gradients. One
+    site per row.
+    """
 
     checks: ClassVar[Any] = {"rows": positions, "features": positions}
 
@@ -37,7 +39,11 @@ class Sites(Checked, ABC):
 
 def check_batches(kind: type[Sites], batches: Any) -> None:
     """Raise `InvalidInputError` unless these are batches of sites of one kind."""
-    if not isinstance(batches, (list, tuple)) or not batches or not all(isinstance(batch, kind) for batch in batches):
+    if (
+        not isinstance(batches, (list, tuple))
+        or not batches
+        or not all(isinstance(batch, kind) for batch in batches)
+    ):
         raise InvalidInputError(f"batches: expected a list of {kind.__name__}, got {batches!r}")
 
 
@@ -48,7 +54,9 @@ class Operator(Checked, ABC):
 
     @abstractmethod
     def terms(self, X: Array) -> list[tuple[float, Sites]]:
-        """Return weights and sites such that 𝒜f(xₙ) is the weighted sum of the elementary functionals there."""
+        """Return weights and sites such that 𝒜f(xₙ) is the weighted sum of the elementary
+        functionals there.
+        """
 
     @abstractmethod
     def rows(self, rows: Any) -> Operator:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from gpattr._arguments import some_rows
-from gpattr._array import Array, namespace
+from gpattr._core.arguments import some_rows
+from gpattr._core.array import Array, namespace
 from gpattr.operators.base import Operator, Sites, check_batches
 
 

@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from gpattr._arguments import an_array, some_rows
-from gpattr._array import Array, is_tensor, namespace
-from gpattr._validation import as_matrix, as_vector, beside, numbers
+from gpattr._core.arguments import an_array, some_rows
+from gpattr._core.array import Array, is_tensor, namespace
+from gpattr._core.validation import as_matrix, as_vector, beside, numbers
 from gpattr.exceptions import InvalidInputError
 from gpattr.operators.base import Operator, Sites, check_batches
 from gpattr.operators.baselines import Baselines
@@ -64,15 +64,21 @@ class Paths(Sites):
         return xp.where(t < 0.5, self.start + t * self.step, self.stop - (1.0 - t) * self.step)
 
     def along(self, t: Array) -> Array:
-        """Return the points b + t(x − b), (n, ..., d), for each path's own t, (n, ...), in [0, 1]; exact at both ends."""
+        """Return the points b + t(x − b), (n, ..., d), for each path's own t, (n, ...), in [0, 1];
+        exact at both ends.
+        """
         an_array("t", t)
         if t.ndim == 0 or len(t) != len(self.stop):
             raise InvalidInputError(
-                f"t: expected numbers ({len(self.stop)}, ...), one row a path, got the shape {tuple(t.shape)}"
+                f"t: expected numbers ({len(self.stop)}, ...), one row a path, got the shape"
+                f" {tuple(t.shape)}"
             )
         xp = namespace(self.stop)
         shape = (len(t), *[1] * (t.ndim - 1), self.stop.shape[1])
-        start, stop = xp.broadcast_to(self.start, self.shape).reshape(shape), self.stop.reshape(shape)
+        start, stop = (
+            xp.broadcast_to(self.start, self.shape).reshape(shape),
+            self.stop.reshape(shape),
+        )
         t, step = t[..., None], stop - start
         return xp.where(t < 0.5, start + t * step, stop - (1.0 - t) * step)
 
@@ -80,11 +86,12 @@ class Paths(Sites):
 class IntegratedGradients(Operator):
     """𝒜ᵢf(x) = (xᵢ − bᵢ) ∫₀¹ ∂f/∂xᵢ(b + t(x − b)) dt.
 
-    ``baseline`` b is one point (d,), one per row (n, d), or `Baselines`: a weighted set, over which 𝒜 is averaged.
+    ``baseline`` b is one point (d,), one per row (n, d), or `Baselines`: a weighted set, over which
+    𝒜 is averaged.
 
-    Features at the positions ``jumps`` have no values in between (they encode categories): all of them move first and the others
-    after, or the others first, and 𝒜 is the average of both. So completeness holds, and reversing the path reverses the signs.
-    """
+    Features at the positions ``jumps`` have no values in between (they encode categories): all of
+    them move first and the others after, or the others first, and 𝒜 is the average of both. So
+    completeness holds, and reversing the path reverses the signs."""
 
     def __init__(self, baseline: Any, jumps: Sequence[int] = ()) -> None:
         self.weights: Array | None = None
@@ -106,19 +113,26 @@ class IntegratedGradients(Operator):
             raise InvalidInputError(f"jumps: expected positions below {d}, got {list(self.jumps)}")
         if self.per_row:
             if len(self.points) != n:
-                raise InvalidInputError(f"baseline: expected one row per row of X ({n}), got {len(self.points)}")
+                raise InvalidInputError(
+                    f"baseline: expected one row per row of X ({n}), got {len(self.points)}"
+                )
             return self._pieces(1.0, points, X)
         weights = np.ones(1) if self.weights is None else self.weights
         parts = zip(weights, points, strict=True)
         return [piece for w, b in parts if w > 0 for piece in self._pieces(float(w), b[None, :], X)]
 
     def _pieces(self, weight: float, start: Array, stop: Array) -> list[tuple[float, Sites]]:
-        """Return the straight pieces of the way from start, (n, d) or (1, d), to stop, (n, d), with their weights."""
+        """Return the straight pieces of the way from start, (n, d) or (1, d), to stop, (n, d), with
+        their weights.
+        """
         if not self.jumps:
             return [(weight, Paths(start, stop))]
         xp, columns = namespace(stop), list(self.jumps)
         start = xp.broadcast_to(start, stop.shape)
-        early, late = start + 0.0, stop + 0.0  # where the jump leads at once, and where it is still to come
+        early, late = (
+            start + 0.0,
+            stop + 0.0,
+        )  # where the jump leads at once, and where it is still to come
         early[:, columns], late[:, columns] = stop[:, columns], start[:, columns]
         pieces = ((start, early), (early, stop), (start, late), (late, stop))
         return [(0.5 * weight, Paths(a, b)) for a, b in pieces]
@@ -130,8 +144,16 @@ class IntegratedGradients(Operator):
 def _positions(jumps: Any) -> tuple[int, ...]:
     """Return positions of features, each once, in order."""
     whole = (int, np.integer)
-    if isinstance(jumps, (str, bytes)) or not isinstance(jumps, (Sequence, np.ndarray)) or np.ndim(jumps) != 1:
+    if (
+        isinstance(jumps, (str, bytes))
+        or not isinstance(jumps, (Sequence, np.ndarray))
+        or np.ndim(jumps) != 1
+    ):
         raise InvalidInputError(f"jumps: expected positions of features, got {jumps!r}")
-    if not all(isinstance(place, whole) and not isinstance(place, bool) and place >= 0 for place in jumps):
-        raise InvalidInputError(f"jumps: expected positions of features, counted from 0, got {list(jumps)}")
+    if not all(
+        isinstance(place, whole) and not isinstance(place, bool) and place >= 0 for place in jumps
+    ):
+        raise InvalidInputError(
+            f"jumps: expected positions of features, counted from 0, got {list(jumps)}"
+        )
     return tuple(sorted({int(place) for place in jumps}))

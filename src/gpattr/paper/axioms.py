@@ -1,7 +1,8 @@
-"""Section 2.2: the seven axioms that single out integrated gradients, each shown in numbers on Gaussian processes.
+"""Section 2.2: the seven axioms that single out integrated gradients, each shown in numbers on
+Gaussian processes.
 
-What the picture shows is how far each axiom is violated, relative to the largest attribution (or variance): rounding at most.
-"""
+What the picture shows is how far each axiom is violated, relative to the largest attribution (or
+variance): rounding at most."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def run(setting: Setting) -> Outcome:
 def draw(numbers: dict[str, float]) -> Figure:
     """Draw how far each axiom is violated; what must be positive is said in words."""
     violations = {name: value for name, value in numbers.items() if "smallest" not in name}
-    violations["7 non-decreasing positivity"] = max(0.0, -numbers["7 non-decreasing positivity: smallest attribution"])
+    violations["7 non-decreasing positivity"] = max(
+        0.0, -numbers["7 non-decreasing positivity: smallest attribution"]
+    )
     figure = canvas(8.5, 3.7)
     axes = figure.subplots()
     places = np.arange(len(violations))[::-1]
@@ -53,5 +56,9 @@ def draw(numbers: dict[str, float]) -> Figure:
     axes.set_xlim(FLOOR / 2, 1e-6)
     axes.axvline(np.finfo(float).eps, color=GREY, ls=":", lw=1)
     axes.set_yticks(places, list(violations))
-    tidy(axes, "violation of each axiom (dotted: one rounding error)", "relative to the largest attribution, or variance")
+    tidy(
+        axes,
+        "violation of each axiom (dotted: one rounding error)",
+        "relative to the largest attribution, or variance",
+    )
     return figure

@@ -1,8 +1,8 @@
 """Numbers against what is expected of them: ``expected/*.json``, one file for each experiment.
 
-An expectation is ``{"ours": …, "between": [low, high], "source": …}``: what a verified run of ours gave, what is accepted (null
-is an open end), and where the range comes from; ``"published"`` is what the paper's figure shows, where it can be read off.
-"""
+An expectation is ``{"ours": …, "between": [low, high], "source": …}``: what a verified run of ours
+gave, what is accepted (null is an open end), and where the range comes from; ``"published"`` is
+what the paper's figure shows, where it can be read off."""
 
 from __future__ import annotations
 
@@ -37,19 +37,26 @@ class Check:
             return f"exactly {self.low:g}"
         if math.isinf(self.low):
             return f"at most {self.high:g}"
-        return f"at least {self.low:g}" if math.isinf(self.high) else f"{self.low:g} to {self.high:g}"
+        return (
+            f"at least {self.low:g}" if math.isinf(self.high) else f"{self.low:g} to {self.high:g}"
+        )
 
 
 def expectations(experiment: str) -> dict[str, dict[str, Any]]:
     """Return what is expected of the numbers of one experiment."""
-    return json.loads((files("gpattr.paper") / "expected" / f"{experiment}.json").read_text(encoding="utf-8"))
+    return json.loads(
+        (files("gpattr.paper") / "expected" / f"{experiment}.json").read_text(encoding="utf-8")
+    )
 
 
 def compare(experiment: str, numbers: dict[str, float]) -> list[Check]:
     """Return a check for every number; that the names are those expected is itself required."""
     expected = expectations(experiment)
     if set(numbers) != set(expected):
-        raise RuntimeError(f"{experiment}: numbers and expectations differ in {sorted(set(numbers) ^ set(expected))}")
+        raise RuntimeError(
+            f"{experiment}: numbers and expectations differ in"
+            f" {sorted(set(numbers) ^ set(expected))}"
+        )
     checks = []
     for name, value in numbers.items():
         entry = expected[name]
@@ -71,6 +78,11 @@ def compare(experiment: str, numbers: dict[str, float]) -> list[Check]:
 def expected_table(experiment: str) -> str:
     """Return the expectations of one experiment as a Markdown table."""
     lines = ["| number | ours | published | accepted |", "|---|---|---|---|"]
-    for check in compare(experiment, {name: entry["ours"] for name, entry in expectations(experiment).items()}):
-        lines.append(f"| {check.name.replace('|', '∣')} | {check.ours:g} | {check.published} | {check.accepted} |")
+    for check in compare(
+        experiment, {name: entry["ours"] for name, entry in expectations(experiment).items()}
+    ):
+        lines.append(
+            f"| {check.name.replace('|', '∣')} | {check.ours:g} | {check.published} |"
+            f" {check.accepted} |"
+        )
     return "\n".join(lines)

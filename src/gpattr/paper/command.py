@@ -14,12 +14,27 @@ from gpattr.paper.reproduce import Report, reproduce
 
 
 def run(
-    names: list[str], out: Path, console: Console, *, data_home: str | PathLike[str] | None, reduced: bool, quiet: bool
+    names: list[str],
+    out: Path,
+    console: Console,
+    *,
+    data_home: str | PathLike[str] | None,
+    reduced: bool,
+    quiet: bool,
 ) -> bool:
-    """Run experiments with a progress bar, print the checks (only what failed if quiet), return whether all passed."""
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    """Run experiments with a progress bar, print the checks (only what failed if quiet), return
+    whether all passed.
+    """
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     reports = []
-    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as progress:
+    with Progress(
+        *columns, console=console, transient=True, disable=quiet or not console.is_terminal
+    ) as progress:
         task = progress.add_task("", total=len(names))
         for name in names:
 
@@ -34,7 +49,8 @@ def run(
             progress.advance(task)
             if not quiet:
                 console.print(
-                    f"{_mark(report.passed)} {report.title} ({report.seconds:.0f} s): {escape(str(report.picture))}",
+                    f"{_mark(report.passed)} {report.title} ({report.seconds:.0f} s):"
+                    f" {escape(str(report.picture))}",
                     soft_wrap=True,
                 )
     checks = [check for report in reports for check in report.checks]
@@ -42,7 +58,8 @@ def run(
     if failed or not quiet:
         console.print(table(reports, only_failed=quiet))
     console.print(
-        f"{len(checks) - failed} of {len(checks)} numbers are as expected; pictures and numbers: {escape(str(out))}",
+        f"{len(checks) - failed} of {len(checks)} numbers are as expected; pictures and numbers:"
+        f" {escape(str(out))}",
         soft_wrap=True,
     )
     return not failed
@@ -60,7 +77,13 @@ def table(reports: list[Report], *, only_failed: bool) -> Table:
         if shown:
             result.add_row(f"[bold]{report.title}[/bold]")
         for check in shown:
-            result.add_row(f"  {check.name}", f"{check.value:.4g}", check.published, check.accepted, _mark(check.passed))
+            result.add_row(
+                f"  {check.name}",
+                f"{check.value:.4g}",
+                check.published,
+                check.accepted,
+                _mark(check.passed),
+            )
         result.add_section()
     return result
 

@@ -1,4 +1,6 @@
-"""One demonstration for each of the seven axioms of integrated gradients, on Gaussian processes with 80 training points."""
+"""One demonstration for each of the seven axioms of integrated gradients, on Gaussian processes
+with 80 training points.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,16 @@ import numpy as np
 
 from gpattr import kernels
 from gpattr.bases import Monomials
-from gpattr.explainer import Explainer
-from gpattr.explanation import Explanation
+from gpattr.explainer.explainer import Explainer
+from gpattr.explanation.explanation import Explanation
 from gpattr.operators import Gradient
 from gpattr.posteriors import ExactPosterior, WeightSpacePosterior
 
 NOISE = 0.01
 KERNEL = kernels.SquaredExponential(lengthscale=[0.8, 1.2, 1.0], variance=2.0)
-Z, X = np.split(np.random.default_rng(0).uniform(-2, 2, (105, 3)), [80])  # training rows, explained rows
+Z, X = np.split(
+    np.random.default_rng(0).uniform(-2, 2, (105, 3)), [80]
+)  # training rows, explained rows
 B = np.array([0.4, -0.2, 0.7])
 
 
@@ -35,13 +39,17 @@ def explained(model: object) -> Explanation:
 
 
 def sensitivity() -> dict[str, float]:
-    """Return what is left where one coordinate alone differs: its attribution is the whole difference, the others are 0."""
+    """Return what is left where one coordinate alone differs: its attribution is the whole
+    difference, the others are 0.
+    """
     rows = np.repeat(B[None], 3, axis=0) + np.diag([1.0, -0.7, 0.4])
     ex = Explainer(trained(target(Z)), B)(rows)
     own, change = np.diagonal(ex.values), ex.predictions - ex.base_values
     violation = max(np.abs(own - change).max(), np.abs(ex.values - np.diag(own)).max())
     return {
-        "1 sensitivity (a): smallest |attribution| of a change that counts": float(np.abs(own).min()),
+        "1 sensitivity (a): smallest |attribution| of a change that counts": float(
+            np.abs(own).min()
+        ),
         "1 sensitivity (a): distance from the change in F": float(violation / np.abs(own).max()),
     }
 
@@ -50,13 +58,24 @@ def dummy() -> dict[str, float]:
     """Return mean and standard deviation of the attribution of a feature the model does not use."""
     ex = explained(trained(target(Z), kernels.Select(kernels.SquaredExponential(), [0, 1])))
     assert ex.std is not None
-    return {"2 sensitivity (b), dummy: |mean| + sd": float((np.abs(ex.values[:, 2]) + ex.std[:, 2]).max())}
+    return {
+        "2 sensitivity (b), dummy: |mean| + sd": float(
+            (np.abs(ex.values[:, 2]) + ex.std[:, 2]).max()
+        )
+    }
 
 
 def implementation_invariance() -> dict[str, float]:
-    """Return the distance between one model in function space and in weight space: k(x, x') = (x·x' + 1)², ten monomials."""
+    """Return the distance between one model in function space and in weight space: k(x, x') = (x·x'
+    + 1)², ten monomials.
+    """
     y, basis = target(Z), Monomials.up_to(2, 3, constant=True)
-    prior = np.array([math.factorial(2) / math.prod(map(math.factorial, [*p, 2 - sum(p)])) for p in basis.powers.astype(int)])
+    prior = np.array(
+        [
+            math.factorial(2) / math.prod(map(math.factorial, [*p, 2 - sum(p)]))
+            for p in basis.powers.astype(int)
+        ]
+    )
     features = basis(Z)
     cov = np.linalg.inv(features.T @ features / NOISE + np.diag(1.0 / prior))
     one = explained(trained(y, kernels.Polynomial(degree=2, offset=1.0)))
@@ -64,8 +83,12 @@ def implementation_invariance() -> dict[str, float]:
     assert one.cov is not None
     assert two.cov is not None
     return {
-        "3 implementation invariance, mean": float(np.abs(one.values - two.values).max() / np.abs(one.values).max()),
-        "3 implementation invariance, covariance": float(np.abs(one.cov - two.cov).max() / np.abs(one.cov).max()),
+        "3 implementation invariance, mean": float(
+            np.abs(one.values - two.values).max() / np.abs(one.values).max()
+        ),
+        "3 implementation invariance, covariance": float(
+            np.abs(one.cov - two.cov).max() / np.abs(one.cov).max()
+        ),
     }
 
 
@@ -78,7 +101,9 @@ def linearity() -> dict[str, float]:
 
 
 def completeness() -> dict[str, float]:
-    """Return how far attributions are from adding up: their means to F(x) − F(b), their covariances to its variance."""
+    """Return how far attributions are from adding up: their means to F(x) − F(b), their covariances
+    to its variance.
+    """
     model = trained(target(Z))
     ex = explained(model)
     assert ex.cov is not None
@@ -91,16 +116,24 @@ def completeness() -> dict[str, float]:
 
 
 def symmetry() -> dict[str, float]:
-    """Return how far apart the attributions of x₁ and x₂ are, for a model that saw every row with both of them swapped, too."""
+    """Return how far apart the attributions of x₁ and x₂ are, for a model that saw every row with
+    both of them swapped, too.
+    """
     swap = [1, 0, 2]
     inputs, y = np.vstack([Z, Z[:, swap]]), np.tile(target(Z), 2)
     model = ExactPosterior(kernels.SquaredExponential(), inputs, y, noise=NOISE)
     ex = Explainer(model, [0.3, 0.3, -0.5])(X[:, [0, 0, 2]])
-    return {"6 symmetry": float(np.abs(ex.values[:, 0] - ex.values[:, 1]).max() / np.abs(ex.values).max())}
+    return {
+        "6 symmetry": float(
+            np.abs(ex.values[:, 0] - ex.values[:, 1]).max() / np.abs(ex.values).max()
+        )
+    }
 
 
 def positivity() -> dict[str, float]:
-    """Return the smallest slope of a model that rises everywhere between baseline and rows, and its smallest attribution."""
+    """Return the smallest slope of a model that rises everywhere between baseline and rows, and its
+    smallest attribution.
+    """
     kernel = kernels.SquaredExponential(lengthscale=3.0, variance=10.0)
     model = trained((Z + np.tanh(Z)).sum(axis=1), kernel)
     low, rows = np.full(3, -1.0), np.abs(X) / 2
@@ -108,5 +141,7 @@ def positivity() -> dict[str, float]:
     slopes = model.apply(Gradient(), between).mean
     return {
         "7 non-decreasing positivity: smallest slope": float(slopes.min()),
-        "7 non-decreasing positivity: smallest attribution": float(Explainer(model, low)(rows).values.min()),
+        "7 non-decreasing positivity: smallest attribution": float(
+            Explainer(model, low)(rows).values.min()
+        ),
     }

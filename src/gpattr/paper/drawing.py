@@ -1,4 +1,6 @@
-"""What the paper's pictures have in common: colours safe for colour-blind readers, light axes, bands."""
+"""What the paper's pictures have in common: colours safe for colour-blind readers, light axes,
+bands.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,13 @@ def band(axes: Axes, x: Any, mean: Any, std: Any, color: str, label: str) -> Non
 def bars(axes: Axes, values: Any, std: Any | None, names: list[str]) -> None:
     """Draw horizontal bars, the first on top, with error bars of one standard deviation."""
     places = np.arange(len(names))[::-1]
-    axes.barh(places, values, color=np.where(np.asarray(values) < 0, BLUE, ORANGE), height=0.65, alpha=0.85)
+    axes.barh(
+        places,
+        values,
+        color=np.where(np.asarray(values) < 0, BLUE, ORANGE),
+        height=0.65,
+        alpha=0.85,
+    )
     if std is not None:
         axes.errorbar(values, places, xerr=std, fmt="none", ecolor="0.2", capsize=3, lw=1.1)
     axes.set_yticks(places, names)

@@ -1,7 +1,7 @@
 """Figure 2: which measurements inform the predicted disease-free time of breast cancer patients?
 
-The 151 patients without recurrence; the first is left out of training. The baseline is the average patient.
-"""
+The 151 patients without recurrence; the first is left out of training. The baseline is the average
+patient."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gpattr.datasets import load_breast_cancer_prognostic
-from gpattr.explainer import Explainer
-from gpattr.explanation import Explanation
+from gpattr.explainer.explainer import Explainer
+from gpattr.explanation.explanation import Explanation
 from gpattr.paper.drawing import BLUE, ORANGE, canvas, stacked, tidy
 from gpattr.paper.experiment import Outcome, Setting
 from gpattr.paper.models import normalised, train
@@ -32,7 +32,9 @@ def run(setting: Setting) -> Outcome:
 
 
 def patients(setting: Setting) -> tuple[pd.DataFrame, pd.Series]:
-    """Return the thirty features, normalised, and the disease-free time of the patients without recurrence."""
+    """Return the thirty features, normalised, and the disease-free time of the patients without
+    recurrence.
+    """
     data = load_breast_cancer_prognostic(data_home=setting.data_home)
     free = data.frame["outcome"] == "N"
     return normalised(data.data[free]), data.target[free]
@@ -52,7 +54,9 @@ def measure(ex: Explanation) -> dict[str, float]:
     return {
         "patients": float(len(ex)),
         "predicted time of the average patient (months)": float(ex.base_values[0]),
-        "features that carry 95 % of all attributions": float(np.searchsorted(np.cumsum(sizes) / sizes.sum(), 0.95) + 1),
+        "features that carry 95 % of all attributions": float(
+            np.searchsorted(np.cumsum(sizes) / sizes.sum(), 0.95) + 1
+        ),
         "correlation of |mean| and sd, smaller of the two features": min(
             float(np.corrcoef(np.abs(ex.values[:, i]), ex.std[:, i])[0, 1]) for i in top
         ),
@@ -66,7 +70,10 @@ def draw(ex: Explanation) -> Figure:
     """Draw all attributions of six patients, and two features across fifty."""
     figure = canvas(11.0, 8.6)
     upper, lower = stacked(figure, 1.75, 1.0)
-    upper.suptitle(f"Attributions ±1 sd, from the average patient ({ex.base_values[0]:.0f} months)", fontsize=11)
+    upper.suptitle(
+        f"Attributions ±1 sd, from the average patient ({ex.base_values[0]:.0f} months)",
+        fontsize=11,
+    )
     panels = upper.subplots(2, 3, sharex=True, sharey=True)
     for row, axes in enumerate(panels.flat):
         draw_patient(axes, ex[row], row)
@@ -80,9 +87,16 @@ def draw(ex: Explanation) -> Figure:
         axes.set_ylabel("attribution (months)", fontsize=9)
     for axes, i in zip(lower.subplots(1, 2, sharey=True), strongest(ex)[:2], strict=True):
         places = np.arange(1, len(ex) + 1)
-        axes.errorbar(places, ex.values[:, i], yerr=ex.std[:, i], fmt="_", color=BLUE, ms=6, mew=1.6, lw=1.0)
+        axes.errorbar(
+            places, ex.values[:, i], yerr=ex.std[:, i], fmt="_", color=BLUE, ms=6, mew=1.6, lw=1.0
+        )
         axes.axhline(0.0, color="0.2", lw=0.8)
-        tidy(axes, f"{ex.feature_names[i]}: mean ±1 sd across {len(ex)} patients", "patient", "attribution (months)")
+        tidy(
+            axes,
+            f"{ex.feature_names[i]}: mean ±1 sd across {len(ex)} patients",
+            "patient",
+            "attribution (months)",
+        )
     return figure
 
 
@@ -92,7 +106,15 @@ def draw_patient(axes: Axes, ex: Explanation, row: int) -> None:
     places, values = np.arange(len(ex.feature_names)), ex.values[0]
     axes.bar(places, values, color=np.where(values < 0, BLUE, ORANGE), alpha=0.85, width=0.8)
     shown = ex.std[0] > 0.05  # an error bar below the width of a line tells nothing
-    axes.errorbar(places[shown], values[shown], yerr=ex.std[0][shown], fmt="none", ecolor="0.2", capsize=2, lw=1.0)
+    axes.errorbar(
+        places[shown],
+        values[shown],
+        yerr=ex.std[0][shown],
+        fmt="none",
+        ecolor="0.2",
+        capsize=2,
+        lw=1.0,
+    )
     axes.axhline(0.0, color="0.2", lw=0.8)
     held_out = ", held out" if row == 0 else ""
     tidy(axes, f"patient {ex.row_names[0]}{held_out}: {ex.predictions[0]:.0f} months")

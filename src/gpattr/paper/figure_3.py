@@ -1,8 +1,9 @@
-"""Figure 3: normalising the inputs does not change attributions (affine scale invariance), on houses in New Taipei.
+"""Figure 3: normalising the inputs does not change attributions (affine scale invariance), on
+houses in New Taipei.
 
-House 262 and 49 others, chosen at random, are left out of training; the baseline is the average house. The published choice of
-the 49 is not known, so ten choices are made: the numbers are medians over them, the picture shows the choice nearest to these.
-"""
+House 262 and 49 others, chosen at random, are left out of training; the baseline is the average
+house. The published choice of the 49 is not known, so ten choices are made: the numbers are medians
+over them, the picture shows the choice nearest to these."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from matplotlib.figure import Figure
 
 from gpattr.datasets import load_taipei_housing
 from gpattr.estimators import GPRegressor
-from gpattr.explainer import Explainer
-from gpattr.explanation import Explanation
+from gpattr.explainer.explainer import Explainer
+from gpattr.explanation.explanation import Explanation
 from gpattr.kernels import SquaredExponential
 from gpattr.paper.drawing import bars, canvas, tidy
 from gpattr.paper.experiment import Outcome, Setting
@@ -34,7 +35,9 @@ def run(setting: Setting) -> Outcome:
         rest = held_in(X.index, seed)
         scaled, raw = (train(inputs.loc[rest], y[rest], restarts=4) for inputs in (Z, X))
         explained.append((explain(raw, X), explain(scaled, Z)))
-        values, std = (np.array([getattr(ex, what)[0] for ex in explained[-1]]) for what in ("values", "std"))
+        values, std = (
+            np.array([getattr(ex, what)[0] for ex in explained[-1]]) for what in ("values", "std")
+        )
         apart.append(max(np.abs(np.diff(values, axis=0)).max(), np.abs(np.diff(std, axis=0)).max()))
         twin = explain(in_raw_units(scaled, X).fit(X.loc[rest], y[rest]), X)
         same.append(max(np.abs(twin.values - values[1]).max(), np.abs(twin.std - std[1]).max()))  # pyright: ignore[reportOptionalOperand]
@@ -56,10 +59,14 @@ def explain(model: GPRegressor, X: pd.DataFrame) -> Explanation:
 
 
 def in_raw_units(model: GPRegressor, X: pd.DataFrame) -> GPRegressor:
-    """Return the same model for inputs that are not normalised: length-scales times the features' standard deviations."""
+    """Return the same model for inputs that are not normalised: length-scales times the features'
+    standard deviations.
+    """
     kernel = model.kernel_
     assert isinstance(kernel, SquaredExponential)
-    raw = SquaredExponential(lengthscale=kernel.lengthscale * X.std().to_numpy(), variance=kernel.variance)
+    raw = SquaredExponential(
+        lengthscale=kernel.lengthscale * X.std().to_numpy(), variance=kernel.variance
+    )
     return GPRegressor(raw, mean="zero", noise_variance=noise_of(model), optimize=False)
 
 
@@ -79,7 +86,9 @@ def typical(explained: list[tuple[Explanation, Explanation]]) -> tuple[Explanati
 
 
 def draw(raw: Explanation, scaled: Explanation, z: pd.Series, units: dict[str, str]) -> Figure:
-    """Draw the house as it enters the model, above, and its attributions, below; normalised on the right."""
+    """Draw the house as it enters the model, above, and its attributions, below; normalised on the
+    right.
+    """
     figure = canvas(10.5, 6.0)
     (left, right), (below_left, below_right) = figure.subplots(2, 2, sharey=True)
     names = [f"{name} ({units[name]})" for name in raw.feature_names]
@@ -88,17 +97,36 @@ def draw(raw: Explanation, scaled: Explanation, z: pd.Series, units: dict[str, s
         (right, z.to_numpy(), "inputs normalised"),
     ):
         bars(axes, values, None, names)
-        tidy(axes, f"house {HOUSE}: {title}", "value of the feature" if axes is left else "value (standard deviations)")
-        axes.bar_label(axes.containers[0], [f"{v:.5g}" if axes is left else f"{v:.2f}" for v in values], padding=3, fontsize=8)
+        tidy(
+            axes,
+            f"house {HOUSE}: {title}",
+            "value of the feature" if axes is left else "value (standard deviations)",
+        )
+        axes.bar_label(
+            axes.containers[0],
+            [f"{v:.5g}" if axes is left else f"{v:.2f}" for v in values],
+            padding=3,
+            fontsize=8,
+        )
     left.set_xscale("log")
     left.set_xlim(1.0, 3e4)
     right.set_xlim(-2.2, 2.2)
-    for axes, ex, title in ((below_left, raw, "not normalised"), (below_right, scaled, "normalised")):
+    for axes, ex, title in (
+        (below_left, raw, "not normalised"),
+        (below_right, scaled, "normalised"),
+    ):
         assert ex.std is not None
         bars(axes, ex.values[0], ex.std[0], names)
         axes.set_xlim(-8.0, 4.0)
         tidy(axes, f"attributions ±1 sd, {title}", f"attribution ({units['price per area']})")
         for place, mean, std in zip(range(len(names))[::-1], ex.values[0], ex.std[0], strict=True):
             text = f"{round(mean, 1) + 0.0:+.1f} ± {std:.1f}"  # adding 0 turns −0 into 0
-            axes.annotate(text, (1.0, place), xycoords=("axes fraction", "data"), ha="right", va="center", fontsize=8)
+            axes.annotate(
+                text,
+                (1.0, place),
+                xycoords=("axes fraction", "data"),
+                ha="right",
+                va="center",
+                fontsize=8,
+            )
     return figure

@@ -1,8 +1,8 @@
 """Figure 4: how the right-hand rule with L partitions approaches the exact attributions.
 
-Left: alcohol, for a red wine of quality 8 that is left out of training, against the mean of the wines of quality 5. Right: x₁ in
-the simulated data of Figure 1, for the far corner (10, 10) against the origin.
-"""
+Left: alcohol, for a red wine of quality 8 that is left out of training, against the mean of the
+wines of quality 5. Right: x₁ in the simulated data of Figure 1, for the far corner (10, 10) against
+the origin."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from gpattr.estimators import GPRegressor
-from gpattr.explainer import Explainer
+from gpattr.explainer.explainer import Explainer
 from gpattr.paper.drawing import BLUE, ORANGE, canvas, tidy
 from gpattr.paper.experiment import Outcome, Setting
 from gpattr.paper.figure_1 import PUBLISHED, simulated_model
@@ -32,40 +32,68 @@ def run(setting: Setting) -> Outcome:
     simulated = simulated_model(PUBLISHED, restarts=0 if setting.reduced else 4)
     cases = (
         ("wine", data.model, data.x, data.average, 10, "red wine: attribution of alcohol"),
-        ("simulated", simulated, [[10.0, 10.0]], [0.0, 0.0], 0, "simulated data: attribution of $x_1$"),
+        (
+            "simulated",
+            simulated,
+            [[10.0, 10.0]],
+            [0.0, 0.0],
+            0,
+            "simulated data: attribution of $x_1$",
+        ),
     )
     figure, numbers = canvas(10.0, 3.8), {}
-    for axes, (name, model, x, baseline, feature, title) in zip(figure.subplots(1, 2), cases, strict=True):
+    for axes, (name, model, x, baseline, feature, title) in zip(
+        figure.subplots(1, 2), cases, strict=True
+    ):
         setting.say(f"{name}: up to {PARTITIONS[-1]} partitions")
         ex = Explainer(model, baseline)(x)[:, [feature]]
         assert ex.std is not None
         exact = float(ex.values[0, 0]), float(ex.std[0, 0])
         approximate = by_rule(model, x, baseline, feature, "right", PARTITIONS)
         draw(axes, approximate, exact)
-        tidy(axes, title, "number of partitions L", "attribution (quality)" if name == "wine" else "attribution")
+        tidy(
+            axes,
+            title,
+            "number of partitions L",
+            "attribution (quality)" if name == "wine" else "attribution",
+        )
         numbers |= {f"{name}: {what}": value for what, value in measure(approximate, exact).items()}
         numbers[f"{name}: order of convergence"] = order(model, x, baseline)
     return Outcome(figure, numbers)
 
 
-def by_rule(model: GPRegressor, x: Any, baseline: Any, feature: int, rule: str, steps: Sequence[int]) -> np.ndarray:
-    """Return mean and standard deviation of one attribution for each number of steps, (2, len(steps))."""
-    explained = (Explainer(model, baseline, method=rule, n_steps=int(L))(x, uncertainty="std") for L in steps)
+def by_rule(
+    model: GPRegressor, x: Any, baseline: Any, feature: int, rule: str, steps: Sequence[int]
+) -> np.ndarray:
+    """Return mean and standard deviation of one attribution for each number of steps, (2,
+    len(steps)).
+    """
+    explained = (
+        Explainer(model, baseline, method=rule, n_steps=int(L))(x, uncertainty="std") for L in steps
+    )
     return np.array([(ex.values[0, feature], ex.std[0, feature]) for ex in explained]).T  # pyright: ignore[reportOptionalSubscript]
 
 
 def order(model: GPRegressor, x: Any, baseline: Any) -> float:
-    """Return p where the rule's largest error of a mean attribution falls as L⁻ᵖ: the slope of a line on logarithmic scales."""
+    """Return p where the rule's largest error of a mean attribution falls as L⁻ᵖ: the slope of a
+    line on logarithmic scales.
+    """
     table = compare_rules(model, x, baseline, rules="right", n_steps=LARGE)
     return -float(np.polyfit(np.log(table["n_steps"]), np.log(table["mean_error"]), 1)[0])
 
 
 def measure(approximate: np.ndarray, exact: tuple[float, float]) -> dict[str, float]:
-    """Return the exact attribution, and how many partitions the rule needs to come and stay within a tenth of its sd."""
+    """Return the exact attribution, and how many partitions the rule needs to come and stay within
+    a tenth of its sd.
+    """
     far = np.flatnonzero(np.abs(approximate[0] - exact[0]) > 0.1 * exact[1])
     first = far[-1] + 1 if len(far) else 0
     needed = PARTITIONS[first] if first < len(PARTITIONS) else math.inf
-    return {"exact mean": exact[0], "exact sd": exact[1], "partitions needed for 0.1 sd": float(needed)}
+    return {
+        "exact mean": exact[0],
+        "exact sd": exact[1],
+        "partitions needed for 0.1 sd": float(needed),
+    }
 
 
 def draw(axes: Axes, approximate: np.ndarray, exact: tuple[float, float]) -> None:
@@ -73,5 +101,14 @@ def draw(axes: Axes, approximate: np.ndarray, exact: tuple[float, float]) -> Non
     mean, std = exact
     axes.axhspan(mean - std, mean + std, color=BLUE, alpha=0.2, lw=0)
     axes.axhline(mean, color=BLUE, lw=1.6, label="exact, ±1 sd")
-    axes.errorbar(PARTITIONS, *approximate, fmt="o", color=ORANGE, ms=3.5, lw=1.0, capsize=2, label="right-hand rule, ±1 sd")
+    axes.errorbar(
+        PARTITIONS,
+        *approximate,
+        fmt="o",
+        color=ORANGE,
+        ms=3.5,
+        lw=1.0,
+        capsize=2,
+        label="right-hand rule, ±1 sd",
+    )
     axes.legend(fontsize=8, loc="lower right")

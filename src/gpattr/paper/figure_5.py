@@ -1,9 +1,10 @@
-"""Figure 5: random-feature GPs against the exact GP, the attribution of alcohol to the quality of one wine.
+"""Figure 5: random-feature GPs against the exact GP, the attribution of alcohol to the quality of
+one wine.
 
-Single models with M frequencies scatter around the exact density and are too sure of themselves; the mixture of 500 models comes
-close to it as M grows. Baseline: the mean of all wines. All models share the exact GP's hyperparameters; frequencies are plain
-independent draws. The published figure's code used standard deviations where variances are meant; these are the variances.
-"""
+Single models with M frequencies scatter around the exact density and are too sure of themselves;
+the mixture of 500 models comes close to it as M grows. Baseline: the mean of all wines. All models
+share the exact GP's hyperparameters; frequencies are plain independent draws. The published
+figure's code used standard deviations where variances are meant; these are the variances."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from matplotlib.figure import Figure
 from scipy.stats import norm
 
 from gpattr.estimators import RandomFeatureGPRegressor
-from gpattr.explainer import Explainer
-from gpattr.explanation import Explanation
+from gpattr.explainer.explainer import Explainer
+from gpattr.explanation.explanation import Explanation
 from gpattr.paper.drawing import BLUE, GREY, ORANGE, canvas, tidy
 from gpattr.paper.experiment import Outcome, Setting
 from gpattr.paper.models import WINE, Wines, wines
@@ -36,11 +37,17 @@ def run(setting: Setting) -> Outcome:
     mixtures = {}
     for M in FREQUENCIES:
         setting.say(f"{models} random-feature GPs with {M} frequencies")
-        ensemble = RandomFeatureGPRegressor.from_exact(data.model, M, ensemble=models, sampling="plain", random_state=0)
+        ensemble = RandomFeatureGPRegressor.from_exact(
+            data.model, M, ensemble=models, sampling="plain", random_state=0
+        )
         rest = data.X.index != WINE
         mixtures[M] = alcohol(data, ensemble.fit(data.X[rest], data.y[rest]))
-        numbers |= {f"M = {M}: {what}": value for what, value in measure(mixtures[M], exact).items()}
-    few, some, many = (numbers[f"M = {M}: total-variation distance of the mixture"] for M in FREQUENCIES)
+        numbers |= {
+            f"M = {M}: {what}": value for what, value in measure(mixtures[M], exact).items()
+        }
+    few, some, many = (
+        numbers[f"M = {M}: total-variation distance of the mixture"] for M in FREQUENCIES
+    )
     numbers |= {
         "distance of the mixture, M = 50 over M = 10": some / few,
         "distance of the mixture, M = 100 over M = 50": many / some,
@@ -67,10 +74,13 @@ def measure(mixture: Explanation, exact: Explanation) -> dict[str, float]:
     assert mixture.component_values is not None
     assert mixture.component_var is not None
     return {
-        "total-variation distance of the mixture": float(0.5 * np.abs(difference).sum() * (grid[1] - grid[0])),
+        "total-variation distance of the mixture": float(
+            0.5 * np.abs(difference).sum() * (grid[1] - grid[0])
+        ),
         "mean of the mixture": float(mixture.values[0, 0]),
         "scatter of single models over the exact sd": float(mixture.component_values.std()) / std,
-        "mean sd of single models over the exact sd": float(np.sqrt(mixture.component_var).mean()) / std,
+        "mean sd of single models over the exact sd": float(np.sqrt(mixture.component_var).mean())
+        / std,
     }
 
 
@@ -80,7 +90,9 @@ def density(ex: Explanation, grid: np.ndarray) -> np.ndarray:
 
 
 def draw(mixtures: dict[int, Explanation], exact: Explanation) -> Figure:
-    """Draw the exact density, the mixture's and some single models', a panel for each number of frequencies."""
+    """Draw the exact density, the mixture's and some single models', a panel for each number of
+    frequencies.
+    """
     mean, std = moments(exact)
     grid = np.linspace(mean - 6 * std, mean + 6 * std, 601)
     figure = canvas(11.0, 3.6)
@@ -88,12 +100,41 @@ def draw(mixtures: dict[int, Explanation], exact: Explanation) -> Figure:
     for axes, (M, ex) in zip(panels, mixtures.items(), strict=True):
         assert ex.component_values is not None
         assert ex.component_var is not None
-        axes.fill_between(grid, density(ex, grid), color=ORANGE, alpha=0.35, lw=0, label=f"mixture of {len(ex.component_values)}")
-        single = norm.pdf(grid[:, None], ex.component_values[:DRAWN, 0, 0], np.sqrt(ex.component_var[:DRAWN, 0, 0]))
-        axes.plot(grid, single, color=BLUE, lw=0.7, alpha=0.6, label=["single models", *[None] * (DRAWN - 1)])
+        axes.fill_between(
+            grid,
+            density(ex, grid),
+            color=ORANGE,
+            alpha=0.35,
+            lw=0,
+            label=f"mixture of {len(ex.component_values)}",
+        )
+        single = norm.pdf(
+            grid[:, None],
+            ex.component_values[:DRAWN, 0, 0],
+            np.sqrt(ex.component_var[:DRAWN, 0, 0]),
+        )
+        axes.plot(
+            grid,
+            single,
+            color=BLUE,
+            lw=0.7,
+            alpha=0.6,
+            label=["single models", *[None] * (DRAWN - 1)],
+        )
         axes.plot(grid, norm.pdf(grid, mean, std), color="k", lw=2.0, label="exact GP")
-        tidy(axes, f"M = {M} frequencies", "attribution of alcohol to quality", "density" if axes is panels[0] else "")
+        tidy(
+            axes,
+            f"M = {M} frequencies",
+            "attribution of alcohol to quality",
+            "density" if axes is panels[0] else "",
+        )
     panels[0].set_ylim(0.0, 2.1 * norm.pdf(0.0, 0.0, std))
     panels[0].legend(fontsize=8, loc="upper left")
-    panels[-1].annotate(f"exact: {mean:.2f} ± {std:.2f}", (0.03, 0.93), xycoords="axes fraction", fontsize=8, color=GREY)
+    panels[-1].annotate(
+        f"exact: {mean:.2f} ± {std:.2f}",
+        (0.03, 0.93),
+        xycoords="axes fraction",
+        fontsize=8,
+        color=GREY,
+    )
     return figure

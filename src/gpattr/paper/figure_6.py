@@ -1,14 +1,15 @@
-"""Figure 6 (appendix): Figure 4 for all eleven features of the wine, with their attributions and relevances.
+"""Figure 6 (appendix): Figure 4 for all eleven features of the wine, with their attributions and
+relevances.
 
-The relevance of a normalised feature is 1/ℓᵢ. Features of little relevance have small attributions, and the rule's error soon
-drowns in their uncertainty; relative to their own size they do not converge sooner than the others.
-"""
+The relevance of a normalised feature is 1/ℓᵢ. Features of little relevance have small attributions,
+and the rule's error soon drowns in their uncertainty; relative to their own size they do not
+converge sooner than the others."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from gpattr.explainer import Explainer
+from gpattr.explainer.explainer import Explainer
 from gpattr.kernels import SquaredExponential
 from gpattr.paper.drawing import BLUE, ORANGE, bars, canvas, stacked, tidy
 from gpattr.paper.experiment import Outcome, Setting
@@ -27,7 +28,10 @@ def run(setting: Setting) -> Outcome:
     relevance = 1.0 / np.asarray(kernel.lengthscale)
     exact = Explainer(data.model, data.average)(data.x)
     setting.say(f"right-hand rule with up to {PARTITIONS[-1]} partitions")
-    rules = [Explainer(data.model, data.average, method="right", n_steps=L)(data.x, uncertainty="std") for L in PARTITIONS]
+    rules = [
+        Explainer(data.model, data.average, method="right", n_steps=L)(data.x, uncertainty="std")
+        for L in PARTITIONS
+    ]
     values = np.array([ex.values[0] for ex in rules])  # (steps, d)
     std = np.array([ex.std[0] for ex in rules])  # pyright: ignore[reportOptionalSubscript]
     assert exact.std is not None
@@ -36,11 +40,22 @@ def run(setting: Setting) -> Outcome:
     figure = canvas(12.0, 7.8)
     upper, lower = stacked(figure, 2.0, 1.0)
     alcohol, attributions, relevances = lower.subplots(1, 3, width_ratios=[1, 2, 2])
-    for i, (name, axes) in enumerate(zip(names, [*upper.subplots(2, 5).flat, alcohol], strict=True)):
+    for i, (name, axes) in enumerate(
+        zip(names, [*upper.subplots(2, 5).flat, alcohol], strict=True)
+    ):
         mean, sd = exact.values[0, i], exact.std[0, i]
         axes.axhspan(mean - sd, mean + sd, color=BLUE, alpha=0.2, lw=0)
         axes.axhline(mean, color=BLUE, lw=1.4, label="exact, ±1 sd")
-        axes.errorbar(PARTITIONS, values[:, i], std[:, i], fmt="o", color=ORANGE, ms=3, lw=0.9, label="right-hand rule, ±1 sd")
+        axes.errorbar(
+            PARTITIONS,
+            values[:, i],
+            std[:, i],
+            fmt="o",
+            color=ORANGE,
+            ms=3,
+            lw=0.9,
+            label="right-hand rule, ±1 sd",
+        )
         axes.ticklabel_format(axis="y", scilimits=(-3, 3))
         axes.yaxis.get_offset_text().set_size(8)
         tidy(axes, name, "partitions L", "attribution (quality)" if i % 5 == 0 else "")
@@ -48,19 +63,33 @@ def run(setting: Setting) -> Outcome:
     tidy(attributions, "exact attributions, ±1 sd", "quality")
     bars(relevances, relevance, None, names)
     tidy(relevances, "relevance", "1/ℓ of the normalised feature")
-    upper.legend(*alcohol.get_legend_handles_labels(), loc="outside upper right", ncols=2, fontsize=9)
+    upper.legend(
+        *alcohol.get_legend_handles_labels(), loc="outside upper right", ncols=2, fontsize=9
+    )
     return Outcome(figure, measure(names, exact.values[0], exact.std[0], values, relevance))
 
 
-def measure(names: list[str], exact: np.ndarray, std: np.ndarray, values: np.ndarray, relevance: np.ndarray) -> dict[str, float]:
-    """Return attributions and relevances, and how far from convergence features are at five partitions."""
+def measure(
+    names: list[str], exact: np.ndarray, std: np.ndarray, values: np.ndarray, relevance: np.ndarray
+) -> dict[str, float]:
+    """Return attributions and relevances, and how far from convergence features are at five
+    partitions.
+    """
     numbers = {}
     for name in ("alcohol", "sulphates", "total sulfur dioxide"):
         i = names.index(name)
-        numbers |= {f"{name}: mean": float(exact[i]), f"{name}: sd": float(std[i]), f"{name}: relevance": float(relevance[i])}
+        numbers |= {
+            f"{name}: mean": float(exact[i]),
+            f"{name}: sd": float(std[i]),
+            f"{name}: relevance": float(relevance[i]),
+        }
     error, relevant = np.abs(values - exact)[PARTITIONS.index(5)], relevance > RELEVANT
     numbers["features of little relevance"] = float((~relevant).sum())
     for which, chosen in (("relevant features", relevant), ("others", ~relevant)):
-        numbers[f"error at L = 5 over sd, median of {which}"] = float(np.median((error / std)[chosen]))
-        numbers[f"error at L = 5 over |attribution|, median of {which}"] = float(np.median((error / np.abs(exact))[chosen]))
+        numbers[f"error at L = 5 over sd, median of {which}"] = float(
+            np.median((error / std)[chosen])
+        )
+        numbers[f"error at L = 5 over |attribution|, median of {which}"] = float(
+            np.median((error / np.abs(exact))[chosen])
+        )
     return numbers

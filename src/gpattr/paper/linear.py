@@ -1,8 +1,9 @@
-"""Section 2.1: Bayesian linear regression, where the uncertainty of an attribution is that of a weight times a distance.
+"""Section 2.1: Bayesian linear regression, where the uncertainty of an attribution is that of a
+weight times a distance.
 
-attrᵢ ~ N(μ′ᵢ (xᵢ − bᵢ), Σ′ᵢᵢ (xᵢ − bᵢ)²) with the posterior N(μ′, Σ′) of the weights, here of houses in New Taipei, normalised
-and with centred prices, prior N(0, σ_w² I). The same as Theorem 1 with a linear kernel.
-"""
+attrᵢ ~ N(μ′ᵢ (xᵢ − bᵢ), Σ′ᵢᵢ (xᵢ − bᵢ)²) with the posterior N(μ′, Σ′) of the weights, here of
+houses in New Taipei, normalised and with centred prices, prior N(0, σ_w² I). The same as Theorem 1
+with a linear kernel."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from matplotlib.figure import Figure
 
 from gpattr.datasets import load_taipei_housing
 from gpattr.estimators import BayesianLinearRegressor
-from gpattr.explainer import Explainer
-from gpattr.explanation import Explanation
+from gpattr.explainer.explainer import Explainer
+from gpattr.explanation.explanation import Explanation
 from gpattr.kernels import Linear
 from gpattr.paper.drawing import BLUE, GREEN, ORANGE, bars, canvas, tidy
 from gpattr.paper.experiment import Outcome, Setting
@@ -26,13 +27,18 @@ NOISE, PRIOR = 75.0, 25.0  # variances of the noise and of a weight, (10 000 TWD
 
 
 def run(setting: Setting) -> Outcome:
-    """Explain all houses by a Bayesian linear model, by the paper's formula and by a GP with a linear kernel."""
+    """Explain all houses by a Bayesian linear model, by the paper's formula and by a GP with a
+    linear kernel.
+    """
     data = load_taipei_housing(data_home=setting.data_home)
     X, y = normalised(data.data), data.target - data.target.mean()
     setting.say("Bayesian linear regression on 413 houses")
     rest, d = X.index != HOUSE, X.shape[1]
     model = BayesianLinearRegressor(
-        prior_mean=np.zeros(d), prior_cov=PRIOR * np.eye(d), noise_variance=NOISE, fit_intercept=False
+        prior_mean=np.zeros(d),
+        prior_cov=PRIOR * np.eye(d),
+        noise_variance=NOISE,
+        fit_intercept=False,
     ).fit(X[rest], y[rest])
     ex = Explainer(model, "zeros")(X)
     process = ExactPosterior(Linear(variance=PRIOR), X[rest], y[rest], noise=NOISE)
@@ -40,8 +46,12 @@ def run(setting: Setting) -> Outcome:
     return Outcome(draw(ex), measure(ex, same, X.loc[rest], y[rest], X))
 
 
-def measure(ex: Explanation, same: Explanation, X: pd.DataFrame, y: pd.Series, explained: pd.DataFrame) -> dict[str, float]:
-    """Return the distances from the paper's formula, written out, and from the Gaussian process; and one house's numbers."""
+def measure(
+    ex: Explanation, same: Explanation, X: pd.DataFrame, y: pd.Series, explained: pd.DataFrame
+) -> dict[str, float]:
+    """Return the distances from the paper's formula, written out, and from the Gaussian process;
+    and one house's numbers.
+    """
     Z, x = X.to_numpy(), explained.to_numpy()
     cov = np.linalg.inv(np.eye(Z.shape[1]) / PRIOR + Z.T @ Z / NOISE)
     mean = cov @ (Z.T @ y.to_numpy()) / NOISE
@@ -50,17 +60,29 @@ def measure(ex: Explanation, same: Explanation, X: pd.DataFrame, y: pd.Series, e
     house, scale = HOUSE - 1, float(np.abs(ex.values).max())
     metro = list(ex.feature_names).index("distance to MRT")
     return {
-        "largest distance from the paper's formula, mean": float(np.abs(ex.values - mean * x).max()) / scale,
-        "largest distance from the paper's formula, sd": float(np.abs(ex.std - np.sqrt(np.diag(cov)) * np.abs(x)).max()) / scale,
-        "largest distance from a GP with a linear kernel, mean": float(np.abs(ex.values - same.values).max()) / scale,
-        "largest distance from a GP with a linear kernel, sd": float(np.abs(ex.std - same.std).max()) / scale,
+        "largest distance from the paper's formula, mean": float(np.abs(ex.values - mean * x).max())
+        / scale,
+        "largest distance from the paper's formula, sd": float(
+            np.abs(ex.std - np.sqrt(np.diag(cov)) * np.abs(x)).max()
+        )
+        / scale,
+        "largest distance from a GP with a linear kernel, mean": float(
+            np.abs(ex.values - same.values).max()
+        )
+        / scale,
+        "largest distance from a GP with a linear kernel, sd": float(
+            np.abs(ex.std - same.std).max()
+        )
+        / scale,
         "house 262, distance to MRT: mean": float(ex.values[house, metro]),
         "house 262, distance to MRT: sd": float(ex.std[house, metro]),
     }
 
 
 def draw(ex: Explanation) -> Figure:
-    """Draw the attributions of one house, and how the uncertainty of all houses grows with the distance from the baseline."""
+    """Draw the attributions of one house, and how the uncertainty of all houses grows with the
+    distance from the baseline.
+    """
     assert ex.std is not None
     figure = canvas(10.5, 3.8)
     one, all_houses = figure.subplots(1, 2)

@@ -1,4 +1,6 @@
-"""The paper's model: a Gaussian process with an ARD-SE kernel and zero prior mean, trained by marginal likelihood."""
+"""The paper's model: a Gaussian process with an ARD-SE kernel and zero prior mean, trained by
+marginal likelihood.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +14,31 @@ from gpattr.estimators import GPRegressor
 from gpattr.kernels import Kernel
 from gpattr.paper.experiment import Setting
 
-WINE = 1120  # of the wines of quality 8 with about 13 % alcohol the one that agrees best with the published Figure 5
-NOISE_BOUNDS = (0.05, 10.0)  # 240 wines stand in the file more than once; without a bound the noise may vanish to fit them
+# of the wines of quality 8 with about 13 % alcohol the one that agrees best with the published
+# Figure 5
+WINE = 1120
+NOISE_BOUNDS = (
+    0.05,
+    10.0,
+)  # 240 wines stand in the file more than once; without a bound the noise may vanish to fit them
 
-LEARNED: dict[int, tuple[Kernel, float]] = {}  # hyperparameters of the red wines by the number of restarts
+LEARNED: dict[
+    int, tuple[Kernel, float]
+] = {}  # hyperparameters of the red wines by the number of restarts
 
 
-def train(X: pd.DataFrame, y: pd.Series, *, restarts: int, noise_bounds: tuple[float, float] | None = None) -> GPRegressor:
+def train(
+    X: pd.DataFrame, y: pd.Series, *, restarts: int, noise_bounds: tuple[float, float] | None = None
+) -> GPRegressor:
     """Return the trained model; targets are not centred, the prior mean is zero."""
     bounds = None if noise_bounds is None else {"noise_variance": noise_bounds}
     return GPRegressor(mean="zero", n_restarts=restarts, bounds=bounds, random_state=0).fit(X, y)
 
 
 def normalised(X: pd.DataFrame) -> pd.DataFrame:
-    """Return the features with mean 0 and standard deviation 1, so that the mean of all rows is the baseline 0."""
+    """Return the features with mean 0 and standard deviation 1, so that the mean of all rows is the
+    baseline 0.
+    """
     return (X - X.mean()) / X.std()
 
 
@@ -43,9 +56,13 @@ class Wines:
     model: GPRegressor
 
     def without(self, wine: int) -> GPRegressor:
-        """Return the model with the same hyperparameters, this wine left out of the training set instead."""
+        """Return the model with the same hyperparameters, this wine left out of the training set
+        instead.
+        """
         model, rest = self.model, self.X.index != wine
-        same = GPRegressor(model.kernel_, mean="zero", noise_variance=noise_of(model), optimize=False)
+        same = GPRegressor(
+            model.kernel_, mean="zero", noise_variance=noise_of(model), optimize=False
+        )
         return same.fit(self.X.loc[rest], self.y[rest])
 
     @property
@@ -60,7 +77,9 @@ class Wines:
 
 
 def wines(setting: Setting) -> Wines:
-    """Return the red wines and their model; its hyperparameters, which several figures share, are learned once."""
+    """Return the red wines and their model; its hyperparameters, which several figures share, are
+    learned once.
+    """
     data = load_wine_quality("red", data_home=setting.data_home)
     X, y, rest = normalised(data.data), data.target, data.data.index != WINE
     restarts = 0 if setting.reduced else 3

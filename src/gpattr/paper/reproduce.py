@@ -13,9 +13,9 @@ from importlib import import_module
 from os import PathLike
 from pathlib import Path
 
-from gpattr._arguments import a_function
-from gpattr._files import write_whole
-from gpattr._validation import check_flag, check_path
+from gpattr._core.arguments import a_function
+from gpattr._core.files import write_whole
+from gpattr._core.validation import check_flag, check_path
 from gpattr.exceptions import InvalidInputError
 from gpattr.paper.checks import Check, compare
 from gpattr.paper.experiment import Outcome, Setting
@@ -58,15 +58,21 @@ def reproduce(
 ) -> list[Report]:
     """Run experiments by name, in order, and return their reports.
 
-    Pictures and numbers go to the folder ``out`` as each experiment ends, ``figure_1.png`` and ``figure_1.json``; with None
-    nothing is written. ``data_home`` is the folder with the data; by default they come from ``GPATTR_DATA_DIR``, the cache or the
-    official archive. ``reduced`` is quicker: fewer restarts, models and repetitions. ``say`` is told what is going on.
-    """
-    several = isinstance(experiments, Iterable) and not isinstance(experiments, (str, bytes)) and getattr(experiments, "ndim", 1)
+    Pictures and numbers go to the folder ``out`` as each experiment ends, ``figure_1.png`` and
+    ``figure_1.json``; with None nothing is written. ``data_home`` is the folder with the data; by
+    default they come from ``GPATTR_DATA_DIR``, the cache or the official archive. ``reduced`` is
+    quicker: fewer restarts, models and repetitions. ``say`` is told what is going on."""
+    several = (
+        isinstance(experiments, Iterable)
+        and not isinstance(experiments, (str, bytes))
+        and getattr(experiments, "ndim", 1)
+    )
     names: list[str] = list(experiments) if several else [experiments]  # pyright: ignore[reportAssignmentType]
     for name in names:
         if not isinstance(name, str) or name not in EXPERIMENTS:
-            raise InvalidInputError(f"experiments: expected names among {list(EXPERIMENTS)}, got {name!r}")
+            raise InvalidInputError(
+                f"experiments: expected names among {list(EXPERIMENTS)}, got {name!r}"
+            )
     for argument, folder in (("out", out), ("data_home", data_home)):
         if folder is not None:
             check_path(argument, folder, "folder, or None")
@@ -95,7 +101,13 @@ def _run(name: str, setting: Setting, folder: Path | None) -> Report:
             "reduced": setting.reduced,
             "seconds": round(seconds, 2),
             # JSON has no NaN and no infinity
-            "numbers": {name: value if math.isfinite(value) else None for name, value in outcome.numbers.items()},
+            "numbers": {
+                name: value if math.isfinite(value) else None
+                for name, value in outcome.numbers.items()
+            },
         }
-        write_whole((json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode(), folder / f"{stem}.json")
+        write_whole(
+            (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode(),
+            folder / f"{stem}.json",
+        )
     return Report(module.TITLE, checks, seconds, picture)

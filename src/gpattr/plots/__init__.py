@@ -1,4 +1,6 @@
-"""Pictures of explanations that show how sure they are: every function draws on given axes or makes some, and returns them."""
+"""Pictures of explanations that show how sure they are: every function draws on given axes or makes
+some, and returns them.
+"""
 
 from gpattr.plots.bar import bar
 from gpattr.plots.beeswarm import beeswarm
@@ -11,4 +13,15 @@ from gpattr.plots.scatter import scatter
 from gpattr.plots.training import training
 from gpattr.plots.waterfall import waterfall
 
-__all__ = ["bar", "beeswarm", "covariance", "density", "heatmap", "path", "ranks", "scatter", "training", "waterfall"]
+__all__ = [
+    "bar",
+    "beeswarm",
+    "covariance",
+    "density",
+    "heatmap",
+    "path",
+    "ranks",
+    "scatter",
+    "training",
+    "waterfall",
+]

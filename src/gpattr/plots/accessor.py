@@ -9,20 +9,34 @@ from gpattr import plots
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from gpattr.explanation import Explanation
+    from gpattr.explanation.explanation import Explanation
 
-OF_EXPLANATIONS = ("bar", "beeswarm", "covariance", "density", "heatmap", "path", "ranks", "scatter", "waterfall")
+OF_EXPLANATIONS = (
+    "bar",
+    "beeswarm",
+    "covariance",
+    "density",
+    "heatmap",
+    "path",
+    "ranks",
+    "scatter",
+    "waterfall",
+)
 
 
 class Plots:
-    """The pictures of an explanation by name: ``ex.plot.waterfall(0)`` is ``gpattr.plots.waterfall(ex, 0)``."""
+    """The pictures of an explanation by name: ``ex.plot.waterfall(0)`` is
+    ``gpattr.plots.waterfall(ex, 0)``.
+    """
 
     def __init__(self, explanation: Explanation) -> None:
         self._explanation = explanation
 
     def __getattr__(self, name: str) -> Any:
         if name not in OF_EXPLANATIONS:
-            raise AttributeError(f"no picture is called {name!r}; there are {', '.join(OF_EXPLANATIONS)}")
+            raise AttributeError(
+                f"no picture is called {name!r}; there are {', '.join(OF_EXPLANATIONS)}"
+            )
         draw = getattr(plots, name)
 
         def drawn(*args: Any, **options: Any) -> Axes:

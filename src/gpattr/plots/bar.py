@@ -7,12 +7,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.axes import Axes
 
-from gpattr.importance import Importance
-from gpattr.plots.style import BLUE, GREY, INK, ORANGE, axes_for, largest, leading, one_row, some_rows, tidy
+from gpattr.explanation.importance import Importance
+from gpattr.plots.style import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    axes_for,
+    largest,
+    leading,
+    one_row,
+    some_rows,
+    tidy,
+)
 from gpattr.plots.words import baseline_of, count_of, named, prediction_title, share, short
 
 if TYPE_CHECKING:
-    from gpattr.explanation import Explanation
+    from gpattr.explanation.explanation import Explanation
 
 
 def bar(
@@ -23,11 +34,11 @@ def bar(
     ax: Axes | None = None,
     level: float = 0.95,
 ) -> Axes:
-    """Draw bars with credible intervals: of one row, or of an `Importance` (``explainer.importance(X)``).
+    """Draw bars with credible intervals: of one row, or of an `Importance`
+    (``explainer.importance(X)``).
 
-    Of an explanation with several rows the bars are mean |attribution|, without an interval: rows share one unknown function,
-    and how they do is known to the explainer only.
-    """
+    Of an explanation with several rows the bars are mean |attribution|, without an interval: rows
+    share one unknown function, and how they do is known to the explainer only."""
     if isinstance(explanation, Importance):
         return _importance(explanation, max_display, ax, level)
     if row is None and len(some_rows(explanation)) > 1:
@@ -44,7 +55,12 @@ def bar(
     ax = _bars(ax, values, low, high, named(ex), np.where(values < 0, BLUE, ORANGE))
     ax.axvline(0.0, color=INK, lw=0.8)
     interval = "" if ex.var is None else f", with {share(level)} intervals"
-    return tidy(ax, prediction_title(ex), f"attribution to the {ex.quantity}{interval}", subtitle=baseline_of(ex))
+    return tidy(
+        ax,
+        prediction_title(ex),
+        f"attribution to the {ex.quantity}{interval}",
+        subtitle=baseline_of(ex),
+    )
 
 
 def _importance(importance: Importance, max_display: int, ax: Axes | None, level: float) -> Axes:
@@ -54,8 +70,13 @@ def _importance(importance: Importance, max_display: int, ax: Axes | None, level
     ax = _bars(ax, importance.values[order], low, high, names, BLUE)
     note = f"\n({importance.note})" if importance.note else ""
     title = f"Importance over {count_of(importance.n_rows, importance.n_rows)}"
-    label = f"expected mean |attribution| to the {importance.quantity}, with {share(level)} intervals{note}"
-    return tidy(ax, title, label, subtitle=baseline_of(importance) if importance.baseline_name else "")
+    label = (
+        f"expected mean |attribution| to the {importance.quantity}, with {share(level)}"
+        f" intervals{note}"
+    )
+    return tidy(
+        ax, title, label, subtitle=baseline_of(importance) if importance.baseline_name else ""
+    )
 
 
 def _bars(ax: Axes | None, values, low, high, names: list[str], color) -> Axes:
@@ -63,7 +84,9 @@ def _bars(ax: Axes | None, values, low, high, names: list[str], color) -> Axes:
     ax = axes_for(ax, 7.0, 1.4 + 0.38 * len(values))
     ax.barh(places, values, height=0.62, color=color, alpha=0.85)
     if low is not None:
-        spread = np.maximum([values - low, high - values], 0.0)  # an expectation may lie outside a narrow interval
+        spread = np.maximum(
+            [values - low, high - values], 0.0
+        )  # an expectation may lie outside a narrow interval
         ax.errorbar(values, places, xerr=spread, fmt="none", ecolor=INK, capsize=3, lw=1.2)
     ax.set_yticks(places, names)
     return ax

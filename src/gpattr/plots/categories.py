@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.colors import to_rgba_array
 from matplotlib.lines import Line2D
 
-from gpattr._array import Array
+from gpattr._core.array import Array
 from gpattr.plots.legends import mark
 from gpattr.plots.style import SERIES
 from gpattr.plots.words import short
@@ -21,7 +21,9 @@ LONGEST = 14  # letters, so that one line of a legend fits into a picture
 
 
 def category_colors(labels: Sequence[str]) -> tuple[Array, list[tuple[str, str]]]:
-    """Return the colour of each row, (n, 4), and what the colours mean, most frequent first: [("wood", "#0072B2"), …]."""
+    """Return the colour of each row, (n, 4), and what the colours mean, most frequent first:
+    [("wood", "#0072B2"), …].
+    """
     counts = Counter(labels)
     names = sorted(counts, key=lambda name: (-counts[name], name))
     own = names if len(names) <= MOST else names[: MOST - 1]
@@ -37,6 +39,10 @@ def category_marks(meanings: dict[str, list[tuple[str, str]]]) -> tuple[list[Lin
     grid = np.full((len(meanings), columns), None, dtype=object)
     for line, (feature, meaning) in zip(grid, meanings.items(), strict=True):
         line[0] = Line2D([], [], ls="", label=f"{short(feature, 20)}:")
-        line[1 : 1 + len(meaning)] = [mark(short(name, LONGEST), color, color) for name, color in meaning]
+        line[1 : 1 + len(meaning)] = [
+            mark(short(name, LONGEST), color, color) for name, color in meaning
+        ]
     blank: Any = Line2D([], [], ls="", label=" ")
-    return [blank if entry is None else entry for entry in grid.T.ravel()], columns  # legends are filled column by column
+    return [
+        blank if entry is None else entry for entry in grid.T.ravel()
+    ], columns  # legends are filled column by column

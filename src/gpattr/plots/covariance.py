@@ -9,21 +9,27 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 
-from gpattr._numbers_text import readable
+from gpattr._core.readable_numbers import readable
 from gpattr.plots.style import DIVERGING, INK, axes_for, color_scale, leading, one_row, tidy
 from gpattr.plots.words import baseline_of, row_title, short
 
 if TYPE_CHECKING:
-    from gpattr.explanation import Explanation
+    from gpattr.explanation.explanation import Explanation
 
 
 def covariance(
-    explanation: Explanation, row: int | None = None, *, max_display: int = 10, ax: Axes | None = None, level: float = 0.95
+    explanation: Explanation,
+    row: int | None = None,
+    *,
+    max_display: int = 10,
+    ax: Axes | None = None,
+    level: float = 0.95,
 ) -> Axes:
-    """Draw the correlation between the attributions of one row, with their standard deviations on the diagonal.
+    """Draw the correlation between the attributions of one row, with their standard deviations on
+    the diagonal.
 
-    Where two are strongly negative, the model knows what they do together better than what each does.
-    """
+    Where two are strongly negative, the model knows what they do together better than what each
+    does."""
     ex = one_row(explanation, row)
     ex._need("cov")
     ex = leading(ex, np.abs(ex.values[0]), max_display)
@@ -35,16 +41,36 @@ def covariance(
     R = np.clip(C / scale[:, None] / scale, -1.0, 1.0)
     d = len(R)
     ax = axes_for(ax, 3.4 + 0.56 * d, 2.6 + 0.46 * d)
-    ax.imshow(np.where(free[:, None] & free & ~np.eye(d, dtype=bool), R, np.nan), cmap=DIVERGING, vmin=-1, vmax=1, aspect="auto")
+    ax.imshow(
+        np.where(free[:, None] & free & ~np.eye(d, dtype=bool), R, np.nan),
+        cmap=DIVERGING,
+        vmin=-1,
+        vmax=1,
+        aspect="auto",
+    )
     for i in range(d):
         for j in range(d):
-            text = f"±{readable(std[i], 2)}" if i == j else _rounded(R[i, j]) if free[i] and free[j] else ""
+            text = (
+                f"±{readable(std[i], 2)}"
+                if i == j
+                else _rounded(R[i, j])
+                if free[i] and free[j]
+                else ""
+            )
             ink = INK if i == j or abs(R[i, j]) < 0.75 else "white"
-            ax.text(j, i, text, ha="center", va="center", fontsize=8 if len(text) < 7 else 7, color=ink)
+            ax.text(
+                j, i, text, ha="center", va="center", fontsize=8 if len(text) < 7 else 7, color=ink
+            )
     names = [short(name, 26) for name in ex.feature_names]
     ax.set_yticks(np.arange(d), names)
     ax.set_xticks(np.arange(d), names, rotation=40, ha="right", rotation_mode="anchor")
-    color_scale(ax, ScalarMappable(Normalize(-1, 1), DIVERGING), "correlation", aspect=30, ticks=[-1, -0.5, 0, 0.5, 1])
+    color_scale(
+        ax,
+        ScalarMappable(Normalize(-1, 1), DIVERGING),
+        "correlation",
+        aspect=30,
+        ticks=[-1, -0.5, 0, 0.5, 1],
+    )
     title = f"{row_title(ex)}: correlations between attributions to the {ex.quantity}"
     tidy(ax, title, subtitle=f"on the diagonal their standard deviations; {baseline_of(ex)}")
     ax.spines[:].set_visible(False)

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-from gpattr._array import Array
+from gpattr._core.array import Array
 
 ISO = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d.*)?")
 
@@ -19,7 +19,12 @@ def days_of(labels: Sequence[str]) -> Array | None:
     if not labels or not all(ISO.fullmatch(text) for text in labels):
         return None
     try:
-        return np.array([text.replace(" ", "T") for text in labels], dtype="datetime64[s]").astype(np.float64) / 86_400.0
+        return (
+            np.array([text.replace(" ", "T") for text in labels], dtype="datetime64[s]").astype(
+                np.float64
+            )
+            / 86_400.0
+        )
     except ValueError:  # the thirty-first of February is a category
         return None
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.axes import Axes
 
-from gpattr._array import Array
+from gpattr._core.array import Array
 from gpattr.exceptions import InvalidInputError
 from gpattr.plots.style import INK, SERIES, axes_for, largest, one_feature, one_row, tidy
 from gpattr.plots.words import baseline_of, named, row_title, share, steps
 
 if TYPE_CHECKING:
-    from gpattr.explanation import Explanation
+    from gpattr.explanation.explanation import Explanation
 
 
 def density(
@@ -26,14 +26,25 @@ def density(
     ax: Axes | None = None,
     level: float = 0.95,
 ) -> Axes:
-    """Draw the density of the attributions of ``features``, by default the largest; the credible interval is filled darker."""
+    """Draw the density of the attributions of ``features``, by default the largest; the credible
+    interval is filled darker.
+    """
     ex = one_row(explanation, row)
     ex._need("var")
     shown = largest(np.abs(ex.values[0]), max_display)
     if features is not None:
-        if isinstance(features, str) or not isinstance(features, (Sequence, np.ndarray)) or not np.size(features):
-            raise InvalidInputError(f"features: expected a list of names or positions, got {features!r}")
-        shown = [one_feature(ex, "features", feature) for feature in np.atleast_1d(np.asarray(features, dtype=object))]
+        if (
+            isinstance(features, str)
+            or not isinstance(features, (Sequence, np.ndarray))
+            or not np.size(features)
+        ):
+            raise InvalidInputError(
+                f"features: expected a list of names or positions, got {features!r}"
+            )
+        shown = [
+            one_feature(ex, "features", feature)
+            for feature in np.atleast_1d(np.asarray(features, dtype=object))
+        ]
     ex = ex[:, shown]
     assert ex.std is not None
     low, high = ex.interval(level)
@@ -57,7 +68,13 @@ def density(
     ax.set_yticks([])
     ax.legend(frameon=False, fontsize=9)
     label = f"attribution to the {ex.quantity}; darker: {share(level)} intervals"
-    tidy(ax, f"{row_title(ex)}: distributions of attributions", label, "density", subtitle=baseline_of(ex))
+    tidy(
+        ax,
+        f"{row_title(ex)}: distributions of attributions",
+        label,
+        "density",
+        subtitle=baseline_of(ex),
+    )
     ax.spines["left"].set_visible(False)
     return ax
 

@@ -9,26 +9,38 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 
-from gpattr._array import Array
-from gpattr._numbers_text import readable, readable_all
-from gpattr.plots.style import DIVERGING, INK, axes_for, certainty, color_scale, leading, some_rows, tidy
+from gpattr._core.array import Array
+from gpattr._core.readable_numbers import readable, readable_all
+from gpattr.plots.style import (
+    DIVERGING,
+    INK,
+    axes_for,
+    certainty,
+    color_scale,
+    leading,
+    some_rows,
+    tidy,
+)
 from gpattr.plots.words import baseline_of, count_of, names_of, share, short
 
 if TYPE_CHECKING:
-    from gpattr.explanation import Explanation
+    from gpattr.explanation.explanation import Explanation
 
 MOST_ROWS = 500  # columns of cells that a picture can show
 USUAL = 0.98  # the share of each feature's attributions that the colours tell apart
 AHEAD = 2.0  # and how far those of the largest feature may reach beyond those of the second
 
 
-def heatmap(explanation: Explanation, *, max_display: int = 10, ax: Axes | None = None, level: float = 0.95) -> Axes:
-    """Draw attributions as colours, rows from left to right by their prediction, features from top to bottom.
+def heatmap(
+    explanation: Explanation, *, max_display: int = 10, ax: Axes | None = None, level: float = 0.95
+) -> Axes:
+    """Draw attributions as colours, rows from left to right by their prediction, features from top
+    to bottom.
 
-    A cell is drawn in full where the model is sure of the sign to ``level``, and fades towards white as it is less so. The line
-    above is the prediction. Colours end where few attributions are larger, or only those of one feature; the colour bar has
-    arrows then. Of many rows 500 are drawn, at equal distances in the order of their predictions.
-    """
+    A cell is drawn in full where the model is sure of the sign to ``level``, and fades towards
+    white as it is less so. The line above is the prediction. Colours end where few attributions are
+    larger, or only those of one feature; the colour bar has arrows then. Of many rows 500 are
+    drawn, at equal distances in the order of their predictions."""
     ex = some_rows(explanation)
     order = np.argsort(ex.predictions, kind="stable")
     if len(ex) > MOST_ROWS:
@@ -52,7 +64,9 @@ def heatmap(explanation: Explanation, *, max_display: int = 10, ax: Axes | None 
     scale = ScalarMappable(norm, DIVERGING)
     color_scale(ax, scale, f"attribution{ends}", aspect=30, extend="both" if clipped else "neither")
     low, high = readable_all(shown.predictions[[0, -1]], 3, minus=True)
-    faint = "" if ex.var is None else f"cells fade where the sign is less than {share(level)} sure; "
+    faint = (
+        "" if ex.var is None else f"cells fade where the sign is less than {share(level)} sure; "
+    )
     rows = f"{count_of(n, len(ex))}, from the lowest prediction, {low}, to the highest, {high}"
     tidy(ax, f"Attributions to the {ex.quantity}", rows, subtitle=f"{faint}{baseline_of(ex)}")
     ax.spines[:].set_visible(False)
@@ -61,13 +75,19 @@ def heatmap(explanation: Explanation, *, max_display: int = 10, ax: Axes | None 
 
 
 def _limit(values: Array) -> float:
-    """Return the attribution at which the colours end: one row or one feature must not leave the others white."""
+    """Return the attribution at which the colours end: one row or one feature must not leave the
+    others white.
+    """
     usual = np.sort(np.quantile(np.abs(values), USUAL, axis=0))[::-1]
     reach = usual[0] if len(usual) == 1 or usual[1] == 0 else min(usual[0], AHEAD * usual[1])
     return float(reach) or float(np.abs(values).max(initial=0.0)) or 1.0
 
 
 def _line_above(predictions: Array) -> Array:
-    """Return heights from −0.8, of the lowest prediction, to −2.0, of the highest: above the cells, whose rows count downward."""
+    """Return heights from −0.8, of the lowest prediction, to −2.0, of the highest: above the cells,
+    whose rows count downward.
+    """
     span = float(np.ptp(predictions))
-    return -0.8 - 1.2 * ((predictions - predictions.min()) / span if span else np.full(len(predictions), 0.5))
+    return -0.8 - 1.2 * (
+        (predictions - predictions.min()) / span if span else np.full(len(predictions), 0.5)
+    )

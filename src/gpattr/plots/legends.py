@@ -17,14 +17,35 @@ from gpattr.plots.words import LETTER, share
 def legend(ax: Axes, handles: list[Any], columns: int = 1) -> None:
     """Add a legend under the name of the axis across, and under the legends that are there already."""
     lines = ax.get_xlabel().count("\n") + 1
-    lines += sum(math.ceil(len(other.get_texts()) / other._ncols) for other in ax.artists if isinstance(other, Legend))  # pyright: ignore[reportAttributeAccessIssue]
-    aslant = max((len(label.get_text()) for label in ax.get_xticklabels() if label.get_rotation()), default=0)
+    lines += sum(
+        math.ceil(len(other.get_texts()) / other._ncols)
+        for other in ax.artists
+        if isinstance(other, Legend)
+    )  # pyright: ignore[reportAttributeAccessIssue]
+    aslant = max(
+        (len(label.get_text()) for label in ax.get_xticklabels() if label.get_rotation()), default=0
+    )
     below = (24.0 + 14.0 * lines) / 72 + 0.65 * 9 * LETTER * aslant
     place = ax.transAxes + ScaledTranslation(-names_width(ax), -below, ax.figure.dpi_scale_trans)
     look: dict[str, Any] = {"frameon": False, "fontsize": 9, "ncols": columns, "loc": "upper left"}
-    tight: dict[str, Any] = {"borderpad": 0, "borderaxespad": 0, "handlelength": 1, "labelspacing": 0.25, "handletextpad": 0.3}
+    tight: dict[str, Any] = {
+        "borderpad": 0,
+        "borderaxespad": 0,
+        "handlelength": 1,
+        "labelspacing": 0.25,
+        "handletextpad": 0.3,
+    }
     names = [handle.get_label() for handle in handles]
-    added = Legend(ax, handles, names, bbox_to_anchor=(0, 0), bbox_transform=place, columnspacing=1.0, **look, **tight)
+    added = Legend(
+        ax,
+        handles,
+        names,
+        bbox_to_anchor=(0, 0),
+        bbox_transform=place,
+        columnspacing=1.0,
+        **look,
+        **tight,
+    )
     for text in added.get_texts():
         text.set_parse_math(False)  # pyright: ignore[reportAttributeAccessIssue]  (a category may have $ in it)
     ax.add_artist(added).set_clip_on(False)  # what is clipped gets no room in the layout

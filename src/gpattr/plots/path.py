@@ -12,14 +12,17 @@ from gpattr.plots.style import INK, SERIES, axes_for, largest, some_rows, tidy
 from gpattr.plots.words import baseline_of, names_of, share, short
 
 if TYPE_CHECKING:
-    from gpattr.explanation import Explanation
+    from gpattr.explanation.explanation import Explanation
 
 
-def path(explanation: Explanation, *, max_display: int = 5, ax: Axes | None = None, level: float = 0.95) -> Axes:
-    """Draw the attributions of rows that lie on one line, such as ``explainer.along(x)``, with bands of their credible interval.
+def path(
+    explanation: Explanation, *, max_display: int = 5, ax: Axes | None = None, level: float = 0.95
+) -> Axes:
+    """Draw the attributions of rows that lie on one line, such as ``explainer.along(x)``, with
+    bands of their credible interval.
 
-    Across is the feature that changes, where only one does; else how far along the rows are, from 0 to 1.
-    """
+    Across is the feature that changes, where only one does; else how far along the rows are, from 0
+    to 1."""
     ex = some_rows(explanation)
     t, name = _position(ex)
     order = np.argsort(t, kind="stable")
@@ -38,7 +41,9 @@ def path(explanation: Explanation, *, max_display: int = 5, ax: Axes | None = No
     interval = "" if bands is None else f", with {share(level)} bands"
     more = f"; {hidden} smaller not shown" if hidden else ""
     title = f"Attributions along a path{interval}{more}"
-    return tidy(ax, title, short(name, 60), f"attribution to the {ex.quantity}", subtitle=baseline_of(ex))
+    return tidy(
+        ax, title, short(name, 60), f"attribution to the {ex.quantity}", subtitle=baseline_of(ex)
+    )
 
 
 def _position(ex: Explanation) -> tuple[np.ndarray, str]:
@@ -47,11 +52,16 @@ def _position(ex: Explanation) -> tuple[np.ndarray, str]:
     far = step[np.argmax((step**2).sum(axis=1))]
     length = float(far @ far)
     if length == 0:
-        raise InvalidInputError("explanation: expected rows along a line, got rows that are all the same")
+        raise InvalidInputError(
+            "explanation: expected rows along a line, got rows that are all the same"
+        )
     t = step @ far / length
     off = np.abs(step - t[:, None] * far).max(axis=0)
     if (off > 1e-6 * np.maximum(np.abs(far), np.abs(rows).max(axis=0))).any():
-        raise InvalidInputError("explanation: expected rows that lie on one line, such as explainer.along(x), got others")
+        raise InvalidInputError(
+            "explanation: expected rows that lie on one line, such as explainer.along(x), got"
+            " others"
+        )
     moving = np.flatnonzero(far)
     if len(moving) == 1:
         return ex.data[:, moving[0]], ex.feature_names[moving[0]]

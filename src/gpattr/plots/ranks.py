@@ -12,13 +12,20 @@ from gpattr.plots.style import axes_for, largest, one_row, tidy
 from gpattr.plots.words import baseline_of, row_title, short
 
 if TYPE_CHECKING:
-    from gpattr.explanation import Explanation
+    from gpattr.explanation.explanation import Explanation
 
 
 def ranks(
-    explanation: Explanation, row: int | None = None, *, max_display: int = 10, ax: Axes | None = None, level: float = 0.95
+    explanation: Explanation,
+    row: int | None = None,
+    *,
+    max_display: int = 10,
+    ax: Axes | None = None,
+    level: float = 0.95,
 ) -> Axes:
-    """Draw the probability of each rank, by the absolute size of the attribution, for each feature of one row."""
+    """Draw the probability of each rank, by the absolute size of the attribution, for each feature
+    of one row.
+    """
     ex = one_row(explanation, row)
     shares = ex.rank_probabilities()[0]  # (d, ranks)
     expected = shares @ np.arange(len(shares))
@@ -32,11 +39,24 @@ def ranks(
             if shares[i, j] >= 0.005:
                 shade = mpl.colormaps["Blues"](shares[i, j])[:3]
                 ink = "white" if np.dot(shade, (0.3, 0.6, 0.1)) < 0.5 else "0.1"
-                ax.text(j, i, f"{100 * shares[i, j]:.0f}", ha="center", va="center", fontsize=8, color=ink)
+                ax.text(
+                    j,
+                    i,
+                    f"{100 * shares[i, j]:.0f}",
+                    ha="center",
+                    va="center",
+                    fontsize=8,
+                    color=ink,
+                )
     ax.set_yticks(np.arange(d), [short(ex.feature_names[i]) for i in order])
     ax.set_xticks(np.arange(d), [str(j + 1) for j in range(d)])
     label = f"rank by |attribution| to the {ex.quantity}"
-    tidy(ax, f"{row_title(ex)}: probability of each rank, in per cent", label, subtitle=baseline_of(ex))
+    tidy(
+        ax,
+        f"{row_title(ex)}: probability of each rank, in per cent",
+        label,
+        subtitle=baseline_of(ex),
+    )
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
     return ax

@@ -10,16 +10,27 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize, to_rgba
 
-from gpattr._array import Array
+from gpattr._core.array import Array
 from gpattr.exceptions import InvalidInputError
 from gpattr.plots.categories import category_colors, category_marks
 from gpattr.plots.dates import date_axis, days_of
 from gpattr.plots.legends import hollow_legend, legend
-from gpattr.plots.style import BLUE, INK, SEQUENTIAL, axes_for, color_scale, one_feature, sampled, some_rows, sure_of_sign, tidy
+from gpattr.plots.style import (
+    BLUE,
+    INK,
+    SEQUENTIAL,
+    axes_for,
+    color_scale,
+    one_feature,
+    sampled,
+    some_rows,
+    sure_of_sign,
+    tidy,
+)
 from gpattr.plots.words import baseline_of, count_of, share, short
 
 if TYPE_CHECKING:
-    from gpattr.explanation import Explanation
+    from gpattr.explanation.explanation import Explanation
 
 MOST_ROWS = 3000  # intervals of more would cover everything
 SIZE = 24.0
@@ -33,19 +44,24 @@ def scatter(
     ax: Axes | None = None,
     level: float = 0.95,
 ) -> Axes:
-    """Draw the attribution of ``feature`` against its value, one point a row, with credible intervals.
+    """Draw the attribution of ``feature`` against its value, one point a row, with credible
+    intervals.
 
-    Points are hollow where the model is less than ``level`` sure of the sign. ``color`` is a second feature, whose values or
-    categories colour the points: vertical spread that goes with the colour is an interaction. Of many rows 3,000 are drawn, a
-    random sample that is always the same.
-    """
+    Points are hollow where the model is less than ``level`` sure of the sign. ``color`` is a second
+    feature, whose values or categories colour the points: vertical spread that goes with the colour
+    is an interaction. Of many rows 3,000 are drawn, a random sample that is always the same."""
     whole = some_rows(explanation)
-    index, second = one_feature(whole, "feature", feature), None if color is None else one_feature(whole, "color", color)
+    index, second = (
+        one_feature(whole, "feature", feature),
+        None if color is None else one_feature(whole, "color", color),
+    )
     ex = sampled(whole, MOST_ROWS)
     shown = ex[:, [index]]
     (name,), x, y = shown.feature_names, shown.data[:, 0], shown.values[:, 0]
     if np.isnan(x).any() and name not in ex.labels:
-        raise InvalidInputError(f"feature: {name!r} is a group, which has no numbers to draw against")
+        raise InvalidInputError(
+            f"feature: {name!r} is a group, which has no numbers to draw against"
+        )
     n = len(ex)
     ax = axes_for(ax, 7.0, 4.8)
     days = days_of(ex.labels.get(name, ()))
@@ -55,21 +71,50 @@ def scatter(
         x = _beside_each_other(ax, ex.labels[name])
     if ex.var is not None:
         low, high = (end[:, 0] for end in shown.interval(level))
-        opacity = float(np.clip(0.3 * (300 / n) ** 0.86, 0.03, 0.55))  # together they stay lighter than the points
-        ax.vlines(x, low, high, color=to_rgba(INK, opacity), lw=1.1 if n < 300 else 0.8, zorder=1, rasterized=n > 500)
+        opacity = float(
+            np.clip(0.3 * (300 / n) ** 0.86, 0.03, 0.55)
+        )  # together they stay lighter than the points
+        ax.vlines(
+            x,
+            low,
+            high,
+            color=to_rgba(INK, opacity),
+            lw=1.1 if n < 300 else 0.8,
+            zorder=1,
+            rasterized=n > 500,
+        )
     rgba = _colored(ax, ex, second)
     face = np.where(sure_of_sign(shown, level), rgba, to_rgba("white"))
     size = float(np.clip(SIZE * (150 / n) ** 0.5, 5.0, SIZE))
-    ax.scatter(x, y, s=size, facecolors=face, edgecolors=rgba, lw=0.8 if n < 300 else 0.5, zorder=2, rasterized=n > 500)
+    ax.scatter(
+        x,
+        y,
+        s=size,
+        facecolors=face,
+        edgecolors=rgba,
+        lw=0.8 if n < 300 else 0.5,
+        zorder=2,
+        rasterized=n > 500,
+    )
     ax.axhline(0.0, color=INK, lw=0.8, zorder=0)
     interval = "" if ex.var is None else f", with {share(level)} intervals"
     title = f"Attributions of {count_of(n, len(whole))}{interval}"
-    tidy(ax, title, short(name, 60), f"attribution of {short(name)} to the {ex.quantity}", subtitle=baseline_of(ex))
+    tidy(
+        ax,
+        title,
+        short(name, 60),
+        f"attribution of {short(name)} to the {ex.quantity}",
+        subtitle=baseline_of(ex),
+    )
     if days is not None:
         date_axis(ax)
     if ex.var is not None:
         hollow_legend(ax, level)
-    if second is not None and (other := ex.feature_names[second]) in ex.labels and days_of(ex.labels[other]) is None:
+    if (
+        second is not None
+        and (other := ex.feature_names[second]) in ex.labels
+        and days_of(ex.labels[other]) is None
+    ):
         legend(ax, *category_marks({other: category_colors(ex.labels[other])[1]}))
     return ax
 
@@ -78,13 +123,19 @@ def _beside_each_other(ax: Axes, labels: tuple[str, ...]) -> Array:
     """Return where the points of categories are drawn, and name those at the axis."""
     categories, places = np.unique(labels, return_inverse=True)
     names = [short(category, 20) for category in categories.tolist()]
-    aslant = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if sum(map(len, names)) > 50 else {}
+    aslant = (
+        {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
+        if sum(map(len, names)) > 50
+        else {}
+    )
     ax.set_xticks(np.arange(len(names)), names, **aslant)
     return places + np.random.default_rng(0).uniform(-0.25, 0.25, len(labels))
 
 
 def _colored(ax: Axes, ex: Explanation, second: int | None) -> Array:
-    """Return the colour of each row, (n, 4), by the values or categories of the second feature, with its colour bar."""
+    """Return the colour of each row, (n, 4), by the values or categories of the second feature,
+    with its colour bar.
+    """
     if second is None:
         return np.tile(to_rgba(BLUE), (len(ex), 1))
     name, values = ex.feature_names[second], ex.data[:, second]
@@ -94,8 +145,16 @@ def _colored(ax: Axes, ex: Explanation, second: int | None) -> Array:
     values = values if days is None else days
     if np.isnan(values).any():
         raise InvalidInputError(f"color: {name!r} is a group, which has no numbers to colour by")
-    norm = Normalize(*np.quantile(values, [0.02, 0.98])) if len(ex) > 50 else Normalize(values.min(), values.max())
-    extend = "both" if values.min() < (norm.vmin or 0.0) or values.max() > (norm.vmax or 0.0) else "neither"
+    norm = (
+        Normalize(*np.quantile(values, [0.02, 0.98]))
+        if len(ex) > 50
+        else Normalize(values.min(), values.max())
+    )
+    extend = (
+        "both"
+        if values.min() < (norm.vmin or 0.0) or values.max() > (norm.vmax or 0.0)
+        else "neither"
+    )
     scale = color_scale(ax, ScalarMappable(norm, SEQUENTIAL), short(name), extend=extend)
     if days is not None:
         scale.ax.yaxis.set_major_formatter(lambda day, _: str(np.datetime64(round(day), "D")))

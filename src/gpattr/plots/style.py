@@ -1,4 +1,6 @@
-"""Style that the pictures share: colours that colour-blind readers and printers keep apart, light axes, words."""
+"""Style that the pictures share: colours that colour-blind readers and printers keep apart, light
+axes, words.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +13,22 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.text import Text
 from matplotlib.ticker import AutoLocator, Formatter, FuncFormatter, MaxNLocator, ScalarFormatter
 
-from gpattr._array import Array
-from gpattr._normal import check_level
-from gpattr._numbers_text import readable, readable_ticks
+from gpattr._core.array import Array
+from gpattr._core.normal import check_level
+from gpattr._core.readable_numbers import readable, readable_ticks
 from gpattr.exceptions import InvalidIndexError, InvalidInputError, SeveralOutputsError
 from gpattr.plots.words import LETTER, wrapped
 
 if TYPE_CHECKING:
-    from gpattr.explanation import Explanation
+    from gpattr.explanation.explanation import Explanation
 
-BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "0.35"  # Okabe and Ito
+BLUE, ORANGE, GREEN, PURPLE, GREY = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "0.35",
+)  # Okabe and Ito
 SERIES = (BLUE, ORANGE, GREEN, PURPLE, "#E69F00", "#56B4E9", "#000000", "#F0E442")
 INK, UNSURE = "0.2", "0.62"
 DIVERGING = LinearSegmentedColormap.from_list("gpattr", [BLUE, "#f7f7f7", ORANGE])
@@ -43,7 +51,9 @@ def axes_for(ax: Axes | None, width: float, height: float) -> Axes:
     """Return the axes to draw on: those given, or new ones of this size in inches."""
     if ax is not None:
         if not isinstance(ax, Axes):
-            raise InvalidInputError(f"ax: expected matplotlib's axes, or None, got a {type(ax).__name__}")
+            raise InvalidInputError(
+                f"ax: expected matplotlib's axes, or None, got a {type(ax).__name__}"
+            )
         return ax
     import matplotlib.pyplot as plt
 
@@ -51,15 +61,21 @@ def axes_for(ax: Axes | None, width: float, height: float) -> Axes:
 
 
 def tidy(ax: Axes, title: str = "", x: str = "", y: str = "", *, subtitle: str = "") -> Axes:
-    """Name the axes and take away what carries no information; texts are broken where they would leave the picture."""
+    """Name the axes and take away what carries no information; texts are broken where they would
+    leave the picture.
+    """
     width, height = room(ax)
     subtitle = wrapped(subtitle, width, 9)
     title = wrapped(title, width, 11)
-    ax.set_title(title, loc="left", fontsize=11, pad=6 + 12 * (subtitle.count("\n") + 1 if subtitle else 0))
+    ax.set_title(
+        title, loc="left", fontsize=11, pad=6 + 12 * (subtitle.count("\n") + 1 if subtitle else 0)
+    )
     if subtitle:
         place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
         below = ax.annotate(subtitle, (0, 1), (0, 5), fontsize=9, color="0.4", **place)
-        below.set_in_layout(False)  # the title keeps its place free, and its width must not make the axes narrow
+        below.set_in_layout(
+            False
+        )  # the title keeps its place free, and its width must not make the axes narrow
     ax.set_xlabel(wrapped(x, width, 10), fontsize=10)
     ax.set_ylabel(wrapped(y, height, 10), fontsize=10)
     ax.tick_params(labelsize=9)
@@ -70,7 +86,9 @@ def tidy(ax: Axes, title: str = "", x: str = "", y: str = "", *, subtitle: str =
     if isinstance(ax.xaxis.get_major_locator(), AutoLocator):
         longest = max(len(readable(end)) for end in ax.get_xlim())
         ax.xaxis.set_major_locator(
-            MaxNLocator(int(np.clip(width / (0.3 + LETTER * 9 * longest), 2, 8)), steps=[1, 2, 2.5, 5, 10])
+            MaxNLocator(
+                int(np.clip(width / (0.3 + LETTER * 9 * longest), 2, 8)), steps=[1, 2, 2.5, 5, 10]
+            )
         )
     for text in ax.findobj(Text):
         text.set_parse_math(False)  # pyright: ignore[reportAttributeAccessIssue]  (a name may have $ in it)
@@ -78,7 +96,9 @@ def tidy(ax: Axes, title: str = "", x: str = "", y: str = "", *, subtitle: str =
 
 
 def room(ax: Axes) -> tuple[float, float]:
-    """Return the width and height in inches, about, that axes have in their figure beside the names at their ticks."""
+    """Return the width and height in inches, about, that axes have in their figure beside the names
+    at their ticks.
+    """
     box = ax.figure.bbox
     whole = np.array([box.width, box.height]) / ax.figure.dpi
     spec = ax.get_subplotspec()
@@ -94,7 +114,15 @@ def room(ax: Axes) -> tuple[float, float]:
 def names_width(ax: Axes) -> float:
     """Return the width in inches, about, of the names at the left of axes."""
     named = isinstance(ax.yaxis.get_major_formatter(), FuncFormatter)
-    return 9 * LETTER * (max((len(label.get_text()) for label in ax.get_yticklabels()), default=0) if named else 8)
+    return (
+        9
+        * LETTER
+        * (
+            max((len(label.get_text()) for label in ax.get_yticklabels()), default=0)
+            if named
+            else 8
+        )
+    )
 
 
 def color_scale(ax: Axes, colors: Any, name: str, **options: Any) -> Any:
@@ -110,7 +138,9 @@ def color_scale(ax: Axes, colors: Any, name: str, **options: Any) -> Any:
 
 def sampled(ex: Explanation, most: int) -> Explanation:
     """Return a random sample of at most ``most`` rows, always the same."""
-    return ex if len(ex) <= most else ex[np.sort(np.random.default_rng(0).permutation(len(ex))[:most])]
+    return (
+        ex if len(ex) <= most else ex[np.sort(np.random.default_rng(0).permutation(len(ex))[:most])]
+    )
 
 
 def one_row(ex: Explanation, row: int | None) -> Explanation:
@@ -120,18 +150,30 @@ def one_row(ex: Explanation, row: int | None) -> Explanation:
         raise InvalidInputError(f"row: expected the position of one of {len(ex)} rows, got none")
     if row is None:
         return ex
-    if not isinstance(row, (int, np.integer)) or isinstance(row, bool) or not -len(ex) <= row < len(ex):
+    if (
+        not isinstance(row, (int, np.integer))
+        or isinstance(row, bool)
+        or not -len(ex) <= row < len(ex)
+    ):
         raise InvalidIndexError(f"row: expected the position of one of {len(ex)} rows, got {row!r}")
     return ex[[int(row)]]
 
 
 def one_feature(ex: Explanation, name: str, feature: Any) -> int:
-    """Return the position of a feature, the argument called ``name``, given by its name or its position."""
+    """Return the position of a feature, the argument called ``name``, given by its name or its
+    position.
+    """
     d, names = ex.shape[1], ex.feature_names
     if isinstance(feature, str) and feature in names:
         return names.index(feature)
-    if not isinstance(feature, (int, np.integer)) or isinstance(feature, bool) or not -d <= feature < d:
-        raise InvalidIndexError(f"{name}: expected one of the features {list(names)}, or its position, got {feature!r}")
+    if (
+        not isinstance(feature, (int, np.integer))
+        or isinstance(feature, bool)
+        or not -d <= feature < d
+    ):
+        raise InvalidIndexError(
+            f"{name}: expected one of the features {list(names)}, or its position, got {feature!r}"
+        )
     return int(feature) % d
 
 
@@ -139,11 +181,15 @@ def some_rows(ex: Explanation) -> Explanation:
     """Return an explanation that has rows; one of several outputs is asked for one of them."""
     if not all(hasattr(ex, part) for part in ("values", "feature_names", "group")):
         raise InvalidInputError(
-            f"explanation: expected a gpattr Explanation (of several outputs, one: ex[name]), got a {type(ex).__name__}"
+            "explanation: expected a gpattr Explanation (of several outputs, one: ex[name]), got a"
+            f" {type(ex).__name__}"
         )
     outputs = getattr(ex, "output_names", None)
     if outputs is not None:
-        raise SeveralOutputsError(f"explanation: a picture shows one output, ex[{outputs[0]!r}]; the outputs are {list(outputs)}")
+        raise SeveralOutputsError(
+            f"explanation: a picture shows one output, ex[{outputs[0]!r}]; the outputs are"
+            f" {list(outputs)}"
+        )
     for count, what in zip(ex.shape, ("row", "feature"), strict=True):
         if not count:
             raise InvalidInputError(f"explanation: expected at least one {what}, got none")
@@ -152,16 +198,23 @@ def some_rows(ex: Explanation) -> Explanation:
 
 def largest(size: Array, max_display: int) -> Array:
     """Return the positions of the largest entries, in falling order, at most ``max_display``."""
-    if isinstance(max_display, bool) or not isinstance(max_display, (int, np.integer)) or max_display < 1:
-        raise InvalidInputError(f"max_display: expected an integer of 1 or more, got {max_display!r}")
+    if (
+        isinstance(max_display, bool)
+        or not isinstance(max_display, (int, np.integer))
+        or max_display < 1
+    ):
+        raise InvalidInputError(
+            f"max_display: expected an integer of 1 or more, got {max_display!r}"
+        )
     return np.argsort(-size, kind="stable")[:max_display]
 
 
 def leading(ex: Explanation, size: Array, max_display: int) -> Explanation:
-    """Return the features of the largest ``size`` (d,), in falling order, and the rest added up as the last one.
+    """Return the features of the largest ``size`` (d,), in falling order, and the rest added up as
+    the last one.
 
-    Without the covariance between features nothing is known of the uncertainty of that sum: its variance is NaN then.
-    """
+    Without the covariance between features nothing is known of the uncertainty of that sum: its
+    variance is NaN then."""
     order = largest(size, max_display)
     if len(order) == len(size):
         return ex[:, order]
@@ -170,13 +223,19 @@ def leading(ex: Explanation, size: Array, max_display: int) -> Explanation:
     name = f"{len(rest)} other features"
     if ex.var is None or ex.cov is not None or hasattr(ex, "draws"):
         return ex.group({name: rest})[:, [*kept, name]]
-    known = None if ex.component_weights is not None else np.column_stack([ex.var[:, order[:-1]], np.full(len(ex), np.nan)])
+    known = (
+        None
+        if ex.component_weights is not None
+        else np.column_stack([ex.var[:, order[:-1]], np.full(len(ex), np.nan)])
+    )
     bare = replace(ex, var=None, component_var=None, component_weights=None, component_values=None)
     return replace(bare.group({name: rest})[:, [*kept, name]], var=known)
 
 
 def sure_of_sign(ex: Explanation, level: float) -> Array:
-    """Return whether each sign is sure to ``level`` or more, (n, d); so are all where nothing is known of it."""
+    """Return whether each sign is sure to ``level`` or more, (n, d); so are all where nothing is
+    known of it.
+    """
     check_level(level)
     if ex.var is None:
         return np.ones(ex.shape, dtype=bool)
@@ -185,6 +244,12 @@ def sure_of_sign(ex: Explanation, level: float) -> Array:
 
 
 def certainty(ex: Explanation, level: float) -> Array:
-    """Return how sure each sign is, (n, d): from 0, of ½, to 1, of ``level`` and above; 1 where nothing is known of it."""
+    """Return how sure each sign is, (n, d): from 0, of ½, to 1, of ``level`` and above; 1 where
+    nothing is known of it.
+    """
     full = max(2.0 * check_level(level) - 1.0, 1e-9)
-    return np.ones(ex.shape) if ex.var is None else np.clip(np.abs(2.0 * ex.prob_positive() - 1.0) / full, 0.0, 1.0)
+    return (
+        np.ones(ex.shape)
+        if ex.var is None
+        else np.clip(np.abs(2.0 * ex.prob_positive() - 1.0) / full, 0.0, 1.0)
+    )

@@ -8,31 +8,47 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from gpattr._array import to_numpy
-from gpattr._validation import check_text, numbers
+from gpattr._core.array import to_numpy
+from gpattr._core.validation import check_text, numbers
 from gpattr.exceptions import InvalidInputError
 from gpattr.plots.style import BLUE, GREY, INK, ORANGE, axes_for, largest, tidy
 from gpattr.plots.words import baseline_of, short, steps
 
 
 def training(
-    contributions: Any, *, names: Sequence[Any] | None = None, max_display: int = 10, ax: Axes | None = None, title: str = ""
+    contributions: Any,
+    *,
+    names: Sequence[Any] | None = None,
+    max_display: int = 10,
+    ax: Axes | None = None,
+    title: str = "",
 ) -> Axes:
-    """Draw the shares of training rows in one attribution, ``explainer.training_contributions(x, feature)``, the largest first.
+    """Draw the shares of training rows in one attribution, ``explainer.training_contributions(x,
+    feature)``, the largest first.
 
-    The others are added up, those that raise the attribution and those that lower it by themselves; the last bar is the sum of
-    all. Where shares nearly cancel it is far shorter than they are. ``names`` are what the training rows are called, by default
-    their positions.
-    """
+    The others are added up, those that raise the attribution and those that lower it by themselves;
+    the last bar is the sum of all. Where shares nearly cancel it is far shorter than they are.
+    ``names`` are what the training rows are called, by default their positions."""
     shares = to_numpy(numbers("contributions", contributions))
     if shares.ndim != 1 or not len(shares):
-        raise InvalidInputError(f"contributions: expected one number for each training row, got the shape {shares.shape}")
+        raise InvalidInputError(
+            "contributions: expected one number for each training row, got the shape"
+            f" {shares.shape}"
+        )
     if names is not None:
-        if not isinstance(names, Iterable) or isinstance(names, (str, set)) or getattr(names, "ndim", 1) != 1:
-            raise InvalidInputError(f"names: expected {len(shares)}, one for each training row, got {names!r}")
+        if (
+            not isinstance(names, Iterable)
+            or isinstance(names, (str, set))
+            or getattr(names, "ndim", 1) != 1
+        ):
+            raise InvalidInputError(
+                f"names: expected {len(shares)}, one for each training row, got {names!r}"
+            )
         names = list(names)
         if len(names) != len(shares):
-            raise InvalidInputError(f"names: expected {len(shares)}, one for each training row, got {len(names)}")
+            raise InvalidInputError(
+                f"names: expected {len(shares)}, one for each training row, got {len(names)}"
+            )
     check_text("title", title)
     shown = largest(np.abs(shares), max_display)
     rest = np.delete(shares, shown)
@@ -56,8 +72,18 @@ def training(
     for place, value, text in zip(places, values, steps(values), strict=True):
         side = -1 if value < 0 else 1
         align = "right" if value < 0 else "left"
-        ax.annotate(text, (value, place), (4 * side, 0), textcoords="offset points", va="center", ha=align, fontsize=9)
-    up, down, net = steps(np.array([shares[shares > 0].sum(), shares[shares < 0].sum(), shares.sum()]))
+        ax.annotate(
+            text,
+            (value, place),
+            (4 * side, 0),
+            textcoords="offset points",
+            va="center",
+            ha=align,
+            fontsize=9,
+        )
+    up, down, net = steps(
+        np.array([shares[shares > 0].sum(), shares[shares < 0].sum(), shares.sum()])
+    )
     feature = getattr(contributions, "feature", "")
     of = f"the attribution of {short(feature)}" if feature else "one attribution"
     quantity = getattr(contributions, "quantity", "prediction")

@@ -1,4 +1,6 @@
-"""Words of the pictures: names that leave room for the axes, titles that say what is shown, numbers beside bars."""
+"""Words of the pictures: names that leave room for the axes, titles that say what is shown, numbers
+beside bars.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpattr._array import Array
-from gpattr._numbers_text import readable, readable_all
+from gpattr._core.array import Array
+from gpattr._core.readable_numbers import readable, readable_all
 
 if TYPE_CHECKING:
-    from gpattr.explanation import Explanation
+    from gpattr.explanation.explanation import Explanation
 
 LETTER = 0.54 / 72  # inches that a letter is wide, about, for each point of its size
 LONGEST = 34  # letters of a name at a tick
@@ -20,11 +22,17 @@ LONGEST = 34  # letters of a name at a tick
 def wrapped(text: str, width: float, size: float) -> str:
     """Return a text broken into lines of ``width`` inches, about, at a font of ``size`` points."""
     letters = max(int(width / (LETTER * size)), 12)
-    return "\n".join(line for part in text.split("\n") for line in textwrap.wrap(part, letters, break_on_hyphens=False))
+    return "\n".join(
+        line
+        for part in text.split("\n")
+        for line in textwrap.wrap(part, letters, break_on_hyphens=False)
+    )
 
 
 def short(name: str, longest: int = LONGEST) -> str:
-    """Return a name in one line, without its middle where it would leave no room for the axes: its end may tell it apart."""
+    """Return a name in one line, without its middle where it would leave no room for the axes: its
+    end may tell it apart.
+    """
     name = " ".join(name.split())
     return name if len(name) <= longest else f"{name[: longest - 11]}…{name[-10:]}"
 
@@ -48,7 +56,9 @@ def row_title(ex: Explanation) -> str:
 
 def prediction_title(ex: Explanation) -> str:
     """Return the only row with its prediction and that at the baseline."""
-    end, start = (readable(float(value[0]), minus=True) for value in (ex.predictions, ex.base_values))
+    end, start = (
+        readable(float(value[0]), minus=True) for value in (ex.predictions, ex.base_values)
+    )
     return f"{row_title(ex)}: {ex.quantity} {end}, at the baseline {start}"
 
 
@@ -59,17 +69,27 @@ def names_of(ex: Explanation) -> list[str]:
 
 def named(ex: Explanation) -> list[str]:
     """Return the features of the only row with their values or categories; a group has none."""
-    texts = {name: readable(x, minus=True) for name, x in zip(ex.feature_names, ex.data[0], strict=True) if not np.isnan(x)}
+    texts = {
+        name: readable(x, minus=True)
+        for name, x in zip(ex.feature_names, ex.data[0], strict=True)
+        if not np.isnan(x)
+    }
     texts |= {name: short(labels[0], 20) for name, labels in ex.labels.items()}
     return [
-        f"{short(name, LONGEST + 4 - len(texts[name]))} = {texts[name]}" if name in texts else short(name)
+        f"{short(name, LONGEST + 4 - len(texts[name]))} = {texts[name]}"
+        if name in texts
+        else short(name)
         for name in ex.feature_names
     ]
 
 
 def steps(values: Array) -> list[str]:
-    """Return attributions as they stand beside bars, with their signs: three digits for the largest, four from 1000 on."""
-    return readable_all(values, 3 if np.abs(values).max(initial=0.0) < 1000 else 4, sign="+", minus=True)
+    """Return attributions as they stand beside bars, with their signs: three digits for the
+    largest, four from 1000 on.
+    """
+    return readable_all(
+        values, 3 if np.abs(values).max(initial=0.0) < 1000 else 4, sign="+", minus=True
+    )
 
 
 def share(level: float) -> str:
@@ -78,5 +98,13 @@ def share(level: float) -> str:
 
 
 def percent(probability: float) -> str:
-    """Return a probability as per cent, rounded down: what is not 95% sure must not read as if it were."""
-    return "" if np.isnan(probability) else "> 99.9%" if probability > 0.999 else f"{np.floor(1000 * probability + 1e-9) / 10:g}%"
+    """Return a probability as per cent, rounded down: what is not 95% sure must not read as if it
+    were.
+    """
+    return (
+        ""
+        if np.isnan(probability)
+        else "> 99.9%"
+        if probability > 0.999
+        else f"{np.floor(1000 * probability + 1e-9) / 10:g}%"
+    )

@@ -9,15 +9,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpattr._arguments import Checked, an_array, instance
-from gpattr._array import Array, namespace, product, to_numpy
-from gpattr._cards import card
-from gpattr._frozen import Frozen
-from gpattr._memory import require_room
-from gpattr._mixture import Mixture
-from gpattr._normal import roots, standard_draws
-from gpattr._validation import Names, as_matrix, beside, check_choice, check_flag, positive_scalar
+from gpattr._core.arguments import Checked, an_array, instance
+from gpattr._core.array import Array, namespace, product, to_numpy
+from gpattr._core.cards import card
+from gpattr._core.frozen import Frozen
+from gpattr._core.memory import require_room
+from gpattr._core.normal import roots, standard_draws
+from gpattr._core.validation import (
+    Names,
+    as_matrix,
+    beside,
+    check_choice,
+    check_flag,
+    positive_scalar,
+)
 from gpattr.closed_forms import METHODS
+from gpattr.distributions.marginals import Mixture
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.operators import Operator
 from gpattr.posteriors.matrices import matrix
@@ -29,7 +36,8 @@ TOGETHER = 4000  # attributions of which one joint covariance is formed: 128 MB
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """The Gaussians that a mixture makes of the attributions: ``weights`` (K,), ``mean`` (K, n, d), ``var``, ``cov``.
+    """The Gaussians that a mixture makes of the attributions: ``weights`` (K,), ``mean`` (K, n, d),
+    ``var``, ``cov``.
 
     ``var`` (K, n, d) and ``cov`` (K, n, d, d) are there as far as they were asked for.
     """
@@ -47,12 +55,13 @@ class Components:
 
 @dataclass(frozen=True, eq=False)
 class Attributions:
-    """𝒜f at n rows: ``mean`` (n, d), ``var`` (n, d), ``cov`` (n, d, d), as far as they were asked for.
+    """𝒜f at n rows: ``mean`` (n, d), ``var`` (n, d), ``cov`` (n, d, d), as far as they were asked
+    for.
 
-    It is Gaussian unless ``components`` are there, which say of what it is a mixture. ``error`` (n,) bounds the error of ``mean``
-    that the evaluation makes; ``method`` says how it was evaluated. ``cov_error`` (n,) bounds the error of the entries of
-    ``cov``, and so of ``var``, rounding included.
-    """
+    It is Gaussian unless ``components`` are there, which say of what it is a mixture. ``error``
+    (n,) bounds the error of ``mean`` that the evaluation makes; ``method`` says how it was
+    evaluated. ``cov_error`` (n,) bounds the error of the entries of ``cov``, and so of ``var``,
+    rounding included."""
 
     mean: Array
     var: Array | None
@@ -78,9 +87,9 @@ CHECKS = {
 class Posterior(Checked, Frozen, ABC):
     """The distribution of a function given data: it predicts, and operators apply to it.
 
-    ``feature_names`` are the columns of the frame it was trained on. ``landmarks`` are points (d,) of the training inputs that
-    can serve as baselines, by name: "mean" and "median", where they are known. ``note`` is what explanations must say about it.
-    """
+    ``feature_names`` are the columns of the frame it was trained on. ``landmarks`` are points (d,)
+    of the training inputs that can serve as baselines, by name: "mean" and "median", where they are
+    known. ``note`` is what explanations must say about it."""
 
     note: str = ""
     checks: ClassVar[Any] = CHECKS
@@ -101,7 +110,10 @@ class Posterior(Checked, Frozen, ABC):
     def _repr_html_(self) -> str:
         rows, kernel = self.training_inputs, getattr(self, "kernel", None)
         names = ", ".join(self.feature_names) if self.feature_names else str(self.n_features)
-        lines: list[tuple[str, object]] = [("training rows", "not kept" if rows is None else len(rows)), ("features", names)]
+        lines: list[tuple[str, object]] = [
+            ("training rows", "not kept" if rows is None else len(rows)),
+            ("features", names),
+        ]
         return card(type(self).__name__, lines if kernel is None else [*lines, ("kernel", kernel)])
 
     @property
@@ -121,10 +133,11 @@ class Posterior(Checked, Frozen, ABC):
 
     @abstractmethod
     def predict(self, X: Any, *, return_std: bool = False, return_cov: bool = False) -> Any:
-        """Return the mean of the latent function at X, (n,); with its standard deviation (n,) or covariance (n, n) if asked.
+        """Return the mean of the latent function at X, (n,); with its standard deviation (n,) or
+        covariance (n, n) if asked.
 
-        The latent function is free of noise: its variance does not contain the noise of an observation.
-        """
+        The latent function is free of noise: its variance does not contain the noise of an
+        observation."""
 
     @abstractmethod
     def apply(
@@ -139,23 +152,31 @@ class Posterior(Checked, Frozen, ABC):
     ) -> Attributions:
         """Return the joint distribution of the operator's d values at every row of X.
 
-        ``uncertainty`` is ``"cov"`` (covariance between features), ``"std"`` (variances only) or ``"none"`` (means, at a few
-        times the cost of a prediction). ``method`` and ``n_steps`` are those of `closed_forms.rule_for`. Where quadrature
-        cannot be sure of the means to ``tolerance``, relative to the size of the function, it raises `ToleranceError`.
-        """
+        ``uncertainty`` is ``"cov"`` (covariance between features), ``"std"`` (variances only) or
+        ``"none"`` (means, at a few times the cost of a prediction). ``method`` and ``n_steps`` are
+        those of `closed_forms.rule_for`. Where quadrature cannot be sure of the means to
+        ``tolerance``, relative to the size of the function, it raises `ToleranceError`."""
 
     @abstractmethod
-    def joint(self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None) -> Array:
+    def joint(
+        self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None
+    ) -> Array:
         """Return the covariance between all features of all rows, (n, d, n, d)."""
 
     def rows_covariance(
-        self, operator: Operator, X: Any, gather: Any = None, *, method: str = "auto", n_steps: int | None = None
+        self,
+        operator: Operator,
+        X: Any,
+        gather: Any = None,
+        *,
+        method: str = "auto",
+        n_steps: int | None = None,
     ) -> Array:
         """Return the covariance between rows of each feature by itself, (d, n, n).
 
-        With ``gather`` G (d, k) it is that of the sums Σᵢ Gᵢⱼ𝒜ᵢ, (k, n, n). The covariance between all features of all rows is
-        never formed: here `joint` is asked of two blocks of rows at a time.
-        """
+        With ``gather`` G (d, k) it is that of the sums Σᵢ Gᵢⱼ𝒜ᵢ, (k, n, n). The covariance between
+        all features of all rows is never formed: here `joint` is asked of two blocks of rows at a
+        time."""
         X = as_matrix("X", X, names=self.feature_names, n_features=self.n_features, like=self.like)
         n, d = X.shape
         G = gathering(gather, X)
@@ -169,18 +190,26 @@ class Posterior(Checked, Frozen, ABC):
             result[:, both[:, None], both] = feature_by_feature(part, G)
         return result
 
-    def contributions(self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None) -> Array:
-        """Return the share of each training row in each mean attribution, (n, d, m), for posteriors that keep their rows."""
+    def contributions(
+        self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None
+    ) -> Array:
+        """Return the share of each training row in each mean attribution, (n, d, m), for posteriors
+        that keep their rows.
+        """
         raise UnsupportedModelError(
-            f"model: the share of each training row is known for posteriors that keep their rows, such as ExactPosterior; "
-            f"this {type(self).__name__} does not know them"
+            "model: the share of each training row is known for posteriors that keep their rows,"
+            f" such as ExactPosterior; this {type(self).__name__} does not know them"
         )
 
-    def sample(self, operator: Operator, X: Any, n: int = 1, *, random_state: Any = None) -> np.ndarray:
+    def sample(
+        self, operator: Operator, X: Any, n: int = 1, *, random_state: Any = None
+    ) -> np.ndarray:
         """Return n draws of the operator's values at all rows of X together, (n, rows, d)."""
         mean = to_numpy(self.apply(operator, X, uncertainty="none").mean)
         C = to_numpy(self.joint(operator, X)).reshape(mean.size, mean.size)
-        return mean + product(standard_draws("n", n, mean.size, random_state), roots(C[None])[0]).reshape(n, *mean.shape)
+        return mean + product(
+            standard_draws("n", n, mean.size, random_state), roots(C[None])[0]
+        ).reshape(n, *mean.shape)
 
 
 def note_of(posterior: Any) -> str:
@@ -196,7 +225,10 @@ def shared_landmarks(posteriors: Sequence[Posterior]) -> dict[str, Array]:
     first, *others = (posterior.landmarks for posterior in posteriors)
 
     def shared(name: str, point: Array) -> bool:
-        return all(name in other and np.allclose(other[name], point, rtol=1e-9, atol=0.0) for other in others)
+        return all(
+            name in other and np.allclose(other[name], point, rtol=1e-9, atol=0.0)
+            for other in others
+        )
 
     return {name: point for name, point in first.items() if shared(name, point)}
 
@@ -208,25 +240,37 @@ def require_covariance_room(n: int, d: int, *, copies: int = 1) -> None:
 
 
 def gathering(gather: Any, X: Array) -> Array | None:
-    """Return the matrix (d, k) that adds the d features of X up, beside X; None for each feature by itself."""
-    return None if gather is None else beside("gather", matrix("gather", gather, X.shape[1], None), X)
+    """Return the matrix (d, k) that adds the d features of X up, beside X; None for each feature by
+    itself.
+    """
+    return (
+        None if gather is None else beside("gather", matrix("gather", gather, X.shape[1], None), X)
+    )
 
 
 def rows_covariance_of(n: int, d: int, G: Array | None, like: Array) -> Array:
-    """Return room for the covariance between n rows of each feature, (d, n, n), or of each column of G."""
+    """Return room for the covariance between n rows of each feature, (d, n, n), or of each column
+    of G.
+    """
     shape = (d if G is None else G.shape[1], n, n)
-    require_room("The covariance between rows", shape, "use fewer rows, say a random sample", copies=2)
+    require_room(
+        "The covariance between rows", shape, "use fewer rows, say a random sample", copies=2
+    )
     return namespace(like).empty(shape)
 
 
 def feature_by_feature(joint: Array, G: Array | None) -> Array:
-    """Return of covariances between rows and features, (n, d, m, d), those of each feature by itself, (d, n, m), or of Gᵀ𝒜."""
+    """Return of covariances between rows and features, (n, d, m, d), those of each feature by
+    itself, (d, n, m), or of Gᵀ𝒜.
+    """
     xp = namespace(joint)
     return xp.einsum("nimi->inm", joint) if G is None else xp.einsum("njmi,ji->inm", joint @ G, G)
 
 
 def covariance(C: Array) -> Array:
-    """Return C (..., k, k) made exactly symmetric, its variances not below zero: rounding can leave either a little off."""
+    """Return C (..., k, k) made exactly symmetric, its variances not below zero: rounding can leave
+    either a little off.
+    """
     xp = namespace(C)
     C = 0.5 * (C + xp.swapaxes(C, -1, -2))
     diagonal = xp.arange(C.shape[-1])

@@ -8,9 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._array import EPS, Array, LinAlgError, cholesky, is_tensor, namespace, product, solve_cholesky, to_numpy
-from gpattr._memory import require_room
-from gpattr._validation import Names, as_matrix, as_vector, column_names, numbers, read_only
+from gpattr._core.array import (
+    EPS,
+    Array,
+    LinAlgError,
+    cholesky,
+    is_tensor,
+    namespace,
+    product,
+    solve_cholesky,
+    to_numpy,
+)
+from gpattr._core.memory import require_room
+from gpattr._core.validation import Names, as_matrix, as_vector, column_names, numbers, read_only
 from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
 from gpattr.kernels import Kernel
 from gpattr.kernels.white import fold_white
@@ -23,21 +33,25 @@ from gpattr.posteriors.prior import checked_mean
 class ExactPosterior(FunctionSpacePosterior):
     """The posterior of f ~ GP(mean, kernel) given yₙ = f(xₙ) + noise.
 
-    L = chol(k(X, X) + diag(noise)), α = L⁻ᵀL⁻¹(y − m(X)). ``X`` (m, d) may be a frame, whose column names are kept; ``noise``
-    is a variance, one number or one per row; a `White` part of the kernel is added to it, and is no longer part of ``kernel``.
+    L = chol(k(X, X) + diag(noise)), α = L⁻ᵀL⁻¹(y − m(X)). ``X`` (m, d) may be a frame, whose column
+    names are kept; ``noise`` is a variance, one number or one per row; a `White` part of the kernel
+    is added to it, and is no longer part of ``kernel``.
 
-    Where the coefficients β of the mean are uncertain, N(β₀, B) or flat (B⁻¹ = 0), with Φ their basis at X and A = k(X, X) +
-    noise: C = (B⁻¹ + ΦᵀA⁻¹Φ)⁻¹, β̄ = β₀ + C ΦᵀA⁻¹(y − Φβ₀), α = A⁻¹(y − Φβ̄), ``mean`` has the coefficients β̄, and ``trend``
-    holds C.
-    """
+    Where the coefficients β of the mean are uncertain, N(β₀, B) or flat (B⁻¹ = 0), with Φ their
+    basis at X and A = k(X, X) + noise: C = (B⁻¹ + ΦᵀA⁻¹Φ)⁻¹, β̄ = β₀ + C ΦᵀA⁻¹(y − Φβ₀), α = A⁻¹(y
+    − Φβ̄), ``mean`` has the coefficients β̄, and ``trend`` holds C."""
 
     y: Array = field(kw_only=True)
     noise: Array = field(kw_only=True)
     log_marginal_likelihood: float = field(kw_only=True)
 
-    def __init__(self, kernel: Kernel, X: Any, y: Any, *, noise: Any, mean: Mean | None = None) -> None:
+    def __init__(
+        self, kernel: Kernel, X: Any, y: Any, *, noise: Any, mean: Mean | None = None
+    ) -> None:
         if not isinstance(kernel, Kernel):
-            raise InvalidInputError(f"kernel: expected a gpattr kernel, got {type(kernel).__name__}")
+            raise InvalidInputError(
+                f"kernel: expected a gpattr kernel, got {type(kernel).__name__}"
+            )
         names = column_names(X)
         Z = read_only(as_matrix("X", X))
         m, d = Z.shape
@@ -48,16 +62,19 @@ class ExactPosterior(FunctionSpacePosterior):
         kernel.check_derivatives(Z)
         smooth, white = fold_white(kernel, Z)
         if smooth is None:
-            raise InvalidInputError("kernel: White alone is noise without a function; add the kernel of one")
+            raise InvalidInputError(
+                "kernel: White alone is noise without a function; add the kernel of one"
+            )
         kernel, noise = smooth, read_only(noise + white)
         require_room("The covariance of the training targets", (m, m), "use fewer rows")
         self._condition(kernel, Z, y, noise, mean, factorise(kernel, Z, noise), names)
 
     def given(self, y: Any, *, mean: Mean | None = None) -> ExactPosterior:
-        """Return the posterior of the same prior, with this ``mean``, given other targets of the same rows.
+        """Return the posterior of the same prior, with this ``mean``, given other targets of the
+        same rows.
 
-        Nothing is factorised again: several outputs with one kernel and one noise cost one factorisation.
-        """
+        Nothing is factorised again: several outputs with one kernel and one noise cost one
+        factorisation."""
         Z = self.inputs
         mean = checked_mean(mean, Z.shape[1])
         y = read_only(as_vector("y", y, length=len(Z), unit="targets (one per row of X)", like=Z))
@@ -66,7 +83,14 @@ class ExactPosterior(FunctionSpacePosterior):
         return result
 
     def _condition(
-        self, kernel: Kernel, Z: Array, y: Array, noise: Array, mean: Mean, factor: Array, names: Names | None
+        self,
+        kernel: Kernel,
+        Z: Array,
+        y: Array,
+        noise: Array,
+        mean: Mean,
+        factor: Array,
+        names: Names | None,
     ) -> None:
         """Become the posterior given targets whose covariance has been factorised."""
         if isinstance(mean, Expansion):
@@ -79,10 +103,17 @@ class ExactPosterior(FunctionSpacePosterior):
             mean = mean.with_beta(mean.beta + to_numpy(beta))
         alpha = solve_cholesky(factor, residual - shift)
         if not namespace(alpha).isfinite(alpha).all():
-            raise InvalidInputError("y: the targets are too large, or variance and noise too small, for float64; rescale y")
-        super().__init__(kernel, Z, read_only(alpha), factor, mean=mean, feature_names=names, trend=trend)
+            raise InvalidInputError(
+                "y: the targets are too large, or variance and noise too small, for float64;"
+                " rescale y"
+            )
+        super().__init__(
+            kernel, Z, read_only(alpha), factor, mean=mean, feature_names=names, trend=trend
+        )
         logs = float(namespace(y).log(factor.diagonal()).sum())
-        with np.errstate(over="ignore", invalid="ignore"):  # targets of 1e160 have no evidence, but an explanation
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # targets of 1e160 have no evidence, but an explanation
             evidence = -0.5 * float(residual @ alpha) - logs - evidence
         for name, value in {"y": y, "noise": noise, "log_marginal_likelihood": evidence}.items():
             object.__setattr__(self, name, value)
@@ -98,11 +129,11 @@ class ExactPosterior(FunctionSpacePosterior):
 
 
 def _trend(mean: Expansion, Z: Array, factor: Array, residual: Array) -> tuple[Trend, Array, float]:
-    """Return what is uncertain about the coefficients, β̄ − β₀ (p,), and what they take from the log evidence.
+    """Return what is uncertain about the coefficients, β̄ − β₀ (p,), and what they take from the
+    log evidence.
 
-    p(y) has ½ log|B⁻¹| − ½ log|B⁻¹ + ΦᵀA⁻¹Φ| more than with known coefficients; a flat prior has no first term and p factors
-    of √2π less (Rasmussen and Williams, section 2.7).
-    """
+    p(y) has ½ log|B⁻¹| − ½ log|B⁻¹ + ΦᵀA⁻¹Φ| more than with known coefficients; a flat prior has no
+    first term and p factors of √2π less (Rasmussen and Williams, section 2.7)."""
     xp = namespace(Z)
     basis = mean.basis(Z)
     W = solve_cholesky(factor, basis)
@@ -110,8 +141,12 @@ def _trend(mean: Expansion, Z: Array, factor: Array, residual: Array) -> tuple[T
     return Trend(mean.basis, W, root), shift, evidence
 
 
-def coefficients_given(basis: Array, W: Array, precision: Array, residual: Array) -> tuple[Array, Array, float]:
-    """Return G with C = GGᵀ, C Wᵀ residual, and −log of what the coefficients add to the evidence, for W = A⁻¹Φ."""
+def coefficients_given(
+    basis: Array, W: Array, precision: Array, residual: Array
+) -> tuple[Array, Array, float]:
+    """Return G with C = GGᵀ, C Wᵀ residual, and −log of what the coefficients add to the evidence,
+    for W = A⁻¹Φ.
+    """
     xp = namespace(basis)
     M = product(basis.T, W) + precision
     size = xp.sqrt(M.diagonal())
@@ -120,8 +155,9 @@ def coefficients_given(basis: Array, W: Array, precision: Array, residual: Array
     values = to_numpy(scaled)
     if not np.isfinite(values).all() or np.linalg.eigvalsh(values)[0] < 1e-13:
         raise InvalidInputError(
-            "mean: its basis functions are not independent on these rows (constant or repeated columns, or fewer rows than "
-            "coefficients); give a covariance instead of 'flat', or leave some out"
+            "mean: its basis functions are not independent on these rows (constant or repeated"
+            " columns, or fewer rows than coefficients); give a covariance instead of 'flat', or"
+            " leave some out"
         )
     L = cholesky(scaled)
     root = xp.asarray(np.linalg.inv(to_numpy(L)).T) / size[:, None]
@@ -136,23 +172,34 @@ def coefficients_given(basis: Array, W: Array, precision: Array, residual: Array
 def check_noise(noise: Any, Z: Array) -> Array:
     """Return noise variances, one per row, (m,)."""
     m = len(Z)
-    noise = as_vector("noise", np.atleast_1d(numbers("noise", noise)) if not is_tensor(noise) else noise.reshape(-1), like=Z)
+    noise = as_vector(
+        "noise",
+        np.atleast_1d(numbers("noise", noise)) if not is_tensor(noise) else noise.reshape(-1),
+        like=Z,
+    )
     if len(noise) not in (1, m):
-        raise InvalidInputError(f"noise: expected one variance or one per row ({m}), got {len(noise)}")
+        raise InvalidInputError(
+            f"noise: expected one variance or one per row ({m}), got {len(noise)}"
+        )
     if (noise < 0).any():
         raise InvalidInputError(f"noise: expected variances, 0 or larger, got {float(noise.min())}")
     return read_only(namespace(Z).broadcast_to(noise, (m,)))
 
 
 def factorise(kernel: Kernel, Z: Array, noise: Array) -> Array:
-    """Return chol(k(Z, Z) + diag(noise)), (m, m); refuse a matrix that is singular to rounding, with advice."""
+    """Return chol(k(Z, Z) + diag(noise)), (m, m); refuse a matrix that is singular to rounding,
+    with advice.
+    """
     xp = namespace(Z)
     K, scale = kernel(Z, Z), kernel.diagonal(Z)
     i = xp.arange(len(Z))
     with np.errstate(over="ignore"):
         K[i, i] += noise
     if not xp.isfinite(K).all():
-        raise InvalidInputError("variance: expected variances whose sum with the noise is finite, got one too large for float64")
+        raise InvalidInputError(
+            "variance: expected variances whose sum with the noise is finite, got one too large for"
+            " float64"
+        )
     try:
         L = cholesky(K)
     except LinAlgError:
@@ -160,8 +207,9 @@ def factorise(kernel: Kernel, Z: Array, noise: Array) -> Array:
     # A pivot at the level of rounding means the factor is noise, even where LAPACK went through.
     if L is None or not (L.diagonal() ** 2 > 4 * EPS * scale).all():
         raise NotPositiveDefiniteError(
-            f"noise: the covariance of the {len(Z)} training targets is singular to rounding{_duplicates(to_numpy(Z))}; "
-            f"give a larger noise variance (say noise={1e-6 * float(abs(scale).max()):.0e}), or remove rows that say the same"
+            f"noise: the covariance of the {len(Z)} training targets is singular to"
+            f" rounding{_duplicates(to_numpy(Z))}; give a larger noise variance (say"
+            f" noise={1e-6 * float(abs(scale).max()):.0e}), or remove rows that say the same"
         )
     if not is_tensor(L):
         L.flags.writeable = False
@@ -174,4 +222,7 @@ def _duplicates(Z: Array) -> str:
     if not len(repeated):
         return ""
     row = int(repeated[0])
-    return f": rows {int(first[inverse.ravel()[row]])} and {row} of X are equal and their noise is too small"
+    return (
+        f": rows {int(first[inverse.ravel()[row]])} and {row} of X are equal and their noise is too"
+        " small"
+    )

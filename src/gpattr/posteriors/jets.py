@@ -1,12 +1,14 @@
-"""The value and the gradient of a function together, as its posterior has them: what a link needs along a path."""
+"""The value and the gradient of a function together, as its posterior has them: what a link needs
+along a path.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from gpattr import closed_forms
-from gpattr._array import Array, namespace, product, solve_upper, to_numpy
-from gpattr._memory import blocks
+from gpattr._core.array import Array, namespace, product, solve_upper, to_numpy
+from gpattr._core.memory import blocks
 from gpattr.closed_forms import differentiate
 from gpattr.operators import Gradient
 from gpattr.posteriors.affine import AffinePosterior
@@ -40,8 +42,12 @@ def slopes(posterior: FunctionSpacePosterior | AffinePosterior, X: Array) -> tup
     return to_numpy(mean), to_numpy(xp.maximum(var, 0.0)), to_numpy(gradient), to_numpy(cov)
 
 
-def jets(posterior: FunctionSpacePosterior | AffinePosterior, X: Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean (r, T, 1 + d) and covariance (r, T(1 + d), T(1 + d)) of (f, ∂₁f … ∂_df) at T points for each of r rows."""
+def jets(
+    posterior: FunctionSpacePosterior | AffinePosterior, X: Array
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean (r, T, 1 + d) and covariance (r, T(1 + d), T(1 + d)) of (f, ∂₁f … ∂_df) at T
+    points for each of r rows.
+    """
     r, T, d = X.shape
     if isinstance(posterior, AffinePosterior):
         U = posterior.inside(X.reshape(-1, d))
@@ -54,8 +60,13 @@ def jets(posterior: FunctionSpacePosterior | AffinePosterior, X: Array) -> tuple
     xp = namespace(flat)
     X = flat.reshape(r, T, d)
     left = differentiate(posterior.kernel, flat[:, None, :], posterior.inputs)
-    cross = xp.concatenate([left.value[:, None, :], xp.swapaxes(left.left, 1, 2)], axis=1)  # (rT, 1 + d, m)
-    known = [posterior.mean(flat)[:, None], closed_forms.attribute_mean(Gradient(), posterior.mean, flat)[0]]
+    cross = xp.concatenate(
+        [left.value[:, None, :], xp.swapaxes(left.left, 1, 2)], axis=1
+    )  # (rT, 1 + d, m)
+    known = [
+        posterior.mean(flat)[:, None],
+        closed_forms.attribute_mean(Gradient(), posterior.mean, flat)[0],
+    ]
     mean = xp.concatenate(known, axis=1) + product(cross, posterior.alpha)
     prior = differentiate(posterior.kernel, X[:, :, None, :], X[:, None, :, :], True)
     cov = xp.empty((r, T, 1 + d, T, 1 + d))

@@ -1,12 +1,14 @@
-"""Binary classification by Laplace's approximation: a Gaussian around the most likely latent function.
+"""Binary classification by Laplace's approximation: a Gaussian around the most likely latent
+function.
 
-p(y = 1 | f) = σ(f), the logistic function. At the mode f̂ of the latent values at X, with W = σ(f̂)(1 − σ(f̂)):
+p(y = 1 | f) = σ(f), the logistic function. At the mode f̂ of the latent values at X, with W =
+σ(f̂)(1 − σ(f̂)):
 
     E[f(x)]          = m(x) + k(x, X) (y − σ(f̂))
     Cov[f(x), f(x')] = k(x, x') − T(x)ᵀT(x'),      T(x) = L⁻¹ W^½ k(X, x),  L = chol(I + W^½ K W^½)
 
-The mode is found by Newton's method (Rasmussen and Williams, algorithm 3.1), which needs no inverse of K.
-"""
+The mode is found by Newton's method (Rasmussen and Williams, algorithm 3.1), which needs no inverse
+of K."""
 
 from __future__ import annotations
 
@@ -15,9 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._array import Array, LinAlgError, cholesky, namespace, product, solve_cholesky, to_numpy
-from gpattr._memory import require_room
-from gpattr._validation import as_vector, check_text, read_only
+from gpattr._core.array import (
+    Array,
+    LinAlgError,
+    cholesky,
+    namespace,
+    product,
+    solve_cholesky,
+    to_numpy,
+)
+from gpattr._core.memory import require_room
+from gpattr._core.validation import as_vector, check_text, read_only
 from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
 from gpattr.kernels import Kernel
 from gpattr.means import Expansion, Mean
@@ -26,48 +36,82 @@ from gpattr.posteriors.matrices import matrix
 from gpattr.posteriors.prior import smooth_prior
 
 STEPS, HALVINGS = 100, 30
-CONVERGED = 1e-12  # of the latent values: Newton's last step, after which rounding is all that changes
+CONVERGED = (
+    1e-12  # of the latent values: Newton's last step, after which rounding is all that changes
+)
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class LaplacePosterior(FunctionSpacePosterior):
     """The latent function f ~ GP(mean, kernel) given labels y, 0 or 1, with p(y = 1) = σ(f).
 
-    ``X`` (m, d) may be a frame, whose column names are kept. ``log_marginal_likelihood`` is Laplace's approximation of it;
-    ``mode`` (m,) are the most likely latent values at X. Predictions and attributions are of f, on the scale of log odds;
-    ``label`` says in words of what, for explanations to print.
-    """
+    ``X`` (m, d) may be a frame, whose column names are kept. ``log_marginal_likelihood`` is
+    Laplace's approximation of it; ``mode`` (m,) are the most likely latent values at X. Predictions
+    and attributions are of f, on the scale of log odds; ``label`` says in words of what, for
+    explanations to print."""
 
     y: Array = field(kw_only=True)
     mode: Array = field(kw_only=True)
     log_marginal_likelihood: float = field(kw_only=True)
     label: str = field(kw_only=True)
 
-    def __init__(self, kernel: Kernel, X: Any, y: Any, *, mean: Mean | None = None, label: str = "1 against 0") -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Any,
+        y: Any,
+        *,
+        mean: Mean | None = None,
+        label: str = "1 against 0",
+    ) -> None:
         kernel, mean, Z, names = smooth_prior(kernel, mean, "X", X)
         if isinstance(mean, Expansion) and mean.covariance is not None:
             raise InvalidInputError("mean: expected one with known coefficients")
         m, xp = len(Z), namespace(Z)
         if np.asarray(y).dtype.kind in "US":
-            raise InvalidInputError("y: expected labels 0 and 1, got text; gpattr.GPClassifier takes labels of any kind")
+            raise InvalidInputError(
+                "y: expected labels 0 and 1, got text; gpattr.GPClassifier takes labels of any kind"
+            )
         y = read_only(as_vector("y", y, length=m, unit="labels (one per row of X)", like=Z))
         if not ((y == 0) | (y == 1)).all():
-            raise InvalidInputError(f"y: expected labels 0 and 1, got {float(y[(y != 0) & (y != 1)][0]):g}")
+            raise InvalidInputError(
+                f"y: expected labels 0 and 1, got {float(y[(y != 0) & (y != 1)][0]):g}"
+            )
         require_room("The covariance of the latent values", (m, m), "use fewer rows", copies=2)
         K = kernel(Z, Z)
         if not xp.isfinite(K).all():
-            raise InvalidInputError("variance: expected finite prior variances, got one too large for float64")
+            raise InvalidInputError(
+                "variance: expected finite prior variances, got one too large for float64"
+            )
         f = mode(K, y, mean(Z))
         scale = spread(f)
         factor = factor_at(K, scale)
         alpha = pull(f, y)
-        super().__init__(kernel, Z, read_only(alpha), factor, None, read_only(scale), mean=mean, feature_names=names)
-        evidence = log_likelihood(f, y) - 0.5 * float(alpha @ (f - mean(Z))) - float(xp.log(factor.diagonal()).sum())
+        super().__init__(
+            kernel,
+            Z,
+            read_only(alpha),
+            factor,
+            None,
+            read_only(scale),
+            mean=mean,
+            feature_names=names,
+        )
+        evidence = (
+            log_likelihood(f, y)
+            - 0.5 * float(alpha @ (f - mean(Z)))
+            - float(xp.log(factor.diagonal()).sum())
+        )
         self._note(y, f, evidence, label)
 
     def _note(self, y: Array, f: Array, evidence: float, label: str) -> None:
         check_text("label", label)
-        for name, value in {"y": y, "mode": read_only(f), "log_marginal_likelihood": evidence, "label": label}.items():
+        for name, value in {
+            "y": y,
+            "mode": read_only(f),
+            "log_marginal_likelihood": evidence,
+            "label": label,
+        }.items():
             object.__setattr__(self, name, value)
 
     @classmethod
@@ -83,18 +127,27 @@ class LaplacePosterior(FunctionSpacePosterior):
         mean: Mean | None = None,
         label: str = "1 against 0",
     ) -> LaplacePosterior:
-        """Return the posterior of a mode found elsewhere: α = y − σ(f̂), w = W^½ and L = chol(I + W^½ K W^½) as they are there."""
+        """Return the posterior of a mode found elsewhere: α = y − σ(f̂), w = W^½ and L = chol(I +
+        W^½ K W^½) as they are there.
+        """
         kernel, mean, Z, names = smooth_prior(kernel, mean, "X", X)
         self = cls.__new__(cls)
         parts = (
-            read_only(as_vector(name, part, length=len(Z))) for name, part in (("alpha", alpha), ("column_scale", column_scale))
+            read_only(as_vector(name, part, length=len(Z)))
+            for name, part in (("alpha", alpha), ("column_scale", column_scale))
         )
         weights, scale = parts
         L = np.asfortranarray(to_numpy(matrix("factor", factor, len(Z), len(Z))))
-        FunctionSpacePosterior.__init__(self, kernel, Z, weights, L, None, scale, mean=mean, feature_names=names)
+        FunctionSpacePosterior.__init__(
+            self, kernel, Z, weights, L, None, scale, mean=mean, feature_names=names
+        )
         y = read_only(as_vector("y", y, length=len(Z)))
         f = mean(Z) + product(kernel(Z, Z), weights)
-        evidence = log_likelihood(f, y) - 0.5 * float(weights @ (f - mean(Z))) - float(np.log(L.diagonal()).sum())
+        evidence = (
+            log_likelihood(f, y)
+            - 0.5 * float(weights @ (f - mean(Z)))
+            - float(np.log(L.diagonal()).sum())
+        )
         self._note(y, f, evidence, label)
         return self
 
@@ -113,7 +166,9 @@ class LaplacePosterior(FunctionSpacePosterior):
 
 
 def mode(K: Array, y: Array, mean: Array) -> Array:
-    """Return the latent values with the largest posterior density, by Newton's method with steps halved where one overshoots."""
+    """Return the latent values with the largest posterior density, by Newton's method with steps
+    halved where one overshoots.
+    """
     a, f = 0.0 * y, mean + 0.0 * y
     new, value = f, log_likelihood(f, y)
     for _ in range(STEPS):
@@ -142,11 +197,15 @@ def factor_at(K: Array, scale: Array) -> Array:
     try:
         return cholesky(B)
     except LinAlgError:  # only where rounding makes K indefinite by far more than 1
-        raise NotPositiveDefiniteError("kernel: its matrix on these rows is not positive definite") from None
+        raise NotPositiveDefiniteError(
+            "kernel: its matrix on these rows is not positive definite"
+        ) from None
 
 
 def pull(f: Array, y: Array) -> Array:
-    """Return y − σ(f), the gradient of log p(y | f), with all its digits where the model is nearly sure."""
+    """Return y − σ(f), the gradient of log p(y | f), with all its digits where the model is nearly
+    sure.
+    """
     xp, sign = namespace(f), 2.0 * y - 1.0
     e = xp.exp(-abs(f))
     return sign * xp.where(sign * f >= 0, e, 1.0) / (1.0 + e)

@@ -1,11 +1,12 @@
-"""Several outputs of the same features: independent ones, or linear mixtures of independent latent functions.
+"""Several outputs of the same features: independent ones, or linear mixtures of independent latent
+functions.
 
     f_o = m_o + Σ_q M_oq g_q,       Cov[𝒜f_o, 𝒜f_p] = Σ_q M_oq M_pq Cov[𝒜g_q]
 
-Coregionalised outputs, Cov[f_o(x), f_p(x')] = B_op k(x, x') with noise d_o, are of this kind where every row has all targets:
-with D^−½ B D^−½ = UΛUᵀ the functions g = Uᵀ D^−½ f are independent, each with the kernel λ_q k and unit noise, and M = D^½ U.
-That takes P factorisations of m rows, not one of mP.
-"""
+Coregionalised outputs, Cov[f_o(x), f_p(x')] = B_op k(x, x') with noise d_o, are of this kind where
+every row has all targets: with D^−½ B D^−½ = UΛUᵀ the functions g = Uᵀ D^−½ f are independent, each
+with the kernel λ_q k and unit noise, and M = D^½ U. That takes P factorisations of m rows, not one
+of mP."""
 
 from __future__ import annotations
 
@@ -15,12 +16,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpattr._arguments import Checked
-from gpattr._array import Array, namespace, product, to_numpy
-from gpattr._cards import card
-from gpattr._frozen import Frozen
-from gpattr._memory import require_room
-from gpattr._validation import Names, as_matrix, as_vector, check_names, column_names, is_frame, numbers, read_only
+from gpattr._core.arguments import Checked
+from gpattr._core.array import Array, namespace, product, to_numpy
+from gpattr._core.cards import card
+from gpattr._core.frozen import Frozen
+from gpattr._core.memory import require_room
+from gpattr._core.validation import (
+    Names,
+    as_matrix,
+    as_vector,
+    check_names,
+    column_names,
+    is_frame,
+    numbers,
+    read_only,
+)
 from gpattr.exceptions import InvalidIndexError, InvalidInputError
 from gpattr.kernels import Kernel
 from gpattr.means import Mean
@@ -35,9 +45,8 @@ from gpattr.posteriors.matrices import matrix, root_of
 class MultiOutputPosterior(Checked, Frozen):
     """Posteriors of several outputs over the same features.
 
-    ``outputs`` are independent posteriors by name, {name: posterior}, or a list of them; `coregionalised` makes dependent ones.
-    What is predicted has the outputs last.
-    """
+    ``outputs`` are independent posteriors by name, {name: posterior}, or a list of them;
+    `coregionalised` makes dependent ones. What is predicted has the outputs last."""
 
     checks: ClassVar[Any] = CHECKS
 
@@ -47,7 +56,10 @@ class MultiOutputPosterior(Checked, Frozen):
 
     def __init__(self, outputs: Mapping[str, Posterior] | Sequence[Posterior]) -> None:
         if isinstance(outputs, Posterior) or not isinstance(outputs, (Mapping, Sequence)):
-            raise InvalidInputError(f"outputs: expected posteriors by name, {{name: posterior}}, got a {type(outputs).__name__}")
+            raise InvalidInputError(
+                "outputs: expected posteriors by name, {name: posterior}, got a"
+                f" {type(outputs).__name__}"
+            )
         if not isinstance(outputs, Mapping):
             outputs = {f"y{i}": posterior for i, posterior in enumerate(outputs)}
         if not outputs:
@@ -55,17 +67,27 @@ class MultiOutputPosterior(Checked, Frozen):
         first = next(iter(outputs.values()))
         for name, posterior in outputs.items():
             if not isinstance(posterior, Posterior):
-                raise InvalidInputError(f"outputs: expected a gpattr posterior for {name!r}, got a {type(posterior).__name__}")
+                raise InvalidInputError(
+                    f"outputs: expected a gpattr posterior for {name!r}, got a"
+                    f" {type(posterior).__name__}"
+                )
             for what in ("n_features", "feature_names"):
                 if getattr(posterior, what) != getattr(first, what):
                     raise InvalidInputError(
-                        f"outputs: expected the same {what}, got {getattr(first, what)} and {getattr(posterior, what)} ({name!r})"
+                        f"outputs: expected the same {what}, got {getattr(first, what)} and"
+                        f" {getattr(posterior, what)} ({name!r})"
                     )
         names = check_names("outputs", tuple(outputs), len(outputs))
         self._become(dict(outputs), tuple(outputs[name] for name in names), np.eye(len(names)))
 
-    def _become(self, outputs: Mapping[str, Posterior], latents: tuple[Posterior, ...], mixing: Array) -> None:
-        for name, value in {"outputs": outputs, "latents": latents, "mixing": read_only(mixing)}.items():
+    def _become(
+        self, outputs: Mapping[str, Posterior], latents: tuple[Posterior, ...], mixing: Array
+    ) -> None:
+        for name, value in {
+            "outputs": outputs,
+            "latents": latents,
+            "mixing": read_only(mixing),
+        }.items():
             object.__setattr__(self, name, value)
 
     @classmethod
@@ -80,31 +102,47 @@ class MultiOutputPosterior(Checked, Frozen):
         means: Sequence[Mean] | None = None,
         output_names: Sequence[str] | None = None,
     ) -> MultiOutputPosterior:
-        """Return the posterior of outputs with Cov[f_o(x), f_p(x')] = B_op k(x, x') given targets Y = f(X) + noise, (m, P).
+        """Return the posterior of outputs with Cov[f_o(x), f_p(x')] = B_op k(x, x') given targets Y
+        = f(X) + noise, (m, P).
 
-        ``covariance`` B (P, P) says how the outputs belong together (intrinsic coregionalisation); ``noise`` is a variance, one
-        number or one per output; ``means`` are the prior means, one per output. Columns of a frame Y name the outputs.
-        """
+        ``covariance`` B (P, P) says how the outputs belong together (intrinsic coregionalisation);
+        ``noise`` is a variance, one number or one per output; ``means`` are the prior means, one
+        per output. Columns of a frame Y name the outputs."""
         if not isinstance(kernel, Kernel):
-            raise InvalidInputError(f"kernel: expected a gpattr kernel, got {type(kernel).__name__}")
+            raise InvalidInputError(
+                f"kernel: expected a gpattr kernel, got {type(kernel).__name__}"
+            )
         Z = as_matrix("X", X)
         if not is_frame(Y) and numbers("Y", Y).ndim == 1:
-            raise InvalidInputError("Y: expected targets (m, P), got one dimension; ExactPosterior takes one output")
+            raise InvalidInputError(
+                "Y: expected targets (m, P), got one dimension; ExactPosterior takes one output"
+            )
         targets = as_matrix("Y", Y, like=Z)
         m, P = targets.shape
         if m != len(Z):
-            raise InvalidInputError(f"Y: expected one row of targets per row of X ({len(Z)}), got {m}")
+            raise InvalidInputError(
+                f"Y: expected one row of targets per row of X ({len(Z)}), got {m}"
+            )
         default = tuple(f"y{i}" for i in range(P))
-        names = check_names("output_names", column_names(Y) or default if output_names is None else output_names, P)
+        names = check_names(
+            "output_names", column_names(Y) or default if output_names is None else output_names, P
+        )
         root = root_of("covariance", to_numpy(matrix("covariance", covariance, P, P)))
         levels = to_numpy(as_vector("noise", np.atleast_1d(to_numpy(numbers("noise", noise)))))
         if len(levels) not in (1, P):
-            raise InvalidInputError(f"noise: expected one variance or one per output ({P}), got {len(levels)}")
+            raise InvalidInputError(
+                f"noise: expected one variance or one per output ({P}), got {len(levels)}"
+            )
         levels = np.broadcast_to(levels, (P,))
         if (levels < 0).any() or ((levels == 0).any() and (levels > 0).any()):
-            raise InvalidInputError(f"noise: expected variances larger than 0, or 0 for all outputs, got {levels.tolist()}")
+            raise InvalidInputError(
+                "noise: expected variances larger than 0, or 0 for all outputs, got"
+                f" {levels.tolist()}"
+            )
         if means is not None and (not isinstance(means, Sequence) or len(means) != P):
-            raise InvalidInputError(f"means: expected {P} gpattr means, one per output, got {means!r}")
+            raise InvalidInputError(
+                f"means: expected {P} gpattr means, one per output, got {means!r}"
+            )
         means = None if means is None else [known_mean(mean) for mean in means]
         scale = np.sqrt(levels) if (levels > 0).all() else np.ones(P)
         vectors, values, _ = np.linalg.svd(root / scale[:, None])
@@ -115,7 +153,10 @@ class MultiOutputPosterior(Checked, Frozen):
         variances = (root**2).sum(axis=1)[:, None]
         kept = ((scale[:, None] * vectors) ** 2 * shares > 1e-14 * variances).any(axis=0)
         if not kept.all() and levels[0] == 0:
-            raise InvalidInputError("noise: expected variances larger than 0, because the covariance of the outputs is singular")
+            raise InvalidInputError(
+                "noise: expected variances larger than 0, because the covariance of the outputs is"
+                " singular"
+            )
         xp = namespace(Z)
         if means is not None:
             targets = targets - xp.stack([mean(Z) for mean in means], axis=1)
@@ -127,7 +168,10 @@ class MultiOutputPosterior(Checked, Frozen):
         )
         mixing = (scale[:, None] * vectors)[:, kept]
         prior = [None] * P if means is None else means
-        outputs = {name: CombinationPosterior(latents, mixing[o], mean=prior[o]) for o, name in enumerate(names)}
+        outputs = {
+            name: CombinationPosterior(latents, mixing[o], mean=prior[o])
+            for o, name in enumerate(names)
+        }
         result = cls.__new__(cls)
         result._become(outputs, latents, mixing)
         return result
@@ -143,7 +187,9 @@ class MultiOutputPosterior(Checked, Frozen):
     def __getitem__(self, output: str) -> Posterior:
         """Return the posterior of one output."""
         if not isinstance(output, str) or output not in self.outputs:
-            raise InvalidIndexError(f"output: expected the name of one, of {list(self.outputs)}, got {output!r}")
+            raise InvalidIndexError(
+                f"output: expected the name of one, of {list(self.outputs)}, got {output!r}"
+            )
         return self.outputs[output]
 
     def __len__(self) -> int:
@@ -170,11 +216,18 @@ class MultiOutputPosterior(Checked, Frozen):
         return shared_landmarks(self.latents)
 
     def predict(self, X: Any, *, return_std: bool = False, return_cov: bool = False) -> Any:
-        """Return the means of the latent functions at X, (n, P), with standard deviations (n, P) or covariances (n, n, P)."""
-        parts = [p.predict(X, return_std=return_std, return_cov=return_cov) for p in self.outputs.values()]
+        """Return the means of the latent functions at X, (n, P), with standard deviations (n, P) or
+        covariances (n, n, P).
+        """
+        parts = [
+            p.predict(X, return_std=return_std, return_cov=return_cov)
+            for p in self.outputs.values()
+        ]
         if not (return_std or return_cov):
             return namespace(parts[0]).stack(parts, axis=-1)
-        return tuple(namespace(parts[0][i]).stack([part[i] for part in parts], axis=-1) for i in (0, 1))
+        return tuple(
+            namespace(parts[0][i]).stack([part[i] for part in parts], axis=-1) for i in (0, 1)
+        )
 
     def apply(self, operator: Operator, X: Any, **options: Any) -> dict[str, Attributions]:
         """Return the attributions of every output by name, with the options of `Posterior.apply`."""
@@ -185,23 +238,36 @@ class MultiOutputPosterior(Checked, Frozen):
         mixed: Any = self.outputs
         return {name: output.combine(parts, operator, X) for name, output in mixed.items()}
 
-    def across(self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None) -> Array:
-        """Return the covariance of each row's attributions between features and outputs, (n, d, P, d, P)."""
+    def across(
+        self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None
+    ) -> Array:
+        """Return the covariance of each row's attributions between features and outputs, (n, d, P,
+        d, P).
+        """
         X = as_matrix("X", X, names=self.feature_names, n_features=self.n_features, like=self.like)
         (n, d), P = X.shape, len(self.outputs)
         require_room("The covariance across outputs", (n, d, P, d, P), "use fewer rows")
         xp = namespace(X)
-        covs = xp.stack([latent.apply(operator, X, method=method, n_steps=n_steps).cov for latent in self.latents])
+        covs = xp.stack(
+            [
+                latent.apply(operator, X, method=method, n_steps=n_steps).cov
+                for latent in self.latents
+            ]
+        )
         M = xp.asarray(self.mixing)
         return xp.einsum("oq,pq,qnij->niojp", M, M, covs)
 
     @property
     def _mixed(self) -> bool:
         return all(
-            isinstance(output, CombinationPosterior) and output.posteriors is self.latents for output in self.outputs.values()
+            isinstance(output, CombinationPosterior) and output.posteriors is self.latents
+            for output in self.outputs.values()
         )
 
     def __repr__(self) -> str:
         kinds = " + ".join(dict.fromkeys(type(latent).__name__ for latent in self.latents))
         coupled = ", coregionalised" if self._mixed else ""
-        return f"MultiOutputPosterior({', '.join(self.outputs)}: {kinds}, {self.n_features} features{coupled})"
+        return (
+            f"MultiOutputPosterior({', '.join(self.outputs)}: {kinds}, {self.n_features}"
+            f" features{coupled})"
+        )

@@ -2,8 +2,8 @@
 
     Cov[f_o(x), f_p(x')] = B_op k(x, x'),   yₙ = f_tₙ(xₙ) + noiseₙ,   L = chol(B_tₙtₘ k(xₙ, xₘ) + diag noise)
 
-The posterior of one task is that of a GP with kernel B_oo k whose covariances with the data are multiplied by B_otₙ / B_oo.
-"""
+The posterior of one task is that of a GP with kernel B_oo k whose covariances with the data are
+multiplied by B_otₙ / B_oo."""
 
 from __future__ import annotations
 
@@ -14,9 +14,16 @@ from typing import Any
 import numpy as np
 
 from gpattr import closed_forms
-from gpattr._array import Array, LinAlgError, cholesky, outer_products, solve_cholesky, solve_lower_rows
-from gpattr._memory import blocks, require_room
-from gpattr._validation import as_matrix, as_vector, check_names, column_names, read_only
+from gpattr._core.array import (
+    Array,
+    LinAlgError,
+    cholesky,
+    outer_products,
+    solve_cholesky,
+    solve_lower_rows,
+)
+from gpattr._core.memory import blocks, require_room
+from gpattr._core.validation import as_matrix, as_vector, check_names, column_names, read_only
 from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
 from gpattr.kernels import Kernel
 from gpattr.means import Mean
@@ -42,11 +49,12 @@ class TaskPosterior(FunctionSpacePosterior):
 
 
 class MultiTaskPosterior(MultiOutputPosterior):
-    """The posterior of several tasks given rows X (m, d), each with the target y (m,) of one of them, ``tasks`` (m,), 0 … P − 1.
+    """The posterior of several tasks given rows X (m, d), each with the target y (m,) of one of
+    them, ``tasks`` (m,), 0 … P − 1.
 
-    ``covariance`` B (P, P) says how the tasks belong together; ``noise`` is a variance, one number or one per row; ``means`` are
-    the prior means, one per task. Where every row has all targets, `MultiOutputPosterior.coregionalised` is quicker.
-    """
+    ``covariance`` B (P, P) says how the tasks belong together; ``noise`` is a variance, one number
+    or one per row; ``means`` are the prior means, one per task. Where every row has all targets,
+    `MultiOutputPosterior.coregionalised` is quicker."""
 
     kernel: Kernel
     inputs: Array
@@ -67,7 +75,9 @@ class MultiTaskPosterior(MultiOutputPosterior):
         output_names: Sequence[str] | None = None,
     ) -> None:
         if not isinstance(kernel, Kernel):
-            raise InvalidInputError(f"kernel: expected a gpattr kernel, got {type(kernel).__name__}")
+            raise InvalidInputError(
+                f"kernel: expected a gpattr kernel, got {type(kernel).__name__}"
+            )
         Z, names = read_only(as_matrix("X", X)), column_names(X)
         m = len(Z)
         kernel.check_features(Z.shape[1])
@@ -77,14 +87,21 @@ class MultiTaskPosterior(MultiOutputPosterior):
         root_of("covariance", B)
         at = as_vector("tasks", tasks, length=m, unit="tasks (one per row of X)")
         if not np.isin(at, np.arange(P)).all():
-            raise InvalidInputError(f"tasks: expected numbers from 0 to {P - 1}, one task for each row of the covariance")
+            raise InvalidInputError(
+                f"tasks: expected numbers from 0 to {P - 1}, one task for each row of the"
+                " covariance"
+            )
         at = at.astype(int)
         if not (B.diagonal() > 0).all():
             raise InvalidInputError("covariance: expected variances larger than 0 for every task")
         if means is not None and (not isinstance(means, Sequence) or len(means) != P):
             raise InvalidInputError(f"means: expected {P} gpattr means, one per task")
         prior = [known_mean(None if means is None else means[p]) for p in range(P)]
-        labels = check_names("output_names", tuple(f"y{p}" for p in range(P)) if output_names is None else output_names, P)
+        labels = check_names(
+            "output_names",
+            tuple(f"y{p}" for p in range(P)) if output_names is None else output_names,
+            P,
+        )
         levels = check_noise(noise, Z)
         require_room("The covariance of the training targets", (m, m), "use fewer rows")
         A = B[np.ix_(at, at)] * kernel(Z, Z)
@@ -92,14 +109,23 @@ class MultiTaskPosterior(MultiOutputPosterior):
         try:
             L = cholesky(A)
         except LinAlgError:
-            raise NotPositiveDefiniteError("noise: the covariance of the training targets is singular; give more") from None
+            raise NotPositiveDefiniteError(
+                "noise: the covariance of the training targets is singular; give more"
+            ) from None
         known = np.stack([mean(Z) for mean in prior])[at, np.arange(m)]
         alpha = solve_cholesky(L, y - known)
         outputs = {}
         for p, label in enumerate(labels):
             share = B[p, at] / B[p, p]
             outputs[label] = TaskPosterior(
-                float(B[p, p]) * kernel, Z, alpha * share, L, None, share, mean=prior[p], feature_names=names
+                float(B[p, p]) * kernel,
+                Z,
+                alpha * share,
+                L,
+                None,
+                share,
+                mean=prior[p],
+                feature_names=names,
             )
         super().__init__(outputs)
         for name, value in {
@@ -111,8 +137,12 @@ class MultiTaskPosterior(MultiOutputPosterior):
         }.items():
             object.__setattr__(self, name, value)
 
-    def across(self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None) -> Array:
-        """Return the covariance of each row's attributions between features and tasks, (n, d, P, d, P)."""
+    def across(
+        self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None
+    ) -> Array:
+        """Return the covariance of each row's attributions between features and tasks, (n, d, P, d,
+        P).
+        """
         X = as_matrix("X", X, names=self.feature_names, n_features=self.n_features)
         (n, d), P, Z = X.shape, len(self), self.inputs
         require_room("The covariance across outputs", (n, d, P, d, P), "use fewer rows")
@@ -124,6 +154,10 @@ class MultiTaskPosterior(MultiOutputPosterior):
             shares = self.covariance[:, self.task_of_row]
             V = np.stack([cross * share for share in shares], axis=2)  # (r, d, P, m)
             V = solve_lower_rows(self.factor, V.reshape(-1, len(Z))).reshape(V.shape)
-            prior = np.einsum("nij,op->niojp", closed_forms.auto(part, self.kernel, X[rows], **options), self.covariance)
+            prior = np.einsum(
+                "nij,op->niojp",
+                closed_forms.auto(part, self.kernel, X[rows], **options),
+                self.covariance,
+            )
             result[rows] = prior - outer_products(V.reshape(len(V), d * P, -1)).reshape(prior.shape)
         return result

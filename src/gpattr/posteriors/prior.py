@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpattr._array import Array
-from gpattr._validation import Names, as_matrix, column_names, read_only
+from gpattr._core.array import Array
+from gpattr._core.validation import Names, as_matrix, column_names, read_only
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel
 from gpattr.kernels.white import fold_white
 from gpattr.means import Mean, Zero
 
 
-def smooth_prior(kernel: Any, mean: Any, name: str, inputs: Any) -> tuple[Kernel, Mean, Array, Names | None]:
-    """Return kernel, mean, the inputs called ``name`` as an array, and their column names; refuse a kernel with a White part."""
+def smooth_prior(
+    kernel: Any, mean: Any, name: str, inputs: Any
+) -> tuple[Kernel, Mean, Array, Names | None]:
+    """Return kernel, mean, the inputs called ``name`` as an array, and their column names; refuse a
+    kernel with a White part.
+    """
     if not isinstance(kernel, Kernel):
         raise InvalidInputError(f"kernel: expected a gpattr kernel, got {type(kernel).__name__}")
     names = column_names(inputs)
@@ -32,7 +36,8 @@ def checked_mean(mean: Any, d: int) -> Mean:
     mean = Zero() if mean is None else mean
     if not isinstance(mean, Mean):
         raise InvalidInputError(
-            f"mean: expected a gpattr mean or None, got {type(mean).__name__}; gpattr.means.Constant(value) is a constant"
+            f"mean: expected a gpattr mean or None, got {type(mean).__name__};"
+            " gpattr.means.Constant(value) is a constant"
         )
     mean.check_features(d)
     return mean

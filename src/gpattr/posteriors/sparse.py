@@ -1,10 +1,11 @@
-"""Sparse posteriors: a Gaussian process known through its values at inducing inputs, f(Z) ~ q = N(m, S).
+"""Sparse posteriors: a Gaussian process known through its values at inducing inputs, f(Z) ~ q =
+N(m, S).
 
-    E[f(x)]          = m₀(x) + k(x, Z) α,      α = K⁻¹(m − m₀(Z))
-    Cov[f(x), f(x')] = k(x, x') − T(x)ᵀ (I − RRᵀ) T(x'),      T(x) = L⁻¹k(Z, x),  L = chol(K),  R = L⁻¹S^½
+    E[f(x)]          = m₀(x) + k(x, Z) α,      α = K⁻¹(m − m₀(Z)) Cov[f(x), f(x')] = k(x, x') −
+    T(x)ᵀ (I − RRᵀ) T(x'),      T(x) = L⁻¹k(Z, x),  L = chol(K),  R = L⁻¹S^½
 
-Whitened, f(Z) = m₀(Z) + Lv with v ~ N(m, S), it is α = L⁻ᵀm and R = S^½. K is k(Z, Z) plus ``jitter``.
-"""
+Whitened, f(Z) = m₀(Z) + Lv with v ~ N(m, S), it is α = L⁻ᵀm and R = S^½. K is k(Z, Z) plus
+``jitter``."""
 
 from __future__ import annotations
 
@@ -15,9 +16,25 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._array import Array, add_gram, cholesky, namespace, product, solve_lower_rows, solve_upper, to_numpy
-from gpattr._memory import blocks
-from gpattr._validation import as_matrix, as_vector, beside, check_flag, finite_scalar, read_only
+from gpattr._core.array import (
+    Array,
+    add_gram,
+    cholesky,
+    namespace,
+    product,
+    solve_lower_rows,
+    solve_upper,
+    to_numpy,
+)
+from gpattr._core.memory import blocks
+from gpattr._core.validation import (
+    as_matrix,
+    as_vector,
+    beside,
+    check_flag,
+    finite_scalar,
+    read_only,
+)
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel
 from gpattr.means import Mean
@@ -29,16 +46,18 @@ from gpattr.posteriors.prior import smooth_prior
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class SparsePosterior(FunctionSpacePosterior):
-    """The posterior of f ~ GP(mean, kernel) whose values at inducing inputs have the distribution q = N(``q_mean``, ``q_cov``).
+    """The posterior of f ~ GP(mean, kernel) whose values at inducing inputs have the distribution q
+    = N(``q_mean``, ``q_cov``).
 
-    ``inducing`` (m, d) may be a frame, whose column names are kept. q is that of f(Z), or with ``whitened`` that of v in
-    f(Z) = m₀(Z) + Lv. Its covariance is ``q_cov`` (m, m), or ``q_root`` (m, r) with q_cov = q_root q_rootᵀ, which keeps more
-    digits. ``jitter`` is added to the diagonal of k(Z, Z); libraries that add one to it must be matched. ``landmarks`` are points
-    that can serve as baselines, such as ``{"mean": …}`` of the training inputs, which a sparse posterior does not keep.
+    ``inducing`` (m, d) may be a frame, whose column names are kept. q is that of f(Z), or with
+    ``whitened`` that of v in f(Z) = m₀(Z) + Lv. Its covariance is ``q_cov`` (m, m), or ``q_root``
+    (m, r) with q_cov = q_root q_rootᵀ, which keeps more digits. ``jitter`` is added to the diagonal
+    of k(Z, Z); libraries that add one to it must be matched. ``landmarks`` are points that can
+    serve as baselines, such as ``{"mean": …}`` of the training inputs, which a sparse posterior
+    does not keep.
 
-    `SparsePosterior.fit` finds the best q for given data; ``bound`` is then the lower bound of the log marginal likelihood.
-    ``whitened_mean`` is the mean of v.
-    """
+    `SparsePosterior.fit` finds the best q for given data; ``bound`` is then the lower bound of the
+    log marginal likelihood. ``whitened_mean`` is the mean of v."""
 
     whitened_mean: Array = field(kw_only=True)
     points: Mapping[str, Array] = field(kw_only=True)
@@ -63,7 +82,9 @@ class SparsePosterior(FunctionSpacePosterior):
         kernel, mean, Z, names = smooth_prior(kernel, mean, "inducing", inducing)
         m, d = Z.shape
         factor = _factor(kernel, Z, jitter)
-        centre = as_vector("q_mean", q_mean, length=m, unit="numbers (one per inducing input)", like=Z)
+        centre = as_vector(
+            "q_mean", q_mean, length=m, unit="numbers (one per inducing input)", like=Z
+        )
         if (q_cov is None) == (q_root is None):
             raise InvalidInputError("q_cov: expected exactly one of q_cov and q_root")
         if q_root is None:
@@ -71,29 +92,55 @@ class SparsePosterior(FunctionSpacePosterior):
         else:
             root = beside("q_root", matrix("q_root", q_root, m, None), Z)
         if not whitened:
-            centre, root = _whitened(factor, centre - mean(Z)), solve_lower_rows(factor, root.T + 0.0).T
+            centre, root = (
+                _whitened(factor, centre - mean(Z)),
+                solve_lower_rows(factor, root.T + 0.0).T,
+            )
         if landmarks is not None and not isinstance(landmarks, Mapping):
-            raise InvalidInputError(f"landmarks: expected a dictionary {{name: point}}, got a {type(landmarks).__name__}")
-        points = {name: read_only(as_vector(f"landmarks[{name!r}]", x, length=d)) for name, x in (landmarks or {}).items()}
-        super().__init__(kernel, Z, solve_upper(factor, centre), factor, root, mean=mean, feature_names=names)
-        for name, value in {"whitened_mean": read_only(centre), "points": points, "bound": bound}.items():
+            raise InvalidInputError(
+                "landmarks: expected a dictionary {name: point}, got a"
+                f" {type(landmarks).__name__}"
+            )
+        points = {
+            name: read_only(as_vector(f"landmarks[{name!r}]", x, length=d))
+            for name, x in (landmarks or {}).items()
+        }
+        super().__init__(
+            kernel, Z, solve_upper(factor, centre), factor, root, mean=mean, feature_names=names
+        )
+        for name, value in {
+            "whitened_mean": read_only(centre),
+            "points": points,
+            "bound": bound,
+        }.items():
             object.__setattr__(self, name, value)
 
     @classmethod
     def fit(
-        cls, kernel: Kernel, inducing: Any, X: Any, y: Any, *, noise: Any, mean: Mean | None = None, jitter: float = 0.0
+        cls,
+        kernel: Kernel,
+        inducing: Any,
+        X: Any,
+        y: Any,
+        *,
+        noise: Any,
+        mean: Mean | None = None,
+        jitter: float = 0.0,
     ) -> SparsePosterior:
-        """Return the sparse posterior nearest to the exact one given y = f(X) + noise (Titsias 2009).
+        """Return the sparse posterior nearest to the exact one given y = f(X) + noise (Titsias
+        2009).
 
-        ``noise`` is a variance, one number or one per row, Λ its diagonal. With A = L⁻¹k(Z, X)Λ^−½ and B = I + AAᵀ, v has the
-        covariance B⁻¹ and the mean B⁻¹AΛ^−½(y − m₀(X)). Rows are taken by blocks; memory does not grow with them.
-        """
+        ``noise`` is a variance, one number or one per row, Λ its diagonal. With A = L⁻¹k(Z, X)Λ^−½
+        and B = I + AAᵀ, v has the covariance B⁻¹ and the mean B⁻¹AΛ^−½(y − m₀(X)). Rows are taken
+        by blocks; memory does not grow with them."""
         kernel, mean, Z, names = smooth_prior(kernel, mean, "inducing", inducing)
         X = as_matrix("X", X, names=names, n_features=Z.shape[1], like=Z)
         y = as_vector("y", y, length=len(X), unit="targets (one per row of X)", like=Z)
         noise = check_noise(noise, X)
         if not (noise > 0).all():
-            raise InvalidInputError(f"noise: expected variances larger than 0, got {float(noise.min())}")
+            raise InvalidInputError(
+                f"noise: expected variances larger than 0, got {float(noise.min())}"
+            )
         xp, m = namespace(Z), len(Z)
         factor = _factor(kernel, Z, jitter)
         B = xp.asarray(np.eye(m, order="F"))
@@ -109,13 +156,19 @@ class SparsePosterior(FunctionSpacePosterior):
         root = solve_lower_rows(LB, xp.asarray(np.eye(m)))  # LB⁻ᵀ
         scaled = product(root.T, c)
         points = {"mean": to_numpy(X).mean(axis=0), "median": np.median(to_numpy(X), axis=0)}
-        logs = float(xp.log(noise).sum()) + 2.0 * float(xp.log(LB.diagonal()).sum()) + len(y) * math.log(2.0 * math.pi)
+        logs = (
+            float(xp.log(noise).sum())
+            + 2.0 * float(xp.log(LB.diagonal()).sum())
+            + len(y) * math.log(2.0 * math.pi)
+        )
         bound = -0.5 * (logs + energy - float(scaled @ scaled) + missing)
         q: dict[str, Any] = {"q_root": root, "whitened": True, "mean": mean, "jitter": jitter}
         return cls(kernel, inducing, product(root, scaled), **q, landmarks=points, bound=bound)
 
     @property
-    def landmarks(self) -> Mapping[str, Array]:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def landmarks(
+        self,
+    ) -> Mapping[str, Array]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Points that can serve as baselines, by name."""
         return self.points
 

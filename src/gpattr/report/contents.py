@@ -9,14 +9,14 @@ import numpy as np
 from scipy.special import ndtri
 
 from gpattr import __version__
-from gpattr.explanation import Explanation
-from gpattr.importance import Importance
+from gpattr.explanation.explanation import Explanation
+from gpattr.explanation.importance import Importance
 from gpattr.report.facts import calibration, model_card
 from gpattr.report.packing import packed
 from gpattr.report.what_if import what_if
 
 if TYPE_CHECKING:
-    from gpattr.explainer import Explainer
+    from gpattr.explainer.explainer import Explainer
 
 NO_MODEL = "sliders need the model, which is not part of an explanation"
 SEVERAL = "sliders need a single latent output, and these are several classes or outputs"
@@ -31,7 +31,9 @@ def content(
     targets: np.ndarray | None = None,
     classes: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """Return what all classes or outputs share, and what each has; long arrays as base64 of float32, row by row."""
+    """Return what all classes or outputs share, and what each has; long arrays as base64 of
+    float32, row by row.
+    """
     ex = next(iter(outputs.values()))
     return {
         "version": __version__,
@@ -43,22 +45,34 @@ def content(
         "labels": {name: _coded(texts) for name, texts in ex.labels.items()},
         "baseline": ex.baseline_name,
         "baseline_values": _shared_baseline(ex),
-        "card": [] if explainer is None else model_card(explainer.posterior, held_out, outputs if len(outputs) > 1 else ()),
+        "card": []
+        if explainer is None
+        else model_card(explainer.posterior, held_out, outputs if len(outputs) > 1 else ()),
         "calibration": calibration(held_out),
-        "what_if": SEVERAL if len(outputs) > 1 else NO_MODEL if explainer is None else what_if(explainer, ex),
+        "what_if": SEVERAL
+        if len(outputs) > 1
+        else NO_MODEL
+        if explainer is None
+        else what_if(explainer, ex),
         "classes": None if classes is None else _coded(classes),
         "arrays": {
             "data": packed(ex.data, "<f8"),  # sliders start there, and filters compare with it
             "measured": None if targets is None else packed(targets),
         },
-        "outputs": [_output(name, each, importances.get(name), level) for name, each in outputs.items()],
+        "outputs": [
+            _output(name, each, importances.get(name), level) for name, each in outputs.items()
+        ],
     }
 
 
-def _output(name: str, ex: Explanation, importance: Importance | None, level: float) -> dict[str, Any]:
+def _output(
+    name: str, ex: Explanation, importance: Importance | None, level: float
+) -> dict[str, Any]:
     """Return what is said about one class or output."""
     known = ex.var is not None
-    gaussian = not known or (ex.component_weights is None and not hasattr(ex, "draws"))  # the rest follows from std
+    gaussian = not known or (
+        ex.component_weights is None and not hasattr(ex, "draws")
+    )  # the rest follows from std
     low, high = (None, None) if gaussian else ex.interval(level)
     sizes = np.abs(ex.values).mean(axis=0) if importance is None else importance.values
     ends = None if importance is None else importance.interval(level)
@@ -91,9 +105,14 @@ def _output(name: str, ex: Explanation, importance: Importance | None, level: fl
 
 
 def _shared_baseline(ex: Explanation) -> list[float | None] | None:
-    """Return the values of the one baseline of all rows, None for features that have no number; None where there are several."""
+    """Return the values of the one baseline of all rows, None for features that have no number;
+    None where there are several.
+    """
     point = ex.baselines[0]
-    if ex.baseline_weights is not None or not ((ex.baselines == point) | np.isnan(ex.baselines)).all():
+    if (
+        ex.baseline_weights is not None
+        or not ((ex.baselines == point) | np.isnan(ex.baselines)).all()
+    ):
         return None
     return [None if np.isnan(value) else value for value in point.tolist()]
 
@@ -104,5 +123,7 @@ def _coded(texts: Sequence[str]) -> dict[str, Any]:
     place = {text: k for k, text in enumerate(distinct)}
     return {
         "texts": distinct,
-        "codes": packed(np.array([place[text] for text in texts]), "<u2" if len(distinct) < 65536 else "<u4"),
+        "codes": packed(
+            np.array([place[text] for text in texts]), "<u2" if len(distinct) < 65536 else "<u4"
+        ),
     }

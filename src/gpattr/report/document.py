@@ -12,23 +12,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpattr._array import to_numpy
-from gpattr._files import write_whole
-from gpattr._normal import check_level
-from gpattr._text import variance_note
-from gpattr._validation import check_path, check_text, numbers
+from gpattr._core.array import to_numpy
+from gpattr._core.files import write_whole
+from gpattr._core.normal import check_level
+from gpattr._core.validation import check_path, check_text, numbers
 from gpattr.exceptions import InvalidInputError
-from gpattr.explanation import Explanation
-from gpattr.importance import Importance
-from gpattr.multi_output_explanation import MultiOutputExplanation
+from gpattr.explanation.explanation import Explanation
+from gpattr.explanation.importance import Importance
+from gpattr.explanation.multi_output import MultiOutputExplanation
+from gpattr.explanation.text import variance_note
 from gpattr.posteriors import MultiOutputPosterior
 from gpattr.report.contents import content
 
 if TYPE_CHECKING:
-    from gpattr.explainer import Explainer
+    from gpattr.explainer.explainer import Explainer
     from gpattr.tables.held_out import HeldOut
 
-LARGEST = 14_900_000  # bytes, the limit of many mail servers; larger pages drop the factor, so that sliders show no deviations
+# bytes, the limit of many mail servers; larger pages drop the factor, so that sliders show no
+# deviations
+LARGEST = 14_900_000
 TITLE = "Why the model expects this"
 SCRIPTS = ("numbers", "pictures", "what_if", "filter", "page")
 
@@ -49,14 +51,15 @@ def write_report(
 ) -> None:
     """Write one HTML file that needs no network: whole or not at all.
 
-    ``explanation`` may be that of several classes or outputs, {name: explanation}, among which the page then lets one choose; so
-    may ``importance``, that of `Explainer.importance`, with its intervals. ``explainer``, the one that made the explanation, adds
-    what is known about the model, and sliders that ask it about rows like these, where a page can hold it (`what_if`).
+    ``explanation`` may be that of several classes or outputs, {name: explanation}, among which the
+    page then lets one choose; so may ``importance``, that of `Explainer.importance`, with its
+    intervals. ``explainer``, the one that made the explanation, adds what is known about the model,
+    and sliders that ask it about rows like these, where a page can hold it (`what_if`).
     ``held_out``, that of a `TableModel`, says how well the model predicts rows it has not seen.
-    ``measured`` (n,) are the targets of the rows, NaN where they are not known, or the labels of their classes, "" where they are
-    not; ``notes`` are shown at the top of the page, and ``data_name``, such as that of a file, beside the title.
-    ``selected_row`` is the position of the row that is shown first: unless given, the one farthest from the baseline.
-    """
+    ``measured`` (n,) are the targets of the rows, NaN where they are not known, or the labels of
+    their classes, "" where they are not; ``notes`` are shown at the top of the page, and
+    ``data_name``, such as that of a file, beside the title. ``selected_row`` is the position of the
+    row that is shown first: unless given, the one farthest from the baseline."""
     check_path("path", path)
     outputs = _outputs(explanation)
     first = next(iter(outputs.values()))
@@ -65,25 +68,39 @@ def write_report(
     check_level(level)
     check_text("title", title)
     check_text("data_name", data_name)
-    if isinstance(notes, str) or not isinstance(notes, (list, tuple)) or not all(isinstance(note, str) for note in notes):
+    if (
+        isinstance(notes, str)
+        or not isinstance(notes, (list, tuple))
+        or not all(isinstance(note, str) for note in notes)
+    ):
         raise InvalidInputError(f"notes: expected a list of sentences, got {notes!r}")
     if explainer is not None and not hasattr(explainer, "posterior"):
-        raise InvalidInputError(f"explainer: expected a gpattr Explainer, or None, got a {type(explainer).__name__}")
-    if explainer is not None and isinstance(explanation, Explanation) and isinstance(explainer.posterior, MultiOutputPosterior):
+        raise InvalidInputError(
+            f"explainer: expected a gpattr Explainer, or None, got a {type(explainer).__name__}"
+        )
+    if (
+        explainer is not None
+        and isinstance(explanation, Explanation)
+        and isinstance(explainer.posterior, MultiOutputPosterior)
+    ):
         raise InvalidInputError("explainer: expected that of one output, explainer[name]")
     importances = _importances(importance, outputs)
     targets, classes = (None, None) if measured is None else _measured(measured, len(first))
     facts = content(outputs, importances, explainer, level, held_out, targets, classes)
     doubts = dict.fromkeys(filter(None, map(variance_note, outputs.values())))
     facts |= {"title": title, "data_name": data_name, "notes": [*notes, *doubts]}
-    facts["selected"] = _farthest(outputs) if selected_row is None else _position(selected_row, len(first))
+    facts["selected"] = (
+        _farthest(outputs) if selected_row is None else _position(selected_row, len(first))
+    )
     folder = files("gpattr.report")
     page = (folder / "page.html").read_text(encoding="utf-8")
     parts = {
         "title": escape(f"{title} · {data_name}" if data_name else title),
         "style": (folder / "page.css").read_text(encoding="utf-8"),
         "data": _embedded(facts),
-        "scripts": "\n".join((folder / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS),
+        "scripts": "\n".join(
+            (folder / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS
+        ),
     }
     if sum(map(len, parts.values())) > LARGEST and isinstance(facts["what_if"], dict):
         parts["data"] = _embedded(facts | {"what_if": facts["what_if"] | {"factor": None}})
@@ -93,14 +110,17 @@ def write_report(
 
 
 def _outputs(explanation: Any) -> dict[str, Explanation]:
-    """Return explanations by the name of their class or output, which is empty where there is only one."""
+    """Return explanations by the name of their class or output, which is empty where there is only
+    one.
+    """
     if isinstance(explanation, Explanation):
         return {"": explanation}
     if isinstance(explanation, MultiOutputExplanation):
         return dict(explanation.outputs)
     if not isinstance(explanation, Mapping):
         raise InvalidInputError(
-            f"explanation: expected a gpattr Explanation, or several by name, got a {type(explanation).__name__}"
+            "explanation: expected a gpattr Explanation, or several by name, got a"
+            f" {type(explanation).__name__}"
         )
     try:
         return dict(MultiOutputExplanation(explanation).outputs)
@@ -115,11 +135,17 @@ def _importances(importance: Any, outputs: Mapping[str, Explanation]) -> dict[st
     known = importance if isinstance(importance, Mapping) else dict.fromkeys(outputs, importance)
     for name, each in known.items():
         if not isinstance(each, Importance):
-            raise InvalidInputError(f"importance: expected a gpattr Importance, or None, got a {type(each).__name__}")
+            raise InvalidInputError(
+                f"importance: expected a gpattr Importance, or None, got a {type(each).__name__}"
+            )
         if name not in outputs or (len(outputs) > 1 and known is not importance):
-            raise InvalidInputError(f"importance: expected those of {list(outputs)} by name, got {list(known)}")
+            raise InvalidInputError(
+                f"importance: expected those of {list(outputs)} by name, got {list(known)}"
+            )
         if each.feature_names != next(iter(outputs.values())).feature_names:
-            raise InvalidInputError("importance: expected the features of the explanation, got others")
+            raise InvalidInputError(
+                "importance: expected the features of the explanation, got others"
+            )
     return dict(known)
 
 
@@ -132,26 +158,42 @@ def _measured(measured: Any, n: int) -> tuple[np.ndarray | None, list[str] | Non
         labels, texts = np.empty(0), False
     if texts:
         if len(labels) != n or not all(isinstance(label, str) for label in labels):
-            raise InvalidInputError(f"measured: expected {n} labels, one per row, '' where it is not known, got {len(labels)}")
+            raise InvalidInputError(
+                f"measured: expected {n} labels, one per row, '' where it is not known, got"
+                f" {len(labels)}"
+            )
         return None, [str(label) for label in labels]
     targets = to_numpy(numbers("measured", measured))
     if targets.shape != (n,):
-        raise InvalidInputError(f"measured: expected {n} numbers, one per row, got the shape {targets.shape}")
+        raise InvalidInputError(
+            f"measured: expected {n} numbers, one per row, got the shape {targets.shape}"
+        )
     return targets, None
 
 
 def _farthest(outputs: Mapping[str, Explanation]) -> int:
-    """Return the position of the row whose prediction, of the first class or output, is farthest from that of the baseline."""
+    """Return the position of the row whose prediction, of the first class or output, is farthest
+    from that of the baseline.
+    """
     ex = next(iter(outputs.values()))
     return int(np.abs(ex.predictions - ex.base_values).argmax())
 
 
 def _position(row: Any, n: int) -> int:
     if not isinstance(row, (int, np.integer)) or isinstance(row, bool) or not -n <= row < n:
-        raise InvalidInputError(f"selected_row: expected the position of one of {n} rows, or None, got {row!r}")
+        raise InvalidInputError(
+            f"selected_row: expected the position of one of {n} rows, or None, got {row!r}"
+        )
     return int(row) % n
 
 
 def _embedded(facts: dict[str, Any]) -> str:
-    """Return JSON in which nothing looks like the end of a script element, whatever the columns are called."""
-    return json.dumps(facts, ensure_ascii=True).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    """Return JSON in which nothing looks like the end of a script element, whatever the columns are
+    called.
+    """
+    return (
+        json.dumps(facts, ensure_ascii=True)
+        .replace("<", "\\u003c")
+        .replace(">", "\\u003e")
+        .replace("&", "\\u0026")
+    )

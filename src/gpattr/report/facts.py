@@ -1,4 +1,6 @@
-"""Facts about a model for the report: its size, kernel and noise, and how well it predicts rows it has not seen."""
+"""Facts about a model for the report: its size, kernel and noise, and how well it predicts rows it
+has not seen.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from gpattr._array import solve_lower_rows, to_numpy
+from gpattr._core.array import solve_lower_rows, to_numpy
 from gpattr.kernels import Radial, Scale
 from gpattr.posteriors import AffinePosterior, ExactPosterior, MultiOutputPosterior, Posterior
 from gpattr.tables.held_out import LEVELS, HeldOut
@@ -23,10 +25,11 @@ MOST = 12  # length-scales that are written out
 
 
 def leave_one_out(posterior: ExactPosterior) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and variance of each training target given all others, (m,) each, from the factor of all.
+    """Return mean and variance of each training target given all others, (m,) each, from the factor
+    of all.
 
-    With q the diagonal of (K + noise)⁻¹, they are y − α/q and 1/q; hyperparameters, and the mean, stay as learned from all rows.
-    """
+    With q the diagonal of (K + noise)⁻¹, they are y − α/q and 1/q; hyperparameters, and the mean,
+    stay as learned from all rows."""
     L = to_numpy(posterior.factor)
     inverse = solve_lower_rows(L, np.eye(len(L)))  # row i is L⁻¹eᵢ
     q = (inverse**2).sum(axis=1)
@@ -34,7 +37,9 @@ def leave_one_out(posterior: ExactPosterior) -> tuple[np.ndarray, np.ndarray]:
 
 
 def left_out(posterior: Posterior) -> HeldOut | None:
-    """Judge predictions of the training targets, each from all others; None where they are not known."""
+    """Judge predictions of the training targets, each from all others; None where they are not
+    known.
+    """
     inner: Any = posterior.posterior if isinstance(posterior, AffinePosterior) else posterior
     if not isinstance(inner, ExactPosterior):
         return None
@@ -44,11 +49,12 @@ def left_out(posterior: Posterior) -> HeldOut | None:
 def model_card(
     posterior: Posterior | MultiOutputPosterior, held_out: Any = None, outputs: Iterable[str] = ()
 ) -> list[tuple[str, str]]:
-    """Return what is known about a model, as names and words; ``held_out`` says how well it predicts rows it has not seen.
+    """Return what is known about a model, as names and words; ``held_out`` says how well it
+    predicts rows it has not seen.
 
-    ``held_out`` is a `HeldOut`, or of classes what has an ``accuracy``. ``outputs`` are the names of several classes or outputs,
-    of which ``posterior`` may be the first: each has a kernel of its own, and none is shown.
-    """
+    ``held_out`` is a `HeldOut`, or of classes what has an ``accuracy``. ``outputs`` are the names
+    of several classes or outputs, of which ``posterior`` may be the first: each has a kernel of its
+    own, and none is shown."""
     several, outer = list(outputs), cast(Any, posterior)
     if isinstance(posterior, MultiOutputPosterior):
         several, outer = list(posterior.outputs), next(iter(posterior.outputs.values()))
@@ -60,14 +66,24 @@ def model_card(
         card.append(("classes" if name == "LaplacePosterior" else "outputs", ", ".join(several)))
     if rows is not None:
         card.append(("training rows", f"{len(rows):,}"))
-    card.append(("features", str(len(getattr(getattr(outer, "encoder", None), "features", ())) or inner.n_features)))
+    card.append(
+        (
+            "features",
+            str(len(getattr(getattr(outer, "encoder", None), "features", ())) or inner.n_features),
+        )
+    )
     kernel = getattr(inner, "kernel", None)
     if kernel is not None and not several:
         card += _kernel(kernel, inner.feature_names or [f"x{i}" for i in range(inner.n_features)])
     if isinstance(inner, ExactPosterior) and not several:
         noise = to_numpy(inner.noise)
         least, most = np.sqrt(noise.min()), np.sqrt(noise.max())
-        card.append(("noise, standard deviation", _short(least) if least == most else f"{_short(least)} to {_short(most)}"))
+        card.append(
+            (
+                "noise, standard deviation",
+                _short(least) if least == most else f"{_short(least)} to {_short(most)}",
+            )
+        )
         judged = HeldOut.of(to_numpy(inner.y), *leave_one_out(inner))
         card += _quality("leave-one-out", "calibration, leaving one out", judged)
     elif of_classes(held_out):
@@ -75,7 +91,9 @@ def model_card(
     elif held_out is not None:
         card += _quality(f"{held_out.rows:,} rows held out", "calibration, rows held out", held_out)
     else:
-        card.append(("rows not seen", "how well they are predicted is not available for this model"))
+        card.append(
+            ("rows not seen", "how well they are predicted is not available for this model")
+        )
     return card
 
 
@@ -85,10 +103,14 @@ def of_classes(held_out: Any) -> bool:
 
 
 def calibration(held_out: Any) -> list[tuple[float, float, int]] | None:
-    """Return for bins of rows held out the mean probability of the named class, the share that is right, and how many rows."""
+    """Return for bins of rows held out the mean probability of the named class, the share that is
+    right, and how many rows.
+    """
     if not of_classes(held_out):
         return None
-    return [(float(said), float(right), int(rows)) for said, right, rows in held_out.calibration if rows]
+    return [
+        (float(said), float(right), int(rows)) for said, right, rows in held_out.calibration if rows
+    ]
 
 
 def _kernel(kernel: Any, names: Any) -> list[tuple[str, str]]:
@@ -100,22 +122,45 @@ def _kernel(kernel: Any, names: Any) -> list[tuple[str, str]]:
     order = np.argsort(scales, kind="stable")
     rest = [f"{len(order) - MOST} longer ones"] if len(order) > MOST else []
     return [
-        ("kernel", f"{type(kernel).__name__}, standard deviation {_short(float(np.sqrt(kernel.variance)))}"),
-        ("length-scales", ", ".join([*(f"{names[i]} {_short(float(scales[i]), 3)}" for i in order[:MOST]), *rest])),
+        (
+            "kernel",
+            (
+                f"{type(kernel).__name__}, standard deviation"
+                f" {_short(float(np.sqrt(kernel.variance)))}"
+            ),
+        ),
+        (
+            "length-scales",
+            ", ".join(
+                [*(f"{names[i]} {_short(float(scales[i]), 3)}" for i in order[:MOST]), *rest]
+            ),
+        ),
     ]
 
 
 def _quality(name: str, calibration: str, judged: HeldOut) -> list[tuple[str, str]]:
     score = "" if judged.score is None else f"R² {judged.score:.3f}, "
-    inside = (f"{share:.0%} of rows in {level:.0%} intervals" for level, share in zip(LEVELS, judged.inside, strict=True))
-    return [(name, f"{score}typical error {_short(judged.error)}"), (calibration, ", ".join(inside))]
+    inside = (
+        f"{share:.0%} of rows in {level:.0%} intervals"
+        for level, share in zip(LEVELS, judged.inside, strict=True)
+    )
+    return [
+        (name, f"{score}typical error {_short(judged.error)}"),
+        (calibration, ", ".join(inside)),
+    ]
 
 
 def _accuracy(judged: Any) -> list[tuple[str, str]]:
     gain = "" if judged.accuracy > judged.most_frequent else ": the model is no better than that"
     return [
-        (f"{judged.rows:,} rows held out", f"{judged.accuracy:.1%} of the classes are right, log loss {judged.log_loss:.3f}"),
-        ("for comparison", f"always naming the most frequent class is right for {judged.most_frequent:.1%}{gain}"),
+        (
+            f"{judged.rows:,} rows held out",
+            f"{judged.accuracy:.1%} of the classes are right, log loss {judged.log_loss:.3f}",
+        ),
+        (
+            "for comparison",
+            f"always naming the most frequent class is right for {judged.most_frequent:.1%}{gain}",
+        ),
     ]
 
 

@@ -143,7 +143,7 @@ const whatIf = (() => {
     return result;
   }
 
-  // The encoded columns of a date, as gpattr.adapters.dates makes them: days since 1970, then sine and cosine of each cycle.
+  // The encoded columns of a date, as gpattr.encoders.dates makes them: days since 1970, then sine and cosine of each cycle.
   function date(text, cycles) {
     const DAY = 86400000, when = new Date(text.includes("T") ? `${text}Z` : `${text}T00:00Z`), days = when.getTime() / DAY, day = Math.floor(days);
     const newYear = (year) => new Date(0).setUTCFullYear(year, 0, 1) / DAY, year = when.getUTCFullYear();

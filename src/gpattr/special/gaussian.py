@@ -1,27 +1,28 @@
 """Integrals of the squared exponential along a straight path.
 
-On the path e + t p, t ∈ [0, 1], the squared exponential is exp(−(a t² + 2β t + c)/2) with a = p·p, β = p·e, c = e·e.
-Its moments in t carry every attribution of a squared-exponential GP.
-"""
+On the path e + t p, t ∈ [0, 1], the squared exponential is exp(−(a t² + 2β t + c)/2) with a = p·p,
+β = p·e, c = e·e. Its moments in t carry every attribution of a squared-exponential GP."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpattr._array import Array, erf, erfcx, namespace, product
+from gpattr._core.array import Array, erf, erfcx, namespace, product
 from gpattr.special.quadrature import gauss_legendre
 
 SQRT_PI_OVER_2 = 1.2533141373155002512  # √(π/2)
 SQRT_2PI = 2.5066282746310005024  # √(2π)
 
-# (largest a, nodes): the fewest Gauss–Legendre nodes whose error, over every position of the peak, is below 4e-16.
-# The integrand is entire, so a fixed rule reaches the last digit; past the last entry erfcx takes over.
+# (largest a, nodes): the fewest Gauss–Legendre nodes whose error, over every position of the peak,
+# is below 4e-16. The integrand is entire, so a fixed rule reaches the last digit; past the last
+# entry erfcx takes over.
 SHORT_PATHS = ((0.01, 5), (0.25, 7), (1.0, 9), (4.0, 11))
 LONGEST_SHORT = SHORT_PATHS[-1][0]
 
 
 def rows_by_length(a: Array, chunk: int) -> Iterator[tuple[Array, bool]]:
-    """Yield row numbers in the order of a, in chunks that are all short (a ≤ 4, told by True) or all long.
+    """Yield row numbers in the order of a, in chunks that are all short (a ≤ 4, told by True) or
+    all long.
 
     Rows of like length share a rule; a chunk fits the cache.
     """
@@ -36,13 +37,14 @@ def rows_by_length(a: Array, chunk: int) -> Iterator[tuple[Array, bool]]:
 def path_moments(a: Array, beta: Array, c0: Array, c1: Array | None) -> tuple[Array, Array]:
     """Return J₀ and J₁, each (n, m), with Jₖ = ∫₀¹ tᵏ exp(−(a t² + 2β t + c)/2) dt.
 
-    ``a`` (n,) is the squared length of the path, ``beta`` (n, m) the product p·e, ``c0`` (m,) or (n, m) and ``c1`` (n, m)
-    the squared distances at t = 0 and t = 1 (``c1`` = a + 2β + c is passed in because it can be had without cancellation).
+    ``a`` (n,) is the squared length of the path, ``beta`` (n, m) the product p·e, ``c0`` (m,) or
+    (n, m) and ``c1`` (n, m) the squared distances at t = 0 and t = 1 (``c1`` = a + 2β + c is passed
+    in because it can be had without cancellation).
 
     Range: a ≥ 0, any β with β² ≤ a·c; all rows short or all long (`rows_by_length`). Branches:
 
-    * a ≤ 4: Gauss–Legendre with the nodes of ``SHORT_PATHS``; nothing is divided by a, so a = 0 is no special case, and ``c1`` is
-      not needed.
+    * a ≤ 4: Gauss–Legendre with the nodes of ``SHORT_PATHS``; nothing is divided by a, so a = 0 is
+      no special case, and ``c1`` is not needed.
     * a > 4: with k₀ = exp(−c₀/2), k₁ = exp(−c₁/2), l = β/√(2a), u = (a + β)/√(2a), ρ² = c₀ − β²/a,
 
           J₀ = √(π/2a) [s(l) k₀ erfcx|l| − s(u) k₁ erfcx|u| + (2 exp(−ρ²/2) if l < 0 ≤ u)],   J₁ = (k₀ − k₁ − βJ₀)/a
@@ -66,11 +68,14 @@ def path_moments(a: Array, beta: Array, c0: Array, c1: Array | None) -> tuple[Ar
     return J0, (k0 - k1 - beta * J0) / a
 
 
-def path_products(a: Array, beta: Array, c0: Array, c1: Array | None, right: Array) -> tuple[Array, Array]:
-    """Return J₀ @ right and J₁ @ right, (n, q): the moments of `path_moments` contracted with right (m, q).
+def path_products(
+    a: Array, beta: Array, c0: Array, c1: Array | None, right: Array
+) -> tuple[Array, Array]:
+    """Return J₀ @ right and J₁ @ right, (n, q): the moments of `path_moments` contracted with right
+    (m, q).
 
-    On short paths the moments are never formed: the product is taken node by node, an exponential and a matrix product each.
-    """
+    On short paths the moments are never formed: the product is taken node by node, an exponential
+    and a matrix product each."""
     xp = namespace(a, beta)
     if c1 is not None:
         J0, J1 = path_moments(a, beta, c0, c1)
@@ -87,7 +92,8 @@ def path_products(a: Array, beta: Array, c0: Array, c1: Array | None, right: Arr
 
 
 def _along_short_paths(a: Array, beta: Array, c0: Array) -> Iterator[tuple[Array, Array, float]]:
-    """Yield, node by node, exp(−βt − c/2), (n, m) in one buffer, the weight w exp(−a t²/2), (n, 1), that completes it, and t.
+    """Yield, node by node, exp(−βt − c/2), (n, m) in one buffer, the weight w exp(−a t²/2), (n, 1),
+    that completes it, and t.
 
     The first factor is at most exp(a t²/2) ≤ e², so nothing overflows.
     """
@@ -113,10 +119,11 @@ def _zeroth_moment(a: Array, beta: Array, k0: Array, k1: Array, rho2: Array) -> 
 
 
 def centred_moments(a: Array, beta: Array, rho2: Array) -> tuple[Array, Array, Array]:
-    """Return M₀, M₁, M₂ with Mₖ = ∫₀¹ τᵏ exp(−(a τ² + ρ²)/2) dt, τ = t + β/a: moments about the closest approach.
+    """Return M₀, M₁, M₂ with Mₖ = ∫₀¹ τᵏ exp(−(a τ² + ρ²)/2) dt, τ = t + β/a: moments about the
+    closest approach.
 
-    Range: a ≥ 1 or so (everything is divided by a), ρ² ≥ 0. The squared distances at the ends are sums of squares here,
-    ρ² + β²/a and ρ² + (a + β)²/a, so nothing cancels however long the path:
+    Range: a ≥ 1 or so (everything is divided by a), ρ² ≥ 0. The squared distances at the ends are
+    sums of squares here, ρ² + β²/a and ρ² + (a + β)²/a, so nothing cancels however long the path:
 
         M₀ = J₀,   M₁ = (k₀ − k₁)/a,   M₂ = (M₀ − (1 + β/a) k₁ + (β/a) k₀)/a.
 
@@ -131,7 +138,8 @@ def centred_moments(a: Array, beta: Array, rho2: Array) -> tuple[Array, Array, A
 
 
 def g0(a: Array) -> Array:
-    """Return G₀(a) = 2∫₀¹ (1 − u) exp(−a u²/2) du = √(2π/a) erf √(a/2) − (2/a)(1 − exp(−a/2)), for a ≥ 0.
+    """Return G₀(a) = 2∫₀¹ (1 − u) exp(−a u²/2) du = √(2π/a) erf √(a/2) − (2/a)(1 − exp(−a/2)), for
+    a ≥ 0.
 
     See `g2` for the branches; relative error a few ε everywhere.
     """
@@ -139,12 +147,12 @@ def g0(a: Array) -> Array:
 
 
 def g2(a: Array) -> Array:
-    """Return G₂(a) = 2∫₀¹ (1 − u) u² exp(−a u²/2) du = √(2π) a^(−3/2) erf √(a/2) − (4/a²)(1 − exp(−a/2)), for a ≥ 0.
+    """Return G₂(a) = 2∫₀¹ (1 − u) u² exp(−a u²/2) du = √(2π) a^(−3/2) erf √(a/2) − (4/a²)(1 −
+    exp(−a/2)), for a ≥ 0.
 
-    Branches: for a ≤ 16 the integral itself by 20 Gauss–Legendre nodes, whose terms are all positive, so nothing cancels
-    (the closed form has no digit left at a = 1e-8); above, the closed form, whose two terms differ by a factor of two or more.
-    Relative error a few ε everywhere.
-    """
+    Branches: for a ≤ 16 the integral itself by 20 Gauss–Legendre nodes, whose terms are all
+    positive, so nothing cancels (the closed form has no digit left at a = 1e-8); above, the closed
+    form, whose two terms differ by a factor of two or more. Relative error a few ε everywhere."""
     return _g(a, 2)
 
 

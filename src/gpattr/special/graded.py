@@ -1,18 +1,20 @@
-"""Integrals over [0, 1] whose integrand is smooth but near some points: panels that halve towards them.
+"""Integrals over [0, 1] whose integrand is smooth but near some points: panels that halve towards
+them.
 
-A function of √(ρ² + a(t − t*)²) has branch points at distance ρ/√a from t*. On a panel [δ, 2δ] seen from t*, with δ at least that
-distance, a Gauss–Legendre rule of n nodes converges like 5.8^(−2n), wherever the branch points lie.
+A function of √(ρ² + a(t − t*)²) has branch points at distance ρ/√a from t*. On a panel [δ, 2δ] seen
+from t*, with δ at least that distance, a Gauss–Legendre rule of n nodes converges like 5.8^(−2n),
+wherever the branch points lie.
 
-Where ρ = 0 there is one panel to each side of t*. A function that is not smooth even to one side, such as |t − t*|^0.4, is
-integrated there in v, t = t* ± v⁵: its powers become ones that 20 nodes integrate to 1e-13.
-"""
+Where ρ = 0 there is one panel to each side of t*. A function that is not smooth even to one side,
+such as |t − t*|^0.4, is integrated there in v, t = t* ± v⁵: its powers become ones that 20 nodes
+integrate to 1e-13."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from gpattr._array import Array, namespace
-from gpattr._memory import blocks
+from gpattr._core.array import Array, namespace
+from gpattr._core.memory import blocks
 from gpattr.special.quadrature import gauss_legendre
 
 ORDER, CHECK_ORDER = 12, 8  # nodes a panel, and those of the second rule
@@ -35,15 +37,19 @@ def integrate_graded(
 ) -> Array:
     """Return ∫₀¹ fₖ(t) dt for N functions, (N, ...).
 
-    ``edges`` (N, E), ascending from 0 to 1, are panels on which f is smooth but for the points ``centres`` (N, K), towards which
-    panels halve down to ``deltas`` (N, K), all in units of t; δ = 0 asks for an edge there and no more, δ = ∞ for nothing. With
-    ``singular``, f is not smooth to one side of the centres with δ = 0.
-    ``evaluate(rows, t, w)`` returns Σ_T w f(t), (len(rows), ...), for nodes and weights (len(rows), T).
-    """
+    ``edges`` (N, E), ascending from 0 to 1, are panels on which f is smooth but for the points
+    ``centres`` (N, K), towards which panels halve down to ``deltas`` (N, K), all in units of t; δ =
+    0 asks for an edge there and no more, δ = ∞ for nothing. With ``singular``, f is not smooth to
+    one side of the centres with δ = 0. ``evaluate(rows, t, w)`` returns Σ_T w f(t), (len(rows),
+    ...), for nodes and weights (len(rows), T)."""
     xp = namespace(edges)
     width = xp.max(edges[:, 1:] - edges[:, :-1], axis=1)[:, None]
     finest = xp.where(deltas > 0, deltas, xp.inf)
-    levels = xp.ceil(xp.log2(xp.maximum(xp.max(width / finest, axis=1), 1.0))) if centres.shape[1] else xp.zeros(len(edges))
+    levels = (
+        xp.ceil(xp.log2(xp.maximum(xp.max(width / finest, axis=1), 1.0)))
+        if centres.shape[1]
+        else xp.zeros(len(edges))
+    )
     levels = xp.minimum(levels, float(DEEPEST))
     x, w = map(xp.asarray, gauss_legendre(order))
     result = None
@@ -62,7 +68,9 @@ def integrate_graded(
     return result
 
 
-def _panels(edges: Array, centres: Array, deltas: Array, depth: int, singular: bool) -> tuple[Array, Array]:
+def _panels(
+    edges: Array, centres: Array, deltas: Array, depth: int, singular: bool
+) -> tuple[Array, Array]:
     """Return lower and upper ends (n, P) of all panels; some are empty."""
     xp = namespace(edges)
     parts = [edges, xp.where(deltas < xp.inf, centres, 0.0)]
@@ -83,28 +91,37 @@ def _panels(edges: Array, centres: Array, deltas: Array, depth: int, singular: b
     return lower[rows, order], upper[rows, order]
 
 
-def _nodes(lower: Array, upper: Array, x: Array, w: Array, points: Array | None) -> tuple[Array, Array]:
-    """Return nodes and weights, (n, T), on panels (n, P), taken to the fifth power towards an end that is one of ``points``."""
+def _nodes(
+    lower: Array, upper: Array, x: Array, w: Array, points: Array | None
+) -> tuple[Array, Array]:
+    """Return nodes and weights, (n, T), on panels (n, P), taken to the fifth power towards an end
+    that is one of ``points``.
+    """
     xp = namespace(lower)
     width = (upper - lower)[:, :, None]
     if points is None:
         t, weights = lower[:, :, None] + width * x, width * w
     else:
-        at_lower, at_upper = ((end[:, :, None] == points[:, None, :]).any(axis=2)[:, :, None] for end in (lower, upper))
+        at_lower, at_upper = (
+            (end[:, :, None] == points[:, None, :]).any(axis=2)[:, :, None]
+            for end in (lower, upper)
+        )
         near, slope = x**POWER, POWER * x ** (POWER - 1)
         mirrored, mirrored_slope = (1.0 - x) ** POWER, POWER * (1.0 - x) ** (POWER - 1)
         offset = xp.where(at_lower, near, x)
-        t = xp.where(at_upper, upper[:, :, None] - width * mirrored, lower[:, :, None] + width * offset)
+        t = xp.where(
+            at_upper, upper[:, :, None] - width * mirrored, lower[:, :, None] + width * offset
+        )
         weights = width * w * xp.where(at_upper, mirrored_slope, xp.where(at_lower, slope, 1.0))
     return t.reshape(len(lower), -1), weights.reshape(len(lower), -1)
 
 
 def approach(p: Array, e: Array, floor: float) -> tuple[Array, Array]:
-    """Return where on the paths e + t p, t ∈ [0, 1], the origin is nearest, and how near, in units of t: (...), (...).
+    """Return where on the paths e + t p, t ∈ [0, 1], the origin is nearest, and how near, in units
+    of t: (...), (...).
 
-    A distance below ``floor``, in the units of e and p, is 0. A path that does not move has no nearest point: its distance is
-    infinite.
-    """
+    A distance below ``floor``, in the units of e and p, is 0. A path that does not move has no
+    nearest point: its distance is infinite."""
     xp = namespace(p, e)
     a = (p * p).sum(axis=-1)
     moving = a > 0

@@ -1,4 +1,6 @@
-"""Which columns are numbers, categories or dates, which are left out, and which cannot be explained."""
+"""Which columns are numbers, categories or dates, which are left out, and which cannot be
+explained.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpattr._array import Array
-from gpattr._validation import Names, check_flag, check_names, check_text, is_frame, positions_of
-from gpattr.adapters.dates import Dates
-from gpattr.adapters.encoder import Encoder
+from gpattr._core.array import Array
+from gpattr._core.validation import (
+    Names,
+    check_flag,
+    check_names,
+    check_text,
+    is_frame,
+    positions_of,
+)
+from gpattr.encoders.dates import Dates
+from gpattr.encoders.encoder import Encoder
 from gpattr.exceptions import InvalidInputError
 from gpattr.tables.dates import DateTexts, wall_clock
 from gpattr.tables.decisions import Decisions
@@ -24,13 +33,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Columns:
-    """The features ``names`` of a table; those in ``categories`` have labels, {name: labels}, ``dates`` are dates.
+    """The features ``names`` of a table; those in ``categories`` have labels, {name: labels},
+    ``dates`` are dates.
 
-    ``target`` is the column that is predicted. ``units`` are the signs or units that numbers are written with, {name: unit}, and
-    ``separators`` what separates their thousands, {name: "," or "."}.
-    ``others`` are the labels that stand for all categories that are too rare to have their own, {name: label}. Columns that are
-    ``left_out`` may be in a table, and are not looked at. ``notes`` say what was decided, in sentences.
-    """
+    ``target`` is the column that is predicted. ``units`` are the signs or units that numbers are
+    written with, {name: unit}, and ``separators`` what separates their thousands, {name: "," or
+    "."}. ``others`` are the labels that stand for all categories that are too rare to have their
+    own, {name: label}. Columns that are ``left_out`` may be in a table, and are not looked at.
+    ``notes`` say what was decided, in sentences."""
 
     names: Names
     categories: Mapping[str, tuple[str, ...]]
@@ -46,7 +56,10 @@ class Columns:
         check_names("names", self.names, len(self.names) if isinstance(self.names, tuple) else 0)
         check_text("target", self.target)
         if not isinstance(self.categories, Mapping) or not set(self.categories) <= set(self.names):
-            raise InvalidInputError(f"categories: expected a dictionary {{name: labels}} of features, got {self.categories!r}")
+            raise InvalidInputError(
+                "categories: expected a dictionary {name: labels} of features, got"
+                f" {self.categories!r}"
+            )
         _check_mapping("dates", self.dates, self.names, Dates)
         _check_mapping("units", self.units, (*self.names, self.target), str)
         _check_mapping("separators", self.separators, (*self.names, self.target), str)
@@ -78,14 +91,20 @@ class Columns:
 
     @classmethod
     def of_content(cls, content: Any) -> Columns:
-        """Return what `to_content` made; files of earlier versions have names, categories and the target only."""
+        """Return what `to_content` made; files of earlier versions have names, categories and the
+        target only.
+        """
         if not isinstance(content, Mapping):
-            raise InvalidInputError(f"content: expected what Columns.to_content returns, got a {type(content).__name__}")
+            raise InvalidInputError(
+                f"content: expected what Columns.to_content returns, got a {type(content).__name__}"
+            )
         return cls(
             tuple(content["names"]),
             {name: tuple(labels) for name, labels in content["categories"].items()},
             content["target"],
-            dates={name: Dates.of_content(dates) for name, dates in content.get("dates", {}).items()},
+            dates={
+                name: Dates.of_content(dates) for name, dates in content.get("dates", {}).items()
+            },
             units=dict(content.get("units", {})),
             others=dict(content.get("others", {})),
             left_out=tuple(content.get("left_out", ())),
@@ -93,12 +112,20 @@ class Columns:
         )
 
     @classmethod
-    def of(cls, frame: Any, target: str, *, drop: Sequence[str] = (), strict: bool = False, source: str = "table") -> Columns:
-        """Return what the columns of a table are, and say in `notes` what was decided; with ``strict`` refuse to decide.
+    def of(
+        cls,
+        frame: Any,
+        target: str,
+        *,
+        drop: Sequence[str] = (),
+        strict: bool = False,
+        source: str = "table",
+    ) -> Columns:
+        """Return what the columns of a table are, and say in `notes` what was decided; with
+        ``strict`` refuse to decide.
 
-        Columns that are empty, almost all missing or identifiers are left out, rare categories are grouped. Text among numbers,
-        mixed currencies and dates that cannot be read are refused.
-        """
+        Columns that are empty, almost all missing or identifiers are left out, rare categories are
+        grouped. Text among numbers, mixed currencies and dates that cannot be read are refused."""
         labels = list(require_frame("frame", frame).columns)
         check_text("target", target)
         check_flag("strict", strict)
@@ -108,13 +135,19 @@ class Columns:
             if name not in labels:
                 raise InvalidInputError(f"{source}: expected a column {name!r}; there are {labels}")
         if target in drop:
-            raise InvalidInputError(f"{source}: the column {target!r} is the target, and cannot be left out")
+            raise InvalidInputError(
+                f"{source}: the column {target!r} is the target, and cannot be left out"
+            )
         if len(set(labels)) < len(labels):
             repeated = next(label for label in labels if labels.count(label) > 1)
-            raise InvalidInputError(f"{source}: expected different column names, got {repeated!r} more than once")
+            raise InvalidInputError(
+                f"{source}: expected different column names, got {repeated!r} more than once"
+            )
         names = [name for name in labels if name != target and name not in drop]
         if not names:
-            raise InvalidInputError(f"{source}: expected at least one column besides the target {target!r}")
+            raise InvalidInputError(
+                f"{source}: expected at least one column besides the target {target!r}"
+            )
         found = Decisions(frame, source, strict)
         for name in names:
             found.look_at(name)
@@ -122,7 +155,8 @@ class Columns:
         kept = tuple(name for name in names if name not in found.left_out)
         if not kept:
             raise InvalidInputError(
-                f"{source}: expected at least one column that can be used besides the target {target!r}; "
+                f"{source}: expected at least one column that can be used besides the target"
+                f" {target!r}; "
                 + "; ".join(f"{name!r} {why}" for name, why in found.left_out.items())
             )
         units, separators = dict(found.units), dict(found.separators)
@@ -132,7 +166,17 @@ class Columns:
         if numbers.separator:
             separators[target] = numbers.separator
         left_out = (*drop, *found.left_out)
-        return cls(kept, found.categories, target, found.dates, units, found.others, left_out, tuple(found.notes()), separators)
+        return cls(
+            kept,
+            found.categories,
+            target,
+            found.dates,
+            units,
+            found.others,
+            left_out,
+            tuple(found.notes()),
+            separators,
+        )
 
     def features(
         self,
@@ -143,17 +187,19 @@ class Columns:
         typical: Mapping[str, Any] | None = None,
         source: str = "table",
     ) -> pd.DataFrame:
-        """Return the features of a table: numbers as float64, categories as text, dates as datetime64.
+        """Return the features of a table: numbers as float64, categories as text, dates as
+        datetime64.
 
-        Missing values are filled with ``typical`` values, or with medians and the most frequent categories of the table itself;
-        with ``strict``, or impute=False, they are refused. Texts that are not known become the label for other categories, where
-        the column has one.
-        """
+        Missing values are filled with ``typical`` values, or with medians and the most frequent
+        categories of the table itself; with ``strict``, or impute=False, they are refused. Texts
+        that are not known become the label for other categories, where the column has one."""
         import pandas as pd
 
         refuse = check_flag("strict", strict) or not check_flag("impute", impute)
         if typical is not None and not isinstance(typical, Mapping):
-            raise InvalidInputError(f"typical: expected a dictionary {{name: value}}, got {typical!r}")
+            raise InvalidInputError(
+                f"typical: expected a dictionary {{name: value}}, got {typical!r}"
+            )
         labels = list(require_frame("frame", frame).columns)
         aside = {self.target, *self.left_out} - set(self.names)
         positions_of(source, [label for label in labels if label not in aside], self.names)
@@ -161,7 +207,9 @@ class Columns:
         for name in self.names:
             usual = (typical or {}).get(name)
             if name in self.categories:
-                values = _labels(frame[name], name, self.categories[name], self.others.get(name), source)
+                values = _labels(
+                    frame[name], name, self.categories[name], self.others.get(name), source
+                )
             elif name in self.dates:
                 values = _dates(frame[name], name, self.dates[name], source)
             else:
@@ -178,7 +226,9 @@ class Columns:
             refuse_missing(holes, name, source)
         known = values[~holes]
         if usual is None and not len(known):
-            raise InvalidInputError(f"{source}: the column {name!r} is empty, and nothing is known to fill it with")
+            raise InvalidInputError(
+                f"{source}: the column {name!r} is empty, and nothing is known to fill it with"
+            )
         if usual is None and name in self.categories:
             usual = known.mode().iloc[0]
         elif usual is None and name in self.dates:
@@ -190,28 +240,41 @@ class Columns:
 
     def _numbers(self, column: Any, name: str, source: str) -> Any:
         """Return a column as numbers, as those it is known by are written."""
-        return _numbers(column, name, source, self.units.get(name, ""), self.separators.get(name, ""))
+        return _numbers(
+            column, name, source, self.units.get(name, ""), self.separators.get(name, "")
+        )
 
     def measured(self, frame: Any) -> Array | None:
-        """Return the target as numbers, with NaN where it is not a number; None where the table has none."""
+        """Return the target as numbers, with NaN where it is not a number; None where the table has
+        none.
+        """
         require_frame("frame", frame)
         if self.target not in frame.columns:
             return None
-        return read_numbers(frame[self.target], separator=self.separators.get(self.target, "")).values.to_numpy()
+        return read_numbers(
+            frame[self.target], separator=self.separators.get(self.target, "")
+        ).values.to_numpy()
 
     def targets(self, frame: Any, *, source: str = "table") -> Array:
         """Return the target as numbers; it must be known in every row, and not always the same."""
         if self.target not in require_frame("frame", frame).columns:
-            raise InvalidInputError(f"{source}: expected a column {self.target!r}; there are {list(frame.columns)}")
+            raise InvalidInputError(
+                f"{source}: expected a column {self.target!r}; there are {list(frame.columns)}"
+            )
         values = self._numbers(frame[self.target], self.target, source)
         if values.isna().any():
             advice = "the target cannot be filled in: leave these rows out of the table"
             refuse_missing(values.isna(), self.target, source, advice)
         y = values.to_numpy()
         if len(y) < 5:
-            raise InvalidInputError(f"{source}: expected at least 5 rows to learn from, got {len(y)}")
+            raise InvalidInputError(
+                f"{source}: expected at least 5 rows to learn from, got {len(y)}"
+            )
         if np.ptp(y) == 0:
-            raise InvalidInputError(f"{source}: expected targets that differ, got {y[0]:g} in every row of {self.target!r}")
+            raise InvalidInputError(
+                f"{source}: expected targets that differ, got {y[0]:g} in every row of"
+                f" {self.target!r}"
+            )
         return y
 
 
@@ -223,12 +286,20 @@ def require_frame(name: str, frame: Any) -> Any:
 
 
 def _check_mapping(name: str, value: Any, known: Sequence[str], kind: type) -> None:
-    if not isinstance(value, Mapping) or not set(value) <= set(known) or not all(isinstance(v, kind) for v in value.values()):
-        raise InvalidInputError(f"{name}: expected a dictionary {{column: {kind.__name__}}}, got {value!r}")
+    if (
+        not isinstance(value, Mapping)
+        or not set(value) <= set(known)
+        or not all(isinstance(v, kind) for v in value.values())
+    ):
+        raise InvalidInputError(
+            f"{name}: expected a dictionary {{column: {kind.__name__}}}, got {value!r}"
+        )
 
 
 def _numbers(column: Any, name: str, source: str, unit: str = "", separator: str = "") -> Any:
-    """Return a column as float64, with NaN where values are missing; they may be written with their unit, or without."""
+    """Return a column as float64, with NaN where values are missing; they may be written with their
+    unit, or without.
+    """
     found = read_numbers(column, name, source, separator)
     values, known = found.values, ~missing(column)
     wrong = values.isna() & known
@@ -236,10 +307,19 @@ def _numbers(column: Any, name: str, source: str, unit: str = "", separator: str
         refuse_text(wrong, column, name, source)
     strange = known & ~found.units.isin(["", unit])
     if strange.any():
-        text, what = str(column[strange].iloc[0]), f"numbers in {unit}" if unit else "numbers without a unit"
-        raise InvalidInputError(f"{source}: expected {what} in column {name!r}, got {text!r} in row {first_row(strange)}")
+        text, what = (
+            str(column[strange].iloc[0]),
+            f"numbers in {unit}" if unit else "numbers without a unit",
+        )
+        raise InvalidInputError(
+            f"{source}: expected {what} in column {name!r}, got {text!r} in row"
+            f" {first_row(strange)}"
+        )
     if np.isinf(values).any():
-        raise InvalidInputError(f"{source}: expected finite numbers in column {name!r}, got {values[np.isinf(values)].iloc[0]}")
+        raise InvalidInputError(
+            f"{source}: expected finite numbers in column {name!r}, got"
+            f" {values[np.isinf(values)].iloc[0]}"
+        )
     return values
 
 
@@ -263,5 +343,8 @@ def _labels(column: Any, name: str, known: tuple[str, ...], other: str | None, s
     strange = ~text.isin(known) & ~holes
     if strange.any() and other is None:
         label, row = text[strange].iloc[0], first_row(strange)
-        raise InvalidInputError(f"{source}: expected one of {list(known)} in column {name!r}, got {label!r} in row {row}")
+        raise InvalidInputError(
+            f"{source}: expected one of {list(known)} in column {name!r}, got {label!r} in row"
+            f" {row}"
+        )
     return text.where(~strange, other).where(~holes)

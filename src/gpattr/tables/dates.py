@@ -1,4 +1,6 @@
-"""Dates as people write them: 2024-12-31, 31/12/2024, 12/31/2024, 31.12.2024, 31 Dec 2024, with and without times."""
+"""Dates as people write them: 2024-12-31, 31/12/2024, 12/31/2024, 31.12.2024, 31 Dec 2024, with and
+without times.
+"""
 
 from __future__ import annotations
 
@@ -9,32 +11,52 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._array import Array
-from gpattr.adapters.dates import DAY_FIRST, MONTH_FIRST
+from gpattr._core.array import Array
+from gpattr.encoders.dates import DAY_FIRST, MONTH_FIRST
 from gpattr.exceptions import InvalidInputError
 
 MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 MONTHS = {name: i for i, name in enumerate(MONTH_NAMES, 1)}
 NAMED_MONTH = rf"(?P<month>(?i:{'|'.join(MONTHS)})[A-Za-z]{{0,6}})\.?"
 TIME = (
-    r"(?:(?:T|,? +)(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,](?P<fraction>\d{1,9}))?)? ?"
+    r"(?:(?:T|,?"
+    r" +)(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,](?P<fraction>\d{1,9}))?)? ?"
     r"(?P<half>[AaPp]\.?[Mm]\.?)? ?(?P<zone>Z|UTC|GMT|[-+]\d{2}:?\d{2})?)?"
 )
 FORMS = (
     rf"(?P<year>\d{{4}})(?P<sep>[-/.])(?P<two>\d{{1,2}})(?P=sep)(?P<one>\d{{1,2}}){TIME}",
     rf"(?P<first>\d{{1,2}})(?P<sep>[-/.])(?P<second_>\d{{1,2}})(?P=sep)(?P<year>\d{{4}}|\d{{2}}){TIME}",
-    rf"(?P<one>\d{{1,2}})(?:st|nd|rd|th|\.)?[ /-]?{NAMED_MONTH},?[ /-]?(?P<year>\d{{4}}|\d{{2}}){TIME}",
+    (
+        rf"(?P<one>\d{{1,2}})(?:st|nd|rd|th|\.)?[ /-]?{NAMED_MONTH},?["
+        rf" /-]?(?P<year>\d{{4}}|\d{{2}}){TIME}"
+    ),
     rf"{NAMED_MONTH} +(?P<one>\d{{1,2}})(?:st|nd|rd|th)?,? +(?P<year>\d{{4}}){TIME}",
     r"(?P<year>(?:1[5-9]|20|21)\d{2})[-/](?P<two>0[1-9]|1[0-2])",
 )
-NAMES = ("year", "one", "two", "first", "second_", "month", "sep", "hour", "minute", "second", "fraction", "half", "zone")
+NAMES = (
+    "year",
+    "one",
+    "two",
+    "first",
+    "second_",
+    "month",
+    "sep",
+    "hour",
+    "minute",
+    "second",
+    "fraction",
+    "half",
+    "zone",
+)
 PIVOT = 69  # years of two digits are 1969 to 2068, as on most computers
 SHARE = 0.5  # of the known values that must look like dates
 
 
 @dataclass(frozen=True)
 class DateTexts:
-    """The dates of a column, taken apart: ``texts`` as they are written, their ``parts``, one column each, and their ``rows``."""
+    """The dates of a column, taken apart: ``texts`` as they are written, their ``parts``, one
+    column each, and their ``rows``.
+    """
 
     texts: Any
     parts: Any
@@ -42,7 +64,9 @@ class DateTexts:
 
     @classmethod
     def of(cls, known: Any, *, fewest: float = SHARE) -> DateTexts | None:
-        """Return the known values of a column taken apart, or None where fewer than half of them look like dates."""
+        """Return the known values of a column taken apart, or None where fewer than half of them
+        look like dates.
+        """
         import pandas as pd
 
         texts = known.astype(str).str.strip().reset_index(drop=True)
@@ -69,9 +93,13 @@ class DateTexts:
 
     @property
     def orders(self) -> set[str]:
-        """The orders of day and month that no value contradicts; both where none tells, and where there are only other forms."""
+        """The orders of day and month that no value contradicts; both where none tells, and where
+        there are only other forms.
+        """
         first, second = self._large
-        dotted = ((self.parts["sep"] == ".") & (self.parts["first"] != "")).any()  # nobody writes 12.31.2024
+        dotted = (
+            (self.parts["sep"] == ".") & (self.parts["first"] != "")
+        ).any()  # nobody writes 12.31.2024
         orders = set()
         if not (second & ~first).any():
             orders.add(DAY_FIRST)
@@ -92,8 +120,12 @@ class DateTexts:
 
     @property
     def likely(self) -> str:
-        """The order that is chosen where nothing tells: a place that is always 1 is that of the day; else the day is first."""
-        first, second = (_whole(self.parts[label])[self.parts["first"] != ""] for label in ("first", "second_"))
+        """The order that is chosen where nothing tells: a place that is always 1 is that of the
+        day; else the day is first.
+        """
+        first, second = (
+            _whole(self.parts[label])[self.parts["first"] != ""] for label in ("first", "second_")
+        )
         return MONTH_FIRST if (second == 1).all() and not (first == 1).all() else DAY_FIRST
 
     @property
@@ -113,11 +145,13 @@ class DateTexts:
         if self.orders:
             return
         first, second = self._large
-        places = sorted(int((one & ~other).argmax()) for one, other in ((first, second), (second, first)))
+        places = sorted(
+            int((one & ~other).argmax()) for one, other in ((first, second), (second, first))
+        )
         shown = " and ".join(f"{self.texts[place]!r} in row {self.rows[place]}" for place in places)
         raise InvalidInputError(
-            f"{source}: expected dates in one order in column {name!r}, got {shown}; write them as 2024-12-31, "
-            f"or leave them out: --drop {name!r}"
+            f"{source}: expected dates in one order in column {name!r}, got {shown}; write them as"
+            f" 2024-12-31, or leave them out: --drop {name!r}"
         )
 
     def dates(self, order: str | None, name: str, source: str) -> Array:
@@ -126,14 +160,26 @@ class DateTexts:
         one, two = (_whole(parts[label]) for label in ("one", "two"))
         first, second = (_whole(parts[label]) for label in ("first", "second_"))
         day, month = (first, second) if order != MONTH_FIRST else (second, first)
-        named = parts["month"].str.slice(0, 3).str.lower().map(MONTHS).fillna(-1).astype(np.int64).to_numpy()
+        named = (
+            parts["month"]
+            .str.slice(0, 3)
+            .str.lower()
+            .map(MONTHS)
+            .fillna(-1)
+            .astype(np.int64)
+            .to_numpy()
+        )
         day = np.where(first >= 0, day, np.where(one >= 0, one, 1))  # 2024-12 is its first day
         month = np.where(first >= 0, month, np.where(two >= 0, two, named))
         year = _whole(parts["year"])
         short = (parts["year"].str.len() == 2).to_numpy()
         year = np.where(short, year + np.where(year < PIVOT, 2000, 1900), year)
-        months = (year - 1970).astype("timedelta64[Y]").astype("timedelta64[M]") + (month - 1).astype("timedelta64[M]")
-        days = (np.datetime64("1970-01", "M") + months).astype("datetime64[D]") + (day - 1).astype("timedelta64[D]")
+        months = (year - 1970).astype("timedelta64[Y]").astype("timedelta64[M]") + (
+            month - 1
+        ).astype("timedelta64[M]")
+        days = (np.datetime64("1970-01", "M") + months).astype("datetime64[D]") + (day - 1).astype(
+            "timedelta64[D]"
+        )
         right = (month >= 1) & (month <= 12) & (day >= 1) & (year >= 1)
         right &= days.astype("datetime64[M]") == np.datetime64("1970-01", "M") + months
         microseconds, in_day = self._times()
@@ -142,23 +188,38 @@ class DateTexts:
             at = int((~right).argmax())
             how = "" if order is None else f" with the {order}"
             raise InvalidInputError(
-                f"{source}: expected a date{how} in column {name!r}, got {self.texts[at]!r} in row {self.rows[at]}"
+                f"{source}: expected a date{how} in column {name!r}, got {self.texts[at]!r} in row"
+                f" {self.rows[at]}"
             )
         return days.astype("datetime64[us]") + microseconds
 
     def _times(self) -> tuple[Array, Array]:
-        """Return the time of day of every date in microseconds, 0 where none is written, and whether there is such a time."""
+        """Return the time of day of every date in microseconds, 0 where none is written, and
+        whether there is such a time.
+        """
         parts = self.parts
-        hour, minute, second = (np.maximum(_whole(parts[label]), 0) for label in ("hour", "minute", "second"))
+        hour, minute, second = (
+            np.maximum(_whole(parts[label]), 0) for label in ("hour", "minute", "second")
+        )
         half = parts["half"].str.slice(0, 1).str.lower().to_numpy()
-        right = (hour < 24) & (minute < 60) & (second < 60) & ((half == "") | ((hour >= 1) & (hour <= 12)))
+        right = (
+            (hour < 24)
+            & (minute < 60)
+            & (second < 60)
+            & ((half == "") | ((hour >= 1) & (hour <= 12)))
+        )
         hour = np.where(half == "", hour, hour % 12 + 12 * (half == "p"))
-        fraction = _whole(parts["fraction"].str.ljust(6, "0").str.slice(0, 6).where(parts["fraction"] != "", "0"))
-        return ((hour * 60 + minute) * 60 + second).astype("timedelta64[s]") + fraction.astype("timedelta64[us]"), right
+        fraction = _whole(
+            parts["fraction"].str.ljust(6, "0").str.slice(0, 6).where(parts["fraction"] != "", "0")
+        )
+        return ((hour * 60 + minute) * 60 + second).astype("timedelta64[s]") + fraction.astype(
+            "timedelta64[us]"
+        ), right
 
 
 def chosen_order(column: DateTexts, others: Mapping[str, DateTexts]) -> tuple[str | None, bool]:
-    """Return the order of day and month in a column, None where none is needed, and whether its values do not tell it.
+    """Return the order of day and month in a column, None where none is needed, and whether its
+    values do not tell it.
 
     Then the other columns of dates decide, where they agree.
     """
@@ -166,12 +227,18 @@ def chosen_order(column: DateTexts, others: Mapping[str, DateTexts]) -> tuple[st
         return None, False
     if len(column.orders) == 1:
         return next(iter(column.orders)), False
-    told = {next(iter(other.orders)) for other in others.values() if other.numeric and len(other.orders) == 1}
+    told = {
+        next(iter(other.orders))
+        for other in others.values()
+        if other.numeric and len(other.orders) == 1
+    }
     return (next(iter(told)) if len(told) == 1 else column.likely), True
 
 
 def wall_clock(column: Any) -> Array:
-    """Return a column of datetime64 as an array of datetime64[us], by the clock of its time zone where it has one."""
+    """Return a column of datetime64 as an array of datetime64[us], by the clock of its time zone
+    where it has one.
+    """
     if getattr(column.dtype, "tz", None) is not None:
         column = column.dt.tz_localize(None)
     return column.to_numpy().astype("datetime64[us]")

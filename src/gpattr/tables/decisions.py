@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from gpattr.adapters.dates import Dates
+from gpattr.encoders.dates import Dates
 from gpattr.exceptions import InvalidInputError
 from gpattr.tables.categories import FEWEST_ROWS, frequent_labels
 from gpattr.tables.dates import PIVOT, DateTexts, chosen_order, wall_clock
@@ -63,9 +63,13 @@ class Decisions:
             self.separators[name] = numbers.separator
         if numbers.thousands:
             self._decide(
-                name, f"has amounts such as {numbers.thousands}, which can be read in two ways", "write them without commas"
+                name,
+                f"has amounts such as {numbers.thousands}, which can be read in two ways",
+                "write them without commas",
             )
-            self.readings.append(f"The comma of {numbers.thousands} in {name} was taken to separate thousands.")
+            self.readings.append(
+                f"The comma of {numbers.thousands} in {name} was taken to separate thousands."
+            )
         if looks_numbered(numbers.values, name):
             self.numbered.append(name)
 
@@ -77,31 +81,53 @@ class Decisions:
             return
         labels, other = frequent_labels(texts)
         if other is not None and len(labels) == 1:
-            self._leave_out(name, f"has {different:,} texts, none of them in {FEWEST_ROWS} rows or more")
+            self._leave_out(
+                name, f"has {different:,} texts, none of them in {FEWEST_ROWS} rows or more"
+            )
             return
         if other is not None:
             self._decide(name, f"has {different:,} different texts", "group them into at most 30")
             self.others[name] = other
             rows = int((~texts.isin(labels)).sum())
-            self.grouped.append(f"{name} ({len(labels) - 1} of {different:,}; {rows:,} rows are \u201c{other}\u201d)")
+            self.grouped.append(
+                f"{name} ({len(labels) - 1} of {different:,}; {rows:,} rows are"
+                f" \u201c{other}\u201d)"
+            )
         self.categories[name] = labels
 
     def read_dates(self) -> None:
-        """Read the columns of dates that were found; the order of day and month in one may be told by another."""
+        """Read the columns of dates that were found; the order of day and month in one may be told
+        by another.
+        """
         for name, texts in self.texts.items():
             texts.refuse_contradiction(name, self.source)
-            order, chosen = chosen_order(texts, {other: found for other, found in self.texts.items() if other != name})
+            order, chosen = chosen_order(
+                texts, {other: found for other, found in self.texts.items() if other != name}
+            )
             if chosen:
                 example = texts.ambiguous
-                self._decide(name, f"has dates such as {example!r}, which can be read in two ways", "write them as 2024-12-31")
-                self.readings.append(f"Dates such as {example} in {name} were read with the {order}.")
+                self._decide(
+                    name,
+                    f"has dates such as {example!r}, which can be read in two ways",
+                    "write them as 2024-12-31",
+                )
+                self.readings.append(
+                    f"Dates such as {example} in {name} were read with the {order}."
+                )
             if texts.short_years:
-                self._decide(name, f"has years of two digits, such as {texts.short_years!r}", "write them with four")
+                self._decide(
+                    name,
+                    f"has years of two digits, such as {texts.short_years!r}",
+                    "write them with four",
+                )
                 years = f"{1900 + PIVOT} to {1999 + PIVOT}"
                 self.readings.append(f"Years of two digits in {name} were read as {years}.")
             if texts.zones > 1:
                 self._decide(name, f"has times in {texts.zones} time zones", "write them in one")
-                self.readings.append(f"The times of {name} are in {texts.zones} time zones, and were taken as they are written.")
+                self.readings.append(
+                    f"The times of {name} are in {texts.zones} time zones, and were taken as they"
+                    " are written."
+                )
             self.dates[name] = Dates.of(texts.dates(order, name, self.source), order)
 
     def notes(self) -> list[str]:
@@ -109,16 +135,22 @@ class Decisions:
         notes = list(self.readings)
         if self.left_out:
             notes.append(
-                "Columns that were left out: " + ", ".join(f"{name} ({why})" for name, why in self.left_out.items()) + "."
+                "Columns that were left out: "
+                + ", ".join(f"{name} ({why})" for name, why in self.left_out.items())
+                + "."
             )
         if self.grouped:
-            notes.append(f"The most frequent categories were kept, the others grouped: {', '.join(self.grouped)}.")
+            notes.append(
+                "The most frequent categories were kept, the others grouped:"
+                f" {', '.join(self.grouped)}."
+            )
         if self.numbered:
             several = len(self.numbered) > 1
             advice = " ".join(f"--drop {shlex.quote(name)}" for name in self.numbered)
             verb, what = ("look", "identifiers") if several else ("looks", "an identifier")
             notes.append(
-                f"{' and '.join(self.numbered)} {verb} like {what}; leave {'them' if several else 'it'} out with {advice}."
+                f"{' and '.join(self.numbered)} {verb} like {what}; leave"
+                f" {'them' if several else 'it'} out with {advice}."
             )
         return notes
 

@@ -1,9 +1,12 @@
-"""Figures of held-out rows: how well an approximate model predicts rows it has not seen, and how often its intervals hold them.
+"""Figures of held-out rows: how well an approximate model predicts rows it has not seen, and how
+often its intervals hold them.
 
-Hyperparameters, the constant mean, inducing inputs and frequencies stay as learned from all rows; the posterior is that without
-the rows that are held out, at most a tenth of all and 200 at a time. Of more than 1000 rows a random 1000 are held out.
+Hyperparameters, the constant mean, inducing inputs and frequencies stay as learned from all rows;
+the posterior is that without the rows that are held out, at most a tenth of all and 200 at a time.
+Of more than 1000 rows a random 1000 are held out.
 
-No model is formed again. With f ~ N(m, S) at some rows given all targets, S as far as the targets have changed it, and noise σ²,
+No model is formed again. With f ~ N(m, S) at some rows given all targets, S as far as the targets
+have changed it, and noise σ²,
 
     m₋ = m + S(σ²I − S)⁻¹(m − y),      S₋ = S + S(σ²I − S)⁻¹S
 
@@ -18,20 +21,23 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from gpattr._array import outer_products, product, solve_lower_rows, to_numpy
+from gpattr._core.array import outer_products, product, solve_lower_rows, to_numpy
 from gpattr.posteriors import SparsePosterior
 
 LEVELS = (0.5, 0.8, 0.95)
 MOST = 1000  # rows that are held out
 PARTS = 10
 TOGETHER = 200  # rows that are held out at a time, at most
-SMALLEST = 1e-9  # of the noise variance: what is left of it where a target determines its own prediction
+SMALLEST = (
+    1e-9  # of the noise variance: what is left of it where a target determines its own prediction
+)
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """``rows`` rows predicted by a model without them: R² (``score``, None where all targets are the same), root mean square
-    ``error``, and the shares of targets ``inside`` of their intervals at `LEVELS`."""
+    """``rows`` rows predicted by a model without them: R² (``score``, None where all targets are
+    the same), root mean square ``error``, and the shares of targets ``inside`` of their intervals
+    at `LEVELS`."""
 
     rows: int
     score: float | None
@@ -42,19 +48,29 @@ class HeldOut:
     def of(cls, y: np.ndarray, mean: np.ndarray, var: np.ndarray) -> HeldOut:
         """Judge the predictive ``mean`` and ``var`` of targets y, the noise included, (n,) each."""
         off = y - mean
-        score = None if np.ptp(y) == 0 else 1.0 - float((off**2).sum() / ((y - y.mean()) ** 2).sum())
-        inside = (float(np.mean(np.abs(off) <= -ndtri(0.5 * (1.0 - level)) * np.sqrt(var))) for level in LEVELS)
+        score = (
+            None if np.ptp(y) == 0 else 1.0 - float((off**2).sum() / ((y - y.mean()) ** 2).sum())
+        )
+        inside = (
+            float(np.mean(np.abs(off) <= -ndtri(0.5 * (1.0 - level)) * np.sqrt(var)))
+            for level in LEVELS
+        )
         return cls(len(y), score, float(np.sqrt((off**2).mean())), tuple(inside))
 
     @classmethod
     def of_model(cls, regressor: Any, X: Any, y: Any) -> HeldOut | None:
-        """Judge a sparse or random-feature regressor that was fitted to the frame X and y; None where there are too few rows."""
+        """Judge a sparse or random-feature regressor that was fitted to the frame X and y; None
+        where there are too few rows.
+        """
         n, y = len(X), np.asarray(y, dtype=np.float64)
         if n < 2 * PARTS:
             return None
         order = np.random.default_rng(0).permutation(n)[:MOST]
         parts = np.array_split(order, -(-len(order) // min(n // PARTS, TOGETHER)))
-        found = (_without(regressor.posterior_, X.iloc[part], y[part], regressor.noise_variance_) for part in parts)
+        found = (
+            _without(regressor.posterior_, X.iloc[part], y[part], regressor.noise_variance_)
+            for part in parts
+        )
         mean, var = (np.concatenate(each) for each in zip(*found, strict=True))
         return cls.of(y[order], mean, var + regressor.noise_variance_)
 
@@ -71,7 +87,9 @@ class HeldOut:
 def _without(posterior: Any, X: Any, y: np.ndarray, noise: float) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and variance of the function at rows X without their targets y, (r,) each."""
     missed: Any = 0.0
-    if isinstance(posterior, SparsePosterior):  # what inducing inputs miss is what no target has changed
+    if isinstance(
+        posterior, SparsePosterior
+    ):  # what inducing inputs miss is what no target has changed
         rows = X.to_numpy(dtype=np.float64)
         T = solve_lower_rows(posterior.factor, posterior.kernel(rows, posterior.inputs))  # (r, m)
         mean = posterior.predict(X)
@@ -81,6 +99,10 @@ def _without(posterior: Any, X: Any, y: np.ndarray, noise: float) -> tuple[np.nd
         mean, S = posterior.predict(X, return_cov=True)
     values, vectors = np.linalg.eigh(to_numpy(S))
     values = np.maximum(values, 0.0)
-    gain = values / np.maximum(noise - values, SMALLEST * noise)  # of S(σ²I − S)⁻¹, where rounding may leave nothing of σ² − S
+    gain = values / np.maximum(
+        noise - values, SMALLEST * noise
+    )  # of S(σ²I − S)⁻¹, where rounding may leave nothing of σ² − S
     off = product(vectors.T, to_numpy(mean) - y)
-    return to_numpy(mean) + product(vectors, gain * off), product(vectors**2, values * (1.0 + gain)) + missed
+    return to_numpy(mean) + product(vectors, gain * off), product(
+        vectors**2, values * (1.0 + gain)
+    ) + missed

@@ -1,9 +1,10 @@
-"""Held-out accuracy of a classifier: how often it is right about rows it has not seen, and whether its probabilities hold.
+"""Held-out accuracy of a classifier: how often it is right about rows it has not seen, and whether
+its probabilities hold.
 
-Hyperparameters stay as learned from all rows; the posterior is formed again without the rows that are held out. Up to 1000 rows
-each is held out once, a tenth of them at a time; of more, a random tenth. A model that was trained on a sample is judged by the
-rows it was not trained on, 2000 at most.
-"""
+Hyperparameters stay as learned from all rows; the posterior is formed again without the rows that
+are held out. Up to 1000 rows each is held out once, a tenth of them at a time; of more, a random
+tenth. A model that was trained on a sample is judged by the rows it was not trained on, 2000 at
+most."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._array import to_numpy
+from gpattr._core.array import to_numpy
 from gpattr.posteriors import LaplacePosterior
 from gpattr.special.logistic import expected_probability
 
@@ -25,10 +26,10 @@ EDGES = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # of the probabilities of the named
 class HeldOutClasses:
     """``rows`` rows classified by a model without them.
 
-    ``accuracy`` is the share it is right about, ``most_frequent`` that of always naming the most frequent class, ``log_loss`` the
-    mean of −log p(true class). ``calibration`` are bins by the probability of the class it names: (mean probability, share of
-    rows where it was right, number of rows).
-    """
+    ``accuracy`` is the share it is right about, ``most_frequent`` that of always naming the most
+    frequent class, ``log_loss`` the mean of −log p(true class). ``calibration`` are bins by the
+    probability of the class it names: (mean probability, share of rows where it was right, number
+    of rows)."""
 
     rows: int
     accuracy: float
@@ -50,7 +51,11 @@ class HeldOutClasses:
             accuracy=float(right.mean()),
             most_frequent=float(np.bincount(codes, minlength=K).max() / n),
             log_loss=float(-np.log(true).mean()),
-            calibration=tuple((float(sure[b].mean()), float(right[b].mean()), int(b.sum())) for b in bins if b.any()),
+            calibration=tuple(
+                (float(sure[b].mean()), float(right[b].mean()), int(b.sum()))
+                for b in bins
+                if b.any()
+            ),
         )
 
     @classmethod
@@ -58,7 +63,9 @@ class HeldOutClasses:
         """Judge a `GPClassifier` that was fitted to the frame X and the labels y."""
         codes, n = np.searchsorted(classifier.classes_, y), len(X)
         order = np.random.default_rng(0).permutation(n)
-        order = order[np.argsort(codes[order], kind="stable")]  # every part has its share of each class
+        order = order[
+            np.argsort(codes[order], kind="stable")
+        ]  # every part has its share of each class
         parts = [np.sort(order[k::PARTS]) for k in range(PARTS if n <= MOST else 1)]
         parts = [part for part in parts if len(part)]
         rows = X.to_numpy(dtype=np.float64)
@@ -69,7 +76,9 @@ class HeldOutClasses:
     def of_unseen(cls, classifier: Any, X: Any, y: np.ndarray) -> HeldOutClasses:
         """Judge a classifier by rows of the frame X, with labels y, that it was not trained on."""
         some = np.random.default_rng(0).permutation(len(X))[:MOST_UNSEEN]
-        return cls.of(np.searchsorted(classifier.classes_, y[some]), classifier.predict_proba(X.iloc[some]))
+        return cls.of(
+            np.searchsorted(classifier.classes_, y[some]), classifier.predict_proba(X.iloc[some])
+        )
 
     def to_content(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -80,7 +89,9 @@ class HeldOutClasses:
         """Return what `to_content` made; None where there was nothing."""
         if content is None:
             return None
-        bins = tuple((float(p), float(share), int(rows)) for p, share, rows in content["calibration"])
+        bins = tuple(
+            (float(p), float(share), int(rows)) for p, share, rows in content["calibration"]
+        )
         return cls(**content | {"calibration": bins})
 
 
@@ -88,7 +99,9 @@ def _without(classifier: Any, X: np.ndarray, codes: np.ndarray, part: np.ndarray
     """Return the probabilities, (r, K), of the rows ``part`` by the classifier without them."""
     others = np.delete(np.arange(len(X)), part)
     found = []
-    for posterior, target in zip(classifier._posteriors, classifier._targets(codes, len(classifier.classes_)), strict=True):
+    for posterior, target in zip(
+        classifier._posteriors, classifier._targets(codes, len(classifier.classes_)), strict=True
+    ):
         rest = LaplacePosterior(posterior.kernel, X[others], target[others], mean=posterior.mean)
         mean, std = rest.predict(X[part], return_std=True)
         found.append(expected_probability(to_numpy(mean), to_numpy(std)))

@@ -25,9 +25,18 @@ def looks_like_identifier(column: Any) -> bool:
 
 
 def looks_numbered(values: Any, name: str) -> bool:
-    """Tell whether numbers are whole and all different, and count the rows from 0 or 1, or are called an identifier."""
+    """Tell whether numbers are whole and all different, and count the rows from 0 or 1, or are
+    called an identifier.
+    """
     values = np.asarray(values, dtype=np.float64)
     values = values[~np.isnan(values)]
-    if len(values) < FEWEST or (values != np.floor(values)).any() or len(np.unique(values)) < len(values):
+    if (
+        len(values) < FEWEST
+        or (values != np.floor(values)).any()
+        or len(np.unique(values)) < len(values)
+    ):
         return False
-    return bool(values[0] in (0, 1) and (np.diff(values) == 1).all()) or NAMED.fullmatch(name.strip()) is not None
+    return (
+        bool(values[0] in (0, 1) and (np.diff(values) == 1).all())
+        or NAMED.fullmatch(name.strip()) is not None
+    )

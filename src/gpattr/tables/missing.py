@@ -6,7 +6,10 @@ from typing import Any, NoReturn
 
 from gpattr.exceptions import InvalidInputError
 
-ADVICE = "fill them in, or run without --strict: medians and the most frequent categories then stand for them"
+ADVICE = (
+    "fill them in, or run without --strict: medians and the most frequent categories then stand for"
+    " them"
+)
 CATEGORY = "none"  # which is missing among numbers, and one of the categories among words
 MISSING = frozenset({"", "na", "n/a", "nan", "nat", "null", "none", "<na>", "?", "-"})
 
@@ -36,4 +39,7 @@ def first_row(mask: Any) -> Any:
 def refuse_missing(holes: Any, name: str, source: str, advice: str = ADVICE) -> NoReturn:
     """Refuse missing values, whose places ``holes`` are."""
     values = "1 value is" if holes.sum() == 1 else f"{holes.sum()} values are"
-    raise InvalidInputError(f"{source}: {values} missing in column {name!r}, the first in row {first_row(holes)}; {advice}")
+    raise InvalidInputError(
+        f"{source}: {values} missing in column {name!r}, the first in row {first_row(holes)};"
+        f" {advice}"
+    )

@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpattr import _documents, kernels
-from gpattr._array import to_numpy
-from gpattr._validation import as_vector, check_choice
-from gpattr.estimators import GPClassifier, GPRegressor, RandomFeatureGPRegressor, SparseGPRegressor, storage
+from gpattr import kernels
+from gpattr._core import documents
+from gpattr._core.array import to_numpy
+from gpattr._core.validation import as_vector, check_choice
+from gpattr.estimators import (
+    GPClassifier,
+    GPRegressor,
+    RandomFeatureGPRegressor,
+    SparseGPRegressor,
+    storage,
+)
 from gpattr.exceptions import InvalidInputError
 from gpattr.posteriors import AffinePosterior, LaplacePosterior, Posterior
 from gpattr.tables.columns import Columns, require_frame
@@ -22,7 +29,11 @@ from gpattr.tables.target import TASKS
 if TYPE_CHECKING:
     import pandas as pd
 
-ESTIMATORS = {"exact": GPRegressor, "sparse": SparseGPRegressor, "random-features": RandomFeatureGPRegressor}
+ESTIMATORS = {
+    "exact": GPRegressor,
+    "sparse": SparseGPRegressor,
+    "random-features": RandomFeatureGPRegressor,
+}
 KERNELS = {
     "squared-exponential": kernels.SquaredExponential,
     "matern52": kernels.Matern52,
@@ -37,11 +48,11 @@ FORMAT = "gpattr.table_model"
 
 @dataclass(frozen=True)
 class TableModel:
-    """A fitted ``regressor``, or a classifier, of the ``columns`` of a table; categories are encoded as columns of 0 and 1.
+    """A fitted ``regressor``, or a classifier, of the ``columns`` of a table; categories are
+    encoded as columns of 0 and 1.
 
-    ``held_out`` says how well an approximate model or a classifier predicts rows it has not seen; an exact regressor knows it by
-    itself.
-    """
+    ``held_out`` says how well an approximate model or a classifier predicts rows it has not seen;
+    an exact regressor knows it by itself."""
 
     regressor: Any
     columns: Columns
@@ -49,11 +60,17 @@ class TableModel:
 
     def __post_init__(self) -> None:
         if not hasattr(self.regressor, "posterior_"):
-            raise InvalidInputError(f"regressor: expected a fitted regressor, got a {type(self.regressor).__name__}")
+            raise InvalidInputError(
+                f"regressor: expected a fitted regressor, got a {type(self.regressor).__name__}"
+            )
         if not isinstance(self.columns, Columns):
-            raise InvalidInputError(f"columns: expected the Columns of a table, got a {type(self.columns).__name__}")
+            raise InvalidInputError(
+                f"columns: expected the Columns of a table, got a {type(self.columns).__name__}"
+            )
         if not isinstance(self.held_out, HeldOut | HeldOutClasses | None):
-            raise InvalidInputError(f"held_out: expected what HeldOut knows of a model, or None, got {self.held_out!r}")
+            raise InvalidInputError(
+                f"held_out: expected what HeldOut knows of a model, or None, got {self.held_out!r}"
+            )
 
     @classmethod
     def fit(
@@ -69,42 +86,59 @@ class TableModel:
     ) -> TableModel:
         """Train on features as `Columns.features` returns them.
 
-        With ``task="classification"`` y are labels, and the model is a `GPClassifier`, which is exact; of more than 2000 rows it
-        is trained on a random 2000, of each class its share, and judged by the others. Hyperparameters are learned from at most
-        600 rows.
-        """
+        With ``task="classification"`` y are labels, and the model is a `GPClassifier`, which is
+        exact; of more than 2000 rows it is trained on a random 2000, of each class its share, and
+        judged by the others. Hyperparameters are learned from at most 600 rows."""
         check_choice("task", task, TASKS)
-        for name, value, known in (("estimator", estimator, ESTIMATORS), ("kernel", kernel, {None: None, **KERNELS})):
+        for name, value, known in (
+            ("estimator", estimator, ESTIMATORS),
+            ("kernel", kernel, {None: None, **KERNELS}),
+        ):
             if not (value is None or isinstance(value, str)) or value not in known:
                 choices = ", ".join(str(choice) for choice in known if choice is not None)
                 raise InvalidInputError(f"{name}: expected one of {choices}, got {value!r}")
         if not isinstance(columns, Columns):
-            raise InvalidInputError(f"columns: expected the Columns of a table, got a {type(columns).__name__}")
+            raise InvalidInputError(
+                f"columns: expected the Columns of a table, got a {type(columns).__name__}"
+            )
         absent = [name for name in columns.names if name not in require_frame("X", X).columns]
         if absent:
-            raise InvalidInputError(f"X: expected the columns {list(columns.names)}; missing {absent}")
+            raise InvalidInputError(
+                f"X: expected the columns {list(columns.names)}; missing {absent}"
+            )
         if task == "classification":
             return cls._classifier(X, y, columns, estimator, kernel, verbose)
         y = to_numpy(as_vector("y", y, length=len(X), unit="targets (one per row of X)"))
         if estimator == "exact" and len(X) > MOST_ROWS:
             raise InvalidInputError(
-                f"rows: {len(X):,} are more than an exact model can take in reasonable time ({MOST_ROWS:,}); "
-                "use --estimator auto, which takes a sparse one"
+                f"rows: {len(X):,} are more than an exact model can take in reasonable time"
+                f" ({MOST_ROWS:,}); use --estimator auto, which takes a sparse one"
             )
         options = _options(X, columns, kernel, verbose)
         rows = _encoded(columns, X)
         regressor = ESTIMATORS[estimator](**options).fit(rows, y)
-        return cls(regressor, columns, None if estimator == "exact" else HeldOut.of_model(regressor, rows, y))
+        return cls(
+            regressor,
+            columns,
+            None if estimator == "exact" else HeldOut.of_model(regressor, rows, y),
+        )
 
     @classmethod
-    def _classifier(cls, X: Any, y: Any, columns: Columns, estimator: str, kernel: str | None, verbose: int) -> TableModel:
+    def _classifier(
+        cls, X: Any, y: Any, columns: Columns, estimator: str, kernel: str | None, verbose: int
+    ) -> TableModel:
         if estimator != "exact":
             raise InvalidInputError(
-                f"estimator: a classifier is exact, got {estimator!r}; of many rows a random sample trains it"
+                f"estimator: a classifier is exact, got {estimator!r}; of many rows a random sample"
+                " trains it"
             )
         labels = np.asarray(y, dtype=object)
-        if labels.shape != (len(X),) or not all(isinstance(label, str) and label for label in labels):
-            raise InvalidInputError(f"y: expected {len(X)} labels as text, one per row of X, got {y!r:.60}")
+        if labels.shape != (len(X),) or not all(
+            isinstance(label, str) and label for label in labels
+        ):
+            raise InvalidInputError(
+                f"y: expected {len(X)} labels as text, one per row of X, got {y!r:.60}"
+            )
         labels = labels.astype(str)
         options, rows = _options(X, columns, kernel, verbose), _encoded(columns, X)
         chosen = stratified(labels, MOST_CLASSIFIED)
@@ -114,7 +148,11 @@ class TableModel:
             classifier = _conditioned(classifier, rows.iloc[chosen], labels[chosen])
         others = np.delete(np.arange(len(X)), chosen)
         if len(others):
-            return cls(classifier, columns, HeldOutClasses.of_unseen(classifier, rows.iloc[others], labels[others]))
+            return cls(
+                classifier,
+                columns,
+                HeldOutClasses.of_unseen(classifier, rows.iloc[others], labels[others]),
+            )
         return cls(classifier, columns, HeldOutClasses.of_model(classifier, rows, labels))
 
     @property
@@ -130,32 +168,43 @@ class TableModel:
     @property
     def class_counts(self) -> dict[str, int]:
         """How many of the rows it was trained on each class of a classifier has."""
-        targets = [to_numpy(part.y).sum() for part in self.regressor._posteriors] if self.classes else []
+        targets = (
+            [to_numpy(part.y).sum() for part in self.regressor._posteriors] if self.classes else []
+        )
         if len(self.classes) == 2:
             targets = [len(self.regressor._posteriors[0].inputs) - targets[0], targets[0]]
         return {label: int(count) for label, count in zip(self.classes, targets, strict=True)}
 
     @property
     def posterior(self) -> Posterior:
-        """The posterior, as a function of the table's features; of several classes each has one: `posteriors`."""
+        """The posterior, as a function of the table's features; of several classes each has one:
+        `posteriors`.
+        """
         if len(self.classes) > 2:
             raise InvalidInputError("posterior: there is one for each class; ask for posteriors")
         return self._of_features(self.regressor.posterior_)
 
     @property
     def posteriors(self) -> dict[str, Posterior]:
-        """The posteriors by class: that of the second of two, or of each against the rest; a regressor's has the name ""."""
+        """The posteriors by class: that of the second of two, or of each against the rest; a
+        regressor's has the name "".
+        """
         if self.task == "regression":
             return {"": self.posterior}
         latents, labels = self.regressor._posteriors, self.classes
-        return {label: self._of_features(part) for label, part in zip(labels[-len(latents) :], latents, strict=True)}
+        return {
+            label: self._of_features(part)
+            for label, part in zip(labels[-len(latents) :], latents, strict=True)
+        }
 
     def _of_features(self, inner: Posterior) -> Posterior:
         encoder = self.columns.encoder
         if encoder is None:
             return inner
         zeros = np.zeros(inner.n_features)
-        return AffinePosterior(inner, zeros, zeros + 1.0, feature_names=encoder.encoded_names, encoder=encoder)
+        return AffinePosterior(
+            inner, zeros, zeros + 1.0, feature_names=encoder.encoded_names, encoder=encoder
+        )
 
     @property
     def typical(self) -> dict[str, Any]:
@@ -166,7 +215,9 @@ class TableModel:
         return encoder.decode(encoder.landmarks(points)["median"][None]).iloc[0].to_dict()
 
     def predict(self, X: Any, **options: Any) -> Any:
-        """Return what the regressor predicts for features as `Columns.features` returns them; of a classifier the labels."""
+        """Return what the regressor predicts for features as `Columns.features` returns them; of a
+        classifier the labels.
+        """
         return self.regressor.predict(_encoded(self.columns, X), **options)
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -179,8 +230,15 @@ class TableModel:
         """Return R² of the predictions, or the accuracy of a classifier."""
         rows = _encoded(self.columns, X)
         if self.task == "classification":
-            return float(np.mean(np.asarray(y, dtype=object) == self.regressor.predict(rows).astype(object)))
-        return float(self.regressor.score(rows, to_numpy(as_vector("y", y, length=len(rows), unit="targets (one per row of X)"))))
+            return float(
+                np.mean(np.asarray(y, dtype=object) == self.regressor.predict(rows).astype(object))
+            )
+        return float(
+            self.regressor.score(
+                rows,
+                to_numpy(as_vector("y", y, length=len(rows), unit="targets (one per row of X)")),
+            )
+        )
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a JSON file."""
@@ -191,7 +249,7 @@ class TableModel:
             "regressor": storage.content_of(self.regressor),
         }
         content["held_out"] = None if self.held_out is None else self.held_out.to_content()
-        _documents.write(FORMAT, content, path)
+        documents.write(FORMAT, content, path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> TableModel:
@@ -201,16 +259,20 @@ class TableModel:
             kinds = {kind.__name__: kind for kind in (*ESTIMATORS.values(), GPClassifier)}
             judged = HeldOutClasses if content["kind"] == "GPClassifier" else HeldOut
             regressor = storage.model_of(kinds[content["kind"]], content["regressor"])
-            held_out = judged.of_content(content.get("held_out"))  # files of earlier versions have none
+            held_out = judged.of_content(
+                content.get("held_out")
+            )  # files of earlier versions have none
             return cls(regressor, Columns.of_content(content["columns"]), held_out)
 
-        return _documents.read(FORMAT, path, build)
+        return documents.read(FORMAT, path, build)
 
 
 def _options(X: Any, columns: Columns, kernel: str | None, verbose: int) -> dict[str, Any]:
     """Return the options of an estimator; refuse features that are constant, all of them."""
     if all(X[name].nunique() < 2 for name in columns.names):
-        raise InvalidInputError("columns: expected features that differ between rows, got constant ones only")
+        raise InvalidInputError(
+            "columns: expected features that differ between rows, got constant ones only"
+        )
     options: dict[str, Any] = {"verbose": verbose, "random_state": 0}
     return options if kernel is None else options | {"kernel": KERNELS[kernel]}
 
@@ -219,12 +281,16 @@ def _conditioned(classifier: GPClassifier, X: Any, y: np.ndarray) -> GPClassifie
     """Return a classifier with the same hyperparameters, given more rows of the same classes."""
     targets = classifier._targets(np.searchsorted(classifier.classes_, y), len(classifier.classes_))
     parts = zip(classifier._posteriors, targets, strict=True)
-    posteriors = [LaplacePosterior(part.kernel, X, y, mean=part.mean, label=part.label) for part, y in parts]
+    posteriors = [
+        LaplacePosterior(part.kernel, X, y, mean=part.mean, label=part.label) for part, y in parts
+    ]
     return classifier._become(posteriors, classifier.classes_)
 
 
 def stratified(labels: np.ndarray, most: int) -> np.ndarray:
-    """Return the positions of at most ``most`` rows, in their order: a random share of each class, two rows of it at least."""
+    """Return the positions of at most ``most`` rows, in their order: a random share of each class,
+    two rows of it at least.
+    """
     n = len(labels)
     if n <= most:
         return np.arange(n)

@@ -14,23 +14,31 @@ from gpattr.tables.missing import first_row, missing
 SIGNS = "$€£¥₹₽₩₺₫₴₪₦฿₱₡₵₸₼₾"
 CODES = "USD|EUR|GBP|JPY|CHF|CAD|AUD|NZD|SEK|NOK|DKK|CNY|INR|BRL|PLN|CZK|HUF|MXN|ZAR|kr|Kr|Rs|Fr|zł|Kč|Ft"
 CURRENCY = re.compile(rf"[A-Za-z]{{0,3}}[{SIGNS}]|{CODES}")
-COMMA_PARTS_THOUSANDS = re.compile(r"(?!R)[A-Z]{0,2}\$|[£¥₹]|USD|GBP|JPY|INR|CAD|AUD|NZD|MXN")  # where these are used
-UNIT = rf"[%‰°][^\s\d]*|[A-Za-z]{{0,3}}[{SIGNS}]\S*|[^\W\d_][^\s,;:()]*(?: [^\W\d_][^\s,;:()]*){{0,2}}"
+COMMA_PARTS_THOUSANDS = re.compile(
+    r"(?!R)[A-Z]{0,2}\$|[£¥₹]|USD|GBP|JPY|INR|CAD|AUD|NZD|MXN"
+)  # where these are used
+UNIT = (
+    rf"[%‰°][^\s\d]*|[A-Za-z]{{0,3}}[{SIGNS}]\S*|[^\W\d_][^\s,;:()]*(?: [^\W\d_][^\s,;:()]*){{0,2}}"
+)
 NUMBER = re.compile(
     rf"(?P<open>\()?\s*(?P<sign>[-+])?\s*(?P<before>{CURRENCY.pattern})?\s*(?P<inner>[-+])?\s*"
-    rf"(?P<digits>[0-9][0-9.,'’ ]*|[.,][0-9]+)(?P<power>[eE][-+]?[0-9]+)?\s*(?P<after>{UNIT})?\s*(?P<close>\))?"
+    r"(?P<digits>[0-9][0-9.,'’"
+    rf" ]*|[.,][0-9]+)(?P<power>[eE][-+]?[0-9]+)?\s*(?P<after>{UNIT})?\s*(?P<close>\))?"
 )
 ONE_GROUP = r"[1-9][0-9]{{0,2}}\{0}[0-9]{{3}}"  # 1,234 can be read in two ways
-WRITTEN = str.maketrans(dict.fromkeys("\u00a0\u2002\u2003\u2007\u2009\u202f", " ") | dict.fromkeys("−–", "-"))
+WRITTEN = str.maketrans(
+    dict.fromkeys("\u00a0\u2002\u2003\u2007\u2009\u202f", " ") | dict.fromkeys("−–", "-")
+)
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """A column read as numbers: ``values`` with NaN where there is none, and the ``units`` they are written with, "" for none.
+    """A column read as numbers: ``values`` with NaN where there is none, and the ``units`` they are
+    written with, "" for none.
 
-    ``thousands`` is an example of a number whose comma was taken to separate thousands for its currency's sake; ``separator`` is
-    what separates thousands in this column, "" where nothing does that could be taken for a decimal point.
-    """
+    ``thousands`` is an example of a number whose comma was taken to separate thousands for its
+    currency's sake; ``separator`` is what separates thousands in this column, "" where nothing does
+    that could be taken for a decimal point."""
 
     values: Any
     units: Any
@@ -44,20 +52,30 @@ class Numbers:
         return str(found[0]) if len(found) == 1 else ""
 
 
-def read_numbers(column: Any, name: str = "", source: str = "table", separator: str = "") -> Numbers:
-    """Return a column as numbers with their units; refuse amounts whose point or comma can be read in two ways.
+def read_numbers(
+    column: Any, name: str = "", source: str = "table", separator: str = ""
+) -> Numbers:
+    """Return a column as numbers with their units; refuse amounts whose point or comma can be read
+    in two ways.
 
     ``separator`` is known to separate thousands, where the column is read as another was.
     """
     import pandas as pd
 
     if column.dtype.kind == "m":
-        return Numbers(column.dt.total_seconds() / 86_400.0, pd.Series("days", index=column.index, dtype=object))
+        return Numbers(
+            column.dt.total_seconds() / 86_400.0,
+            pd.Series("days", index=column.index, dtype=object),
+        )
     none = pd.Series("", index=column.index, dtype=object)
     if column.dtype.kind in "iufb":
         return Numbers(column.astype(np.float64), none)
     holes = missing(column)
-    if separator != "." and column.dtype == object and not ((values := _floats(column)).isna() & ~holes).any():
+    if (
+        separator != "."
+        and column.dtype == object
+        and not ((values := _floats(column)).isna() & ~holes).any()
+    ):
         return Numbers(values, none)
     text = column.astype(str).str.translate(WRITTEN).str.strip().astype(object).where(~holes)
     values = _floats(text)
@@ -67,7 +85,9 @@ def read_numbers(column: Any, name: str = "", source: str = "table", separator: 
     currency = bool(units[~holes].map(lambda unit: CURRENCY.fullmatch(unit) is not None).all())
     signs = parts["sign"] + parts["inner"]
     known = (units, column, currency, name, source)
-    digits, thousands, separator = _with_points(parts["digits"].str.strip(), *known, separator=separator)
+    digits, thousands, separator = _with_points(
+        parts["digits"].str.strip(), *known, separator=separator
+    )
     magnitudes = _floats(digits + parts["power"])
     negative = signs.eq("-") ^ parts["open"].ne("")
     # Infinity is written without digits, and is refused by name later.
@@ -79,28 +99,37 @@ def read_numbers(column: Any, name: str = "", source: str = "table", separator: 
 def _with_points(
     digits: Any, units: Any, column: Any, currency: bool, name: str, source: str, *, separator: str
 ) -> tuple[Any, str, str]:
-    """Return digits with points, an example where a comma's meaning was chosen, and the separator of thousands, if any."""
+    """Return digits with points, an example where a comma's meaning was chosen, and the separator
+    of thousands, if any.
+    """
     spaced = digits.str.contains(r"[ '’]", regex=True)
     grouped = digits.str.fullmatch(r"[0-9]{1,3}(?:[ '’][0-9]{3})+(?:[.,][0-9]+)?")
     digits = digits.str.replace(r"[ '’]", "", regex=True).where(~spaced | grouped, "")
     chosen, told_by = "", separator
-    for between, point in ((".", ","), (",", ".")):  # thousands are told by one number that has both, or two groups of them
+    for between, point in (
+        (".", ","),
+        (",", "."),
+    ):  # thousands are told by one number that has both, or two groups of them
         groups = rf"(?:\{between}[0-9]{{2,3}})*\{between}[0-9]{{3}}"
         told = rf"[0-9]{{1,3}}(?:{groups}\{point}[0-9]+|\{between}[0-9]{{2,3}}{groups})"
         where = digits.str.contains(between, regex=False)
         having = digits[where]
-        both_ways = currency and len(having) > 0 and having.str.fullmatch(ONE_GROUP.format(between)).all()
+        both_ways = (
+            currency and len(having) > 0 and having.str.fullmatch(ONE_GROUP.format(between)).all()
+        )
         if both_ways and separator != between and not digits.str.contains(point, regex=False).any():
             example = str(column[where].iloc[0]).strip()
             if between == "," and units[where].str.fullmatch(COMMA_PARTS_THOUSANDS.pattern).all():
                 chosen = example
             else:
                 raise InvalidInputError(
-                    f"{source}: numbers such as {example!r} in column {name!r} can be read in two ways; write them without "
-                    "thousands separators, or with two decimals"
+                    f"{source}: numbers such as {example!r} in column {name!r} can be read in two"
+                    " ways; write them without thousands separators, or with two decimals"
                 )
         if chosen or separator == between or digits.str.fullmatch(told).any():
-            whole = digits.str.fullmatch(rf"[0-9]{{1,3}}{groups}(?:\{point}[0-9]+)?|[0-9]*(?:\{point}[0-9]+)?")
+            whole = digits.str.fullmatch(
+                rf"[0-9]{{1,3}}{groups}(?:\{point}[0-9]+)?|[0-9]*(?:\{point}[0-9]+)?"
+            )
             digits, told_by = digits.where(whole, "").str.replace(between, "", regex=False), between
             break
     return digits.str.replace(",", ".", regex=False), chosen, told_by
@@ -114,15 +143,18 @@ def refuse_mixed_units(numbers: Numbers, column: Any, name: str, source: str) ->
     if len(found) > 1 and (signs or (len(found) == 2 and "" in found)):
         other = units != found[0]
         raise InvalidInputError(
-            f"{source}: expected the same sign or unit in every row of column {name!r}, got {str(column.iloc[0])!r} in row "
-            f"{column.index[0]} and {str(column[other].iloc[0])!r} in row {first_row(other)}"
+            f"{source}: expected the same sign or unit in every row of column {name!r}, got"
+            f" {str(column.iloc[0])!r} in row {column.index[0]} and {str(column[other].iloc[0])!r}"
+            f" in row {first_row(other)}"
         )
 
 
 def refuse_text(wrong: Any, column: Any, name: str, source: str) -> NoReturn:
     """Refuse the first value that is not a number."""
     text, row = str(column[wrong].iloc[0]), first_row(wrong)
-    raise InvalidInputError(f"{source}: expected a number in column {name!r}, got {text!r} in row {row}")
+    raise InvalidInputError(
+        f"{source}: expected a number in column {name!r}, got {text!r} in row {row}"
+    )
 
 
 def _floats(texts: Any) -> Any:

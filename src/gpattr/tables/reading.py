@@ -1,4 +1,6 @@
-"""Files of columns: CSV with any usual separator, Excel, Parquet. What is wrong with one is said in one sentence."""
+"""Files of columns: CSV with any usual separator, Excel, Parquet. What is wrong with one is said in
+one sentence.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +12,28 @@ from itertools import islice
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from gpattr._validation import check_count, check_path, check_text
+from gpattr._core.validation import check_count, check_path, check_text
 from gpattr.exceptions import InvalidInputError
 from gpattr.tables import workbooks
 
 if TYPE_CHECKING:
     import pandas as pd
 
-THOUSANDS = re.compile(r"[-+(]?[^\d,.$£¥₹]*[1-9]\d{0,2},\d{3}[^\d,.$£¥₹]*")  # the comma of $1,234 has one meaning
+THOUSANDS = re.compile(
+    r"[-+(]?[^\d,.$£¥₹]*[1-9]\d{0,2},\d{3}[^\d,.$£¥₹]*"
+)  # the comma of $1,234 has one meaning
 SAMPLE = 20  # lines that are looked at to find the separator
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 
 
-def read_table(path: str | PathLike[str], *, fewest: int = 2, sheet: str | None = None) -> pd.DataFrame:
-    """Return a file as a frame of text, as it stands there, or of what a workbook or a Parquet file holds; rows count from 1.
+def read_table(
+    path: str | PathLike[str], *, fewest: int = 2, sheet: str | None = None
+) -> pd.DataFrame:
+    """Return a file as a frame of text, as it stands there, or of what a workbook or a Parquet file
+    holds; rows count from 1.
 
-    A table with fewer columns than ``fewest`` is refused: its separator is none that is known. ``sheet`` is that of a workbook.
-    """
+    A table with fewer columns than ``fewest`` is refused: its separator is none that is known.
+    ``sheet`` is that of a workbook."""
     name = check_path("path", path)
     check_count("fewest", fewest, most=10**6)
     if sheet is not None:
@@ -46,15 +53,22 @@ def _read(name: str, fewest: int, sheet: str | None) -> pd.DataFrame:
     if ending in workbooks.ENDINGS:
         return _workbook(name, sheet)
     if sheet is not None:
-        raise InvalidInputError(f"--sheet: only Excel workbooks ({', '.join(workbooks.ENDINGS)}) have sheets, got {name}")
+        raise InvalidInputError(
+            f"--sheet: only Excel workbooks ({', '.join(workbooks.ENDINGS)}) have sheets, got"
+            f" {name}"
+        )
     if ending in workbooks.OLD_ENDINGS:
-        raise InvalidInputError(f"{name}: expected CSV, Parquet or .xlsx; save the table as one of them")
+        raise InvalidInputError(
+            f"{name}: expected CSV, Parquet or .xlsx; save the table as one of them"
+        )
     if ending in (".parquet", ".pq"):
         return _parquet(name)
     text, notes = _text(name)
     lines = [line for line in text.splitlines() if line.strip()]
     if len(lines) < 2:
-        raise InvalidInputError(f"{name}: expected a line of column names and rows below it, got {len(lines)} lines")
+        raise InvalidInputError(
+            f"{name}: expected a line of column names and rows below it, got {len(lines)} lines"
+        )
     try:
         separator = _separator(name, text, fewest)
         rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator))
@@ -74,7 +88,14 @@ def _without_index(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
 def _workbook(name: str, sheet: str | None) -> pd.DataFrame:
     header, frame = workbooks.read_workbook(name, sheet)
     check_header(name, header)
-    refuse_ambiguous(name, header, [[cell if isinstance(cell, str) else "" for cell in row] for row in frame.to_numpy().tolist()])
+    refuse_ambiguous(
+        name,
+        header,
+        [
+            [cell if isinstance(cell, str) else "" for cell in row]
+            for row in frame.to_numpy().tolist()
+        ],
+    )
     return _without_index(frame, [])
 
 
@@ -83,22 +104,34 @@ def _text(name: str) -> tuple[str, list[str]]:
     with open(name, "rb") as file:
         content = file.read()
     if b"\0" in content:
-        raise InvalidInputError(f"{name}: expected text, got a binary file; save the table as CSV (UTF-8)")
+        raise InvalidInputError(
+            f"{name}: expected text, got a binary file; save the table as CSV (UTF-8)"
+        )
     try:
         return content.decode("utf-8-sig"), []
     except UnicodeDecodeError:
         pass
     try:
-        return content.decode("cp1252"), ["The file is not UTF-8 and was read as Windows-1252: check its letters."]
+        return content.decode("cp1252"), [
+            "The file is not UTF-8 and was read as Windows-1252: check its letters."
+        ]
     except UnicodeDecodeError:
-        raise InvalidInputError(f"{name}: expected text in UTF-8; save the table as CSV (UTF-8)") from None
+        raise InvalidInputError(
+            f"{name}: expected text in UTF-8; save the table as CSV (UTF-8)"
+        ) from None
 
 
 def _separator(name: str, text: str, fewest: int) -> str:
-    """Return the separator that cuts the first lines into the most columns, and all of them into as many."""
+    """Return the separator that cuts the first lines into the most columns, and all of them into as
+    many.
+    """
 
     def columns(separator: str) -> tuple[bool, int]:
-        lines = (row for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator) if any(map(str.strip, row)))
+        lines = (
+            row
+            for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+            if any(map(str.strip, row))
+        )
         counts = [len(row) for row in islice(lines, SAMPLE)]
         return len(set(counts)) == 1 and counts[0] >= fewest, counts[0]
 
@@ -106,38 +139,56 @@ def _separator(name: str, text: str, fewest: int) -> str:
     best = max(found, key=lambda separator: found[separator])
     if found[best][1] < fewest:
         known = ", ".join(SEPARATORS.values())
-        raise InvalidInputError(f"{name}: expected at least {fewest} columns, got 1; columns are separated by {known}")
+        raise InvalidInputError(
+            f"{name}: expected at least {fewest} columns, got 1; columns are separated by {known}"
+        )
     return best
 
 
 def _frame(name: str, rows: list[list[str]], separator: str) -> pd.DataFrame:
     import pandas as pd
 
-    numbered = [(number, [cell.strip() for cell in row]) for number, row in enumerate(rows, 1) if any(map(str.strip, row))]
+    numbered = [
+        (number, [cell.strip() for cell in row])
+        for number, row in enumerate(rows, 1)
+        if any(map(str.strip, row))
+    ]
     (_, header), body = numbered[0], numbered[1:]
     check_header(name, header)
     for number, row in body:
         if len(row) != len(header):
             cut = f"columns are separated by {SEPARATORS[separator]}s"
-            raise InvalidInputError(f"{name}: expected {len(header)} columns in line {number}, got {len(row)}; {cut}")
-    for number, row in body:
-        if any("\n" in cell and any(line.count(separator) == len(header) - 1 for line in cell.splitlines()[1:]) for cell in row):
             raise InvalidInputError(
-                f"{name}: a cell of the row in line {number} holds other rows; is a quotation mark not closed?"
+                f"{name}: expected {len(header)} columns in line {number}, got {len(row)}; {cut}"
+            )
+    for number, row in body:
+        if any(
+            "\n" in cell
+            and any(line.count(separator) == len(header) - 1 for line in cell.splitlines()[1:])
+            for cell in row
+        ):
+            raise InvalidInputError(
+                f"{name}: a cell of the row in line {number} holds other rows; is a quotation mark"
+                " not closed?"
             )
     if separator != ";":  # beside which commas are points
         refuse_ambiguous(name, header, [row for _, row in body])
-    return pd.DataFrame([row for _, row in body], columns=header, index=range(1, len(body) + 1), dtype=object)
+    return pd.DataFrame(
+        [row for _, row in body], columns=header, index=range(1, len(body) + 1), dtype=object
+    )
 
 
 def refuse_ambiguous(name: str, header: list[str], body: list[list[str]]) -> None:
-    """Refuse columns whose commas may be points or may part thousands: all are followed by three digits."""
+    """Refuse columns whose commas may be points or may part thousands: all are followed by three
+    digits.
+    """
     for label, cells in zip(header, zip(*body, strict=True), strict=True):
         with_comma = [cell for cell in cells if "," in cell]
         if with_comma and all(THOUSANDS.fullmatch(cell) for cell in with_comma):
             raise InvalidInputError(
-                f"{name}: numbers such as {with_comma[0]!r} in column {label!r} can be read in two ways; "
-                f"write them without the comma, or with a point, or leave the column out: --drop {label!r}"
+                f"{name}: numbers such as {with_comma[0]!r} in column {label!r} can be read in two"
+                " ways; write them without the comma, or with a point, or leave the column out:"
+                f" --drop {label!r}"
             )
 
 
@@ -145,13 +196,19 @@ def check_header(name: str, header: list[str]) -> None:
     """Refuse column names that are missing (but for the first), repeated, or numbers."""
     if "" in header[1:] or header == [""]:
         raise InvalidInputError(
-            f"{name}: expected a name for every column, got none for column {len(header) - header[::-1].index('')}"
+            f"{name}: expected a name for every column, got none for column"
+            f" {len(header) - header[::-1].index('')}"
         )
     repeated = next((label for label in header if header.count(label) > 1), None)
     if repeated is not None:
-        raise InvalidInputError(f"{name}: expected different column names, got {repeated!r} more than once")
+        raise InvalidInputError(
+            f"{name}: expected different column names, got {repeated!r} more than once"
+        )
     if all(_is_number(label) for label in header if label):
-        raise InvalidInputError(f"{name}: expected column names in the first line, got numbers: {', '.join(header[:3])}, …")
+        raise InvalidInputError(
+            f"{name}: expected column names in the first line, got numbers:"
+            f" {', '.join(header[:3])}, …"
+        )
 
 
 def _is_number(text: str) -> bool:
@@ -168,11 +225,15 @@ def _parquet(name: str) -> pd.DataFrame:
     try:
         frame = pd.read_parquet(name)
     except ImportError:
-        raise InvalidInputError(f'{name}: Parquet needs pyarrow, which is not installed: pip install "gpattr[parquet]"') from None
+        raise InvalidInputError(
+            f'{name}: Parquet needs pyarrow, which is not installed: pip install "gpattr[parquet]"'
+        ) from None
     except (ValueError, OSError) as error:
         if isinstance(error, FileNotFoundError):
             raise
-        raise InvalidInputError(f"{name}: expected a Parquet file, but it cannot be read: {error}") from None
+        raise InvalidInputError(
+            f"{name}: expected a Parquet file, but it cannot be read: {error}"
+        ) from None
     frame.columns = [str(label) for label in frame.columns]
     check_header(name, list(frame.columns))
     return frame.reset_index(drop=True).set_axis(range(1, len(frame) + 1))

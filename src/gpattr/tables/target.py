@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._validation import check_choice, check_text
+from gpattr._core.validation import check_choice, check_text
 from gpattr.exceptions import InvalidInputError
 from gpattr.tables.columns import Columns, require_frame
 from gpattr.tables.missing import missing
@@ -21,15 +21,20 @@ FEW_NUMBERS = 10  # distinct whole numbers that may as well be classes
 
 @dataclass(frozen=True)
 class Target:
-    """What a column asks for: the ``task``, and one sentence that says so; ``labels`` are the classes, none of a regression."""
+    """What a column asks for: the ``task``, and one sentence that says so; ``labels`` are the
+    classes, none of a regression.
+    """
 
     task: str
     labels: tuple[str, ...]
     sentence: str
 
     @classmethod
-    def of(cls, frame: Any, columns: Columns, task: str | None = None, *, source: str = "table") -> Target:
-        """Decide from the target's column, whose missing entries do not count; ``task`` overrides where it can be done.
+    def of(
+        cls, frame: Any, columns: Columns, task: str | None = None, *, source: str = "table"
+    ) -> Target:
+        """Decide from the target's column, whose missing entries do not count; ``task`` overrides
+        where it can be done.
 
         Texts, booleans and two distinct values are classes; numbers, also as text, are not.
         """
@@ -37,7 +42,9 @@ class Target:
             check_choice("task", task, TASKS)
         name = columns.target
         if name not in require_frame("frame", frame).columns:
-            raise InvalidInputError(f"{source}: expected a column {name!r}; there are {list(frame.columns)}")
+            raise InvalidInputError(
+                f"{source}: expected a column {name!r}; there are {list(frame.columns)}"
+            )
         column = frame[name]
         known = column[~missing(column)]
         texts = label_texts(known)
@@ -46,25 +53,39 @@ class Target:
         numbers = found.values
         boolean = bool(counts.index.str.lower().isin(["true", "false"]).all())
         # "2A" and "2B" are no numbers with units: numbers have one unit, or none.
-        numeric = len(known) > 0 and not numbers.isna().any() and not boolean and found.units.nunique() == 1
+        numeric = (
+            len(known) > 0
+            and not numbers.isna().any()
+            and not boolean
+            and found.units.nunique() == 1
+        )
         if not numeric and task != "classification":
             _require_not_mostly_numbers(numbers, known, name, source)
         if task == "regression" and not numeric:
-            raise InvalidInputError(f"--task regression: expected numbers in the target {name!r}, got {texts.iloc[0]!r}")
+            raise InvalidInputError(
+                f"--task regression: expected numbers in the target {name!r}, got {texts.iloc[0]!r}"
+            )
         if len(known) < FEWEST_ROWS:
-            raise InvalidInputError(f"{source}: expected at least {FEWEST_ROWS} rows to learn from, got {len(known)}")
+            raise InvalidInputError(
+                f"{source}: expected at least {FEWEST_ROWS} rows to learn from, got {len(known)}"
+            )
         distinct = numbers.nunique() if numeric else len(counts)
         chosen = task or ("classification" if not numeric or distinct == 2 else "regression")
         if chosen == "regression":
             few = numeric and distinct <= FEW_NUMBERS and bool((numbers % 1 == 0).all())
-            why = f"The target has {distinct} whole numbers, taken as a quantity; --task classification treats them as classes."
+            why = (
+                f"The target has {distinct} whole numbers, taken as a quantity; --task"
+                " classification treats them as classes."
+            )
             return cls("regression", (), why if few and distinct > 2 and task is None else "")
         _require_classes(counts, name, source)
         return cls("classification", tuple(sorted(counts.index)), _sentence(counts, numeric, task))
 
 
 def label_texts(column: Any) -> Any:
-    """Return the labels of a column as text; equal numbers are one label, and True is True however it is written."""
+    """Return the labels of a column as text; equal numbers are one label, and True is True however
+    it is written.
+    """
     texts = column.astype(str).str.strip()
     lower = texts.str.lower()
     if lower.isin(["true", "false"]).all():
@@ -76,7 +97,9 @@ def label_texts(column: Any) -> Any:
 
 
 def known_labels(frame: Any, columns: Columns) -> np.ndarray | None:
-    """Return the target's labels, with "" where one is missing; None where the table has no such column."""
+    """Return the target's labels, with "" where one is missing; None where the table has no such
+    column.
+    """
     if columns.target not in require_frame("frame", frame).columns:
         return None
     column = frame[columns.target]
@@ -87,9 +110,22 @@ def known_labels(frame: Any, columns: Columns) -> np.ndarray | None:
 
 
 def said_class(target: str, label: str) -> str:
-    """Return the class in words: "malignant", but "churn = yes", "survived = 1" where the label says nothing by itself."""
+    """Return the class in words: "malignant", but "churn = yes", "survived = 1" where the label
+    says nothing by itself.
+    """
     check_text("target", target)
-    plain = check_text("label", label).lower() in ("yes", "no", "true", "false", "y", "n", "t", "f", "ja", "nein")
+    plain = check_text("label", label).lower() in (
+        "yes",
+        "no",
+        "true",
+        "false",
+        "y",
+        "n",
+        "t",
+        "f",
+        "ja",
+        "nein",
+    )
     return f"{target} = {label}" if plain or _is_number(label) or len(label) < 2 else label
 
 
@@ -98,7 +134,9 @@ def _require_not_mostly_numbers(numbers: Any, known: Any, name: str, source: str
     wrong = numbers.isna()
     if len(known) and wrong.mean() < 0.5 and numbers.nunique() > MOST_CLASSES:
         row, text = wrong.index[wrong.to_numpy().argmax()], known[wrong].iloc[0]
-        raise InvalidInputError(f"{source}: expected a number in column {name!r}, got {str(text)!r} in row {row}")
+        raise InvalidInputError(
+            f"{source}: expected a number in column {name!r}, got {str(text)!r} in row {row}"
+        )
 
 
 def _require_classes(counts: Any, name: str, source: str) -> None:
@@ -106,16 +144,22 @@ def _require_classes(counts: Any, name: str, source: str) -> None:
     n, total = len(counts), int(counts.sum())
     if n < 2:
         raise InvalidInputError(
-            f"{source}: expected at least two classes in the target {name!r}, got {counts.index[0]!r} in every row"
+            f"{source}: expected at least two classes in the target {name!r}, got"
+            f" {counts.index[0]!r} in every row"
         )
     if n == total:
-        raise InvalidInputError(f"{source}: all {n} values of the target {name!r} are different; is it an identifier?")
+        raise InvalidInputError(
+            f"{source}: all {n} values of the target {name!r} are different; is it an identifier?"
+        )
     if n > MOST_CLASSES:
-        raise InvalidInputError(f"{source}: the target {name!r} has {n} classes; at most {MOST_CLASSES} are supported")
+        raise InvalidInputError(
+            f"{source}: the target {name!r} has {n} classes; at most {MOST_CLASSES} are supported"
+        )
     if counts.min() < 2:
         single = counts.index[counts.to_numpy().argmin()]
         raise InvalidInputError(
-            f"{source}: the class {single!r} of the target {name!r} has a single row; two are needed at least"
+            f"{source}: the class {single!r} of the target {name!r} has a single row; two are"
+            " needed at least"
         )
 
 

@@ -15,36 +15,55 @@ OLD_ENDINGS = (".xls", ".xlsb", ".ods")
 
 
 def read_workbook(name: str, sheet: str | None = None) -> tuple[list[str], pd.DataFrame]:
-    """Return the column names and the cells of a ``sheet``; of the only one that is not empty, unless it is given."""
+    """Return the column names and the cells of a ``sheet``; of the only one that is not empty,
+    unless it is given.
+    """
     import pandas as pd
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # openpyxl speaks of styles and controls that it does not keep
+        warnings.simplefilter(
+            "ignore"
+        )  # openpyxl speaks of styles and controls that it does not keep
         try:
             with pd.ExcelFile(name, engine="openpyxl") as book:
                 cells = _cells(book, _chosen(name, book, sheet))
         except ImportError:
-            raise InvalidInputError(f"{name}: a workbook needs openpyxl, which is not installed: pip install openpyxl") from None
+            raise InvalidInputError(
+                f"{name}: a workbook needs openpyxl, which is not installed: pip install openpyxl"
+            ) from None
         except (InvalidInputError, FileNotFoundError):
             raise
         except Exception as error:  # zip, XML and cells can be broken in many ways
-            raise InvalidInputError(f"{name}: expected an Excel workbook, but it cannot be read: {error}") from None
+            raise InvalidInputError(
+                f"{name}: expected an Excel workbook, but it cannot be read: {error}"
+            ) from None
     if len(cells) < 2:
-        raise InvalidInputError(f"{name}: expected a row of column names and rows below it, got {len(cells)} rows")
+        raise InvalidInputError(
+            f"{name}: expected a row of column names and rows below it, got {len(cells)} rows"
+        )
     header = ["" if pd.isna(label) else str(label).strip() for label in cells.iloc[0]]
     body = cells.iloc[1:].set_axis(header, axis=1).set_axis(range(1, len(cells)), axis=0)
-    return header, body.map(lambda cell: cell.strip() if isinstance(cell, str) else cell).infer_objects()
+    return (
+        header,
+        body.map(lambda cell: cell.strip() if isinstance(cell, str) else cell).infer_objects(),
+    )
 
 
 def _chosen(name: str, book: Any, sheet: str | None) -> str:
     sheets = [str(label) for label in book.sheet_names]
     if sheet is not None:
         if sheet not in sheets:
-            raise InvalidInputError(f"--sheet: expected one of {', '.join(map(repr, sheets))}, which {name} has, got {sheet!r}")
+            raise InvalidInputError(
+                f"--sheet: expected one of {', '.join(map(repr, sheets))}, which {name} has, got"
+                f" {sheet!r}"
+            )
         return sheet
     full = [label for label in sheets if len(sheets) == 1 or not _cells(book, label, 5).empty]
     if len(full) > 1:
-        raise InvalidInputError(f"{name}: has {len(full)} sheets, {', '.join(map(repr, full))}; choose one of them with --sheet")
+        raise InvalidInputError(
+            f"{name}: has {len(full)} sheets, {', '.join(map(repr, full))}; choose one of them with"
+            " --sheet"
+        )
     return full[0] if full else sheets[0]
 
 

@@ -1,0 +1,259 @@
+"""The only file that knows array libraries: NumPy, and PyTorch on any device. Formulas elsewhere
+are written once.
+
+`namespace(x)` gives the functions for x under NumPy's names; what it creates (`zeros`, `eye`, …) is
+float64 on x's device."""
+
+from __future__ import annotations
+
+import math
+import sys
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from scipy.linalg import LinAlgError
+from scipy.spatial.distance import cdist
+from scipy.special import erf as _erf
+from scipy.special import erfcx as _erfcx
+
+from gpattr._core import blas
+
+Array = Any  # a NumPy array or a PyTorch tensor, float64 unless said otherwise
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+def is_tensor(x: Any) -> bool:
+    """Tell whether x is a PyTorch tensor, without importing PyTorch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(x, torch.Tensor)
+
+
+def namespace(*arrays: Array) -> Any:
+    """Return the functions that act on these arrays."""
+    for x in arrays:
+        if is_tensor(x):
+            return _torch_namespace(x.device)
+    return np
+
+
+def to_numpy(x: Array) -> np.ndarray:
+    """Return x as a NumPy array on the host."""
+    return x.detach().cpu().numpy() if is_tensor(x) else x
+
+
+def chunk_rows(x: Array, width: int) -> int:
+    """Return how many rows of this width to treat at a time.
+
+    On a CPU temporaries of 256 KiB stay in the cache (larger ones are mapped and page-faulted anew
+    each time); a GPU wants work."""
+    elements = 2**27 if is_tensor(x) and x.device.type != "cpu" else 2**15
+    return max(1, elements // max(width, 1))
+
+
+def free_device_memory(x: Array) -> float:
+    """Return the bytes free on the GPU that x is on; 0 if it is on the host."""
+    on_gpu = is_tensor(x) and x.device.type == "cuda"
+    return float(sys.modules["torch"].cuda.mem_get_info(x.device)[0]) if on_gpu else 0.0
+
+
+def erf(x: Array) -> Array:
+    """Return the error function."""
+    return sys.modules["torch"].special.erf(x) if is_tensor(x) else _erf(x)
+
+
+def erfcx(x: Array) -> Array:
+    """Return exp(x²) erfc(x)."""
+    return sys.modules["torch"].special.erfcx(x) if is_tensor(x) else _erfcx(x)
+
+
+def squared_distances(X: Array, Z: Array, lengthscale: Any) -> Array:
+    """Return Σᵢ ((xᵢ − zᵢ)/ℓᵢ)² for every pair, (n, m), from differences.
+
+    The expansion ‖x‖² + ‖z‖² − 2x·z is faster but loses as many digits as the data lie away from
+    the origin."""
+    xp = namespace(X, Z)
+    inverse = xp.broadcast_to(1.0 / xp.asarray(lengthscale), X.shape[1:])
+    extreme = bool(
+        inverse.max() > 1e150 or inverse.min() < 1e-150
+    )  # squares would over- or underflow
+    if is_tensor(X) or extreme:
+        X, Z = (X - Z[0]) * inverse, (Z - Z[0]) * inverse
+        if is_tensor(X):
+            return (
+                sys.modules["torch"].cdist(X, Z, compute_mode="donot_use_mm_for_euclid_dist") ** 2
+            )
+        return cdist(X, Z, "sqeuclidean")
+    return cdist(X, Z, "sqeuclidean", w=inverse * inverse)
+
+
+def cholesky(A: Array) -> Array:
+    """Return the lower Cholesky factor of A, (m, m), overwriting A if it can; raise ``LinAlgError``
+    if it does not exist.
+    """
+    if is_tensor(A):
+        L, failed = sys.modules["torch"].linalg.cholesky_ex(A)
+        if failed:
+            raise LinAlgError("the matrix is not positive definite")
+        return L
+    return blas.cholesky(A.T)  # Aᵀ = A, in the order LAPACK writes into
+
+
+def cholesky_inverse(L: Array) -> Array:
+    """Return (LLᵀ)⁻¹, (m, m), of which only the upper triangle means anything, overwriting L if it
+    can.
+    """
+    # The lower triangle of columns is the upper one of our rows.
+    return sys.modules["torch"].cholesky_inverse(L) if is_tensor(L) else blas.cholesky_inverse(L).T
+
+
+def product(A: Array, B: Array) -> Array:
+    """Return AB, summed over the last axis of A and the first of B, as ``@`` does but without
+    waking threads that spin (`_blas`).
+
+    A is (..., k) and B (k,) or (k, c); a vector A takes B (k, ...).
+    """
+    if is_tensor(A):
+        return sys.modules["torch"].tensordot(A, B, dims=1)
+    if A.ndim == 1:
+        return blas.multiply_vector(B.reshape(len(B), math.prod(B.shape[1:])).T, A).reshape(
+            B.shape[1:]
+        )
+    rows = A.reshape(math.prod(A.shape[:-1]), A.shape[-1])
+    result = blas.multiply_vector(rows, B) if B.ndim == 1 else blas.multiply(rows, B)
+    return result.reshape(A.shape[:-1] + B.shape[1:])
+
+
+def symmetric_exponential(A: Array, B: Array) -> Array:
+    """Return exp(AB), (m, m), where AB is symmetric; of the result only the upper triangle is
+    meant.
+    """
+    return (A @ B).exp_() if is_tensor(A) else blas.symmetric_exponential(A, B)
+
+
+def outer_products(V: Array) -> Array:
+    """Return VVᵀ, (..., k, k), for every V (k, m) of (..., k, m)."""
+    return V @ V.mT if is_tensor(V) else blas.outer_products(V)
+
+
+def add_gram(G: Array, F: Array) -> Array:
+    """Return G + FᵀF for rows F (r, p), in place of G (p, p), of which only the lower triangle is
+    kept up.
+    """
+    return G + F.mT @ F if is_tensor(F) else blas.add_gram(G, F)
+
+
+def symmetric_product(S: Array, B: Array) -> Array:
+    """Return SB for symmetric S, (m, m), of which only the upper triangle is read."""
+    return (S.triu() + S.triu(1).mT) @ B if is_tensor(S) else blas.symmetric_product(S, B)
+
+
+def solve_lower_rows(L: Array, A: Array) -> Array:
+    """Return V with V Lᵀ = A for rows A (r, m), in place of A where it can: the rows of V are L⁻¹
+    times those of A.
+    """
+    if is_tensor(A):
+        return sys.modules["torch"].linalg.solve_triangular(L.mT, A, upper=True, left=False)
+    return blas.solve_lower_rows(L, A)
+
+
+def solve_upper(L: Array, b: Array) -> Array:
+    """Return L⁻ᵀb for a lower triangular L and a vector b, (m,), or the columns of a matrix."""
+    if is_tensor(b):
+        solved = sys.modules["torch"].linalg.solve_triangular(
+            L.mT, b[:, None] if b.ndim == 1 else b, upper=True
+        )
+        return solved[:, 0] if b.ndim == 1 else solved
+    return blas.solve_upper(L, b)
+
+
+def solve_cholesky(L: Array, b: Array) -> Array:
+    """Return (LLᵀ)⁻¹b for a vector b, (m,), or the columns of a matrix."""
+    if is_tensor(b):
+        solved = sys.modules["torch"].cholesky_solve(b[:, None] if b.ndim == 1 else b, L)
+        return solved[:, 0] if b.ndim == 1 else solved
+    return blas.solve_cholesky(L, b)
+
+
+@lru_cache(maxsize=8)
+def _torch_namespace(device: Any) -> Any:
+    """Return PyTorch under NumPy's names, creating float64 on this device."""
+    torch = sys.modules["torch"]
+    real = {"dtype": torch.float64, "device": device}
+
+    class TorchNamespace:
+        inf = float("inf")
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(torch, name)
+
+        def asarray(self, x: Any) -> Any:
+            return torch.as_tensor(x if not isinstance(x, np.ndarray) else np.array(x), **real)
+
+        def zeros(self, shape: Any) -> Any:
+            return torch.zeros(shape, **real)
+
+        def empty(self, shape: Any) -> Any:
+            return torch.empty(shape, **real)
+
+        def full(self, shape: Any, value: float) -> Any:
+            return torch.full(shape if isinstance(shape, tuple) else (shape,), value, **real)
+
+        def eye(self, n: int) -> Any:
+            return torch.eye(n, **real)
+
+        def arange(self, n: int) -> Any:
+            return torch.arange(n, device=device)
+
+        def maximum(self, x: Any, y: Any) -> Any:
+            return (
+                torch.maximum(self.asarray(x), self.asarray(y))
+                if is_tensor(y)
+                else torch.clamp(x, min=y)
+            )
+
+        def minimum(self, x: Any, y: Any) -> Any:
+            return (
+                torch.minimum(self.asarray(x), self.asarray(y))
+                if is_tensor(y)
+                else torch.clamp(x, max=y)
+            )
+
+        def max(self, x: Any, axis: Any) -> Any:
+            return torch.amax(x, axis)
+
+        def min(self, x: Any, axis: Any) -> Any:
+            return torch.amin(x, axis)
+
+        def nonzero(self, x: Any) -> Any:
+            return x.nonzero(as_tuple=True)
+
+        def concatenate(self, parts: Any, axis: int = 0) -> Any:
+            return torch.cat(list(parts), dim=axis)
+
+        def sort(self, x: Any) -> Any:
+            return torch.sort(x).values
+
+        def stack(self, parts: Any, axis: int = 0) -> Any:
+            return torch.stack(list(parts), dim=axis)
+
+        def repeat(self, x: Any, n: int) -> Any:
+            return torch.repeat_interleave(x, n)
+
+        def tile(self, x: Any, n: int) -> Any:
+            return x.repeat(n)
+
+        def tensordot(self, x: Any, y: Any, axes: int) -> Any:
+            return torch.tensordot(x, y, dims=axes)
+
+        def diagonal(self, x: Any, axis1: int, axis2: int) -> Any:
+            return torch.diagonal(x, dim1=axis1, dim2=axis2)
+
+        def triu_indices(self, n: int, k: int = 0) -> Any:
+            return tuple(torch.triu_indices(n, n, k, device=device))
+
+        def indices(self, shape: tuple[int, int]) -> Any:
+            return torch.meshgrid(*(torch.arange(n, device=device) for n in shape), indexing="ij")
+
+    return TorchNamespace()

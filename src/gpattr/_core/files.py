@@ -1,0 +1,31 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from os import PathLike
+
+
+def write_whole(content: bytes, path: str | PathLike[str]) -> None:
+    """Write a file under another name beside its own, then rename it: who reads it finds the old
+    one or the new one.
+    """
+    target = os.path.abspath(os.fspath(path))
+    if not os.path.isdir(os.path.dirname(target)):
+        raise FileNotFoundError(
+            f"{os.fspath(path)}: the folder {os.path.dirname(target)} does not exist"
+        )
+    temporary = f"{target}.{secrets.token_hex(4)}.tmp"
+    handle = os.open(
+        temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666
+    )  # the umask applies, as to any file
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise

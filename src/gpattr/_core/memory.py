@@ -1,0 +1,85 @@
+"""How much memory a call may use: blocks of rows for the work, and a refusal where the result
+itself would not fit.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from gpattr._core.array import Array, free_device_memory
+from gpattr._core.validation import positive_scalar
+from gpattr.exceptions import TooLargeError
+
+# 64 MiB: enough right-hand sides at a time for the triangular solve to run at its full speed, and
+# not more.
+WORKING = 2.0**26
+
+_BUDGETS: dict[str, ContextVar[float | None]] = {
+    name: ContextVar(name, default=None) for name in ("working", "result")
+}
+
+
+@contextmanager
+def memory_budget(*, working: float | None = None, result: float | None = None) -> Iterator[None]:
+    """Set, inside a ``with`` block, the bytes for temporaries (``working``) and for one result
+    (``result``).
+
+    By default temporaries take 64 MiB on a CPU and an eighth of what is free on a GPU.
+
+    A result may take half of the machine's memory; a larger one is refused before any work is done.
+    The setting belongs to the current context: threads started inside the block see the defaults.
+    """
+    given = {"working": working, "result": result}
+    checked = {
+        name: positive_scalar(name, value) for name, value in given.items() if value is not None
+    }
+    tokens = [(_BUDGETS[name], _BUDGETS[name].set(value)) for name, value in checked.items()]
+    try:
+        yield
+    finally:
+        for variable, token in tokens:
+            variable.reset(token)
+
+
+def blocks(n: int, bytes_per_row: float, like: Array | None = None) -> Iterator[slice]:
+    """Yield slices that cover range(n), each within the working budget (at least one row) of the
+    device that ``like`` is on.
+    """
+    budget = _BUDGETS["working"].get() or free_device_memory(like) / 8 or WORKING
+    size = max(1, min(n, int(budget // max(bytes_per_row, 1.0))))
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
+
+
+def require_room(what: str, shape: tuple[int, ...], way_out: str, *, copies: int = 1) -> None:
+    """Raise `TooLargeError` if a float64 array of this shape, held so many times, exceeds the
+    budget for a result.
+    """
+    size = 8.0 * copies
+    for length in shape:
+        size *= min(length, 10**30)  # what float64 cannot hold does not fit either
+    limit = _BUDGETS["result"].get() or 0.5 * _physical_memory()
+    if size > limit:
+        dimensions = " × ".join(map(str, shape))
+        raise TooLargeError(
+            f"{what} ({dimensions}) would take {_bytes(size)}, more than the {_bytes(limit)}"
+            f" allowed: {way_out}"
+        )
+
+
+def _physical_memory() -> float:
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, OSError, ValueError):  # no sysconf on this platform
+        return 2.0**33
+
+
+def _bytes(size: float) -> str:
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.3g} {unit}"
+        size /= 1024
+    return f"{size:.3g} TiB"

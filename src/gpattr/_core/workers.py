@@ -1,0 +1,172 @@
+"""Threads that share the pieces of one call: the caller and as many others as there are further
+cores.
+
+Waiting threads sleep, so a machine whose cores are busy with something else slows a call by their
+share and no more. Pieces are cut by whoever calls `share`, never by the number of threads: who does
+which piece changes nothing in the result."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+LIMITS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")  # what users set for threads of linear algebra
+
+
+def usable_cores(groups: Path = Path("/sys/fs/cgroup"), environment: Any = os.environ) -> int:
+    """Return how many cores this process may use by its affinity, the quota of its container, and
+    `LIMITS`; 1 or more.
+    """
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = float(len(affinity(0)) if affinity else os.cpu_count() or 1)
+    for quota, period in (_quota_v2(groups), _quota_v1(groups)):
+        if quota > 0 and period > 0:
+            cores = min(cores, quota / period)
+    for name in LIMITS:
+        value = environment.get(name, "").split(",")[0].strip()
+        if value.isdecimal() and int(value) > 0:
+            cores = min(cores, int(value))
+    return max(1, int(cores))
+
+
+def _quota_v2(groups: Path) -> tuple[int, int]:
+    return _numbers(groups / "cpu.max", 2)
+
+
+def _quota_v1(groups: Path) -> tuple[int, int]:
+    return _numbers(groups / "cpu/cpu.cfs_quota_us", 1)[0], _numbers(
+        groups / "cpu/cpu.cfs_period_us", 1
+    )[0]
+
+
+def _numbers(path: Path, count: int) -> tuple[int, int]:
+    """Return the first numbers of a file, 0 where there are none ("max" is no limit)."""
+    try:
+        words = path.read_text().split()[:count]
+        first, second = int(words[0]), int(words[-1])
+    except (OSError, ValueError, IndexError):
+        return 0, 0
+    return first, second
+
+
+class Pool:
+    """Threads that take pieces of the jobs they are offered, one piece of each job in turn, so that
+    callers share them fairly.
+    """
+
+    def __init__(self, helpers: int) -> None:
+        self.helpers = helpers
+        self.changed = threading.Condition()
+        self.jobs: deque[Job] = deque()
+        for number in range(helpers):
+            threading.Thread(target=self._serve, name=f"gpattr-{number}", daemon=True).start()
+
+    def share(self, work: Callable[[Any], None], pieces: Sequence[Any]) -> None:
+        """Do the work for every piece, in this thread and the pool's, and return when all is done;
+        raise what a piece raised.
+
+        The caller takes pieces like the others and waits only for those that are under way, so
+        calls inside a piece, and any number of callers at once, cannot block each other."""
+        job = Job(work, pieces)
+        with self.changed:
+            self.jobs.append(job)
+            self.changed.notify(min(self.helpers, len(pieces) - 1))
+        try:
+            while (piece := self._piece_of(job)) is not None:
+                work(pieces[piece])
+        # also where this thread is interrupted: nobody writes into arrays of a call that has ended
+        finally:
+            with self.changed:
+                job.taken = len(pieces)
+                if job in self.jobs:
+                    self.jobs.remove(job)
+            job.idle.wait()
+        if job.error is not None:
+            raise job.error
+
+    def _piece_of(self, job: Job) -> int | None:
+        with self.changed:
+            return job.take()
+
+    def _serve(self) -> None:
+        while True:
+            with self.changed:
+                while not self.jobs:
+                    self.changed.wait()
+                job = self.jobs.popleft()
+                piece = job.take()
+                if piece is not None:
+                    job.enter()
+                if job.taken < len(job.pieces):
+                    self.jobs.append(job)
+            if piece is not None:
+                self._help(job, piece)
+            del job  # an idle thread must not keep the arrays of the last call
+
+    def _help(self, job: Job, piece: int) -> None:
+        try:
+            job.work(job.pieces[piece])
+        except BaseException as error:
+            with self.changed:
+                job.error, job.taken = error, len(job.pieces)  # the rest is not begun
+        with self.changed:
+            job.leave()
+
+
+class Job:
+    """Work and its pieces: how many have been taken, and how many helpers are at one. All under the
+    pool's lock.
+    """
+
+    def __init__(self, work: Callable[[Any], None], pieces: Sequence[Any]) -> None:
+        self.work, self.pieces = work, pieces
+        self.taken = self.helpers = 0
+        self.error: BaseException | None = None
+        self.idle = threading.Event()
+        self.idle.set()
+
+    def take(self) -> int | None:
+        """Return the number of the next piece, or None where none is left."""
+        if self.taken >= len(self.pieces):
+            return None
+        self.taken += 1
+        return self.taken - 1
+
+    def enter(self) -> None:
+        """Note that a helper begins a piece."""
+        self.helpers += 1
+        self.idle.clear()
+
+    def leave(self) -> None:
+        """Note that a helper has done a piece."""
+        self.helpers -= 1
+        if not self.helpers:
+            self.idle.set()
+
+
+_lock = threading.Lock()
+_pool: Pool | None = None
+
+
+def pool() -> Pool:
+    """Return the threads of this process, started on first use."""
+    global _pool
+    if _pool is None:
+        with _lock:
+            if _pool is None:
+                _pool = Pool(usable_cores() - 1)
+    return _pool
+
+
+def _forget() -> None:
+    """A forked child has none of its parent's threads, and locks in whatever state they were."""
+    global _pool, _lock
+    _pool, _lock = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

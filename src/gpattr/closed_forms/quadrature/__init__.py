@@ -1,0 +1,1 @@
+"""Quadrature of kernels without a closed form."""

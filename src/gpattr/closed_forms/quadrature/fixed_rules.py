@@ -1,0 +1,120 @@
+"""The rules of the paper, for comparison: right-hand, trapezoid, Simpson, and Gauss–Legendre, with
+a given number of steps.
+
+The rule stands on both sides of the derivative kernel, so mean and covariance are those of the
+Gaussian Σ_t w_t ∂f(b + t(x − b)), f being without its prior mean: what is known beforehand is
+integrated exactly."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from gpattr._core.array import Array, namespace, product
+from gpattr._core.memory import blocks
+from gpattr.closed_forms.derivatives import differentiate, require_derivatives
+from gpattr.closed_forms.table import Bounded, Rule
+from gpattr.exceptions import InvalidInputError
+from gpattr.kernels import Kernel
+from gpattr.operators import Paths
+from gpattr.special.quadrature import gauss_legendre
+
+FIXED_RULES = ("right", "trapezoid", "simpson", "gauss_legendre")
+MOST_STEPS = 10**6  # more differ from the integral by rounding only, however rough the function
+METHODS = ("auto", "exact", "quadrature", *FIXED_RULES)
+
+
+def nodes_and_weights(rule: str, n_steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return nodes and weights on [0, 1] of a rule with L = ``n_steps`` partitions of width 1/L
+    (nodes, for Gauss–Legendre).
+
+    right: l/L, l = 1 … L; trapezoid: both ends of every partition; Simpson: both ends and the
+    middle with weights 1/6, 4/6, 1/6."""
+    L = n_steps
+    if rule == "gauss_legendre":
+        return gauss_legendre(L)
+    if rule == "right":
+        return np.arange(1, L + 1) / L, np.full(L, 1.0 / L)
+    if rule == "trapezoid":
+        weights = np.full(L + 1, 1.0 / L)
+        weights[[0, -1]] *= 0.5
+        return np.arange(L + 1) / L, weights
+    weights = np.where(np.arange(2 * L + 1) % 2, 4.0, 2.0) / (6.0 * L)
+    weights[[0, -1]] *= 0.5
+    return np.arange(2 * L + 1) / (2 * L), weights
+
+
+def check_steps(method: str, n_steps: Any) -> int | None:
+    """Return the number of steps for a method: an integer for the fixed rules, None for the others."""
+    if method not in FIXED_RULES:
+        if n_steps is not None:
+            raise InvalidInputError(
+                f"n_steps: only the rules {', '.join(FIXED_RULES)} take a number of steps, got"
+                f" {n_steps!r}"
+            )
+        return None
+    try:
+        steps = 0 if isinstance(n_steps, bool) else index(n_steps)
+    except TypeError:
+        steps = 0
+    if not 1 <= steps <= MOST_STEPS:
+        raise InvalidInputError(
+            f'n_steps: expected an integer of 1 to {MOST_STEPS} for method="{method}", got'
+            f" {n_steps!r}"
+        )
+    return steps
+
+
+def fixed_rule(kernel: Kernel, name: str, n_steps: int, exact: Rule) -> Rule:
+    """Return the rule with these nodes; its error is what separates it from ``exact``."""
+    require_derivatives(kernel)
+    nodes, weights = nodes_and_weights(name, n_steps)
+
+    def cross(paths: Paths, Z: Array) -> Array:
+        xp = namespace(paths.stop)
+        total = xp.zeros((*paths.shape, len(Z)))
+        for t, w in zip(nodes.tolist(), weights.tolist(), strict=True):
+            for rows in blocks(len(total), 40.0 * Z.shape[1] * len(Z), Z):
+                part = paths[rows]
+                left = differentiate(kernel, part.at([t])[0][:, None, :], Z).left  # (r, m, d)
+                total[rows] += w * xp.swapaxes(left * part.step[:, None, :], 1, 2)
+        return total
+
+    def estimate(paths: Paths, Z: Array, w: Array) -> Bounded:
+        xp = namespace(paths.stop)
+        value = product(cross(paths, Z), w)
+        reference, error = exact.estimate(paths, Z, w)  # pyright: ignore[reportArgumentType]
+        return Bounded(value, xp.max(xp.abs(value - reference), axis=(1, 2)) + error)
+
+    def compared(value: Array, reference: Bounded) -> Bounded:
+        xp = namespace(value)
+        return Bounded(
+            value, xp.max(xp.abs(value - reference.value), axis=(1, 2)) + reference.error
+        )
+
+    def with_error(paths: Any, Z: Array) -> Bounded:
+        xp, value, reference = namespace(Z), cross(paths, Z), exact.cross(paths, Z)
+        wrong = xp.max(xp.abs(value - reference.value), axis=1)
+        return Bounded(value, xp.sqrt((wrong * wrong).sum(axis=1)) + reference.error)
+
+    def between(paths: Paths, other: Paths) -> Array:
+        xp = namespace(paths.stop)
+        n, d = paths.shape
+        result = xp.zeros((n, d, d))
+        Y = xp.swapaxes(other.at(nodes), 0, 1)  # (n, T, d)
+        for s, w in zip(nodes.tolist(), weights.tolist(), strict=True):
+            X = paths.at([s])[0][:, None, :]
+            for rows in blocks(n, 80.0 * d * d * len(nodes), Y):
+                mixed = differentiate(kernel, X[rows], Y[rows], True).mixed
+                result[rows] += w * xp.einsum("t,rtij->rij", xp.asarray(weights), mixed)
+        return result * paths.step[:, :, None] * other.step[:, None, :]
+
+    return Rule(
+        cross=with_error,
+        estimate=estimate,  # pyright: ignore[reportArgumentType]  (these rules act on paths)
+        auto=lambda paths: compared(between(paths, paths), exact.auto(paths)),  # pyright: ignore[reportArgumentType]
+        between=lambda paths, other: compared(between(paths, other), exact.between(paths, other)),
+        methods=frozenset({f"{name} rule, {n_steps} steps"}),
+    )

@@ -1,0 +1,1 @@
+"""Distributions of attributions."""

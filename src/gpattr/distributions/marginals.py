@@ -1,0 +1,109 @@
+"""Mixtures of normal distributions, number by number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from gpattr._core.array import Array, namespace, to_numpy
+from gpattr._core.frozen import Frozen
+from gpattr._core.validation import numbers
+from gpattr.exceptions import InvalidInputError
+
+# of which Newton's method needs about ten; halving, where there are jumps, may need more than a
+# thousand
+MAX_STEPS = 1200
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture(Frozen):
+    """Σₖ weightₖ N(meanₖ, varₖ) for every entry of arrays ``means`` and ``variances`` (K, ...);
+    ``weights`` (K,) sum to 1.
+    """
+
+    weights: Array
+    means: Array
+    variances: Array
+
+    @property
+    def mean(self) -> Array:
+        """The mean of each entry."""
+        return namespace(self.means).tensordot(self.weights, self.means, axes=1)
+
+    @property
+    def var(self) -> Array:
+        """The variance of each entry by total variance: the mean of the variances, and the variance
+        of the means.
+        """
+        xp = namespace(self.means)
+        return xp.tensordot(self.weights, self.variances + (self.means - self.mean) ** 2, axes=1)
+
+    @property
+    def between(self) -> Array:
+        """The share of each entry's variance that is the variance of the means; 0 for an entry that
+        is sure.
+        """
+        xp = namespace(self.means)
+        apart = xp.tensordot(self.weights, (self.means - self.mean) ** 2, axes=1)
+        return apart / xp.where(apart > 0, self.var, 1.0)
+
+    def density(self, x: Any) -> np.ndarray:
+        """Return the density of each entry at x, which broadcasts against the entries; points that
+        are sure have none.
+        """
+        w, m, s, x = self._numpy(x)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = np.where(
+                s > 0, np.exp(-0.5 * ((x - m) / s) ** 2) / (s * np.sqrt(2.0 * np.pi)), 0.0
+            )
+        return np.tensordot(w, each, axes=1)
+
+    def cdf(self, x: Any) -> np.ndarray:
+        """Return P(entry ≤ x), x broadcasting against the entries."""
+        w, m, s, x = self._numpy(x)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = np.where(s > 0, ndtr((x - m) / s), x >= m)
+        return np.tensordot(w, each, axes=1)
+
+    def quantile(self, level: float) -> np.ndarray:
+        """Return the smallest x with P(entry ≤ x) ≥ level, for each entry.
+
+        It lies between the quantiles of the components; Newton's method with that bracket finds it.
+        """
+        if (
+            isinstance(level, bool)
+            or not isinstance(level, (int, float, np.floating))
+            or not 0.0 < level < 1.0
+        ):
+            raise InvalidInputError(f"level: expected a number between 0 and 1, got {level!r}")
+        _, m, s, _ = self._numpy(0.0)
+        jumps = (s == 0).any(
+            axis=0
+        )  # there the search halves to the last digit, and ends where the jump does
+        ends = m + ndtri(level) * s
+        low, high = ends.min(axis=0), ends.max(axis=0)
+        high = np.where(self.cdf(low) >= level, low, high)
+        x = 0.5 * low + 0.5 * high
+        for _ in range(MAX_STEPS):
+            excess, slope = self.cdf(x) - level, self.density(x)
+            low, high = np.where(excess < 0, x, low), np.where(excess < 0, high, x)
+            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+                new = x - excess / slope
+            middle = 0.5 * low + 0.5 * high
+            new = np.where(~jumps & (new > low) & (new < high), new, middle)
+            sure = np.where(jumps, (middle <= low) | (middle >= high), excess == 0)
+            settled = ~jumps & (np.abs(new - x) <= 4e-16 * np.maximum(np.abs(low), np.abs(high)))
+            x = np.where(sure, x, new)
+            if (sure | settled | (high <= low)).all():
+                break
+        return np.where(jumps, high, x)
+
+    def _numpy(self, x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        x = to_numpy(numbers("x", x))
+        m, v = to_numpy(self.means), to_numpy(self.variances)
+        extra = max(0, x.ndim - (m.ndim - 1))
+        shape = (len(m), *[1] * extra, *m.shape[1:])
+        return to_numpy(self.weights), m.reshape(shape), np.sqrt(v).reshape(shape), x

@@ -1,0 +1,1 @@
+"""Log evidences and their gradients, one module for each kind of model."""

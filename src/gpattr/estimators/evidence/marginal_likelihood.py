@@ -1,0 +1,237 @@
+"""Training: the marginal likelihood with its analytic gradient, maximised by L-BFGS in the
+logarithms of the hyperparameters.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import reduce
+from itertools import count
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from gpattr._core.array import (
+    Array,
+    LinAlgError,
+    cholesky,
+    cholesky_inverse,
+    namespace,
+    outer_products,
+    product,
+    solve_cholesky,
+    to_numpy,
+)
+from gpattr.estimators.evidence.squared_exponentials import gradient_of_leaves, leaves
+from gpattr.estimators.hyperparameters import likelihood_gradient
+from gpattr.estimators.quasi_newton import ABNORMAL, LIMIT, minimise
+from gpattr.exceptions import NotPositiveDefiniteError
+from gpattr.kernels import Kernel
+from gpattr.posteriors.exact import coefficients_given, factorise
+
+NOISE = "noise_variance"
+FREE = ""  # the name of what is no hyperparameter
+# a squared pivot below this share of the prior variance is rounding, and so is what follows from it
+SINGULAR = 1e-13
+OPTIONS: dict[str, Any] = {
+    "ftol": 5e-8,
+    "gtol": 1e-3,
+    "maxcor": 20,
+    "maxiter": 1000,
+    "maxfun": 10000,
+}
+Values = dict[str, np.ndarray]
+
+
+class ConvergenceWarning(UserWarning):
+    """The optimiser stopped before it converged; the best point so far was kept."""
+
+
+_SILENT: ContextVar[bool] = ContextVar("silent", default=False)
+
+
+@contextmanager
+def without_warning() -> Iterator[None]:
+    """Do not warn, in this thread, of searches that do not converge; warning filters would be those
+    of all threads.
+    """
+    token = _SILENT.set(True)
+    try:
+        yield
+    finally:
+        _SILENT.reset(token)
+
+
+@dataclass(frozen=True)
+class Objective:
+    """log p(y | θ) of y = m + f + noise, for rows X (centred) and targets y.
+
+    ``noise`` is the known noise variance, (n,) or a number, or None where it is one of the
+    hyperparameters. With ``free_mean`` an unknown constant mean takes its best value for each θ, c
+    = 1ᵀA⁻¹y / 1ᵀA⁻¹1, which leaves the gradient by θ as it is. ``trend`` is (Φ, B⁻¹) of a prior
+    mean with uncertain coefficients, which are integrated out: A⁻¹ becomes P = A⁻¹ − WCWᵀ with W =
+    A⁻¹Φ."""
+
+    X: Array
+    y: Array
+    noise: Any = None
+    free_mean: bool = False
+    trend: tuple[Array, Array] | None = None
+
+    def __call__(self, kernel: Kernel, noise: float | None) -> tuple[float, dict[str, Any]]:
+        """Return log p(y) and its derivatives by the logarithms of the hyperparameters, the noise
+        included where it is free.
+        """
+        xp = namespace(self.X)
+        terms = leaves(kernel)
+        K = (
+            reduce(add, (leaf.values(self.X) for leaf in terms))
+            if terms
+            else kernel(self.X, self.X)
+        )
+        A = K.clone() if hasattr(K, "clone") else K.copy()
+        i = xp.arange(len(A))
+        A[i, i] += self.noise if noise is None else noise
+        L = cholesky(A)
+        if float(L.diagonal().min()) ** 2 <= SINGULAR * float(K.diagonal().max()):
+            raise LinAlgError("singular to rounding")
+        logs = float(xp.log(L.diagonal()).sum())
+        residual = self.y - self.best_mean(L)
+        alpha = solve_cholesky(L, residual)
+        evidence = 0.5 * len(residual) * math.log(2.0 * math.pi)
+        W = None
+        if self.trend is not None:
+            basis, precision = self.trend
+            W = solve_cholesky(L, basis)
+            root, shift, evidence = coefficients_given(basis, W, precision, residual)
+            alpha = alpha - product(W, shift)
+            W = product(W, root)
+        inverse = cholesky_inverse(L)  # of which the upper triangle is meant
+        if W is not None:
+            inverse = inverse - outer_products(W)
+        value = -0.5 * float(residual @ alpha) - logs - evidence
+        if terms:
+            gradient = gradient_of_leaves(
+                terms, self.X, alpha, inverse, K if len(terms) == 1 else None
+            )
+        else:
+            whole = xp.triu(inverse) + xp.triu(inverse, 1).T
+            gradient = likelihood_gradient(kernel, self.X, 0.5 * (alpha[:, None] * alpha - whole))
+        if noise is not None:
+            gradient[NOISE] = 0.5 * noise * (float(alpha @ alpha) - float(inverse.diagonal().sum()))
+        return value, gradient
+
+    def best_mean(self, L: Array) -> float:
+        """Return the most likely constant mean, or 0 where it is not free."""
+        if not self.free_mean:
+            return 0.0
+        ones = namespace(self.y).zeros(len(self.y)) + 1.0
+        solved = solve_cholesky(L, ones)
+        return float(solved @ self.y) / float(solved.sum())
+
+
+def most_likely_constant(kernel: Kernel, X: Array, y: Array, noise: Any) -> float:
+    """Return the constant mean that maximises p(y) for these hyperparameters."""
+    return Objective(X, y, free_mean=True).best_mean(factorise(kernel, X, noise))
+
+
+def maximise(
+    objective: Callable[..., tuple[float, dict[str, Any]]],
+    kernel: Kernel,
+    noise: Any,
+    bounds: Mapping[str, np.ndarray],
+    starts: list[Values],
+    *,
+    report: Callable[[int, int, float], None] | None = None,
+    ftol: float = OPTIONS["ftol"],
+    free: np.ndarray | None = None,
+) -> tuple[Any, ...]:
+    """Return kernel and noise at the best optimum found from the given starts (values, not
+    logarithms).
+
+    ``bounds`` gives lower and upper ends, (2, size), of every hyperparameter; starts outside are
+    moved inside. Where no start converges, the best point so far is kept with a warning. A search
+    ends where a step gains less than ``ftol``, relatively. ``free`` are further parameters, any
+    numbers, which the objective takes last and whose derivatives it gives under `FREE`; they are
+    then returned last, too."""
+    names = list(starts[0])
+    limits = (
+        np.log(np.concatenate([bounds[name] for name in names], axis=1)).T
+        if names
+        else np.empty((0, 2))
+    )
+    size, others = len(limits), np.empty(0) if free is None else free
+    limits = np.concatenate([limits, np.tile([-np.inf, np.inf], (len(others), 1))])
+    ends = np.cumsum([len(starts[0][name]) for name in names])[:-1]
+    scalar = {name for name, value in kernel.get_params().items() if np.ndim(value) == 0}
+    best_value, best, converged, walls, message = -math.inf, None, False, 0, ""
+    options: dict[str, Any] = OPTIONS | {"ftol": ftol}
+
+    def unpack(theta: np.ndarray) -> tuple[Any, ...]:
+        values: dict[str, Any] = (
+            dict(zip(names, np.split(np.exp(theta[:size]), ends), strict=True)) if names else {}
+        )
+        level = values.pop(NOISE, noise)
+        level = float(level[0]) if np.size(level) == 1 and np.ndim(level) else level
+        prior = kernel.with_params(
+            **{name: float(v[0]) if name in scalar else v for name, v in values.items()}
+        )
+        return (prior, level) if free is None else (prior, level, theta[size:])
+
+    def negative(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal best_value, best, walls
+        try:
+            value, gradient = objective(*unpack(theta))
+        # singular to rounding: a slope that leads the line search back, of the size of the problem
+        except LinAlgError:
+            walls += 1
+            away = theta - (theta if best is None else best)
+            slope = 20.0 * away / max(float(away @ away), 1e-12)
+            return (0.0 if best is None else -best_value) + 10.0 + 0.5 * float(slope @ away), slope
+        if value > best_value:
+            best_value, best = value, theta.copy()
+        parts = [*names, FREE] if free is not None else names
+        return -value, -np.concatenate([np.atleast_1d(to_numpy(gradient[name])) for name in parts])
+
+    for number, start in enumerate(starts):
+        iterations = count(1)
+
+        def step(
+            _: np.ndarray, number: int = number, iterations: Iterator[int] = iterations
+        ) -> None:
+            if report is not None:
+                report(number, next(iterations), best_value)
+
+        logs = np.log(np.concatenate([start[name] for name in names])) if names else np.empty(0)
+        theta = np.concatenate([logs, others]).clip(*limits.T)
+        before = -math.inf
+        for _ in range(20):
+            walls = 0
+            result = minimise(negative, theta, limits, callback=step, **options)
+            status, message = result.status, result.message
+            # A search that met a singular point, or rounding, stops where it is: it goes on from
+            # the best point while that helps.
+            disturbed, settled = walls > 0 or status == ABNORMAL, best_value < before + 1e-3
+            if best is None or status == LIMIT or settled or not disturbed:
+                converged = converged or status == 0 or (settled and status != LIMIT)
+                break
+            theta, before = best, best_value
+    if best is None:
+        raise NotPositiveDefiniteError(
+            "noise: the covariance of the targets is singular wherever training looked; give more"
+            " noise"
+        )
+    if not converged and not _SILENT.get():
+        warnings.warn(
+            f"training did not converge ({message}); the best point so far is kept. "
+            "Try n_restarts, narrower bounds, or inputs and targets of order one",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    return unpack(best)

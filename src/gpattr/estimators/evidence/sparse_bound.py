@@ -1,0 +1,258 @@
+"""The bound of sparse regression (Titsias 2009) and its derivatives, by blocks of rows.
+
+With A = L⁻¹k(Z, X)Λ^−½, B = I + AAᵀ, residuals r, and μ = L⁻ᵀB⁻¹AΛ^−½r:
+
+    F = log N(r; 0, Q + Λ) − ½ tr Λ⁻¹(k(X, X) − Q),      Q = k(X, Z)K⁻¹k(Z, X) ∂F/∂K       = ½
+    L⁻ᵀ(2I − B − B⁻¹)L⁻¹ − ½ μμᵀ ∂F/∂k(X, Z) = Λ^−½Aᵀ(I − B⁻¹)L⁻¹ + Λ⁻¹(r − k(X, Z)μ) μᵀ ∂F/∂ log Λₙ
+    = −½ + ½ Λₙ⁻¹(k(xₙ, xₙ) − qₙ + sₙ + (rₙ − k(xₙ, Z)μ)²),      qₙ = Λₙ‖Aₙ‖²,  sₙ = Λₙ AₙᵀB⁻¹Aₙ
+
+A radial kernel σ²g(r) with h = g'/r turns these into those by length-scales and inducing inputs:
+with E = −(∂F/∂k)∘σ²h, ∂F/∂ log ℓᵢ = Σ E (xᵢ − zᵢ)²/ℓᵢ² and ∂F/∂zᵢ = Σ E (xᵢ − zᵢ)/ℓᵢ². Any other
+kernel goes a general way, some times slower."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpattr._core.array import (
+    LinAlgError,
+    add_gram,
+    cholesky,
+    outer_products,
+    product,
+    solve_lower_rows,
+    squared_distances,
+)
+from gpattr._core.memory import blocks
+from gpattr.closed_forms import differentiate
+from gpattr.estimators.evidence.marginal_likelihood import FREE, NOISE
+from gpattr.estimators.evidence.squared_exponentials import Leaf, summands
+from gpattr.estimators.hyperparameters import likelihood_gradient
+from gpattr.kernels import Constant, Kernel, Matern32, Matern52, Radial, SquaredExponential
+
+
+@dataclass(frozen=True)
+class Bound:
+    """F, the constant mean, and the matrices of the module's formulas; ``half`` is LB⁻¹AΛ^−½r with
+    B = LB LBᵀ, R is LB⁻ᵀ.
+    """
+
+    value: float
+    centre: float
+    Z: np.ndarray
+    level: np.ndarray
+    L: np.ndarray
+    B: np.ndarray
+    R: np.ndarray
+    half: np.ndarray
+
+
+@dataclass(frozen=True)
+class SparseObjective:
+    """F as a function of kernel, noise and inducing inputs, for rows X (centred, of order one) and
+    targets y.
+
+    ``noise`` (n,) is known, or None where it is a hyperparameter. With ``free_mean`` a constant
+    mean takes its best value for each of them, which leaves the gradient as it is. ``jitter`` is
+    added to the diagonal of K."""
+
+    X: np.ndarray
+    y: np.ndarray
+    noise: np.ndarray | None
+    free_mean: bool
+    jitter: float
+
+    def at(self, kernel: Kernel, noise: float | None, inducing: np.ndarray) -> Bound:
+        """Return F and what its derivatives need, after one pass over the rows."""
+        Z = inducing.reshape(-1, self.X.shape[1])
+        m, n = len(Z), len(self.y)
+        level = np.broadcast_to(self.noise if noise is None else noise, (n,))  # pyright: ignore[reportArgumentType, reportCallIssue]
+        K = kernel(Z, Z)
+        K[np.arange(m), np.arange(m)] += self.jitter
+        L = cholesky(K)
+        B, c, one = np.eye(m, order="F"), np.zeros((m, 2)), np.ones(n)
+        energy, missing = np.zeros((2, 2)), 0.0
+        for rows in blocks(n, 48.0 * m, self.X):
+            scale = level[rows] ** -0.5
+            A = solve_lower_rows(L, kernel(self.X[rows], Z)) * scale[:, None]  # (r, m)
+            sides = (
+                np.column_stack([self.y[rows], one[rows]]) * scale[:, None]
+            )  # targets, and what a constant mean adds
+            B, c, energy = add_gram(B, A), c + product(A.T, sides), energy + product(sides.T, sides)
+            missing += float((kernel.diagonal(self.X[rows]) * scale**2).sum()) - float((A**2).sum())
+        whole = np.tril(B) + np.tril(B, -1).T
+        LB = cholesky(B.T)  # which reads the other triangle
+        R = solve_lower_rows(LB, np.eye(m))  # LB⁻ᵀ: B⁻¹ = RRᵀ
+        half = product(R.T, c)
+        quadratic = energy - half.T @ half  # of targets and ones in (Q + Λ)⁻¹
+        centre = float(quadratic[0, 1] / quadratic[1, 1]) if self.free_mean else 0.0
+        fit = float(quadratic[0, 0] - 2 * centre * quadratic[0, 1] + centre**2 * quadratic[1, 1])
+        logs = (
+            float(np.log(level).sum())
+            + 2.0 * float(np.log(LB.diagonal()).sum())
+            + n * math.log(2.0 * math.pi)
+        )
+        if not np.isfinite(fit):
+            raise LinAlgError("not finite")
+        return Bound(
+            -0.5 * (logs + fit + missing),
+            centre,
+            Z,
+            level,
+            L,
+            whole,
+            R,
+            half[:, 0] - centre * half[:, 1],
+        )
+
+    def __call__(
+        self, kernel: Kernel, noise: float | None, inducing: np.ndarray
+    ) -> tuple[float, dict[str, Any]]:
+        """Return F and its derivatives by the logarithms of the hyperparameters and by the inducing
+        inputs.
+        """
+        state = self.at(kernel, noise, inducing)
+        Z, level, L, R, m = state.Z, state.level, state.L, state.R, len(state.Z)
+        inverse = solve_lower_rows(L, np.eye(m)).T  # L⁻¹
+        mu = product(inverse.T, product(R, state.half))
+        square = outer_products(R)  # B⁻¹
+        lost = np.eye(m) - square
+        into = product(lost, inverse)
+        G = 0.5 * (
+            product(inverse.T, product(2.0 * np.eye(m) - state.B - square, inverse))
+            - np.outer(mu, mu)
+        )
+        leaves = radial_leaves(kernel)
+        gradient = RadialGradient(leaves, Z) if leaves else KernelGradient(kernel, Z)
+        gradient.add(Z, G, symmetric=True)
+        by_noise = 0.0
+        for rows in blocks(len(self.y), 96.0 * m, self.X):
+            here, scale = self.X[rows], level[rows] ** -0.5
+            k = kernel(here, Z)
+            rest = self.y[rows] - state.centre - product(k, mu)
+            A = solve_lower_rows(L, k) * scale[:, None]
+            gradient.add(here, product(A * scale[:, None], into) + (scale**2 * rest)[:, None] * mu)
+            gradient.add_diagonal(here, -0.5 * scale**2)
+            gain = (product(A, lost) * A).sum(axis=1)  # (qₙ − sₙ)/Λₙ
+            by_noise += float(
+                (0.5 * (scale**2 * (kernel.diagonal(here) + rest**2) - gain - 1.0)).sum()
+            )
+        result = gradient.named() | {FREE: gradient.inducing.ravel()}
+        return state.value, result if noise is None else result | {NOISE: by_noise}
+
+
+class RadialGradient:
+    """Derivatives by the hyperparameters of radial leaves and by inducing inputs Z, gathered from
+    those by covariances.
+    """
+
+    def __init__(self, leaves: list[Leaf], Z: np.ndarray) -> None:
+        self.leaves, self.Z, self.inducing = leaves, Z, np.zeros_like(Z)
+        self.amplitude = np.zeros(len(leaves))
+        self.slopes = [np.zeros(leaf.inputs(Z).shape[1]) for leaf in leaves]
+
+    def add(self, X: np.ndarray, G: np.ndarray, *, symmetric: bool = False) -> None:
+        """Take in G (r, m), the derivatives by k(X, Z); ``symmetric`` where X is Z itself, and
+        moves with it.
+        """
+        for i, leaf in enumerate(self.leaves):
+            x, z = leaf.inputs(X), leaf.inputs(self.Z)
+            if not isinstance(leaf.kernel, Radial):
+                self.amplitude[i] += leaf.factor * leaf.kernel.variance * float(G.sum())  # pyright: ignore[reportAttributeAccessIssue]
+                continue
+            ell = np.broadcast_to(leaf.kernel.lengthscale, z.shape[1:])
+            r2 = squared_distances(x, z, leaf.kernel.lengthscale)
+            scale = leaf.factor * leaf.kernel.variance
+            self.amplitude[i] += scale * float((G * leaf.kernel.profile(r2)).sum())
+            E = G * leaf.kernel.slope(r2) * -scale
+            by_row, by_column, pulled = (
+                E.sum(axis=1),
+                E.sum(axis=0),
+                product(E.T, x),
+            )  # (r,), (m,), (m, d)
+            self.slopes[i] += (
+                product(by_row, x**2) - 2.0 * (pulled * z).sum(axis=0) + product(by_column, z**2)
+            ) / ell**2
+            columns = slice(None) if leaf.columns is None else list(leaf.columns)
+            self.inducing[:, columns] += (
+                (2.0 if symmetric else 1.0) * (pulled - by_column[:, None] * z) / ell**2
+            )
+
+    def add_diagonal(self, X: np.ndarray, weights: np.ndarray) -> None:
+        """Take in the derivatives (r,) by the prior variance at each row, which here is the same
+        everywhere.
+        """
+        for i, leaf in enumerate(self.leaves):
+            self.amplitude[i] += float(weights.sum()) * leaf.factor * leaf.kernel.variance  # pyright: ignore[reportAttributeAccessIssue]
+
+    def named(self) -> dict[str, Any]:
+        """Return the derivatives by the logarithms of the hyperparameters, by name."""
+        result: dict[str, Any] = {}
+        for leaf, amplitude, slope in zip(self.leaves, self.amplitude, self.slopes, strict=True):
+            for name in (f"{leaf.prefix}variance", *leaf.scales):
+                result[name] = result.get(name, 0.0) + amplitude
+            if isinstance(leaf.kernel, Radial):
+                ard = np.ndim(leaf.kernel.lengthscale)
+                result[f"{leaf.prefix}lengthscale"] = slope if ard else slope.sum()
+        return result
+
+
+class KernelGradient:
+    """The same for any kernel: G goes through the kernel's tree, as in exact training, for as many
+    rows at a time as Z has.
+    """
+
+    def __init__(self, kernel: Kernel, Z: np.ndarray) -> None:
+        self.kernel, self.Z, self.inducing = kernel, Z, np.zeros_like(Z)
+        self.sums: dict[str, Any] = {}
+
+    def add(self, X: np.ndarray, G: np.ndarray, *, symmetric: bool = False) -> None:
+        """Take in G (r, m), the derivatives by k(X, Z); ``symmetric`` where X is Z itself, and
+        moves with it.
+        """
+        m = len(self.Z)
+        if symmetric:
+            self._take(likelihood_gradient(self.kernel, X, G))
+            self.inducing += 2.0 * np.einsum(
+                "ij,ijd->id", G, differentiate(self.kernel, X[:, None, :], X).left
+            )
+            return
+        for first in range(0, len(X), m):
+            x, part = X[first : first + m], G[first : first + m]
+            both = np.zeros(
+                (len(x) + m, len(x) + m)
+            )  # k(X, Z) is a corner of the kernel matrix of both
+            both[: len(x), len(x) :], both[len(x) :, : len(x)] = 0.5 * part, 0.5 * part.T
+            self._take(likelihood_gradient(self.kernel, np.vstack([x, self.Z]), both))
+            self.inducing += np.einsum(
+                "rm,mrd->md", part, differentiate(self.kernel, self.Z[:, None, :], x).left
+            )
+
+    def add_diagonal(self, X: np.ndarray, weights: np.ndarray) -> None:
+        """Take in the derivatives (r,) by the prior variance at each row."""
+        for first in range(0, len(X), len(self.Z)):
+            some = slice(first, first + len(self.Z))
+            self._take(likelihood_gradient(self.kernel, X[some], np.diag(weights[some])))
+
+    def named(self) -> dict[str, Any]:
+        """Return the derivatives by the logarithms of the hyperparameters, by name."""
+        return self.sums
+
+    def _take(self, gradient: dict[str, Any]) -> None:
+        for name, value in gradient.items():
+            self.sums[name] = self.sums.get(name, 0.0) + value
+
+
+def radial_leaves(kernel: Kernel) -> list[Leaf] | None:
+    """Return the terms of a sum of scaled, selected radial kernels and constants; None for any
+    other kernel.
+    """
+    leaves = summands(kernel)
+    simple = all(
+        type(leaf.kernel) in (SquaredExponential, Matern32, Matern52, Constant) for leaf in leaves
+    )
+    return leaves if simple else None

@@ -1,0 +1,268 @@
+"""The user's rows as a posterior takes them: names, categories, points and baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpattr._core.array import Array, to_numpy
+from gpattr._core.validation import (
+    Names,
+    as_matrix,
+    as_vector,
+    check_choice,
+    check_names,
+    column_names,
+    is_frame,
+    is_series,
+    numbers,
+    positions_of,
+)
+from gpattr.exceptions import InvalidInputError
+from gpattr.operators import Baselines
+from gpattr.posteriors import MultiOutputPosterior, Posterior
+
+NAMED_BASELINES = {
+    "mean": "mean of the training inputs",
+    "median": "median of the training inputs",
+    "zeros": "zeros",
+}
+EXPECTED_BASELINE = "'mean', 'median', 'zeros', a point, or gpattr.Baselines"
+RowNames = tuple[str | int, ...]
+
+
+class Rows:
+    """How rows become numbers for one ``posterior``: frames aligned by name, categories encoded.
+
+    ``columns`` are the names of what the posterior sees, where they are known: of the frame it was
+    trained on, or ``feature_names``, or those of a ``baseline`` with names."""
+
+    def __init__(
+        self,
+        posterior: Posterior | MultiOutputPosterior,
+        feature_names: Sequence[str] | None,
+        baseline: Any,
+    ) -> None:
+        self.posterior = posterior
+        first = next(iter(getattr(posterior, "outputs", {"": posterior}).values()))
+        self.encoder: Any = getattr(first, "encoder", None)
+        known = (
+            posterior.feature_names
+            if self.encoder is None
+            else self.encoder.names
+            if self.encoder.named
+            else None
+        )
+        if feature_names is not None:
+            width = posterior.n_features if self.encoder is None else len(self.encoder.names)
+            given = check_names("feature_names", feature_names, width)
+            if known is not None and given != known:
+                raise InvalidInputError(
+                    f"feature_names: the model was trained on the columns {list(known)}, got"
+                    f" {list(given)}; leave feature_names out"
+                )
+            known = given
+        self.by_baseline = (
+            known is None
+        )  # then nobody knows whether the model has them in that order
+        if known is None:
+            known = (
+                baseline.feature_names
+                if isinstance(baseline, Baselines)
+                else column_names(baseline)
+            )
+        if self.encoder is not None:
+            if (
+                known is not None
+                and not self.encoder.named
+                and len(known) == len(self.encoder.names)
+            ):
+                self.encoder = self.encoder.renamed(known)
+            known = self.encoder.encoded_names
+        self.columns: Names | None = known
+
+    @property
+    def jumps(self) -> tuple[int, ...]:
+        """The columns of categories that have nothing in between."""
+        return () if self.encoder is None else self.encoder.jumps
+
+    @property
+    def gathering(self) -> Array:
+        """The matrix that adds what is known of columns up to features: one column each, unless
+        there are categories.
+        """
+        return np.eye(self.posterior.n_features) if self.encoder is None else self.encoder.gathering
+
+    def gathered(self, joint: Array) -> Array:
+        """Return covariances between columns, (n, D, m, D, …), as those between features, (n, d, m,
+        d, …).
+        """
+        if self.encoder is None:
+            return joint
+        G = self.gathering
+        return np.einsum("njmk...,ji,kl->niml...", joint, G, G, optimize=True)
+
+    def names(self, X: Any) -> Names:
+        """Return the names of the columns that the posterior sees; those of X where it has none of
+        its own.
+        """
+        own = self.columns or (None if is_series(X) else column_names(X))
+        return own or tuple(f"x{i}" for i in range(self.posterior.n_features))
+
+    def features(self, X: Any) -> Names:
+        """Return the names of the features that are explained."""
+        return self.names(X) if self.encoder is None else self.encoder.features
+
+    def matrix(self, name: str, X: Any) -> Array:
+        """Return rows as numbers."""
+        if self.by_baseline:
+            self._refuse_other_order(name, column_names(X))
+        if self.encoder is not None:
+            return self.encoder.encode(name, X)
+        return as_matrix(name, X, names=self.columns, n_features=self.posterior.n_features)
+
+    def _refuse_other_order(self, name: str, own: Names | None) -> None:
+        known = self.columns if self.encoder is None else self.encoder.names
+        if own is not None and known is not None and own != known and set(own) == set(known):
+            raise InvalidInputError(
+                f"{name}: has its columns in another order than the baseline, {list(own)}, and the"
+                " model does not know their names; give feature_names= in the order of the model"
+            )
+
+    def point(self, name: str, x: Any) -> Array:
+        """Return one row as numbers."""
+        if self.encoder is not None and is_series(x):
+            x = x.to_frame().T
+        if self.jumps and not is_frame(x) and x is not None and numbers(name, x).ndim == 1:
+            x = to_numpy(numbers(name, x))[None, :]
+        if (
+            self.encoder is not None
+            or is_frame(x)
+            or (x is not None and numbers(name, x).ndim == 2)
+        ):
+            rows = self.matrix(name, x)
+            if len(rows) != 1:
+                advice = (
+                    "gpattr.Baselines(points) averages over a set, explainer(X, baselines=B) gives"
+                    " each row its own"
+                )
+                raise InvalidInputError(
+                    f"{name}: expected one row, got {len(rows)}"
+                    + (f"; {advice}" if name == "baseline" else "")
+                )
+            return rows[0]
+        if x is None or numbers(name, x).ndim == 0:
+            raise InvalidInputError(
+                f"{name}: expected {EXPECTED_BASELINE if name == 'baseline' else 'one row'}, got"
+                f" {x!r}"
+            )
+        return as_vector(
+            name,
+            x,
+            length=self.posterior.n_features,
+            names=self.columns,
+            unit="numbers (one per feature)",
+        )
+
+    def baseline(self, baseline: Any) -> tuple[Array | Baselines, str]:
+        """Return a baseline as numbers, and what to call it."""
+        if isinstance(baseline, str):
+            check_choice("baseline", baseline, tuple(NAMED_BASELINES))
+            points = dict(self.posterior.landmarks)
+            if self.encoder is not None:
+                points = self.encoder.landmarks(points)
+            if baseline == "zeros":
+                points["zeros"] = (
+                    np.zeros(self.posterior.n_features)
+                    if self.encoder is None
+                    else self._coded_zeros()
+                )
+            if baseline not in points:
+                raise InvalidInputError(
+                    f'baseline: "{baseline}" needs the training inputs, which this model does not'
+                    " store (or the parts of which it is made have different ones); give a"
+                    f" baseline of {self.posterior.n_features} numbers"
+                )
+            whole = self.encoder is not None and (
+                baseline == "median" or (baseline == "mean" and self.jumps)
+            )
+            return points[baseline], NAMED_BASELINES[baseline] + (
+                ", with the commonest categories" if whole else ""
+            )
+        if isinstance(baseline, Baselines) and self.jumps:
+            points = self.matrix("baseline", self._labelled(baseline))
+            return Baselines(points, baseline.weights), f"average over {len(points)} points"
+        if isinstance(baseline, Baselines):
+            if baseline.points.shape[1] != self.posterior.n_features:
+                raise InvalidInputError(
+                    f"baseline: expected points with {self.posterior.n_features} features, got"
+                    f" {baseline.points.shape[1]}"
+                )
+            return self._aligned(baseline), f"average over {len(baseline.points)} points"
+        return self.point("baseline", baseline), "given point"
+
+    def _coded_zeros(self) -> Array:
+        if not self.jumps:
+            raise InvalidInputError(
+                'baseline: "zeros" has no categories; give a frame with one row'
+            )
+        return self.point("baseline", np.zeros(len(self.encoder.names)))
+
+    @staticmethod
+    def _labelled(baselines: Baselines) -> Any:
+        if baselines.feature_names is None:
+            return baselines.points
+        import pandas as pd
+
+        return pd.DataFrame(to_numpy(baselines.points), columns=list(baselines.feature_names))
+
+    def baselines(self, baselines: Any, n: int) -> Array:
+        """Return one baseline for each of n rows as numbers."""
+        if isinstance(baselines, (str, Baselines)):
+            raise InvalidInputError(
+                f"baselines: expected one baseline per row of X, got {baselines!r}; a baseline"
+                " shared by all rows goes to Explainer(...), and uncertainty= is an argument of"
+                " its own"
+            )
+        own = self.matrix("baselines", baselines)
+        if len(own) != n:
+            raise InvalidInputError(
+                f"baselines: expected one row per row of X ({n}), got {len(own)}"
+            )
+        return own
+
+    def _aligned(self, baselines: Baselines) -> Baselines:
+        names = baselines.feature_names
+        if names is None or self.columns is None or names == self.columns:
+            return baselines
+        return Baselines(
+            baselines.points[:, positions_of("baseline", names, self.columns)], baselines.weights
+        )
+
+
+def row_names(X: Any, n: int) -> RowNames:
+    """Return what the rows of X are called: the index of a frame, else their positions."""
+    labels = list(X.index) if is_frame(X) and hasattr(X, "index") else range(n)
+    whole = (int, np.integer)
+    return tuple(
+        int(label) if isinstance(label, whole) and not isinstance(label, bool) else str(label)
+        for label in labels
+    )
+
+
+def row_name(x: Any) -> str | int | None:
+    """Return what one row is called: the name of a series, the index of a frame; None where it has
+    none.
+    """
+    name = (
+        x.name
+        if is_series(x)
+        else row_names(x, 1)[0]
+        if is_frame(x) and hasattr(x, "index")
+        else None
+    )
+    if name is None or (isinstance(name, (int, np.integer)) and not isinstance(name, bool)):
+        return None if name is None else int(name)
+    return str(name)

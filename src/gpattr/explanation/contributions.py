@@ -1,0 +1,44 @@
+"""Shares of training rows in one attribution: an array that knows what it is about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+class Contributions(np.ndarray):
+    """Shares of the training rows, (m,), in the attribution of ``feature`` to the ``quantity`` at
+    the row ``row_name``.
+
+    ``row_name`` is None where the row had no name. Whatever is computed from the array is about
+    nothing in particular."""
+
+    feature: str = ""
+    quantity: str = "prediction"
+    row_name: str | int | None = None
+    baseline_name: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        shares: np.ndarray,
+        feature: str,
+        quantity: str,
+        row_name: str | int | None,
+        baseline_name: str,
+    ) -> Contributions:
+        """Return shares that are about this."""
+        result = np.array(shares).view(cls)
+        result.feature, result.quantity, result.row_name, result.baseline_name = (
+            feature,
+            quantity,
+            row_name,
+            baseline_name,
+        )
+        return result
+
+    def __array_wrap__(
+        self, array: np.ndarray, context: Any = None, return_scalar: bool = False
+    ) -> Any:
+        return np.asarray(array)[()]

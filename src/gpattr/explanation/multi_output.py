@@ -1,0 +1,302 @@
+"""MultiOutputExplanation: one Explanation for each output of a model, with the outputs last in
+every array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpattr._core.array import Array
+from gpattr._core.frozen import Frozen
+from gpattr._core.validation import Names
+from gpattr.exceptions import InvalidIndexError, InvalidInputError, SeveralOutputsError
+from gpattr.explanation import storage
+from gpattr.explanation.explanation import Explanation
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+    from gpattr.plots.accessor import Plots
+
+SHARED = (
+    "data",
+    "baselines",
+    "baseline_weights",
+    "feature_names",
+    "row_names",
+    "baseline_name",
+    "labels",
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MultiOutputExplanation(Frozen):
+    """Attributions of n predictions of P outputs to d features.
+
+    ``outputs`` are explanations by the name of the output; ``ex["price"]`` is one of them, with all
+    its questions and exports, and ``ex[rows]`` or ``ex[rows, features]`` selects from all.
+    ``values``, ``var`` and ``std`` are (n, d, P), ``cov`` is (n, d, d, P), ``predictions``,
+    ``base_values``, ``error`` and ``delta`` are (n, P). Covariances between outputs are those of
+    `Explainer.across_outputs`."""
+
+    outputs: Mapping[str, Explanation]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.outputs, Mapping) or not self.outputs:
+            raise InvalidInputError("outputs: expected explanations by name, {name: explanation}")
+        for name, ex in self.outputs.items():
+            if not isinstance(name, str) or not isinstance(ex, Explanation):
+                raise InvalidInputError(
+                    f"outputs: expected an Explanation by its name, got a {type(ex).__name__} for"
+                    f" {name!r}"
+                )
+            different = [
+                field
+                for field in SHARED
+                if not _same(getattr(ex, field), getattr(self._first, field))
+            ]
+            if different or (ex.var is None, ex.cov is None) != (
+                self._first.var is None,
+                self._first.cov is None,
+            ):
+                raise InvalidInputError(
+                    f"outputs: expected explanations of the same rows, got another in {name!r}"
+                )
+        object.__setattr__(self, "outputs", dict(self.outputs))
+
+    @property
+    def _first(self) -> Explanation:
+        return next(iter(self.outputs.values()))
+
+    @property
+    def output_names(self) -> Names:
+        """The names of the outputs."""
+        return tuple(self.outputs)
+
+    @property
+    def feature_names(self) -> Names:
+        """The names of the features."""
+        return self._first.feature_names
+
+    @property
+    def row_names(self) -> tuple[str | int, ...]:
+        """The labels of the rows."""
+        return self._first.row_names
+
+    @property
+    def data(self) -> Array:
+        """The rows explained, (n, d)."""
+        return self._first.data
+
+    @property
+    def baselines(self) -> Array:
+        """Where the paths start, (n, d), or (k, d) where attributions are averaged over a set."""
+        return self._first.baselines
+
+    @property
+    def baseline_name(self) -> str:
+        """What the baseline is."""
+        return self._first.baseline_name
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """The number of rows, of features and of outputs, (n, d, P)."""
+        return (*self._first.shape, len(self.outputs))
+
+    @property
+    def values(self) -> Array:
+        """The mean attributions, (n, d, P)."""
+        return self._stack(lambda ex: ex.values)
+
+    @property
+    def var(self) -> Array | None:
+        """Their variances, (n, d, P)."""
+        return None if self._first.var is None else self._stack(lambda ex: ex.var)
+
+    @property
+    def std(self) -> Array | None:
+        """Their standard deviations, (n, d, P)."""
+        return None if self._first.var is None else self._stack(lambda ex: ex.std)
+
+    @property
+    def cov(self) -> Array | None:
+        """Their covariances between features, (n, d, d, P)."""
+        return None if self._first.cov is None else self._stack(lambda ex: ex.cov)
+
+    @property
+    def predictions(self) -> Array:
+        """F(x), (n, P)."""
+        return self._stack(lambda ex: ex.predictions)
+
+    @property
+    def base_values(self) -> Array:
+        """F(b), (n, P)."""
+        return self._stack(lambda ex: ex.base_values)
+
+    @property
+    def error(self) -> Array:
+        """A bound on the error of the evaluation, (n, P)."""
+        return self._stack(lambda ex: ex.error)
+
+    @property
+    def cov_error(self) -> Array | None:
+        """A bound on the error of each covariance, (n, P)."""
+        return None if self._first.cov_error is None else self._stack(lambda ex: ex.cov_error)
+
+    @property
+    def delta(self) -> Array:
+        """The completeness gap Σ values − (F(x) − F(b)), (n, P)."""
+        return self._stack(lambda ex: ex.delta)
+
+    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+        """Return the lower and upper ends, each (n, d, P), of the central credible intervals."""
+        ends = [ex.interval(level) for ex in self.outputs.values()]
+        return np.stack([lower for lower, _ in ends], axis=-1), np.stack(
+            [upper for _, upper in ends], axis=-1
+        )
+
+    def share_between(self) -> Array:
+        """Return the share of each variance that comes from between the components of a mixture,
+        (n, d, P).
+        """
+        return self._stack(lambda ex: ex.share_between())
+
+    def prob_positive(self) -> Array:
+        """Return P(attribution > 0), (n, d, P)."""
+        return self._stack(lambda ex: ex.prob_positive())
+
+    def prob_greater(self, i: str | int, j: str | int) -> Array:
+        """Return P(attribution of i > attribution of j) in each row for each output, (n, P)."""
+        return self._stack(lambda ex: ex.prob_greater(i, j))
+
+    def rank_probabilities(
+        self, n_samples: int = 4000, random_state: Any = 0, absolute: bool = True
+    ) -> Array:
+        """Return P(feature has rank r), (n, d, d, P), as `Explanation.rank_probabilities`."""
+        return self._stack(lambda ex: ex.rank_probabilities(n_samples, random_state, absolute))
+
+    def group(self, groups: Mapping[str, Iterable[str | int]]) -> MultiOutputExplanation:
+        """Return the explanation with each group of features added into one, for every output."""
+        return self._each(lambda ex: ex.group(groups))
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return the explanation of one output, by name, or a selection of rows, or ``[rows,
+        features]``, of all outputs.
+        """
+        if isinstance(key, str):
+            if key not in self.outputs:
+                raise InvalidIndexError(
+                    f"output: expected one of {list(self.outputs)}, got {key!r}"
+                )
+            return self.outputs[key]
+        if isinstance(key, tuple) and key and isinstance(key[0], str):
+            raise InvalidIndexError(
+                f"rows: expected positions, got {key[0]!r}; an output comes first, by itself:"
+                f" ex[{key[0]!r}][rows]"
+            )
+        return self._each(lambda ex: ex[key])
+
+    def __len__(self) -> int:
+        return len(self._first)
+
+    def __iter__(self) -> Iterator[MultiOutputExplanation]:
+        """Go through the rows, each an explanation of one row."""
+        return (self[i] for i in range(len(self)))
+
+    @property
+    def plot(self) -> Plots:
+        """The pictures are those of one output: ``ex["setosa"].plot``."""
+        first = next(iter(self.outputs))
+        raise SeveralOutputsError(
+            f"plot: a picture shows one output, ex[{first!r}].plot; the outputs are"
+            f" {list(self.outputs)}"
+        )
+
+    def to_frame(self, level: float = 0.95) -> pd.DataFrame:
+        """Return a tidy frame: one line per output, row and feature."""
+        import pandas as pd
+
+        frames = [ex.to_frame(level) for ex in self.outputs.values()]
+        for name, frame in zip(self.outputs, frames, strict=True):
+            frame.insert(0, "output", name)
+        return pd.concat(frames, ignore_index=True)
+
+    def to_shap(self, level: float = 0.95) -> Any:
+        """Return a ``shap.Explanation`` with ``output_names``, outputs last."""
+        parts = [ex.to_shap(level) for ex in self.outputs.values()]
+        names = ["values", "base_values"] + (
+            ["error_std", "lower_bounds", "upper_bounds"] if self.var is not None else []
+        )
+        arrays = {
+            name: np.stack([getattr(part, name) for part in parts], axis=-1) for name in names
+        }
+        options = {
+            "data": np.array(self.data),
+            "feature_names": list(self.feature_names),
+            "output_names": list(self.outputs),
+        }
+        return type(parts[0])(**arrays, **options)
+
+    def to_xarray(self) -> xr.Dataset:
+        """Return an ``xarray.Dataset`` with the dimension output last."""
+        import xarray as xr
+
+        parts = [ex.to_xarray() for ex in self.outputs.values()]
+        shared = [name for name in SHARED if name in parts[0]]
+        result = xr.concat(
+            [part.drop_vars(shared) for part in parts],
+            dim=xr.Variable("output", list(self.outputs)),
+        )
+        return result.transpose(..., "output").assign({name: parts[0][name] for name in shared})
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the explanation to a JSON file; `MultiOutputExplanation.load` gives it back to the
+        last bit.
+        """
+        storage.save_outputs(self.outputs, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Any:
+        """Read an explanation that `save` wrote, as `Explanation.load` does; a truncated or foreign
+        file is refused.
+        """
+        return storage.load(path)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, MultiOutputExplanation):
+            return NotImplemented
+        return list(self.outputs) == list(other.outputs) and all(
+            self[name] == other[name] for name in self.outputs
+        )
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]  (equality is by content)
+
+    def __repr__(self) -> str:
+        return "\n".join(f"Output {name!r}\n{ex!r}" for name, ex in self.outputs.items())
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return "".join(
+            f"<h4>{escape(name)}</h4>{ex._repr_html_()}" for name, ex in self.outputs.items()
+        )
+
+    def _stack(self, part: Callable[[Explanation], Any]) -> Array:
+        array = np.stack([part(ex) for ex in self.outputs.values()], axis=-1)
+        array.flags.writeable = False
+        return array
+
+    def _each(self, change: Callable[[Explanation], Explanation]) -> MultiOutputExplanation:
+        return MultiOutputExplanation({name: change(ex) for name, ex in self.outputs.items()})
+
+
+def _same(one: Any, two: Any) -> bool:
+    if isinstance(one, np.ndarray):
+        return isinstance(two, np.ndarray) and np.array_equal(one, two, equal_nan=True)
+    return bool(one == two)
