@@ -51,7 +51,7 @@ def judge(
         others = np.delete(np.arange(len(y)), part)
         spent, model = processor(
             lambda: TableModel.fit(X.iloc[others], y[others], columns, estimator=estimator)
-        )  # noqa: B023
+        )
         mean, std = model.predict(X.iloc[part], return_std=True)
         means.append(mean)
         variances.append(std**2 + model.regressor.noise_variance_)

@@ -308,7 +308,7 @@ def test_parts_by_different_explainers_are_not_joined(explainer, rows):
         ),
     ):
         scale = "probability" if isinstance(posterior, LaplacePosterior) else "latent"
-        whole = Explainer(posterior, "zeros", scale=scale, n_draws=20)(rows)
+        whole = Explainer(posterior, "zeros", output=scale, n_draws=20)(rows)
         assert Explanation.concatenate([whole[:2], whole[2:]]) == whole
     two, three = (
         Explainer(explainer.posterior, Baselines(rows[:2], [w, 1.0 - w]))(rows) for w in (0.5, 0.25)
@@ -569,7 +569,7 @@ def test_the_name_of_the_target_of_classifiers():
     X = np.random.default_rng(4).normal(size=(24, 2))
     binary = gpattr.GPClassifier(SquaredExponential(2.0, 4.0), optimize=False).fit(X, X[:, 0] > 0)
     for scale, words in (("latent", "log odds"), ("probability", "probability")):
-        ex = Explainer(binary, scale=scale, n_draws=2, target_name="rain")(X[:2])
+        ex = Explainer(binary, output=scale, n_draws=2, target_name="rain")(X[:2])
         assert ex.quantity == f"{words} of rain"
     several = gpattr.GPClassifier(SquaredExponential(2.0, 4.0), optimize=False).fit(
         X, np.arange(24) % 3

@@ -114,7 +114,7 @@ def explainer(name="GPRegressor", **options):
 
 @cache
 def sampled():
-    return explainer("GPClassifier", scale="probability", n_draws=20)(X[:2])
+    return explainer("GPClassifier", output="probability", n_draws=20)(X[:2])
 
 
 @cache
@@ -338,7 +338,7 @@ OBJECTS = {
     "Explainer.__getitem__": partial(explainer, "MultiOutputGPRegressor"),
     "Explainer.across_outputs": partial(explainer, "MultiOutputGPRegressor"),
     "Matern12.slope": kernels.Matern32,
-    "Matern12.bend": kernels.Matern32,
+    "Matern12.curvature": kernels.Matern32,
     "Radial.profiles": kernels.Matern32,
     "Expansion.precision": lambda: means.Linear([1.0, 2.0], covariance="flat"),
     "Explanation": explanation,

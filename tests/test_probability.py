@@ -119,7 +119,7 @@ def test_values_and_gradients_together(name):
 @pytest.mark.parametrize("name", POSTERIORS)
 def test_means_are_integrated_gradients_of_the_predicted_probability(name):
     posterior = POSTERIORS[name]
-    ex = Explainer(posterior, b, scale="probability")(X, uncertainty="none")
+    ex = Explainer(posterior, b, output="probability")(X, uncertainty="none")
     t, w = gauss_legendre(16, 8)
     points, step = (b + t[:, None, None] * (X - b)).reshape(-1, 3), 1e-5
     for i in range(3):
@@ -155,7 +155,7 @@ def test_brute_force_over_draws_of_the_latent_function(name):
     rate = expit(middle) * expit(-middle)
     brute = np.einsum("t,ts,tis,i->si", w, rate, (around[:, 0] - around[:, 1]) / (2 * step), x - b)
     gain = expit(f[-1]) - expit(f[-2])
-    ex = Explainer(posterior, b, scale="probability", n_draws=4000, random_state=1)(x[None])
+    ex = Explainer(posterior, b, output="probability", n_draws=4000, random_state=1)(x[None])
     assert gain.mean() == pytest.approx(
         ex.predictions[0] - ex.base_values[0], abs=5 * gain.std() / count**0.5
     )
@@ -175,7 +175,7 @@ def test_brute_force_over_draws_of_the_latent_function(name):
 
 @pytest.mark.parametrize("name", POSTERIORS)
 def test_draws_are_complete_and_their_mean_is_the_integral(name):
-    ex = Explainer(POSTERIORS[name], b, scale="probability", n_draws=3000)(X)
+    ex = Explainer(POSTERIORS[name], b, output="probability", n_draws=3000)(X)
     assert isinstance(ex, SampledExplanation)
     assert ex.draws.shape == (3000, 5, 3)
     moving = ex.std > 0
@@ -196,7 +196,7 @@ def test_small_latent_functions_are_scaled_by_a_quarter():
     posterior = LaplacePosterior(SquaredExponential([1.0, 1.5, 3.0], 1e-6), Z, LABELS)
     latent, ex = (
         Explainer(posterior, b)(X),
-        Explainer(posterior, b, scale="probability", n_draws=20000)(X),
+        Explainer(posterior, b, output="probability", n_draws=20000)(X),
     )
     np.testing.assert_allclose(ex.values, 0.25 * latent.values, rtol=1e-5, atol=1e-12)
     np.testing.assert_allclose(ex.std, 0.25 * latent.std, rtol=0.03)
@@ -216,11 +216,11 @@ def test_small_latent_functions_are_scaled_by_a_quarter():
 def test_baselines_of_every_kind():
     posterior = POSTERIORS["smooth"]
     points, weights = RNG.normal(size=(3, 3)), np.array([0.5, 0.3, 0.2])
-    averaged = Explainer(posterior, Baselines(points, weights), scale="probability", n_draws=2000)(
+    averaged = Explainer(posterior, Baselines(points, weights), output="probability", n_draws=2000)(
         X
     )
     single = [
-        Explainer(posterior, point, scale="probability")(X, uncertainty="none") for point in points
+        Explainer(posterior, point, output="probability")(X, uncertainty="none") for point in points
     ]
     np.testing.assert_allclose(
         averaged.values, np.tensordot(weights, [ex.values for ex in single], axes=1), atol=1e-8
@@ -230,17 +230,19 @@ def test_baselines_of_every_kind():
     assert np.abs(z).max() < 5
     assert (averaged.draw_error < 0.01).all()
     own = RNG.normal(size=X.shape)
-    explainer = Explainer(posterior, scale="probability")
+    explainer = Explainer(posterior, output="probability")
     forth, back = explainer(X, own), explainer(own, X)
     np.testing.assert_allclose(forth.values, -back.values, atol=1e-8)
     np.testing.assert_allclose(forth.std, back.std, rtol=0.15, atol=1e-3)
-    here = Explainer(posterior, X[1], scale="probability")(X[1:2])
+    here = Explainer(posterior, X[1], output="probability")(X[1:2])
     np.testing.assert_array_equal(here.values, 0.0)
     np.testing.assert_array_equal(here.draws, 0.0)
 
 
 def test_rows_do_not_depend_on_others_and_seeds_repeat():
-    explainer = Explainer(POSTERIORS["mixture"], b, scale="probability", n_draws=50, random_state=4)
+    explainer = Explainer(
+        POSTERIORS["mixture"], b, output="probability", n_draws=50, random_state=4
+    )
     ex = explainer(X)
     np.testing.assert_allclose(explainer(X[3:4]).draws, ex.draws[:, 3:4], atol=1e-8)
     assert explainer(X) == ex
@@ -248,7 +250,7 @@ def test_rows_do_not_depend_on_others_and_seeds_repeat():
     np.testing.assert_allclose(
         np.concatenate([part.draws for part in parts], axis=1), ex.draws, atol=1e-8
     )
-    other = Explainer(POSTERIORS["mixture"], b, scale="probability", n_draws=50, random_state=5)(X)
+    other = Explainer(POSTERIORS["mixture"], b, output="probability", n_draws=50, random_state=5)(X)
     assert not np.array_equal(other.draws, ex.draws)
     with gpattr.memory_budget(working=1e5):
         np.testing.assert_allclose(explainer(X).draws, ex.draws, atol=1e-8)
@@ -257,7 +259,7 @@ def test_rows_do_not_depend_on_others_and_seeds_repeat():
 def test_classifiers_in_their_own_words(tmp_path):
     frame = pd.DataFrame(Z, columns=["age", "dose", "rate"])
     model = GPClassifier().fit(frame, np.array(["well", "ill"])[LABELS])
-    ex = Explainer(model, scale="probability")(frame[["rate", "age", "dose"]][:4])
+    ex = Explainer(model, output="probability")(frame[["rate", "age", "dose"]][:4])
     np.testing.assert_allclose(ex.predictions, model.predict_proba(frame[:4])[:, 1], rtol=1e-14)
     assert ex.feature_names == ("age", "dose", "rate")
     assert repr(ex).startswith(
@@ -283,7 +285,7 @@ def test_classifiers_in_their_own_words(tmp_path):
     np.testing.assert_array_equal(ex.to_shap().error_std, ex.std)
     assert ex.to_xarray().draws.dims == ("draw", "row", "feature")
     assert ex.sample(7, random_state=0).shape == (7, 4, 3)
-    lean = Explainer(model, scale="probability")(frame[:4], uncertainty="std")
+    lean = Explainer(model, output="probability")(frame[:4], uncertainty="std")
     assert lean.cov is None
     np.testing.assert_array_equal(lean.draws, ex.draws)
     np.testing.assert_allclose(lean.var, ex.var, rtol=1e-12)
@@ -291,14 +293,14 @@ def test_classifiers_in_their_own_words(tmp_path):
         lean.group({"both": ["age", "rate"]})
     with pytest.raises(UnsupportedModelError, match="known by draws"):
         ex.share_between()
-    again = gpattr.explain(model, frame[:4], scale="probability", random_state=0)
+    again = gpattr.explain(model, frame[:4], output="probability", random_state=0)
     assert again == ex
 
 
 def test_several_classes(tmp_path):
     labels = np.digitize(Z[:, 0], [-0.5, 0.5])
     model = GPClassifier(SquaredExponential([1.0, 3.0, 3.0], 9.0), optimize=False).fit(Z, labels)
-    explainer = Explainer(model, scale="probability", n_draws=100)
+    explainer = Explainer(model, output="probability", n_draws=100)
     ex = explainer(X)
     assert ex.output_names == ("0", "1", "2")
     against = ex.predictions  # each class against all others
@@ -316,8 +318,8 @@ def test_tensors():
     posterior = LaplacePosterior(
         SquaredExponential([1.0, 1.5, 3.0], 9.0), torch.tensor(Z), torch.tensor(LABELS)
     )
-    one = Explainer(posterior, b, scale="probability", n_draws=20)(torch.tensor(X))
-    two = Explainer(POSTERIORS["smooth"], b, scale="probability", n_draws=20)(X)
+    one = Explainer(posterior, b, output="probability", n_draws=20)(torch.tensor(X))
+    two = Explainer(POSTERIORS["smooth"], b, output="probability", n_draws=20)(X)
     np.testing.assert_allclose(one.values, two.values, atol=1e-9)
     np.testing.assert_allclose(one.draws, two.draws, atol=1e-4)
 
@@ -328,18 +330,18 @@ def test_sure_and_steep_classifiers():
     """
     line = np.linspace(-1, 1, 41)[:, None]
     steep = LaplacePosterior(SquaredExponential(0.5, 1e4), line, line[:, 0] > 0)
-    explainer = Explainer(steep, [-3.0], scale="probability", n_draws=50)
+    explainer = Explainer(steep, [-3.0], output="probability", n_draws=50)
     ex = explainer([[3.0], [0.01], [1.0]], uncertainty="none")
     assert (np.abs(ex.values[:, 0] - (ex.predictions - ex.base_values)) <= ex.error).all()
     assert (ex.error < 1e-6).all()
-    far = Explainer(POSTERIORS["smooth"], np.full(3, 1e4), scale="probability", n_draws=50)(
+    far = Explainer(POSTERIORS["smooth"], np.full(3, 1e4), output="probability", n_draws=50)(
         np.full((1, 3), 1e4 + 1.0)
     )
     np.testing.assert_allclose(far.values, 0.0, atol=1e-12)
     assert (far.std > 0.01).all()
     wide = RNG.normal(size=(40, 50))
     posterior = LaplacePosterior(SquaredExponential(5.0, 4.0), wide, wide[:, 0] > 0)
-    ex = Explainer(posterior, np.zeros(50), scale="probability", n_draws=20)(wide[:1])
+    ex = Explainer(posterior, np.zeros(50), output="probability", n_draws=20)(wide[:1])
     assert (np.abs(ex.delta) <= ex.error).all()
 
 
@@ -349,12 +351,12 @@ def test_paths_that_pass_the_data_far_away():
     """
     ends = np.array([-100.0, -99.7, -100.1]), np.array([300.0, 300.2, 301.0])
     posterior = POSTERIORS["smooth"]
-    explainer = Explainer(posterior, ends[0], scale="probability")
+    explainer = Explainer(posterior, ends[0], output="probability")
     ex = explainer(ends[1][None], uncertainty="none")
     near = (0.25 + np.array([-1.0, 1.0]) * 0.05)[:, None] * (ends[1] - ends[0]) + ends[
         0
     ]  # the part where there are data
-    part = Explainer(posterior, near[0], scale="probability")(near[1:], uncertainty="none")
+    part = Explainer(posterior, near[0], output="probability")(near[1:], uncertainty="none")
     np.testing.assert_allclose(ex.values, part.values, atol=1e-8)
     assert np.abs(ex.values).max() > 0.01
     with pytest.raises(ToleranceError, match="draws of the probability of row 0"):
@@ -366,7 +368,7 @@ def test_paths_that_pass_the_data_far_away():
 def test_rows_at_and_near_the_baseline_are_quick_and_exact():
     posterior = POSTERIORS["smooth"]
     latent = Explainer(posterior, b)(b + 1e-6 * (X[1:2] - b))
-    ex = Explainer(posterior, b, scale="probability", n_draws=4000)(b + 1e-6 * (X[1:2] - b))
+    ex = Explainer(posterior, b, output="probability", n_draws=4000)(b + 1e-6 * (X[1:2] - b))
     rate = (
         0.5 * ex.std / latent.std
     )  # E[σ'²]^½ at b, the same for all features but for Monte-Carlo error
@@ -378,14 +380,14 @@ def test_components_with_few_draws():
     """A component of a mixture that gets one draw, or none, has no standard deviation of its own."""
     parts = [part for _, part in POSTERIORS["mixture"].components]
     mixture = MixturePosterior(parts, [0.98, 0.02])
-    ex = Explainer(mixture, b, scale="probability", n_draws=50, random_state=0)(X)
+    ex = Explainer(mixture, b, output="probability", n_draws=50, random_state=0)(X)
     assert (ex.draw_error < 0.01).all()
-    assert Explainer(mixture, b, scale="probability", n_draws=2)(X).draws.shape == (2, 5, 3)
+    assert Explainer(mixture, b, output="probability", n_draws=2)(X).draws.shape == (2, 5, 3)
 
 
 def test_many_draws_in_chunks():
     explainer = Explainer(
-        POSTERIORS["smooth"], b, scale="probability", n_draws=2500, random_state=3
+        POSTERIORS["smooth"], b, output="probability", n_draws=2500, random_state=3
     )
     ex = explainer(X[1:2])
     assert (np.abs(ex.draws.mean(axis=0) - ex.values) < 5 * ex.standard_error()).all()
@@ -395,40 +397,40 @@ def test_many_draws_in_chunks():
 def test_bad_input_is_named():
     posterior = POSTERIORS["smooth"]
     for options, words in (
-        ({"scale": "odds"}, "scale: expected one of 'latent', 'probability', got 'odds'"),
-        ({"scale": "probability", "n_draws": 0}, "n_draws: expected an integer of 1 or more"),
-        ({"scale": "probability", "n_draws": 1}, "n_draws: expected at least 2, got 1"),
-        ({"scale": "probability", "n_draws": 2.5}, "n_draws: expected an integer"),
+        ({"output": "odds"}, "output: expected one of 'latent', 'probability', got 'odds'"),
+        ({"output": "probability", "n_draws": 0}, "n_draws: expected an integer of 1 or more"),
+        ({"output": "probability", "n_draws": 1}, "n_draws: expected at least 2, got 1"),
+        ({"output": "probability", "n_draws": 2.5}, "n_draws: expected an integer"),
         (
-            {"scale": "probability", "method": "exact"},
+            {"output": "probability", "method": "exact"},
             'method: probabilities are integrated in one way, method="auto", got',
         ),
     ):
         with pytest.raises(InvalidInputError, match=words):
             Explainer(posterior, b, **options)
     with pytest.raises(UnsupportedModelError, match="Matern12 has no gradients"):
-        Explainer(LaplacePosterior(Matern12(), Z, LABELS), b, scale="probability")
+        Explainer(LaplacePosterior(Matern12(), Z, LABELS), b, output="probability")
     for model in (
         GPRegressor().fit(Z, LABELS + Z[:, 0]),
         ExactPosterior(SquaredExponential(), Z, LABELS, noise=0.1),
     ):
-        with pytest.raises(UnsupportedModelError, match='scale: "probability" needs a classifier'):
-            Explainer(model, b, scale="probability")
+        with pytest.raises(UnsupportedModelError, match='output: "probability" needs a classifier'):
+            Explainer(model, b, output="probability")
     with pytest.raises(
         InvalidInputError, match="posteriors: expected the same link, got logistic and None"
     ):
         MixturePosterior([posterior, ExactPosterior(SquaredExponential(), Z, LABELS, noise=0.1)])
-    explainer = Explainer(posterior, b, scale="probability")
+    explainer = Explainer(posterior, b, output="probability")
     for question in (explainer.joint, lambda X: explainer.training_contributions(X[0], 0)):
-        with pytest.raises(UnsupportedModelError, match='scale="latent"'):
+        with pytest.raises(UnsupportedModelError, match='output="latent"'):
             question(X)
     with pytest.raises(InvalidInputError, match="uncertainty: expected one of"):
         explainer(X, uncertainty="all")
     with pytest.raises(InvalidInputError, match="random_state"):
-        Explainer(posterior, b, scale="probability", random_state="seed")(X)
+        Explainer(posterior, b, output="probability", random_state="seed")(X)
     with pytest.raises(
         ToleranceError, match=r"tolerance: attributions of the probability of row 0 are sure to"
     ):
-        Explainer(POSTERIORS["rough"], b, scale="probability", tolerance=1e-18)(X)
+        Explainer(POSTERIORS["rough"], b, output="probability", tolerance=1e-18)(X)
     with pytest.raises(InvalidInputError, match="draws: expected at least 2"):
         replace(explainer(X), draws=np.zeros((1, 5, 3)))

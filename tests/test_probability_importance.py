@@ -36,7 +36,7 @@ def brute_force(rows, S, T=33):
 
 
 def test_importance_is_that_of_many_joint_draws():
-    got = Explainer(MODEL, B, scale="probability", n_draws=4000).importance(X, n_samples=4000)
+    got = Explainer(MODEL, B, output="probability", n_draws=4000).importance(X, n_samples=4000)
     sizes = np.abs(brute_force(X, 6000)).mean(axis=1)
     assert (got.n_rows, got.n_joint_rows) == (12, 12)
     np.testing.assert_allclose(got.values, sizes.mean(axis=0), rtol=0.03)
@@ -50,7 +50,7 @@ def test_a_sample_of_rows_tells_the_spread(monkeypatch):
     rows = np.random.default_rng(2).normal(size=(60, 2))
     sizes = np.abs(brute_force(rows, 1500, 9)).mean(axis=1)
     monkeypatch.setattr(module, "LARGEST", 400)
-    got = Explainer(MODEL, B, scale="probability", n_draws=500).importance(rows)
+    got = Explainer(MODEL, B, output="probability", n_draws=500).importance(rows)
     assert 10 < got.n_joint_rows < 30
     assert got.note.startswith("spread from ")
     np.testing.assert_allclose(got.values, sizes.mean(axis=0), rtol=0.06)
@@ -58,7 +58,7 @@ def test_a_sample_of_rows_tells_the_spread(monkeypatch):
 
 
 def test_intervals_hold_what_they_say():
-    ex = Explainer(MODEL, B, scale="probability", n_draws=500, random_state=3)(X)
+    ex = Explainer(MODEL, B, output="probability", n_draws=500, random_state=3)(X)
     draws = brute_force(X, 6000)
     for level in (0.5, 0.8, 0.95):
         low, high = ex.interval(level)
@@ -70,7 +70,7 @@ def test_intervals_hold_what_they_say():
 
 
 def test_parts_of_the_importance():
-    explainer = Explainer(MODEL, B, scale="probability", n_draws=200)
+    explainer = Explainer(MODEL, B, output="probability", n_draws=200)
     ex = explainer(X)
     known, alone = explainer._importance(X, None, ex), explainer.importance(X)
     np.testing.assert_allclose(known.values, alone.values, rtol=1e-9)
@@ -78,10 +78,10 @@ def test_parts_of_the_importance():
         explainer.importance(X, random_state=1).samples,
         explainer.importance(X, random_state=1).samples,
     )
-    averaged = Explainer(MODEL, Baselines(Z[:3]), scale="probability", n_draws=200).importance(X)
+    averaged = Explainer(MODEL, Baselines(Z[:3]), output="probability", n_draws=200).importance(X)
     assert (averaged.values > 0).all()
     several = GPClassifier(SquaredExponential(2.0, 4.0), optimize=False).fit(Z, np.arange(40) % 3)
-    explainer = Explainer(several, scale="probability", n_draws=50)
+    explainer = Explainer(several, output="probability", n_draws=50)
     with pytest.raises(UnsupportedModelError, match="one output"):
         explainer.importance(X)
     assert explainer["1"].importance(X).n_rows == 12

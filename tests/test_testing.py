@@ -83,7 +83,7 @@ class Faulty(Kernel):
     def diagonal(self, X):
         return np.full(len(X), 2.0 if self.fault == "diagonal" else 1.0)
 
-    def span(self, step):
+    def n_lengthscales(self, step):
         return np.full(step.shape[:-1], 0.0 if self.fault == "span" else 1.0) * np.sqrt(
             (step**2).sum(axis=-1)
         )

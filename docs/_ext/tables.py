@@ -85,7 +85,7 @@ def _questions() -> dict[str, Callable[[Any, Any], Any]]:
         "importance": lambda model, explainer: first(explainer).importance(X[:3], n_samples=20),
         "training rows": lambda model, explainer: first(explainer).training_contributions(X[0], 0),
         "probabilities": lambda model, explainer: gpattr.Explainer(
-            model, scale="probability", n_draws=20
+            model, output="probability", n_draws=20
         )(X[:1]),
         "streams": lambda model, explainer: model.partial_fit(X, y),
         "files": lambda model, explainer: _saved(model),

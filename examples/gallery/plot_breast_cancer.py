@@ -45,7 +45,7 @@ for i, low, high in zip(chosen, expit(mean - 1.645 * std), expit(mean + 1.645 * 
 # what is explained.
 
 usual = X.iloc[train][y[train] == "benign"].mean()
-ex = gpattr.Explainer(model, baseline=usual, scale="probability")(X.iloc[chosen])
+ex = gpattr.Explainer(model, baseline=usual, output="probability")(X.iloc[chosen])
 fig, axes = plt.subplots(2, figsize=(7.5, 4.5), sharex=True, layout="constrained")
 for row, (ax, kind) in enumerate(zip(axes, ("Doubtful", "Clear"), strict=True)):
     ex.plot.bar(row, ax=ax, level=0.9)

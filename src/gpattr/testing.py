@@ -91,7 +91,9 @@ def _check_values(kernel: Kernel, X: np.ndarray) -> None:
     assert lowest >= -1e-10 * highest, (
         f"positive definiteness: the kernel matrix has the eigenvalue {lowest:.2g}"
     )
-    assert kernel.span(X).shape == (n,), f"span: expected ({n},), got {np.shape(kernel.span(X))}"
+    assert kernel.n_lengthscales(X).shape == (n,), (
+        f"span: expected ({n},), got {np.shape(kernel.n_lengthscales(X))}"
+    )
 
 
 def _check_derivatives(kernel: Kernel, X: np.ndarray, step: float, where: str) -> None:

@@ -176,7 +176,7 @@ def test_two_classes():
     assert ex.quantity == "log odds of 'low' against 'high'"
     std = gpattr.as_posterior(model).predict(X[:4], return_std=True)[1]
     np.testing.assert_allclose(std**2, model.latent_mean_and_variance(X[:4])[1], rtol=1e-8)
-    probability = Explainer(model, b, scale="probability", n_draws=50)(X[:4])
+    probability = Explainer(model, b, output="probability", n_draws=50)(X[:4])
     np.testing.assert_allclose(probability.predictions, model.predict_proba(X[:4])[:, 1], atol=2e-3)
     assert (np.abs(probability.delta) <= probability.error).all()
 
@@ -439,7 +439,7 @@ def test_probabilities_behind_scalers():
         StandardScaler(), GaussianProcessClassifier(4.0 * RBF(1.0), optimizer=None)
     ).fit(rows, Y > 5.5)
     scaled = model[:-1].transform(rows)
-    options = {"scale": "probability", "n_draws": 2000}
+    options = {"output": "probability", "n_draws": 2000}
     outside, inside = (
         Explainer(model, **options)(rows[:3]),
         Explainer(model[-1], scaled.mean(axis=0), **options)(scaled[:3]),

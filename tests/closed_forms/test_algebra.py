@@ -127,7 +127,7 @@ class Rough(Kernel):
     def diagonal(self, X):
         return np.ones(len(X))
 
-    def span(self, step):
+    def n_lengthscales(self, step):
         return np.abs(step).sum(axis=1)
 
     def check_features(self, d):

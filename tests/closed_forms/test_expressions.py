@@ -98,7 +98,7 @@ def tolerance(kernel):
     phases=[Phase.generate],
 )
 def test_mean_and_covariance(kernel):
-    panels = 1 + int(kernel.span(X - B) / 2)
+    panels = 1 + int(kernel.n_lengthscales(X - B) / 2)
     op, size = (
         IntegratedGradients(B),
         float(np.abs(kernel(np.vstack([B, X, Z]), np.vstack([B, X, Z]))).max()),

@@ -554,7 +554,7 @@ def test_an_interrupted_run_leaves_nothing(tmp_path):
     with (
         pytest.raises(KeyboardInterrupt),
         whole_folder(tmp_path / "out", force=True) as folder,
-    ):  # noqa: PT012
+    ):
         (folder / "half").write_text("")
         raise KeyboardInterrupt
     assert [path.name for path in tmp_path.rglob("*")] == ["out", "report.html"]

@@ -428,7 +428,7 @@ def test_kernels_that_cannot_be_trained():
         def diagonal(self, X):
             return np.ones(len(X))
 
-        def span(self, step):
+        def n_lengthscales(self, step):
             return np.ones(len(step))
 
         def check_features(self, d):

@@ -169,7 +169,7 @@ class Flat(Kernel):
     def diagonal(self, X):
         return np.full(len(X), self.level)
 
-    def span(self, step):
+    def n_lengthscales(self, step):
         return np.zeros(step.shape[:-1])
 
     def check_features(self, d):

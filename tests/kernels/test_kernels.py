@@ -53,8 +53,11 @@ def test_algebra_on_nested_expressions():
 def test_span_counts_lengthscales():
     step = np.array([[3.0, 4.0, 0.0], [0.0, 0.0, 12.0]])
     kernel = SquaredExponential(lengthscale=[1.0, 1.0, 2.0])
-    np.testing.assert_allclose(kernel.span(step), [5.0, 6.0])
-    assert (Constant() + 3.0 * Select(kernel, [0, 1, 2])).span(step).tolist() == [5.0, 6.0]
+    np.testing.assert_allclose(kernel.n_lengthscales(step), [5.0, 6.0])
+    assert (Constant() + 3.0 * Select(kernel, [0, 1, 2])).n_lengthscales(step).tolist() == [
+        5.0,
+        6.0,
+    ]
 
 
 def test_kernels_are_frozen_values():

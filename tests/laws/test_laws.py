@@ -282,7 +282,7 @@ class Cosines(Kernel):
     def diagonal(self, X):
         return np.full(len(X), float(len(self.V)))
 
-    def span(self, step):
+    def n_lengthscales(self, step):
         return np.abs(step @ self.V.T).max(axis=1)
 
     def check_features(self, d):

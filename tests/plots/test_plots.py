@@ -462,7 +462,7 @@ def test_mixtures_and_draws(rows):
     mixture = Explainer(MixturePosterior(parts))(X[:3])
     labels = np.where(y > 0, "yes", "no")
     sampled = Explainer(
-        gpattr.GPClassifier(optimize=False).fit(X, labels), scale="probability", n_draws=200
+        gpattr.GPClassifier(optimize=False).fit(X, labels), output="probability", n_draws=200
     )(X[:3])
     for each in (mixture, sampled):
         for name in ONE_ROW:

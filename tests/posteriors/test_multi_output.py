@@ -178,7 +178,7 @@ def test_outputs_of_any_kind():
     assert Explainer(MultiOutputPosterior(kinds), "zeros")["sparse"](X) == Explainer(
         kinds["sparse"], "zeros"
     )(X)
-    assert set(MultiOutputPosterior(kinds).landmarks) == {"mean", "median"}
+    assert set(MultiOutputPosterior(kinds).reference_points) == {"mean", "median"}
 
 
 def test_shares_of_training_rows():

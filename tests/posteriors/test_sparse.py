@@ -188,8 +188,8 @@ def fit(**changes):
             "jitter: expected a variance, 0 or larger",
         ),
         (
-            lambda: SparsePosterior(KERNEL, Z, np.zeros(M), np.eye(M), landmarks=3),
-            "landmarks: expected a dictionary",
+            lambda: SparsePosterior(KERNEL, Z, np.zeros(M), np.eye(M), reference_points=3),
+            "reference_points: expected a dictionary",
         ),
         (
             lambda: SparsePosterior(KERNEL + White(0.1), Z, np.zeros(M), np.eye(M)),

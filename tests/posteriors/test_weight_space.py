@@ -164,10 +164,10 @@ def test_covariances_of_any_scale():
             {"covariance": None, "precision_factor": np.eye(12) + 0.1},
             "precision_factor: expected a lower triangular matrix",
         ),
-        ({"landmarks": [B]}, "landmarks: expected a dictionary"),
+        ({"reference_points": [B]}, "reference_points: expected a dictionary"),
         ({"mean": 3.0}, "mean: expected a gpattr mean or None, got float"),
         ({"feature_names": ("a",)}, "feature_names: expected 3"),
-        ({"landmarks": {"mean": [1.0]}}, r"landmarks\['mean'\]: expected 3"),
+        ({"reference_points": {"mean": [1.0]}}, r"reference_points\['mean'\]: expected 3"),
     ],
 )
 def test_bad_input(options, words):
@@ -184,7 +184,7 @@ def test_bad_rows_and_baselines():
         Explainer(POSTERIOR)
     assert Explainer(POSTERIOR, "zeros")(X).baseline_name == "zeros"
     known = WeightSpacePosterior(
-        BASIS, W, HALF @ HALF.T, landmarks={"mean": B}, feature_names=("a", "b", "c")
+        BASIS, W, HALF @ HALF.T, reference_points={"mean": B}, feature_names=("a", "b", "c")
     )
     assert Explainer(known)(X).baselines[0] == pytest.approx(B)
     with pytest.raises(InvalidInputError, match="X: row 0 lies so far out"):

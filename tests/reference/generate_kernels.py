@@ -94,7 +94,7 @@ def panels_for(kernel, b, x):
     warped = isinstance(kernel, Warped) or any(
         isinstance(part, Warped) for part in getattr(kernel, "kernels", ())
     )
-    return 1 + int(4 * np.linalg.norm(x - b) if warped else kernel.span(x - b) / 2)
+    return 1 + int(4 * np.linalg.norm(x - b) if warped else kernel.n_lengthscales(x - b) / 2)
 
 
 def main():

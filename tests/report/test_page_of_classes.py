@@ -33,7 +33,7 @@ def flowers():
 def explainer(flowers):
     kernel = SquaredExponential([1.0, 3.0, 3.0], 4.0)
     return Explainer(
-        GPClassifier(kernel, optimize=False).fit(*flowers), scale="probability", n_draws=50
+        GPClassifier(kernel, optimize=False).fit(*flowers), output="probability", n_draws=50
     )
 
 

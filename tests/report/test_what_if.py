@@ -124,7 +124,7 @@ def test_what_a_page_cannot_do():
     assert isinstance(what_if(one, one(X[:3])), dict)
     assert what_if(one, other(X[:3])) == "the explanation has another baseline than the explainer"
     assert isinstance(what_if(Explainer(MODELS["exact"], Baselines(X[:5])), ex), str)
-    assert isinstance(what_if(Explainer(MODELS["classes"], scale="probability"), ex), str)
+    assert isinstance(what_if(Explainer(MODELS["classes"], output="probability"), ex), str)
     others = [
         exact(Matern52([1.5, 20.0, 0.3])),
         exact(ARD + Matern52([1.5, 20.0, 0.3])),

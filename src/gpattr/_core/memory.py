@@ -54,7 +54,7 @@ def blocks(n: int, bytes_per_row: float, like: Array | None = None) -> Iterator[
         yield slice(start, min(start + size, n))
 
 
-def require_room(what: str, shape: tuple[int, ...], way_out: str, *, copies: int = 1) -> None:
+def check_memory(what: str, shape: tuple[int, ...], remedy: str, *, copies: int = 1) -> None:
     """Raise `TooLargeError` if a float64 array of this shape, held so many times, exceeds the
     budget for a result.
     """
@@ -66,7 +66,7 @@ def require_room(what: str, shape: tuple[int, ...], way_out: str, *, copies: int
         dimensions = " × ".join(map(str, shape))
         raise TooLargeError(
             f"{what} ({dimensions}) would take {_bytes(size)}, more than the {_bytes(limit)}"
-            f" allowed: {way_out}"
+            f" allowed: {remedy}"
         )
 
 

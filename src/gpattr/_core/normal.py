@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from gpattr._core.array import Array, LinAlgError, cholesky
-from gpattr._core.memory import require_room
+from gpattr._core.memory import check_memory
 from gpattr._core.validation import check_count
 from gpattr.exceptions import InvalidInputError
 
@@ -27,7 +27,7 @@ def check_level(level: float) -> float:
 def standard_draws(name: str, n: int, size: int, random_state: Any) -> Array:
     """Return n standard normal draws of this size, (n, size)."""
     n = check_count(name, n)
-    require_room(f"{name}: the draws", (n, size), "use fewer draws or rows")
+    check_memory(f"{name}: the draws", (n, size), "use fewer draws or rows")
     return random_generator(random_state).standard_normal((n, size))
 
 

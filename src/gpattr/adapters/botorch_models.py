@@ -22,7 +22,7 @@ from gpattr.adapters.gpytorch_predictions import (
     own_method,
     variational_moments,
 )
-from gpattr.adapters.notes import noted
+from gpattr.adapters.notes import with_note
 from gpattr.adapters.registry import Adapted
 from gpattr.encoders.encoder import Encoder
 from gpattr.exceptions import InvalidInputError, NotFittedError, UnsupportedModelError
@@ -105,7 +105,9 @@ class Inputs:
         points = self.shift + self.scale * self.encode(self.rows)
         if self.encoder is None:
             return points
-        return np.concatenate([points, self.encoder.whole(0.3 * points + 0.7 * points[::-1])])
+        return np.concatenate(
+            [points, self.encoder.nearest_one_hot(0.3 * points + 0.7 * points[::-1])]
+        )
 
     def tensor(self, points: np.ndarray) -> Any:
         """Return points as the library takes them."""
@@ -134,7 +136,7 @@ def _inputs(model: Any, X: np.ndarray, categories: Mapping[int, Sequence[float]]
         name: tuple(int(code) if code == int(code) else code for code in known)
         for name, known in labels.items()
     }
-    encoder = Encoder(tuple(f"x{i}" for i in range(d)), whole, together=True, named=False)
+    encoder = Encoder(tuple(f"x{i}" for i in range(d)), whole, as_one_feature=True, named=False)
     source = [encoder.names.index(name) for name, _ in encoder.columns]
     number = np.array([label is None for _, label in encoder.columns])
     return Inputs(
@@ -331,7 +333,7 @@ def single_task_variational(model: Any, data: Any = None) -> Adapted:
     result = in_units(AffinePosterior(inner.posterior, shift, scale), outcomes, 0)
     likelihood = type(model.likelihood).__name__
     if likelihood != "GaussianLikelihood":
-        result = noted(result, f"of the latent function: the likelihood is {likelihood}")
+        result = with_note(result, f"of the latent function: the likelihood is {likelihood}")
     inputs = Inputs(inner.points, shift, scale)
     return _finished(
         model,
@@ -404,7 +406,7 @@ def in_units(
     where these are not affine.
     """
     if outcomes is None:
-        return noted(posterior, "of the latent function: the outcome transform is not affine")
+        return with_note(posterior, "of the latent function: the outcome transform is not affine")
     shift, scale = float(outcomes[0][i]), float(outcomes[1][i])
     return (
         posterior

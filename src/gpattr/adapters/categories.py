@@ -39,7 +39,7 @@ class Hamming(Kernel):
     def diagonal(self, X: Array) -> Array:
         return namespace(X).ones(X.shape[0])
 
-    def span(self, step: Array) -> Array:
+    def n_lengthscales(self, step: Array) -> Array:
         return namespace(step).zeros(step.shape[:-1])
 
     def check_features(self, d: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpattr.adapters.notes import FLOAT32, noted
+from gpattr.adapters.notes import FLOAT32, with_note
 from gpattr.adapters.registry import Adapted
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.kernels import (
@@ -72,7 +72,7 @@ def variational(model: Any, data: Any = None) -> Adapted:
     smooth, jitter = _smooth(kernel, Z)
     q_mean, root = value(model.q_mu), value(model.q_sqrt)
     whitened = at_rows or bool(model.whiten)
-    landmarks = {"mean": Z.mean(axis=0), "median": np.median(Z, axis=0)} if at_rows else None
+    reference_points = {"mean": Z.mean(axis=0), "median": np.median(Z, axis=0)} if at_rows else None
     posteriors = []
     for o in range(q_mean.shape[1]):
         mean = _mean(model.mean_function, o)
@@ -83,12 +83,12 @@ def variational(model: Any, data: Any = None) -> Adapted:
             "q_root": spread,
             "whitened": whitened,
             "jitter": jitter,
-            "landmarks": landmarks,
+            "reference_points": reference_points,
         }
         posteriors.append(SparsePosterior(smooth, Z, centre, mean=mean, **q))
     if type(model.likelihood).__name__ != "Gaussian":
         note = f"of the latent function: the likelihood is {type(model.likelihood).__name__}"
-        posteriors = [noted(posterior, note) for posterior in posteriors]
+        posteriors = [with_note(posterior, note) for posterior in posteriors]
     return _finished(model, kernel, posteriors, Z)
 
 
@@ -228,5 +228,5 @@ def _finished(model: Any, kernel: Kernel, posteriors: list[Any], points: np.ndar
         MultiOutputPosterior(posteriors) if several else posteriors[0]
     )
     if dtype == np.float32:
-        result = noted(result, FLOAT32)
+        result = with_note(result, FLOAT32)
     return Adapted(result, predict, points, accuracy=float(np.finfo(dtype).eps))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpattr.adapters.notes import FLOAT32, noted
+from gpattr.adapters.notes import FLOAT32, with_note
 from gpattr.adapters.registry import Adapted
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.kernels import (
@@ -199,9 +199,9 @@ def _finished(ours: Any, posterior: Any, points: np.ndarray, single: bool) -> Ad
         posterior.likelihood if hasattr(posterior, "likelihood") else posterior.model.likelihood
     ).__name__
     if likelihood != "Gaussian":
-        ours = noted(ours, f"of the latent function: the likelihood is {likelihood}")
+        ours = with_note(ours, f"of the latent function: the likelihood is {likelihood}")
     if single:
-        ours = noted(ours, FLOAT32)
+        ours = with_note(ours, FLOAT32)
     return Adapted(
         ours, predict, points, accuracy=float(np.finfo(np.float32 if single else np.float64).eps)
     )

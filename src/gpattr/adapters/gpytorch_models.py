@@ -20,7 +20,7 @@ from gpattr.adapters.gpytorch_predictions import (
     exact_moments,
     variational_moments,
 )
-from gpattr.adapters.notes import FLOAT32, noted
+from gpattr.adapters.notes import FLOAT32, with_note
 from gpattr.adapters.registry import Adapted
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.kernels import Kernel, Warped
@@ -166,7 +166,7 @@ def variational(model: Any, data: Any = None) -> Adapted:
 def in_double(posterior: Any, model: Any) -> Any:
     """Return the posterior, with a note where the model was in float32."""
     if any(str(parameter.dtype) == "torch.float32" for parameter in model.parameters()):
-        return noted(posterior, FLOAT32)
+        return with_note(posterior, FLOAT32)
     return posterior
 
 

@@ -10,7 +10,7 @@ from gpattr.posteriors.base import note_of
 FLOAT32 = "model in float32, computed in float64"
 
 
-def noted(posterior: Any, note: str) -> Any:
+def with_note(posterior: Any, note: str) -> Any:
     """Return a copy of a posterior, or of one with several outputs, that carries a note: it may be
     the user's own.
     """
@@ -20,6 +20,6 @@ def noted(posterior: Any, note: str) -> Any:
         object.__setattr__(result, "note", f"{note_of(posterior)}; {note}".removeprefix("; "))
     else:
         object.__setattr__(
-            result, "outputs", {name: noted(output, note) for name, output in outputs.items()}
+            result, "outputs", {name: with_note(output, note) for name, output in outputs.items()}
         )
     return result

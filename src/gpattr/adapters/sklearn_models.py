@@ -9,8 +9,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from sklearn.gaussian_process import GaussianProcessRegressor
 
-from gpattr.adapters.named import named
-from gpattr.adapters.notes import FLOAT32, noted
+from gpattr.adapters.column_names import with_columns
+from gpattr.adapters.notes import FLOAT32, with_note
 from gpattr.adapters.registry import Adapted
 from gpattr.adapters.sklearn_kernels import translate
 from gpattr.bases import Monomials
@@ -32,7 +32,7 @@ def regressor(model: Any, data: Any = None) -> Adapted:
     ``y_train_`` is normalised where ``normalize_y`` was set; ``alpha`` is noise, and so is every
     `WhiteKernel`, which its predicted standard deviations contain."""
     require_fitted(model, "X_train_")
-    X = named(np.asarray(model.X_train_, dtype=np.float64), model)
+    X = with_columns(np.asarray(model.X_train_, dtype=np.float64), model)
     rows = np.asarray(X, dtype=np.float64)
     kernel = translate(model.kernel_, rows.shape[1])
     targets = np.asarray(model.y_train_, dtype=np.float64)
@@ -70,7 +70,7 @@ def regressor(model: Any, data: Any = None) -> Adapted:
 
     single = "float32" in (str(model.X_train_.dtype), str(model.y_train_.dtype))
     return Adapted(
-        noted(result, FLOAT32) if single else result, predict, rows, accuracy=_accuracy(single)
+        with_note(result, FLOAT32) if single else result, predict, rows, accuracy=_accuracy(single)
     )
 
 
@@ -87,7 +87,7 @@ def _moments(model: Any, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         shift, scale = (np.ravel(part) for part in (model._y_train_mean, model._y_train_std))
         mean, std = (
             np.asarray(part).reshape(len(points), -1)
-            for part in model.predict(named(points, model), return_std=True)
+            for part in model.predict(with_columns(points, model), return_std=True)
         )
         return (mean - shift) / scale, (std[:, 0] / scale[0]) ** 2
     K = model.kernel_(model.X_train_, points)
@@ -111,7 +111,7 @@ def classifier(model: Any, data: Any = None) -> Adapted:
             " class by itself"
         )
     binaries = list(model.base_estimator_.estimators_) if several else [model.base_estimator_]
-    X = named(np.asarray(binaries[0].X_train_, dtype=np.float64), model)
+    X = with_columns(np.asarray(binaries[0].X_train_, dtype=np.float64), model)
     rows = np.asarray(X, dtype=np.float64)
     posteriors = [
         LaplacePosterior.from_state(
@@ -186,7 +186,7 @@ def linear(model: Any, data: Any = None) -> Adapted:
         covariance,
         mean=Constant(level),
         feature_names=None if names is None else tuple(map(str, names)),
-        landmarks={"mean": origin} if model.fit_intercept else {},
+        reference_points={"mean": origin} if model.fit_intercept else {},
     )
 
     def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -206,7 +206,7 @@ def linear(model: Any, data: Any = None) -> Adapted:
     )
     points = origin + np.minimum(scale, 1e6) * generator.normal(size=(8, d))
     return Adapted(
-        noted(posterior, FLOAT32) if single else posterior,
+        with_note(posterior, FLOAT32) if single else posterior,
         predict,
         points,
         accuracy=_accuracy(single),

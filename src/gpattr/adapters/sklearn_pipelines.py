@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gpattr.adapters.adapt import adapt
-from gpattr.adapters.notes import noted
+from gpattr.adapters.notes import with_note
 from gpattr.adapters.registry import Adapted
 from gpattr.adapters.sklearn_models import require_fitted
 from gpattr.encoders.encoder import Encoder
@@ -101,7 +101,7 @@ def behind(
     points = np.zeros((len(inner.points), width))
     points[:, sources] = shift + scale * inner.points
     if encoder is not None:
-        points = encoder.whole(points)
+        points = encoder.nearest_one_hot(points)
 
     def predict(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if encoder is None:
@@ -142,7 +142,7 @@ def target(model: Any, data: Any = None) -> Adapted:
         name = type(model.transformer_).__name__
         return replace(
             inner,
-            posterior=noted(
+            posterior=with_note(
                 inner.posterior, f"of the transformed target ({name} is not known to be affine)"
             ),
         )

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gpattr.adapters.notes import FLOAT32, noted
+from gpattr.adapters.notes import FLOAT32, with_note
 from gpattr.adapters.registry import Adapted
 from gpattr.adapters.rescaling import mapped, rescaled
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
@@ -93,7 +93,7 @@ def gaussian_process(model: Any, data: Any = None) -> Adapted:
 
     posterior = ExactPosterior(ours, rows, targets, noise=noise, mean=mean)
     if single:
-        posterior = noted(posterior, FLOAT32)
+        posterior = with_note(posterior, FLOAT32)
     accuracy = float(np.finfo(np.float32 if single else np.float64).eps)
     return Adapted(posterior, predict, rows, accuracy=accuracy)
 
@@ -122,13 +122,13 @@ def _stationary(kind: Callable[[Any], Kernel]) -> Callable[[Any, int], Kernel]:
             raise UnsupportedModelError(f"kernel: {name} with {distance} is not known")
         if d > 1 and (distance == "L1Distance" or name in ("Cosine", "ExpSineSquared")):
             fault = "has no gradients" if name == "Exp" else "is not positive definite"
-            way_out = (
+            remedy = (
                 ""
                 if name in ("Cosine", "ExpSineSquared")
                 else "; give it distance=tinygp.kernels.distance.L2Distance()"
             )
             raise UnsupportedModelError(
-                f"kernel: {name} of {d} features with {distance} {fault}{way_out}"
+                f"kernel: {name} of {d} features with {distance} {fault}{remedy}"
             )
         return kind(kernel)
 

@@ -9,7 +9,7 @@ from operator import index
 import numpy as np
 
 from gpattr._core.array import Array, namespace, to_numpy
-from gpattr._core.memory import require_room
+from gpattr._core.memory import check_memory
 from gpattr._core.validation import as_matrix, as_vector, check_names, positive, read_only
 from gpattr.bases.base import Basis
 from gpattr.exceptions import InvalidInputError
@@ -55,7 +55,7 @@ class Hilbert(Basis):
             raise InvalidInputError(
                 f"n_basis: expected {d} integers of 1 or more, got {self.n_basis!r}"
             )
-        require_room(
+        check_memory(
             f"n_basis: the {math.prod(numbers)} functions", (math.prod(numbers), d), "use fewer"
         )
         object.__setattr__(self, "n_basis", numbers)

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from gpattr._core.array import Array, namespace, to_numpy
-from gpattr._core.memory import require_room
+from gpattr._core.memory import check_memory
 from gpattr._core.validation import (
     as_matrix,
     as_vector,
@@ -74,7 +74,7 @@ class Monomials(Basis):
                     f"{name}: expected an integer of {LARGEST} or less, got {number}"
                 )
         p = math.comb(d + degree, degree)
-        require_room(
+        check_memory(
             f"degree: the {p} monomials of d={d} features",
             (p, d),
             "use a lower degree, or fewer features",

@@ -231,8 +231,12 @@ def _triangle(kernel: Radial, u: Array, A: Array, B: Array) -> Array:
             r2 = xp.maximum(
                 r2, (0.01 * TOUCH) ** 2
             )  # h'/r may be infinite at 0, where what it multiplies vanishes
-            bend = v * kernel.bend(r2)
-            sums = [bend.sum(axis=1), (bend * nu).sum(axis=1), (bend * nu * nu).sum(axis=1)]
+            curvature = v * kernel.curvature(r2)
+            sums = [
+                curvature.sum(axis=1),
+                (curvature * nu).sum(axis=1),
+                (curvature * nu * nu).sum(axis=1),
+            ]
             return xp.stack([*sums, (v * kernel.slope(r2)).sum(axis=1)], axis=1)
 
         edges = xp.zeros((len(L), 1)) + xp.asarray([0.0, 1.0])

@@ -51,7 +51,7 @@ def explainers(
     options: dict[str, Any] = {}
     if model.task == "classification":
         drawn = MOST_DRAWN // (max(n, 1) * len(model.columns.names) * len(posteriors))
-        options = {"scale": "probability", "n_draws": int(np.clip(drawn, FEWEST_DRAWS, DRAWS))}
+        options = {"output": "probability", "n_draws": int(np.clip(drawn, FEWEST_DRAWS, DRAWS))}
     found = {}
     for label, posterior in posteriors.items():
         explainer = Explainer(posterior, baseline, target_name=said(model, label), **options)

@@ -12,7 +12,7 @@ import numpy as np
 
 from gpattr._core.arguments import a_function
 from gpattr._core.array import Array, to_numpy
-from gpattr._core.memory import require_room
+from gpattr._core.memory import check_memory
 from gpattr._core.normal import check_count, random_generator
 from gpattr._core.validation import (
     as_matrix,
@@ -103,7 +103,7 @@ class KnownFunction:
             random_generator(random_state),
             (check_count("n_samples", n_samples), self.basis.n_features),
         )
-        require_room("n_samples: the inputs", shape, "use fewer samples")
+        check_memory("n_samples: the inputs", shape, "use fewer samples")
         X = random.uniform(low, high, shape)
         return X, self(X) + noise * random.standard_normal(len(X))
 
@@ -125,7 +125,7 @@ def product_function(n_features: int = 2) -> KnownFunction:
     """Return f(x) = Π xᵢ, nothing but interaction; from the baseline 0 all features have equal
     shares.
     """
-    require_room("n_features: the powers", (1, check_count("n_features", n_features)), "use fewer")
+    check_memory("n_features: the powers", (1, check_count("n_features", n_features)), "use fewer")
     return KnownFunction(Monomials(np.ones((1, n_features))), np.ones(1))
 
 

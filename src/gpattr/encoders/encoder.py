@@ -25,13 +25,13 @@ class Encoder:
     Others are ``dates``, {name: `Dates`}, with encoded columns for elapsed days, season, weekday
     and time of day.
 
-    With ``together`` the columns with categories, whose labels are numbers, are one feature that
+    With ``as_one_feature`` the columns with categories, whose labels are numbers, are one feature that
     jumps: there is nothing between categories. Rows may then also be arrays. Columns that are not
     ``named`` by the user are taken in their order. What the model does not use may be anything."""
 
     names: Names
     categories: Mapping[str, tuple[Any, ...]]
-    together: bool = False
+    as_one_feature: bool = False
     named: bool = True
     unused: frozenset[str] = frozenset()
     dates: Mapping[str, Dates] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Encoder:
 
     @cached_property
     def features(self) -> Names:
-        """The features that are explained: the columns, or with ``together`` one for all that have
+        """The features that are explained: the columns, or with ``as_one_feature`` one for all that have
         categories.
         """
         return tuple(dict.fromkeys(self._owner(name) for name in self.names))
@@ -89,11 +89,15 @@ class Encoder:
         """The encoded columns that jump."""
         places = enumerate(self.columns)
         return (
-            tuple(i for i, (name, _) in places if name in self.categories) if self.together else ()
+            tuple(i for i, (name, _) in places if name in self.categories)
+            if self.as_one_feature
+            else ()
         )
 
     def _owner(self, name: str) -> str:
-        return " & ".join(self.categories) if self.together and name in self.categories else name
+        return (
+            " & ".join(self.categories) if self.as_one_feature and name in self.categories else name
+        )
 
     def renamed(self, names: Names) -> Encoder:
         """Return the encoder of columns that the user calls so."""
@@ -102,7 +106,7 @@ class Encoder:
         dates = {labels[name]: found for name, found in self.dates.items()}
         return replace(self, names=names, categories=categories, dates=dates, named=True)
 
-    def landmarks(self, points: Mapping[str, Array]) -> dict[str, Array]:
+    def reference_points(self, points: Mapping[str, Array]) -> dict[str, Array]:
         """Return the points with the most frequent categories and with whole dates.
 
         The mean alone keeps the shares of categories, unless they jump, and the means of what dates
@@ -115,11 +119,13 @@ class Encoder:
             common = point.copy()
             common[places] = points["mean"][places]
             result[name] = (
-                point if name == "mean" and not self.together else self.whole(common[None])[0]
+                point
+                if name == "mean" and not self.as_one_feature
+                else self.nearest_one_hot(common[None])[0]
             )
         return result
 
-    def whole(self, rows: Array) -> Array:
+    def nearest_one_hot(self, rows: Array) -> Array:
         """Return encoded rows with exactly one category of every feature, the largest, and dates
         that are those of their days.
         """
@@ -170,7 +176,7 @@ class Encoder:
 
     def encode(self, name: str, X: Any) -> Array:
         """Return a frame as numbers, (n, encoded columns); refuse labels that are not known."""
-        if self.together and not (is_frame(X) and self.named):
+        if self.as_one_feature and not (is_frame(X) and self.named):
             import pandas as pd
 
             X = pd.DataFrame(

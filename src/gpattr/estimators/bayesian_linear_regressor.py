@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar
 
 from gpattr._core import documents
 from gpattr._core.array import EPS, LinAlgError, cholesky, to_numpy
-from gpattr._core.memory import require_room
+from gpattr._core.memory import check_memory
 from gpattr._core.validation import (
     Names,
     as_vector,
@@ -125,15 +125,15 @@ class BayesianLinearRegressor(PosteriorRegressor):
                 basis.scale,
             )
         evidence = model.value(tau2, noise) - (0.5 * math.log(n) if intercept else 0.0)
-        landmarks = {"mean": rows.mean(axis=0), "median": np.median(rows, axis=0)}
-        self._set(basis, weights, half, landmarks, names, (noise, tau2, evidence))
+        reference_points = {"mean": rows.mean(axis=0), "median": np.median(rows, axis=0)}
+        self._set(basis, weights, half, reference_points, names, (noise, tau2, evidence))
 
     def _set(
         self,
         basis: Monomials,
         weights: Any,
         half: Any,
-        landmarks: Any,
+        reference_points: Any,
         names: Names | None,
         learned: Any,
     ) -> None:
@@ -145,7 +145,7 @@ class BayesianLinearRegressor(PosteriorRegressor):
         )
         options: dict[str, Any] = {
             "feature_names": names,
-            "landmarks": landmarks,
+            "reference_points": reference_points,
             "condition": condition,
         }
         self.posterior_ = WeightSpacePosterior(basis, weights, root=half, **options)
@@ -172,7 +172,7 @@ class BayesianLinearRegressor(PosteriorRegressor):
             )
         d = X.shape[1]
         p = math.comb(d + degree, degree)
-        require_room(
+        check_memory(
             f"The covariance of {p} monomials",
             (p, p + len(X)),
             "use a lower degree, or fewer features",
@@ -248,8 +248,8 @@ class BayesianLinearRegressor(PosteriorRegressor):
             "powers": (basis.powers, ("function", "feature")),
             "weights": (posterior.weights, ("function",)),
             "root": (posterior.root, ("function", "function")),
-            "mean": (posterior.landmarks["mean"], ("feature",)),
-            "median": (posterior.landmarks["median"], ("feature",)),
+            "mean": (posterior.reference_points["mean"], ("feature",)),
+            "median": (posterior.reference_points["median"], ("feature",)),
         }
         for name in ("origin", "scale"):
             if getattr(basis, name) is not None:
@@ -265,8 +265,10 @@ class BayesianLinearRegressor(PosteriorRegressor):
         arrays = {name: documents.decode(array) for name, array in content["arrays"].items()}
         basis = Monomials(arrays["powers"], arrays.get("origin"), arrays.get("scale"))
         self.n_features_in_ = basis.n_features
-        landmarks = {name: arrays[name] for name in ("mean", "median")}
-        self._set(basis, arrays["weights"], arrays["root"], landmarks, names, content["learned"])
+        reference_points = {name: arrays[name] for name in ("mean", "median")}
+        self._set(
+            basis, arrays["weights"], arrays["root"], reference_points, names, content["learned"]
+        )
 
 
 class _Evidence:

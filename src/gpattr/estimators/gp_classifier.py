@@ -42,7 +42,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
 
     The log odds of the second of two classes are a Gaussian process; of more classes, the log odds
     of each against all others are, each with hyperparameters of its own. `Explainer` explains these
-    latent functions, on the scale of log odds, or with ``scale="probability"`` the probabilities
+    latent functions, on the scale of log odds, or with ``output="probability"`` the probabilities
     that follow from them.
 
     Parameters

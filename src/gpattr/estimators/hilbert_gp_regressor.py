@@ -11,7 +11,7 @@ import numpy as np
 
 from gpattr._core import documents
 from gpattr._core.array import Array, namespace, to_numpy
-from gpattr._core.memory import blocks, require_room
+from gpattr._core.memory import blocks, check_memory
 from gpattr._core.normal import check_count, random_generator
 from gpattr._core.validation import (
     Names,
@@ -145,7 +145,7 @@ class HilbertGPRegressor(FeatureRegressor):
             leaves = summands(kernel)
             designs = plan.designs(leaves, slack)
             p = sum(design.size for design in designs)
-            require_room("n_basis: the sums over rows", (p, p), "use a smaller n_basis", copies=4)
+            check_memory("n_basis: the sums over rows", (p, p), "use a smaller n_basis", copies=4)
             basis, parts = plan.basis(leaves, designs, names)
             sums = self._sums(basis, rows, targets - shift)
             if not self.optimize:
@@ -159,11 +159,13 @@ class HilbertGPRegressor(FeatureRegressor):
             if remaining == 0 or not plan.is_bound(kernel, limits):
                 break
             slack = 1.3
-        landmarks = {
+        reference_points = {
             "mean": to_numpy(rows).mean(axis=0),
             "median": np.median(to_numpy(rows), axis=0),
         }
-        self._condition(kernel, noise, plan, designs, sums, shift, free_mean, names, landmarks)
+        self._condition(
+            kernel, noise, plan, designs, sums, shift, free_mean, names, reference_points
+        )
         self.diagnostics_ = plan.diagnose(kernel, designs, rows)
 
     def _first_kernel(self, units: Units) -> Kernel:
@@ -193,7 +195,7 @@ class HilbertGPRegressor(FeatureRegressor):
         shift: float,
         free_mean: bool,
         names: Names | None,
-        landmarks: dict[str, np.ndarray],
+        reference_points: dict[str, np.ndarray],
     ) -> None:
         basis, parts = plan.basis(summands(kernel), designs, names)
         variances = namespace(sums.ones).asarray(prior_variances(kernel, parts)[0])
@@ -205,7 +207,7 @@ class HilbertGPRegressor(FeatureRegressor):
             precision_factor=fit.precision_factor,
             mean=mean,
             feature_names=names,
-            landmarks=landmarks,
+            reference_points=reference_points,
         )
         self.kernel_, self.noise_variance_, self.mean_ = kernel, float(noise), mean
         self.log_marginal_likelihood_ = fit.log_marginal_likelihood
@@ -295,7 +297,10 @@ class HilbertGPRegressor(FeatureRegressor):
         arrays = {
             "centre": (plan.centre, ("feature",)),
             "extent": (plan.extent, ("feature",)),
-            **{name: (point, ("feature",)) for name, point in self.posterior_.landmarks.items()},
+            **{
+                name: (point, ("feature",))
+                for name, point in self.posterior_.reference_points.items()
+            },
         }
         return {
             "kernel": storage.encode("kernel", self.kernel_),
@@ -324,12 +329,12 @@ class HilbertGPRegressor(FeatureRegressor):
         ]
         sums = from_content(content["sums"])[0]
         self.n_features_in_ = len(arrays["centre"])
-        landmarks = {name: arrays[name] for name in ("mean", "median")}
+        reference_points = {name: arrays[name] for name in ("mean", "median")}
         plan = Plan(arrays["centre"], arrays["extent"], self.n_basis, self.boundary)
         kernel = storage.decode(content["kernel"])
         noise, free_mean = positive_scalar("noise", content["noise"]), bool(content["free_mean"])
         self._condition(
-            kernel, noise, plan, designs, sums, content["shift"], free_mean, names, landmarks
+            kernel, noise, plan, designs, sums, content["shift"], free_mean, names, reference_points
         )
         self.diagnostics_ = [
             {

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from gpattr._core import documents
 from gpattr._core.array import is_tensor, to_numpy
-from gpattr._core.memory import require_room
+from gpattr._core.memory import check_memory
 from gpattr._core.normal import check_count, random_generator, roots, standard_draws
 from gpattr._core.validation import (
     Names,
@@ -133,7 +133,7 @@ class MultiOutputGPRegressor(KernelRegressor):
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
         """Return draws of the latent functions at X, (n, P, n_samples)."""
         mean, generator = to_numpy(self.predict(X)), random_generator(random_state)
-        require_room(
+        check_memory(
             "n_samples: the draws",
             (*mean.shape, check_count("n_samples", n_samples)),
             "use fewer draws or rows",

@@ -13,7 +13,7 @@ import numpy as np
 
 from gpattr._core import documents
 from gpattr._core.array import Array, to_numpy
-from gpattr._core.memory import require_room
+from gpattr._core.memory import check_memory
 from gpattr._core.normal import check_count, random_generator
 from gpattr._core.validation import Names, beside, check_choice, column_names, positive_scalar
 from gpattr.bases.spectral import SAMPLINGS, check_spectral, standard_frequencies
@@ -323,9 +323,9 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         d, generator = X.shape[1], random_generator(self.random_state)
         by_blocks = learn and self.n_frequencies is None
         p = 2 * int(default if self.n_frequencies is None else self.n_frequencies)
-        way_out = "use a smaller n_frequencies or ensemble"
-        require_room(
-            "n_frequencies: the sums over rows", (int(self.ensemble), p, p), way_out, copies=3
+        remedy = "use a smaller n_frequencies or ensemble"
+        check_memory(
+            "n_frequencies: the sums over rows", (int(self.ensemble), p, p), remedy, copies=3
         )
         units, given = Units.of_data(X, y), self._given_kernel
         kernel = default_kernel(units, self.kernel) if given is None else given

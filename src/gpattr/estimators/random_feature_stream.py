@@ -95,7 +95,9 @@ class Stream:
         ``shift``.
         """
         posteriors, constants, evidences, chance = [], [], [], math.nan
-        landmarks = {"mean": inputs_mean} | ({} if self.median is None else {"median": self.median})
+        reference_points = {"mean": inputs_mean} | (
+            {} if self.median is None else {"median": self.median}
+        )
         for basis, part in zip(bases, sums, strict=True):
             variances = amplitudes(kernel, len(self.draws[0]), part.ones)
             fitted = fit_weights(part, variances, noise, free_mean=self.free_mean)
@@ -109,7 +111,7 @@ class Stream:
                     precision_factor=fitted.precision_factor,
                     mean=mean,
                     feature_names=self.names,
-                    landmarks=landmarks,
+                    reference_points=reference_points,
                 )
             )
             constants.append(shift + fitted.constant)

@@ -364,7 +364,7 @@ class SparseGPRegressor(KernelRegressor):
             "noise": (np.atleast_1d(self.noise_variance_), ("row",)),
             **{
                 f"landmark {name}": (to_numpy(point), ("feature",))
-                for name, point in q.landmarks.items()
+                for name, point in q.reference_points.items()
             },
         }
         return {
@@ -394,7 +394,7 @@ class SparseGPRegressor(KernelRegressor):
             whitened=True,
             mean=storage.decode(content["prior_mean"]),
             jitter=content["jitter"],
-            landmarks={
+            reference_points={
                 name.removeprefix("landmark "): x
                 for name, x in arrays.items()
                 if name.startswith("landmark ")

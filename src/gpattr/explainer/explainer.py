@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
@@ -11,7 +12,7 @@ import numpy as np
 
 from gpattr._core.array import Array, to_numpy
 from gpattr._core.cards import card
-from gpattr._core.memory import blocks, require_room
+from gpattr._core.memory import blocks, check_memory
 from gpattr._core.normal import check_count, random_generator
 from gpattr._core.validation import (
     Names,
@@ -36,7 +37,7 @@ from gpattr.explanation.multi_output import MultiOutputExplanation
 from gpattr.operators import Baselines, IntegratedGradients, Paths
 from gpattr.posteriors import TOLERANCE, UNCERTAINTY, MultiOutputPosterior, Posterior
 
-SCALES = ("latent", "probability")
+OUTPUTS = ("latent", "probability")
 
 
 class Explainer:
@@ -51,7 +52,7 @@ class Explainer:
     ``"simpson"``, ``"gauss_legendre"``. Attributions by quadrature that are not sure to
     ``tolerance``, relative to the size of the function, raise `ToleranceError`.
 
-    ``scale`` is ``"latent"``, or ``"probability"`` for the class probabilities of a classifier:
+    ``output`` is ``"latent"``, or ``"probability"`` for the class probabilities of a classifier:
     their attributions are not Gaussian, and come as a `SampledExplanation` with ``n_draws`` draws,
     which ``random_state`` fixes.
 
@@ -71,18 +72,23 @@ class Explainer:
         n_steps: int | None = None,
         tolerance: float = TOLERANCE,
         feature_names: Sequence[str] | None = None,
-        scale: str = "latent",
+        output: str = "latent",
         n_draws: int = 1000,
         random_state: Any = 0,
         target_name: str | None = None,
+        scale: str | None = None,
     ) -> None:
+        if scale is not None:
+            check_choice("scale", scale, OUTPUTS)
+            warnings.warn("scale= is now called output=", FutureWarning, stacklevel=2)
+            output = scale
         self.posterior = as_posterior(model)
         if target_name is not None and not check_text("target_name", target_name).strip():
             raise InvalidInputError(f"target_name: expected a name, got {target_name!r}")
         self.target_name = target_name
-        self.scale = check_choice("scale", scale, SCALES)
+        self.output = check_choice("output", output, OUTPUTS)
         check_choice("method", method, METHODS)
-        if scale == "probability":
+        if output == "probability":
             if method != "auto":
                 raise InvalidInputError(
                     'method: probabilities are integrated in one way, method="auto", got'
@@ -151,7 +157,7 @@ class Explainer:
         what `plots.path` draws.
         """
         check_count("n_points", n_points, least=2)
-        require_room("n_points: the points", (n_points, self.posterior.n_features), "use fewer")
+        check_memory("n_points: the points", (n_points, self.posterior.n_features), "use fewer")
         if isinstance(self.baseline, Baselines) or self._rows.encoder is not None:
             raise UnsupportedModelError(
                 "baseline: a way leads from one point to another, of numbers; there is none here"
@@ -176,10 +182,10 @@ class Explainer:
             raise UnsupportedModelError(
                 "model: this model has one output, and so no covariance between outputs"
             )
-        if self.scale == "probability":
+        if self.output == "probability":
             raise UnsupportedModelError(
-                "scale: across_outputs is known of the latent functions; use an explainer with"
-                ' scale="latent"'
+                "output: across_outputs is known of the latent functions; use an explainer with"
+                ' output="latent"'
             )
         rows = self._rows.matrix("X", X)
         return self._rows.gathered(
@@ -203,7 +209,7 @@ class Explainer:
 
         Rows share one unknown function and so are correlated: the uncertainty comes from draws of
         their joint distribution. Its expectation is that of all rows; `Importance` says what is
-        drawn of many rows or features. Memory stays bounded. With ``scale="probability"``
+        drawn of many rows or features. Memory stays bounded. With ``output="probability"``
         expectations come from the draws of each row, and joint draws are those of as many rows as
         make 4000 values and gradients of the latent function."""
         return self._importance(X, baselines, None, n_samples, random_state)
@@ -223,10 +229,12 @@ class Explainer:
         return Contributions.of(self._rows.gathering[:, index] @ shares, **about)
 
     def __repr__(self) -> str:
-        scale = "" if self.scale == "latent" else f", scale={self.scale!r}, n_draws={self.n_draws}"
+        output = (
+            "" if self.output == "latent" else f", output={self.output!r}, n_draws={self.n_draws}"
+        )
         return (
             f"Explainer({self.posterior!r}, baseline={self.baseline_name!r},"
-            f" method={self.method!r}{scale})"
+            f" method={self.method!r}{output})"
         )
 
     def _repr_html_(self) -> str:
@@ -234,7 +242,7 @@ class Explainer:
             ("model", repr(self.posterior)),
             ("baseline", self.baseline_name),
             ("method", self.method),
-            ("scale", self.scale),
+            ("output", self.output),
         ]
         return card("Explainer", lines)
 
@@ -257,7 +265,7 @@ class Explainer:
         several = isinstance(posterior, MultiOutputPosterior)
         outputs = posterior.outputs if several else {"": posterior}
         what = {
-            name: quantity(part, self.scale, self.target_name, several)
+            name: quantity(part, self.output, self.target_name, several)
             for name, part in outputs.items()
         }
         each = {
@@ -267,7 +275,7 @@ class Explainer:
         # Columns of one feature are added up with what lies between them.
         needed = "cov" if uncertainty == "std" and self._rows.encoder is not None else uncertainty
         options: dict[str, Any] = {"uncertainty": needed, "tolerance": self.tolerance}
-        if self.scale == "probability":
+        if self.output == "probability":
             options |= {"n_draws": self.n_draws, "random_state": self.random_state}
             parts = {name: of_probability(*args, **options) for name, args in each.items()}
         else:
@@ -291,7 +299,7 @@ class Explainer:
     ) -> Importance:
         """Return the importance of the rows of X, whose explanation may be ``known`` already."""
         rows = self._rows.matrix("X", X)
-        if self.scale == "probability":
+        if self.output == "probability":
             importance = self._probability_importance(
                 X, rows, baselines, known, n_samples, random_state
             )
@@ -361,10 +369,10 @@ class Explainer:
     @property
     def _single(self) -> Posterior:
         """The posterior, where there is one output, and its function is what is explained."""
-        if self.scale == "probability":
+        if self.output == "probability":
             raise UnsupportedModelError(
-                "scale: joint and training_contributions are available for the latent function; use"
-                ' an explainer with scale="latent"'
+                "output: joint and training_contributions are available for the latent function; use"
+                ' an explainer with output="latent"'
             )
         return self._one
 
@@ -382,7 +390,7 @@ class Explainer:
     @property
     def _quantity(self) -> str:
         """What is explained, where there is one output."""
-        return quantity(self._one, self.scale, self.target_name, several=False)
+        return quantity(self._one, self.output, self.target_name, several=False)
 
     @property
     def _options(self) -> dict[str, Any]:
@@ -404,7 +412,7 @@ def explain(
     n_steps: int | None = None,
     tolerance: float = TOLERANCE,
     feature_names: Sequence[str] | None = None,
-    scale: str = "latent",
+    output: str = "latent",
     n_draws: int = 1000,
     random_state: Any = 0,
     target_name: str | None = None,
@@ -418,7 +426,7 @@ def explain(
         "feature_names": feature_names,
     }
     options |= {
-        "scale": scale,
+        "output": output,
         "n_draws": n_draws,
         "random_state": random_state,
         "target_name": target_name,

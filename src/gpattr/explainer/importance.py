@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import erf
 
 from gpattr._core.array import Array, LinAlgError, cholesky, product
-from gpattr._core.memory import blocks, require_room
+from gpattr._core.memory import blocks, check_memory
 from gpattr._core.normal import check_count, random_generator
 from gpattr._core.validation import Names, read_only
 from gpattr.explanation.importance import Importance
@@ -80,7 +80,7 @@ def draw_importance(
     that of the paths to each row."""
     n_samples, generator = check_count("n_samples", n_samples), random_generator(random_state)
     d = len(names)
-    require_room("n_samples: the draws", (n_samples, d), "use fewer draws")
+    check_memory("n_samples: the draws", (n_samples, d), "use fewer draws")
     columns = max(columns, d)
     s = sample_size(n, columns, terms)
     together = s * columns <= TOGETHER

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import expit
 
 from gpattr._core.array import EPS, Array, product, to_numpy
-from gpattr._core.memory import blocks, require_room
+from gpattr._core.memory import blocks, check_memory
 from gpattr._core.normal import jittered_root, random_generator
 from gpattr.closed_forms.derivatives import require_derivatives
 from gpattr.exceptions import ToleranceError, UnsupportedModelError
@@ -57,7 +57,7 @@ def require_link(posterior: Posterior, output: str = "") -> None:
         isinstance(part, FunctionSpacePosterior) for part in inner
     ):
         raise UnsupportedModelError(
-            f'scale: "probability" needs a classifier, such as GPClassifier; '
+            f'output: "probability" needs a classifier, such as GPClassifier; '
             f"the {type(posterior).__name__} {f'of {output!r} ' if output else ''}has no link"
         )
     for part in inner:
@@ -109,7 +109,7 @@ def drawn_attributions(
     not depend on the others."""
     X = to_numpy(X)
     n, d = X.shape
-    require_room("The draws", (n_draws, n, d), "use fewer draws or rows")
+    check_memory("The draws", (n_draws, n, d), "use fewer draws or rows")
     generator = random_generator(random_state)
     parts = posterior.components
     counts = (
@@ -120,7 +120,7 @@ def drawn_attributions(
     seed, order = int(generator.integers(2**62)), generator.permutation(n_draws)
     terms: list[Any] = operator.terms(X)
     most = int(LARGEST / ((1 + d) * len(terms)) - 1)
-    require_room(
+    check_memory(
         "The covariance along a path",
         (LARGEST, LARGEST),
         "use fewer baselines or features",
@@ -161,7 +161,7 @@ def _require_good_draws(gaps: np.ndarray, draws: np.ndarray, length: np.ndarray)
     if (excess > 0).any():
         row = int(excess.argmax())
         raise ToleranceError(
-            f"scale: draws of the probability of row {row} would be good to {gaps[row]:.0e} only;"
+            f"output: draws of the probability of row {row} would be good to {gaps[row]:.0e} only;"
             f" its path is {length[row]:.3g} length-scales long, or the probability changes too"
             " fast on it; choose a baseline nearer to the row, or ask for means alone,"
             ' uncertainty="none"'
@@ -180,7 +180,7 @@ def _length(posterior: Posterior, terms: list[tuple[float, Any]]) -> np.ndarray:
         start, stop = np.broadcast_to(paths.start, paths.shape), paths.stop
         inside = getattr(part, "inside", lambda rows: rows)
         return np.asarray(
-            _inner(part).kernel.span(to_numpy(inside(stop)) - to_numpy(inside(start)))
+            _inner(part).kernel.n_lengthscales(to_numpy(inside(stop)) - to_numpy(inside(start)))
         )
 
     return np.max(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gpattr._core.array import Array, product, to_numpy
-from gpattr._core.memory import blocks, require_room
+from gpattr._core.memory import blocks, check_memory
 from gpattr._core.normal import check_count, jittered_root, random_generator
 from gpattr._core.validation import Names, read_only
 from gpattr.exceptions import UnsupportedModelError
@@ -45,7 +45,7 @@ def draw_probability_importance(
         random_generator(random_state),
         len(X),
     )
-    require_room("n_samples: the draws", (n_samples, len(names)), "use fewer draws")
+    check_memory("n_samples: the draws", (n_samples, len(names)), "use fewer draws")
     X = to_numpy(X)
     order = generator.permutation(n)
     drawn, scatters, reached, taken = [], [], 0.0, 0

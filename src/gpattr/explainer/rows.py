@@ -170,9 +170,9 @@ class Rows:
         """Return a baseline as numbers, and what to call it."""
         if isinstance(baseline, str):
             check_choice("baseline", baseline, tuple(NAMED_BASELINES))
-            points = dict(self.posterior.landmarks)
+            points = dict(self.posterior.reference_points)
             if self.encoder is not None:
-                points = self.encoder.landmarks(points)
+                points = self.encoder.reference_points(points)
             if baseline == "zeros":
                 points["zeros"] = (
                     np.zeros(self.posterior.n_features)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpattr._core.array import Array
-from gpattr._core.memory import blocks, require_room
+from gpattr._core.memory import blocks, check_memory
 from gpattr._core.normal import check_count, check_level, random_generator, rank_shares, share_ties
 from gpattr._core.validation import check_flag
 from gpattr.distributions.marginals import Mixture
@@ -98,7 +98,7 @@ class SampledExplanation(Explanation):
 
     def sample(self, n: int = 1, random_state: Any = None) -> Array:
         """Return n of the draws, chosen at random with replacement, (n, rows, d)."""
-        require_room("n: the draws", (check_count("n", n), *self.shape), "use fewer draws or rows")
+        check_memory("n: the draws", (check_count("n", n), *self.shape), "use fewer draws or rows")
         return self.draws[random_generator(random_state).integers(len(self.draws), size=n)]
 
     def mixture(self) -> Mixture:

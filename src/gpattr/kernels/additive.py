@@ -115,8 +115,8 @@ class FullAdditive(Kernel):
     def diagonal(self, X: Array) -> Array:
         return self.combine([base.diagonal(X[:, i : i + 1]) for i, base in enumerate(self.bases)])
 
-    def span(self, step: Array) -> Array:
-        spans = [base.span(step[..., i : i + 1]) for i, base in enumerate(self.bases)]
+    def n_lengthscales(self, step: Array) -> Array:
+        spans = [base.n_lengthscales(step[..., i : i + 1]) for i, base in enumerate(self.bases)]
         return namespace(step).sqrt(sum(span * span for span in spans))
 
     def check_features(self, d: int) -> None:

@@ -50,8 +50,8 @@ class Scale(Kernel):
     def diagonal(self, X: Array) -> Array:
         return self.variance * self.kernel.diagonal(X)
 
-    def span(self, step: Array) -> Array:
-        return self.kernel.span(step)
+    def n_lengthscales(self, step: Array) -> Array:
+        return self.kernel.n_lengthscales(step)
 
     def check_features(self, d: int) -> None:
         self.kernel.check_features(d)
@@ -113,9 +113,9 @@ class Sum(_Several):
     def diagonal(self, X: Array) -> Array:
         return reduce(add, (kernel.diagonal(X) for kernel in self.kernels))
 
-    def span(self, step: Array) -> Array:
+    def n_lengthscales(self, step: Array) -> Array:
         xp = namespace(step)
-        return reduce(xp.maximum, (kernel.span(step) for kernel in self.kernels))
+        return reduce(xp.maximum, (kernel.n_lengthscales(step) for kernel in self.kernels))
 
     def __repr__(self) -> str:
         return " + ".join(map(repr, self.kernels))
@@ -138,9 +138,9 @@ class Product(_Several):
     def diagonal(self, X: Array) -> Array:
         return reduce(mul, (kernel.diagonal(X) for kernel in self.kernels))
 
-    def span(self, step: Array) -> Array:
+    def n_lengthscales(self, step: Array) -> Array:
         xp = namespace(step)
-        return xp.sqrt(sum(kernel.span(step) ** 2 for kernel in self.kernels))
+        return xp.sqrt(sum(kernel.n_lengthscales(step) ** 2 for kernel in self.kernels))
 
     def __repr__(self) -> str:
         return " * ".join(
@@ -227,8 +227,8 @@ class Select(Kernel):
     def diagonal(self, X: Array) -> Array:
         return self.kernel.diagonal(self.columns(X))
 
-    def span(self, step: Array) -> Array:
-        return self.kernel.span(self.columns(step))
+    def n_lengthscales(self, step: Array) -> Array:
+        return self.kernel.n_lengthscales(self.columns(step))
 
     def columns(self, x: Array) -> Array:
         """Return the columns of x, (..., d), that the kernel sees, (..., len(features))."""

@@ -92,7 +92,7 @@ class Kernel(Checked, Frozen, ABC):
         """Return the variances k(xₙ, xₙ), (n,)."""
 
     @abstractmethod
-    def span(self, step: Array) -> Array:
+    def n_lengthscales(self, step: Array) -> Array:
         """Return how many length-scales each step (n, d) covers, (n,): quadrature chooses its
         panels by it.
         """

@@ -62,7 +62,7 @@ class Function(Kernel):
     def diagonal(self, X: Array) -> Array:
         return self.values(X, X)
 
-    def span(self, step: Array) -> Array:
+    def n_lengthscales(self, step: Array) -> Array:
         return (step * step).sum(axis=-1) ** 0.5 / (self.lengthscale or np.inf)
 
     def check_features(self, d: int) -> None:

@@ -46,7 +46,7 @@ class Matern12(Radial):
     def slope(self, r2: Array) -> Array:
         raise UnsupportedModelError(ROUGH)
 
-    def bend(self, r2: Array) -> Array:
+    def curvature(self, r2: Array) -> Array:
         raise UnsupportedModelError(ROUGH)
 
 
@@ -71,7 +71,7 @@ class Matern32(Radial):
         value *= -3.0
         return value
 
-    def bend(self, r2: Array) -> Array:
+    def curvature(self, r2: Array) -> Array:
         xp = namespace(r2)
         r = xp.sqrt(xp.maximum(r2, 1e-200))  # at r = 0 it is multiplied by uᵢuⱼ = 0
         return (3.0 * ROOT3) * xp.exp(-ROOT3 * r) / r
@@ -105,7 +105,7 @@ class Matern52(Radial):
         value *= 5.0 / 3.0
         return value
 
-    def bend(self, r2: Array) -> Array:
+    def curvature(self, r2: Array) -> Array:
         xp = namespace(r2)
         return (25.0 / 3.0) * xp.exp(-ROOT5 * xp.sqrt(r2))
 
@@ -180,7 +180,7 @@ class Matern(Radial):
     def slope(self, r2: Array) -> Array:
         return self._bessel(r2, self.nu - 1.0, -2.0 * self.nu)
 
-    def bend(self, r2: Array) -> Array:
+    def curvature(self, r2: Array) -> Array:
         return self._bessel(r2, self.nu - 2.0, (2.0 * self.nu) ** 2)
 
     def profiles(self, r2: Array, second: bool) -> tuple[Array, Array, Array | None]:
@@ -188,7 +188,7 @@ class Matern(Radial):
         if not second:
             return self.profile(r2), h, None
         # K_ν = K_ν−2 + 2(ν − 1)/s K_ν−1: one Bessel function less.
-        b = self.bend(r2)
+        b = self.curvature(r2)
         return (r2 * b - 2.0 * (self.nu - 1.0) * h) / (2.0 * self.nu), h, b
 
     def kinks(self) -> tuple[Kink, ...]:

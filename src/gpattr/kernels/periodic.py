@@ -48,7 +48,7 @@ class Periodic(Kernel):
     def diagonal(self, X: Array) -> Array:
         return namespace(X).full(X.shape[0], self.variance)
 
-    def span(self, step: Array) -> Array:
+    def n_lengthscales(self, step: Array) -> Array:
         xp = namespace(step)
         phase = 2.0 * math.pi * step / xp.asarray(self.period)
         return xp.sqrt(((phase / xp.minimum(xp.asarray(self.lengthscale), 1.0)) ** 2).sum(axis=-1))
@@ -90,7 +90,7 @@ class Cosine(Kernel):
     def diagonal(self, X: Array) -> Array:
         return namespace(X).full(X.shape[0], self.variance)
 
-    def span(self, step: Array) -> Array:
+    def n_lengthscales(self, step: Array) -> Array:
         return namespace(step).abs(self.phase(step))
 
     def check_features(self, d: int) -> None:

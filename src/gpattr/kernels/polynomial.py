@@ -37,7 +37,7 @@ class Linear(Kernel):
     def diagonal(self, X: Array) -> Array:
         return (X * X * namespace(X).asarray(self.variance)).sum(axis=1)
 
-    def span(self, step: Array) -> Array:
+    def n_lengthscales(self, step: Array) -> Array:
         return namespace(step).zeros(step.shape[:-1])
 
     def check_features(self, d: int) -> None:
@@ -84,7 +84,7 @@ class Polynomial(Kernel):
             (X * X * namespace(X).asarray(self.variance)).sum(axis=1) + self.offset
         ) ** self.degree
 
-    def span(self, step: Array) -> Array:
+    def n_lengthscales(self, step: Array) -> Array:
         return namespace(step).zeros(step.shape[:-1])
 
     def check_features(self, d: int) -> None:

@@ -54,12 +54,12 @@ class Radial(Kernel):
         """Return h(r) = g'(r)/r at squared distances r²."""
 
     @abstractmethod
-    def bend(self, r2: Array) -> Array:
+    def curvature(self, r2: Array) -> Array:
         """Return h'(r)/r at squared distances r²: what multiplies uᵢuⱼ in second derivatives."""
 
     def profiles(self, r2: Array, second: bool) -> tuple[Array, Array, Array | None]:
         """Return g, h and, with ``second``, h'/r at squared distances r²."""
-        return self.profile(r2), self.slope(r2), self.bend(r2) if second else None
+        return self.profile(r2), self.slope(r2), self.curvature(r2) if second else None
 
     def __call__(self, X: Array, Z: Array) -> Array:
         return self.variance * self.profile(squared_distances(X, Z, self.lengthscale))
@@ -67,7 +67,7 @@ class Radial(Kernel):
     def diagonal(self, X: Array) -> Array:
         return namespace(X).full(X.shape[0], self.variance)
 
-    def span(self, step: Array) -> Array:
+    def n_lengthscales(self, step: Array) -> Array:
         xp = namespace(step)
         whitened = step / xp.asarray(self.lengthscale)
         return xp.sqrt((whitened * whitened).sum(axis=-1))

@@ -40,9 +40,9 @@ class RationalQuadratic(Radial):
     def slope(self, r2: Array) -> Array:
         return -self._power(r2, -self.alpha - 1.0)
 
-    def bend(self, r2: Array) -> Array:
+    def curvature(self, r2: Array) -> Array:
         return (1.0 + 1.0 / self.alpha) * self._power(r2, -self.alpha - 2.0)
 
-    def span(self, step: Array) -> Array:
+    def n_lengthscales(self, step: Array) -> Array:
         # Singular at r² = −2α, so a small α makes it vary faster than its length-scale says.
-        return super().span(step) * max(1.0, self.alpha**-0.5)
+        return super().n_lengthscales(step) * max(1.0, self.alpha**-0.5)

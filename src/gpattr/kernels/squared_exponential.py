@@ -21,5 +21,5 @@ class SquaredExponential(Radial):
     def slope(self, r2: Array) -> Array:
         return -self.profile(r2)
 
-    def bend(self, r2: Array) -> Array:
+    def curvature(self, r2: Array) -> Array:
         return self.profile(r2)

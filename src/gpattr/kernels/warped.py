@@ -69,7 +69,7 @@ class Warped(Kernel):
     def smooth(self) -> bool:
         return self.kernel.smooth
 
-    def span(self, step: Array) -> Array:
+    def n_lengthscales(self, step: Array) -> Array:
         return namespace(step).zeros(
             step.shape[:-1]
         )  # not known from the step alone: quadrature finds out by itself
@@ -134,8 +134,8 @@ class Rescaled(Kernel):
     def kinks(self) -> tuple[Kink, ...]:
         return self.kernel.kinks()
 
-    def span(self, step: Array) -> Array:
-        return self.kernel.span(step)
+    def n_lengthscales(self, step: Array) -> Array:
+        return self.kernel.n_lengthscales(step)
 
     def check_features(self, d: int) -> None:
         self.kernel.check_features(d)

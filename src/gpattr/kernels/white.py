@@ -34,7 +34,7 @@ class White(Kernel):
     def diagonal(self, X: Array) -> Array:
         return namespace(X).full(X.shape[0], self.variance)
 
-    def span(self, step: Array) -> Array:
+    def n_lengthscales(self, step: Array) -> Array:
         return namespace(step).zeros(step.shape[:-1])
 
     def check_features(self, d: int) -> None:

@@ -92,13 +92,13 @@ class AffinePosterior(Posterior):
         return self.width
 
     @property
-    def landmarks(
+    def reference_points(
         self,
     ) -> Mapping[str, Array]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Those of the inner posterior, in the units of x; a feature that it does not see is at 0."""
         return {
             name: self._outside(point[None, :])[0]
-            for name, point in self.posterior.landmarks.items()
+            for name, point in self.posterior.reference_points.items()
         }
 
     @property

@@ -13,7 +13,7 @@ from gpattr._core.arguments import Checked, an_array, instance
 from gpattr._core.array import Array, namespace, product, to_numpy
 from gpattr._core.cards import card
 from gpattr._core.frozen import Frozen
-from gpattr._core.memory import require_room
+from gpattr._core.memory import check_memory
 from gpattr._core.normal import roots, standard_draws
 from gpattr._core.validation import (
     Names,
@@ -87,7 +87,7 @@ CHECKS = {
 class Posterior(Checked, Frozen, ABC):
     """The distribution of a function given data: it predicts, and operators apply to it.
 
-    ``feature_names`` are the columns of the frame it was trained on. ``landmarks`` are points (d,)
+    ``feature_names`` are the columns of the frame it was trained on. ``reference_points`` are points (d,)
     of the training inputs that can serve as baselines, by name: "mean" and "median", where they are
     known. ``note`` is what explanations must say about it."""
 
@@ -95,7 +95,7 @@ class Posterior(Checked, Frozen, ABC):
     checks: ClassVar[Any] = CHECKS
 
     feature_names: Names | None
-    landmarks: Mapping[str, Array]
+    reference_points: Mapping[str, Array]
 
     @property
     @abstractmethod
@@ -220,9 +220,9 @@ def note_of(posterior: Any) -> str:
     return next((note for part in inner if part is not None and (note := note_of(part))), "")
 
 
-def shared_landmarks(posteriors: Sequence[Posterior]) -> dict[str, Array]:
-    """Return the landmarks on which all posteriors agree."""
-    first, *others = (posterior.landmarks for posterior in posteriors)
+def shared_reference_points(posteriors: Sequence[Posterior]) -> dict[str, Array]:
+    """Return the reference_points on which all posteriors agree."""
+    first, *others = (posterior.reference_points for posterior in posteriors)
 
     def shared(name: str, point: Array) -> bool:
         return all(
@@ -235,8 +235,8 @@ def shared_landmarks(posteriors: Sequence[Posterior]) -> dict[str, Array]:
 
 def require_covariance_room(n: int, d: int, *, copies: int = 1) -> None:
     """Raise `TooLargeError` if the covariances of n rows do not fit."""
-    way_out = 'use uncertainty="std", or go through the rows in parts (explainer.batches)'
-    require_room("The covariance of the attributions", (n, d, d), way_out, copies=copies)
+    remedy = 'use uncertainty="std", or go through the rows in parts (explainer.batches)'
+    check_memory("The covariance of the attributions", (n, d, d), remedy, copies=copies)
 
 
 def gathering(gather: Any, X: Array) -> Array | None:
@@ -253,7 +253,7 @@ def rows_covariance_of(n: int, d: int, G: Array | None, like: Array) -> Array:
     of G.
     """
     shape = (d if G is None else G.shape[1], n, n)
-    require_room(
+    check_memory(
         "The covariance between rows", shape, "use fewer rows, say a random sample", copies=2
     )
     return namespace(like).empty(shape)

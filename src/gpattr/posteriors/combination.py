@@ -68,11 +68,11 @@ class CombinationPosterior(Posterior):
         return self.posteriors[0].feature_names
 
     @property
-    def landmarks(
+    def reference_points(
         self,
     ) -> Mapping[str, Array]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Those of the first part: all are trained on the same rows."""
-        return self.posteriors[0].landmarks
+        return self.posteriors[0].reference_points
 
     @property
     def encoder(self) -> Any:

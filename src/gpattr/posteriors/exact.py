@@ -19,7 +19,7 @@ from gpattr._core.array import (
     solve_cholesky,
     to_numpy,
 )
-from gpattr._core.memory import require_room
+from gpattr._core.memory import check_memory
 from gpattr._core.validation import Names, as_matrix, as_vector, column_names, numbers, read_only
 from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
 from gpattr.kernels import Kernel
@@ -66,7 +66,7 @@ class ExactPosterior(FunctionSpacePosterior):
                 "kernel: White alone is noise without a function; add the kernel of one"
             )
         kernel, noise = smooth, read_only(noise + white)
-        require_room("The covariance of the training targets", (m, m), "use fewer rows")
+        check_memory("The covariance of the training targets", (m, m), "use fewer rows")
         self._condition(kernel, Z, y, noise, mean, factorise(kernel, Z, noise), names)
 
     def given(self, y: Any, *, mean: Mean | None = None) -> ExactPosterior:

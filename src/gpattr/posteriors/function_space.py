@@ -28,7 +28,7 @@ from gpattr._core.array import (
     solve_lower_rows,
     to_numpy,
 )
-from gpattr._core.memory import blocks, require_room
+from gpattr._core.memory import blocks, check_memory
 from gpattr._core.validation import (
     Names,
     as_matrix,
@@ -138,7 +138,7 @@ class FunctionSpacePosterior(Posterior):
         return self.inputs.shape[1]
 
     @property
-    def landmarks(
+    def reference_points(
         self,
     ) -> Mapping[str, Array]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The mean and the median of the training inputs, where they are known."""
@@ -152,7 +152,7 @@ class FunctionSpacePosterior(Posterior):
         xp = namespace(X)
         n, m = len(X), len(self.inputs)
         if return_cov:
-            require_room(
+            check_memory(
                 "The covariance of the predictions", (n, n), "use return_std=True, or fewer rows"
             )
         mean, var = (
@@ -340,7 +340,7 @@ class FunctionSpacePosterior(Posterior):
         X = self._rows(X)
         n, d = X.shape
         m = len(self.inputs)
-        require_room(
+        check_memory(
             "The joint covariance of the attributions",
             (n, d, n, d),
             "use fewer rows, say a random sample",
@@ -427,7 +427,7 @@ class FunctionSpacePosterior(Posterior):
         if self.training_inputs is None:
             return super().contributions(operator, X)
         X = self._rows(X)
-        require_room("The contributions", (*X.shape, len(self.inputs)), "use fewer rows")
+        check_memory("The contributions", (*X.shape, len(self.inputs)), "use fewer rows")
         return (
             closed_forms.cross(
                 operator, self.kernel, X, self.inputs, method=method, n_steps=n_steps
@@ -440,7 +440,7 @@ class FunctionSpacePosterior(Posterior):
             "X", X, names=self.feature_names, n_features=self.n_features, like=self.inputs
         )
         with np.errstate(over="ignore", invalid="ignore"):
-            distance = self.kernel.span(X - self.inputs[0])
+            distance = self.kernel.n_lengthscales(X - self.inputs[0])
             size = self.kernel.diagonal(X)
         finite = to_numpy(namespace(X).isfinite(size))
         if not finite.all():

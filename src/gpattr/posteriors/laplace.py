@@ -26,7 +26,7 @@ from gpattr._core.array import (
     solve_cholesky,
     to_numpy,
 )
-from gpattr._core.memory import require_room
+from gpattr._core.memory import check_memory
 from gpattr._core.validation import as_vector, check_text, read_only
 from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
 from gpattr.kernels import Kernel
@@ -77,16 +77,16 @@ class LaplacePosterior(FunctionSpacePosterior):
             raise InvalidInputError(
                 f"y: expected labels 0 and 1, got {float(y[(y != 0) & (y != 1)][0]):g}"
             )
-        require_room("The covariance of the latent values", (m, m), "use fewer rows", copies=2)
+        check_memory("The covariance of the latent values", (m, m), "use fewer rows", copies=2)
         K = kernel(Z, Z)
         if not xp.isfinite(K).all():
             raise InvalidInputError(
                 "variance: expected finite prior variances, got one too large for float64"
             )
         f = mode(K, y, mean(Z))
-        scale = spread(f)
+        scale = sqrt_weights(f)
         factor = factor_at(K, scale)
-        alpha = pull(f, y)
+        alpha = score(f, y)
         super().__init__(
             kernel,
             Z,
@@ -172,8 +172,8 @@ def mode(K: Array, y: Array, mean: Array) -> Array:
     a, f = 0.0 * y, mean + 0.0 * y
     new, value = f, log_likelihood(f, y)
     for _ in range(STEPS):
-        scale = spread(f)
-        b = scale**2 * (f - mean) + pull(f, y)
+        scale = sqrt_weights(f)
+        b = scale**2 * (f - mean) + score(f, y)
         step = b - scale * solve_cholesky(factor_at(K, scale), scale * product(K, b)) - a
         best = value
         for _ in range(HALVINGS):
@@ -202,7 +202,7 @@ def factor_at(K: Array, scale: Array) -> Array:
         ) from None
 
 
-def pull(f: Array, y: Array) -> Array:
+def score(f: Array, y: Array) -> Array:
     """Return y − σ(f), the gradient of log p(y | f), with all its digits where the model is nearly
     sure.
     """
@@ -211,7 +211,7 @@ def pull(f: Array, y: Array) -> Array:
     return sign * xp.where(sign * f >= 0, e, 1.0) / (1.0 + e)
 
 
-def spread(f: Array) -> Array:
+def sqrt_weights(f: Array) -> Array:
     """Return √(σ(f)(1 − σ(f))) = 1/(2 cosh(f/2)), without overflow."""
     xp = namespace(f)
     e = xp.exp(-0.5 * abs(f))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpattr._core.array import Array, is_tensor, namespace, product, to_numpy
-from gpattr._core.memory import require_room
+from gpattr._core.memory import check_memory
 from gpattr._core.normal import check_count, random_generator
 from gpattr._core.validation import Names, as_matrix, as_vector, check_choice, read_only
 from gpattr.distributions.marginals import Mixture
@@ -26,7 +26,7 @@ from gpattr.posteriors.base import (
     covariance,
     gathering,
     require_covariance_room,
-    shared_landmarks,
+    shared_reference_points,
 )
 
 
@@ -98,11 +98,11 @@ class MixturePosterior(Posterior):
         return self.posteriors[0].feature_names
 
     @property
-    def landmarks(
+    def reference_points(
         self,
     ) -> Mapping[str, Array]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The mean and the median of the training inputs, where all components agree on them."""
-        return shared_landmarks(self.posteriors)
+        return shared_reference_points(self.posteriors)
 
     @property
     def link(self) -> str | None:
@@ -235,7 +235,7 @@ class MixturePosterior(Posterior):
         """Return the covariance between all features of all rows, (n, d, n, d), by total variance."""
         X = self._rows(X)
         n, d = len(X), self.n_features
-        require_room(
+        check_memory(
             "The joint covariance of the attributions",
             (n, d, n, d),
             "use fewer rows, say a random sample",
@@ -291,7 +291,7 @@ class MixturePosterior(Posterior):
         model, then of its function.
         """
         X, generator = self._rows(X), random_generator(random_state)
-        require_room("n: the draws", (check_count("n", n), *X.shape), "use fewer draws or rows")
+        check_memory("n: the draws", (check_count("n", n), *X.shape), "use fewer draws or rows")
         chosen = generator.permutation(
             np.repeat(
                 np.arange(len(self.weights)),

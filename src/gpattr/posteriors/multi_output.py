@@ -20,7 +20,7 @@ from gpattr._core.arguments import Checked
 from gpattr._core.array import Array, namespace, product, to_numpy
 from gpattr._core.cards import card
 from gpattr._core.frozen import Frozen
-from gpattr._core.memory import require_room
+from gpattr._core.memory import check_memory
 from gpattr._core.validation import (
     Names,
     as_matrix,
@@ -35,7 +35,7 @@ from gpattr.exceptions import InvalidIndexError, InvalidInputError
 from gpattr.kernels import Kernel
 from gpattr.means import Mean
 from gpattr.operators import Operator
-from gpattr.posteriors.base import CHECKS, Attributions, Posterior, shared_landmarks
+from gpattr.posteriors.base import CHECKS, Attributions, Posterior, shared_reference_points
 from gpattr.posteriors.combination import CombinationPosterior, known_mean
 from gpattr.posteriors.exact import ExactPosterior
 from gpattr.posteriors.matrices import matrix, root_of
@@ -211,9 +211,9 @@ class MultiOutputPosterior(Checked, Frozen):
         return self.latents[0].like
 
     @property
-    def landmarks(self) -> Mapping[str, Array]:
+    def reference_points(self) -> Mapping[str, Array]:
         """The mean and the median of the training inputs, where all outputs agree on them."""
-        return shared_landmarks(self.latents)
+        return shared_reference_points(self.latents)
 
     def predict(self, X: Any, *, return_std: bool = False, return_cov: bool = False) -> Any:
         """Return the means of the latent functions at X, (n, P), with standard deviations (n, P) or
@@ -246,7 +246,7 @@ class MultiOutputPosterior(Checked, Frozen):
         """
         X = as_matrix("X", X, names=self.feature_names, n_features=self.n_features, like=self.like)
         (n, d), P = X.shape, len(self.outputs)
-        require_room("The covariance across outputs", (n, d, P, d, P), "use fewer rows")
+        check_memory("The covariance across outputs", (n, d, P, d, P), "use fewer rows")
         xp = namespace(X)
         covs = xp.stack(
             [

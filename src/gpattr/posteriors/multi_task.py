@@ -22,7 +22,7 @@ from gpattr._core.array import (
     solve_cholesky,
     solve_lower_rows,
 )
-from gpattr._core.memory import blocks, require_room
+from gpattr._core.memory import blocks, check_memory
 from gpattr._core.validation import as_matrix, as_vector, check_names, column_names, read_only
 from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
 from gpattr.kernels import Kernel
@@ -103,7 +103,7 @@ class MultiTaskPosterior(MultiOutputPosterior):
             P,
         )
         levels = check_noise(noise, Z)
-        require_room("The covariance of the training targets", (m, m), "use fewer rows")
+        check_memory("The covariance of the training targets", (m, m), "use fewer rows")
         A = B[np.ix_(at, at)] * kernel(Z, Z)
         A[np.arange(m), np.arange(m)] += levels
         try:
@@ -145,7 +145,7 @@ class MultiTaskPosterior(MultiOutputPosterior):
         """
         X = as_matrix("X", X, names=self.feature_names, n_features=self.n_features)
         (n, d), P, Z = X.shape, len(self), self.inputs
-        require_room("The covariance across outputs", (n, d, P, d, P), "use fewer rows")
+        check_memory("The covariance across outputs", (n, d, P, d, P), "use fewer rows")
         options: dict[str, Any] = {"method": method, "n_steps": n_steps}
         result = np.empty((n, d, P, d, P))
         for rows in blocks(n, 16.0 * d * P * len(Z)):

@@ -52,7 +52,7 @@ class SparsePosterior(FunctionSpacePosterior):
     ``inducing`` (m, d) may be a frame, whose column names are kept. q is that of f(Z), or with
     ``whitened`` that of v in f(Z) = m₀(Z) + Lv. Its covariance is ``q_cov`` (m, m), or ``q_root``
     (m, r) with q_cov = q_root q_rootᵀ, which keeps more digits. ``jitter`` is added to the diagonal
-    of k(Z, Z); libraries that add one to it must be matched. ``landmarks`` are points that can
+    of k(Z, Z); libraries that add one to it must be matched. ``reference_points`` are points that can
     serve as baselines, such as ``{"mean": …}`` of the training inputs, which a sparse posterior
     does not keep.
 
@@ -74,7 +74,7 @@ class SparsePosterior(FunctionSpacePosterior):
         whitened: bool = False,
         mean: Mean | None = None,
         jitter: float = 0.0,
-        landmarks: Mapping[str, Any] | None = None,
+        reference_points: Mapping[str, Any] | None = None,
         bound: float | None = None,
     ) -> None:
         check_flag("whitened", whitened)
@@ -96,14 +96,14 @@ class SparsePosterior(FunctionSpacePosterior):
                 _whitened(factor, centre - mean(Z)),
                 solve_lower_rows(factor, root.T + 0.0).T,
             )
-        if landmarks is not None and not isinstance(landmarks, Mapping):
+        if reference_points is not None and not isinstance(reference_points, Mapping):
             raise InvalidInputError(
-                "landmarks: expected a dictionary {name: point}, got a"
-                f" {type(landmarks).__name__}"
+                "reference_points: expected a dictionary {name: point}, got a"
+                f" {type(reference_points).__name__}"
             )
         points = {
-            name: read_only(as_vector(f"landmarks[{name!r}]", x, length=d))
-            for name, x in (landmarks or {}).items()
+            name: read_only(as_vector(f"reference_points[{name!r}]", x, length=d))
+            for name, x in (reference_points or {}).items()
         }
         super().__init__(
             kernel, Z, solve_upper(factor, centre), factor, root, mean=mean, feature_names=names
@@ -163,10 +163,12 @@ class SparsePosterior(FunctionSpacePosterior):
         )
         bound = -0.5 * (logs + energy - float(scaled @ scaled) + missing)
         q: dict[str, Any] = {"q_root": root, "whitened": True, "mean": mean, "jitter": jitter}
-        return cls(kernel, inducing, product(root, scaled), **q, landmarks=points, bound=bound)
+        return cls(
+            kernel, inducing, product(root, scaled), **q, reference_points=points, bound=bound
+        )
 
     @property
-    def landmarks(
+    def reference_points(
         self,
     ) -> Mapping[str, Array]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Points that can serve as baselines, by name."""

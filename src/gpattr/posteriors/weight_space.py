@@ -25,7 +25,7 @@ from gpattr._core.array import (
     solve_lower_rows,
     to_numpy,
 )
-from gpattr._core.memory import blocks, require_room
+from gpattr._core.memory import blocks, check_memory
 from gpattr._core.normal import standard_draws
 from gpattr._core.validation import (
     Names,
@@ -65,7 +65,7 @@ class WeightSpacePosterior(Posterior):
     S is given as ``covariance`` (p, p), symmetric and positive semi-definite, or by a factor, which
     keeps more digits: ``root`` R (p, r) with S = RRᵀ, or ``precision_factor`` L, lower triangular
     with S⁻¹ = LLᵀ. ``mean`` is a known prior mean. ``feature_names`` are the columns of the frame
-    it was trained on, ``landmarks`` points that can serve as baselines, such as ``{"mean": …}`` of
+    it was trained on, ``reference_points`` points that can serve as baselines, such as ``{"mean": …}`` of
     the training inputs. ``condition`` is the condition number of what the root and the weights were
     computed from: rounding is amplified by it."""
 
@@ -73,7 +73,7 @@ class WeightSpacePosterior(Posterior):
     weights: Array
     mean: Mean
     feature_names: Names | None
-    landmarks: Mapping[str, Array]
+    reference_points: Mapping[str, Array]
     root: Array | None
     precision_factor: Array | None
     condition: float
@@ -88,7 +88,7 @@ class WeightSpacePosterior(Posterior):
         precision_factor: Any = None,
         mean: Mean | None = None,
         feature_names: Names | None = None,
-        landmarks: Mapping[str, Any] | None = None,
+        reference_points: Mapping[str, Any] | None = None,
         condition: float = 1.0,
     ) -> None:
         positive_scalar("condition", condition)
@@ -129,14 +129,14 @@ class WeightSpacePosterior(Posterior):
         for part in (root, factor):
             if part is not None and not is_tensor(part):
                 part.flags.writeable = False
-        if landmarks is not None and not isinstance(landmarks, Mapping):
+        if reference_points is not None and not isinstance(reference_points, Mapping):
             raise InvalidInputError(
-                "landmarks: expected a dictionary {name: point}, got a"
-                f" {type(landmarks).__name__}"
+                "reference_points: expected a dictionary {name: point}, got a"
+                f" {type(reference_points).__name__}"
             )
         points = {
-            name: read_only(as_vector(f"landmarks[{name!r}]", x, length=d))
-            for name, x in (landmarks or {}).items()
+            name: read_only(as_vector(f"reference_points[{name!r}]", x, length=d))
+            for name, x in (reference_points or {}).items()
         }
         names = None if feature_names is None else check_names("feature_names", feature_names, d)
         state: dict[str, Any] = {
@@ -145,7 +145,7 @@ class WeightSpacePosterior(Posterior):
             "weights": weights,
             "mean": mean,
             "feature_names": names,
-            "landmarks": points,
+            "reference_points": points,
         }
         for name, value in (state | {"root": root, "precision_factor": factor}).items():
             object.__setattr__(self, name, value)
@@ -173,7 +173,7 @@ class WeightSpacePosterior(Posterior):
         mean, var = self.mean(X) + 0.0, xp.empty(n)
         half = None
         if return_cov:
-            require_room(
+            check_memory(
                 "The covariance of the predictions",
                 (n, max(n, p)),
                 "use return_std=True, or fewer rows",
@@ -265,13 +265,13 @@ class WeightSpacePosterior(Posterior):
         X = self._rows(X)
         n, d = X.shape
         p = len(self.basis)
-        require_room(
+        check_memory(
             "The joint covariance of the attributions",
             (n, d, n, d),
             "use fewer rows, say a random sample",
             copies=2,
         )
-        require_room(
+        check_memory(
             "The attributions of the basis", (n, d, p), "use fewer rows, say a random sample"
         )
         V = namespace(X).empty((n * d, self._rank))
@@ -324,7 +324,7 @@ class WeightSpacePosterior(Posterior):
         half = self._half(xp.eye(len(self.basis)))
         normal = xp.asarray(standard_draws("n", n, half.shape[1], random_state))
         weights = (self.weights + product(normal, half.T)).T  # (p, n)
-        require_room("The draws", (n, *X.shape), "use fewer draws or rows")
+        check_memory("The draws", (n, *X.shape), "use fewer draws or rows")
         mean, _ = closed_forms.attribute_mean(operator, self.mean, X)
         draws = np.empty((n, *X.shape))
         for rows in blocks(len(X), 24.0 * X.shape[1] * len(self.basis), X):

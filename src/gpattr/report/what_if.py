@@ -33,7 +33,7 @@ def what_if(explainer: Explainer, ex: Explanation) -> dict[str, Any] | str:
     ``ex`` are rows that it explained, with its own features and its own baseline.
     """
     posterior = explainer.posterior
-    if explainer.scale != "latent" or not isinstance(posterior, Posterior):
+    if explainer.output != "latent" or not isinstance(posterior, Posterior):
         return "sliders need a single latent output, and this is a probability"
     if isinstance(explainer.baseline, Baselines) or ex.baseline_name != explainer.baseline_name:
         return "sliders need one baseline for all rows"

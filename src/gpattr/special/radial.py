@@ -221,7 +221,7 @@ def corner_moments(kernel: Any, c2: Array) -> tuple[Array, Array]:
         for t, v in zip(x.tolist(), w.tolist(), strict=True):
             r2 = t * t * some
             h += (v * t) * kernel.slope(r2)
-            b += (v * t**3) * kernel.bend(r2)
+            b += (v * t**3) * kernel.curvature(r2)
         Lh[near], Lb[near] = h, b
     return Lh, Lb
 
@@ -241,11 +241,11 @@ def prior_moments(kernel: Any, a: Array) -> tuple[Array, Array]:
 
     def evaluate(rows: Array, u: Array, w: Array) -> Array:
         r2, weight = a[rows, None] * u * u, 2.0 * w * (1.0 - u)
-        bend = kernel.bend(r2) * u * u
+        curvature = kernel.curvature(r2) * u * u
         return xp.stack(
             [
-                (weight * bend).sum(axis=1),
-                (weight * (kernel.slope(r2) + a[rows, None] * bend)).sum(axis=1),
+                (weight * curvature).sum(axis=1),
+                (weight * (kernel.slope(r2) + a[rows, None] * curvature)).sum(axis=1),
             ],
             axis=1,
         )

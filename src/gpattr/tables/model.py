@@ -209,10 +209,10 @@ class TableModel:
     @property
     def typical(self) -> dict[str, Any]:
         """The medians and the commonest categories of the rows it was trained on, by column."""
-        encoder, points = self.columns.encoder, self.regressor.posterior_.landmarks
+        encoder, points = self.columns.encoder, self.regressor.posterior_.reference_points
         if encoder is None:
             return dict(zip(self.columns.names, np.asarray(points["median"]).tolist(), strict=True))
-        return encoder.decode(encoder.landmarks(points)["median"][None]).iloc[0].to_dict()
+        return encoder.decode(encoder.reference_points(points)["median"][None]).iloc[0].to_dict()
 
     def predict(self, X: Any, **options: Any) -> Any:
         """Return what the regressor predicts for features as `Columns.features` returns them; of a

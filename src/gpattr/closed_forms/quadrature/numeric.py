@@ -145,7 +145,7 @@ def _position(kernel: Kernel, paths: Paths) -> Array:
     rounds by ε of that.
     """
     xp = namespace(paths.stop)
-    return kernel.span(xp.abs(paths.stop) + xp.abs(paths.start))
+    return kernel.n_lengthscales(xp.abs(paths.stop) + xp.abs(paths.start))
 
 
 def _uncancelled(kernel: Kernel, paths: Paths) -> Array:

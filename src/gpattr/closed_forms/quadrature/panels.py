@@ -48,7 +48,7 @@ def panel_groups(
     n = paths.shape[0]
     if kernel.polynomial_degree is not None:
         return [(xp.arange(n), xp.zeros((n, 2)) + xp.asarray([0.0, 1.0]))]
-    counts = xp.maximum(xp.ceil(kernel.span(paths.step) / per_span), 1.0)
+    counts = xp.maximum(xp.ceil(kernel.n_lengthscales(paths.step) / per_span), 1.0)
     if not (counts <= LONGEST).all():
         raise ToleranceError(
             f"tolerance: a path covers {float(counts.max()) * per_span:.0e} length-scales, and this"

@@ -25,7 +25,7 @@ from gpattr._core.array import (
 from gpattr.estimators.hyperparameters import likelihood_gradient
 from gpattr.exceptions import NotPositiveDefiniteError
 from gpattr.kernels import Kernel
-from gpattr.posteriors.laplace import factor_at, log_likelihood, mode, pull, spread
+from gpattr.posteriors.laplace import factor_at, log_likelihood, mode, score, sqrt_weights
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class LaplaceEvidence:
         K = kernel(self.X, self.X)
         try:
             f = mode(K, self.y, self.mean)
-            scale = spread(f)
+            scale = sqrt_weights(f)
             L = factor_at(K, scale)
         except NotPositiveDefiniteError as error:
             raise LinAlgError(str(error)) from None
-        g = pull(f, self.y)
+        g = score(f, self.y)
         value = (
             log_likelihood(f, self.y)
             - 0.5 * float(g @ (f - self.mean))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 
-def named(rows: np.ndarray, model: Any) -> Any:
+def with_columns(rows: np.ndarray, model: Any) -> Any:
     """Return rows as a frame with the model's ``feature_names_in_``; as they are where it has none."""
     names = getattr(model, "feature_names_in_", None)
     if names is None:
