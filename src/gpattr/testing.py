@@ -144,15 +144,15 @@ def _check_attributions(kernel: Kernel, X: np.ndarray) -> None:
     b, x, Z = X[0], X[1:4].copy(), X
     x[0, 0] = b[0]
     op, size = IntegratedGradients(b), float(np.abs(kernel(X, X)).max())
-    cross, auto, between = (
+    cross, prior, between = (
         {method: verb(op, kernel, x, *more, method=method) for method in ("auto", "quadrature")}
         for verb, more in (
             (closed_forms.cross, (Z,)),
-            (closed_forms.auto, ()),
+            (closed_forms.prior_cov, ()),
             (closed_forms.between, ()),
         )
     )
-    for name, both in (("cross", cross), ("auto", auto), ("between", between)):
+    for name, both in (("cross", cross), ("prior_cov", prior), ("between", between)):
         _agree(
             f"closed form against quadrature, {name}", both["auto"], both["quadrature"], TIGHT, size
         )
@@ -160,7 +160,11 @@ def _check_attributions(kernel: Kernel, X: np.ndarray) -> None:
     _agree("completeness of the cross covariance", cross["auto"].sum(axis=1), gain, TIGHT, size)
     variance = kernel.diagonal(x) - 2 * kernel(x, b[None])[:, 0] + kernel.diagonal(b[None])
     _agree(
-        "completeness of the prior covariance", auto["auto"].sum(axis=(1, 2)), variance, TIGHT, size
+        "completeness of the prior covariance",
+        prior["auto"].sum(axis=(1, 2)),
+        variance,
+        TIGHT,
+        size,
     )
     across = kernel(x, x) - kernel(x, b[None]) - kernel(b[None], x) + kernel(b[None], b[None])
     _agree(
@@ -171,8 +175,8 @@ def _check_attributions(kernel: Kernel, X: np.ndarray) -> None:
         size,
     )
     same = between["auto"][range(len(x)), :, range(len(x))]
-    _agree("between a row and itself = auto", same, auto["auto"], TIGHT, size)
-    still = np.concatenate([cross["auto"][0, 0], auto["auto"][0, 0], auto["auto"][0, :, 0]])
+    _agree("between a row and itself = prior_cov", same, prior["auto"], TIGHT, size)
+    still = np.concatenate([cross["auto"][0, 0], prior["auto"][0, 0], prior["auto"][0, :, 0]])
     assert not still.any(), f"dummy: a feature that does not move gets {np.abs(still).max():.2g}"
     joint = between["auto"].reshape(len(x) * len(b), -1)
     lowest, highest = np.linalg.eigvalsh(0.5 * (joint + joint.T))[[0, -1]]
@@ -180,16 +184,12 @@ def _check_attributions(kernel: Kernel, X: np.ndarray) -> None:
         f"attributions: their prior covariance has the eigenvalue {lowest:.2g}"
     )
     reverse = (
-        closed_forms.rule_for(IntegratedGradients, kernel)
-        .auto(Paths(x, np.broadcast_to(b, x.shape)))
-        .value
+        closed_forms.formulas_for(op, kernel).prior_cov(Paths(x, np.broadcast_to(b, x.shape))).value
     )
-    _agree("path reversal", reverse, auto["auto"], TIGHT, size)
+    _agree("path reversal", reverse, prior["auto"], TIGHT, size)
 
 
-def check_posterior(
-    posterior: Posterior | MultiOutputPosterior, X: Any, *, random_state: int = 0
-) -> None:
+def check_posterior(posterior: Posterior, X: Any, *, random_state: int = 0) -> None:
     """Check that a posterior can be trusted; raise ``AssertionError`` that names the law it breaks.
 
     Predictions agree with each other, whichever way they are asked for; attributions are complete
@@ -208,9 +208,8 @@ def check_posterior(
         raise InvalidInputError(
             f"posterior: expected a gpattr posterior, got {type(posterior).__name__}"
         )
-    rows = to_numpy(
-        as_matrix("X", X, names=posterior.feature_names, n_features=posterior.n_features)
-    )
+    rows = to_numpy(posterior.rows("X", X))
+    posterior = posterior.in_columns
     if len(rows) < 5:
         raise InvalidInputError(f"X: expected at least 5 rows, got {len(rows)}")
     generator = random_generator(random_state)
@@ -238,21 +237,17 @@ def check_adapter(
     `gpattr.as_posterior`."""
     adapted = adapt(model, data=data, **options)
     posterior, name = adapted.posterior, type(model).__name__
-    rows = to_numpy(
-        as_matrix("X", X, names=posterior.feature_names, n_features=posterior.n_features)
-    )
+    rows = to_numpy(posterior.rows("X", X))
     verify(adapted, name)
     verify(adapted, name, rows)
     check_posterior(posterior, rows, random_state=random_state)
 
 
 def _check_across(posterior: MultiOutputPosterior, X: Any) -> None:
-    rows = to_numpy(
-        as_matrix("X", X, names=posterior.feature_names, n_features=posterior.n_features)
-    )
+    rows = to_numpy(posterior.rows("X", X))
     operator, x = IntegratedGradients(rows[0]), rows[1:3]
     across = to_numpy(posterior.across(operator, x))
-    (n, d), P = x.shape, len(posterior)
+    n, d, P = len(x), posterior.n_features, len(posterior)
     assert across.shape == (
         n,
         d,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from inspect import signature
 from typing import Any
 
@@ -14,7 +13,7 @@ from gpattr._core.validation import check_flag, check_names, numbers
 from gpattr.adapters.registry import Adapted, find_adapter
 from gpattr.adapters.verification import verify
 from gpattr.exceptions import InvalidInputError, NotFittedError, UnsupportedModelError
-from gpattr.posteriors import MultiOutputPosterior, Posterior
+from gpattr.posteriors import AffinePosterior, MultiOutputPosterior, Posterior
 
 
 def as_posterior(
@@ -24,7 +23,7 @@ def as_posterior(
     check: bool = True,
     output_names: Sequence[str] | None = None,
     **options: Any,
-) -> Posterior | MultiOutputPosterior:
+) -> Posterior:
     """Return the posterior of a fitted model, of ours or of another library.
 
     The model is read, never changed. With ``check`` its own predictive mean and variance are
@@ -101,32 +100,29 @@ def _shown(data: Any) -> str:
     return text if len(text) < 60 else f"a {type(data).__name__}"
 
 
-def _renamed(posterior: Any, names: Sequence[str]) -> MultiOutputPosterior:
+def _renamed(posterior: Posterior, names: Sequence[str]) -> Posterior:
     if not isinstance(posterior, MultiOutputPosterior):
         raise InvalidInputError(
             f"output_names: the model has one output, which has no name, got {names!r}"
         )
-    result = copy(posterior)
     labels = check_names("output_names", names, len(posterior.outputs))
-    object.__setattr__(
-        result, "outputs", dict(zip(labels, posterior.outputs.values(), strict=True))
-    )
-    return result
+    return posterior.with_outputs(dict(zip(labels, posterior.outputs.values(), strict=True)))
 
 
-def _check_data(posterior: Any, data: Any) -> None:
+def _check_data(posterior: Posterior, data: Any) -> None:
     """Refuse data with other rows than those that a model has kept."""
     data = _checked(data)
     given = data[0] if isinstance(data, tuple) else getattr(data, "X", None)
-    first = next(iter(getattr(posterior, "outputs", {"": posterior}).values()))
+    first = next(iter(posterior.outputs.values()))
     kept = first.training_inputs
-    if given is None or kept is None or getattr(first, "encoder", None) is not None:
+    if given is None or kept is None or posterior.encoder is not None:
         return
     given, kept = np.asarray(to_numpy(given), dtype=np.float64), to_numpy(kept)
     given = given.reshape(len(given), -1)
     if given.shape[1] != kept.shape[1] and len(given) == len(kept):
         return  # a column that says the task, or that a pipeline drops
-    used = list(getattr(first, "source", range(kept.shape[1])))
+    used = first.source if isinstance(first, AffinePosterior) else range(kept.shape[1])
+    used = list(used)
     same = given.shape == kept.shape
     if same:
         near = np.isclose(given[:, used], kept[:, used], rtol=1e-4, atol=1e-6 * np.abs(kept).max())
@@ -138,18 +134,17 @@ def _check_data(posterior: Any, data: Any) -> None:
         )
 
 
-def _own(model: Any) -> Posterior | MultiOutputPosterior | None:
+def _own(model: Any) -> Posterior | None:
     for candidate in (model, getattr(model, "posterior_", None)):
-        if isinstance(candidate, (Posterior, MultiOutputPosterior)):
+        if isinstance(candidate, Posterior):
             return candidate
     return None
 
 
-def _predictions(posterior: Posterior | MultiOutputPosterior) -> tuple[Any, np.ndarray]:
+def _predictions(posterior: Posterior) -> tuple[Any, np.ndarray]:
     def predict(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean, std = posterior.predict(X, return_std=True)
         return to_numpy(mean), to_numpy(std) ** 2
 
-    first = posterior.latents[0] if isinstance(posterior, MultiOutputPosterior) else posterior
-    rows = first.training_inputs
-    return predict, np.zeros((2, posterior.n_features)) if rows is None else to_numpy(rows)
+    rows = posterior.training_inputs
+    return predict, np.zeros((2, posterior.n_columns)) if rows is None else to_numpy(rows)

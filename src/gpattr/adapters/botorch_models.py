@@ -30,13 +30,14 @@ from gpattr.means import Constant
 from gpattr.posteriors import (
     AffinePosterior,
     CombinationPosterior,
+    EncodedPosterior,
     ExactPosterior,
     MixturePosterior,
     MultiOutputPosterior,
     MultiTaskPosterior,
     Posterior,
+    WrappedOutputs,
 )
-from gpattr.posteriors.affine_outputs import AffineOutputs
 
 AFFINE_INPUTS = ("Normalize", "InputStandardize", "AffineInputTransform")
 
@@ -182,7 +183,8 @@ def _member(model: Any, inputs: Inputs, X: np.ndarray, y: np.ndarray, i: int | N
     inner = ExactPosterior(
         kernel, rows, y, noise=noise_of(model.likelihood, len(rows), i), mean=mean
     )
-    return AffinePosterior(inner, inputs.shift, inputs.scale, encoder=inputs.encoder)
+    result = AffinePosterior(inner, inputs.shift, inputs.scale)
+    return result if inputs.encoder is None else EncodedPosterior(result, inputs.encoder)
 
 
 def fully_bayesian(model: Any, data: Any = None) -> Adapted:
@@ -225,9 +227,9 @@ def model_list(model: Any, data: Any = None) -> Adapted:
     from gpattr.adapters.adapt import adapt
 
     parts = [adapt(part) for part in model.models]
-    if any(isinstance(part.posterior, MultiOutputPosterior) for part in parts):
+    if any(part.posterior.several_outputs for part in parts):
         raise UnsupportedModelError("models: expected models of one outcome each")
-    encoders: list[Any] = [getattr(part.posterior, "encoder", None) for part in parts]
+    encoders: list[Any] = [part.posterior.encoder for part in parts]
     if any(encoder != encoders[0] for encoder in encoders):
         columns = {
             None if encoder is None else frozenset(encoder.categories) for encoder in encoders
@@ -303,7 +305,7 @@ def multi_task(model: Any, data: Any = None) -> Adapted:
     shift, scale = (part[columns] for part in input_units(copy, X.shape[1]))
     behind = {name: AffinePosterior(output, shift, scale) for name, output in tasks.outputs.items()}
     outputs = {name: in_units(output, outcomes, 0) for name, output in behind.items()}
-    result = AffineOutputs(tasks, outputs, next(iter(behind.values())), float(outcomes[1][0]))
+    result = WrappedOutputs(tasks, outputs, next(iter(behind.values())), float(outcomes[1][0]))
     inputs = Inputs(X[:, columns], shift, scale)
 
     def by_task(copy: Any, rows: Any) -> Moments:
@@ -329,7 +331,6 @@ def single_task_variational(model: Any, data: Any = None) -> Adapted:
     d = inner.posterior.n_features
     shift, scale = input_units(copy, d)
     outcomes = outcome_units(copy, 1)
-    assert isinstance(inner.posterior, Posterior)
     result = in_units(AffinePosterior(inner.posterior, shift, scale), outcomes, 0)
     likelihood = type(model.likelihood).__name__
     if likelihood != "GaussianLikelihood":

@@ -1,25 +1,19 @@
-"""What an explanation must say about a model."""
+"""Notes that explanations must print about a model."""
 
 from __future__ import annotations
 
 from copy import copy
-from typing import Any
 
-from gpattr.posteriors.base import note_of
+from gpattr.posteriors import MultiOutputPosterior, Posterior
 
 FLOAT32 = "model in float32, computed in float64"
 
 
-def with_note(posterior: Any, note: str) -> Any:
-    """Return a copy of a posterior, or of one with several outputs, that carries a note: it may be
-    the user's own.
-    """
+def with_note(posterior: Posterior, note: str) -> Posterior:
+    """Return a copy of a posterior that carries a note: it may be the user's own."""
+    if isinstance(posterior, MultiOutputPosterior):
+        outputs = {name: with_note(output, note) for name, output in posterior.outputs.items()}
+        return posterior.with_outputs(outputs)
     result = copy(posterior)
-    outputs = getattr(posterior, "outputs", None)
-    if outputs is None:
-        object.__setattr__(result, "note", f"{note_of(posterior)}; {note}".removeprefix("; "))
-    else:
-        object.__setattr__(
-            result, "outputs", {name: with_note(output, note) for name, output in outputs.items()}
-        )
+    object.__setattr__(result, "note", f"{posterior.note}; {note}".removeprefix("; "))
     return result

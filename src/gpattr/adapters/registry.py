@@ -16,7 +16,7 @@ import numpy as np
 from gpattr._core.arguments import a_function, instance, some_rows
 from gpattr._core.validation import check_flag, positive_scalar
 from gpattr.exceptions import InvalidInputError
-from gpattr.posteriors import MultiOutputPosterior, Posterior
+from gpattr.posteriors import Posterior
 
 ENTRY_POINTS = "gpattr.adapters"
 
@@ -30,16 +30,14 @@ class Adapted:
     the library's own arithmetic on a perfectly conditioned model. Points that are ``mixable`` are
     also compared between and beyond each other."""
 
-    posterior: Posterior | MultiOutputPosterior
+    posterior: Posterior
     predict: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
     points: np.ndarray
     accuracy: float = float(np.finfo(np.float64).eps)
     mixable: bool = True
 
     def __post_init__(self) -> None:
-        instance((Posterior, MultiOutputPosterior), "a gpattr posterior")(
-            "posterior", self.posterior
-        )
+        instance(Posterior, "a gpattr posterior")("posterior", self.posterior)
         a_function("predict", self.predict)
         some_rows("points", self.points)
         positive_scalar("accuracy", self.accuracy)

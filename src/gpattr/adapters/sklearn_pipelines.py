@@ -19,8 +19,14 @@ from gpattr.adapters.sklearn_models import require_fitted
 from gpattr.encoders.encoder import Encoder
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.means import Constant
-from gpattr.posteriors import AffinePosterior, CombinationPosterior, MultiOutputPosterior
-from gpattr.posteriors.affine_outputs import AffineOutputs
+from gpattr.posteriors import (
+    AffinePosterior,
+    CombinationPosterior,
+    EncodedPosterior,
+    MultiOutputPosterior,
+    Posterior,
+    WrappedOutputs,
+)
 
 
 @dataclass(frozen=True)
@@ -89,15 +95,16 @@ def behind(
             source=sources,
             n_features=width,
             feature_names=labels,
-            encoder=encoder,
         )
 
     posterior = inner.posterior
     if isinstance(posterior, MultiOutputPosterior):
         outputs = {name: mapped(output) for name, output in posterior.outputs.items()}
-        result: Any = AffineOutputs(posterior, outputs, next(iter(outputs.values())))
+        result: Posterior = WrappedOutputs(posterior, outputs, next(iter(outputs.values())))
     else:
         result = mapped(posterior)
+    if encoder is not None:
+        result = of_features(result, encoder)
     points = np.zeros((len(inner.points), width))
     points[:, sources] = shift + scale * inner.points
     if encoder is not None:
@@ -120,6 +127,14 @@ def behind(
         predict=predict,
         mixable=inner.mixable and encoder is None,
     )
+
+
+def of_features(posterior: Posterior, encoder: Encoder) -> Posterior:
+    """Return a posterior of encoded columns, of one output or several, as one of features."""
+    if not isinstance(posterior, MultiOutputPosterior):
+        return EncodedPosterior(posterior, encoder)
+    outputs = {name: EncodedPosterior(part, encoder) for name, part in posterior.outputs.items()}
+    return WrappedOutputs(posterior, outputs, next(iter(outputs.values())))
 
 
 def _frame(X: np.ndarray, names: list[str]) -> Any:
@@ -163,9 +178,9 @@ def target(model: Any, data: Any = None) -> Adapted:
         return CombinationPosterior([posterior], [float(scale[i])], mean=Constant(float(shift[i])))
 
     if isinstance(inner.posterior, MultiOutputPosterior):
-        if not _independent(inner.posterior):
+        if not inner.posterior.independent:
             raise UnsupportedModelError(
-                "transformer_: a transformed target of outputs that belong together is not known"
+                "transformer_: transformed targets of correlated outputs are not supported"
             )
         outputs = {
             name: in_units(output, i)
@@ -173,17 +188,6 @@ def target(model: Any, data: Any = None) -> Adapted:
         }
         return replace(inner, posterior=MultiOutputPosterior(outputs), predict=back)
     return replace(inner, posterior=in_units(inner.posterior, 0), predict=back)
-
-
-def _independent(posterior: MultiOutputPosterior) -> bool:
-    """Tell whether outputs have nothing to do with each other, alone or behind the scalers of a
-    pipeline.
-    """
-    if isinstance(posterior, AffineOutputs):
-        return _independent(posterior.inner)
-    return type(posterior) is MultiOutputPosterior and np.array_equal(
-        posterior.mixing, np.eye(len(posterior.outputs))
-    )
 
 
 def search(model: Any, data: Any = None) -> Adapted:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gpattr._core.array import to_numpy
 from gpattr.adapters.registry import Adapted
 from gpattr.exceptions import UnsupportedModelError
-from gpattr.posteriors import FunctionSpacePosterior, MultiOutputPosterior
 
 POINTS = 8
 EXACT = 1e-6  # relative to the size of what is compared, on a well-conditioned model
@@ -25,7 +22,7 @@ def verify(adapted: Adapted, name: str, points: np.ndarray | None = None) -> Non
     with np.errstate(all="ignore"):  # which is of this thread alone; warning filters are not
         theirs = adapted.predict(points)
     mean, std = (to_numpy(part) for part in adapted.posterior.predict(points, return_std=True))
-    tolerance = min(EXACT + MARGIN * adapted.accuracy * condition(adapted.posterior), LOOSEST)
+    tolerance = min(EXACT + MARGIN * adapted.accuracy * adapted.posterior.condition_number, LOOSEST)
     if theirs[0].size != mean.size or theirs[1].size != std.size:
         raise UnsupportedModelError(
             f"model: this {name} predicts arrays of the shape {theirs[0].shape}, where its parts"
@@ -67,20 +64,3 @@ def comparison_points(rows: np.ndarray, mixable: bool) -> np.ndarray:
     )
     aside = chosen + spread * generator.normal(size=chosen.shape)
     return np.concatenate([chosen, chosen + share * (other - chosen), aside])
-
-
-def condition(posterior: Any) -> float:
-    """Return an estimate of the condition number of what was factorised, from its pivots; the
-    largest of several.
-    """
-    if isinstance(posterior, MultiOutputPosterior):
-        return max(condition(latent) for latent in posterior.latents)
-    parts = getattr(posterior, "posteriors", ()) or (
-        [posterior.posterior] if hasattr(posterior, "posterior") else []
-    )
-    if parts:
-        return max(condition(part) for part in parts)
-    if not isinstance(posterior, FunctionSpacePosterior):
-        return 1.0
-    pivots = to_numpy(posterior.factor.diagonal())
-    return float((pivots.max() / pivots.min()) ** 2)

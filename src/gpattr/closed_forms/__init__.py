@@ -1,68 +1,106 @@
-"""The table where operators meet kernels: few verbs, one function for each pair, the same verbs by
-quadrature.
-"""
+"""The tables where operators meet kernels, bases and means, and the verbs that use them."""
 
-from gpattr.closed_forms import cosine, radial, squared_exponential
+from gpattr.closed_forms import (
+    cosine,
+    gradient,
+    integrated_gradients,
+    mean_gradients,
+    radial,
+    squared_exponential,
+)
 from gpattr.closed_forms.asking import asked
-from gpattr.closed_forms.derivatives import DERIVATIVES, Jet, differentiate, register_derivatives
-from gpattr.closed_forms.features import FEATURES, features, register_features, weighted_features
-from gpattr.closed_forms.means import attribute_mean
+from gpattr.closed_forms.derivatives import (
+    DERIVATIVES,
+    Jet,
+    differentiate,
+    register_derivatives,
+)
+from gpattr.closed_forms.mean_gradients import MEAN_GRADIENTS, register_mean_gradient
 from gpattr.closed_forms.quadrature.fixed_rules import FIXED_RULES, METHODS
-from gpattr.closed_forms.table import CLOSED_FORMS, Bounded, Rule, register
+from gpattr.closed_forms.resolution import basis_formulas_for, formulas_for, mean_formulas_for
+from gpattr.closed_forms.table import (
+    BASES,
+    KERNELS,
+    MEANS,
+    BasisFormulas,
+    Bounded,
+    Formulas,
+    MeanFormulas,
+    register,
+    register_basis,
+    register_mean,
+)
 from gpattr.closed_forms.verbs import (
-    auto,
+    apply_to_basis,
+    apply_to_mean,
     between,
-    bounded_auto,
     bounded_cross,
+    bounded_prior_cov,
+    contract,
+    contract_basis,
     cross,
     cross_dot,
     error,
-    estimate,
-    rule_for,
+    prior_cov,
 )
 
-# Inside, formulas call each other as they are; what comes from outside is looked at.
-attribute_mean = asked(attribute_mean)
-auto = asked(auto)
+# Inside, formulas call each other as they are; arguments from outside are checked.
+apply_to_basis = asked(apply_to_basis)
+apply_to_mean = asked(apply_to_mean)
+basis_formulas_for = asked(basis_formulas_for)
 between = asked(between)
-bounded_auto = asked(bounded_auto)
 bounded_cross = asked(bounded_cross)
+bounded_prior_cov = asked(bounded_prior_cov)
+contract = asked(contract)
+contract_basis = asked(contract_basis)
 cross = asked(cross)
 cross_dot = asked(cross_dot)
 differentiate = asked(differentiate)
 error = asked(error)
-estimate = asked(estimate)
-features = asked(features)
+formulas_for = asked(formulas_for)
+mean_formulas_for = asked(mean_formulas_for)
+prior_cov = asked(prior_cov)
 register = asked(register)
-rule_for = asked(rule_for)
-weighted_features = asked(weighted_features)
+register_basis = asked(register_basis)
+register_mean = asked(register_mean)
 
 __all__ = [
-    "CLOSED_FORMS",
+    "BASES",
     "DERIVATIVES",
-    "FEATURES",
     "FIXED_RULES",
+    "KERNELS",
+    "MEANS",
+    "MEAN_GRADIENTS",
     "METHODS",
+    "BasisFormulas",
     "Bounded",
+    "Formulas",
     "Jet",
-    "Rule",
-    "attribute_mean",
-    "auto",
+    "MeanFormulas",
+    "apply_to_basis",
+    "apply_to_mean",
+    "basis_formulas_for",
     "between",
-    "bounded_auto",
     "bounded_cross",
+    "bounded_prior_cov",
+    "contract",
+    "contract_basis",
     "cosine",
     "cross",
     "cross_dot",
     "differentiate",
     "error",
-    "estimate",
-    "features",
+    "formulas_for",
+    "gradient",
+    "integrated_gradients",
+    "mean_formulas_for",
+    "mean_gradients",
+    "prior_cov",
     "radial",
     "register",
+    "register_basis",
     "register_derivatives",
-    "register_features",
-    "rule_for",
+    "register_mean",
+    "register_mean_gradient",
     "squared_exponential",
-    "weighted_features",
 ]

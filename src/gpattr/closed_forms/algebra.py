@@ -1,5 +1,6 @@
-"""Rules that hold for every operator, because operators are linear: constant, scaled, added and
-selecting kernels.
+"""The algebra of kernels, which holds for every operator because operators are linear.
+
+Constant, scaled, added and selecting kernels are resolved here, once for all operators.
 """
 
 from __future__ import annotations
@@ -9,113 +10,132 @@ from functools import reduce
 from operator import add
 from typing import Any
 
+import numpy as np
+
 from gpattr._core.array import Array, namespace
-from gpattr.closed_forms.table import Bounded, Rule
+from gpattr.closed_forms.table import Bounded, Formulas
 from gpattr.kernels import Constant, Kernel, Scale, Select, Sum
+from gpattr.operators import Operator
 
-RuleOf = Callable[[Kernel], Rule]
+Resolve = Callable[[Kernel], Formulas]
 
 
-def constant(kernel: Constant, rule_of: RuleOf) -> Rule:
-    """A constant function: every operator here differentiates, so all is zero."""
+def constant(operator: Operator, kernel: Constant, resolve: Resolve) -> Formulas | None:
+    """Return zeros where 𝒜1 = 0; other operators have a formula of their own."""
+    if not operator.vanishes_on_constants:
+        return None
 
     def zeros(sites: Any, *shape: int) -> Bounded:
-        xp = namespace(*vars(sites).values())
-        return Bounded(xp.zeros((*sites.shape, *shape)), xp.zeros(sites.shape[0]))
+        xp, (n, d) = namespace(sites.like), sites.shape
+        return Bounded(xp.zeros((n, operator.size(d), *shape)), xp.zeros(n))
 
-    return Rule(
+    def square(sites: Any) -> Bounded:
+        return zeros(sites, operator.size(sites.shape[1]))
+
+    return Formulas(
         cross=lambda sites, Z: zeros(sites, len(Z)),
-        estimate=lambda sites, Z, w: zeros(sites, w.shape[1]),
-        auto=lambda sites: zeros(sites, sites.shape[1]),
-        between=lambda sites, other: zeros(sites, sites.shape[1]),
+        contract=lambda sites, Z, w: zeros(sites, w.shape[1]),
+        prior_cov=square,
+        between=lambda sites, other: square(sites),
         bound=lambda sites, Z, w: namespace(Z).zeros(sites.shape[0]),
     )
 
 
-def scale(kernel: Scale, rule_of: RuleOf) -> Rule:
+def scale(operator: Operator, kernel: Scale, resolve: Resolve) -> Formulas:
     """𝒜(σ²k) = σ² 𝒜k."""
-    rule, variance = rule_of(kernel.kernel), kernel.variance
+    inner, variance = resolve(kernel.kernel), kernel.variance
 
-    def scaled(verb: str) -> Callable[..., Bounded]:
-        return lambda *args: Bounded(*(variance * part for part in getattr(rule, verb)(*args)))
+    def scaled(verb: Callable[..., Bounded]) -> Callable[..., Bounded]:
+        def scaled_verb(*args: Any) -> Bounded:
+            value, error = verb(*args)
+            return Bounded(variance * value, variance * error)
 
-    return Rule(
-        cross=scaled("cross"),
-        estimate=scaled("estimate"),
-        auto=scaled("auto"),
-        between=scaled("between"),
-        methods=rule.methods,
-        bound=(lambda *args: variance * bound(*args)) if (bound := rule.bound) else None,
+        return scaled_verb
+
+    bound = inner.bound
+    return Formulas(
+        cross=scaled(inner.cross),
+        contract=scaled(inner.contract),
+        prior_cov=scaled(inner.prior_cov),
+        between=scaled(inner.between),
+        methods=inner.methods,
+        bound=None if bound is None else lambda *args: variance * bound(*args),
     )
 
 
-def total(kernel: Sum, rule_of: RuleOf) -> Rule:
+def total(operator: Operator, kernel: Sum, resolve: Resolve) -> Formulas:
     """𝒜(k₁ + k₂) = 𝒜k₁ + 𝒜k₂."""
-    rules = [rule_of(part) for part in kernel.kernels]
+    parts = [resolve(part) for part in kernel.kernels]
 
-    def added(verb: str) -> Callable[..., Bounded]:
-        def verb_of_sum(*args: Any) -> Bounded:
-            values, errors = zip(*(getattr(rule, verb)(*args) for rule in rules), strict=True)
+    def added(verbs: list[Callable[..., Bounded]]) -> Callable[..., Bounded]:
+        def added_verb(*args: Any) -> Bounded:
+            values, errors = zip(*(verb(*args) for verb in verbs), strict=True)
             return Bounded(reduce(add, values), reduce(add, errors))
 
-        return verb_of_sum
+        return added_verb
 
-    bounds = [rule.bound for rule in rules if rule.bound]
-    return Rule(
-        cross=added("cross"),
-        estimate=added("estimate"),
-        auto=added("auto"),
-        between=added("between"),
-        bound=(lambda *args: reduce(add, (bound(*args) for bound in bounds)))
-        if len(bounds) == len(rules)
-        else None,
-        methods=frozenset().union(*(rule.methods for rule in rules)),
+    bounds = [part.bound for part in parts if part.bound is not None]
+    known = len(bounds) == len(parts)
+    return Formulas(
+        cross=added([part.cross for part in parts]),
+        contract=added([part.contract for part in parts]),
+        prior_cov=added([part.prior_cov for part in parts]),
+        between=added([part.between for part in parts]),
+        bound=(lambda *args: reduce(add, (bound(*args) for bound in bounds))) if known else None,
+        methods=frozenset().union(*(part.methods for part in parts)),
     )
 
 
-def select(kernel: Select, rule_of: RuleOf) -> Rule:
-    """Features the kernel does not see get nothing; the others what the inner kernel gives them."""
-    rule, features = rule_of(kernel.kernel), list(kernel.features)
+def select(operator: Operator, kernel: Select, resolve: Resolve) -> Formulas:
+    """Outputs of features that the kernel does not see are zero; the others are the inner kernel's."""
+    inner, features = resolve(kernel.kernel), list(kernel.features)
 
-    def spread(values: Array, d: int) -> Array:
-        result = namespace(values).zeros((values.shape[0], d, values.shape[2]))
-        result[:, features] = values
+    def scattered(values: Array, d: int) -> Array:
+        """Return (n, q, ·) for values (n, q', ·) of the features seen."""
+        result = namespace(values).zeros((values.shape[0], operator.size(d), values.shape[2]))
+        result[:, positions(operator, features, d)] = values
         return result
 
-    def spread_both(values: Array, d: int) -> Array:
-        inner = namespace(values).swapaxes(spread(values, d), 1, 2)
-        return namespace(values).swapaxes(spread(inner, d), 1, 2)
+    def scattered_twice(values: Array, d: int) -> Array:
+        swap = namespace(values).swapaxes
+        return swap(scattered(swap(scattered(values, d), 1, 2), d), 1, 2)
 
     def cross(sites: Any, Z: Array) -> Bounded:
-        value, error = rule.cross(sites.select(features), Z[:, features])
-        return Bounded(spread(value, sites.shape[1]), error)
+        value, error = inner.cross(sites.select(features), Z[:, features])
+        return Bounded(scattered(value, sites.shape[1]), error)
 
-    def estimate(sites: Any, Z: Array, w: Array) -> Bounded:
-        value, error = rule.estimate(sites.select(features), Z[:, features], w)
-        return Bounded(spread(value, sites.shape[1]), error)
+    def contract(sites: Any, Z: Array, w: Array) -> Bounded:
+        value, error = inner.contract(sites.select(features), Z[:, features], w)
+        return Bounded(scattered(value, sites.shape[1]), error)
 
-    def auto(sites: Any) -> Bounded:
-        value, error = rule.auto(sites.select(features))
-        return Bounded(spread_both(value, sites.shape[1]), error)
+    def prior_cov(sites: Any) -> Bounded:
+        value, error = inner.prior_cov(sites.select(features))
+        return Bounded(scattered_twice(value, sites.shape[1]), error)
 
     def between(sites: Any, other: Any) -> Bounded:
-        value, error = rule.between(sites.select(features), other.select(features))
-        return Bounded(spread_both(value, sites.shape[1]), error)
+        value, error = inner.between(sites.select(features), other.select(features))
+        return Bounded(scattered_twice(value, sites.shape[1]), error)
 
-    bound = rule.bound
-    return Rule(
-        cross=cross,
-        estimate=estimate,
-        bound=(lambda sites, Z, w: bound(sites.select(features), Z[:, features], w))
-        if bound
-        else None,
-        auto=auto,
-        between=between,
-        methods=rule.methods,
-    )
+    def bound(sites: Any, Z: Array, w: Array) -> Array:
+        assert inner.bound is not None
+        return inner.bound(sites.select(features), Z[:, features], w)
+
+    known = None if inner.bound is None else bound
+    return Formulas(cross, contract, prior_cov, between, inner.methods, known)
 
 
-ALGEBRA: dict[type[Kernel], Callable[[Any, RuleOf], Rule]] = {
+def positions(operator: Operator, features: list[int], d: int) -> list[int]:
+    """Return where the outputs of an operator on these features stand among those on d features."""
+    sizes = operator.sizes(d)
+    each = [
+        features if axis == "feature" else list(range(size))
+        for axis, size in zip(operator.axes, sizes, strict=True)
+    ]
+    flat = np.arange(operator.size(d)).reshape(sizes)
+    return flat[np.ix_(*each)].ravel().tolist() if each else [0]
+
+
+ALGEBRA: dict[type[Kernel], Callable[[Operator, Any, Resolve], Formulas | None]] = {
     Constant: constant,
     Scale: scale,
     Sum: total,

@@ -1,4 +1,4 @@
-"""What may be asked of the table: the arguments of its verbs are checked where they are exported."""
+"""Checks of the arguments of verbs, made where these are exported."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from gpattr.operators import Operator
 
 CHECKS = {
     "op": instance(Operator, "a gpattr operator"),
+    "operator": instance(Operator, "a gpattr operator"),
     "op2": instance(Operator, "a gpattr operator"),
     "kernel": instance(Kernel, "a gpattr kernel"),
     "basis": instance(Basis, "a gpattr basis"),
@@ -39,11 +40,12 @@ CHECKS = {
 }
 CLASSES = {
     "operator": subclass(Operator, "a class of operators"),
-    "cross": a_function,
-    "auto": a_function,
-    "between": a_function,
-    "cross_dot": a_function,
-    "error": a_function,
+    "kernel": subclass(Kernel, "a class of kernels"),
+    "basis": subclass(Basis, "a class of bases"),
+    "mean": subclass(Mean, "a class of means"),
+    **dict.fromkeys(
+        ("cross", "prior_cov", "between", "cross_dot", "error", "images", "apply"), a_function
+    ),
 }
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,9 +56,7 @@ def asked(function: F) -> F:
     """
     form = signature(function)
     names = form.parameters
-    checks = CHECKS | CLASSES
-    if "cross" in names:  # formulas are entered for classes
-        checks |= {"kernel": subclass(Kernel, "a class of kernels")}
+    checks = CLASSES if function.__name__.startswith("register") else CHECKS
     if "w" not in names:
         return checked(function, checks)
     over = "Z" if "Z" in names else "basis"

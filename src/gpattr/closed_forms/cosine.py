@@ -67,7 +67,7 @@ def error(kernel: Cosine, paths: Paths, Z: Array, w: Array) -> Array:
     return EPS * ((32.0 + len(Z) ** 0.5 + 4.0 * reach) * size + 32.0 * slack)
 
 
-def auto(kernel: Cosine, paths: Paths) -> Array:
+def prior_cov(kernel: Cosine, paths: Paths) -> Array:
     """Return the prior covariance of the attributions along each path, (n, d, d)."""
     amplitude = _amplitude(kernel, paths)
     return kernel.variance * amplitude[:, :, None] * amplitude[:, None, :]
@@ -89,7 +89,7 @@ register(
     Cosine,
     cross=cross,
     cross_dot=cross_dot,
-    auto=auto,
+    prior_cov=prior_cov,
     between=between,
     error=error,
 )

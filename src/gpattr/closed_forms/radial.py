@@ -72,7 +72,7 @@ def error(kernel: Radial, paths: Paths, Z: Array, w: Array) -> Array:
     return (QUADRATURE_ERROR + EPS * (32.0 + len(Z) ** 0.5 + 4.0 * reach)) * size
 
 
-def auto(kernel: Radial, paths: Paths) -> Bounded:
+def prior_cov(kernel: Radial, paths: Paths) -> Bounded:
     """Return the prior covariance of the attributions along each path, (n, d, d).
 
         (𝒜k𝒜ᵀ)ᵢⱼ = −σ² pᵢpⱼ pᵢpⱼ B off the diagonal,   σ² pᵢ² (F + (a − pᵢ²) B) on it
@@ -133,7 +133,7 @@ def between(kernel: Radial, paths: Paths, other: Paths) -> Bounded:
     result = -kernel.variance * p[:, :, None] * q[:, None, :] * integral
     same = ((paths.start == other.start) & (paths.stop == other.stop)).all(axis=1)
     if same.any():
-        result[same] = auto(kernel, paths[same]).value
+        result[same] = prior_cov(kernel, paths[same]).value
     ends = ((1.0, e + p - q), (-1.0, e + p), (-1.0, e - q), (1.0, e))
     gain = kernel.variance * sum(sign * kernel.profile((v * v).sum(axis=1)) for sign, v in ends)
     rounding = QUADRATURE_ERROR + EPS * (64.0 + (xp.abs(p) + xp.abs(q)).sum(axis=1))
@@ -262,7 +262,7 @@ for _kernel in (Matern, Matern32, Matern52, RationalQuadratic):
         _kernel,
         cross=cross,
         cross_dot=cross_dot,
-        auto=auto,
+        prior_cov=prior_cov,
         between=between,
         error=error,
         method="quadrature",

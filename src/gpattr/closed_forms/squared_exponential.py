@@ -63,7 +63,7 @@ def error(kernel: SquaredExponential, paths: Paths, Z: Array, w: Array) -> Array
     return EPS * (32.0 + len(Z) ** 0.5 + 2.0 * reach) * size
 
 
-def auto(kernel: SquaredExponential, paths: Paths) -> Array:
+def prior_cov(kernel: SquaredExponential, paths: Paths) -> Array:
     """Return the prior covariance of the attributions along each path, (n, d, d).
 
         (𝒜k𝒜ᵀ)ᵢⱼ = σ² pᵢpⱼ (δᵢⱼ G₀(a) − pᵢpⱼ G₂(a))
@@ -194,7 +194,7 @@ register(
     SquaredExponential,
     cross=cross,
     cross_dot=cross_dot,
-    auto=auto,
+    prior_cov=prior_cov,
     between=between,
     error=error,
 )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from gpattr import kernels
 from gpattr.closed_forms.algebra import ALGEBRA
 from gpattr.closed_forms.derivatives import DERIVATIVES, REFUSED
-from gpattr.closed_forms.verbs import rule_for
+from gpattr.closed_forms.integrated_gradients import OPERATOR
+from gpattr.closed_forms.resolution import formulas_for
 from gpattr.kernels import Kernel
-from gpattr.operators import Gradient, IntegratedGradients
+from gpattr.operators import Gradient
 
 SE = kernels.SquaredExponential()
 EXAMPLES: dict[type[Kernel], Kernel] = {  # of kernels that cannot be made without arguments
@@ -47,8 +48,8 @@ def support_table() -> str:
         else:
             example = EXAMPLES.get(kind) or kind()
             ways = [
-                " + ".join(sorted(rule_for(operator, example).methods))
-                for operator in (Gradient, IntegratedGradients)
+                " + ".join(sorted(formulas_for(operator, example).methods))
+                for operator in (Gradient(), OPERATOR)
             ]
         learned = ", ".join(f"`{parameter}`" for parameter in kind.trainable) or "none of its own"
         lines.append(f"| `{name}` | {ways[0]} | {ways[1]}{NOTES.get(kind, '')} | {learned} |")

@@ -1,4 +1,8 @@
-"""The table itself: (operator, kernel) → formulas."""
+"""The three tables of formulas: (operator, kernel), (operator, basis) and (operator, mean).
+
+An entry is found by exact types. One for the base class (`Kernel`, `Basis`, `Mean`) is the
+operator's fallback: it serves every kernel, basis or mean without an entry of its own.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from gpattr._core.array import EPS, Array, namespace
+from gpattr._core.array import EPS, Array, namespace, product
+from gpattr.bases import Basis
 from gpattr.kernels import Kernel
-from gpattr.operators import Operator, Sites
+from gpattr.means import Mean
+from gpattr.operators import Operator
 
 
 class Bounded(NamedTuple):
     """An array (n, ...) and a bound (n,) on the error of its entries.
 
-    Of covariances with data, (n, d, m), it is the Euclidean length, over the m points, of what
+    Of covariances with data, (n, q, m), it is the Euclidean length, over the m points, of what
     bounds the error of each: that times the length of weights bounds the error of a weighted sum.
     """
 
@@ -24,75 +30,151 @@ class Bounded(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rule:
-    """What one operator makes of one kernel, at n sites. The kernel is bound in.
+class Formulas:
+    """What one operator makes of one kernel, which is bound in, at n sites: q numbers each.
 
-    Z (m, d) are points, w (m, q) weights. `between` pairs the k-th site of one batch with the k-th
-    of the other."""
+    Z (m, d) are points, w (m, k) weights. `between` pairs the i-th site of one batch with the i-th
+    of the other. Sites are of the kind that the operator's `terms` returns.
+    """
 
-    cross: Callable[[Sites, Array], Bounded]  # (sites, Z) -> (n, d, m)
-    estimate: Callable[[Sites, Array, Array], Bounded]  # (sites, Z, w) -> cross @ w, (n, d, q)
-    auto: Callable[[Sites], Bounded]  # (sites) -> (n, d, d)
-    between: Callable[[Any, Any], Bounded]  # (sites, sites) -> (n, d, d)
+    cross: Callable[[Any, Array], Bounded]  # (sites, Z) -> (n, q, m)
+    contract: Callable[[Any, Array, Array], Bounded]  # (sites, Z, w) -> cross @ w, (n, q, k)
+    prior_cov: Callable[[Any], Bounded]  # (sites) -> (n, q, q)
+    between: Callable[[Any, Any], Bounded]  # (sites, sites) -> (n, q, q)
     methods: frozenset[str] = frozenset({"closed form"})
-    bound: Callable[[Sites, Array, Array], Array] | None = (
-        None  # the error of estimate, where it is known without the value
-    )
+    # The error of contract, where it is known without the value.
+    bound: Callable[[Any, Array, Array], Array] | None = None
 
 
-CLOSED_FORMS: dict[tuple[type[Operator], type[Kernel]], Callable[[Any], Rule]] = {}
+@dataclass(frozen=True)
+class BasisFormulas:
+    """What one operator makes of the p functions of one basis, which is bound in, at n sites.
+
+    ``contract`` returns Σⱼ wⱼ𝒜φⱼ and Σⱼ |wⱼ𝒜φⱼ| before anything cancels, (n, q) each.
+    """
+
+    images: Callable[[Any], Array]  # (sites) -> (n, q, p)
+    contract: Callable[[Any, Array], tuple[Array, Array]]  # (sites, w (p,))
+    method: str = "closed form"
+
+
+@dataclass(frozen=True)
+class MeanFormulas:
+    """What one operator makes of one prior mean, which is bound in, at n sites: (n, q)."""
+
+    apply: Callable[[Any], Bounded]
+    methods: frozenset[str] = frozenset()
+
+
+KERNELS: dict[tuple[type[Operator], type[Kernel]], Callable[[Any], Formulas | None]] = {}
+BASES: dict[tuple[type[Operator], type[Basis]], Callable[[Any], BasisFormulas]] = {}
+MEANS: dict[tuple[type[Operator], type[Mean]], Callable[[Any], MeanFormulas]] = {}
+
+# Schemes with a number of steps, by operator: (kernel or basis, method, steps, exact formulas).
+KERNEL_SCHEMES: dict[type[Operator], Callable[[Kernel, str, int, Formulas], Formulas]] = {}
+BASIS_SCHEMES: dict[type[Operator], Callable[[Basis, str, int | None], BasisFormulas]] = {}
 
 
 def register(
     operator: type[Operator],
     kernel: type[Kernel],
     *,
-    cross: Callable[..., Array],
-    auto: Callable[..., Array],
-    between: Callable[..., Array],
+    cross: Callable[..., Array | Bounded],
+    between: Callable[..., Array | Bounded],
+    prior_cov: Callable[..., Array | Bounded] | None = None,
     cross_dot: Callable[..., Array] | None = None,
     error: Callable[..., Array] | None = None,
     method: str = "closed form",
 ) -> None:
-    """Enter the formulas of a pair; each takes the kernel first, then what `Rule` says, and returns
-    an array or `Bounded`.
+    """Enter the formulas of an operator for a class of kernels, or for every kernel (`Kernel`).
 
-    Without ``cross_dot`` the generic one contracts ``cross``. ``error`` bounds the error of
-    ``cross_dot``; without it, and for what comes as an array, the bound is that of rounding."""
+    Each takes the kernel first, then what `Formulas` says, and returns an array or `Bounded`.
+    Without ``cross_dot`` the generic one contracts ``cross``, without ``prior_cov`` it is
+    ``between`` of a site with itself. ``error`` bounds the error of ``cross_dot``; without it, and
+    for plain arrays, the bound is that of rounding.
+    """
 
-    def bind(k: Kernel) -> Rule:
-        def estimate(sites: Sites, Z: Array, w: Array) -> Bounded:
-            terms = cross(k, sites, Z) if cross_dot is None or error is None else None
-            terms = terms.value if isinstance(terms, Bounded) else terms
-            value = cross_dot(k, sites, Z, w) if cross_dot else terms @ w  # pyright: ignore[reportOptionalOperand]
-            return Bounded(value, error(k, sites, Z, w) if error else rounding(terms, w))
+    def bind(k: Kernel) -> Formulas:
+        def terms(sites: Any, Z: Array) -> Array:
+            values = cross(k, sites, Z)
+            return values.value if isinstance(values, Bounded) else values
 
-        def with_error(sites: Sites, Z: Array) -> Bounded:
-            terms = cross(k, sites, Z)
-            if isinstance(terms, Bounded):
-                return terms
+        def contract(sites: Any, Z: Array, w: Array) -> Bounded:
+            if cross_dot is not None and error is not None:
+                return Bounded(cross_dot(k, sites, Z, w), error(k, sites, Z, w))
+            values = terms(sites, Z)
+            value = values @ w if cross_dot is None else cross_dot(k, sites, Z, w)
+            return Bounded(value, rounding(values, w) if error is None else error(k, sites, Z, w))
+
+        def bounded_cross(sites: Any, Z: Array) -> Bounded:
+            values = cross(k, sites, Z)
+            if isinstance(values, Bounded):
+                return values
+            if error is None:
+                return rounded_cross(values)
             # The bound for one point, as often as there are points.
             unit = namespace(Z).zeros((1, 1)) + 1.0
-            return (
-                Bounded(terms, error(k, sites, Z[:1], unit) * len(Z) ** 0.5)
-                if error
-                else rounded_cross(terms)
-            )
+            return Bounded(values, error(k, sites, Z[:1], unit) * len(Z) ** 0.5)
 
-        return Rule(
-            cross=with_error,
-            estimate=estimate,
-            auto=lambda sites: rounded(auto(k, sites)),
+        own = prior_cov or (lambda k, sites: between(k, sites, sites))
+        return Formulas(
+            cross=bounded_cross,
+            contract=contract,
+            prior_cov=lambda sites: rounded(own(k, sites)),
             between=lambda sites, other: rounded(between(k, sites, other)),
             methods=frozenset({method}),
             bound=partial(error, k) if error else None,
         )
 
-    CLOSED_FORMS[operator, kernel] = bind
+    KERNELS[operator, kernel] = bind
+
+
+def register_basis(
+    operator: type[Operator], basis: type[Basis], images: Callable[[Any, Any], Array]
+) -> None:
+    """Enter what an operator makes of a class of bases, or of every basis (`Basis`).
+
+    ``images(basis, sites)`` returns 𝒜φⱼ at the sites, (n, q, p).
+    """
+
+    def bind(b: Basis) -> BasisFormulas:
+        def contract(sites: Any, w: Array) -> tuple[Array, Array]:
+            values = images(b, sites)
+            return product(values, w), product(abs(values), abs(w))
+
+        return BasisFormulas(partial(images, b), contract)
+
+    BASES[operator, basis] = bind
+
+
+def register_mean(
+    operator: type[Operator],
+    mean: type[Mean],
+    apply: Callable[[Any, Any], Array | Bounded],
+    *,
+    method: str = "closed form",
+) -> None:
+    """Enter what an operator makes of a class of prior means, or of every mean (`Mean`).
+
+    ``apply(mean, sites)`` returns 𝒜m at the sites, (n, q), as an array or `Bounded`.
+    """
+
+    def bind(m: Mean) -> MeanFormulas:
+        def bounded(sites: Any) -> Bounded:
+            value = apply(m, sites)
+            if isinstance(value, Bounded):
+                return value
+            xp = namespace(value)
+            return Bounded(value, EPS * xp.max(xp.abs(value), axis=1))
+
+        names = frozenset() if method == "closed form" else frozenset({method})
+        return MeanFormulas(bounded, names)
+
+    MEANS[operator, mean] = bind
 
 
 def rounded(value: Array | Bounded) -> Bounded:
-    """Return prior covariances (n, d, d) with a bound on their rounding, unless they have a bound."""
+    """Return prior covariances (n, q, q) with a bound on their rounding, unless they have a bound."""
     if isinstance(value, Bounded):
         return value
     xp = namespace(value)
@@ -100,14 +182,12 @@ def rounded(value: Array | Bounded) -> Bounded:
 
 
 def rounded_cross(value: Array) -> Bounded:
-    """Return covariances with data, (n, d, m), with a bound on their rounding."""
+    """Return covariances with data, (n, q, m), with a bound on their rounding."""
     largest = namespace(value).max(abs(value), axis=1)
     return Bounded(value, 32 * EPS * (largest * largest).sum(axis=1) ** 0.5)
 
 
 def rounding(terms: Array, w: Array) -> Array:
-    """Return a bound, (n,), on the rounding of terms (n, d, m) @ w (m, q): 32 ε times the sum of
-    absolute values.
-    """
+    """Return a bound, (n,), on the rounding of terms (n, q, m) @ w: 32 ε Σ|terms||w|."""
     xp = namespace(terms, w)
     return 32 * EPS * xp.max(xp.abs(terms) @ xp.abs(w), axis=(1, 2))

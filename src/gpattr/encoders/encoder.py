@@ -155,6 +155,12 @@ class Encoder:
                 )
         return pd.DataFrame(columns)
 
+    def feature_values(self, rows: Array) -> Array:
+        """Return encoded rows as one number a feature, (n, features); NaN for what is encoded."""
+        first = [int(column.argmax()) for column in self.gathering.T]
+        blank = [np.nan if name in self.groups else 0.0 for name in self.features]
+        return rows[:, first] + np.array(blank)
+
     def texts(self, rows: Array) -> dict[str, tuple[str, ...]]:
         """Return the categories and the dates of encoded rows as texts, by feature."""
         columns: dict[str, list[Any]] = {}

@@ -5,69 +5,83 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from gpattr._core.array import Array, to_numpy
 from gpattr._core.cards import card
-from gpattr._core.memory import blocks, check_memory
+from gpattr._core.memory import check_memory
 from gpattr._core.normal import check_count, random_generator
-from gpattr._core.validation import (
-    Names,
-    check_choice,
-    check_text,
-    positive_scalar,
-)
+from gpattr._core.validation import Names, check_choice, check_text
 from gpattr.adapters import as_posterior
-from gpattr.closed_forms import METHODS
-from gpattr.closed_forms.quadrature.fixed_rules import check_steps
 from gpattr.exceptions import InvalidIndexError, InvalidInputError, UnsupportedModelError
-from gpattr.explainer.gaussian_part import GaussianPart
-from gpattr.explainer.importance import draw_importance
+from gpattr.explainer.attributions import ATTRIBUTIONS, check_attribution, reference_name
+from gpattr.explainer.global_importance import importance_of, importance_of_probability
 from gpattr.explainer.probability import require_link
-from gpattr.explainer.probability_importance import draw_probability_importance
-from gpattr.explainer.results import of_function, of_probability, quantity
+from gpattr.explainer.results import Setting, of_function, of_probability, quantity
 from gpattr.explainer.rows import RowNames, Rows, row_name, row_names
 from gpattr.explanation.contributions import Contributions
-from gpattr.explanation.explanation import Explanation, feature_index
+from gpattr.explanation.explanation import Explanation
+from gpattr.explanation.grouping import feature_index
 from gpattr.explanation.importance import Importance
 from gpattr.explanation.multi_output import MultiOutputExplanation
-from gpattr.operators import Baselines, IntegratedGradients, Paths
-from gpattr.posteriors import TOLERANCE, UNCERTAINTY, MultiOutputPosterior, Posterior
+from gpattr.operators import Baselines, IntegratedGradients, Operator, Paths
+from gpattr.posteriors import (
+    TOLERANCE,
+    Evaluation,
+    MultiOutputPosterior,
+    Posterior,
+)
 
 OUTPUTS = ("latent", "probability")
 
 
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class Explainer:
-    """Explains predictions of a Gaussian process by integrated gradients, exactly and with their
-    joint uncertainty.
+    """Explains predictions of a Gaussian process, exactly and with their joint uncertainty.
 
-    ``model`` is a fitted estimator such as `GPRegressor`, or any `gpattr.posteriors` object.
-    ``baseline`` is where attributions start from: ``"mean"`` or ``"median"`` of the training
-    inputs, ``"zeros"``, a point (d,), or `gpattr.Baselines`. ``method`` is ``"auto"`` (closed form
-    where there is one, else quadrature that knows its error), ``"exact"`` (closed form or nothing),
-    ``"quadrature"`` (for comparison), or a rule with ``n_steps``: ``"right"``, ``"trapezoid"``,
-    ``"simpson"``, ``"gauss_legendre"``. Attributions by quadrature that are not sure to
-    ``tolerance``, relative to the size of the function, raise `ToleranceError`.
+    ``model`` is a fitted estimator such as `GPRegressor`, any `gpattr.posteriors` object, or a
+    model of another library. ``baseline`` is where attributions start from: ``"mean"`` or
+    ``"median"`` of the training inputs, ``"zeros"``, a point (d,), or `gpattr.Baselines`.
+
+    ``attribution`` is ``"integrated_gradients"``, or an operator of your own
+    (`gpattr.operators.Operator`), which brings its own baseline if it has one. ``method`` is
+    ``"auto"`` (closed form if there is one, else quadrature with a known error), ``"exact"``
+    (closed forms only; raises otherwise), ``"quadrature"`` (for comparison), or a rule with
+    ``n_steps``: ``"right"``, ``"trapezoid"``, ``"simpson"``, ``"gauss_legendre"``. If quadrature
+    does not reach ``tolerance``, relative to the size of the function, `ToleranceError` is raised.
 
     ``output`` is ``"latent"``, or ``"probability"`` for the class probabilities of a classifier:
-    their attributions are not Gaussian, and come as a `SampledExplanation` with ``n_draws`` draws,
-    which ``random_state`` fixes.
+    their attributions are not Gaussian, and are given by ``n_draws`` draws, which ``random_state``
+    fixes.
 
     ``target_name`` names what is predicted, with its unit: explanations are then of the "predicted
     price (€)", and those of one class of the "probability of malignant" rather than of the label
     the classifier was trained with.
 
     Frames are aligned by column name with the frame the model was trained on; ``feature_names``
-    names the columns of a model that was trained on an array."""
+    names the columns of a model that was trained on an array. Explainers are immutable.
+    """
+
+    posterior: Posterior
+    baseline: Array | Baselines | None
+    baseline_name: str
+    attribution: str | Operator
+    evaluation: Evaluation
+    output: str
+    n_draws: int
+    random_state: Any
+    target_name: str | None
+    feature_names: Names | None
 
     def __init__(
         self,
         model: Any,
         baseline: Any = "mean",
         *,
+        attribution: str | Operator = "integrated_gradients",
         method: str = "auto",
         n_steps: int | None = None,
         tolerance: float = TOLERANCE,
@@ -79,47 +93,66 @@ class Explainer:
         scale: str | None = None,
     ) -> None:
         if scale is not None:
-            check_choice("scale", scale, OUTPUTS)
+            output = check_choice("scale", scale, OUTPUTS)
             warnings.warn("scale= is now called output=", FutureWarning, stacklevel=2)
-            output = scale
-        self.posterior = as_posterior(model)
+        posterior = as_posterior(model)
         if target_name is not None and not check_text("target_name", target_name).strip():
             raise InvalidInputError(f"target_name: expected a name, got {target_name!r}")
-        self.target_name = target_name
-        self.output = check_choice("output", output, OUTPUTS)
-        check_choice("method", method, METHODS)
-        if output == "probability":
-            if method != "auto":
-                raise InvalidInputError(
-                    'method: probabilities are integrated in one way, method="auto", got'
-                    f" {method!r}"
-                )
-            for name, posterior in getattr(self.posterior, "outputs", {"": self.posterior}).items():
-                require_link(posterior, name)
+        check_attribution(attribution, baseline)
+        evaluation = Evaluation("cov", method, n_steps, tolerance)
+        _check_output(posterior, check_choice("output", output, OUTPUTS), method, attribution)
         if check_count("n_draws", n_draws) < 2:
             raise InvalidInputError(f"n_draws: expected at least 2, got {n_draws}")
         random_generator(random_state)
-        self.n_draws, self.random_state = int(n_draws), random_state
-        self.method = check_choice("method", method, METHODS)
-        self.n_steps = check_steps(method, n_steps)
-        self.tolerance = positive_scalar("tolerance", tolerance)
-        self._rows = Rows(self.posterior, feature_names, baseline)
-        self.feature_names = self._rows.columns
-        self.baseline, self.baseline_name = self._rows.baseline(baseline)
+        rows = Rows(posterior, feature_names, baseline)
+        if isinstance(attribution, str):
+            point, name = rows.baseline(baseline)
+        else:
+            point, name = None, reference_name(attribution)
+        values = {
+            "posterior": posterior,
+            "attribution": attribution,
+            "evaluation": evaluation,
+            "output": output,
+            "n_draws": int(n_draws),
+            "random_state": random_state,
+            "target_name": target_name,
+            "feature_names": rows.columns,
+            "baseline": point,
+            "baseline_name": name,
+            "_rows": rows,
+        }
+        for key, value in values.items():
+            object.__setattr__(self, key, value)
 
-    def __call__(
-        self, X: Any, baselines: Any = None, uncertainty: str = "cov"
-    ) -> Explanation | Any:
-        """Explain the rows of X, (n, d): an `Explanation`, or a `MultiOutputExplanation` of a model
-        with several outputs.
+    @property
+    def method(self) -> str:
+        """The method of evaluation."""
+        return self.evaluation.method
 
-        ``baselines`` (n, d) gives each row its own baseline. ``uncertainty`` is ``"cov"`` for the
-        covariance between features, ``"std"`` for standard deviations only, ``"none"`` for means
-        alone, which take a few times a prediction."""
-        check_choice("uncertainty", uncertainty, UNCERTAINTY)
+    @property
+    def n_steps(self) -> int | None:
+        """The number of steps, for methods that have one."""
+        return self.evaluation.n_steps
+
+    @property
+    def tolerance(self) -> float:
+        """The tolerance of quadrature, relative to the size of the function."""
+        return self.evaluation.tolerance
+
+    def __call__(self, X: Any, baselines: Any = None, uncertainty: str = "cov") -> Any:
+        """Explain the rows of X, (n, d): an `Explanation`.
+
+        Of a model with several outputs it is a `MultiOutputExplanation`. ``baselines`` (n, d) gives
+        each row its own baseline. ``uncertainty`` is ``"cov"`` for the covariance between features,
+        ``"std"`` for standard deviations only, ``"none"`` for means alone, which take a few times a
+        prediction.
+        """
+        evaluation = replace(self.evaluation, uncertainty=uncertainty)
         rows = self._rows.matrix("X", X)
         own = None if baselines is None else self._rows.baselines(baselines, len(rows))
-        return self._explain(rows, own, uncertainty, self._rows.names(X), row_names(X, len(rows)))
+        names, labels = self._rows.features(X), row_names(X, len(rows))
+        return self._explain(rows, own, evaluation, names, labels)
 
     def __getitem__(self, output: str) -> Explainer:
         """Return the explainer of one output of a model with several, with the same baseline."""
@@ -128,110 +161,99 @@ class Explainer:
                 f"output: the model has one output, which has no name, got {output!r}"
             )
         single = copy(self)
-        single.posterior = self.posterior[output]
+        object.__setattr__(single, "posterior", self.posterior[output])
         return single
 
     def batches(
         self, X: Any, baselines: Any = None, uncertainty: str = "cov", *, batch_size: int = 1024
-    ) -> Iterator[Explanation | Any]:
-        """Explain the rows of X in batches: an iterator of explanations, each of at most
-        ``batch_size`` rows.
-        """
+    ) -> Iterator[Any]:
+        """Explain the rows of X in batches: an iterator of explanations of ``batch_size`` rows."""
         check_count("batch_size", batch_size)
+        evaluation = replace(self.evaluation, uncertainty=uncertainty)
         rows = self._rows.matrix("X", X)
         own = None if baselines is None else self._rows.baselines(baselines, len(rows))
-        names, labels = self._rows.names(X), row_names(X, len(rows))
-        check_choice("uncertainty", uncertainty, UNCERTAINTY)
+        names, labels = self._rows.features(X), row_names(X, len(rows))
 
         def generate() -> Iterator[Any]:
             for start in range(0, len(rows), batch_size):
                 part = slice(start, start + batch_size)
-                yield self._explain(
-                    rows[part], None if own is None else own[part], uncertainty, names, labels[part]
-                )
+                some = None if own is None else own[part]
+                yield self._explain(rows[part], some, evaluation, names, labels[part])
 
         return generate()
 
-    def along(self, x: Any, *, n_points: int = 101, uncertainty: str = "std") -> Explanation | Any:
-        """Explain points on the straight way from the baseline to the row x, both ends included:
-        what `plots.path` draws.
+    def along(self, x: Any, *, n_points: int = 101, uncertainty: str = "std") -> Any:
+        """Explain points on the straight path from the baseline to x, which `plots.path` draws.
+
+        Both ends are included.
         """
         check_count("n_points", n_points, least=2)
         check_memory("n_points: the points", (n_points, self.posterior.n_features), "use fewer")
-        if isinstance(self.baseline, Baselines) or self._rows.encoder is not None:
+        averaged = self.baseline is None or isinstance(self.baseline, Baselines)
+        if averaged or self._rows.encoder is not None:
             raise UnsupportedModelError(
-                "baseline: a way leads from one point to another, of numbers; there is none here"
+                "baseline: `along` needs one numeric baseline point; this explainer averages over"
+                " several or has categories"
             )
-        stop, names = self._rows.point("x", x), self._rows.names(x)
-        rows = Paths(to_numpy(self.baseline)[None, :], to_numpy(stop)[None, :]).at(
-            np.linspace(0.0, 1.0, n_points)
-        )[:, 0]
-        return self._explain(
-            rows,
-            None,
-            check_choice("uncertainty", uncertainty, UNCERTAINTY),
-            names,
-            tuple(range(n_points)),
-        )
+        stop, names = self._rows.point("x", x), self._rows.features(x)
+        path = Paths(to_numpy(self.baseline)[None, :], to_numpy(stop)[None, :])
+        points = path.at(np.linspace(0.0, 1.0, n_points))[:, 0]
+        rows = self.posterior.rows("x", points)
+        evaluation = replace(self.evaluation, uncertainty=uncertainty)
+        return self._explain(rows, None, evaluation, names, tuple(range(n_points)))
 
     def across_outputs(self, X: Any, baselines: Any = None) -> Array:
-        """Return the covariance of each row's attributions between features and between outputs,
-        (n, d, P, d, P).
-        """
+        """Return the covariance of each row between features and outputs, (n, d, P, d, P)."""
         if not isinstance(self.posterior, MultiOutputPosterior):
             raise UnsupportedModelError(
                 "model: this model has one output, and so no covariance between outputs"
             )
-        if self.output == "probability":
-            raise UnsupportedModelError(
-                "output: across_outputs is known of the latent functions; use an explainer with"
-                ' output="latent"'
-            )
+        self._require_latent("across_outputs is")
         rows = self._rows.matrix("X", X)
-        return self._rows.gathered(
-            to_numpy(self.posterior.across(self._operator(rows, baselines), rows, **self._options))
-        )
+        bound = self.posterior.bind(self._operator(rows, baselines), self.evaluation)
+        return to_numpy(bound.across(rows))
 
     def joint(self, X: Any, baselines: Any = None) -> Array:
-        """Return the covariance of the attributions between features and between rows, (n, d, n,
-        d).
-        """
+        """Return the covariance between features and between rows, (n, d, n, d)."""
         rows = self._rows.matrix("X", X)
-        return self._rows.gathered(
-            to_numpy(self._single.joint(self._operator(rows, baselines), rows, **self._options))
-        )
+        evaluation = replace(self.evaluation, uncertainty="none")
+        bound = self._single.bind(self._operator(rows, baselines), evaluation)
+        return to_numpy(bound.joint(rows))
 
     def importance(
         self, X: Any, baselines: Any = None, *, n_samples: int = 2000, random_state: Any = 0
     ) -> Importance:
-        """Return the mean absolute attribution of each feature over the rows of X, with its
-        uncertainty.
+        """Return the mean absolute attribution of each feature over the rows of X.
 
         Rows share one unknown function and so are correlated: the uncertainty comes from draws of
         their joint distribution. Its expectation is that of all rows; `Importance` says what is
         drawn of many rows or features. Memory stays bounded. With ``output="probability"``
         expectations come from the draws of each row, and joint draws are those of as many rows as
-        make 4000 values and gradients of the latent function."""
+        make 4000 values and gradients of the latent function.
+        """
         return self._importance(X, baselines, None, n_samples, random_state)
 
     def training_contributions(self, x: Any, feature: str | int) -> Contributions:
-        """Return the share of each training row in the attribution of ``feature`` at the row x,
-        (m,), in the order of training.
+        """Return the share of each training row in the attribution of ``feature`` at x, (m,).
 
-        They add up to the attribution, less that of a prior mean; neighbouring rows often have
-        large shares of opposite sign."""
-        one, features = self._rows.point("x", x), self._rows.features(x)
+        They are in the order of training and add up to the attribution, less that of a prior mean;
+        neighbouring rows often have large shares of opposite sign.
+        """
+        one, features = self._rows.point("x", x)[None, :], self._rows.features(x)
         index = feature_index(feature, features)
-        operator = self._operator(one[None, :], None)
-        shares = to_numpy(self._single.contributions(operator, one[None, :], **self._options)[0])
-        about: dict[str, Any] = {"feature": features[index], "quantity": self._quantity}
-        about |= {"row_name": row_name(x), "baseline_name": self.baseline_name}
-        return Contributions.of(self._rows.gathering[:, index] @ shares, **about)
+        evaluation = replace(self.evaluation, uncertainty="none")
+        bound = self._single.bind(self._operator(one, None), evaluation)
+        return Contributions.of(
+            to_numpy(bound.contributions(one)[0])[index],
+            feature=features[index],
+            quantity=self._quantity,
+            row_name=row_name(x),
+            baseline_name=self.baseline_name,
+        )
 
     def __repr__(self) -> str:
-        output = (
-            "" if self.output == "latent" else f", output={self.output!r}, n_draws={self.n_draws}"
-        )
+        drawn = f", output={self.output!r}, n_draws={self.n_draws}"
+        output = "" if self.output == "latent" else drawn
         return (
             f"Explainer({self.posterior!r}, baseline={self.baseline_name!r},"
             f" method={self.method!r}{output})"
@@ -247,47 +269,63 @@ class Explainer:
         return card("Explainer", lines)
 
     def _explain(
-        self, rows: Array, baselines: Array | None, uncertainty: str, names: Names, labels: RowNames
-    ) -> Explanation | Any:
-        operator = IntegratedGradients(
-            self.baseline if baselines is None else baselines, self._rows.jumps
-        )
-        averaged, points = operator.weights is not None, to_numpy(operator.points)
-        shared = {
-            "data": to_numpy(rows),
-            "baselines": points if averaged else np.broadcast_to(points, rows.shape),
-            "baseline_weights": operator.weights,
-            "baseline_name": self.baseline_name if baselines is None else "one per row",
-            "feature_names": names,
-            "row_names": labels,
-        }
-        posterior: Any = self.posterior
-        several = isinstance(posterior, MultiOutputPosterior)
-        outputs = posterior.outputs if several else {"": posterior}
+        self,
+        rows: Array,
+        baselines: Array | None,
+        evaluation: Evaluation,
+        names: Names,
+        labels: RowNames,
+    ) -> Any:
+        setting = self._setting(rows, self._made(baselines), baselines is not None, names, labels)
+        several = self.posterior.several_outputs
+        outputs = self.posterior.outputs
         what = {
             name: quantity(part, self.output, self.target_name, several)
             for name, part in outputs.items()
         }
-        each = {
-            name: (part, operator, rows, shared | {"quantity": what[name]})
-            for name, part in outputs.items()
-        }
-        # Columns of one feature are added up with what lies between them.
-        needed = "cov" if uncertainty == "std" and self._rows.encoder is not None else uncertainty
-        options: dict[str, Any] = {"uncertainty": needed, "tolerance": self.tolerance}
         if self.output == "probability":
-            options |= {"n_draws": self.n_draws, "random_state": self.random_state}
-            parts = {name: of_probability(*args, **options) for name, args in each.items()}
+            drawn: dict[str, Any] = {"n_draws": self.n_draws, "random_state": self.random_state}
+            parts = {
+                name: of_probability(part, setting, what[name], evaluation, **drawn)
+                for name, part in outputs.items()
+            }
         else:
-            result = posterior.apply(operator, rows, **options, **self._options)
-            results = result if several else {"": result}
-            parts = {name: of_function(*args, results[name]) for name, args in each.items()}
-        if self._rows.encoder is not None:
-            groups, labels = self._rows.encoder.groups, self._rows.encoder.texts(to_numpy(rows))
-            parts = {name: replace(ex.group(groups), labels=labels) for name, ex in parts.items()}
-        if needed != uncertainty:
-            parts = {name: replace(ex, cov=None, component_cov=None) for name, ex in parts.items()}
+            results = self._answers(setting.operator, evaluation, rows)
+            parts = {
+                name: of_function(part, results[name], setting, what[name])
+                for name, part in outputs.items()
+            }
         return MultiOutputExplanation(parts) if several else parts[""]
+
+    def _answers(self, operator: Operator, evaluation: Evaluation, rows: Array) -> dict[str, Any]:
+        """Return the attributions of every output by name."""
+        if isinstance(self.posterior, MultiOutputPosterior):
+            return self.posterior.bind(operator, evaluation).by_output(rows)
+        return {"": self.posterior.bind(operator, evaluation).apply(rows)}
+
+    def _setting(
+        self, rows: Array, operator: Operator, per_row: bool, names: Names, labels: RowNames
+    ) -> Setting:
+        """Return what the explanations of all outputs share."""
+        reference, shown = operator.reference, self._rows.data(rows)
+        baselines, weights = np.full(shown.shape, np.nan), None
+        if reference is not None:
+            points = self._rows.data(reference.points)
+            averaged = not reference.per_row and len(points) > 1
+            averaged = averaged or isinstance(self.baseline, Baselines) and not per_row
+            weights = to_numpy(reference.weights) if averaged else None
+            baselines = points if averaged else np.broadcast_to(points, shown.shape)
+        shared = {
+            "data": shown,
+            "baselines": baselines,
+            "baseline_weights": weights,
+            "baseline_name": "one per row" if per_row else self.baseline_name,
+            "feature_names": names,
+            "row_names": labels,
+            "labels": self._rows.labels(rows),
+        }
+        encoder = self._rows.encoder
+        return Setting(operator, rows, shared, None if encoder is None else encoder.gathering)
 
     def _importance(
         self,
@@ -298,109 +336,98 @@ class Explainer:
         random_state: Any = 0,
     ) -> Importance:
         """Return the importance of the rows of X, whose explanation may be ``known`` already."""
-        rows = self._rows.matrix("X", X)
+        rows, posterior = self._rows.matrix("X", X), self._one
+        operator, names = self._operator(rows, baselines), self._rows.features(X)
+        if operator.axes != ("feature",):
+            raise UnsupportedModelError(
+                f"attribution: importance is of one number a feature; {type(operator).__name__} has"
+                f" the axes {operator.axes}"
+            )
         if self.output == "probability":
-            importance = self._probability_importance(
-                X, rows, baselines, known, n_samples, random_state
+            assert isinstance(operator, IntegratedGradients)
+            parts = [known]
+            if known is None:
+                parts = self.batches(X, baselines, "std", batch_size=256)
+            encoder = self._rows.encoder
+            gathering = np.eye(rows.shape[1]) if encoder is None else encoder.gathering
+            importance = importance_of_probability(
+                posterior.in_columns,
+                operator,
+                rows,
+                gathering,
+                names,
+                parts,
+                n_samples,
+                random_state,
             )
         else:
-            importance = self._latent_importance(X, rows, baselines, known, n_samples, random_state)
+            importance = importance_of(
+                posterior, operator, rows, names, self.evaluation, known, n_samples, random_state
+            )
         name = self.baseline_name if baselines is None else "one per row"
-        return replace(
-            importance,
-            quantity=self._quantity if known is None else known.quantity,
-            baseline_name=name,
-        )
-
-    def _latent_importance(
-        self,
-        X: Any,
-        rows: Array,
-        baselines: Any,
-        known: Explanation | None,
-        n_samples: int,
-        random_state: Any,
-    ) -> Importance:
-        """Return the importance of the function itself."""
-        operator = self._operator(rows, baselines)
-        shared: dict[str, Any] = {
-            "operator": operator,
-            "X": rows,
-            "columns": self._rows,
-            "options": self._options,
-        }
-        shared |= {"tolerance": self.tolerance, "known": known}
-        components = enumerate(self._single.components)
-        parts = (
-            GaussianPart(k, weight, posterior, **shared) for k, (weight, posterior) in components
-        )
-        size = {"columns": rows.shape[1], "terms": len(operator.rows(slice(1)).terms(rows[:1]))}
-        return draw_importance(
-            parts, len(rows), self._rows.features(X), n_samples, random_state, **size
-        )
-
-    def _probability_importance(
-        self,
-        X: Any,
-        rows: Array,
-        baselines: Any,
-        known: Explanation | None,
-        n_samples: int,
-        random_state: Any,
-    ) -> Importance:
-        """Return the importance of a probability: expectations from draws of every row, their
-        spread from joint draws of some.
-        """
-        posterior, names = self._one, self._rows.features(X)
-        parts: Any = self.batches(X, baselines, "std", batch_size=256) if known is None else [known]
-        expected, own = np.zeros(len(names)), np.zeros(len(names))
-        for part in parts:
-            for some in blocks(len(part), 40.0 * part.draws[:, 0].size):
-                draws = part.draws[:, some]
-                sizes = np.abs(
-                    draws + (part.values[some] - draws.mean(axis=0))
-                )  # the means are known better than by draws
-                expected += sizes.mean(axis=0).sum(axis=0) / len(rows)
-                own += sizes.var(axis=0, ddof=1).sum(axis=0) / len(rows)
-        operator, gathering = self._operator(rows, baselines), self._rows.gathering
-        shared = (posterior, operator, rows, gathering, names, expected, own)
-        return draw_probability_importance(*shared, n_samples, random_state)
+        what = self._quantity if known is None else known.quantity
+        return replace(importance, quantity=what, baseline_name=name)
 
     @property
     def _single(self) -> Posterior:
-        """The posterior, where there is one output, and its function is what is explained."""
-        if self.output == "probability":
-            raise UnsupportedModelError(
-                "output: joint and training_contributions are available for the latent function; use"
-                ' an explainer with output="latent"'
-            )
+        """The posterior, if there is one output, and its function is what is explained."""
+        self._require_latent("joint and training_contributions are")
         return self._one
+
+    def _require_latent(self, what: str) -> None:
+        if self.output == "probability":
+            raise UnsupportedModelError(f'output: {what} available only with output="latent"')
 
     @property
     def _one(self) -> Posterior:
-        """The posterior, where there is one output."""
+        """The posterior, if there is one output."""
         if isinstance(self.posterior, MultiOutputPosterior):
-            output = self.posterior.output_names[0]
+            names = list(self.posterior.outputs)
             raise UnsupportedModelError(
-                "model: joint, importance and training_contributions are asked of one output,"
-                f" chosen by name: explainer[{output!r}]; there are {list(self.posterior.outputs)}"
+                "model: joint, importance and training_contributions are defined for a single"
+                f" output; select one by its name, explainer[{names[0]!r}]; there are {names}"
             )
         return self.posterior
 
     @property
     def _quantity(self) -> str:
-        """What is explained, where there is one output."""
+        """What is explained, if there is one output."""
         return quantity(self._one, self.output, self.target_name, several=False)
 
-    @property
-    def _options(self) -> dict[str, Any]:
-        return {"method": self.method, "n_steps": self.n_steps}
+    def _operator(self, rows: Array, baselines: Any) -> Operator:
+        own = None if baselines is None else self._rows.baselines(baselines, len(rows))
+        return self._made(own)
 
-    def _operator(self, rows: Array, baselines: Any) -> IntegratedGradients:
-        baseline = (
-            self.baseline if baselines is None else self._rows.baselines(baselines, len(rows))
+    def _made(self, baselines: Array | None) -> Operator:
+        """Return the operator, with one baseline per row if they are given."""
+        if isinstance(self.attribution, str):
+            baseline = self.baseline if baselines is None else baselines
+            return ATTRIBUTIONS[self.attribution](baseline, self._rows.jumps)
+        if baselines is not None:
+            raise InvalidInputError(
+                f"baselines: a {type(self.attribution).__name__} compares with what it is made of;"
+                " leave baselines out"
+            )
+        return self.attribution
+
+
+def _check_output(
+    posterior: Posterior, output: str, method: str, attribution: str | Operator
+) -> None:
+    """Refuse what class probabilities do not support."""
+    if output != "probability":
+        return
+    if method != "auto":
+        raise InvalidInputError(
+            f'method: output="probability" supports only method="auto", got {method!r}'
         )
-        return IntegratedGradients(baseline, self._rows.jumps)
+    if attribution != "integrated_gradients":
+        raise InvalidInputError(
+            'attribution: output="probability" supports only "integrated_gradients", got'
+            f" {attribution!r}"
+        )
+    for name, part in posterior.outputs.items():
+        require_link(part, name)
 
 
 def explain(
@@ -408,6 +435,7 @@ def explain(
     X: Any,
     baseline: Any = "mean",
     *,
+    attribution: str | Operator = "integrated_gradients",
     method: str = "auto",
     n_steps: int | None = None,
     tolerance: float = TOLERANCE,
@@ -417,18 +445,21 @@ def explain(
     random_state: Any = 0,
     target_name: str | None = None,
     uncertainty: str = "cov",
-) -> Explanation | Any:
+    scale: str | None = None,
+) -> Any:
     """Explain the rows of X in one call: ``Explainer(model, baseline, …)(X, uncertainty=…)``."""
-    options: dict[str, Any] = {
-        "method": method,
-        "n_steps": n_steps,
-        "tolerance": tolerance,
-        "feature_names": feature_names,
-    }
-    options |= {
-        "output": output,
-        "n_draws": n_draws,
-        "random_state": random_state,
-        "target_name": target_name,
-    }
-    return Explainer(model, baseline, **options)(X, uncertainty=uncertainty)
+    explainer = Explainer(
+        model,
+        baseline,
+        attribution=attribution,
+        method=method,
+        n_steps=n_steps,
+        tolerance=tolerance,
+        feature_names=feature_names,
+        output=output,
+        n_draws=n_draws,
+        random_state=random_state,
+        target_name=target_name,
+        scale=scale,
+    )
+    return explainer(X, uncertainty=uncertainty)

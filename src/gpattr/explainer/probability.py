@@ -25,11 +25,9 @@ from scipy.special import expit
 from gpattr._core.array import EPS, Array, product, to_numpy
 from gpattr._core.memory import blocks, check_memory
 from gpattr._core.normal import jittered_root, random_generator
-from gpattr.closed_forms.derivatives import require_derivatives
 from gpattr.exceptions import ToleranceError, UnsupportedModelError
 from gpattr.operators import IntegratedGradients, Paths
-from gpattr.posteriors import FunctionSpacePosterior, Posterior
-from gpattr.posteriors.jets import jets, slopes
+from gpattr.posteriors import Posterior
 from gpattr.special.logistic import expected_probability, expected_slopes
 from gpattr.special.quadrature import gauss_legendre
 
@@ -52,16 +50,13 @@ LARGEST = 4000  # values and gradients along a path that are drawn together
 
 def require_link(posterior: Posterior, output: str = "") -> None:
     """Raise `UnsupportedModelError` for a posterior whose function makes no probability."""
-    inner = [_inner(part) for _, part in posterior.components]
-    if posterior.link is None or not all(
-        isinstance(part, FunctionSpacePosterior) for part in inner
-    ):
+    if posterior.link is None:
         raise UnsupportedModelError(
             f'output: "probability" needs a classifier, such as GPClassifier; '
             f"the {type(posterior).__name__} {f'of {output!r} ' if output else ''}has no link"
         )
-    for part in inner:
-        require_derivatives(part.kernel)
+    for _, part in posterior.in_columns.components:
+        part.require_jets()
 
 
 def probability(posterior: Posterior, X: Array) -> np.ndarray:
@@ -168,27 +163,19 @@ def _require_good_draws(gaps: np.ndarray, draws: np.ndarray, length: np.ndarray)
         )
 
 
-def _inner(part: Any) -> Any:
-    """Return the posterior behind scalers."""
-    return getattr(part, "posterior", part)
-
-
 def _length(posterior: Posterior, terms: list[tuple[float, Any]]) -> np.ndarray:
     """Return how many length-scales the longest path of each row covers, (n,)."""
-
-    def span(part: Any, paths: Any) -> np.ndarray:
-        start, stop = np.broadcast_to(paths.start, paths.shape), paths.stop
-        inside = getattr(part, "inside", lambda rows: rows)
-        return np.asarray(
-            _inner(part).kernel.n_lengthscales(to_numpy(inside(stop)) - to_numpy(inside(start)))
-        )
-
     return np.max(
-        [span(part, paths) for _, part in posterior.components for _, paths in terms], axis=0
+        [
+            to_numpy(part.path_lengths(np.broadcast_to(paths.start, paths.shape), paths.stop))
+            for _, part in posterior.components
+            for _, paths in terms
+        ],
+        axis=0,
     )
 
 
-def _means(part: Any, paths: Any) -> tuple[np.ndarray, np.ndarray]:
+def _means(part: Posterior, paths: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return E[A] along each path, (n, d), and an estimate of its error, (n,).
 
     Chebyshev nodes are nested: where they are doubled, only those between them are asked.
@@ -204,7 +191,12 @@ def _means(part: Any, paths: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _refine(
-    part: Any, paths: Any, pieces: int, rows: np.ndarray, values: np.ndarray, error: np.ndarray
+    part: Posterior,
+    paths: Any,
+    pieces: int,
+    rows: np.ndarray,
+    values: np.ndarray,
+    error: np.ndarray,
 ) -> None:
     """Fill in ``values`` and ``error`` of some rows, doubling the nodes until the error is small."""
     known, before = _slopes_at(part, paths[rows], nodes(pieces)), None
@@ -230,12 +222,12 @@ def _refine(
         known = tuple(merged)
 
 
-def _slopes_at(part: Any, paths: Any, t: np.ndarray) -> tuple[np.ndarray, ...]:
+def _slopes_at(part: Posterior, paths: Any, t: np.ndarray) -> tuple[np.ndarray, ...]:
     """Return E[f] and Var[f], (n, T), E[∂ᵢf] and Cov[f, ∂ᵢf], (n, T, d), at points of every path."""
     points = np.swapaxes(paths.at(t), 0, 1)
     n, T, d = points.shape
     return tuple(
-        each.reshape(n, T, *each.shape[1:]) for each in slopes(part, points.reshape(n * T, d))
+        each.reshape(n, T, *each.shape[1:]) for each in part.slopes(points.reshape(n * T, d))
     )
 
 
@@ -314,7 +306,7 @@ def path_draws(
 
 
 def _draws(
-    part: Any, terms: list[tuple[float, Paths]], pieces: int, count: int, seed: list[int]
+    part: Posterior, terms: list[tuple[float, Paths]], pieces: int, count: int, seed: list[int]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return draws of A at every row, (count, n, d), and the root mean square of their completeness
     gaps, (n,).
@@ -328,8 +320,8 @@ def _draws(
     draws, gap = np.empty((count, n, d)), np.zeros(n)
     chunks = [slice(start, min(start + CHUNK, count)) for start in range(0, count, CHUNK)]
     normals = _normals(seed, size, chunks[0]) if len(chunks) == 1 else None
-    for rows in blocks(n, 8.0 * size * (4 * size + 2 * len(_inner(part).inputs))):
-        mean, cov = jets(part, points[rows])
+    for rows in blocks(n, 8.0 * size * (4 * size + 2 * part.size)):
+        mean, cov = part.jets(points[rows])
         for row, m, C in zip(range(rows.start, rows.stop), mean, cov, strict=True):
             root, squares = jittered_root(C), 0.0
             for chunk in chunks:

@@ -21,7 +21,6 @@ from gpattr.explainer.probability import LARGEST, first_pieces, nodes, path_draw
 from gpattr.explanation.importance import Importance
 from gpattr.operators import IntegratedGradients
 from gpattr.posteriors import Posterior
-from gpattr.posteriors.jets import jets
 
 
 def draw_probability_importance(
@@ -76,7 +75,7 @@ def draw_probability_importance(
     )
 
 
-def _fitting(part: Any, operator: Any, X: Array, order: Array) -> Array:
+def _fitting(part: Posterior, operator: IntegratedGradients, X: Array, order: Array) -> Array:
     """Return as many of the first rows in ``order`` as can be drawn together, `ROWS` at most."""
     few = order[:ROWS]
     terms = operator.rows(few).terms(X[few])
@@ -85,8 +84,8 @@ def _fitting(part: Any, operator: Any, X: Array, order: Array) -> Array:
 
 
 def _drawn(
-    part: Any,
-    operator: Any,
+    part: Posterior,
+    operator: IntegratedGradients,
     X: Array,
     rows: Array,
     gathering: Array,
@@ -108,7 +107,7 @@ def _drawn(
     ]
     steps = np.stack([paths.step for _, paths in terms], axis=1)  # (s, K, d)
     together = np.concatenate([point for row in points for point in row])
-    mean, cov = jets(part, together[None])
+    mean, cov = part.jets(together[None])
     root, centre = jittered_root(cov[0]), mean[0].ravel()[:, None]
     del cov
     sizes, squares = (

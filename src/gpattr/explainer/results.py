@@ -1,126 +1,132 @@
-"""From a posterior to an Explanation: of the latent function, or of the probability it makes."""
+"""Explanations built from what posteriors answer, for the latent function or a probability."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gpattr._core.array import Array, to_numpy
-from gpattr._core.validation import check_choice
+from gpattr.distributions import Draws, Gaussian
 from gpattr.explainer.probability import drawn_attributions, mean_attributions, probability
 from gpattr.explanation.explanation import Explanation
-from gpattr.explanation.sampled import SampledExplanation
-from gpattr.operators import IntegratedGradients
-from gpattr.posteriors import UNCERTAINTY, Attributions, Posterior
-from gpattr.posteriors.base import note_of, require_covariance_room
+from gpattr.operators import IntegratedGradients, Operator
+from gpattr.posteriors import Attributions, Evaluation, Posterior
+from gpattr.posteriors.bound import check_covariance_memory
 
 
-def quantity(posterior: Posterior, scale: str, target_name: str | None, several: bool) -> str:
-    """Return what is explained, in words; of one output among ``several`` classes the label says
-    more than the target's name.
+def quantity(posterior: Posterior, output: str, target_name: str | None, several: bool) -> str:
+    """Return what is explained, in words.
+
+    Of one output among ``several`` classes the label says more than the target's name.
     """
     if not posterior.link:
         return "prediction" if target_name is None else f"predicted {target_name}"
-    label = getattr(posterior, "label", "") if target_name is None or several else target_name
-    return f"{'probability' if scale == 'probability' else 'log odds'} of {label}"
+    label = posterior.label if target_name is None or several else target_name
+    return f"{'probability' if output == 'probability' else 'log odds'} of {label}"
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What the explanations of one call share: rows, names and the operator.
+
+    ``shared`` are arguments of `Explanation`; ``gathering`` adds columns up to features, if some
+    features are encoded.
+    """
+
+    operator: Operator
+    rows: Array
+    shared: dict[str, Any]
+    gathering: np.ndarray | None = None
+
+    def base_values(self, at: Any) -> np.ndarray:
+        """Return F(b), (n,), for a function ``at`` of points; NaN if rows are compared with nothing."""
+        reference = self.operator.reference
+        if reference is None:
+            return np.full(len(self.rows), np.nan)
+        values = at(reference.points)
+        if reference.per_row:
+            return values
+        return np.full(len(self.rows), to_numpy(reference.weights) @ values)
 
 
 def of_function(
-    posterior: Posterior,
-    operator: IntegratedGradients,
-    rows: Array,
-    shared: dict[str, Any],
-    result: Attributions,
+    posterior: Posterior, result: Attributions, setting: Setting, quantity: str
 ) -> Explanation:
-    """Return the explanation of f whose attributions are ``result``; ``shared`` are rows,
-    baselines, names and the quantity.
-    """
-    predictions, base_values = (
-        to_numpy(posterior.predict(points)) for points in (rows, operator.points)
+    """Return the explanation of f whose attributions are ``result``."""
+    predictions = to_numpy(posterior.moments(setting.rows))
+    base_values = setting.base_values(
+        lambda points: to_numpy(posterior.moments(posterior.rows("baseline", points)))
     )
-    base_values = _averaged(operator, base_values, len(rows))
-    parts = result.components
-    mixture = (
-        {}
-        if parts is None
-        else {f"component_{name}": getattr(parts, name) for name in ("weights", "var", "cov")}
-    )
-    if parts is not None:
-        mixture["component_values"] = parts.mean
+    distribution = result.distribution.numpy()
+    jump = ", categories jump" if setting.operator.jumps else ""
     return Explanation(
-        values=_handed_over(result.mean),
-        var=_handed_over(result.var),
-        cov=_handed_over(result.cov),
+        distribution=distribution,
         predictions=predictions,
         base_values=base_values,
-        method=result.method + (", categories jump" if operator.jumps else "") + _noted(posterior),
+        method=result.method + jump + _noted(posterior),
         error=to_numpy(result.error),
-        cov_error=_handed_over(result.cov_error),
-        delta=to_numpy(result.mean).sum(axis=1) - (predictions - base_values),
-        **{name: _handed_over(array) for name, array in mixture.items()},
-        **shared,
+        cov_error=None if result.cov_error is None else to_numpy(result.cov_error),
+        delta=_gap(distribution.mean, predictions, base_values),
+        quantity=quantity,
+        axes=setting.operator.axes,
+        **setting.shared,
     )
 
 
 def of_probability(
     posterior: Posterior,
-    operator: IntegratedGradients,
-    rows: Array,
-    shared: dict[str, Any],
+    setting: Setting,
+    quantity: str,
+    evaluation: Evaluation,
     *,
-    uncertainty: str,
-    tolerance: float,
     n_draws: int,
     random_state: Any,
 ) -> Explanation:
-    """Return the explanation of E[σ(f)]: means by quadrature, and with ``uncertainty`` also draws."""
-    check_choice("uncertainty", uncertainty, UNCERTAINTY)
+    """Return the explanation of E[σ(f)]: means by quadrature, and with ``uncertainty`` draws too."""
+    operator, rows, uncertainty = setting.operator, setting.rows, evaluation.uncertainty
+    assert isinstance(operator, IntegratedGradients)
     if uncertainty == "cov":
-        require_covariance_room(*rows.shape)
-    values, error = mean_attributions(posterior, operator, rows, tolerance)
-    predictions, base_values = (
-        probability(posterior, points) for points in (rows, operator.points)
+        check_covariance_memory(len(rows), posterior.n_features)
+    columns, G = posterior.in_columns, setting.gathering
+    values, error = mean_attributions(columns, operator, rows, evaluation.tolerance)
+    draws = draw_error = None
+    if uncertainty != "none":
+        draws, draw_error = drawn_attributions(columns, operator, rows, n_draws, random_state)
+    if G is not None:
+        values, error = values @ G, error * G.sum(axis=0).max()
+        draws = None if draws is None else draws @ G
+    distribution = Gaussian(values)
+    if draws is not None:
+        distribution = _draws(draws, values, uncertainty)
+    predictions = probability(columns, rows)
+    base_values = setting.base_values(lambda points: probability(columns, points))
+    return Explanation(
+        distribution=distribution.numpy(),
+        predictions=predictions,
+        base_values=base_values,
+        method=f"quadrature through the {posterior.link} link{_noted(posterior)}",
+        error=error,
+        draw_error=draw_error,
+        delta=_gap(values, predictions, base_values),
+        quantity=quantity,
+        **setting.shared,
     )
-    base_values = _averaged(operator, base_values, len(rows))
-    known: dict[str, Any] = {
-        "values": _handed_over(values),
-        "predictions": predictions,
-        "base_values": base_values,
-        "method": f"quadrature through the {posterior.link} link{_noted(posterior)}",
-        "error": error,
-        "delta": values.sum(axis=1) - (predictions - base_values),
-        **shared,
-    }
-    if uncertainty == "none":
-        return Explanation(**known)
-    draws, draw_error = drawn_attributions(posterior, operator, rows, n_draws, random_state)
-    cov = None
-    if uncertainty == "cov":
-        deviation = (draws - draws.mean(axis=0)).transpose(1, 2, 0)
-        cov = _handed_over(deviation @ deviation.transpose(0, 2, 1) / (n_draws - 1))
-    var = draws.var(axis=0, ddof=1) if cov is None else np.diagonal(cov, axis1=1, axis2=2)
-    return SampledExplanation(
-        **known, draws=_handed_over(draws), draw_error=draw_error, var=var, cov=cov
-    )
+
+
+def _draws(draws: np.ndarray, values: np.ndarray, uncertainty: str) -> Draws:
+    if uncertainty == "std":
+        return Draws(draws, mean=values, var=draws.var(axis=0, ddof=1))
+    deviation = (draws - draws.mean(axis=0)).transpose(1, 2, 0)
+    cov = deviation @ deviation.transpose(0, 2, 1) / (len(draws) - 1)
+    return Draws(draws, mean=values, cov=cov, var=np.diagonal(cov, axis1=1, axis2=2))
+
+
+def _gap(values: np.ndarray, predictions: np.ndarray, base_values: np.ndarray) -> np.ndarray:
+    """Return the completeness gap of each row, (n,)."""
+    return values.sum(axis=1) - (predictions - base_values)
 
 
 def _noted(posterior: Posterior) -> str:
-    note = note_of(posterior)
-    return f" ({note})" if note else ""
-
-
-def _averaged(operator: IntegratedGradients, base_values: np.ndarray, n: int) -> np.ndarray:
-    """Return F(b), (n,), from its values at the points of the baseline."""
-    if operator.per_row:
-        return base_values
-    weights = np.ones(1) if operator.weights is None else operator.weights
-    return np.full(n, weights @ base_values)
-
-
-def _handed_over(array: Any) -> Any:
-    """Return an array that nobody else holds as one the explanation can take without a copy."""
-    if array is not None:
-        array = to_numpy(array)
-        array.flags.writeable = False
-    return array
+    return f" ({posterior.note})" if posterior.note else ""

@@ -1,4 +1,4 @@
-"""The user's rows as a posterior takes them: names, categories, points and baselines."""
+"""Rows of the user as a posterior takes them: names, categories, points and baselines."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from gpattr._core.validation import (
     Names,
     as_matrix,
     as_vector,
+    beside,
     check_choice,
     check_names,
     column_names,
@@ -20,9 +21,10 @@ from gpattr._core.validation import (
     numbers,
     positions_of,
 )
+from gpattr.encoders import Encoder
 from gpattr.exceptions import InvalidInputError
 from gpattr.operators import Baselines
-from gpattr.posteriors import MultiOutputPosterior, Posterior
+from gpattr.posteriors import Posterior
 
 NAMED_BASELINES = {
     "mean": "mean of the training inputs",
@@ -41,20 +43,15 @@ class Rows:
 
     def __init__(
         self,
-        posterior: Posterior | MultiOutputPosterior,
+        posterior: Posterior,
         feature_names: Sequence[str] | None,
         baseline: Any,
     ) -> None:
         self.posterior = posterior
-        first = next(iter(getattr(posterior, "outputs", {"": posterior}).values()))
-        self.encoder: Any = getattr(first, "encoder", None)
-        known = (
-            posterior.feature_names
-            if self.encoder is None
-            else self.encoder.names
-            if self.encoder.named
-            else None
-        )
+        self.encoder: Encoder | None = posterior.encoder
+        known = posterior.feature_names
+        if self.encoder is not None:
+            known = self.encoder.names if self.encoder.named else None
         if feature_names is not None:
             width = posterior.n_features if self.encoder is None else len(self.encoder.names)
             given = check_names("feature_names", feature_names, width)
@@ -64,9 +61,8 @@ class Rows:
                     f" {list(given)}; leave feature_names out"
                 )
             known = given
-        self.by_baseline = (
-            known is None
-        )  # then nobody knows whether the model has them in that order
+        # If only the baseline has names, their order in the model is unknown.
+        self.by_baseline = known is None
         if known is None:
             known = (
                 baseline.feature_names
@@ -88,28 +84,21 @@ class Rows:
         """The columns of categories that have nothing in between."""
         return () if self.encoder is None else self.encoder.jumps
 
-    @property
-    def gathering(self) -> Array:
-        """The matrix that adds what is known of columns up to features: one column each, unless
-        there are categories.
-        """
-        return np.eye(self.posterior.n_features) if self.encoder is None else self.encoder.gathering
-
-    def gathered(self, joint: Array) -> Array:
-        """Return covariances between columns, (n, D, m, D, …), as those between features, (n, d, m,
-        d, …).
-        """
-        if self.encoder is None:
-            return joint
-        G = self.gathering
-        return np.einsum("njmk...,ji,kl->niml...", joint, G, G, optimize=True)
-
     def names(self, X: Any) -> Names:
         """Return the names of the columns that the posterior sees; those of X where it has none of
         its own.
         """
         own = self.columns or (None if is_series(X) else column_names(X))
-        return own or tuple(f"x{i}" for i in range(self.posterior.n_features))
+        return own or tuple(f"x{i}" for i in range(self.posterior.n_columns))
+
+    def data(self, rows: Array) -> np.ndarray:
+        """Return rows as one number a feature, (n, features); NaN for categories and dates."""
+        array = to_numpy(rows)
+        return array if self.encoder is None else self.encoder.feature_values(array)
+
+    def labels(self, rows: Array) -> dict[str, tuple[str, ...]]:
+        """Return the categories and dates of rows as texts, by feature."""
+        return {} if self.encoder is None else self.encoder.texts(to_numpy(rows))
 
     def features(self, X: Any) -> Names:
         """Return the names of the features that are explained."""
@@ -117,11 +106,14 @@ class Rows:
 
     def matrix(self, name: str, X: Any) -> Array:
         """Return rows as numbers."""
+        like = self.posterior.like
         if self.by_baseline:
             self._refuse_other_order(name, column_names(X))
         if self.encoder is not None:
-            return self.encoder.encode(name, X)
-        return as_matrix(name, X, names=self.columns, n_features=self.posterior.n_features)
+            return beside(name, self.encoder.encode(name, X), like)
+        return as_matrix(
+            name, X, names=self.columns, n_features=self.posterior.n_columns, like=like
+        )
 
     def _refuse_other_order(self, name: str, own: Names | None) -> None:
         known = self.columns if self.encoder is None else self.encoder.names
@@ -161,7 +153,7 @@ class Rows:
         return as_vector(
             name,
             x,
-            length=self.posterior.n_features,
+            length=self.posterior.n_columns,
             names=self.columns,
             unit="numbers (one per feature)",
         )
@@ -175,7 +167,7 @@ class Rows:
                 points = self.encoder.reference_points(points)
             if baseline == "zeros":
                 points["zeros"] = (
-                    np.zeros(self.posterior.n_features)
+                    np.zeros(self.posterior.n_columns)
                     if self.encoder is None
                     else self._coded_zeros()
                 )
@@ -183,21 +175,21 @@ class Rows:
                 raise InvalidInputError(
                     f'baseline: "{baseline}" needs the training inputs, which this model does not'
                     " store (or the parts of which it is made have different ones); give a"
-                    f" baseline of {self.posterior.n_features} numbers"
+                    f" baseline of {self.posterior.n_columns} numbers"
                 )
             whole = self.encoder is not None and (
                 baseline == "median" or (baseline == "mean" and self.jumps)
             )
             return points[baseline], NAMED_BASELINES[baseline] + (
-                ", with the commonest categories" if whole else ""
+                ", with the most frequent categories" if whole else ""
             )
         if isinstance(baseline, Baselines) and self.jumps:
             points = self.matrix("baseline", self._labelled(baseline))
             return Baselines(points, baseline.weights), f"average over {len(points)} points"
         if isinstance(baseline, Baselines):
-            if baseline.points.shape[1] != self.posterior.n_features:
+            if baseline.points.shape[1] != self.posterior.n_columns:
                 raise InvalidInputError(
-                    f"baseline: expected points with {self.posterior.n_features} features, got"
+                    f"baseline: expected points with {self.posterior.n_columns} features, got"
                     f" {baseline.points.shape[1]}"
                 )
             return self._aligned(baseline), f"average over {len(baseline.points)} points"

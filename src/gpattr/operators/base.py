@@ -1,19 +1,23 @@
-"""The abstract operator, and the sites it acts on."""
+"""The operator protocol, and the sites on which operators act."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from gpattr._core.arguments import Checked, positions, some_rows
-from gpattr._core.array import Array
-from gpattr.exceptions import InvalidInputError
+from gpattr._core.array import Array, namespace
+from gpattr.exceptions import InvalidInputError, UnsupportedModelError
+from gpattr.operators.affine_map import AffineMap
 
 
 class Sites(Checked, ABC):
-    """Where elementary functionals act: points for a gradient, paths for integrated gradients. One
-    site per row.
+    """Where elementary functionals act: points for a gradient, paths for integrated gradients.
+
+    There is one site per row.
     """
 
     checks: ClassVar[Any] = {"rows": positions, "features": positions}
@@ -22,6 +26,11 @@ class Sites(Checked, ABC):
     @abstractmethod
     def shape(self) -> tuple[int, int]:
         """The number of sites and of features, (n, d)."""
+
+    @property
+    @abstractmethod
+    def like(self) -> Array:
+        """An array of the library and on the device that these sites live on."""
 
     @abstractmethod
     def __getitem__(self, rows: Any) -> Self:
@@ -34,30 +43,112 @@ class Sites(Checked, ABC):
 
     @abstractmethod
     def select(self, features: Array) -> Self:
-        """Return the sites as a kernel sees them that looks at these features only."""
+        """Return the sites as seen by a kernel that depends on these features only."""
 
 
 def check_batches(kind: type[Sites], batches: Any) -> None:
     """Raise `InvalidInputError` unless these are batches of sites of one kind."""
-    if (
-        not isinstance(batches, (list, tuple))
-        or not batches
-        or not all(isinstance(batch, kind) for batch in batches)
-    ):
+    listed = isinstance(batches, (list, tuple)) and bool(batches)
+    if not listed or not all(isinstance(batch, kind) for batch in batches):
         raise InvalidInputError(f"batches: expected a list of {kind.__name__}, got {batches!r}")
 
 
-class Operator(Checked, ABC):
-    """A linear map from functions f to d numbers at every row: 𝒜ᵢf(xₙ), i = 1…d."""
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """What an operator compares rows with: ``points`` (k, d).
 
+    There is one for each row where it is ``per_row``; otherwise they are averaged with ``weights``
+    (k,), equal to 1 for a single point.
+    """
+
+    points: Array
+    weights: Array
+    per_row: bool = False
+
+
+class Operator(Checked, ABC):
+    """A linear map from functions f to numbers at every row, 𝒜f(xₙ).
+
+    ``axes`` are the names of its output dimensions after the row: ("feature",) for one number a
+    feature, ("feature", "feature") for one a pair, () for a single number. Inside, outputs are flat:
+    q is the product of their sizes. ``methods`` are the values of ``method=`` that it has.
+    ``vanishes_on_constants`` says that 𝒜1 = 0, ``additive`` that the values of several columns that
+    encode one feature add up to that of the feature.
+    """
+
+    axes: ClassVar[tuple[str, ...]] = ("feature",)
+    methods: ClassVar[tuple[str, ...]] = ("auto", "exact")
+    vanishes_on_constants: ClassVar[bool] = False
+    additive: ClassVar[bool] = False
     checks: ClassVar[Any] = {"X": some_rows, "rows": positions}
 
     @abstractmethod
     def terms(self, X: Array) -> list[tuple[float, Sites]]:
-        """Return weights and sites such that 𝒜f(xₙ) is the weighted sum of the elementary
-        functionals there.
-        """
+        """Return weights and sites such that 𝒜f(xₙ) is the weighted sum of elementary functionals."""
 
-    @abstractmethod
     def rows(self, rows: Any) -> Operator:
         """Return the operator for these rows of X only (a slice or an index array)."""
+        return self
+
+    def sizes(self, d: int) -> tuple[int, ...]:
+        """Return the sizes of the axes for d features."""
+        unknown = [axis for axis in self.axes if axis != "feature"]
+        if unknown:
+            raise UnsupportedModelError(
+                f"{type(self).__name__}: expected `sizes` to give the size of the axis {unknown[0]!r}"
+            )
+        return (d,) * len(self.axes)
+
+    def size(self, d: int) -> int:
+        """Return the number q of outputs for d features."""
+        return math.prod(self.sizes(d))
+
+    @property
+    def jumps(self) -> tuple[int, ...]:
+        """The positions of features without values in between."""
+        return ()
+
+    @property
+    def reference(self) -> Reference | None:
+        """What rows are compared with, if 𝒜f adds up to the difference of f; None otherwise."""
+        return None
+
+    def in_units(self, units: AffineMap) -> Operator:
+        """Return the operator of g, for f(x) = g(u(x)) behind the affine map u."""
+        raise UnsupportedModelError(
+            f"{type(self).__name__}: it does not define `in_units` and `pull_back`, so it is not"
+            " supported behind scaled or selected inputs"
+        )
+
+    def pull_back(self, units: AffineMap, like: Array) -> Array:
+        """Return the matrix (Q, q) by which the outputs for g become those for f = g∘u."""
+        raise UnsupportedModelError(
+            f"{type(self).__name__}: it does not define `in_units` and `pull_back`, so it is not"
+            " supported behind scaled or selected inputs"
+        )
+
+    def gather(self, encoding: Array) -> Array:
+        """Return the matrix (Q, q) by which outputs of columns become outputs of features.
+
+        ``encoding`` (D, d) says which of D encoded columns belong to which of d features.
+        """
+        if "feature" in self.axes and not self.additive:
+            raise UnsupportedModelError(
+                f"{type(self).__name__}: its values of several columns do not add up to that of a"
+                " feature, so it is not supported for models with encoded columns"
+            )
+        return over_axes(self, encoding)
+
+
+def over_axes(operator: Operator, matrix: Array) -> Array:
+    """Return a matrix (D, d) between features as one between the flat outputs of an operator.
+
+    It acts on every axis called "feature", and other axes stay: the Kronecker product.
+    """
+    xp = namespace(matrix)
+    result = xp.ones((1, 1))
+    for axis, size in zip(operator.axes, operator.sizes(matrix.shape[1]), strict=True):
+        factor = matrix if axis == "feature" else xp.eye(size)
+        (a, b), (c, d) = result.shape, factor.shape
+        result = (result[:, None, :, None] * factor[None, :, None, :]).reshape(a * c, b * d)
+    return result

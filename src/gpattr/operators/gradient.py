@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from gpattr._core.arguments import some_rows
 from gpattr._core.array import Array, namespace
+from gpattr.operators.affine_map import AffineMap
 from gpattr.operators.base import Operator, Sites, check_batches
 
 
@@ -24,6 +25,10 @@ class Points(Sites):
     def shape(self) -> tuple[int, int]:
         n, d = self.X.shape
         return n, d
+
+    @property
+    def like(self) -> Array:
+        return self.X
 
     def __getitem__(self, rows: Any) -> Self:
         return type(self)(self.X[rows])
@@ -42,8 +47,14 @@ class Points(Sites):
 class Gradient(Operator):
     """𝒜ᵢf(x) = ∂f/∂xᵢ(x)."""
 
+    vanishes_on_constants = True
+
     def terms(self, X: Array) -> list[tuple[float, Sites]]:
         return [(1.0, Points(X))]
 
-    def rows(self, rows: Any) -> Gradient:
+    def in_units(self, units: AffineMap) -> Gradient:
         return self
+
+    def pull_back(self, units: AffineMap, like: Array) -> Array:
+        """Return the chain rule: the rates ∂uⱼ/∂xᵢ."""
+        return units.jacobian(like)

@@ -12,7 +12,8 @@ from gpattr._core.arguments import an_array, some_rows
 from gpattr._core.array import Array, is_tensor, namespace
 from gpattr._core.validation import as_matrix, as_vector, beside, numbers
 from gpattr.exceptions import InvalidInputError
-from gpattr.operators.base import Operator, Sites, check_batches
+from gpattr.operators.affine_map import AffineMap
+from gpattr.operators.base import Operator, Reference, Sites, check_batches
 from gpattr.operators.baselines import Baselines
 
 
@@ -31,6 +32,10 @@ class Paths(Sites):
     def shape(self) -> tuple[int, int]:
         n, d = self.stop.shape
         return n, d
+
+    @property
+    def like(self) -> Array:
+        return self.stop
 
     @property
     def step(self) -> Array:
@@ -93,16 +98,40 @@ class IntegratedGradients(Operator):
     them move first and the others after, or the others first, and 𝒜 is the average of both. So
     completeness holds, and reversing the path reverses the signs."""
 
+    methods = ("auto", "exact", "quadrature", "right", "trapezoid", "simpson", "gauss_legendre")
+    vanishes_on_constants = True
+    additive = True
+
     def __init__(self, baseline: Any, jumps: Sequence[int] = ()) -> None:
         self.weights: Array | None = None
         self.per_row = False
-        self.jumps = _positions(jumps)
+        self._jumps = _positions(jumps)
         if isinstance(baseline, Baselines):
             self.points, self.weights = baseline.points, baseline.weights
         elif numbers("baseline", baseline).ndim == 2:
             self.points, self.per_row = as_matrix("baseline", baseline), True
         else:
             self.points = as_vector("baseline", baseline)[None, :]
+
+    @property
+    def jumps(self) -> tuple[int, ...]:
+        return self._jumps
+
+    @property
+    def reference(self) -> Reference:
+        weights = np.ones(1) if self.weights is None else self.weights
+        return Reference(self.points, weights, self.per_row)
+
+    def in_units(self, units: AffineMap) -> IntegratedGradients:
+        points = units.inside(self.points)
+        jumps = [j for j, feature in enumerate(units.source) if feature in self.jumps]
+        if self.weights is not None:
+            return IntegratedGradients(Baselines(points, self.weights), jumps)
+        return IntegratedGradients(points if self.per_row else points[0], jumps)
+
+    def pull_back(self, units: AffineMap, like: Array) -> Array:
+        """Return which feature feeds which input: attributions do not depend on units."""
+        return units.feeds(like)
 
     def terms(self, X: Array) -> list[tuple[float, Sites]]:
         n, d = X.shape
@@ -122,7 +151,7 @@ class IntegratedGradients(Operator):
         return [piece for w, b in parts if w > 0 for piece in self._pieces(float(w), b[None, :], X)]
 
     def _pieces(self, weight: float, start: Array, stop: Array) -> list[tuple[float, Sites]]:
-        """Return the straight pieces of the way from start, (n, d) or (1, d), to stop, (n, d), with
+        """Return the straight pieces of the path from start, (n, d) or (1, d), to stop, (n, d), with
         their weights.
         """
         if not self.jumps:

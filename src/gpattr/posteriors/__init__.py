@@ -1,8 +1,12 @@
-"""What the data taught: frozen posteriors that predict and that operators apply to."""
+"""Posterior distributions: frozen objects that predict and that operators can be applied to."""
 
 from gpattr.posteriors.affine import AffinePosterior
-from gpattr.posteriors.base import TOLERANCE, UNCERTAINTY, Attributions, Components, Posterior
+from gpattr.posteriors.attributions import Attributions
+from gpattr.posteriors.base import Posterior
+from gpattr.posteriors.bound import Bound
 from gpattr.posteriors.combination import CombinationPosterior
+from gpattr.posteriors.encoded import EncodedPosterior
+from gpattr.posteriors.evaluation import TOLERANCE, UNCERTAINTY, Evaluation
 from gpattr.posteriors.exact import ExactPosterior
 from gpattr.posteriors.function_space import FunctionSpacePosterior
 from gpattr.posteriors.laplace import LaplacePosterior
@@ -11,14 +15,17 @@ from gpattr.posteriors.multi_output import MultiOutputPosterior
 from gpattr.posteriors.multi_task import MultiTaskPosterior
 from gpattr.posteriors.sparse import SparsePosterior
 from gpattr.posteriors.weight_space import WeightSpacePosterior
+from gpattr.posteriors.wrapped_outputs import WrappedOutputs
 
 __all__ = [
     "TOLERANCE",
     "UNCERTAINTY",
     "AffinePosterior",
     "Attributions",
+    "Bound",
     "CombinationPosterior",
-    "Components",
+    "EncodedPosterior",
+    "Evaluation",
     "ExactPosterior",
     "FunctionSpacePosterior",
     "LaplacePosterior",
@@ -28,4 +35,5 @@ __all__ = [
     "Posterior",
     "SparsePosterior",
     "WeightSpacePosterior",
+    "WrappedOutputs",
 ]

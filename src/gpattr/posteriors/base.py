@@ -1,85 +1,31 @@
-"""What every posterior can do."""
+"""The posterior protocol: what every posterior declares and can do."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from gpattr._core.arguments import Checked, an_array, instance
-from gpattr._core.array import Array, namespace, product, to_numpy
+from gpattr._core.array import Array
 from gpattr._core.cards import card
 from gpattr._core.frozen import Frozen
-from gpattr._core.memory import check_memory
-from gpattr._core.normal import roots, standard_draws
-from gpattr._core.validation import (
-    Names,
-    as_matrix,
-    beside,
-    check_choice,
-    check_flag,
-    positive_scalar,
-)
-from gpattr.closed_forms import METHODS
-from gpattr.distributions.marginals import Mixture
-from gpattr.exceptions import UnsupportedModelError
+from gpattr._core.validation import Names, as_matrix, check_flag
+from gpattr.encoders import Encoder
+from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.operators import Operator
-from gpattr.posteriors.matrices import matrix
-
-UNCERTAINTY = ("cov", "std", "none")
-TOLERANCE = 1e-6  # of the size of the function, for attributions by quadrature
-TOGETHER = 4000  # attributions of which one joint covariance is formed: 128 MB
-
-
-@dataclass(frozen=True, eq=False)
-class Components:
-    """The Gaussians that a mixture makes of the attributions: ``weights`` (K,), ``mean`` (K, n, d),
-    ``var``, ``cov``.
-
-    ``var`` (K, n, d) and ``cov`` (K, n, d, d) are there as far as they were asked for.
-    """
-
-    weights: Array
-    mean: Array
-    var: Array | None
-    cov: Array | None
-
-    def marginals(self) -> Mixture:
-        """Return the mixture of each attribution by itself, with its density and quantiles."""
-        assert self.var is not None, "asked for without variances"
-        return Mixture(self.weights, self.mean, self.var)
-
-
-@dataclass(frozen=True, eq=False)
-class Attributions:
-    """𝒜f at n rows: ``mean`` (n, d), ``var`` (n, d), ``cov`` (n, d, d), as far as they were asked
-    for.
-
-    It is Gaussian unless ``components`` are there, which say of what it is a mixture. ``error``
-    (n,) bounds the error of ``mean`` that the evaluation makes; ``method`` says how it was
-    evaluated. ``cov_error`` (n,) bounds the error of the entries of ``cov``, and so of ``var``,
-    rounding included."""
-
-    mean: Array
-    var: Array | None
-    cov: Array | None
-    error: Array
-    method: str
-    components: Components | None = None
-    cov_error: Array | None = None
-
+from gpattr.posteriors.attributions import Attributions
+from gpattr.posteriors.bound import Bound
+from gpattr.posteriors.evaluation import TOLERANCE, Evaluation
 
 CHECKS = {
     "operator": instance(Operator, "a gpattr operator, such as IntegratedGradients"),
+    "evaluation": instance(Evaluation, "a gpattr Evaluation"),
     "return_std": check_flag,
     "return_cov": check_flag,
     "with_variances": check_flag,
-    "uncertainty": lambda name, value: check_choice(name, value, UNCERTAINTY),
-    "method": lambda name, value: check_choice(name, value, METHODS),
-    "tolerance": positive_scalar,
     "like": an_array,
 }
 
@@ -87,38 +33,57 @@ CHECKS = {
 class Posterior(Checked, Frozen, ABC):
     """The distribution of a function given data: it predicts, and operators apply to it.
 
-    ``feature_names`` are the columns of the frame it was trained on. ``reference_points`` are points (d,)
-    of the training inputs that can serve as baselines, by name: "mean" and "median", where they are
-    known. ``note`` is what explanations must say about it."""
+    ``feature_names`` are the columns of the frame it was trained on. ``encoder`` makes numeric
+    columns of a frame with categories or dates, if the model was trained on one. ``label`` says of
+    what f is the log odds, if it is one; ``note`` is what explanations must say about the model.
+    """
 
-    note: str = ""
     checks: ClassVar[Any] = CHECKS
+    several_outputs: ClassVar[bool] = False
 
-    feature_names: Names | None
-    reference_points: Mapping[str, Array]
+    feature_names: Names | None = None
+    encoder: Encoder | None = None
+    label: str = ""
+    note: str = ""
 
     @property
     @abstractmethod
     def n_features(self) -> int:
-        """The number of features d."""
+        """The number of features d that are explained."""
 
     @property
     @abstractmethod
     def like(self) -> Array:
         """An array of the library and on the device that this posterior lives on."""
 
-    def _repr_html_(self) -> str:
-        rows, kernel = self.training_inputs, getattr(self, "kernel", None)
-        names = ", ".join(self.feature_names) if self.feature_names else str(self.n_features)
-        lines: list[tuple[str, object]] = [
-            ("training rows", "not kept" if rows is None else len(rows)),
-            ("features", names),
-        ]
-        return card(type(self).__name__, lines if kernel is None else [*lines, ("kernel", kernel)])
+    @property
+    def n_columns(self) -> int:
+        """The number of columns of rows; more than features where these are encoded."""
+        return self.n_features
+
+    @property
+    def in_columns(self) -> Posterior:
+        """The same posterior as a function of encoded columns; itself where none are encoded."""
+        return self
+
+    @property
+    def reference_points(self) -> Mapping[str, Array]:
+        """Points (d,) that can serve as baselines, by name: "mean" and "median", if known."""
+        return {}
+
+    @property
+    def outputs(self) -> Mapping[str, Posterior]:
+        """The posteriors of the outputs by name; one, without a name, for a single output."""
+        return {"": self}
+
+    @property
+    def inner(self) -> tuple[Posterior, ...]:
+        """The posteriors of which this one is made; none for one that is made of data."""
+        return ()
 
     @property
     def link(self) -> str | None:
-        """The function that makes a probability of f, where f is one of a classifier: "logistic"."""
+        """The function that makes a probability of f for a classifier: "logistic"."""
         return None
 
     @property
@@ -128,18 +93,37 @@ class Posterior(Checked, Frozen, ABC):
 
     @property
     def training_inputs(self) -> Array | None:
-        """The inputs the model was trained on, (m, d), where it still has them."""
+        """The inputs the model was trained on, (m, d), if it still has them."""
         return None
 
+    @property
+    def condition_number(self) -> float:
+        """An estimate of the condition number of what was factorised; the largest of several."""
+        return max((part.condition_number for part in self.inner), default=1.0)
+
+    def rows(self, name: str, X: Any) -> Array:
+        """Return rows as a checked array (n, columns) beside the posterior's own."""
+        return as_matrix(
+            name, X, names=self.feature_names, n_features=self.n_columns, like=self.like
+        )
+
     @abstractmethod
+    def moments(self, X: Array, *, return_std: bool = False, return_cov: bool = False) -> Any:
+        """Return what `predict` does, for rows that have been checked."""
+
+    @abstractmethod
+    def bind(self, operator: Operator, evaluation: Evaluation) -> Bound:
+        """Return the operator bound to this posterior, its formulas resolved once."""
+
     def predict(self, X: Any, *, return_std: bool = False, return_cov: bool = False) -> Any:
-        """Return the mean of the latent function at X, (n,); with its standard deviation (n,) or
-        covariance (n, n) if asked.
+        """Return the mean of the latent function at X, (n,).
 
-        The latent function is free of noise: its variance does not contain the noise of an
-        observation."""
+        If asked, its standard deviation (n,) or covariance (n, n) comes with it. The latent
+        function is free of noise: its variance does not contain the noise of an observation.
+        """
+        rows = self.rows("X", X)
+        return self.moments(rows, return_std=return_std, return_cov=return_cov)
 
-    @abstractmethod
     def apply(
         self,
         operator: Operator,
@@ -150,18 +134,19 @@ class Posterior(Checked, Frozen, ABC):
         n_steps: int | None = None,
         tolerance: float = TOLERANCE,
     ) -> Attributions:
-        """Return the joint distribution of the operator's d values at every row of X.
+        """Return the joint distribution of the operator's q outputs at every row of X.
 
-        ``uncertainty`` is ``"cov"`` (covariance between features), ``"std"`` (variances only) or
-        ``"none"`` (means, at a few times the cost of a prediction). ``method`` and ``n_steps`` are
-        those of `closed_forms.rule_for`. Where quadrature cannot be sure of the means to
-        ``tolerance``, relative to the size of the function, it raises `ToleranceError`."""
+        The options are those of `Evaluation`.
+        """
+        evaluation = Evaluation(uncertainty, method, n_steps, tolerance)
+        return self.bind(operator, evaluation).apply(self.rows("X", X))
 
-    @abstractmethod
     def joint(
         self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None
     ) -> Array:
-        """Return the covariance between all features of all rows, (n, d, n, d)."""
+        """Return the covariance between all outputs of all rows, (n, q, n, q)."""
+        bound = self.bind(operator, Evaluation("none", method, n_steps))
+        return bound.joint(self.rows("X", X))
 
     def rows_covariance(
         self,
@@ -172,56 +157,75 @@ class Posterior(Checked, Frozen, ABC):
         method: str = "auto",
         n_steps: int | None = None,
     ) -> Array:
-        """Return the covariance between rows of each feature by itself, (d, n, n).
+        """Return the covariance between rows of each output by itself, (q, n, n).
 
-        With ``gather`` G (d, k) it is that of the sums Σᵢ Gᵢⱼ𝒜ᵢ, (k, n, n). The covariance between
-        all features of all rows is never formed: here `joint` is asked of two blocks of rows at a
-        time."""
-        X = as_matrix("X", X, names=self.feature_names, n_features=self.n_features, like=self.like)
-        n, d = X.shape
-        G = gathering(gather, X)
-        result = rows_covariance_of(n, d, G, X)
-        size = max(1, TOGETHER // (2 * d))
-        starts = range(0, n, size)
-        pairs = [(i, j) for i in starts for j in starts if i < j] or [(0, size)]
-        for pair in pairs:
-            both = np.concatenate([np.arange(start, min(start + size, n)) for start in pair])
-            part = self.joint(operator.rows(both), X[both], method=method, n_steps=n_steps)
-            result[:, both[:, None], both] = feature_by_feature(part, G)
-        return result
+        With ``gather`` G (q, k) it is that of the sums Σᵢ Gᵢⱼ𝒜ᵢ, (k, n, n).
+        """
+        bound = self.bind(operator, Evaluation("none", method, n_steps))
+        return bound.rows_covariance(self.rows("X", X), gather)
 
     def contributions(
         self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None
     ) -> Array:
-        """Return the share of each training row in each mean attribution, (n, d, m), for posteriors
-        that keep their rows.
+        """Return the share of each training row in each mean, (n, q, m).
+
+        It is available for posteriors that keep their rows.
         """
-        raise UnsupportedModelError(
-            "model: the share of each training row is known for posteriors that keep their rows,"
-            f" such as ExactPosterior; this {type(self).__name__} does not know them"
-        )
+        bound = self.bind(operator, Evaluation("none", method, n_steps))
+        return bound.contributions(self.rows("X", X))
+
+    def across(
+        self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None
+    ) -> Array:
+        """Return the covariance of each row between outputs of operator and model, (n, q, P, q, P)."""
+        bound = self.bind(operator, Evaluation("none", method, n_steps))
+        return bound.across(self.rows("X", X))
 
     def sample(
         self, operator: Operator, X: Any, n: int = 1, *, random_state: Any = None
     ) -> np.ndarray:
-        """Return n draws of the operator's values at all rows of X together, (n, rows, d)."""
-        mean = to_numpy(self.apply(operator, X, uncertainty="none").mean)
-        C = to_numpy(self.joint(operator, X)).reshape(mean.size, mean.size)
-        return mean + product(
-            standard_draws("n", n, mean.size, random_state), roots(C[None])[0]
-        ).reshape(n, *mean.shape)
+        """Return n draws of the operator's outputs at all rows of X together, (n, rows, q)."""
+        bound = self.bind(operator, Evaluation("none"))
+        return bound.sample(self.rows("X", X), n, random_state)
 
+    # What a link needs along a path: the function and its gradient together.
 
-def note_of(posterior: Any) -> str:
-    """Return what must be said about a posterior, or about what it is made of."""
-    if posterior.note:
-        return posterior.note
-    inner = (getattr(posterior, "posterior", None), *getattr(posterior, "posteriors", ())[:1])
-    return next((note for part in inner if part is not None and (note := note_of(part))), "")
+    @property
+    def size(self) -> int:
+        """The number of function values that it is conditioned on."""
+        return max((part.size for part in self.inner), default=0)
+
+    def require_jets(self) -> None:
+        """Raise `UnsupportedModelError` unless the function and its gradient are available."""
+        raise UnsupportedModelError(f"{type(self).__name__}: it has no joint gradients")
+
+    def path_lengths(self, start: Array, stop: Array) -> Array:
+        """Return how many length-scales lie between points, (n,)."""
+        raise UnsupportedModelError(f"{type(self).__name__}: it has no joint gradients")
+
+    def slopes(self, X: Array) -> tuple[np.ndarray, ...]:
+        """Return E[f] and Var[f], (n,), E[∂ᵢf] and Cov[f, ∂ᵢf], (n, d), at rows X."""
+        raise UnsupportedModelError(f"{type(self).__name__}: it has no joint gradients")
+
+    def jets(self, X: Array) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and covariance of (f, ∂₁f … ∂_df) at T points for each of r rows, X (r, T, d).
+
+        They are (r, T, 1 + d) and (r, T(1 + d), T(1 + d)).
+        """
+        raise UnsupportedModelError(f"{type(self).__name__}: it has no joint gradients")
+
+    def _facts(self) -> list[tuple[str, object]]:
+        """Return what a card says about this posterior."""
+        rows = self.training_inputs
+        names = ", ".join(self.feature_names) if self.feature_names else str(self.n_features)
+        return [("training rows", "not kept" if rows is None else len(rows)), ("features", names)]
+
+    def _repr_html_(self) -> str:
+        return card(type(self).__name__, self._facts())
 
 
 def shared_reference_points(posteriors: Sequence[Posterior]) -> dict[str, Array]:
-    """Return the reference_points on which all posteriors agree."""
+    """Return the reference points on which all posteriors agree."""
     first, *others = (posterior.reference_points for posterior in posteriors)
 
     def shared(name: str, point: Array) -> bool:
@@ -233,46 +237,21 @@ def shared_reference_points(posteriors: Sequence[Posterior]) -> dict[str, Array]
     return {name: point for name, point in first.items() if shared(name, point)}
 
 
-def require_covariance_room(n: int, d: int, *, copies: int = 1) -> None:
-    """Raise `TooLargeError` if the covariances of n rows do not fit."""
-    remedy = 'use uncertainty="std", or go through the rows in parts (explainer.batches)'
-    check_memory("The covariance of the attributions", (n, d, d), remedy, copies=copies)
+def check_single(name: str, value: Any) -> None:
+    """Raise `InvalidInputError` unless ``value`` is a posterior with one output."""
+    if not isinstance(value, Posterior) or value.several_outputs:
+        raise InvalidInputError(
+            f"{name}: expected a gpattr posterior with one output, got a {type(value).__name__}"
+        )
 
 
-def gathering(gather: Any, X: Array) -> Array | None:
-    """Return the matrix (d, k) that adds the d features of X up, beside X; None for each feature by
-    itself.
-    """
-    return (
-        None if gather is None else beside("gather", matrix("gather", gather, X.shape[1], None), X)
+def check_same(name: str, first: Posterior, other: Posterior) -> None:
+    """Raise `InvalidInputError` unless two posteriors have the same features."""
+    facts = (
+        ("n_features", first.n_features, other.n_features),
+        ("feature_names", first.feature_names, other.feature_names),
+        ("encoder", first.encoder, other.encoder),
     )
-
-
-def rows_covariance_of(n: int, d: int, G: Array | None, like: Array) -> Array:
-    """Return room for the covariance between n rows of each feature, (d, n, n), or of each column
-    of G.
-    """
-    shape = (d if G is None else G.shape[1], n, n)
-    check_memory(
-        "The covariance between rows", shape, "use fewer rows, say a random sample", copies=2
-    )
-    return namespace(like).empty(shape)
-
-
-def feature_by_feature(joint: Array, G: Array | None) -> Array:
-    """Return of covariances between rows and features, (n, d, m, d), those of each feature by
-    itself, (d, n, m), or of Gᵀ𝒜.
-    """
-    xp = namespace(joint)
-    return xp.einsum("nimi->inm", joint) if G is None else xp.einsum("njmi,ji->inm", joint @ G, G)
-
-
-def covariance(C: Array) -> Array:
-    """Return C (..., k, k) made exactly symmetric, its variances not below zero: rounding can leave
-    either a little off.
-    """
-    xp = namespace(C)
-    C = 0.5 * (C + xp.swapaxes(C, -1, -2))
-    diagonal = xp.arange(C.shape[-1])
-    C[..., diagonal, diagonal] = xp.maximum(C[..., diagonal, diagonal], 0.0)
-    return C
+    for what, one, two in facts:
+        if one != two:
+            raise InvalidInputError(f"{name}: expected the same {what}, got {one} and {two}")

@@ -6,17 +6,24 @@ f = m + Σ_q c_q g_q:      E[𝒜f] = 𝒜m + Σ_q c_q E[𝒜g_q],      Cov[𝒜
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Any
 
-from gpattr import closed_forms
 from gpattr._core.array import Array, namespace
-from gpattr._core.validation import Names, as_matrix, as_vector, read_only
-from gpattr.closed_forms.means import method_of
+from gpattr._core.validation import as_vector, read_only
+from gpattr.closed_forms.resolution import mean_formulas_for
+from gpattr.closed_forms.table import MeanFormulas
+from gpattr.closed_forms.verbs import weighted_mean
+from gpattr.distributions import Gaussian
 from gpattr.exceptions import InvalidInputError
 from gpattr.means import Expansion, Mean, Zero
 from gpattr.operators import Operator
-from gpattr.posteriors.base import TOLERANCE, Attributions, Posterior
+from gpattr.posteriors.attributions import Attributions
+from gpattr.posteriors.base import Posterior
+from gpattr.posteriors.bound import Bound
+from gpattr.posteriors.evaluation import Evaluation
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -49,8 +56,15 @@ class CombinationPosterior(Posterior):
         coefficients = as_vector(
             "coefficients", coefficients, length=len(posteriors), unit="numbers (one per posterior)"
         )
-        mean.check_features(posteriors[0].n_features)
-        values = {"posteriors": posteriors, "coefficients": read_only(coefficients), "mean": mean}
+        mean.check_features(posteriors[0].n_columns)
+        values = {
+            "posteriors": posteriors,
+            "coefficients": read_only(coefficients),
+            "mean": mean,
+            "feature_names": posteriors[0].feature_names,
+            "encoder": posteriors[0].encoder,
+            "note": posteriors[0].note,
+        }
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -63,148 +77,117 @@ class CombinationPosterior(Posterior):
         return self.posteriors[0].n_features
 
     @property
-    def feature_names(self) -> Names | None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The columns of the frame the models were trained on."""
-        return self.posteriors[0].feature_names
+    def n_columns(self) -> int:
+        return self.posteriors[0].n_columns
 
     @property
-    def reference_points(
-        self,
-    ) -> Mapping[str, Array]:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def in_columns(self) -> Posterior:
+        if self.encoder is None:
+            return self
+        parts = [part.in_columns for part in self.posteriors]
+        return CombinationPosterior(parts, self.coefficients, mean=self.mean)
+
+    @property
+    def inner(self) -> tuple[Posterior, ...]:
+        return self.posteriors
+
+    @property
+    def reference_points(self) -> Mapping[str, Array]:
         """Those of the first part: all are trained on the same rows."""
         return self.posteriors[0].reference_points
-
-    @property
-    def encoder(self) -> Any:
-        """What makes rows of a frame with categories, where the model was trained on one."""
-        return getattr(self.posteriors[0], "encoder", None)
 
     @property
     def training_inputs(self) -> Array | None:
         return self.posteriors[0].training_inputs
 
-    def predict(self, X: Any, *, return_std: bool = False, return_cov: bool = False) -> Any:
-        X = self._rows(X)
+    def rows(self, name: str, X: Any) -> Array:
+        return self.posteriors[0].rows(name, X)
+
+    def moments(self, X: Array, *, return_std: bool = False, return_cov: bool = False) -> Any:
         if not (return_std or return_cov):
-            return self.mean(X) + self._weigh([part.predict(X) for part in self.posteriors])
-        parts = [
-            part.predict(X, return_std=return_std and not return_cov, return_cov=return_cov)
-            for part in self.posteriors
-        ]
-        mean, spreads = (
-            self.mean(X) + self._weigh([part[0] for part in parts]),
-            [part[1] for part in parts],
-        )
+            return self.mean(X) + self.weigh([part.moments(X) for part in self.posteriors])
+        std = return_std and not return_cov
+        parts = [part.moments(X, return_std=std, return_cov=return_cov) for part in self.posteriors]
+        mean = self.mean(X) + self.weigh([part[0] for part in parts])
         if return_cov:
-            return mean, self._weigh(spreads, power=2)
-        return mean, namespace(mean).sqrt(self._weigh([std**2 for std in spreads], power=2))
+            return mean, self.weigh([part[1] for part in parts], power=2)
+        variance = self.weigh([part[1] ** 2 for part in parts], power=2)
+        return mean, namespace(mean).sqrt(variance)
 
-    def apply(
-        self,
-        operator: Operator,
-        X: Any,
-        *,
-        uncertainty: str = "cov",
-        method: str = "auto",
-        n_steps: int | None = None,
-        tolerance: float = TOLERANCE,
-    ) -> Attributions:
-        X = self._rows(X)
-        options: dict[str, Any] = {
-            "uncertainty": uncertainty,
-            "method": method,
-            "n_steps": n_steps,
-            "tolerance": tolerance,
-        }
-        return self.combine(
-            [part.apply(operator, X, **options) for part in self.posteriors], operator, X
-        )
+    def bind(self, operator: Operator, evaluation: Evaluation) -> Bound:
+        return self.bind_to([part.bind(operator, evaluation) for part in self.posteriors])
 
-    def combine(self, parts: Sequence[Attributions], operator: Operator, X: Array) -> Attributions:
-        """Return the attributions of f from those of its parts."""
-        if not isinstance(parts, (list, tuple)) or [type(part) for part in parts] != [
-            Attributions
-        ] * len(self.posteriors):
+    def bind_to(self, parts: Sequence[Bound]) -> CombinationBound:
+        """Return an operator bound to this posterior, given the same bound to its parts."""
+        if not isinstance(parts, (list, tuple)) or len(parts) != len(self.posteriors):
             raise InvalidInputError(
-                f"parts: expected the attributions of {len(self.posteriors)} posteriors, got"
-                f" {parts!r}"
+                f"parts: expected {len(self.posteriors)} bound operators, got {parts!r}"
             )
-        known, error = closed_forms.attribute_mean(operator, self.mean, X)
         first = parts[0]
-        return Attributions(
-            mean=known + self._weigh([part.mean for part in parts]),
-            var=None if first.var is None else self._weigh([part.var for part in parts], power=2),
-            cov=None if first.cov is None else self._weigh([part.cov for part in parts], power=2),
-            error=error + self._weigh([part.error for part in parts], size=True),
-            cov_error=(
-                None
-                if first.cov_error is None
-                else self._weigh([part.cov_error for part in parts], power=2)
-            ),
-            method=" + ".join(
-                sorted(
-                    {name for part in parts for name in part.method.split(" + ")}
-                    | method_of(self.mean)
-                )
-            ),
-        )
+        known = mean_formulas_for(first.operator, self.mean, first.evaluation.method)
+        return CombinationBound(self, tuple(parts), first.operator, first.evaluation, known)
 
-    def joint(
-        self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None
-    ) -> Array:
-        X = self._rows(X)
-        return self._weigh(
-            [part.joint(operator, X, method=method, n_steps=n_steps) for part in self.posteriors],
-            power=2,
-        )
-
-    def rows_covariance(
-        self,
-        operator: Operator,
-        X: Any,
-        gather: Any = None,
-        *,
-        method: str = "auto",
-        n_steps: int | None = None,
-    ) -> Array:
-        """Return the covariance between rows of each feature, or of each column of ``gather``: Σ_q
-        c_q² that of g_q.
-        """
-        X = self._rows(X)
-        parts = (
-            part.rows_covariance(operator, X, gather, method=method, n_steps=n_steps)
-            for part in self.posteriors
-        )
-        return sum(
-            weight**2 * part for weight, part in zip(self.coefficients.tolist(), parts, strict=True)
-        )  # pyright: ignore[reportReturnType]
-
-    def contributions(
-        self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None
-    ) -> Array:
-        """Return the share of each training row, all its targets together, in each mean
-        attribution, (n, d, m).
-        """
-        X = self._rows(X)
-        return self._weigh(
-            [
-                part.contributions(operator, X, method=method, n_steps=n_steps)
-                for part in self.posteriors
-            ]
-        )
-
-    def _weigh(self, parts: Sequence[Any], *, power: int = 1, size: bool = False) -> Array:
+    def weigh(self, parts: Sequence[Any], *, power: int = 1, size: bool = False) -> Array:
         """Return Σ c_q^power parts_q, or Σ |c_q| parts_q."""
         weights = [(abs(c) if size else c**power) for c in self.coefficients.tolist()]
-        return sum(weight * part for weight, part in zip(weights, parts, strict=True))  # pyright: ignore[reportReturnType]
-
-    def _rows(self, X: Any) -> Array:
-        return as_matrix(
-            "X", X, names=self.feature_names, n_features=self.n_features, like=self.like
-        )
+        return reduce(add, (weight * part for weight, part in zip(weights, parts, strict=True)))
 
     def __repr__(self) -> str:
         return f"CombinationPosterior({len(self.posteriors)} × {self.posteriors[0]!r})"
+
+
+@dataclass(frozen=True, eq=False)
+class CombinationBound(Bound):
+    """An operator bound to a `CombinationPosterior`: to its ``parts``, and to its mean."""
+
+    posterior: CombinationPosterior
+    parts: tuple[Bound, ...]
+    operator: Operator
+    evaluation: Evaluation
+    mean_formulas: MeanFormulas | None
+
+    def rows(self, rows: Any) -> CombinationBound:
+        parts = tuple(part.rows(rows) for part in self.parts)
+        return replace(self, parts=parts, operator=self.operator.rows(rows))
+
+    def apply(self, X: Array) -> Attributions:
+        return self.combine([part.apply(X) for part in self.parts], X)
+
+    def combine(self, parts: Sequence[Attributions], X: Array) -> Attributions:
+        """Return the attributions of f from those of its parts."""
+        weigh, first = self.posterior.weigh, parts[0]
+        mean = weigh([part.mean for part in parts])
+        error = weigh([part.error for part in parts], size=True)
+        names = {name for part in parts for name in part.method.split(" + ")}
+        if self.mean_formulas is not None:
+            known, bound = weighted_mean(self.mean_formulas, self.operator, X)
+            encoder = self.posterior.encoder
+            if encoder is not None:
+                G = self.operator.gather(namespace(X).asarray(encoder.gathering))
+                known, bound = known @ G, bound * float(abs(G).sum(axis=0).max())
+            mean, error = known + mean, bound + error
+            names |= self.mean_formulas.methods
+        distribution = Gaussian(
+            mean + 0.0,
+            None if first.var is None else weigh([part.var for part in parts], power=2),
+            None if first.cov is None else weigh([part.cov for part in parts], power=2),
+        )
+        cov_error = None
+        if first.cov_error is not None:
+            cov_error = weigh([part.cov_error for part in parts], power=2)
+        return Attributions(distribution, error, " + ".join(sorted(names)), cov_error)
+
+    def joint(self, X: Array) -> Array:
+        return self.posterior.weigh([part.joint(X) for part in self.parts], power=2)
+
+    def rows_covariance(self, X: Array, gather: Any = None) -> Array:
+        parts = (part.rows_covariance(X, gather) for part in self.parts)
+        weights = self.posterior.coefficients.tolist()
+        return reduce(add, (c**2 * part for c, part in zip(weights, parts, strict=True)))
+
+    def contributions(self, X: Array) -> Array:
+        """Return the share of each training row, all its targets together, in each mean."""
+        return self.posterior.weigh([part.contributions(X) for part in self.parts])
 
 
 def known_mean(mean: Any) -> Mean:

@@ -16,10 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from gpattr import closed_forms
 from gpattr._core.arguments import an_array, instance, some_rows
 from gpattr._core.array import (
-    EPS,
     Array,
     is_tensor,
     namespace,
@@ -29,31 +27,18 @@ from gpattr._core.array import (
     to_numpy,
 )
 from gpattr._core.memory import blocks, check_memory
-from gpattr._core.validation import (
-    Names,
-    as_matrix,
-    check_choice,
-    check_names,
-    positive_scalar,
-    read_only,
-)
+from gpattr._core.validation import Names, check_names, read_only
 from gpattr.bases import Basis
-from gpattr.closed_forms.means import method_of
-from gpattr.exceptions import InvalidInputError, NoClosedFormError, ToleranceError
+from gpattr.closed_forms.derivatives import require_derivatives
+from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel
 from gpattr.means import Mean, Zero
 from gpattr.operators import Operator
-from gpattr.posteriors.base import (
-    TOLERANCE,
-    UNCERTAINTY,
-    Attributions,
-    Posterior,
-    covariance,
-    feature_by_feature,
-    gathering,
-    require_covariance_room,
-    rows_covariance_of,
-)
+from gpattr.posteriors.base import Posterior
+from gpattr.posteriors.bound import Bound, covariance
+from gpattr.posteriors.evaluation import Evaluation
+from gpattr.posteriors.function_space_bound import FunctionSpaceBound
+from gpattr.posteriors.jets import jets, slopes
 from gpattr.posteriors.sensitivity import Sensitivity
 
 FARTHEST = 1e140  # length-scales: beyond, squares of distances overflow
@@ -75,6 +60,10 @@ class Trend:
     def covariance(self) -> Array:
         """The posterior covariance C of the coefficients, (p, p)."""
         return self.root @ self.root.T
+
+    def residual(self, basis: Array, k: Array) -> Array:
+        """Return R(x)G, (..., p), for basis functions (..., p) and covariances k (..., m)."""
+        return product(basis - product(k, self.weights), self.root)
 
     @property
     def length(self) -> float:
@@ -138,307 +127,79 @@ class FunctionSpacePosterior(Posterior):
         return self.inputs.shape[1]
 
     @property
-    def reference_points(
-        self,
-    ) -> Mapping[str, Array]:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def reference_points(self) -> Mapping[str, Array]:
         """The mean and the median of the training inputs, where they are known."""
         if self.training_inputs is None:
             return {}
         Z = to_numpy(self.training_inputs)
         return {"mean": Z.mean(axis=0), "median": np.median(Z, axis=0)}
 
-    def predict(self, X: Any, *, return_std: bool = False, return_cov: bool = False) -> Any:
-        X = self._rows(X)
-        xp = namespace(X)
-        n, m = len(X), len(self.inputs)
-        if return_cov:
-            check_memory(
-                "The covariance of the predictions", (n, n), "use return_std=True, or fewer rows"
-            )
-        mean, var = (
-            self.mean(X) + 0.0,
-            xp.empty(n),
-        )  # a copy: a user's mean may hand out its own array
-        T = xp.empty((n, m)) if return_cov else None
-        trend = (
-            xp.empty((n, self.trend.root.shape[1]))
-            if self.trend is not None and (return_std or return_cov)
-            else None
-        )
-        for rows in blocks(n, 32.0 * m, X):
-            k = self.kernel(X[rows], self.inputs)
-            mean[rows] += product(k, self.alpha)
-            if trend is not None:
-                trend[rows] = self._trend(self.trend.basis(X[rows]), k)  # pyright: ignore[reportOptionalMemberAccess]
-            if T is not None:
-                T[rows] = self._solve(k)
-            elif return_std:
-                var[rows] = (
-                    self.kernel.diagonal(X[rows])
-                    - self._explained(self._solve(k)[:, None, :])[:, 0, 0]
-                )
-                if trend is not None:
-                    var[rows] += (trend[rows] ** 2).sum(axis=1)
-        if T is not None:
-            return mean, covariance(
-                self.kernel(X, X)
-                - self._explained(T)
-                + (0.0 if trend is None else outer_products(trend))
-            )
-        return (mean, xp.sqrt(xp.maximum(var, 0.0))) if return_std else mean
-
-    def apply(
-        self,
-        operator: Operator,
-        X: Any,
-        *,
-        uncertainty: str = "cov",
-        method: str = "auto",
-        n_steps: int | None = None,
-        tolerance: float = TOLERANCE,
-    ) -> Attributions:
-        check_choice("uncertainty", uncertainty, UNCERTAINTY)
-        positive_scalar("tolerance", tolerance)
-        options: dict[str, Any] = {"method": method, "n_steps": n_steps}
-        rule = closed_forms.rule_for(type(operator), self.kernel, **options)
-        if method == "exact" and method_of(self.mean):
-            raise NoClosedFormError(
-                f'method: "exact" was asked for, but the prior mean {type(self.mean).__name__} has'
-                " no closed form"
-            )
-        X = self._rows(X)
-        xp = namespace(X)
-        n, d = X.shape
-        if uncertainty == "cov":
-            require_covariance_room(n, d)
-        names = " + ".join(sorted(rule.methods | method_of(self.mean)))
-        bounded = (
-            "quadrature" in names and n_steps is None
-        )  # a rule with a number of steps is as good as it is
-        mean, error = closed_forms.attribute_mean(operator, self.mean, X)
-        # Where the error is known beforehand, the means come with the covariance from the same
-        # cross term.
-        by_estimate = uncertainty == "none" or rule.bound is None
-        if by_estimate:
-            sketched = (
-                uncertainty == "none" and rule.bound is None
-            )  # where V is not formed, and prior variances take long
-            w = self.sensitivity.beside(self.alpha) if sketched else self.alpha[:, None]
-            value, bound = closed_forms.estimate(
-                operator, self.kernel, X, self.inputs, w, **options
-            )
-            mean, error = mean + value[:, :, 0], error + bound
-            if sketched:
-                error = error + self.sensitivity.rounding_of_mean(
-                    self.sensitivity.lengths_from(value[:, :, 1:])
-                )
-            elif uncertainty == "none":
-                error = error + self.sensitivity.rounding_of_mean(
-                    self.sensitivity.longest(self._prior_std(operator, rule, X))
-                )
-            if bounded:
-                self._require_accuracy(X, mean, error, tolerance)
-        else:
-            error = error + closed_forms.error(
-                operator, self.kernel, X, self.inputs, self.alpha, **options
-            )
-        var = xp.empty((n, d)) if uncertainty != "none" else None
-        cov = xp.empty((n, d, d)) if uncertainty == "cov" else None
-        cov_error = xp.empty(n) if uncertainty != "none" else None
-        if var is not None and cov_error is not None:
-            for rows in blocks(
-                n, 32.0 * d * (len(self.inputs) + len(operator.rows(slice(1)).terms(X[:1]))), X
-            ):
-                here, part = X[rows], operator.rows(rows)
-                cross, cross_error = closed_forms.bounded_cross(
-                    part, self.kernel, here, self.inputs, **options
-                )  # (r, d, m)
-                if not by_estimate:
-                    mean[rows] += product(cross, self.alpha)
-                block, prior_error = closed_forms.bounded_auto(part, self.kernel, here, **options)
-                size = xp.max(xp.diagonal(block, axis1=1, axis2=2), axis=1)
-                trend_error = 0.0
-                if self.trend is not None:
-                    R = self._trend(closed_forms.features(part, self.trend.basis, here), cross)
-                    block = block + outer_products(R)
-                    trend_error = (
-                        2.0 * self.trend.length * xp.sqrt(xp.max((R * R).sum(axis=2), axis=1))
-                    )
-                V = self._solve(cross.reshape(-1, cross.shape[2])).reshape(cross.shape)
-                block = covariance(block - self._explained(V))
-                var[rows] = xp.diagonal(block, axis1=1, axis2=2)
-                if cov is not None:
-                    cov[rows] = block
-                lengths = self.sensitivity.lengths(V)
-                error[rows] += self.sensitivity.rounding_of_mean(lengths)
-                integrated = prior_error + cross_error * (
-                    2.0 * self.sensitivity.scale * lengths + trend_error
-                )
-                cov_error[rows] = integrated + self.sensitivity.rounding(lengths, size)
-                if bounded:
-                    self._require_covariance_accuracy(
-                        here, rows.start, integrated, tolerance * xp.maximum(size, 1e-300)
-                    )
-        mean = mean + 0.0  # −0.0 becomes 0.0
-        error = error + EPS * xp.max(xp.abs(mean), axis=1)
-        if bounded:
-            self._require_accuracy(X, mean, error, tolerance)
-        return Attributions(mean, var, cov, error, names, cov_error=cov_error)
+    @property
+    def condition_number(self) -> float:
+        pivots = to_numpy(self.factor.diagonal())
+        return float((pivots.max() / pivots.min()) ** 2)
 
     @cached_property
     def sensitivity(self) -> Sensitivity:
         """How much rounding, and errors of covariances with the data, are amplified."""
         return Sensitivity.of(self.factor, self.alpha, self.column_scale)
 
-    def _prior_std(self, operator: Operator, rule: Any, X: Array) -> Array:
-        """Return an upper bound of the largest prior standard deviation of each row, (n,): that of
-        an average is no larger than the average of standard deviations."""
-        xp, std = namespace(X), namespace(X).zeros(len(X))
-        for rows in blocks(len(X), 32.0 * X.shape[1] ** 2, X):
-            for weight, sites in operator.rows(rows).terms(X[rows]):
-                variances = xp.diagonal(rule.auto(sites).value, axis1=1, axis2=2)
-                std[rows] += weight * xp.sqrt(xp.max(variances, axis=1))
-        return std
+    def moments(self, X: Array, *, return_std: bool = False, return_cov: bool = False) -> Any:
+        self.check_range(X)
+        if return_cov:
+            return self._joint_moments(X)
+        xp, m = namespace(X), len(self.inputs)
+        # A copy: a user's mean may hand out its own array.
+        mean, var = self.mean(X) + 0.0, xp.empty(len(X))
+        for rows in blocks(len(X), 32.0 * m, X):
+            k = self.kernel(X[rows], self.inputs)
+            mean[rows] += product(k, self.alpha)
+            if not return_std:
+                continue
+            trend = self._trend_at(X[rows], k)
+            explained = self.explained(self.solve(k)[:, None, :])[:, 0, 0]
+            var[rows] = self.kernel.diagonal(X[rows]) - explained
+            if trend is not None:
+                var[rows] += (trend**2).sum(axis=1)
+        return (mean, xp.sqrt(xp.maximum(var, 0.0))) if return_std else mean
 
-    def _require_covariance_accuracy(
-        self, X: Array, first: int, error: Array, allowed: Array
-    ) -> None:
-        """Raise `ToleranceError` if quadrature leaves an error of a covariance that is larger than
-        allowed, (r,) each.
-        """
-        xp = namespace(X)
-        excess = error - xp.maximum(allowed, 1e-9 * self.kernel.diagonal(X))
-        if not (excess <= 0).all():
-            row = int(excess.argmax())
-            raise ToleranceError(
-                f"tolerance: covariances of the attributions of row {first + row} are accurate only"
-                f" to {float(error[row]):.1e}, where {float(allowed[row]):.1e} is asked for; the"
-                " kernel changes too fast along the path, or the model is too ill-conditioned. A"
-                ' larger tolerance= accepts it; uncertainty="none" explains without them'
-            )
-
-    def _require_accuracy(self, X: Array, mean: Array, error: Array, tolerance: float) -> None:
-        """Raise `ToleranceError` if an error exceeds this share of the attributions and of the
-        prior's standard deviation.
-        """
-        xp = namespace(X)
-        size = xp.maximum(xp.max(xp.abs(mean), axis=1), xp.sqrt(self.kernel.diagonal(X)))
-        excess = error - tolerance * size
-        if not (excess <= 0).all():
-            row = int(excess.argmax())
-            raise ToleranceError(
-                f"tolerance: attributions of row {row} are sure to {float(error[row]):.1e} only,"
-                f" not to {tolerance:.0e} of {float(size[row]):.2g} (the larger of the attributions"
-                " and the prior's standard deviation). The kernel changes too fast along the path,"
-                " its derivatives are not smooth (gpattr.testing.check_kernel tells), or rounding"
-                " does not allow more; a larger tolerance= accepts it"
-            )
-
-    def joint(
-        self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None
-    ) -> Array:
-        X = self._rows(X)
-        n, d = X.shape
-        m = len(self.inputs)
-        check_memory(
-            "The joint covariance of the attributions",
-            (n, d, n, d),
-            "use fewer rows, say a random sample",
-            copies=2,
-        )
-        options: dict[str, Any] = {"method": method, "n_steps": n_steps}
-        result = closed_forms.between(operator, self.kernel, X, **options).reshape(n * d, n * d)
-        T = namespace(X).empty((n * d, m))
-        R = None if self.trend is None else namespace(X).empty((n * d, self.trend.root.shape[1]))
-        for rows in blocks(n, 32.0 * d * m, X):
-            part = operator.rows(rows)
-            cross = closed_forms.cross(part, self.kernel, X[rows], self.inputs, **options)
-            if R is not None and self.trend is not None:
-                basis = closed_forms.features(part, self.trend.basis, X[rows])
-                R[rows.start * d : rows.stop * d] = self._trend(basis, cross).reshape(
-                    -1, R.shape[1]
-                )
-            T[rows.start * d : rows.stop * d] = self._solve(cross.reshape(-1, m))
-        if R is not None:
-            result += outer_products(R)
-        return covariance(result - self._explained(T)).reshape(n, d, n, d)
-
-    def rows_covariance(
-        self,
-        operator: Operator,
-        X: Any,
-        gather: Any = None,
-        *,
-        method: str = "auto",
-        n_steps: int | None = None,
-    ) -> Array:
-        """Return the covariance between rows of each feature, or of each column of ``gather``:
-        𝒜ᵢk𝒜ᵢᵀ − Vᵢ(I − RRᵀ)Vᵢᵀ.
-
-        The prior's part is formed for blocks of pairs of rows, and only what belongs to one feature
-        is kept; Vᵢ is formed for blocks of features."""
-        X = self._rows(X)
-        xp, (n, d), m = namespace(X), X.shape, len(self.inputs)
-        options: dict[str, Any] = {"method": method, "n_steps": n_steps}
-        G = gathering(gather, X)
-        result = rows_covariance_of(n, d, G, X)
-        pairs = next(
-            blocks(n * n, 32.0 * d * d, X)
-        ).stop  # of rows that fit into the working memory
-        side = max(1, int(pairs**0.5))
-        strips = [slice(start, min(start + side, n)) for start in range(0, n, side)]
-        for k, left in enumerate(strips):
-            for right in strips[k:]:
-                other = {} if left == right else {"X2": X[right], "op2": operator.rows(right)}
-                prior = closed_forms.between(
-                    operator.rows(left), self.kernel, X[left], **other, **options
-                )
-                part = feature_by_feature(prior, G)
-                result[:, left, right], result[:, right, left] = part, xp.swapaxes(part, 1, 2)
-        # Twice the working memory: for each block of features the cross term is evaluated again.
-        for some in blocks(len(result), 4.0 * n * m, X):
-            V = xp.empty((some.stop - some.start, n, m))
-            R = None if self.trend is None else xp.empty((len(V), n, self.trend.root.shape[1]))
-            for rows in blocks(n, 32.0 * d * m, X):
-                part = operator.rows(rows)
-                cross = _gathered(
-                    closed_forms.cross(part, self.kernel, X[rows], self.inputs, **options), G, some
-                )
-                if R is not None and self.trend is not None:
-                    basis = _gathered(
-                        closed_forms.features(part, self.trend.basis, X[rows]), G, some
-                    )
-                    R[:, rows] = xp.swapaxes(self._trend(basis, cross), 0, 1)
-                solved = self._solve(cross.reshape(-1, m)).reshape(cross.shape)
-                V[:, rows] = xp.swapaxes(solved, 0, 1)
-            result[some] = result[some] - self._explained(V)
+    def _joint_moments(self, X: Array) -> tuple[Array, Array]:
+        """Return mean (n,) and covariance (n, n) of f at X."""
+        n, m, xp = len(X), len(self.inputs), namespace(X)
+        remedy = "use return_std=True, or fewer rows"
+        check_memory("The covariance of the predictions", (n, n), remedy)
+        mean, T = self.mean(X) + 0.0, xp.empty((n, m))
+        R = None if self.trend is None else xp.empty((n, self.trend.root.shape[1]))
+        for rows in blocks(n, 32.0 * m, X):
+            k = self.kernel(X[rows], self.inputs)
+            mean[rows] += product(k, self.alpha)
             if R is not None:
-                result[some] = result[some] + R @ xp.swapaxes(R, 1, 2)
-        return covariance(result)
+                R[rows] = self._trend_at(X[rows], k)
+            T[rows] = self.solve(k)
+        trend = 0.0 if R is None else outer_products(R)
+        return mean, covariance(self.kernel(X, X) - self.explained(T) + trend)
 
-    def contributions(
-        self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None
-    ) -> Array:
-        """Return αₘ 𝒜ᵢk(·, zₘ)(xₙ), (n, d, m): the share of each training row in each mean
-        attribution.
+    def bind(self, operator: Operator, evaluation: Evaluation) -> Bound:
+        return FunctionSpaceBound.of(self, operator, evaluation)
 
-        Their sum over m is the attribution less that of the prior mean.
-        """
-        if self.training_inputs is None:
-            return super().contributions(operator, X)
-        X = self._rows(X)
-        check_memory("The contributions", (*X.shape, len(self.inputs)), "use fewer rows")
-        return (
-            closed_forms.cross(
-                operator, self.kernel, X, self.inputs, method=method, n_steps=n_steps
-            )
-            * self.alpha
-        )
+    @property
+    def size(self) -> int:
+        return len(self.inputs)
 
-    def _rows(self, X: Any) -> Array:
-        X = as_matrix(
-            "X", X, names=self.feature_names, n_features=self.n_features, like=self.inputs
-        )
+    def require_jets(self) -> None:
+        require_derivatives(self.kernel)
+
+    def path_lengths(self, start: Array, stop: Array) -> Array:
+        return self.kernel.n_lengthscales(self.rows("X", stop) - self.rows("X", start))
+
+    def slopes(self, X: Array) -> tuple[np.ndarray, ...]:
+        return slopes(self, X)
+
+    def jets(self, X: Array) -> tuple[np.ndarray, np.ndarray]:
+        return jets(self, X)
+
+    def check_range(self, X: Array) -> None:
+        """Raise `InvalidInputError` for rows too far out for float64."""
         with np.errstate(over="ignore", invalid="ignore"):
             distance = self.kernel.n_lengthscales(X - self.inputs[0])
             size = self.kernel.diagonal(X)
@@ -454,35 +215,21 @@ class FunctionSpacePosterior(Posterior):
                 f"X: expected rows within {FARTHEST:.0e} length-scales of the data, got row {row}"
                 f" at {distance[row]:.0e}"
             )
-        return X
 
-    def _solve(self, k: Array) -> Array:
-        """Return the rows T(x)ᵀ = k(x, Z) diag(w) L⁻ᵀ, (r, m), for covariances k (r, m) with the
-        function at Z, in place of k.
-        """
-        return solve_lower_rows(
-            self.factor, k if self.column_scale is None else k * self.column_scale
-        )
+    def solve(self, k: Array) -> Array:
+        """Return the rows T(x)ᵀ = k(x, Z) diag(w) L⁻ᵀ, (r, m), in place of k (r, m)."""
+        scaled = k if self.column_scale is None else k * self.column_scale
+        return solve_lower_rows(self.factor, scaled)
 
-    def _trend(self, basis: Array, k: Array) -> Array:
-        """Return R(x) G, (..., p), of the uncertain coefficients, for basis functions (..., p) and
-        covariances k (..., m).
-        """
-        assert self.trend is not None
-        return product(basis - product(k, self.trend.weights), self.trend.root)
-
-    def _explained(self, V: Array) -> Array:
+    def explained(self, V: Array) -> Array:
         """Return V(I − RRᵀ)Vᵀ, (..., k, k), for V (..., k, m)."""
         explained = outer_products(V)
         if self.root is not None:
             explained -= outer_products(product(V, self.root))
         return explained
 
+    def _trend_at(self, X: Array, k: Array) -> Array | None:
+        return None if self.trend is None else self.trend.residual(self.trend.basis(X), k)
 
-def _gathered(cross: Array, G: Array | None, some: slice) -> Array:
-    """Return ``some`` of the features of cross (r, d, m), or of the columns of Gᵀ cross, in an
-    array of their own.
-    """
-    if G is None:
-        return cross if some == slice(0, cross.shape[1]) else cross[:, some] + 0.0
-    return namespace(cross).swapaxes(G[:, some], 0, 1) @ cross
+    def _facts(self) -> list[tuple[str, object]]:
+        return [*super()._facts(), ("kernel", self.kernel)]

@@ -5,29 +5,36 @@ features.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 
 from gpattr._core.array import Array, is_tensor, namespace, product, to_numpy
 from gpattr._core.memory import check_memory
-from gpattr._core.normal import check_count, random_generator
-from gpattr._core.validation import Names, as_matrix, as_vector, check_choice, read_only
-from gpattr.distributions.marginals import Mixture
+from gpattr._core.normal import random_generator
+from gpattr._core.validation import as_vector, check_count, read_only
+from gpattr.distributions import Mixture
+from gpattr.distributions.marginals import Marginals
 from gpattr.exceptions import InvalidInputError
 from gpattr.operators import Operator
+from gpattr.posteriors.attributions import Attributions
 from gpattr.posteriors.base import (
-    TOLERANCE,
-    UNCERTAINTY,
-    Attributions,
-    Components,
     Posterior,
-    covariance,
-    gathering,
-    require_covariance_room,
+    check_same,
+    check_single,
     shared_reference_points,
 )
+from gpattr.posteriors.bound import (
+    Bound,
+    check_covariance_memory,
+    check_joint_memory,
+    covariance,
+    gathering,
+)
+from gpattr.posteriors.evaluation import Evaluation
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -51,10 +58,7 @@ class MixturePosterior(Posterior):
             )
         posteriors = tuple(getattr(model, "posterior_", model) for model in posteriors)
         for posterior in posteriors:
-            if not isinstance(posterior, Posterior):
-                raise InvalidInputError(
-                    f"posteriors: expected gpattr posteriors, got a {type(posterior).__name__}"
-                )
+            check_single("posteriors", posterior)
         if not posteriors:
             raise InvalidInputError("posteriors: expected at least one, got none")
         k = len(posteriors)
@@ -75,14 +79,21 @@ class MixturePosterior(Posterior):
         ]
         first = flat[0][1]
         for _, part in flat:
-            for what in ("n_features", "feature_names", "link"):
-                if getattr(part, what) != getattr(first, what):
-                    raise InvalidInputError(
-                        f"posteriors: expected the same {what}, got {getattr(first, what)} and"
-                        f" {getattr(part, what)}"
-                    )
-        object.__setattr__(self, "posteriors", tuple(part for _, part in flat))
-        object.__setattr__(self, "weights", read_only(np.array([w for w, _ in flat])))
+            check_same("posteriors", first, part)
+            if part.link != first.link:
+                raise InvalidInputError(
+                    f"posteriors: expected the same link, got {first.link} and {part.link}"
+                )
+        values = {
+            "posteriors": tuple(part for _, part in flat),
+            "weights": read_only(np.array([w for w, _ in flat])),
+            "feature_names": first.feature_names,
+            "encoder": first.encoder,
+            "label": first.label,
+            "note": first.note,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     @property
     def like(self) -> Array:
@@ -93,15 +104,22 @@ class MixturePosterior(Posterior):
         return self.posteriors[0].n_features
 
     @property
-    def feature_names(self) -> Names | None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The columns of the frame the models were trained on."""
-        return self.posteriors[0].feature_names
+    def n_columns(self) -> int:
+        return self.posteriors[0].n_columns
 
     @property
-    def reference_points(
-        self,
-    ) -> Mapping[str, Array]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The mean and the median of the training inputs, where all components agree on them."""
+    def in_columns(self) -> Posterior:
+        if self.encoder is None:
+            return self
+        return MixturePosterior([part.in_columns for part in self.posteriors], self.weights)
+
+    @property
+    def inner(self) -> tuple[Posterior, ...]:
+        return self.posteriors
+
+    @property
+    def reference_points(self) -> Mapping[str, Array]:
+        """The mean and the median of the training inputs, if all components agree on them."""
         return shared_reference_points(self.posteriors)
 
     @property
@@ -109,18 +127,8 @@ class MixturePosterior(Posterior):
         return self.posteriors[0].link
 
     @property
-    def label(self) -> str:
-        """Of what f is the log odds, where it is one."""
-        return getattr(self.posteriors[0], "label", "")
-
-    @property
-    def encoder(self) -> Any:
-        """What makes rows of a frame with categories, where the model was trained on one."""
-        return getattr(self.posteriors[0], "encoder", None)
-
-    @property
     def training_inputs(self) -> Array | None:
-        """The inputs the models were trained on, where all were trained on the same."""
+        """The inputs the models were trained on, if all were trained on the same."""
         first, *others = (posterior.training_inputs for posterior in self.posteriors)
         same = first is not None and all(
             other is not None and np.array_equal(to_numpy(first), to_numpy(other))
@@ -128,204 +136,163 @@ class MixturePosterior(Posterior):
         )
         return first if same else None
 
-    def contributions(
-        self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None
-    ) -> Array:
-        """Return the share of each training row in each mean attribution, averaged over the models,
-        (n, d, m).
-        """
-        if self.training_inputs is None:
-            return super().contributions(operator, X)
-        options: dict[str, Any] = {"method": method, "n_steps": n_steps}
-        return sum(
-            weight * part.contributions(operator, X, **options) for weight, part in self.components
-        )  # pyright: ignore[reportReturnType]
-
     @property
     def components(self) -> tuple[tuple[float, Posterior], ...]:
         return tuple(zip(self.weights.tolist(), self.posteriors, strict=True))
 
-    def predict(self, X: Any, *, return_std: bool = False, return_cov: bool = False) -> Any:
-        """Return the mean of the latent function at X, (n,); with its standard deviation (n,) or
-        covariance (n, n) if asked.
-        """
-        if return_cov:
-            parts = [posterior.predict(X, return_cov=True) for posterior in self.posteriors]
-            mean, cov = self._total([part[0] for part in parts], [part[1] for part in parts])
-            return mean, covariance(cov)
-        mixture = self.marginals(X, with_variances=return_std)
-        return (
-            (mixture.mean, namespace(mixture.means).sqrt(mixture.var))
-            if return_std
-            else mixture.mean
-        )
+    def rows(self, name: str, X: Any) -> Array:
+        return self.posteriors[0].rows(name, X)
 
-    def marginals(self, X: Any, *, with_variances: bool = True) -> Mixture:
+    def moments(self, X: Array, *, return_std: bool = False, return_cov: bool = False) -> Any:
+        if not return_cov:
+            mixture = self._marginals(X, return_std)
+            std = namespace(mixture.means).sqrt(mixture.var) if return_std else None
+            return (mixture.mean, std) if return_std else mixture.mean
+        parts = [posterior.moments(X, return_cov=True) for posterior in self.posteriors]
+        means = namespace(parts[0][0]).stack([part[0] for part in parts])
+        weights = self.weights_like(means)
+        mean = product(weights, means)
+        deviation = means - mean
+        total = product((weights[:, None] * deviation).T, deviation)
+        for weight, (_, cov) in zip(self.weights.tolist(), parts, strict=True):
+            total = total + weight * cov
+        return mean, covariance(total)
+
+    def marginals(self, X: Any, *, with_variances: bool = True) -> Marginals:
         """Return the mixture of f at each row of X by itself, with its density and quantiles."""
-        if not with_variances:
-            means = [posterior.predict(X) for posterior in self.posteriors]
-            stack = namespace(means[0]).stack(means)
-            return Mixture(self._weights(stack), stack, stack * 0.0)
-        parts = [posterior.predict(X, return_std=True) for posterior in self.posteriors]
-        means, stds = (namespace(parts[0][0]).stack([part[i] for part in parts]) for i in (0, 1))
-        return Mixture(self._weights(means), means, stds**2)
+        return self._marginals(self.rows("X", X), with_variances)
 
-    def apply(
-        self,
-        operator: Operator,
-        X: Any,
-        *,
-        uncertainty: str = "cov",
-        method: str = "auto",
-        n_steps: int | None = None,
-        tolerance: float = TOLERANCE,
-    ) -> Attributions:
-        check_choice("uncertainty", uncertainty, UNCERTAINTY)
-        X = self._rows(X)
+    def _marginals(self, X: Array, with_variances: bool) -> Marginals:
+        if not with_variances:
+            means = [posterior.moments(X) for posterior in self.posteriors]
+            stack = namespace(means[0]).stack(means)
+            return Marginals(self.weights_like(stack), stack, stack * 0.0)
+        parts = [posterior.moments(X, return_std=True) for posterior in self.posteriors]
+        means, stds = (namespace(parts[0][0]).stack([part[i] for part in parts]) for i in (0, 1))
+        return Marginals(self.weights_like(means), means, stds**2)
+
+    def bind(self, operator: Operator, evaluation: Evaluation) -> Bound:
+        parts = tuple(part.bind(operator, evaluation) for part in self.posteriors)
+        return MixtureBound(self, parts, operator, evaluation)
+
+    def weights_like(self, like: Array) -> Array:
+        """Return the weights as an array beside ``like``."""
+        return namespace(like).asarray(self.weights) if is_tensor(like) else self.weights
+
+    def __repr__(self) -> str:
+        names = [type(posterior).__name__ for posterior in self.posteriors]
+        kinds = " + ".join(f"{names.count(name)} × {name}" for name in dict.fromkeys(names))
+        return f"MixturePosterior({kinds}, {self.n_features} features)"
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureBound(Bound):
+    """An operator bound to each model of a mixture."""
+
+    posterior: MixturePosterior
+    parts: tuple[Bound, ...]
+    operator: Operator
+    evaluation: Evaluation
+
+    def rows(self, rows: Any) -> MixtureBound:
+        parts = tuple(part.rows(rows) for part in self.parts)
+        return replace(self, parts=parts, operator=self.operator.rows(rows))
+
+    def apply(self, X: Array) -> Attributions:
+        uncertainty = self.evaluation.uncertainty
         if uncertainty == "cov":
-            require_covariance_room(len(X), self.n_features, copies=len(self.posteriors) + 1)
-        options: dict[str, Any] = {
-            "uncertainty": uncertainty,
-            "method": method,
-            "n_steps": n_steps,
-            "tolerance": tolerance,
-        }
-        parts = [posterior.apply(operator, X, **options) for posterior in self.posteriors]
+            q = self.operator.size(self.posterior.n_features)
+            check_covariance_memory(len(X), q, copies=len(self.parts) + 1)
+        parts = [part.apply(X) for part in self.parts]
         xp = namespace(parts[0].mean)
         means = xp.stack([part.mean for part in parts])
-        weights = self._weights(means)
+        weights = self.posterior.weights_like(means)
         names = " + ".join(sorted({part.method for part in parts}))
         error = product(weights, xp.stack([part.error for part in parts]))
-        var = cov = total_var = total_cov = None
         mean = product(weights, means)
-        if uncertainty != "none":
-            var = xp.stack([part.var for part in parts])
-            total_var = Mixture(weights, means, var).var
-        if uncertainty == "cov":
-            cov = xp.stack([part.cov for part in parts])
-            deviation = means - mean
-            total_cov = product(weights, cov) + xp.einsum(
-                "k,kni,knj->nij", weights, deviation, deviation
-            )
-            total_cov = covariance(total_cov)
-            total_var = xp.diagonal(total_cov, axis1=1, axis2=2)
+        distribution = _mixture(parts, weights, means, mean, uncertainty)
         cov_error = None
         if uncertainty != "none":
-            deviation = xp.max(xp.abs(means - mean), axis=2)  # (K, n)
+            distance = xp.max(xp.abs(means - mean), axis=2)  # (K, n)
             bounds = xp.stack(
                 [
-                    part.cov_error + 2.0 * far * part.error
-                    for part, far in zip(parts, deviation, strict=True)
+                    part.cov_error + 2.0 * d * part.error
+                    for part, d in zip(parts, distance, strict=True)
                 ]
             )
             cov_error = xp.tensordot(weights, bounds, axes=1)
-        return Attributions(
-            mean,
-            total_var,
-            total_cov,
-            error,
-            names,
-            Components(weights, means, var, cov),
-            cov_error,
-        )
+        return Attributions(distribution, error, names, cov_error)
 
-    def joint(
-        self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None
-    ) -> Array:
-        """Return the covariance between all features of all rows, (n, d, n, d), by total variance."""
-        X = self._rows(X)
-        n, d = len(X), self.n_features
-        check_memory(
-            "The joint covariance of the attributions",
-            (n, d, n, d),
-            "use fewer rows, say a random sample",
-            copies=3,
-        )
-        options: dict[str, Any] = {"method": method, "n_steps": n_steps}
-        means, total = [], None
-        for weight, posterior in self.components:
-            means.append(
-                posterior.apply(operator, X, uncertainty="none", **options).mean.reshape(-1)
-            )
-            part = weight * posterior.joint(operator, X, **options).reshape(n * d, n * d)
-            total = part if total is None else total + part
-        stack = namespace(means[0]).stack(means)
-        weights = self._weights(stack)
+    def joint(self, X: Array) -> Array:
+        """Return the covariance between all outputs of all rows by total variance."""
+        n, q = len(X), self.operator.size(self.posterior.n_features)
+        check_joint_memory(n, q, copies=3)
+        stack, weights = self._means(X)
+        stack = stack.reshape(len(stack), -1)
+        total = namespace(stack).zeros((stack.shape[1], stack.shape[1]))
+        for weight, part in zip(self.posterior.weights.tolist(), self.parts, strict=True):
+            total = total + weight * part.joint(X).reshape(total.shape)
         deviation = stack - product(weights, stack)
-        return covariance(total + product((weights[:, None] * deviation).T, deviation)).reshape(
-            n, d, n, d
-        )
+        total = covariance(total + product((weights[:, None] * deviation).T, deviation))
+        return total.reshape(n, -1, n, total.shape[0] // n)
 
-    def rows_covariance(
-        self,
-        operator: Operator,
-        X: Any,
-        gather: Any = None,
-        *,
-        method: str = "auto",
-        n_steps: int | None = None,
-    ) -> Array:
-        """Return the covariance between rows of each feature, or of each column of ``gather``, by
-        total variance.
-        """
-        X = self._rows(X)
-        options: dict[str, Any] = {"method": method, "n_steps": n_steps}
-        means, total = [], None
-        for weight, posterior in self.components:
-            mean = posterior.apply(operator, X, uncertainty="none", **options).mean
-            G = gathering(gather, mean)
-            means.append(mean if G is None else mean @ G)
-            part = weight * posterior.rows_covariance(operator, X, gather, **options)
-            total = part if total is None else total + part
-        stack = namespace(means[0]).stack(means)
-        weights = self._weights(stack)
-        deviation = stack - namespace(stack).tensordot(weights, stack, axes=1)
-        return covariance(
-            total + namespace(stack).einsum("k,kni,kmi->inm", weights, deviation, deviation)
-        )
+    def rows_covariance(self, X: Array, gather: Any = None) -> Array:
+        """Return the covariance between rows of each output, or column of ``gather``."""
+        stack, weights = self._means(X)
+        G = gathering(gather, stack.shape[2], X)
+        stack = stack if G is None else stack @ G
+        xp = namespace(stack)
+        total = xp.zeros((stack.shape[2], len(X), len(X)))
+        for weight, part in zip(self.posterior.weights.tolist(), self.parts, strict=True):
+            total = total + weight * part.rows_covariance(X, gather)
+        deviation = stack - xp.tensordot(weights, stack, axes=1)
+        return covariance(total + xp.einsum("k,kni,kmi->inm", weights, deviation, deviation))
 
-    def sample(
-        self, operator: Operator, X: Any, n: int = 1, *, random_state: Any = None
-    ) -> np.ndarray:
-        """Return n draws of the operator's values at all rows of X together, (n, rows, d): of a
-        model, then of its function.
-        """
-        X, generator = self._rows(X), random_generator(random_state)
-        check_memory("n: the draws", (check_count("n", n), *X.shape), "use fewer draws or rows")
-        chosen = generator.permutation(
-            np.repeat(
-                np.arange(len(self.weights)),
-                generator.multinomial(check_count("n", n), self.weights),
-            )
-        )
-        draws = np.empty((n, len(X), self.n_features))
-        for k in np.unique(chosen):
-            here = np.flatnonzero(chosen == k)
-            draws[here] = self.posteriors[k].sample(operator, X, len(here), random_state=generator)
+    def contributions(self, X: Array) -> Array:
+        """Return the share of each training row in each mean, averaged over the models."""
+        if self.posterior.training_inputs is None:
+            return super().contributions(X)
+        parts = zip(self.posterior.weights.tolist(), self.parts, strict=True)
+        return reduce(add, (weight * part.contributions(X) for weight, part in parts))
+
+    def sample(self, X: Array, n: int, random_state: Any) -> np.ndarray:
+        """Return n draws at all rows together: of a model, then of its function."""
+        generator, n = random_generator(random_state), check_count("n", n)
+        q = self.operator.size(self.posterior.n_features)
+        check_memory("n: the draws", (n, len(X), q), "use fewer draws or rows")
+        weights = self.posterior.weights
+        counts = generator.multinomial(n, weights)
+        chosen = generator.permutation(np.repeat(np.arange(len(weights)), counts))
+        drawn = {
+            int(k): self.parts[k].sample(X, int((chosen == k).sum()), generator)
+            for k in np.unique(chosen)
+        }
+        draws = np.empty((n, *next(iter(drawn.values())).shape[1:]))
+        for k, part in drawn.items():
+            draws[chosen == k] = part
         return draws
 
-    def _rows(self, X: Any) -> Array:
-        return as_matrix("X", X, names=self.feature_names, n_features=self.n_features)
-
-    def _weights(self, like: Array) -> Array:
-        return namespace(like).asarray(self.weights) if is_tensor(like) else self.weights
-
-    def _total(self, means: list[Array], covs: list[Array]) -> tuple[Array, Array]:
+    def _means(self, X: Array) -> tuple[Array, Array]:
+        """Return the means of the models, (K, n, q), and their weights."""
+        means = [part.mean(X) for part in self.parts]
         stack = namespace(means[0]).stack(means)
-        weights = self._weights(stack)
-        mean = product(weights, stack)
-        deviation = stack - mean
-        total = product((weights[:, None] * deviation).T, deviation)
-        for weight, cov in zip(self.weights.tolist(), covs, strict=True):
-            total = total + weight * cov
-        return mean, total
+        return stack, self.posterior.weights_like(stack)
 
-    def __repr__(self) -> str:
-        kinds = " + ".join(
-            f"{[type(p) for p in self.posteriors].count(kind)} × {kind.__name__}"
-            for kind in self._kinds()
-        )
-        return f"MixturePosterior({kinds}, {self.n_features} features)"
 
-    def _kinds(self) -> list[type]:
-        return list(dict.fromkeys(type(posterior) for posterior in self.posteriors))
+def _mixture(
+    parts: list[Attributions], weights: Array, means: Array, mean: Array, uncertainty: str
+) -> Mixture:
+    """Return the mixture of Gaussian attributions, with its totals as far as they are asked for."""
+    xp = namespace(means)
+    if uncertainty == "none":
+        return Mixture(weights, means, mean=mean)
+    var = xp.stack([part.var for part in parts])
+    if uncertainty == "std":
+        return Mixture(weights, means, var, mean=mean, var=Marginals(weights, means, var).var)
+    cov = xp.stack([part.cov for part in parts])
+    deviation = means - mean
+    total = product(weights, cov) + xp.einsum("k,kni,knj->nij", weights, deviation, deviation)
+    total = covariance(total)
+    return Mixture(
+        weights, means, var, cov, mean=mean, var=xp.diagonal(total, axis1=1, axis2=2), cov=total
+    )

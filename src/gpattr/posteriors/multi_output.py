@@ -1,25 +1,24 @@
-"""Several outputs of the same features: independent ones, or linear mixtures of independent latent
-functions.
+"""Several outputs of the same features: independent ones, or linear mixtures of latent functions.
 
     f_o = m_o + Σ_q M_oq g_q,       Cov[𝒜f_o, 𝒜f_p] = Σ_q M_oq M_pq Cov[𝒜g_q]
 
 Coregionalised outputs, Cov[f_o(x), f_p(x')] = B_op k(x, x') with noise d_o, are of this kind where
 every row has all targets: with D^−½ B D^−½ = UΛUᵀ the functions g = Uᵀ D^−½ f are independent, each
 with the kernel λ_q k and unit noise, and M = D^½ U. That takes P factorisations of m rows, not one
-of mP."""
+of mP.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from gpattr._core.arguments import Checked
 from gpattr._core.array import Array, namespace, product, to_numpy
 from gpattr._core.cards import card
-from gpattr._core.frozen import Frozen
 from gpattr._core.memory import check_memory
 from gpattr._core.validation import (
     Names,
@@ -31,28 +30,39 @@ from gpattr._core.validation import (
     numbers,
     read_only,
 )
-from gpattr.exceptions import InvalidIndexError, InvalidInputError
+from gpattr.exceptions import InvalidIndexError, InvalidInputError, UnsupportedModelError
 from gpattr.kernels import Kernel
 from gpattr.means import Mean
 from gpattr.operators import Operator
-from gpattr.posteriors.base import CHECKS, Attributions, Posterior, shared_reference_points
+from gpattr.posteriors.attributions import Attributions
+from gpattr.posteriors.base import (
+    Posterior,
+    check_same,
+    check_single,
+    shared_reference_points,
+)
+from gpattr.posteriors.bound import Bound
 from gpattr.posteriors.combination import CombinationPosterior, known_mean
+from gpattr.posteriors.evaluation import TOLERANCE, Evaluation
 from gpattr.posteriors.exact import ExactPosterior
 from gpattr.posteriors.matrices import matrix, root_of
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class MultiOutputPosterior(Checked, Frozen):
+class MultiOutputPosterior(Posterior):
     """Posteriors of several outputs over the same features.
 
     ``outputs`` are independent posteriors by name, {name: posterior}, or a list of them;
-    `coregionalised` makes dependent ones. What is predicted has the outputs last."""
+    `coregionalised` makes dependent ones. Predictions have the outputs last; operators give one
+    answer for each output, by name.
+    """
 
-    checks: ClassVar[Any] = CHECKS
+    several_outputs: ClassVar[bool] = True
 
-    outputs: Mapping[str, Posterior]
     latents: tuple[Posterior, ...]
     mixing: Array
+    mixed: bool
+    _outputs: Mapping[str, Posterior]
 
     def __init__(self, outputs: Mapping[str, Posterior] | Sequence[Posterior]) -> None:
         if isinstance(outputs, Posterior) or not isinstance(outputs, (Mapping, Sequence)):
@@ -66,28 +76,29 @@ class MultiOutputPosterior(Checked, Frozen):
             raise InvalidInputError("outputs: expected at least one, got none")
         first = next(iter(outputs.values()))
         for name, posterior in outputs.items():
-            if not isinstance(posterior, Posterior):
-                raise InvalidInputError(
-                    f"outputs: expected a gpattr posterior for {name!r}, got a"
-                    f" {type(posterior).__name__}"
-                )
-            for what in ("n_features", "feature_names"):
-                if getattr(posterior, what) != getattr(first, what):
-                    raise InvalidInputError(
-                        f"outputs: expected the same {what}, got {getattr(first, what)} and"
-                        f" {getattr(posterior, what)} ({name!r})"
-                    )
+            check_single(f"outputs[{name!r}]", posterior)
+            check_same(f"outputs[{name!r}]", first, posterior)
         names = check_names("outputs", tuple(outputs), len(outputs))
-        self._become(dict(outputs), tuple(outputs[name] for name in names), np.eye(len(names)))
+        self._become(outputs, tuple(outputs[name] for name in names), np.eye(len(names)))
 
     def _become(
-        self, outputs: Mapping[str, Posterior], latents: tuple[Posterior, ...], mixing: Array
+        self,
+        outputs: Mapping[str, Posterior],
+        latents: tuple[Posterior, ...],
+        mixing: Array,
+        mixed: bool = False,
     ) -> None:
-        for name, value in {
-            "outputs": outputs,
+        first = next(iter(outputs.values()))
+        values = {
+            "_outputs": dict(outputs),
             "latents": latents,
             "mixing": read_only(mixing),
-        }.items():
+            "mixed": mixed,
+            "feature_names": first.feature_names,
+            "encoder": first.encoder,
+            "note": first.note,
+        }
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
     @classmethod
@@ -173,11 +184,21 @@ class MultiOutputPosterior(Checked, Frozen):
             for o, name in enumerate(names)
         }
         result = cls.__new__(cls)
-        result._become(outputs, latents, mixing)
+        result._become(outputs, latents, mixing, mixed=True)
+        return result
+
+    def with_outputs(self, outputs: Mapping[str, Posterior]) -> MultiOutputPosterior:
+        """Return the same posterior with its outputs renamed or noted, in the same order."""
+        result = copy(self)
+        object.__setattr__(result, "_outputs", dict(outputs))
         return result
 
     def _repr_html_(self) -> str:
         return card(f"{type(self).__name__}: {len(self.outputs)} outputs", self.outputs.items())
+
+    @property
+    def outputs(self) -> Mapping[str, Posterior]:
+        return self._outputs
 
     @property
     def output_names(self) -> Names:
@@ -196,78 +217,131 @@ class MultiOutputPosterior(Checked, Frozen):
         return len(self.outputs)
 
     @property
-    def n_features(self) -> int:
-        """The number of features d."""
-        return self.latents[0].n_features
+    def independent(self) -> bool:
+        """Whether no two outputs covary."""
+        return not self.mixed and type(self) is MultiOutputPosterior
 
     @property
-    def feature_names(self) -> Names | None:
-        """The columns of the frame the models were trained on."""
-        return self.latents[0].feature_names
+    def n_features(self) -> int:
+        return self._first.n_features
+
+    @property
+    def n_columns(self) -> int:
+        return self._first.n_columns
+
+    @property
+    def in_columns(self) -> Posterior:
+        if self.encoder is None:
+            return self
+        outputs = {name: output.in_columns for name, output in self.outputs.items()}
+        return MultiOutputPosterior(outputs)
+
+    @property
+    def inner(self) -> tuple[Posterior, ...]:
+        return self.latents
 
     @property
     def like(self) -> Array:
-        """An array of the library and on the device that this posterior lives on."""
-        return self.latents[0].like
+        return self._first.like
+
+    @property
+    def training_inputs(self) -> Array | None:
+        return self._first.training_inputs
 
     @property
     def reference_points(self) -> Mapping[str, Array]:
-        """The mean and the median of the training inputs, where all outputs agree on them."""
+        """The mean and the median of the training inputs, if all outputs agree on them."""
         return shared_reference_points(self.latents)
 
-    def predict(self, X: Any, *, return_std: bool = False, return_cov: bool = False) -> Any:
-        """Return the means of the latent functions at X, (n, P), with standard deviations (n, P) or
-        covariances (n, n, P).
-        """
-        parts = [
-            p.predict(X, return_std=return_std, return_cov=return_cov)
-            for p in self.outputs.values()
-        ]
+    @property
+    def _first(self) -> Posterior:
+        return next(iter(self.outputs.values()))
+
+    def rows(self, name: str, X: Any) -> Array:
+        return self._first.rows(name, X)
+
+    def moments(self, X: Array, *, return_std: bool = False, return_cov: bool = False) -> Any:
+        """Return means at X, (n, P), with standard deviations (n, P) or covariances (n, n, P)."""
+        options = {"return_std": return_std, "return_cov": return_cov}
+        parts = [output.moments(X, **options) for output in self.outputs.values()]
         if not (return_std or return_cov):
             return namespace(parts[0]).stack(parts, axis=-1)
-        return tuple(
-            namespace(parts[0][i]).stack([part[i] for part in parts], axis=-1) for i in (0, 1)
-        )
+        stack = namespace(parts[0][0]).stack
+        return tuple(stack([part[i] for part in parts], axis=-1) for i in (0, 1))
 
-    def apply(self, operator: Operator, X: Any, **options: Any) -> dict[str, Attributions]:
-        """Return the attributions of every output by name, with the options of `Posterior.apply`."""
-        X = as_matrix("X", X, names=self.feature_names, n_features=self.n_features, like=self.like)
-        parts = [latent.apply(operator, X, **options) for latent in self.latents]
-        if not self._mixed:
-            return dict(zip(self.outputs, parts, strict=True))
-        mixed: Any = self.outputs
-        return {name: output.combine(parts, operator, X) for name, output in mixed.items()}
+    def bind(self, operator: Operator, evaluation: Evaluation) -> MultiOutputBound:
+        latents = tuple(latent.bind(operator, evaluation) for latent in self.latents)
+        return MultiOutputBound(self, latents, operator, evaluation)
 
-    def across(
-        self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None
-    ) -> Array:
-        """Return the covariance of each row's attributions between features and outputs, (n, d, P,
-        d, P).
-        """
-        X = as_matrix("X", X, names=self.feature_names, n_features=self.n_features, like=self.like)
-        (n, d), P = X.shape, len(self.outputs)
-        check_memory("The covariance across outputs", (n, d, P, d, P), "use fewer rows")
-        xp = namespace(X)
-        covs = xp.stack(
-            [
-                latent.apply(operator, X, method=method, n_steps=n_steps).cov
-                for latent in self.latents
-            ]
-        )
+    def apply(  # pyright: ignore[reportIncompatibleMethodOverride]  (one answer for each output)
+        self,
+        operator: Operator,
+        X: Any,
+        *,
+        uncertainty: str = "cov",
+        method: str = "auto",
+        n_steps: int | None = None,
+        tolerance: float = TOLERANCE,
+    ) -> dict[str, Attributions]:
+        """Return the attributions of every output by name, with the options of `Evaluation`."""
+        evaluation = Evaluation(uncertainty, method, n_steps, tolerance)
+        return self.bind(operator, evaluation).by_output(self.rows("X", X))
+
+    def across_at(self, bound: MultiOutputBound, X: Array) -> Array:
+        """Return the covariance of each row between outputs, (n, q, P, q, P), for a bound operator."""
+        xp, n, P = namespace(X), len(X), len(self.outputs)
+        q = bound.operator.size(self.n_features)
+        check_memory("The covariance across outputs", (n, q, P, q, P), "use fewer rows")
+        whole = replace(bound.evaluation, uncertainty="cov")
+        covs = [latent.bind(bound.operator, whole).apply(X).cov for latent in self.latents]
         M = xp.asarray(self.mixing)
-        return xp.einsum("oq,pq,qnij->niojp", M, M, covs)
-
-    @property
-    def _mixed(self) -> bool:
-        return all(
-            isinstance(output, CombinationPosterior) and output.posteriors is self.latents
-            for output in self.outputs.values()
-        )
+        return xp.einsum("oq,pq,qnij->niojp", M, M, xp.stack(covs))
 
     def __repr__(self) -> str:
         kinds = " + ".join(dict.fromkeys(type(latent).__name__ for latent in self.latents))
-        coupled = ", coregionalised" if self._mixed else ""
+        coupled = ", coregionalised" if self.mixed else ""
         return (
             f"MultiOutputPosterior({', '.join(self.outputs)}: {kinds}, {self.n_features}"
             f" features{coupled})"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class MultiOutputBound(Bound):
+    """An operator bound to every output, through the latent functions they share."""
+
+    posterior: MultiOutputPosterior
+    latents: tuple[Bound, ...]
+    operator: Operator
+    evaluation: Evaluation
+
+    def rows(self, rows: Any) -> MultiOutputBound:
+        latents = tuple(latent.rows(rows) for latent in self.latents)
+        return replace(self, latents=latents, operator=self.operator.rows(rows))
+
+    def by_output(self, X: Array) -> dict[str, Attributions]:
+        """Return the attributions of every output by name."""
+        parts = [latent.apply(X) for latent in self.latents]
+        outputs = self.posterior.outputs
+        if not self.posterior.mixed:
+            return dict(zip(outputs, parts, strict=True))
+        combined = {}
+        for name, output in outputs.items():
+            assert isinstance(output, CombinationPosterior)
+            combined[name] = output.bind_to(self.latents).combine(parts, X)
+        return combined
+
+    def apply(self, X: Array) -> Attributions:
+        self._refuse()
+
+    def joint(self, X: Array) -> Array:
+        self._refuse()
+
+    def across(self, X: Array) -> Array:
+        return self.posterior.across_at(self, X)
+
+    def _refuse(self) -> NoReturn:
+        names = list(self.posterior.outputs)
+        raise UnsupportedModelError(
+            f"model: this is defined for a single output; select one of {names} by its name"
         )

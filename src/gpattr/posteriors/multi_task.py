@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from gpattr import closed_forms
 from gpattr._core.array import (
     Array,
     LinAlgError,
@@ -24,15 +23,16 @@ from gpattr._core.array import (
 )
 from gpattr._core.memory import blocks, check_memory
 from gpattr._core.validation import as_matrix, as_vector, check_names, column_names, read_only
+from gpattr.closed_forms.resolution import formulas_for
+from gpattr.closed_forms.verbs import weighted_cross, weighted_prior_cov
 from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
 from gpattr.kernels import Kernel
 from gpattr.means import Mean
-from gpattr.operators import Operator
 from gpattr.posteriors.combination import known_mean
 from gpattr.posteriors.exact import check_noise
 from gpattr.posteriors.function_space import FunctionSpacePosterior
 from gpattr.posteriors.matrices import matrix, root_of
-from gpattr.posteriors.multi_output import MultiOutputPosterior
+from gpattr.posteriors.multi_output import MultiOutputBound, MultiOutputPosterior
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,7 +52,7 @@ class MultiTaskPosterior(MultiOutputPosterior):
     """The posterior of several tasks given rows X (m, d), each with the target y (m,) of one of
     them, ``tasks`` (m,), 0 … P − 1.
 
-    ``covariance`` B (P, P) says how the tasks belong together; ``noise`` is a variance, one number
+    ``covariance`` B (P, P) is the covariance between tasks; ``noise`` is a variance, one number
     or one per row; ``means`` are the prior means, one per task. Where every row has all targets,
     `MultiOutputPosterior.coregionalised` is quicker."""
 
@@ -110,7 +110,7 @@ class MultiTaskPosterior(MultiOutputPosterior):
             L = cholesky(A)
         except LinAlgError:
             raise NotPositiveDefiniteError(
-                "noise: the covariance of the training targets is singular; give more"
+                "noise: the covariance of the training targets is singular; increase the noise variance"
             ) from None
         known = np.stack([mean(Z) for mean in prior])[at, np.arange(m)]
         alpha = solve_cholesky(L, y - known)
@@ -137,27 +137,23 @@ class MultiTaskPosterior(MultiOutputPosterior):
         }.items():
             object.__setattr__(self, name, value)
 
-    def across(
-        self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None
-    ) -> Array:
-        """Return the covariance of each row's attributions between features and tasks, (n, d, P, d,
-        P).
-        """
-        X = as_matrix("X", X, names=self.feature_names, n_features=self.n_features)
-        (n, d), P, Z = X.shape, len(self), self.inputs
-        check_memory("The covariance across outputs", (n, d, P, d, P), "use fewer rows")
-        options: dict[str, Any] = {"method": method, "n_steps": n_steps}
-        result = np.empty((n, d, P, d, P))
-        for rows in blocks(n, 16.0 * d * P * len(Z)):
+    @property
+    def independent(self) -> bool:
+        return False
+
+    def across_at(self, bound: MultiOutputBound, X: Array) -> Array:
+        evaluation, operator = bound.evaluation, bound.operator
+        n, q, P, Z = len(X), operator.size(X.shape[1]), len(self), self.inputs
+        check_memory("The covariance across outputs", (n, q, P, q, P), "use fewer rows")
+        formulas = formulas_for(operator, self.kernel, evaluation.method, evaluation.n_steps)
+        result = np.empty((n, q, P, q, P))
+        for rows in blocks(n, 16.0 * q * P * len(Z)):
             part = operator.rows(rows)
-            cross = closed_forms.cross(part, self.kernel, X[rows], Z, **options)  # (r, d, m)
+            cross = weighted_cross(formulas, part, X[rows], Z).value  # (r, q, m)
             shares = self.covariance[:, self.task_of_row]
-            V = np.stack([cross * share for share in shares], axis=2)  # (r, d, P, m)
+            V = np.stack([cross * share for share in shares], axis=2)  # (r, q, P, m)
             V = solve_lower_rows(self.factor, V.reshape(-1, len(Z))).reshape(V.shape)
-            prior = np.einsum(
-                "nij,op->niojp",
-                closed_forms.auto(part, self.kernel, X[rows], **options),
-                self.covariance,
-            )
-            result[rows] = prior - outer_products(V.reshape(len(V), d * P, -1)).reshape(prior.shape)
+            own = weighted_prior_cov(formulas, part, X[rows]).value
+            prior = np.einsum("nij,op->niojp", own, self.covariance)
+            result[rows] = prior - outer_products(V.reshape(len(V), q * P, -1)).reshape(prior.shape)
         return result

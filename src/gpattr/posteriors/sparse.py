@@ -168,9 +168,7 @@ class SparsePosterior(FunctionSpacePosterior):
         )
 
     @property
-    def reference_points(
-        self,
-    ) -> Mapping[str, Array]:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def reference_points(self) -> Mapping[str, Array]:
         """Points that can serve as baselines, by name."""
         return self.points
 

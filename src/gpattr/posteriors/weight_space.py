@@ -9,12 +9,11 @@ S stays factored, S = RRᵀ or S⁻¹ = LLᵀ: variances are sums of squares, an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from gpattr import closed_forms
 from gpattr._core.array import (
     EPS,
     Array,
@@ -29,30 +28,31 @@ from gpattr._core.memory import blocks, check_memory
 from gpattr._core.normal import standard_draws
 from gpattr._core.validation import (
     Names,
-    as_matrix,
     as_vector,
     beside,
-    check_choice,
     check_names,
     positive_scalar,
     read_only,
 )
 from gpattr.bases import Basis
-from gpattr.closed_forms.features import method_name
-from gpattr.closed_forms.means import method_of
-from gpattr.exceptions import InvalidInputError, NoClosedFormError
+from gpattr.closed_forms.resolution import basis_formulas_for, mean_formulas_for
+from gpattr.closed_forms.table import BasisFormulas, MeanFormulas
+from gpattr.closed_forms.verbs import weighted_basis, weighted_images, weighted_mean
+from gpattr.distributions import Gaussian
+from gpattr.exceptions import InvalidInputError
 from gpattr.means import Mean, Zero
 from gpattr.operators import Operator
-from gpattr.posteriors.base import (
-    TOLERANCE,
-    UNCERTAINTY,
-    Attributions,
-    Posterior,
+from gpattr.posteriors.attributions import Attributions
+from gpattr.posteriors.base import Posterior
+from gpattr.posteriors.bound import (
+    Bound,
+    check_covariance_memory,
+    check_joint_memory,
     covariance,
     gathering,
-    require_covariance_room,
     rows_covariance_of,
 )
+from gpattr.posteriors.evaluation import Evaluation
 from gpattr.posteriors.matrices import matrix, root_of
 
 WELL_CONDITIONED = 1e3  # where rounding of the weights is no more than that of their sum
@@ -72,8 +72,7 @@ class WeightSpacePosterior(Posterior):
     basis: Basis
     weights: Array
     mean: Mean
-    feature_names: Names | None
-    reference_points: Mapping[str, Array]
+    points: Mapping[str, Array]
     root: Array | None
     precision_factor: Array | None
     condition: float
@@ -145,7 +144,7 @@ class WeightSpacePosterior(Posterior):
             "weights": weights,
             "mean": mean,
             "feature_names": names,
-            "reference_points": points,
+            "points": points,
         }
         for name, value in (state | {"root": root, "precision_factor": factor}).items():
             object.__setattr__(self, name, value)
@@ -161,202 +160,68 @@ class WeightSpacePosterior(Posterior):
     @property
     def covariance(self) -> Array:
         """The covariance S of the weights, (p, p)."""
-        half = self._half(namespace(self.weights).eye(len(self.basis)))
+        half = self.half(namespace(self.weights).eye(len(self.basis)))
         return covariance(outer_products(half))
 
-    def predict(self, X: Any, *, return_std: bool = False, return_cov: bool = False) -> Any:
-        """Return the mean of the latent function at X, (n,); with its standard deviation (n,) or
-        covariance (n, n) if asked.
-        """
-        X = self._rows(X)
+    @property
+    def reference_points(self) -> Mapping[str, Array]:
+        return self.points
+
+    @property
+    def condition_number(self) -> float:
+        return self.condition
+
+    def rows(self, name: str, X: Any) -> Array:
+        X = super().rows(name, X)
+        self.basis.check_rows(name, X)
+        return X
+
+    def moments(self, X: Array, *, return_std: bool = False, return_cov: bool = False) -> Any:
+        self.basis.check_rows("X", X)
         xp, n, p = namespace(X), len(X), len(self.basis)
         mean, var = self.mean(X) + 0.0, xp.empty(n)
         half = None
         if return_cov:
-            check_memory(
-                "The covariance of the predictions",
-                (n, max(n, p)),
-                "use return_std=True, or fewer rows",
-                copies=2,
-            )
-            half = xp.empty((n, self._rank))
+            remedy = "use return_std=True, or fewer rows"
+            check_memory("The covariance of the predictions", (n, max(n, p)), remedy, copies=2)
+            half = xp.empty((n, self.rank))
         for rows in blocks(n, 32.0 * p, X):
             values = self.basis(X[rows])
             mean[rows] += product(values, self.weights)
             if half is not None:
-                half[rows] = self._half(values)
+                half[rows] = self.half(values)
             elif return_std:
-                var[rows] = (self._half(values) ** 2).sum(axis=1)
+                var[rows] = (self.half(values) ** 2).sum(axis=1)
         if half is not None:
             return mean, covariance(outer_products(half))
         return (mean, xp.sqrt(var)) if return_std else mean
 
-    def apply(
-        self,
-        operator: Operator,
-        X: Any,
-        *,
-        uncertainty: str = "cov",
-        method: str = "auto",
-        n_steps: int | None = None,
-        tolerance: float = TOLERANCE,
-    ) -> Attributions:
-        check_choice("uncertainty", uncertainty, UNCERTAINTY)
-        options: dict[str, Any] = {"method": method, "n_steps": n_steps}
-        X = self._rows(X)
-        xp = namespace(X)
-        n, d = X.shape
-        p = len(self.basis)
-        if method == "exact" and method_of(self.mean):
-            raise NoClosedFormError(
-                f'method: "exact" was asked for, but the prior mean {type(self.mean).__name__} has'
-                " no closed form"
-            )
-        if uncertainty == "cov":
-            require_covariance_room(n, d)
-        mean, error = closed_forms.attribute_mean(operator, self.mean, X)
-        var = xp.empty((n, d)) if uncertainty != "none" else None
-        cov = xp.empty((n, d, d)) if uncertainty == "cov" else None
-        cov_error = xp.zeros(n) if uncertainty != "none" else None
-        exact = method in ("auto", "exact")
-        terms = len(operator.rows(slice(1)).terms(X[:1]))
-        formed = var is not None or not exact or self.condition > WELL_CONDITIONED
-        length = float((self.weights**2).sum()) ** 0.5
-        for rows in blocks(n, 24.0 * p * (d if formed else 1) * min(terms, 2), X):
-            part, here = operator.rows(rows), X[rows]
-            value, bound = closed_forms.weighted_features(part, self.basis, here, self.weights)
-            if formed:
-                F = closed_forms.features(part, self.basis, here, **options)  # (r, d, p)
-                if not exact:
-                    by_rule = product(F, self.weights)
-                    value, bound = by_rule, bound + xp.max(abs(by_rule - value), axis=1)
-                bound = bound + EPS * self.condition * length * xp.sqrt(
-                    xp.max((F * F).sum(axis=2), axis=1)
-                )
-                if var is not None and cov_error is not None:
-                    V = self._half(F.reshape(-1, p)).reshape(*F.shape[:2], -1)
-                    if not exact:
-                        U = self._half(
-                            closed_forms.features(part, self.basis, here).reshape(-1, p)
-                        ).reshape(V.shape)
-                        lengths = xp.sqrt(xp.max((V * V).sum(axis=2), axis=1)) + xp.sqrt(
-                            xp.max((U * U).sum(axis=2), axis=1)
-                        )
-                        cov_error[rows] = lengths * xp.sqrt(
-                            xp.max(((U - V) ** 2).sum(axis=2), axis=1)
-                        )
-                    if cov is not None:
-                        cov[rows] = covariance(outer_products(V))
-                        var[rows] = xp.diagonal(cov[rows], axis1=1, axis2=2)
-                    else:
-                        V *= V
-                        var[rows] = V.sum(axis=2)
-                    cov_error[rows] += self._rounding * xp.max(var[rows], axis=1)
-            mean[rows] += value
-            error[rows] += bound
-        mean = mean + 0.0  # −0.0 becomes 0.0
-        error = error + EPS * xp.max(abs(mean), axis=1)
-        names = " + ".join(sorted({method_name(method, n_steps)} | method_of(self.mean)))
-        return Attributions(mean, var, cov, error, names, cov_error=cov_error)
-
-    def joint(
-        self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None
-    ) -> Array:
-        X = self._rows(X)
-        n, d = X.shape
-        p = len(self.basis)
-        check_memory(
-            "The joint covariance of the attributions",
-            (n, d, n, d),
-            "use fewer rows, say a random sample",
-            copies=2,
-        )
-        check_memory(
-            "The attributions of the basis", (n, d, p), "use fewer rows, say a random sample"
-        )
-        V = namespace(X).empty((n * d, self._rank))
-        for rows in blocks(n, 24.0 * d * p, X):
-            F = closed_forms.features(
-                operator.rows(rows), self.basis, X[rows], method=method, n_steps=n_steps
-            )
-            V[rows.start * d : rows.stop * d] = self._half(F.reshape(-1, p))
-        return covariance(outer_products(V)).reshape(n, d, n, d)
-
-    def rows_covariance(
-        self,
-        operator: Operator,
-        X: Any,
-        gather: Any = None,
-        *,
-        method: str = "auto",
-        n_steps: int | None = None,
-    ) -> Array:
-        """Return the covariance between rows of each feature, or of each column of ``gather``:
-        VᵢVᵢᵀ, by blocks of features.
-        """
-        X = self._rows(X)
-        xp, (n, d), p = namespace(X), X.shape, len(self.basis)
-        G = gathering(gather, X)
-        result = rows_covariance_of(n, d, G, X)
-        # Twice the working memory: for each block of features those of the basis are evaluated
-        # again.
-        for some in blocks(len(result), 4.0 * n * self._rank, X):
-            V = xp.empty((some.stop - some.start, n, self._rank))
-            for rows in blocks(n, 24.0 * d * p, X):
-                F = closed_forms.features(
-                    operator.rows(rows), self.basis, X[rows], method=method, n_steps=n_steps
-                )
-                F = F[:, some] + 0.0 if G is None else xp.swapaxes(G[:, some], 0, 1) @ F
-                V[:, rows] = xp.swapaxes(
-                    self._half(F.reshape(-1, p)).reshape(*F.shape[:2], -1), 0, 1
-                )
-            result[some] = V @ xp.swapaxes(V, 1, 2)
-        return covariance(result)
-
-    def sample(
-        self, operator: Operator, X: Any, n: int = 1, *, random_state: Any = None
-    ) -> np.ndarray:
-        """Return n draws of the operator's values at all rows of X together, (n, rows, d): those of
-        n draws of the weights.
-        """
-        X = self._rows(X)
-        xp = namespace(X)
-        half = self._half(xp.eye(len(self.basis)))
-        normal = xp.asarray(standard_draws("n", n, half.shape[1], random_state))
-        weights = (self.weights + product(normal, half.T)).T  # (p, n)
-        check_memory("The draws", (n, *X.shape), "use fewer draws or rows")
-        mean, _ = closed_forms.attribute_mean(operator, self.mean, X)
-        draws = np.empty((n, *X.shape))
-        for rows in blocks(len(X), 24.0 * X.shape[1] * len(self.basis), X):
-            values = product(
-                closed_forms.features(operator.rows(rows), self.basis, X[rows]), weights
-            )  # (r, d, n)
-            draws[:, rows] = np.moveaxis(to_numpy(values + mean[rows][:, :, None]), 2, 0)
-        return draws
-
-    def _rows(self, X: Any) -> Array:
-        X = as_matrix(
-            "X", X, names=self.feature_names, n_features=self.n_features, like=self.weights
-        )
-        self.basis.check_rows("X", X)
-        return X
+    def bind(self, operator: Operator, evaluation: Evaluation) -> Bound:
+        exact = basis_formulas_for(operator, self.basis)
+        mean = mean_formulas_for(operator, self.mean, evaluation.method)
+        method, n_steps = evaluation.method, evaluation.n_steps
+        chosen = exact if evaluation.exact else None
+        chosen = chosen or basis_formulas_for(operator, self.basis, method, n_steps)
+        return WeightSpaceBound(self, operator, evaluation, exact, chosen, mean)
 
     @property
-    def _rounding(self) -> float:
-        """What rounding makes of a variance, relative to it, and of a mean, relative to the lengths
-        of functions and weights.
+    def rounding(self) -> float:
+        """What rounding makes of a variance, relative to it.
+
+        Of a mean it is relative to the lengths of functions and weights.
         """
-        spread = self.condition
+        ratio = self.condition
         if self.precision_factor is not None:
             pivots = self.precision_factor.diagonal()
-            spread = float(pivots.max() / pivots.min())
-        return EPS * (64.0 + 4.0 * len(self.basis) ** 0.5) * spread
+            ratio = float(pivots.max() / pivots.min())
+        return EPS * (64.0 + 4.0 * len(self.basis) ** 0.5) * ratio
 
     @property
-    def _rank(self) -> int:
+    def rank(self) -> int:
+        """The number of columns of the root of S."""
         return len(self.basis) if self.root is None else self.root.shape[1]
 
-    def _half(self, F: Array) -> Array:
+    def half(self, F: Array) -> Array:
         """Return V (r, ·) with VVᵀ = FSFᵀ for F (r, p), in place of F where it can."""
         if self.precision_factor is not None:
             return solve_lower_rows(self.precision_factor, F)
@@ -364,7 +229,139 @@ class WeightSpacePosterior(Posterior):
 
     def __repr__(self) -> str:
         kind = type(self.basis).__name__
-        return (
-            f"WeightSpacePosterior({len(self.basis)} functions of {self.n_features} features,"
-            f" basis={kind})"
-        )
+        size = f"{len(self.basis)} functions of {self.n_features} features"
+        return f"WeightSpacePosterior({size}, basis={kind})"
+
+
+@dataclass(frozen=True, eq=False)
+class WeightSpaceBound(Bound):
+    """An operator bound to a `WeightSpacePosterior`.
+
+    ``exact`` are the closed forms for its basis, ``chosen`` the formulas of the evaluation.
+    """
+
+    posterior: WeightSpacePosterior
+    operator: Operator
+    evaluation: Evaluation
+    exact: BasisFormulas
+    chosen: BasisFormulas
+    mean_formulas: MeanFormulas | None
+
+    def rows(self, rows: Any) -> WeightSpaceBound:
+        return replace(self, operator=self.operator.rows(rows))
+
+    def apply(self, X: Array) -> Attributions:
+        posterior, xp = self.posterior, namespace(X)
+        n, q, p = len(X), self.operator.size(X.shape[1]), len(posterior.basis)
+        posterior.basis.check_rows("X", X)
+        uncertainty, exact = self.evaluation.uncertainty, self.evaluation.exact
+        if uncertainty == "cov":
+            check_covariance_memory(n, q)
+        mean, error = weighted_mean(self.mean_formulas, self.operator, X)
+        var = xp.empty((n, q)) if uncertainty != "none" else None
+        cov = xp.empty((n, q, q)) if uncertainty == "cov" else None
+        cov_error = None if var is None else xp.zeros(n)
+        terms = len(self.operator.rows(slice(1)).terms(X[:1]))
+        formed = var is not None or not exact or posterior.condition > WELL_CONDITIONED
+        for rows in blocks(n, 24.0 * p * (q if formed else 1) * min(terms, 2), X):
+            operator, here = self.operator.rows(rows), X[rows]
+            value, bound = weighted_basis(
+                self.exact, operator, posterior.basis, here, posterior.weights
+            )
+            if formed:
+                F = weighted_images(self.chosen, operator, here, p)  # (r, q, p)
+                value, bound = self._by_images(F, value, bound)
+                if var is not None and cov_error is not None:
+                    block, var[rows], cov_error[rows] = self._covariances(operator, here, F)
+                    if cov is not None:
+                        cov[rows] = block
+            mean[rows] += value
+            error[rows] += bound
+        mean = mean + 0.0  # −0.0 becomes 0.0
+        error = error + EPS * xp.max(abs(mean), axis=1)
+        return Attributions(Gaussian(mean, var, cov), error, self.method, cov_error)
+
+    @property
+    def method(self) -> str:
+        """How the outputs are evaluated, in words."""
+        of_mean = frozenset() if self.mean_formulas is None else self.mean_formulas.methods
+        return " + ".join(sorted({self.chosen.method} | of_mean))
+
+    def _by_images(self, F: Array, value: Array, bound: Array) -> tuple[Array, Array]:
+        """Return the mean by the chosen formulas, and a bound on its error."""
+        posterior, xp = self.posterior, namespace(F)
+        if not self.evaluation.exact:
+            by_rule = product(F, posterior.weights)
+            value, bound = by_rule, bound + xp.max(abs(by_rule - value), axis=1)
+        length = float((posterior.weights**2).sum()) ** 0.5
+        longest = xp.sqrt(xp.max((F * F).sum(axis=2), axis=1))
+        return value, bound + EPS * posterior.condition * length * longest
+
+    def _covariances(
+        self, operator: Operator, X: Array, F: Array
+    ) -> tuple[Array | None, Array, Array]:
+        """Return covariances if they are asked for, variances, and a bound on their errors."""
+        posterior, xp, p = self.posterior, namespace(X), F.shape[2]
+        V = posterior.half(F.reshape(-1, p)).reshape(*F.shape[:2], -1)
+        error = xp.zeros(len(X))
+        if not self.evaluation.exact:
+            images = weighted_images(self.exact, operator, X, p)
+            U = posterior.half(images.reshape(-1, p)).reshape(V.shape)
+            lengths = xp.sqrt(xp.max((V * V).sum(axis=2), axis=1))
+            lengths = lengths + xp.sqrt(xp.max((U * U).sum(axis=2), axis=1))
+            error = lengths * xp.sqrt(xp.max(((U - V) ** 2).sum(axis=2), axis=1))
+        if self.evaluation.uncertainty == "cov":
+            block = covariance(outer_products(V))
+            var = xp.diagonal(block, axis1=1, axis2=2)
+        else:
+            V *= V
+            block, var = None, V.sum(axis=2)
+        return block, var, error + posterior.rounding * xp.max(var, axis=1)
+
+    def joint(self, X: Array) -> Array:
+        posterior = self.posterior
+        posterior.basis.check_rows("X", X)
+        n, q, p = len(X), self.operator.size(X.shape[1]), len(posterior.basis)
+        check_joint_memory(n, q)
+        remedy = "use fewer rows, say a random sample"
+        check_memory("The attributions of the basis", (n, q, p), remedy)
+        V = namespace(X).empty((n * q, posterior.rank))
+        for rows in blocks(n, 24.0 * q * p, X):
+            F = weighted_images(self.chosen, self.operator.rows(rows), X[rows], p)
+            V[rows.start * q : rows.stop * q] = posterior.half(F.reshape(-1, p))
+        return covariance(outer_products(V)).reshape(n, q, n, q)
+
+    def rows_covariance(self, X: Array, gather: Any = None) -> Array:
+        """Return the covariance between rows of each output by itself, or column of ``gather``."""
+        posterior, xp = self.posterior, namespace(X)
+        posterior.basis.check_rows("X", X)
+        n, q, p = len(X), self.operator.size(X.shape[1]), len(posterior.basis)
+        G = gathering(gather, q, X)
+        result = rows_covariance_of(n, q, G, X)
+        # Twice the working memory: for each block of outputs the basis is evaluated again.
+        for some in blocks(len(result), 4.0 * n * posterior.rank, X):
+            V = xp.empty((some.stop - some.start, n, posterior.rank))
+            for rows in blocks(n, 24.0 * q * p, X):
+                F = weighted_images(self.chosen, self.operator.rows(rows), X[rows], p)
+                F = F[:, some] + 0.0 if G is None else xp.swapaxes(G[:, some], 0, 1) @ F
+                half = posterior.half(F.reshape(-1, p)).reshape(*F.shape[:2], -1)
+                V[:, rows] = xp.swapaxes(half, 0, 1)
+            result[some] = V @ xp.swapaxes(V, 1, 2)
+        return covariance(result)
+
+    def sample(self, X: Array, n: int, random_state: Any) -> np.ndarray:
+        """Return n draws at all rows together, (n, rows, q): those of n draws of the weights."""
+        posterior, xp = self.posterior, namespace(X)
+        posterior.basis.check_rows("X", X)
+        q, p = self.operator.size(X.shape[1]), len(posterior.basis)
+        half = posterior.half(xp.eye(p))
+        normal = xp.asarray(standard_draws("n", n, half.shape[1], random_state))
+        weights = (posterior.weights + product(normal, half.T)).T  # (p, n)
+        check_memory("The draws", (n, len(X), q), "use fewer draws or rows")
+        mean = weighted_mean(self.mean_formulas, self.operator, X).value
+        draws = np.empty((n, len(X), q))
+        for rows in blocks(len(X), 24.0 * q * p, X):
+            F = weighted_images(self.chosen, self.operator.rows(rows), X[rows], p)
+            values = product(F, weights) + mean[rows][:, :, None]  # (r, q, n)
+            draws[:, rows] = np.moveaxis(to_numpy(values), 2, 0)
+        return draws

@@ -11,7 +11,13 @@ import numpy as np
 
 from gpattr._core.array import solve_lower_rows, to_numpy
 from gpattr.kernels import Radial, Scale
-from gpattr.posteriors import AffinePosterior, ExactPosterior, MultiOutputPosterior, Posterior
+from gpattr.posteriors import (
+    AffinePosterior,
+    EncodedPosterior,
+    ExactPosterior,
+    MultiOutputPosterior,
+    Posterior,
+)
 from gpattr.tables.held_out import LEVELS, HeldOut
 
 KINDS = {
@@ -36,18 +42,25 @@ def leave_one_out(posterior: ExactPosterior) -> tuple[np.ndarray, np.ndarray]:
     return to_numpy(posterior.y) - to_numpy(posterior.alpha) / q, 1.0 / q
 
 
+def innermost(posterior: Posterior) -> Any:
+    """Return the posterior behind encoders and scalers."""
+    while isinstance(posterior, (AffinePosterior, EncodedPosterior)):
+        posterior = posterior.posterior
+    return posterior
+
+
 def left_out(posterior: Posterior) -> HeldOut | None:
     """Judge predictions of the training targets, each from all others; None where they are not
     known.
     """
-    inner: Any = posterior.posterior if isinstance(posterior, AffinePosterior) else posterior
+    inner = innermost(posterior)
     if not isinstance(inner, ExactPosterior):
         return None
     return HeldOut.of(to_numpy(inner.y), *leave_one_out(inner))
 
 
 def model_card(
-    posterior: Posterior | MultiOutputPosterior, held_out: Any = None, outputs: Iterable[str] = ()
+    posterior: Posterior, held_out: Any = None, outputs: Iterable[str] = ()
 ) -> list[tuple[str, str]]:
     """Return what is known about a model, as names and words; ``held_out`` says how well it
     predicts rows it has not seen.
@@ -58,7 +71,7 @@ def model_card(
     several, outer = list(outputs), cast(Any, posterior)
     if isinstance(posterior, MultiOutputPosterior):
         several, outer = list(posterior.outputs), next(iter(posterior.outputs.values()))
-    inner: Any = outer.posterior if isinstance(outer, AffinePosterior) else outer
+    inner = innermost(outer)
     rows = inner.training_inputs
     name = type(inner).__name__
     card = [("model", f"{KINDS[name]} ({name})" if name in KINDS else name)]
@@ -69,7 +82,7 @@ def model_card(
     card.append(
         (
             "features",
-            str(len(getattr(getattr(outer, "encoder", None), "features", ())) or inner.n_features),
+            str(posterior.n_features if posterior.encoder is not None else inner.n_features),
         )
     )
     kernel = getattr(inner, "kernel", None)

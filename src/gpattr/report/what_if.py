@@ -33,7 +33,7 @@ def what_if(explainer: Explainer, ex: Explanation) -> dict[str, Any] | str:
     ``ex`` are rows that it explained, with its own features and its own baseline.
     """
     posterior = explainer.posterior
-    if explainer.output != "latent" or not isinstance(posterior, Posterior):
+    if explainer.output != "latent" or posterior.several_outputs:
         return "sliders need a single latent output, and this is a probability"
     if isinstance(explainer.baseline, Baselines) or ex.baseline_name != explainer.baseline_name:
         return "sliders need one baseline for all rows"
@@ -51,15 +51,15 @@ def what_if(explainer: Explainer, ex: Explanation) -> dict[str, Any] | str:
     terms, mean = _terms(inner.kernel, inner.n_features), _mean(inner.mean, inner.n_features)
     if terms is None or mean is None or not all(np.isfinite(inverse).all() for _, inverse in terms):
         return "sliders support squared-exponential kernels, with constant or linear means"
-    encoder = getattr(posterior, "encoder", None)
+    encoder = posterior.encoder
     names = encoder.names if encoder is not None else explainer.feature_names or ex.feature_names
     same = names == ex.feature_names and len(names) == (
-        posterior.n_features if encoder is None else len(encoder.names)
+        posterior.n_columns if encoder is None else len(encoder.names)
     )
     if not same or (encoder is not None and encoder.jumps):
         return "sliders need the model's own features"
     Z = to_numpy(inner.inputs)
-    points = np.zeros((len(Z), posterior.n_features))
+    points = np.zeros((len(Z), posterior.n_columns))
     points[:, source] = shift + scale * Z
     return {
         "m": len(Z),
@@ -74,7 +74,7 @@ def what_if(explainer: Explainer, ex: Explanation) -> dict[str, Any] | str:
         "inputs": packed(Z, "<f8"),
         "alpha": packed(to_numpy(inner.alpha), "<f8"),
         "baseline": to_numpy(explainer.baseline).tolist(),
-        "columns": _columns(posterior.n_features, encoder),
+        "columns": _columns(posterior.n_columns, encoder),
         "low": points.min(axis=0).tolist(),
         "high": points.max(axis=0).tolist(),
         **_factor(inner),
@@ -87,6 +87,7 @@ def _inside(
     """Return g of f(x) = factor · g((x[source] − shift)/scale) + offset: the posterior behind
     scalers and selections.
     """
+    posterior = posterior.in_columns
     d = posterior.n_features
     shift, scale, source, factor, offset = np.zeros(d), np.ones(d), np.arange(d), 1.0, 0.0
     while True:

@@ -20,7 +20,7 @@ from gpattr.estimators import (
     storage,
 )
 from gpattr.exceptions import InvalidInputError
-from gpattr.posteriors import AffinePosterior, LaplacePosterior, Posterior
+from gpattr.posteriors import EncodedPosterior, LaplacePosterior, Posterior
 from gpattr.tables.columns import Columns, require_frame
 from gpattr.tables.held_out import HeldOut
 from gpattr.tables.held_out_classes import HeldOutClasses
@@ -201,10 +201,7 @@ class TableModel:
         encoder = self.columns.encoder
         if encoder is None:
             return inner
-        zeros = np.zeros(inner.n_features)
-        return AffinePosterior(
-            inner, zeros, zeros + 1.0, feature_names=encoder.encoded_names, encoder=encoder
-        )
+        return EncodedPosterior(inner, encoder)
 
     @property
     def typical(self) -> dict[str, Any]:

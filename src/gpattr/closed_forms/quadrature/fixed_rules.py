@@ -15,7 +15,7 @@ import numpy as np
 from gpattr._core.array import Array, namespace, product
 from gpattr._core.memory import blocks
 from gpattr.closed_forms.derivatives import differentiate, require_derivatives
-from gpattr.closed_forms.table import Bounded, Rule
+from gpattr.closed_forms.table import Bounded, Formulas
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel
 from gpattr.operators import Paths
@@ -67,7 +67,7 @@ def check_steps(method: str, n_steps: Any) -> int | None:
     return steps
 
 
-def fixed_rule(kernel: Kernel, name: str, n_steps: int, exact: Rule) -> Rule:
+def fixed_rule(kernel: Kernel, name: str, n_steps: int, exact: Formulas) -> Formulas:
     """Return the rule with these nodes; its error is what separates it from ``exact``."""
     require_derivatives(kernel)
     nodes, weights = nodes_and_weights(name, n_steps)
@@ -82,10 +82,10 @@ def fixed_rule(kernel: Kernel, name: str, n_steps: int, exact: Rule) -> Rule:
                 total[rows] += w * xp.swapaxes(left * part.step[:, None, :], 1, 2)
         return total
 
-    def estimate(paths: Paths, Z: Array, w: Array) -> Bounded:
+    def contract(paths: Paths, Z: Array, w: Array) -> Bounded:
         xp = namespace(paths.stop)
         value = product(cross(paths, Z), w)
-        reference, error = exact.estimate(paths, Z, w)  # pyright: ignore[reportArgumentType]
+        reference, error = exact.contract(paths, Z, w)
         return Bounded(value, xp.max(xp.abs(value - reference), axis=(1, 2)) + error)
 
     def compared(value: Array, reference: Bounded) -> Bounded:
@@ -111,10 +111,10 @@ def fixed_rule(kernel: Kernel, name: str, n_steps: int, exact: Rule) -> Rule:
                 result[rows] += w * xp.einsum("t,rtij->rij", xp.asarray(weights), mixed)
         return result * paths.step[:, :, None] * other.step[:, None, :]
 
-    return Rule(
+    return Formulas(
         cross=with_error,
-        estimate=estimate,  # pyright: ignore[reportArgumentType]  (these rules act on paths)
-        auto=lambda paths: compared(between(paths, paths), exact.auto(paths)),  # pyright: ignore[reportArgumentType]
+        contract=contract,
+        prior_cov=lambda paths: compared(between(paths, paths), exact.prior_cov(paths)),
         between=lambda paths, other: compared(between(paths, other), exact.between(paths, other)),
         methods=frozenset({f"{name} rule, {n_steps} steps"}),
     )

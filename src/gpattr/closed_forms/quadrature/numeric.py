@@ -24,7 +24,7 @@ from gpattr.closed_forms.quadrature.panels import (
     panel_groups,
     require_few_squares,
 )
-from gpattr.closed_forms.table import Bounded, Rule
+from gpattr.closed_forms.table import Bounded, Formulas
 from gpattr.exceptions import ToleranceError
 from gpattr.kernels import Kernel
 from gpattr.operators import Paths
@@ -40,7 +40,7 @@ MOST_HALVINGS = 3
 ROUNDED = {False: 16, True: 128}  # ε of a value of the kernel; Bessel functions are good to 1e-14
 
 
-def quadrature(kernel: Kernel) -> Rule:
+def quadrature(kernel: Kernel) -> Formulas:
     """Return the rule that integrates the derivatives of ``kernel`` along paths.
 
     A polynomial of known degree is integrated exactly, by as many nodes as it needs. Everything is
@@ -91,11 +91,11 @@ def quadrature(kernel: Kernel) -> Rule:
             result, error + EPS * (32.0 + _position(kernel, paths)) * size * len(Z) ** 0.5
         )
 
-    def estimate(paths: Paths, Z: Array, w: Array) -> Bounded:
+    def contract(paths: Paths, Z: Array, w: Array) -> Bounded:
         start, stop, Z = _near_origin(kernel, paths.start, paths.stop, Z)
-        return _estimate(kernel, Paths(start, stop), Z, w, orders)
+        return _contract(kernel, Paths(start, stop), Z, w, orders)
 
-    def auto(paths: Paths) -> Bounded:
+    def prior_cov(paths: Paths) -> Bounded:
         if degree is not None:
             return between(paths, paths)
         paths = Paths(*_near_origin(kernel, paths.start, paths.stop))
@@ -118,10 +118,10 @@ def quadrature(kernel: Kernel) -> Rule:
             MOST_HALVINGS if kernel.smooth else 0,
         )
 
-    return Rule(
-        cross=cross,  # pyright: ignore[reportArgumentType]  (these rules act on paths)
-        estimate=estimate,  # pyright: ignore[reportArgumentType]
-        auto=auto,  # pyright: ignore[reportArgumentType]
+    return Formulas(
+        cross=cross,
+        contract=contract,
+        prior_cov=prior_cov,
         between=between,
         methods=frozenset({"quadrature" if degree is None else "closed form"}),
     )
@@ -200,7 +200,7 @@ def _along(
             yield rows, totals[0], totals[1]
 
 
-def _estimate(kernel: Kernel, paths: Paths, Z: Array, w: Array, orders: tuple[int, int]) -> Bounded:
+def _contract(kernel: Kernel, paths: Paths, Z: Array, w: Array, orders: tuple[int, int]) -> Bounded:
     """Return cross @ w, (n, d, q), and the difference to a second rule plus what completeness and
     rounding add, (n,).
     """

@@ -1,0 +1,138 @@
+"""Resolution of formulas: what an operator makes of a kernel, a basis or a prior mean.
+
+Nothing is guessed: a pair without an entry in the tables, or in those of the parts of which it is
+made, is refused by name.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from gpattr._core.array import EPS, namespace
+from gpattr._core.validation import check_choice
+from gpattr.bases import Basis
+from gpattr.closed_forms.algebra import ALGEBRA
+from gpattr.closed_forms.quadrature.fixed_rules import METHODS, check_steps
+from gpattr.closed_forms.table import (
+    BASES,
+    BASIS_SCHEMES,
+    KERNEL_SCHEMES,
+    KERNELS,
+    MEANS,
+    BasisFormulas,
+    Bounded,
+    Formulas,
+    MeanFormulas,
+)
+from gpattr.exceptions import InvalidInputError, NoClosedFormError, UnsupportedModelError
+from gpattr.kernels import Kernel, Product
+from gpattr.means import Constant, Expansion, Mean, Zero
+from gpattr.operators import Operator
+
+
+def check_method(operator: Operator, method: str, n_steps: int | None) -> int | None:
+    """Return the number of steps of a method; refuse a method that the operator does not have."""
+    check_choice("method", method, METHODS)
+    if method not in operator.methods:
+        names = ", ".join(f'"{name}"' for name in operator.methods)
+        raise InvalidInputError(
+            f'method: {type(operator).__name__} supports {names}, got "{method}"'
+        )
+    return check_steps(method, n_steps)
+
+
+def formulas_for(
+    operator: Operator, kernel: Kernel, method: str = "auto", n_steps: int | None = None
+) -> Formulas:
+    """Return the formulas of this operator for this kernel.
+
+    ``"auto"`` takes the closed form where one exists and quadrature elsewhere, part by part of a
+    sum; ``"exact"`` refuses quadrature by name; ``"quadrature"`` integrates gradients throughout,
+    for comparison; the rules of the paper, ``"right"``, ``"trapezoid"``, ``"simpson"`` and
+    ``"gauss_legendre"``, take ``n_steps``.
+    """
+    steps = check_method(operator, method, n_steps)
+    if steps is None:
+        return _resolved(operator, kernel, method)
+    exact = _resolved(operator, kernel, "auto")
+    return KERNEL_SCHEMES[type(operator)](kernel, method, steps, exact)
+
+
+def _resolved(operator: Operator, kernel: Kernel, method: str) -> Formulas:
+    kind, formulas = type(operator), None
+    entry = KERNELS.get((kind, type(kernel)))
+    if entry is not None and method != "quadrature":
+        formulas = entry(kernel)
+    algebra = ALGEBRA.get(type(kernel))
+    if formulas is None and algebra is not None:
+        formulas = algebra(operator, kernel, lambda part: _resolved(operator, part, method))
+    if formulas is None:
+        fallback = KERNELS.get((kind, Kernel))
+        formulas = None if fallback is None else fallback(kernel)
+    if formulas is None:
+        _refuse(operator, kernel, "register")
+    if method == "exact" and "quadrature" in formulas.methods:
+        name = repr(kernel) if isinstance(kernel, Product) else type(kernel).__name__
+        raise NoClosedFormError(
+            f'method: "exact" was asked for, but {kind.__name__} of {name} has no closed form; use'
+            ' method="auto"'
+        )
+    return formulas
+
+
+def basis_formulas_for(
+    operator: Operator, basis: Basis, method: str = "auto", n_steps: int | None = None
+) -> BasisFormulas:
+    """Return the formulas of this operator for the functions of this basis."""
+    steps = check_method(operator, method, n_steps)
+    kind = type(operator)
+    if method not in ("auto", "exact"):
+        return BASIS_SCHEMES[kind](basis, method, steps)
+    entry = BASES.get((kind, type(basis))) or BASES.get((kind, Basis))
+    if entry is None:
+        _refuse(operator, basis, "register_basis")
+    return entry(basis)
+
+
+def mean_formulas_for(operator: Operator, mean: Mean, method: str = "auto") -> MeanFormulas | None:
+    """Return the formulas of this operator for this prior mean; None where 𝒜m = 0."""
+    if isinstance(mean, Zero) or (isinstance(mean, Constant) and operator.vanishes_on_constants):
+        return None
+    kind = type(operator)
+    entry = MEANS.get((kind, type(mean)))
+    if entry is None and isinstance(mean, Expansion):
+        return _expansion(operator, mean)
+    entry = entry or MEANS.get((kind, Mean))
+    if entry is None:
+        _refuse(operator, mean, "register_mean")
+    formulas = entry(mean)
+    if method == "exact" and formulas.methods:
+        raise NoClosedFormError(
+            f'method: "exact" was asked for, but the prior mean {type(mean).__name__} has no closed'
+            " form"
+        )
+    return formulas
+
+
+def _expansion(operator: Operator, mean: Expansion) -> MeanFormulas:
+    """Return 𝒜Σⱼ βⱼφⱼ = Σⱼ βⱼ𝒜φⱼ."""
+    formulas, basis, beta = basis_formulas_for(operator, mean.basis), mean.basis, mean.beta
+
+    def apply(sites: Any) -> Bounded:
+        xp = namespace(sites.like)
+        value, size = formulas.contract(sites, xp.asarray(beta))
+        return Bounded(value, rounding_of_sums(basis, sites) * xp.max(size, axis=1))
+
+    return MeanFormulas(apply)
+
+
+def rounding_of_sums(basis: Basis, sites: Any) -> Any:
+    """Return what rounding makes of a sum of basis functions, relative to the size of its terms."""
+    return (32.0 + 2.0 * basis.phase(sites.like)) * EPS
+
+
+def _refuse(operator: Operator, what: Kernel | Basis | Mean, entry: str) -> NoReturn:
+    raise UnsupportedModelError(
+        f"{type(operator).__name__} of {type(what).__name__}: there is no formula;"
+        f" gpattr.closed_forms.{entry} adds one"
+    )

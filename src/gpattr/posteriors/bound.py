@@ -1,0 +1,131 @@
+"""Bound operators: an operator and an evaluation bound to a posterior, their formulas resolved."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from gpattr._core.array import Array, namespace, product, to_numpy
+from gpattr._core.memory import check_memory
+from gpattr._core.normal import roots, standard_draws
+from gpattr._core.validation import beside
+from gpattr.exceptions import UnsupportedModelError
+from gpattr.operators import Operator
+from gpattr.posteriors.attributions import Attributions
+from gpattr.posteriors.evaluation import Evaluation
+from gpattr.posteriors.matrices import matrix
+
+TOGETHER = 4000  # outputs of which one joint covariance is formed: 128 MB
+
+
+class Bound(ABC):
+    """An ``operator`` bound to a posterior with an ``evaluation``: it is asked about rows X, (n, d).
+
+    Formulas are resolved when it is made. Rows have been checked: they are those that
+    `Posterior.rows` returns, and as many as the operator is for.
+    """
+
+    operator: Operator
+    evaluation: Evaluation
+
+    @abstractmethod
+    def rows(self, rows: Any) -> Bound:
+        """Return the same for these rows only (a slice or an index array)."""
+
+    @abstractmethod
+    def apply(self, X: Array) -> Attributions:
+        """Return the joint distribution of the operator's q outputs at every row."""
+
+    @abstractmethod
+    def joint(self, X: Array) -> Array:
+        """Return the covariance between all outputs of all rows, (n, q, n, q)."""
+
+    def mean(self, X: Array) -> Array:
+        """Return the mean alone, (n, q)."""
+        return self.apply(X).mean
+
+    def rows_covariance(self, X: Array, gather: Any = None) -> Array:
+        """Return the covariance between rows of each output by itself, (q, n, n).
+
+        With ``gather`` G (q, k) it is that of the sums Σᵢ Gᵢⱼ𝒜ᵢ, (k, n, n). The covariance between
+        all outputs of all rows is never formed: here `joint` is asked of two blocks of rows at a
+        time.
+        """
+        n, q = len(X), self.operator.size(X.shape[1])
+        G = gathering(gather, q, X)
+        result = rows_covariance_of(n, q, G, X)
+        size = max(1, TOGETHER // (2 * max(1, q)))
+        starts = range(0, n, size)
+        pairs = [(i, j) for i in starts for j in starts if i < j] or [(0, size)]
+        for pair in pairs:
+            both = np.concatenate([np.arange(i, min(i + size, n)) for i in pair])
+            part = self.rows(both).joint(X[both])
+            result[:, both[:, None], both] = output_by_output(part, G)
+        return result
+
+    def contributions(self, X: Array) -> Array:
+        """Return the share of each training row in each mean, (n, q, m)."""
+        raise UnsupportedModelError(
+            "model: the share of each training row is available for posteriors that keep their"
+            " rows, such as ExactPosterior; this one does not"
+        )
+
+    def across(self, X: Array) -> Array:
+        """Return the covariance of each row between its outputs and the model's, (n, q, P, q, P)."""
+        raise UnsupportedModelError(
+            "model: this model has one output, and so no covariance between outputs"
+        )
+
+    def sample(self, X: Array, n: int, random_state: Any) -> np.ndarray:
+        """Return n draws of the outputs at all rows together, (n, rows, q)."""
+        mean = to_numpy(self.mean(X))
+        C = to_numpy(self.joint(X)).reshape(mean.size, mean.size)
+        draws = product(standard_draws("n", n, mean.size, random_state), roots(C[None])[0])
+        return mean + draws.reshape(n, *mean.shape)
+
+
+def check_covariance_memory(n: int, q: int, *, copies: int = 1) -> None:
+    """Raise `TooLargeError` if the covariances of n rows do not fit."""
+    remedy = 'use uncertainty="std", or go through the rows in parts (explainer.batches)'
+    check_memory("The covariance of the attributions", (n, q, q), remedy, copies=copies)
+
+
+def check_joint_memory(n: int, q: int, *, copies: int = 2) -> None:
+    """Raise `TooLargeError` if the joint covariance of n rows does not fit."""
+    remedy = "use fewer rows, say a random sample"
+    check_memory("The joint covariance of the attributions", (n, q, n, q), remedy, copies=copies)
+
+
+def gathering(gather: Any, q: int, like: Array) -> Array | None:
+    """Return the matrix (q, k) that adds q outputs up, beside ``like``; None for each by itself."""
+    return None if gather is None else beside("gather", matrix("gather", gather, q, None), like)
+
+
+def rows_covariance_of(n: int, q: int, G: Array | None, like: Array) -> Array:
+    """Return an empty array for the covariance between n rows of each output, or column of G."""
+    shape = (q if G is None else G.shape[1], n, n)
+    remedy = "use fewer rows, say a random sample"
+    check_memory("The covariance between rows", shape, remedy, copies=2)
+    return namespace(like).empty(shape)
+
+
+def output_by_output(joint: Array, G: Array | None) -> Array:
+    """Return the covariances of each output by itself, (q, n, m), or of Gᵀ𝒜, of (n, q, m, q)."""
+    xp = namespace(joint)
+    if G is None:
+        return xp.einsum("nimi->inm", joint)
+    return xp.einsum("njmi,ji->inm", joint @ G, G)
+
+
+def covariance(C: Array) -> Array:
+    """Return C (..., k, k) made exactly symmetric, its variances not below zero.
+
+    Rounding can leave either a little off.
+    """
+    xp = namespace(C)
+    C = 0.5 * (C + xp.swapaxes(C, -1, -2))
+    diagonal = xp.arange(C.shape[-1])
+    C[..., diagonal, diagonal] = xp.maximum(C[..., diagonal, diagonal], 0.0)
+    return C

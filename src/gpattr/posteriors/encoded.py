@@ -1,0 +1,122 @@
+"""A posterior of encoded columns as one of features: the place where columns become features.
+
+A category is encoded as several columns, a date too. Rows are those columns; what is known of them
+is added up to features, with the covariances between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gpattr._core.array import Array, namespace
+from gpattr._core.validation import as_matrix, is_frame
+from gpattr.encoders import Encoder
+from gpattr.exceptions import InvalidInputError
+from gpattr.operators import Operator
+from gpattr.posteriors.affine import LinearBound
+from gpattr.posteriors.base import Posterior, check_single
+from gpattr.posteriors.bound import Bound
+from gpattr.posteriors.evaluation import Evaluation
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class EncodedPosterior(Posterior):
+    """f(row) = g(columns) for the ``posterior`` of g, a function of the columns of ``encoder``.
+
+    Rows are frames with the encoder's columns, or arrays of encoded columns.
+    """
+
+    posterior: Posterior
+
+    def __init__(self, posterior: Posterior, encoder: Encoder) -> None:
+        if not isinstance(encoder, Encoder):
+            raise InvalidInputError(
+                f"encoder: expected a gpattr Encoder, got a {type(encoder).__name__}"
+            )
+        check_single("posterior", posterior)
+        if posterior.encoder is not None:
+            raise InvalidInputError(
+                "posterior: expected a gpattr posterior of numeric columns, got a"
+                f" {type(posterior).__name__}"
+            )
+        if posterior.n_features != len(encoder.columns):
+            raise InvalidInputError(
+                f"encoder: expected one with {posterior.n_features} encoded columns, got"
+                f" {len(encoder.columns)}"
+            )
+        values = {
+            "posterior": posterior,
+            "encoder": encoder,
+            "feature_names": encoder.features,
+            "label": posterior.label,
+            "note": posterior.note,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def like(self) -> Array:
+        return self.posterior.like
+
+    @property
+    def n_features(self) -> int:
+        return len(self._encoder.features)
+
+    @property
+    def n_columns(self) -> int:
+        return self.posterior.n_features
+
+    @property
+    def in_columns(self) -> Posterior:
+        return self.posterior
+
+    @property
+    def inner(self) -> tuple[Posterior, ...]:
+        return (self.posterior,)
+
+    @property
+    def reference_points(self) -> Mapping[str, Array]:
+        """Those of the inner posterior, as encoded columns."""
+        return self.posterior.reference_points
+
+    @property
+    def training_inputs(self) -> Array | None:
+        """The inputs the model was trained on, as encoded columns, if it still has them."""
+        return self.posterior.training_inputs
+
+    @property
+    def link(self) -> str | None:
+        return self.posterior.link
+
+    @property
+    def components(self) -> tuple[tuple[float, Posterior], ...]:
+        parts = self.posterior.components
+        if len(parts) == 1:
+            return ((1.0, self),)
+        return tuple((weight, EncodedPosterior(part, self._encoder)) for weight, part in parts)
+
+    @property
+    def _encoder(self) -> Encoder:
+        assert self.encoder is not None
+        return self.encoder
+
+    def rows(self, name: str, X: Any) -> Array:
+        """Return a frame with the encoder's columns, or an array of encoded ones, as an array."""
+        if is_frame(X):
+            X = self._encoder.encode(name, X)
+        return as_matrix(name, X, n_features=self.n_columns, like=self.like)
+
+    def moments(self, X: Array, *, return_std: bool = False, return_cov: bool = False) -> Any:
+        return self.posterior.moments(X, return_std=return_std, return_cov=return_cov)
+
+    def bind(self, operator: Operator, evaluation: Evaluation) -> Bound:
+        # Columns of one feature are added up with the covariances between them.
+        std = evaluation.uncertainty == "std"
+        needed = replace(evaluation, uncertainty="cov") if std else evaluation
+        G = operator.gather(namespace(self.like).asarray(self._encoder.gathering))
+        return LinearBound(self.posterior.bind(operator, needed), operator, evaluation, G)
+
+    def __repr__(self) -> str:
+        return f"EncodedPosterior({self.posterior!r})"
