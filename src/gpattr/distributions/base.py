@@ -12,7 +12,7 @@ from gpattr._core.array import Array, is_tensor, namespace, to_numpy
 from gpattr._core.frozen import Frozen
 from gpattr._core.validation import beside, numbers
 from gpattr.distributions.marginals import Marginals
-from gpattr.distributions.positions import positions
+from gpattr.distributions.positions import listed, positions
 from gpattr.exceptions import InvalidInputError, MissingUncertaintyError, UnsupportedModelError
 
 D = TypeVar("D", bound="Distribution")
@@ -271,8 +271,7 @@ def as_array(name: str, value: Any) -> Array:
 
 
 def _checked_parts(parts: Any) -> list[Distribution]:
-    listed = isinstance(parts, Iterable) and np.ndim(parts) > 0
-    found = list(parts) if listed else []
+    found = listed(parts)
     if not found or not all(isinstance(part, Distribution) for part in found):
         raise InvalidInputError(f"parts: expected distributions, got {parts!r}")
     first = found[0]

@@ -31,3 +31,11 @@ def position(what: str, key: Any, length: int) -> int:
     if not isinstance(key, (int, np.integer)) or isinstance(key, bool):
         raise InvalidIndexError(f"{what}: expected a position below {length}, got {key!r}")
     return int(positions(what, key, length)[0])
+
+
+def listed(value: Any) -> list[Any] | None:
+    """Return the items of a collection; None for a text, or for what has none."""
+    try:
+        return None if isinstance(value, str) else list(value)
+    except TypeError:
+        return None

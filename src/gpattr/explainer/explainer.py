@@ -286,7 +286,10 @@ class Explainer:
             groups, labels = self._rows.encoder.groups, self._rows.encoder.texts(to_numpy(rows))
             parts = {name: replace(ex.group(groups), labels=labels) for name, ex in parts.items()}
         if needed != uncertainty:
-            parts = {name: replace(ex, cov=None, component_cov=None) for name, ex in parts.items()}
+            parts = {
+                name: replace(ex, distribution=ex.distribution.without_cov())
+                for name, ex in parts.items()
+            }
         return MultiOutputExplanation(parts) if several else parts[""]
 
     def _importance(

@@ -8,9 +8,9 @@ import numpy as np
 
 from gpattr._core.array import Array, to_numpy
 from gpattr._core.validation import check_choice
+from gpattr.distributions import Distribution, Draws, Gaussian, Mixture
 from gpattr.explainer.probability import drawn_attributions, mean_attributions, probability
 from gpattr.explanation.explanation import Explanation
-from gpattr.explanation.sampled import SampledExplanation
 from gpattr.operators import IntegratedGradients
 from gpattr.posteriors import UNCERTAINTY, Attributions, Posterior
 from gpattr.posteriors.base import note_of, require_covariance_room
@@ -40,25 +40,14 @@ def of_function(
         to_numpy(posterior.predict(points)) for points in (rows, operator.points)
     )
     base_values = _averaged(operator, base_values, len(rows))
-    parts = result.components
-    mixture = (
-        {}
-        if parts is None
-        else {f"component_{name}": getattr(parts, name) for name in ("weights", "var", "cov")}
-    )
-    if parts is not None:
-        mixture["component_values"] = parts.mean
     return Explanation(
-        values=_handed_over(result.mean),
-        var=_handed_over(result.var),
-        cov=_handed_over(result.cov),
+        distribution=_distribution(result),
         predictions=predictions,
         base_values=base_values,
         method=result.method + (", categories jump" if operator.jumps else "") + _noted(posterior),
         error=to_numpy(result.error),
         cov_error=_handed_over(result.cov_error),
         delta=to_numpy(result.mean).sum(axis=1) - (predictions - base_values),
-        **{name: _handed_over(array) for name, array in mixture.items()},
         **shared,
     )
 
@@ -84,7 +73,6 @@ def of_probability(
     )
     base_values = _averaged(operator, base_values, len(rows))
     known: dict[str, Any] = {
-        "values": _handed_over(values),
         "predictions": predictions,
         "base_values": base_values,
         "method": f"quadrature through the {posterior.link} link{_noted(posterior)}",
@@ -93,16 +81,25 @@ def of_probability(
         **shared,
     }
     if uncertainty == "none":
-        return Explanation(**known)
+        return Explanation(Gaussian(_handed_over(values)), **known)
     draws, draw_error = drawn_attributions(posterior, operator, rows, n_draws, random_state)
     cov = None
     if uncertainty == "cov":
         deviation = (draws - draws.mean(axis=0)).transpose(1, 2, 0)
         cov = _handed_over(deviation @ deviation.transpose(0, 2, 1) / (n_draws - 1))
     var = draws.var(axis=0, ddof=1) if cov is None else np.diagonal(cov, axis1=1, axis2=2)
-    return SampledExplanation(
-        **known, draws=_handed_over(draws), draw_error=draw_error, var=var, cov=cov
-    )
+    distribution = Draws(_handed_over(draws), _handed_over(values), cov, var)
+    return Explanation(distribution, **known, draw_error=draw_error)
+
+
+def _distribution(result: Attributions) -> Distribution:
+    """Return the distribution of the attributions, with arrays that nobody else holds."""
+    mean, var, cov = map(_handed_over, (result.mean, result.var, result.cov))
+    parts = result.components
+    if parts is None:
+        return Gaussian(mean, var, cov)
+    components = map(_handed_over, (parts.weights, parts.mean, parts.var, parts.cov))
+    return Mixture(*components, mean=mean, var=var, cov=cov)
 
 
 def _noted(posterior: Posterior) -> str:
