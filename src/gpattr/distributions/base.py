@@ -16,7 +16,8 @@ from gpattr.distributions.positions import listed, positions
 from gpattr.exceptions import InvalidInputError, MissingUncertaintyError, UnsupportedModelError
 
 D = TypeVar("D", bound="Distribution")
-MOMENTS: dict[str, tuple[str, ...]] = {
+Dimensions = tuple[str, ...]
+MOMENTS: dict[str, Dimensions] = {
     "mean": ("row", "entry"),
     "var": ("row", "entry"),
     "cov": ("row", "entry", "entry"),
@@ -32,7 +33,7 @@ class Distribution(Frozen, ABC):
     A subclass names its arrays and their dimensions in ``arrays``, and those that it cannot do
     without in ``required``: rows and entries are selected, joined and stored by these names."""
 
-    arrays: ClassVar[Mapping[str, tuple[str, ...]]]
+    arrays: ClassVar[Mapping[str, Dimensions]]
     required: ClassVar[tuple[str, ...]] = ("mean",)
 
     mean: Array

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from gpattr._core.normal import check_count, check_level, random_generator, rank
 from gpattr._core.validation import check_flag
 from gpattr.distributions.base import (
     MOMENTS,
+    Dimensions,
     Distribution,
     as_array,
     diagonal,
@@ -38,7 +40,7 @@ class Draws(Distribution):
     var: Array | None = None
 
     required = ("draws",)
-    arrays = {"draws": ("draw", "row", "entry"), **MOMENTS}
+    arrays: ClassVar[Mapping[str, Dimensions]] = {"draws": ("draw", "row", "entry"), **MOMENTS}
 
     def __post_init__(self) -> None:
         shape = tuple(as_array("draws", self.draws).shape)

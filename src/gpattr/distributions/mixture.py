@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from gpattr._core.array import Array, namespace, to_numpy
 from gpattr._core.normal import check_level, random_generator, standard_draws
 from gpattr._core.validation import check_flag
-from gpattr.distributions.base import MOMENTS, Distribution, diagonal, linear_moments, owned
+from gpattr.distributions.base import (
+    MOMENTS,
+    Dimensions,
+    Distribution,
+    diagonal,
+    linear_moments,
+    owned,
+)
 from gpattr.distributions.gaussian import Gaussian
 from gpattr.distributions.marginals import Marginals
 from gpattr.exceptions import InvalidInputError
@@ -33,7 +40,7 @@ class Mixture(Distribution):
     cov: Array | None = field(default=None, kw_only=True)
 
     required = ("weights", "means")
-    arrays = {
+    arrays: ClassVar[Mapping[str, Dimensions]] = {
         "means": ("component", "row", "entry"),
         "weights": ("component",),
         "variances": ("component", "row", "entry"),
@@ -83,7 +90,7 @@ class Mixture(Distribution):
         return self._averaged(lambda part: part.ranks_in(normal, absolute))
 
     def sample(self, n: int = 1, random_state: Any = None) -> np.ndarray:
-        """Return n draws, (n, rows, q), joint within a row; all rows of a draw are of one component."""
+        """Return n draws, (n, rows, q), joint within a row, all rows of one component."""
         rows, q = self.shape
         generator = random_generator(random_state)
         normal = standard_draws("n", n, rows * q, generator).reshape(n, rows, q)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from gpattr._core.array import Array, namespace, to_numpy
 from gpattr._core.memory import check_memory
 from gpattr._core.normal import check_count, check_level, random_generator, rank_shares, share_ties
 from gpattr._core.validation import check_flag
-from gpattr.distributions.base import MOMENTS, Distribution, owned
+from gpattr.distributions.base import MOMENTS, Dimensions, Distribution, owned
 from gpattr.distributions.marginals import Marginals
 from gpattr.distributions.positions import position
 
@@ -24,7 +25,7 @@ class Point(Distribution):
     var: Array = field(init=False)
     cov: Array = field(init=False)
 
-    arrays = {"mean": MOMENTS["mean"]}
+    arrays: ClassVar[Mapping[str, Dimensions]] = {"mean": MOMENTS["mean"]}
 
     def __post_init__(self) -> None:
         super().__post_init__()

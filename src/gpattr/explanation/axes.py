@@ -97,9 +97,7 @@ def _check_labels(axis: str, labels: Any) -> Labels:
     if isinstance(labels, np.ndarray):
         labels = labels.tolist()
     labels = list(labels) if isinstance(labels, (list, tuple, range)) else None
-    plain = [
-        label.item() if isinstance(label, np.generic) else label for label in labels or ()
-    ]
+    plain = [label.item() if isinstance(label, np.generic) else label for label in labels or ()]
     if labels is None or not all(isinstance(label, (str, int, float)) for label in plain):
         raise InvalidInputError(
             f"coordinates: expected a list of texts or numbers for {axis!r}, got {labels!r}"
