@@ -1,9 +1,12 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import norm
 
 from gpattr import Baselines, Explainer, Explanation, memory_budget
+from gpattr.distributions import Gaussian
 from gpattr.exceptions import InvalidInputError, MissingUncertaintyError
 
 
@@ -33,14 +36,8 @@ def test_sure_attributions_have_a_sign_or_none(posterior, rows):
     ex = Explainer(posterior, "zeros")(X)
     assert ex.prob_positive()[0, 1] == 0.5
     assert ex.prob_greater(1, 1)[0] == 0.5
-    sure = Explanation(
-        **{
-            **fields_of(ex),
-            "values": [[1.0, -1.0, 0.0]],
-            "var": np.zeros((1, 3)),
-            "cov": np.zeros((1, 3, 3)),
-        }
-    )
+    values = [[1.0, -1.0, 0.0]]
+    sure = replace(ex, distribution=Gaussian(values, np.zeros((1, 3)), np.zeros((1, 3, 3))))
     assert sure.prob_positive().tolist() == [[1.0, 0.0, 0.5]]
     assert sure.prob_greater(0, 2).tolist() == [1.0]
     ranks = sure.rank_probabilities()[0]

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         bases,
         closed_forms,
         datasets,
+        distributions,
         estimators,
         exceptions,
         kernels,
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
         Explanation,
         Importance,
         MultiOutputExplanation,
-        SampledExplanation,
     )
     from gpattr.operators import Baselines
     from gpattr.rules import compare_rules
@@ -53,6 +53,7 @@ _MODULES = (
     "bases",
     "closed_forms",
     "datasets",
+    "distributions",
     "estimators",
     "exceptions",
     "kernels",
@@ -78,7 +79,6 @@ _NAMES = {
     "MultiOutputExplanation": "gpattr.explanation",
     "MultiOutputGPRegressor": "gpattr.estimators",
     "RandomFeatureGPRegressor": "gpattr.estimators",
-    "SampledExplanation": "gpattr.explanation",
     "SparseGPRegressor": "gpattr.estimators",
     "as_posterior": "gpattr.adapters",
     "compare_rules": "gpattr.rules",
@@ -99,7 +99,6 @@ __all__ = [
     "MultiOutputExplanation",
     "MultiOutputGPRegressor",
     "RandomFeatureGPRegressor",
-    "SampledExplanation",
     "SparseGPRegressor",
     "adapters",
     "as_posterior",
@@ -107,6 +106,7 @@ __all__ = [
     "closed_forms",
     "compare_rules",
     "datasets",
+    "distributions",
     "estimators",
     "exceptions",
     "explain",
@@ -130,6 +130,15 @@ def __getattr__(name: str) -> Any:
         return import_module(f"gpattr.{name}")
     if name in _NAMES:
         return getattr(import_module(_NAMES[name]), name)
+    if name == "SampledExplanation":
+        import warnings
+
+        warnings.warn(
+            "SampledExplanation is now Explanation with the distribution gpattr.distributions.Draws",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return import_module("gpattr.explanation").Explanation
     raise AttributeError(f"module 'gpattr' has no attribute {name!r}")
 
 

@@ -20,6 +20,7 @@ from matplotlib.text import Text
 
 import gpattr
 from gpattr import Explainer, GPRegressor, plots
+from gpattr.distributions import Draws, Gaussian, Point
 from gpattr.exceptions import (
     InvalidIndexError,
     InvalidInputError,
@@ -135,7 +136,7 @@ def test_the_rest_is_added_up_with_its_covariance(ex):
     rest = ex[2].group({"rest": order[2:].tolist()})
     np.testing.assert_allclose(widths(ax)[2], rest.values[0, rest.feature_names.index("rest")])
     assert [text.get_text() for text in ax.get_yticklabels()][2] == "4 other features"
-    short = replace(ex, cov=None)
+    short = replace(ex, distribution=ex.distribution.without_cov())
     np.testing.assert_allclose(
         widths(plots.waterfall(short, 2, max_display=3, ax=canvas())), widths(ax)
     )
@@ -182,9 +183,14 @@ def test_points_are_hollow_where_the_sign_is_not_sure(ex, level):
 
 
 def test_nothing_is_hollow_where_no_uncertainty_is_known(ex):
-    ax = plots.beeswarm(replace(ex, var=None, cov=None), ax=canvas())
+    ax = plots.beeswarm(replace(ex, distribution=Gaussian(ex.values)), ax=canvas())
     assert not any(hollow(points).any() for points in ax.collections)
     assert "less sure" not in texts(ax)
+
+
+def with_values(ex, values):
+    """The explanation with other means and the same variances."""
+    return replace(ex, distribution=Gaussian(values, ex.var, ex.cov))
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +207,7 @@ def many(ex):
     data = rng.normal(size=(n, d))
     data[:, 0] = np.nan
     return gpattr.Explanation(
-        values=values,
+        distribution=Gaussian(values, np.full((n, d), 4e8)),
         predictions=540_000 + values.sum(axis=1),
         base_values=np.full(n, 540_000.0),
         data=data,
@@ -209,7 +215,6 @@ def many(ex):
         feature_names=("kind of wall", *(f"x{i}" for i in range(1, d))),
         error=np.zeros(n),
         delta=np.zeros(n),
-        var=np.full((n, d), 4e8),
         baseline_name="mean of the training inputs",
         quantity="predicted price (€)",
         labels={"kind of wall": tuple(kinds.tolist())},
@@ -301,9 +306,8 @@ def test_prices_are_written_as_prices(many):
 
 
 def test_one_feature_does_not_wash_out_the_heatmap(ex):
-    lopsided = replace(
-        ex, values=ex.values * [100.0, 1, 1, 1, 1, 1], var=np.zeros_like(ex.values), cov=None
-    )
+    values = ex.values * [100.0, 1, 1, 1, 1, 1]
+    lopsided = replace(ex, distribution=Gaussian(values, np.zeros_like(values)))
     ax = plots.heatmap(lopsided, ax=canvas())
     cells = np.asarray(ax.images[0].get_array())
     assert cells[1, :, :3].min() < 0.6  # the second feature is far from white
@@ -312,7 +316,7 @@ def test_one_feature_does_not_wash_out_the_heatmap(ex):
     assert np.corrcoef(line, np.sort(ex.predictions))[0, 1] == pytest.approx(
         -1.0
     )  # rows of an image count downward
-    even = replace(ex, values=np.where(ex.values < 0, -1.0, 1.0))
+    even = with_values(ex, np.where(ex.values < 0, -1.0, 1.0))
     assert not any("colours end" in text for text in texts(plots.heatmap(even, ax=canvas())))
 
 
@@ -409,8 +413,8 @@ def test_new_axes_are_made_where_none_are_given(ex):
 def test_odd_explanations_of_one_row(name, ex):
     draw = getattr(plots, name)
     single = ex[0]
-    still = replace(single, values=np.zeros((1, 6)), var=np.zeros((1, 6)), cov=np.zeros((1, 6, 6)))
-    huge = replace(single, values=1e9 * single.values, var=1e18 * single.var, cov=1e18 * single.cov)
+    still = replace(single, distribution=Gaussian(np.zeros((1, 6)), cov=np.zeros((1, 6, 6))))
+    huge = replace(single, distribution=single.distribution.linear(1e9 * np.eye(6)))
     for odd in (
         single[:, [0]],
         still,
@@ -435,7 +439,7 @@ def test_odd_explanations_of_one_row(name, ex):
 @pytest.mark.parametrize("name", MANY_ROWS)
 def test_odd_explanations_of_many_rows(name, ex):
     draw = getattr(plots, name)
-    bare = replace(ex, var=None, cov=None)
+    bare = replace(ex, distribution=Gaussian(ex.values))
     constant = replace(ex, data=np.ones_like(ex.data))
     for odd in (
         ex[:1],
@@ -443,7 +447,7 @@ def test_odd_explanations_of_many_rows(name, ex):
         constant,
         ex.group({"two": ["pH", "alcohol"]}),
         ex[:, ["pH"]],
-        replace(ex, values=0 * ex.values),
+        with_values(ex, 0 * ex.values),
     ):
         ax = draw(odd, ax=canvas())
         ax.figure.canvas.draw()
@@ -481,7 +485,7 @@ def test_what_cannot_be_drawn_says_why(explainer, ex):
     with pytest.raises(InvalidInputError, match="rows that are all the same"):
         plots.path(ex[[0, 0]])
     with pytest.raises(MissingUncertaintyError, match="explain with uncertainty='cov'"):
-        plots.covariance(replace(ex, cov=None), 0)
+        plots.covariance(replace(ex, distribution=ex.distribution.without_cov()), 0)
     with pytest.raises(
         InvalidInputError,
         match=r"contributions: expected one number for each training row, got the shape \(2, 2\)",

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,11 @@ import numpy as np
 
 from gpattr import plots
 from gpattr.commands.letters import save_picture
+from gpattr.distributions import Draws, Gaussian
 from gpattr.explainer.explainer import Explainer
 from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.importance import Importance
 from gpattr.explanation.multi_output import MultiOutputExplanation
-from gpattr.explanation.sampled import SampledExplanation
 from gpattr.report import write_report
 from gpattr.tables import TableModel
 from gpattr.tables.model import stratified
@@ -115,28 +115,24 @@ def thinned(ex: Explanation, classes: int = 1) -> tuple[Explanation, str]:
     """Return an explanation small enough for a file, without covariances and with fewer draws, and
     what was left out of it.
     """
-    if not isinstance(ex, SampledExplanation):
+    known = ex.distribution
+    if not isinstance(known, Draws):
         return ex, ""
     most = MOST_SAVED // max(1, ex.values.size * classes)
-    if len(ex.draws) <= most:
-        return replace(ex, cov=None), ""
+    if len(known.draws) <= most:
+        return replace(ex, distribution=known.without_cov()), ""
     if most < FEWEST_SAVED:
-        known: dict[str, Any] = {
-            field.name: getattr(ex, field.name) for field in fields(Explanation)
-        }
-        known.update(var=None, cov=None)
-        return (
-            Explanation(**known),
-            (
-                "explanation.json has means alone; the intervals are in attributions.csv and the"
-                " report."
-            ),
+        means = replace(ex, distribution=Gaussian(known.mean), draw_error=None)
+        return means, (
+            "explanation.json has means alone; the intervals are in attributions.csv and the"
+            " report."
         )
     note = (
-        f"explanation.json has {most} of the {len(ex.draws)} draws of each row; tables, pictures"
+        f"explanation.json has {most} of the {len(known.draws)} draws of each row; tables, pictures"
         " and the report are of all."
     )
-    return replace(ex, cov=None, draws=ex.draws[:most]), note
+    fewer = Draws(known.draws[:most], known.mean, var=known.var)
+    return replace(ex, distribution=fewer), note
 
 
 def draw_pictures(

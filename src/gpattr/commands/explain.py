@@ -88,7 +88,7 @@ def write_tables(
         left_out.append(
             f"explanation.json is without the {saved.cov.size:,} covariances between features."
         )
-        saved = replace(saved, cov=None, component_cov=None)
+        saved = replace(saved, distribution=saved.distribution.without_cov())
     saved.save(folder / "explanation.json")
     importance.to_frame(level).to_csv(folder / "importance.csv")
     if ex.values.size > WHOLE and not full:
@@ -112,7 +112,7 @@ def _write_compact(path: Path, ex: Explanation) -> None:
     """Write one line per row and feature with the attribution and its standard deviation, rounded
     and compressed.
     """
-    table: Any = replace(ex, cov=None, component_cov=None).to_frame()
+    table: Any = ex.to_frame()
     table = table[
         [
             name

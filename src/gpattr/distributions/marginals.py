@@ -1,4 +1,4 @@
-"""Mixtures of normal distributions, number by number."""
+"""Marginals: mixtures of normal distributions, number by number."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from scipy.special import ndtr, ndtri
 
 from gpattr._core.array import Array, namespace, to_numpy
 from gpattr._core.frozen import Frozen
+from gpattr._core.normal import check_level
 from gpattr._core.validation import numbers
 from gpattr.exceptions import InvalidInputError
 
-# of which Newton's method needs about ten; halving, where there are jumps, may need more than a
-# thousand
+# Newton's method needs about ten steps; halving, where there are jumps, may need over a thousand.
 MAX_STEPS = 1200
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture(Frozen):
-    """Σₖ weightₖ N(meanₖ, varₖ) for every entry of arrays ``means`` and ``variances`` (K, ...);
-    ``weights`` (K,) sum to 1.
-    """
+class Marginals(Frozen):
+    """Σₖ weightₖ N(meanₖ, varₖ) for every entry of arrays ``means`` and ``variances`` (K, ...).
+
+    ``weights`` (K,) sum to 1."""
 
     weights: Array
     means: Array
@@ -35,60 +35,49 @@ class Mixture(Frozen):
 
     @property
     def var(self) -> Array:
-        """The variance of each entry by total variance: the mean of the variances, and the variance
-        of the means.
-        """
+        """The variance of each entry: the mean of the variances plus the variance of the means."""
         xp = namespace(self.means)
         return xp.tensordot(self.weights, self.variances + (self.means - self.mean) ** 2, axes=1)
 
     @property
     def between(self) -> Array:
-        """The share of each entry's variance that is the variance of the means; 0 for an entry that
-        is sure.
-        """
+        """The share of each entry's variance that is the variance of the means.
+
+        It is 0 for an entry without variance."""
         xp = namespace(self.means)
         apart = xp.tensordot(self.weights, (self.means - self.mean) ** 2, axes=1)
         return apart / xp.where(apart > 0, self.var, 1.0)
 
+    def reshape(self, shape: tuple[int, ...]) -> Marginals:
+        """Return the same entries in arrays of this shape."""
+        means, variances = (part.reshape(-1, *shape) for part in (self.means, self.variances))
+        return Marginals(self.weights, means, variances)
+
     def density(self, x: Any) -> np.ndarray:
-        """Return the density of each entry at x, which broadcasts against the entries; points that
-        are sure have none.
-        """
-        w, m, s, x = self._numpy(x)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            each = np.where(
-                s > 0, np.exp(-0.5 * ((x - m) / s) ** 2) / (s * np.sqrt(2.0 * np.pi)), 0.0
-            )
-        return np.tensordot(w, each, axes=1)
+        """Return the density of each entry at x, which broadcasts against the entries.
+
+        A component without variance has no density."""
+        return self._density(points(x, self.means.shape[1:]))
 
     def cdf(self, x: Any) -> np.ndarray:
         """Return P(entry ≤ x), x broadcasting against the entries."""
-        w, m, s, x = self._numpy(x)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            each = np.where(s > 0, ndtr((x - m) / s), x >= m)
-        return np.tensordot(w, each, axes=1)
+        return self._cdf(points(x, self.means.shape[1:]))
 
     def quantile(self, level: float) -> np.ndarray:
         """Return the smallest x with P(entry ≤ x) ≥ level, for each entry.
 
         It lies between the quantiles of the components; Newton's method with that bracket finds it.
         """
-        if (
-            isinstance(level, bool)
-            or not isinstance(level, (int, float, np.floating))
-            or not 0.0 < level < 1.0
-        ):
-            raise InvalidInputError(f"level: expected a number between 0 and 1, got {level!r}")
-        _, m, s, _ = self._numpy(0.0)
-        jumps = (s == 0).any(
-            axis=0
-        )  # there the search halves to the last digit, and ends where the jump does
+        check_level(level)
+        _, m, s = self._numpy(0)
+        # Where there are jumps the search halves to the last digit, and ends where the jump does.
+        jumps = (s == 0).any(axis=0)
         ends = m + ndtri(level) * s
         low, high = ends.min(axis=0), ends.max(axis=0)
-        high = np.where(self.cdf(low) >= level, low, high)
+        high = np.where(self._cdf(low) >= level, low, high)
         x = 0.5 * low + 0.5 * high
         for _ in range(MAX_STEPS):
-            excess, slope = self.cdf(x) - level, self.density(x)
+            excess, slope = self._cdf(x) - level, self._density(x)
             low, high = np.where(excess < 0, x, low), np.where(excess < 0, high, x)
             with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
                 new = x - excess / slope
@@ -101,9 +90,41 @@ class Mixture(Frozen):
                 break
         return np.where(jumps, high, x)
 
-    def _numpy(self, x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        x = to_numpy(numbers("x", x))
+    def _density(self, x: np.ndarray) -> np.ndarray:
+        w, m, s = self._numpy(x.ndim)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = np.where(
+                s > 0, np.exp(-0.5 * ((x - m) / s) ** 2) / (s * np.sqrt(2.0 * np.pi)), 0.0
+            )
+        return np.tensordot(w, each, axes=1)
+
+    def _cdf(self, x: np.ndarray) -> np.ndarray:
+        w, m, s = self._numpy(x.ndim)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = np.where(s > 0, ndtr((x - m) / s), x >= m)
+        return np.tensordot(w, each, axes=1)
+
+    def _numpy(self, ndim: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return weights, means and standard deviations that broadcast against ``ndim`` axes."""
         m, v = to_numpy(self.means), to_numpy(self.variances)
-        extra = max(0, x.ndim - (m.ndim - 1))
+        extra = max(0, ndim - (m.ndim - 1))
         shape = (len(m), *[1] * extra, *m.shape[1:])
-        return to_numpy(self.weights), m.reshape(shape), np.sqrt(v).reshape(shape), x
+        return to_numpy(self.weights), m.reshape(shape), np.sqrt(v).reshape(shape)
+
+
+def points(x: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Return numbers that broadcast against entries of this shape."""
+    found = to_numpy(numbers("x", x))
+    try:
+        np.broadcast_shapes(found.shape, shape)
+    except ValueError:
+        raise InvalidInputError(
+            f"x: expected numbers that broadcast against the shape {tuple(shape)}, got the shape"
+            f" {found.shape}"
+        ) from None
+    if np.isnan(found).any():
+        raise InvalidInputError("x: expected numbers, got NaN")
+    return found
+
+
+Mixture = Marginals  # its former name

@@ -4,12 +4,10 @@ from gpattr.explanation.contributions import Contributions
 from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.importance import Importance
 from gpattr.explanation.multi_output import MultiOutputExplanation
-from gpattr.explanation.sampled import SampledExplanation
 
 __all__ = [
     "Contributions",
     "Explanation",
     "Importance",
     "MultiOutputExplanation",
-    "SampledExplanation",
 ]

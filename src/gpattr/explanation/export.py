@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from gpattr.distributions import Draws
+from gpattr.explanation.axes import FEATURE, FEATURES, unique
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -14,27 +18,26 @@ if TYPE_CHECKING:
 
 
 def to_frame(ex: Explanation, level: float) -> pd.DataFrame:
-    """Return one line per row and feature."""
+    """Return one line per row and entry."""
     import pandas as pd
 
-    n, d = ex.shape
-    columns: dict[str, Any] = {
-        "row": np.repeat(np.asarray(ex.row_names, dtype=object), d),
-        "feature": np.tile(np.asarray(ex.feature_names, dtype=object), n),
-        "data": ex.data.ravel(),
-    }
-    if ex.labels:
-        columns["label"] = _labels(ex, "").ravel()
-    if ex.baseline_weights is None:
-        columns["baseline"] = ex.baselines.ravel()
+    n, *sizes = ex.shape
+    q = math.prod(sizes)
+    columns: dict[str, Any] = {"row": np.repeat(np.asarray(ex.row_names, dtype=object), q)}
+    names = zip(unique(ex.axes), ex.axis_labels(), strict=True)
+    for k, (name, labels) in enumerate(names):
+        inner = np.repeat(np.asarray(labels, dtype=object), math.prod(sizes[k + 1 :]))
+        columns[name] = np.tile(inner, n * math.prod(sizes[:k]))
+    if ex.axes == FEATURES:
+        columns |= _inputs(ex)
     columns["attribution"] = ex.values.ravel()
     if ex.var is not None:
         lower, upper = ex.interval(level)
         columns["std"] = np.sqrt(ex.var).ravel()
         columns["lower"], columns["upper"] = lower.ravel(), upper.ravel()
         columns["prob_positive"] = ex.prob_positive().ravel()
-        if hasattr(ex, "standard_error"):  # of attributions known by draws
-            columns["standard_error"] = ex.standard_error().ravel()  # pyright: ignore[reportAttributeAccessIssue]
+        if isinstance(ex.distribution, Draws):
+            columns["standard_error"] = ex.standard_error().ravel()
     return pd.DataFrame(columns).infer_objects()
 
 
@@ -56,27 +59,39 @@ def to_shap(ex: Explanation, level: float) -> Any:
 
 
 def to_xarray(ex: Explanation) -> xr.Dataset:
-    """Return an ``xarray.Dataset``; the covariance's second feature axis is called feature_2."""
+    """Return an ``xarray.Dataset``; axes that repeat are numbered, feature and feature_2."""
     xr = _optional("xarray")
-    arrays = {}
-    for name, dimensions in ex.dimensions().items():
-        unique = [
-            f"{dim}_2" if dim in dimensions[:axis] else dim for axis, dim in enumerate(dimensions)
-        ]
-        arrays[name] = (unique, np.array(getattr(ex, name)))
+    arrays, coordinates = {}, {"row": list(ex.row_names), FEATURE: list(ex.feature_names)}
+    for name, (dimensions, array) in ex.arrays().items():
+        names = unique(dimensions)
+        arrays[name] = (names, np.array(array))
+        for dimension, numbered in zip(dimensions, names, strict=True):
+            if dimension == FEATURE:
+                coordinates[numbered] = list(ex.feature_names)
+            elif dimension in ex.coordinates:
+                coordinates[numbered] = list(ex.coordinates[dimension])
     if ex.labels:
-        arrays["labels"] = (["row", "feature"], _labels(ex, ""))
-    coordinates = {"row": list(ex.row_names), "feature": list(ex.feature_names)}
-    if ex.cov is not None:
-        coordinates["feature_2"] = list(ex.feature_names)
+        arrays["labels"] = (["row", FEATURE], _labels(ex, ""))
     return xr.Dataset(
         arrays, coords=coordinates, attrs={"method": ex.method, "baseline": ex.baseline_name}
     )
 
 
+def _inputs(ex: Explanation) -> dict[str, Any]:
+    """Return the columns that tell the value of each feature and where it started."""
+    columns: dict[str, Any] = {"data": ex.data.ravel()}
+    if ex.labels:
+        columns["label"] = _labels(ex, "").ravel()
+    if ex.baseline_weights is None:
+        columns["baseline"] = ex.baselines.ravel()
+    return columns
+
+
 def _labels(ex: Explanation, number: str | None) -> np.ndarray:
     """Return the texts of categories, (n, d); a number is itself, or that text."""
-    shown = ex.data.astype(object) if number is None else np.full(ex.shape, number, dtype=object)
+    shown = ex.data.astype(object)
+    if number is not None:
+        shown[:] = number
     for name, texts in ex.labels.items():
         shown[:, ex.feature_names.index(name)] = texts
     return shown

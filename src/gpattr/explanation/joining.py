@@ -8,63 +8,75 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpattr.distributions import Distribution
+from gpattr.distributions.positions import listed
 from gpattr.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     from gpattr.explanation.explanation import Explanation
 
-SHARED = ("feature_names", "baseline_name", "quantity")
+EXPECTED = "parts: expected explanations by one explainer"
 
 
 def concatenate(parts: Iterable[Explanation]) -> Explanation:
     """Return explanations by one explainer, of any rows, as one."""
-    from gpattr.explanation.explanation import Explanation
-
-    if not isinstance(parts, Iterable) or getattr(parts, "ndim", 1) == 0:
-        raise InvalidInputError(
-            f"parts: expected explanations, one output each, got a {type(parts).__name__}"
-        )
-    parts = list(parts)
-    for k, part in enumerate(parts):
-        if not isinstance(part, Explanation):
-            raise InvalidInputError(
-                f"parts: expected explanations, one output each, got a {type(part).__name__} as"
-                f" part {k}"
-            )
-    if not parts:
-        raise InvalidInputError("parts: expected at least one explanation, got none")
-    first = parts[0]
-    dimensions = first.dimensions()
+    found = _checked(parts)
+    first = found[0]
     arrays: dict[str, Any] = {}
-    for k, part in enumerate(parts):
-        different = [name for name in SHARED if getattr(part, name, None) != getattr(first, name)]
-        if different or part.dimensions() != dimensions or set(part.labels) != set(first.labels):
-            what = different[0] if different else f"set of arrays ({', '.join(part.dimensions())})"
-            raise InvalidInputError(
-                f"parts: expected explanations by one explainer, but the {what} of part {k} is"
-                " another"
-            )
-    for name, names in dimensions.items():
-        pieces = [getattr(part, name) for part in parts]
-        sizes = {
-            tuple(size for size, dim in zip(np.shape(piece), names, strict=True) if dim != "row")
-            for piece in pieces
-        }
-        if "row" in names and len(sizes) == 1:
-            arrays[name] = np.concatenate(pieces, axis=names.index("row"))
-        elif len(sizes) > 1 or any(
-            not np.array_equal(piece, pieces[0], equal_nan=True) for piece in pieces
-        ):
-            raise InvalidInputError(
-                f"parts: expected explanations by one explainer, but their {name} differ"
-            )
+    for name, (dimensions, _) in first.arrays().items():
+        if name not in vars(first):  # that of the distribution
+            continue
+        pieces = [vars(part)[name] for part in found]
+        if "row" in dimensions:
+            arrays[name] = np.concatenate(pieces)
+        elif not all(np.array_equal(piece, pieces[0], equal_nan=True) for piece in pieces):
+            raise InvalidInputError(f"{EXPECTED}, but their {name} differ")
+    try:
+        distribution = Distribution.concatenate([part.distribution for part in found])
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{EXPECTED}: {str(error).removeprefix('parts: ')}") from None
     return replace(
         first,
         **arrays,
-        row_names=tuple(name for part in parts for name in part.row_names),
-        method=" + ".join(dict.fromkeys(part.method for part in parts)),
+        distribution=distribution,
+        row_names=tuple(name for part in found for name in part.row_names),
+        method=" + ".join(dict.fromkeys(part.method for part in found)),
         labels={
-            name: tuple(text for part in parts for text in part.labels[name])
+            name: tuple(text for part in found for text in part.labels[name])
             for name in first.labels
         },
     )
+
+
+def _checked(parts: Any) -> list[Explanation]:
+    """Return explanations of the same quantity, features, axes and arrays."""
+    from gpattr.explanation.explanation import Explanation
+
+    expected = "parts: expected explanations, one output each, got a"
+    found = listed(parts)
+    if found is None:
+        raise InvalidInputError(f"{expected} {type(parts).__name__}")
+    for k, part in enumerate(found):
+        if not isinstance(part, Explanation):
+            raise InvalidInputError(f"{expected} {type(part).__name__} as part {k}")
+    if not found:
+        raise InvalidInputError("parts: expected at least one explanation, got none")
+    for k, part in enumerate(found):
+        different = _difference(part, found[0])
+        if different:
+            raise InvalidInputError(f"{EXPECTED}, but the {different} of part {k} is another")
+    return found
+
+
+def _difference(one: Explanation, two: Explanation) -> str:
+    """Return what keeps two explanations from being joined; mostly nothing."""
+    shared = {
+        "feature_names": one.feature_names == two.feature_names,
+        "baseline_name": one.baseline_name == two.baseline_name,
+        "quantity": one.quantity == two.quantity,
+        "axes": one.axes == two.axes,
+        "coordinates": one.coordinates == two.coordinates,
+        f"set of arrays ({', '.join(one.dimensions())})": one.dimensions() == two.dimensions(),
+        "set of labels": set(one.labels) == set(two.labels),
+    }
+    return next((name for name, same in shared.items() if not same), "")

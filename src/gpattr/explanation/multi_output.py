@@ -1,6 +1,4 @@
-"""MultiOutputExplanation: one Explanation for each output of a model, with the outputs last in
-every array.
-"""
+"""MultiOutputExplanation: one Explanation for each output of a model, outputs last."""
 
 from __future__ import annotations
 
@@ -32,6 +30,8 @@ SHARED = (
     "row_names",
     "baseline_name",
     "labels",
+    "axes",
+    "coordinates",
 )
 
 
@@ -40,10 +40,10 @@ class MultiOutputExplanation(Frozen):
     """Attributions of n predictions of P outputs to d features.
 
     ``outputs`` are explanations by the name of the output; ``ex["price"]`` is one of them, with all
-    its questions and exports, and ``ex[rows]`` or ``ex[rows, features]`` selects from all.
-    ``values``, ``var`` and ``std`` are (n, d, P), ``cov`` is (n, d, d, P), ``predictions``,
-    ``base_values``, ``error`` and ``delta`` are (n, P). Covariances between outputs are those of
-    `Explainer.across_outputs`."""
+    its methods, and ``ex[rows]`` or ``ex[rows, features]`` selects from all. ``values``, ``var``
+    and ``std`` are (n, d, P), ``cov`` is (n, d, d, P), ``predictions``, ``base_values``, ``error``
+    and ``delta`` are (n, P); other axes than ("feature",) stand in the place of d. Covariances
+    between outputs are those of `Explainer.across_outputs`."""
 
     outputs: Mapping[str, Explanation]
 
@@ -56,15 +56,7 @@ class MultiOutputExplanation(Frozen):
                     f"outputs: expected an Explanation by its name, got a {type(ex).__name__} for"
                     f" {name!r}"
                 )
-            different = [
-                field
-                for field in SHARED
-                if not _same(getattr(ex, field), getattr(self._first, field))
-            ]
-            if different or (ex.var is None, ex.cov is None) != (
-                self._first.var is None,
-                self._first.cov is None,
-            ):
+            if not _belong_together(ex, self._first):
                 raise InvalidInputError(
                     f"outputs: expected explanations of the same rows, got another in {name!r}"
                 )
@@ -105,8 +97,13 @@ class MultiOutputExplanation(Frozen):
         return self._first.baseline_name
 
     @property
-    def shape(self) -> tuple[int, int, int]:
-        """The number of rows, of features and of outputs, (n, d, P)."""
+    def axes(self) -> Names:
+        """The names of the dimensions between rows and outputs."""
+        return self._first.axes
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of rows, the sizes of the axes and the number of outputs, (n, d, P)."""
         return (*self._first.shape, len(self.outputs))
 
     @property
@@ -162,9 +159,7 @@ class MultiOutputExplanation(Frozen):
         )
 
     def share_between(self) -> Array:
-        """Return the share of each variance that comes from between the components of a mixture,
-        (n, d, P).
-        """
+        """Return the share of each variance from between the models of a mixture, (n, d, P)."""
         return self._stack(lambda ex: ex.share_between())
 
     def prob_positive(self) -> Array:
@@ -186,9 +181,7 @@ class MultiOutputExplanation(Frozen):
         return self._each(lambda ex: ex.group(groups))
 
     def __getitem__(self, key: Any) -> Any:
-        """Return the explanation of one output, by name, or a selection of rows, or ``[rows,
-        features]``, of all outputs.
-        """
+        """Return one output by its name, or select rows, or ``[rows, features]``, of all."""
         if isinstance(key, str):
             if key not in self.outputs:
                 raise InvalidIndexError(
@@ -256,16 +249,12 @@ class MultiOutputExplanation(Frozen):
         return result.transpose(..., "output").assign({name: parts[0][name] for name in shared})
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the explanation to a JSON file; `MultiOutputExplanation.load` gives it back to the
-        last bit.
-        """
+        """Write the explanation to a JSON file; `load` restores it to the last bit."""
         storage.save_outputs(self.outputs, path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Any:
-        """Read an explanation that `save` wrote, as `Explanation.load` does; a truncated or foreign
-        file is refused.
-        """
+        """Read what `save` wrote, as `Explanation.load` does."""
         return storage.load(path)
 
     def __eq__(self, other: object) -> bool:
@@ -274,8 +263,6 @@ class MultiOutputExplanation(Frozen):
         return list(self.outputs) == list(other.outputs) and all(
             self[name] == other[name] for name in self.outputs
         )
-
-    __hash__ = None  # pyright: ignore[reportAssignmentType]  (equality is by content)
 
     def __repr__(self) -> str:
         return "\n".join(f"Output {name!r}\n{ex!r}" for name, ex in self.outputs.items())
@@ -294,6 +281,13 @@ class MultiOutputExplanation(Frozen):
 
     def _each(self, change: Callable[[Explanation], Explanation]) -> MultiOutputExplanation:
         return MultiOutputExplanation({name: change(ex) for name, ex in self.outputs.items()})
+
+
+def _belong_together(one: Explanation, two: Explanation) -> bool:
+    """Return whether two explanations are of the same rows and know as much about them."""
+    known = [(ex.var is None, ex.cov is None) for ex in (one, two)]
+    same = all(_same(vars(one)[name], vars(two)[name]) for name in SHARED)
+    return same and known[0] == known[1]
 
 
 def _same(one: Any, two: Any) -> bool:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpattr._core import documents
+from gpattr.distributions import Distribution, Draws, Gaussian, Mixture, Point
+from gpattr.exceptions import FileFormatError
 
 if TYPE_CHECKING:
     from gpattr.explanation.explanation import Explanation
 
 FORMAT, OUTPUTS = "gpattr.Explanation", "gpattr.MultiOutputExplanation"
+KINDS: dict[str, type[Distribution]] = {
+    kind.__name__: kind for kind in (Gaussian, Mixture, Draws, Point)
+}
 
 
 def save(ex: Explanation, path: str | PathLike[str]) -> None:
@@ -39,27 +47,59 @@ def _content(ex: Explanation) -> dict[str, Any]:
         "baseline_name": ex.baseline_name,
         "quantity": ex.quantity,
         "labels": {name: list(texts) for name, texts in ex.labels.items()},
+        "distribution": type(ex.distribution).__name__,
+        "axes": list(ex.axes),
+        "coordinates": {axis: list(labels) for axis, labels in ex.coordinates.items()},
         "arrays": {
-            name: documents.encode(getattr(ex, name), dims)
-            for name, dims in ex.dimensions().items()
+            name: documents.encode(array, dimensions)
+            for name, (dimensions, array) in ex.arrays().items()
         },
     }
 
 
 def _build(content: Any) -> Any:
-    from gpattr.explanation.explanation import Explanation
+    from gpattr.explanation.explanation import NAMES, Explanation
     from gpattr.explanation.multi_output import MultiOutputExplanation
-    from gpattr.explanation.sampled import SampledExplanation
 
     if "outputs" in content:
         return MultiOutputExplanation({part["name"]: _build(part) for part in content["outputs"]})
-    kind = SampledExplanation if "draws" in content["arrays"] else Explanation
-    return kind(
+    arrays = {name: documents.decode(array) for name, array in content["arrays"].items()}
+    kind = _kind(content)
+    parts = {name: arrays.pop(NAMES[name]) for name in kind.arrays if NAMES[name] in arrays}
+    return Explanation(
+        distribution=kind(**_flat(kind, parts)),
         feature_names=tuple(content["feature_names"]),
         row_names=tuple(content["row_names"]),
         method=content["method"],
         baseline_name=content["baseline_name"],
         quantity=content["quantity"],
         labels={name: tuple(texts) for name, texts in content.get("labels", {}).items()},
-        **{name: documents.decode(array) for name, array in content["arrays"].items()},
+        axes=tuple(content.get("axes", ("feature",))),
+        coordinates=content.get("coordinates", {}),
+        **arrays,
     )
+
+
+def _kind(content: Any) -> type[Distribution]:
+    """Return the kind of the distribution; files without it are known by their arrays."""
+    name = content.get("distribution")
+    if name is None:
+        arrays = content["arrays"]
+        return Draws if "draws" in arrays else Mixture if "component_values" in arrays else Gaussian
+    if name not in KINDS:
+        raise FileFormatError(
+            f"expected one of the distributions {', '.join(KINDS)}, got {name!r}; a newer gpattr may"
+            " read it"
+        )
+    return KINDS[name]
+
+
+def _flat(kind: type[Distribution], parts: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the arrays of a distribution with all axes of a row in one."""
+    q = math.prod(parts["mean"].shape[1:])
+    shapes = {}
+    for name, array in parts.items():
+        leading = [dim for dim in kind.arrays[name] if dim != "entry"]
+        entries = len(kind.arrays[name]) - len(leading)
+        shapes[name] = array.reshape(*array.shape[: len(leading)], *[q] * entries)
+    return shapes

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpattr._core.readable_numbers import readable, readable_all
+from gpattr.distributions import Draws, Mixture, Point
+from gpattr.explanation.axes import FEATURE, FEATURES
 
 if TYPE_CHECKING:
     from gpattr.explanation.explanation import Explanation
 
 SHOWN = 10
-DOUBTFUL = 0.01  # the share of a variance by which it may be wrong before that is said
+DOUBTFUL = 0.01  # the share of a variance by which it may be wrong before that is reported
 Table = tuple[list[str], list[list[str]]]  # header, lines
 
 
@@ -58,44 +61,59 @@ def html(ex: Explanation) -> str:
 
 
 def _heading(ex: Explanation) -> list[str]:
-    n, d = ex.shape
+    n = len(ex)
     what = "" if ex.quantity == "prediction" else f" of the {ex.quantity}"
-    lines = [f"Explanation{what}: {n:,} row{'s' * (n != 1)} × {d} feature{'s' * (d != 1)}"]
-    mixture = (
-        "" if ex.component_weights is None else f"mixture of {len(ex.component_weights)} models; "
-    )
-    if hasattr(ex, "draws"):
-        sampled: Any = ex
-        mixture = (
-            f"spread from {len(sampled.draws)} draws, good to"
-            f" {sampled.draw_error.max(initial=1e-5):.0e}; means by "
-        )
-    lines.append(
-        f"baseline: {ex.baseline_name}; {mixture}{ex.method}, error at most"
-        f" {ex.error.max(initial=0.0):.0e}"
-    )
+    sizes = [f"{n:,} row{'s' * (n != 1)}"]
+    for axis, size in zip(ex.axes, ex.shape[1:], strict=True):
+        sizes.append(f"{size} feature{'s' * (size != 1)}" if axis == FEATURE else f"{size} {axis}")
+    baseline = f"baseline: {ex.baseline_name}; " if has_baseline(ex) else ""
+    lines = [
+        f"Explanation{what}: {' × '.join(sizes)}",
+        f"{baseline}{_spread(ex)}{ex.method}, error at most {ex.error.max(initial=0.0):.0e}",
+    ]
     if note := variance_note(ex):
         lines.append(note)
     if n == 1:
-        change = ex.predictions[0] - ex.base_values[0]
-        prediction, base, change, sign = (
-            *_aligned([ex.predictions[0], ex.base_values[0], abs(change)]),
-            "−" if change < 0 else "+",
-        )
-        name = ex.quantity if ex.quantity.startswith("predicted ") else ex.quantity.split(" of ")[0]
-        lines.append(
-            f"row {ex.row_names[0]}: {name} {prediction} = baseline {base} {sign} {change}"
-        )
+        lines.append(_row(ex))
     return lines
 
 
+def _row(ex: Explanation) -> str:
+    """Return the prediction of the only row, and that at the baseline."""
+    name = ex.quantity if ex.quantity.startswith("predicted ") else ex.quantity.split(" of ")[0]
+    if not has_baseline(ex):
+        return f"row {ex.row_names[0]}: {name} {_aligned([ex.predictions[0]])[0]}"
+    change = ex.predictions[0] - ex.base_values[0]
+    prediction, base, size = _aligned([ex.predictions[0], ex.base_values[0], abs(change)])
+    sign = "−" if change < 0 else "+"
+    return f"row {ex.row_names[0]}: {name} {prediction} = baseline {base} {sign} {size}"
+
+
+def _spread(ex: Explanation) -> str:
+    """Return where the uncertainty comes from, before the method."""
+    match ex.distribution:
+        case Mixture():
+            return f"mixture of {len(ex.distribution.weights)} models; "
+        case Draws():
+            error = 0.0 if ex.draw_error is None else ex.draw_error.max(initial=1e-5)
+            accuracy = f", good to {error:.0e}" if error else ""
+            return f"spread from {len(ex.distribution.draws)} draws{accuracy}; means by "
+        case Point():
+            return "known without uncertainty; "
+        case _:
+            return ""
+
+
+def has_baseline(ex: Explanation) -> bool:
+    """Return whether anything is compared with a baseline."""
+    return not len(ex) or not np.isnan(ex.base_values).all()
+
+
 def variance_note(ex: Explanation) -> str:
-    """Return a sentence about variances that rounding or integration leaves few digits of; mostly
-    none.
-    """
+    """Return a sentence about variances of few correct digits; mostly none."""
     if ex.var is None or ex.cov_error is None or not len(ex):
         return ""
-    largest = ex.var.max(axis=1, initial=0.0)
+    largest = ex.distribution.need("var").max(axis=1, initial=0.0)
     share = np.divide(ex.cov_error, largest, out=np.zeros_like(largest), where=largest > 0)
     doubtful = int((share > DOUBTFUL).sum())
     if not doubtful:
@@ -110,47 +128,67 @@ def variance_note(ex: Explanation) -> str:
 
 def _table(ex: Explanation) -> Table:
     if len(ex) == 0:
-        return ["feature"], [[name] for name in ex.feature_names[:SHOWN]]
+        return [_first(ex)], [[name] for name in _entries(ex)[:SHOWN]]
     return _one_row(ex) if len(ex) == 1 else _many_rows(ex)
 
 
 def _one_row(ex: Explanation) -> Table:
-    header, columns = (
-        ["feature", "data"],
-        [_inputs(ex.data[0], [ex.labels.get(name, ("–",))[0] for name in ex.feature_names])],
-    )
-    if ex.baseline_weights is None:
+    header, columns = [_first(ex)], []
+    if ex.axes == FEATURES:
+        header.append("data")
+        texts = [ex.labels.get(name, ("–",))[0] for name in ex.feature_names]
+        columns.append(_inputs(ex.data[0], texts))
+    if ex.axes == FEATURES and ex.baseline_weights is None and has_baseline(ex):
         header.append("baseline")
-        columns.append(_inputs(ex.baselines[0], ["–"] * ex.shape[1]))
+        columns.append(_inputs(ex.baselines[0], ["–"] * len(ex.feature_names)))
+    values = ex.distribution.mean[0]
     header.append("attribution")
-    columns.append(_aligned(ex.values[0], "+"))
-    if ex.var is not None:
+    columns.append(_aligned(values, "+"))
+    var = _uncertainty(ex)
+    if var is not None:
         header += ["± std", "P(> 0)"]
-        columns += [_aligned(np.sqrt(ex.var[0])), [f"{p:.3f}" for p in ex.prob_positive()[0]]]
-    return header, _lines(ex, np.abs(ex.values[0]), columns)
+        positive = ex.distribution.prob_positive()[0]
+        columns += [_aligned(np.sqrt(var[0])), [f"{p:.3f}" for p in positive]]
+    return header, _lines(ex, np.abs(values), columns)
 
 
 def _many_rows(ex: Explanation) -> Table:
-    size = np.abs(ex.values).mean(axis=0)
-    header = ["feature", "mean |values|", "min", "max"]
-    columns = [(size, ""), (ex.values.min(axis=0), "+"), (ex.values.max(axis=0), "+")]
-    if ex.var is not None:
+    values, var = ex.distribution.mean, _uncertainty(ex)
+    size = np.abs(values).mean(axis=0)
+    header = [_first(ex), "mean |values|", "min", "max"]
+    columns = [(size, ""), (values.min(axis=0), "+"), (values.max(axis=0), "+")]
+    if var is not None:
         header.append("rms std")
-        columns.append((np.sqrt(ex.var.mean(axis=0)), ""))
+        columns.append((np.sqrt(var.mean(axis=0)), ""))
     largest = max(float(np.abs(values).max(initial=0.0)) for values, _ in columns)
-    columns = [_aligned(values, sign, largest) for values, sign in columns]
-    return header, _lines(ex, size, columns)
+    return header, _lines(ex, size, [_aligned(part, sign, largest) for part, sign in columns])
+
+
+def _uncertainty(ex: Explanation) -> np.ndarray | None:
+    """Return the variances (n, q) where there are any to show."""
+    return None if isinstance(ex.distribution, Point) else ex.distribution.var
+
+
+def _first(ex: Explanation) -> str:
+    """Return the title of the column that names the entries."""
+    return " × ".join(ex.axes) or "value"
+
+
+def _entries(ex: Explanation) -> list[str]:
+    """Return the name of each entry of a row: "alpha", "alpha × beta", or the quantity."""
+    names = [" × ".join(map(str, labels)) for labels in product(*ex.axis_labels())]
+    return names if ex.axes else [ex.quantity]
 
 
 def _lines(ex: Explanation, size: np.ndarray, columns: list[list[str]]) -> list[list[str]]:
-    order = np.argsort(-size, kind="stable")[:SHOWN]
-    return [[ex.feature_names[i], *(column[i] for column in columns)] for i in order]
+    order, names = np.argsort(-size, kind="stable")[:SHOWN], _entries(ex)
+    return [[names[i], *(column[i] for column in columns)] for i in order]
 
 
 def _notes(ex: Explanation) -> list[str]:
-    hidden = ex.shape[1] - SHOWN
+    hidden = ex.distribution.shape[1] - SHOWN
     notes = [f"… and {hidden} smaller"] if hidden > 0 else []
-    if len(ex) == 1:
+    if len(ex) == 1 and ex.axes == FEATURES:
         elsewhere = ex.predictions[0] - ex.base_values[0] + ex.delta[0] - ex.values[0].sum()
         if abs(elsewhere) > ex.error[0] * (1 + ex.shape[1]):
             notes.append(f"features left out of this selection: {readable(elsewhere, 3, sign='+')}")

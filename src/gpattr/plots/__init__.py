@@ -1,6 +1,4 @@
-"""Pictures of explanations that show how sure they are: every function draws on given axes or makes
-some, and returns them.
-"""
+"""Pictures of explanations with their uncertainty, on given axes or new ones."""
 
 from gpattr.plots.bar import bar
 from gpattr.plots.beeswarm import beeswarm

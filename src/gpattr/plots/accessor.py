@@ -25,9 +25,7 @@ OF_EXPLANATIONS = (
 
 
 class Plots:
-    """The pictures of an explanation by name: ``ex.plot.waterfall(0)`` is
-    ``gpattr.plots.waterfall(ex, 0)``.
-    """
+    """The pictures by name: ``ex.plot.waterfall(0)`` is ``gpattr.plots.waterfall(ex, 0)``."""
 
     def __init__(self, explanation: Explanation) -> None:
         self._explanation = explanation

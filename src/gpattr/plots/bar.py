@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from matplotlib.axes import Axes
 
+from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.importance import Importance
 from gpattr.plots.style import (
     BLUE,
@@ -19,11 +18,19 @@ from gpattr.plots.style import (
     one_row,
     some_rows,
     tidy,
+    uncertain,
+    uncertainty_words,
 )
-from gpattr.plots.words import baseline_of, count_of, named, prediction_title, share, short
-
-if TYPE_CHECKING:
-    from gpattr.explanation.explanation import Explanation
+from gpattr.plots.words import (
+    baseline_of,
+    baseline_text,
+    comma,
+    count_of,
+    named,
+    prediction_title,
+    share,
+    short,
+)
 
 
 def bar(
@@ -34,11 +41,10 @@ def bar(
     ax: Axes | None = None,
     level: float = 0.95,
 ) -> Axes:
-    """Draw bars with credible intervals: of one row, or of an `Importance`
-    (``explainer.importance(X)``).
+    """Draw bars with credible intervals: of one row, or of ``explainer.importance(X)``.
 
     Of an explanation with several rows the bars are mean |attribution|, without an interval: rows
-    share one unknown function, and how they do is known to the explainer only."""
+    share one unknown function, and only the explainer knows their joint distribution."""
     if isinstance(explanation, Importance):
         return _importance(explanation, max_display, ax, level)
     if row is None and len(some_rows(explanation)) > 1:
@@ -51,16 +57,12 @@ def bar(
     ex = one_row(explanation, row)
     ex = leading(ex, np.abs(ex.values[0]), max_display)
     values = ex.values[0]
-    low, high = (None, None) if ex.var is None else (end[0] for end in ex.interval(level))
+    low, high = (end[0] for end in ex.interval(level)) if uncertain(ex) else (None, None)
     ax = _bars(ax, values, low, high, named(ex), np.where(values < 0, BLUE, ORANGE))
     ax.axvline(0.0, color=INK, lw=0.8)
-    interval = "" if ex.var is None else f", with {share(level)} intervals"
-    return tidy(
-        ax,
-        prediction_title(ex),
-        f"attribution to the {ex.quantity}{interval}",
-        subtitle=baseline_of(ex),
-    )
+    interval = uncertainty_words(ex, f"with {share(level)} intervals")
+    label = comma(f"attribution to the {ex.quantity}", interval)
+    return tidy(ax, prediction_title(ex), label, subtitle=baseline_of(ex))
 
 
 def _importance(importance: Importance, max_display: int, ax: Axes | None, level: float) -> Axes:
@@ -74,9 +76,7 @@ def _importance(importance: Importance, max_display: int, ax: Axes | None, level
         f"expected mean |attribution| to the {importance.quantity}, with {share(level)}"
         f" intervals{note}"
     )
-    return tidy(
-        ax, title, label, subtitle=baseline_of(importance) if importance.baseline_name else ""
-    )
+    return tidy(ax, title, label, subtitle=baseline_text(importance.baseline_name))
 
 
 def _bars(ax: Axes | None, values, low, high, names: list[str], color) -> Axes:
@@ -84,9 +84,8 @@ def _bars(ax: Axes | None, values, low, high, names: list[str], color) -> Axes:
     ax = axes_for(ax, 7.0, 1.4 + 0.38 * len(values))
     ax.barh(places, values, height=0.62, color=color, alpha=0.85)
     if low is not None:
-        spread = np.maximum(
-            [values - low, high - values], 0.0
-        )  # an expectation may lie outside a narrow interval
+        # An expectation may lie outside a narrow interval.
+        spread = np.maximum([values - low, high - values], 0.0)
         ax.errorbar(values, places, xerr=spread, fmt="none", ecolor=INK, capsize=3, lw=1.2)
     ax.set_yticks(places, names)
     return ax

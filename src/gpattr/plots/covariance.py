@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 
+from gpattr._core.array import Array
 from gpattr._core.readable_numbers import readable
-from gpattr.plots.style import DIVERGING, INK, axes_for, color_scale, leading, one_row, tidy
+from gpattr.explanation.explanation import Explanation
+from gpattr.plots.style import (
+    DIVERGING,
+    INK,
+    axes_for,
+    color_scale,
+    leading,
+    one_row,
+    tidy,
+    uncertainty_words,
+)
 from gpattr.plots.words import baseline_of, row_title, short
-
-if TYPE_CHECKING:
-    from gpattr.explanation.explanation import Explanation
 
 
 def covariance(
@@ -25,42 +31,20 @@ def covariance(
     ax: Axes | None = None,
     level: float = 0.95,
 ) -> Axes:
-    """Draw the correlation between the attributions of one row, with their standard deviations on
-    the diagonal.
+    """Draw the correlations between the attributions of one row.
 
-    Where two are strongly negative, the model knows what they do together better than what each
-    does."""
+    Their standard deviations are on the diagonal. Where a correlation is strongly negative, the
+    model knows the sum of two attributions better than each of them."""
     ex = one_row(explanation, row)
-    ex._need("cov")
+    ex.distribution.need("cov")
     ex = leading(ex, np.abs(ex.values[0]), max_display)
-    assert ex.cov is not None
-    C = ex.cov[0]
+    C = ex.distribution.need("cov")[0]
     std = np.sqrt(np.diagonal(C))
-    free = std > 0
-    scale = np.where(free, std, 1.0)
+    scale = np.where(std > 0, std, 1.0)
     R = np.clip(C / scale[:, None] / scale, -1.0, 1.0)
     d = len(R)
     ax = axes_for(ax, 3.4 + 0.56 * d, 2.6 + 0.46 * d)
-    ax.imshow(
-        np.where(free[:, None] & free & ~np.eye(d, dtype=bool), R, np.nan),
-        cmap=DIVERGING,
-        vmin=-1,
-        vmax=1,
-        aspect="auto",
-    )
-    for i in range(d):
-        for j in range(d):
-            text = (
-                f"±{readable(std[i], 2)}"
-                if i == j
-                else _rounded(R[i, j])
-                if free[i] and free[j]
-                else ""
-            )
-            ink = INK if i == j or abs(R[i, j]) < 0.75 else "white"
-            ax.text(
-                j, i, text, ha="center", va="center", fontsize=8 if len(text) < 7 else 7, color=ink
-            )
+    _cells(ax, R, std)
     names = [short(name, 26) for name in ex.feature_names]
     ax.set_yticks(np.arange(d), names)
     ax.set_xticks(np.arange(d), names, rotation=40, ha="right", rotation_mode="anchor")
@@ -72,10 +56,24 @@ def covariance(
         ticks=[-1, -0.5, 0, 0.5, 1],
     )
     title = f"{row_title(ex)}: correlations between attributions to the {ex.quantity}"
-    tidy(ax, title, subtitle=f"on the diagonal their standard deviations; {baseline_of(ex)}")
+    diagonal = uncertainty_words(ex, "on the diagonal their standard deviations")
+    tidy(ax, title, subtitle=baseline_of(ex, diagonal))
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
     return ax
+
+
+def _cells(ax: Axes, R: Array, std: Array) -> None:
+    """Draw correlations in colour and as numbers, and the standard deviations on the diagonal."""
+    d, free = len(R), std > 0
+    shown = free[:, None] & free & ~np.eye(d, dtype=bool)
+    ax.imshow(np.where(shown, R, np.nan), cmap=DIVERGING, vmin=-1, vmax=1, aspect="auto")
+    for i in range(d):
+        for j in range(d):
+            text = f"±{readable(std[i], 2)}" if i == j else _rounded(R[i, j]) if shown[i, j] else ""
+            ink = INK if i == j or abs(R[i, j]) < 0.75 else "white"
+            size = 8 if len(text) < 7 else 7
+            ax.text(j, i, text, ha="center", va="center", fontsize=size, color=ink)
 
 
 def _rounded(correlation: float) -> str:

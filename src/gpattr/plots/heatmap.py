@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
@@ -11,6 +9,7 @@ from matplotlib.colors import Normalize
 
 from gpattr._core.array import Array
 from gpattr._core.readable_numbers import readable, readable_all
+from gpattr.explanation.explanation import Explanation
 from gpattr.plots.style import (
     DIVERGING,
     INK,
@@ -20,11 +19,9 @@ from gpattr.plots.style import (
     leading,
     some_rows,
     tidy,
+    uncertainty_words,
 )
 from gpattr.plots.words import baseline_of, count_of, names_of, share, short
-
-if TYPE_CHECKING:
-    from gpattr.explanation.explanation import Explanation
 
 MOST_ROWS = 500  # columns of cells that a picture can show
 USUAL = 0.98  # the share of each feature's attributions that the colours tell apart
@@ -34,8 +31,7 @@ AHEAD = 2.0  # and how far those of the largest feature may reach beyond those o
 def heatmap(
     explanation: Explanation, *, max_display: int = 10, ax: Axes | None = None, level: float = 0.95
 ) -> Axes:
-    """Draw attributions as colours, rows from left to right by their prediction, features from top
-    to bottom.
+    """Draw attributions as colours: features from top to bottom, rows by their prediction.
 
     A cell is drawn in full where the model is sure of the sign to ``level``, and fades towards
     white as it is less so. The line above is the prediction. Colours end where few attributions are
@@ -64,29 +60,23 @@ def heatmap(
     scale = ScalarMappable(norm, DIVERGING)
     color_scale(ax, scale, f"attribution{ends}", aspect=30, extend="both" if clipped else "neither")
     low, high = readable_all(shown.predictions[[0, -1]], 3, minus=True)
-    faint = (
-        "" if ex.var is None else f"cells fade where the sign is less than {share(level)} sure; "
-    )
+    faint = uncertainty_words(ex, f"cells fade where the sign is less than {share(level)} sure")
     rows = f"{count_of(n, len(ex))}, from the lowest prediction, {low}, to the highest, {high}"
-    tidy(ax, f"Attributions to the {ex.quantity}", rows, subtitle=f"{faint}{baseline_of(ex)}")
+    tidy(ax, f"Attributions to the {ex.quantity}", rows, subtitle=baseline_of(ex, faint))
     ax.spines[:].set_visible(False)
     ax.tick_params(axis="y", length=0)
     return ax
 
 
 def _limit(values: Array) -> float:
-    """Return the attribution at which the colours end: one row or one feature must not leave the
-    others white.
-    """
+    """Return where the colours end: one row or one feature must not leave the others white."""
     usual = np.sort(np.quantile(np.abs(values), USUAL, axis=0))[::-1]
     reach = usual[0] if len(usual) == 1 or usual[1] == 0 else min(usual[0], AHEAD * usual[1])
     return float(reach) or float(np.abs(values).max(initial=0.0)) or 1.0
 
 
 def _line_above(predictions: Array) -> Array:
-    """Return heights from −0.8, of the lowest prediction, to −2.0, of the highest: above the cells,
-    whose rows count downward.
-    """
+    """Return heights from −0.8, of the lowest prediction, to −2.0: above the cells."""
     span = float(np.ptp(predictions))
     return -0.8 - 1.2 * (
         (predictions - predictions.min()) / span if span else np.full(len(predictions), 0.5)

@@ -15,13 +15,12 @@ from gpattr.plots.words import LETTER, share
 
 
 def legend(ax: Axes, handles: list[Any], columns: int = 1) -> None:
-    """Add a legend under the name of the axis across, and under the legends that are there already."""
+    """Add a legend under the name of the axis across, and under the legends already there."""
     lines = ax.get_xlabel().count("\n") + 1
-    lines += sum(
-        math.ceil(len(other.get_texts()) / other._ncols)
-        for other in ax.artists
-        if isinstance(other, Legend)
-    )  # pyright: ignore[reportAttributeAccessIssue]
+    for other in ax.artists:
+        if isinstance(other, Legend):
+            columns_there: int = other._ncols  # pyright: ignore[reportAttributeAccessIssue]
+            lines += math.ceil(len(other.get_texts()) / columns_there)
     aslant = max(
         (len(label.get_text()) for label in ax.get_xticklabels() if label.get_rotation()), default=0
     )
@@ -57,6 +56,6 @@ def mark(label: str, face: Any, edge: Any) -> Line2D:
 
 
 def hollow_legend(ax: Axes, level: float) -> None:
-    """Say under the axes what full and hollow points are."""
+    """Explain full and hollow points under the axes."""
     full, hollow = f"sign is at least {share(level)} sure", "less sure"
     legend(ax, [mark(full, GREY, GREY), mark(hollow, "white", UNSURE)], 2)

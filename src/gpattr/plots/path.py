@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from matplotlib.axes import Axes
 
 from gpattr.exceptions import InvalidInputError
-from gpattr.plots.style import INK, SERIES, axes_for, largest, some_rows, tidy
-from gpattr.plots.words import baseline_of, names_of, share, short
-
-if TYPE_CHECKING:
-    from gpattr.explanation.explanation import Explanation
+from gpattr.explanation.explanation import Explanation
+from gpattr.plots.style import (
+    INK,
+    SERIES,
+    axes_for,
+    largest,
+    some_rows,
+    tidy,
+    uncertain,
+    uncertainty_words,
+)
+from gpattr.plots.words import baseline_of, comma, names_of, share, short
 
 
 def path(
     explanation: Explanation, *, max_display: int = 5, ax: Axes | None = None, level: float = 0.95
 ) -> Axes:
-    """Draw the attributions of rows that lie on one line, such as ``explainer.along(x)``, with
-    bands of their credible interval.
+    """Draw attributions of rows on one line, such as ``explainer.along(x)``, with credible bands.
 
-    Across is the feature that changes, where only one does; else how far along the rows are, from 0
-    to 1."""
+    The horizontal axis is the feature that changes, where only one does; else how far along the
+    line the rows are, from 0 to 1."""
     ex = some_rows(explanation)
     t, name = _position(ex)
     order = np.argsort(t, kind="stable")
@@ -30,7 +34,7 @@ def path(
     hidden = ex.shape[1] - len(shown)
     ex, t = ex[order, shown], t[order]
     ax = axes_for(ax, 7.0, 4.2)
-    bands = None if ex.var is None else ex.interval(level)
+    bands = ex.interval(level) if uncertain(ex) else None
     for i, feature in enumerate(names_of(ex)):
         color = SERIES[i % len(SERIES)]
         if bands is not None:
@@ -38,9 +42,9 @@ def path(
         ax.plot(t, ex.values[:, i], color=color, lw=1.8, label=feature)
     ax.axhline(0.0, color=INK, lw=0.8, zorder=0)
     ax.legend(frameon=False, fontsize=9)
-    interval = "" if bands is None else f", with {share(level)} bands"
     more = f"; {hidden} smaller not shown" if hidden else ""
-    title = f"Attributions along a path{interval}{more}"
+    interval = uncertainty_words(ex, f"with {share(level)} bands")
+    title = comma("Attributions along a path", interval) + more
     return tidy(
         ax, title, short(name, 60), f"attribution to the {ex.quantity}", subtitle=baseline_of(ex)
     )

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 
-from gpattr.plots.style import axes_for, largest, one_row, tidy
+from gpattr.explanation.explanation import Explanation
+from gpattr.plots.style import axes_for, largest, one_row, tidy, uncertainty_words
 from gpattr.plots.words import baseline_of, row_title, short
-
-if TYPE_CHECKING:
-    from gpattr.explanation.explanation import Explanation
 
 
 def ranks(
@@ -23,9 +19,7 @@ def ranks(
     ax: Axes | None = None,
     level: float = 0.95,
 ) -> Axes:
-    """Draw the probability of each rank, by the absolute size of the attribution, for each feature
-    of one row.
-    """
+    """Draw the probability of each rank, by |attribution|, for each feature of one row."""
     ex = one_row(explanation, row)
     shares = ex.rank_probabilities()[0]  # (d, ranks)
     expected = shares @ np.arange(len(shares))
@@ -55,7 +49,7 @@ def ranks(
         ax,
         f"{row_title(ex)}: probability of each rank, in per cent",
         label,
-        subtitle=baseline_of(ex),
+        subtitle=baseline_of(ex, uncertainty_words(ex, "")),
     )
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)

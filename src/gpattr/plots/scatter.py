@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,6 +10,7 @@ from matplotlib.colors import Normalize, to_rgba
 
 from gpattr._core.array import Array
 from gpattr.exceptions import InvalidInputError
+from gpattr.explanation.explanation import Explanation
 from gpattr.plots.categories import category_colors, category_marks
 from gpattr.plots.dates import date_axis, days_of
 from gpattr.plots.legends import hollow_legend, legend
@@ -26,11 +25,10 @@ from gpattr.plots.style import (
     some_rows,
     sure_of_sign,
     tidy,
+    uncertain,
+    uncertainty_words,
 )
-from gpattr.plots.words import baseline_of, count_of, share, short
-
-if TYPE_CHECKING:
-    from gpattr.explanation.explanation import Explanation
+from gpattr.plots.words import baseline_of, comma, count_of, share, short
 
 MOST_ROWS = 3000  # intervals of more would cover everything
 SIZE = 24.0
@@ -44,79 +42,66 @@ def scatter(
     ax: Axes | None = None,
     level: float = 0.95,
 ) -> Axes:
-    """Draw the attribution of ``feature`` against its value, one point a row, with credible
-    intervals.
+    """Draw the attribution of ``feature`` against its value, one point a row, with intervals.
 
     Points are hollow where the model is less than ``level`` sure of the sign. ``color`` is a second
     feature, whose values or categories colour the points: vertical spread that goes with the colour
     is an interaction. Of many rows 3,000 are drawn, a random sample that is always the same."""
     whole = some_rows(explanation)
-    index, second = (
-        one_feature(whole, "feature", feature),
-        None if color is None else one_feature(whole, "color", color),
-    )
+    index = one_feature(whole, "feature", feature)
+    second = None if color is None else one_feature(whole, "color", color)
     ex = sampled(whole, MOST_ROWS)
     shown = ex[:, [index]]
-    (name,), x, y = shown.feature_names, shown.data[:, 0], shown.values[:, 0]
-    if np.isnan(x).any() and name not in ex.labels:
+    name = shown.feature_names[0]
+    if np.isnan(shown.data).any() and name not in ex.labels:
         raise InvalidInputError(
             f"feature: {name!r} is a group, which has no numbers to draw against"
         )
-    n = len(ex)
     ax = axes_for(ax, 7.0, 4.8)
     days = days_of(ex.labels.get(name, ()))
-    if days is not None:
-        x = days
-    elif name in ex.labels:
+    x = shown.data[:, 0] if days is None else days
+    if days is None and name in ex.labels:
         x = _beside_each_other(ax, ex.labels[name])
-    if ex.var is not None:
-        low, high = (end[:, 0] for end in shown.interval(level))
-        opacity = float(
-            np.clip(0.3 * (300 / n) ** 0.86, 0.03, 0.55)
-        )  # together they stay lighter than the points
-        ax.vlines(
-            x,
-            low,
-            high,
-            color=to_rgba(INK, opacity),
-            lw=1.1 if n < 300 else 0.8,
-            zorder=1,
-            rasterized=n > 500,
-        )
-    rgba = _colored(ax, ex, second)
-    face = np.where(sure_of_sign(shown, level), rgba, to_rgba("white"))
-    size = float(np.clip(SIZE * (150 / n) ** 0.5, 5.0, SIZE))
-    ax.scatter(
-        x,
-        y,
-        s=size,
-        facecolors=face,
-        edgecolors=rgba,
-        lw=0.8 if n < 300 else 0.5,
-        zorder=2,
-        rasterized=n > 500,
-    )
-    ax.axhline(0.0, color=INK, lw=0.8, zorder=0)
-    interval = "" if ex.var is None else f", with {share(level)} intervals"
-    title = f"Attributions of {count_of(n, len(whole))}{interval}"
+    _points(ax, shown, x, _colored(ax, ex, second), level)
+    interval = uncertainty_words(ex, f"with {share(level)} intervals")
     tidy(
         ax,
-        title,
+        comma(f"Attributions of {count_of(len(ex), len(whole))}", interval),
         short(name, 60),
         f"attribution of {short(name)} to the {ex.quantity}",
         subtitle=baseline_of(ex),
     )
     if days is not None:
         date_axis(ax)
-    if ex.var is not None:
+    if uncertain(ex):
         hollow_legend(ax, level)
-    if (
-        second is not None
-        and (other := ex.feature_names[second]) in ex.labels
-        and days_of(ex.labels[other]) is None
-    ):
+    other = "" if second is None else ex.feature_names[second]
+    if other in ex.labels and days_of(ex.labels[other]) is None:
         legend(ax, *category_marks({other: category_colors(ex.labels[other])[1]}))
     return ax
+
+
+def _points(ax: Axes, ex: Explanation, x: Array, rgba: Array, level: float) -> None:
+    """Draw the points of one feature with their intervals."""
+    n = len(ex)
+    if uncertain(ex):
+        low, high = (end[:, 0] for end in ex.interval(level))
+        # Together they stay lighter than the points.
+        opacity = float(np.clip(0.3 * (300 / n) ** 0.86, 0.03, 0.55))
+        width = 1.1 if n < 300 else 0.8
+        line = to_rgba(INK, opacity)
+        ax.vlines(x, low, high, color=line, lw=width, zorder=1, rasterized=n > 500)
+    ax.scatter(
+        x,
+        ex.values[:, 0],
+        s=float(np.clip(SIZE * (150 / n) ** 0.5, 5.0, SIZE)),
+        facecolors=np.where(sure_of_sign(ex, level), rgba, to_rgba("white")),
+        edgecolors=rgba,
+        lw=0.8 if n < 300 else 0.5,
+        zorder=2,
+        rasterized=n > 500,
+    )
+    ax.axhline(0.0, color=INK, lw=0.8, zorder=0)
 
 
 def _beside_each_other(ax: Axes, labels: tuple[str, ...]) -> Array:
@@ -133,9 +118,7 @@ def _beside_each_other(ax: Axes, labels: tuple[str, ...]) -> Array:
 
 
 def _colored(ax: Axes, ex: Explanation, second: int | None) -> Array:
-    """Return the colour of each row, (n, 4), by the values or categories of the second feature,
-    with its colour bar.
-    """
+    """Return the colour of each row, (n, 4), by the second feature, and draw its colour bar."""
     if second is None:
         return np.tile(to_rgba(BLUE), (len(ex), 1))
     name, values = ex.feature_names[second], ex.data[:, second]

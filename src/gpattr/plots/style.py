@@ -1,11 +1,9 @@
-"""Style that the pictures share: colours that colour-blind readers and printers keep apart, light
-axes, words.
-"""
+"""Style that the pictures share: colours for colour-blind readers and printers, light axes."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,11 +14,16 @@ from matplotlib.ticker import AutoLocator, Formatter, FuncFormatter, MaxNLocator
 from gpattr._core.array import Array
 from gpattr._core.normal import check_level
 from gpattr._core.readable_numbers import readable, readable_ticks
-from gpattr.exceptions import InvalidIndexError, InvalidInputError, SeveralOutputsError
+from gpattr.distributions import Draws, Gaussian, Point
+from gpattr.exceptions import (
+    InvalidIndexError,
+    InvalidInputError,
+    MissingUncertaintyError,
+    SeveralOutputsError,
+)
+from gpattr.explanation.explanation import Explanation
+from gpattr.explanation.multi_output import MultiOutputExplanation
 from gpattr.plots.words import LETTER, wrapped
-
-if TYPE_CHECKING:
-    from gpattr.explanation.explanation import Explanation
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = (
     "#0072B2",
@@ -32,6 +35,7 @@ BLUE, ORANGE, GREEN, PURPLE, GREY = (
 SERIES = (BLUE, ORANGE, GREEN, PURPLE, "#E69F00", "#56B4E9", "#000000", "#F0E442")
 INK, UNSURE = "0.2", "0.62"
 DIVERGING = LinearSegmentedColormap.from_list("gpattr", [BLUE, "#f7f7f7", ORANGE])
+KNOWN = "known without uncertainty"
 SEQUENTIAL = "cividis"  # even in lightness, and the same for colour-blind readers
 
 
@@ -61,9 +65,7 @@ def axes_for(ax: Axes | None, width: float, height: float) -> Axes:
 
 
 def tidy(ax: Axes, title: str = "", x: str = "", y: str = "", *, subtitle: str = "") -> Axes:
-    """Name the axes and take away what carries no information; texts are broken where they would
-    leave the picture.
-    """
+    """Name the axes and remove what carries no information; long texts are broken into lines."""
     width, height = room(ax)
     subtitle = wrapped(subtitle, width, 9)
     title = wrapped(title, width, 11)
@@ -96,9 +98,7 @@ def tidy(ax: Axes, title: str = "", x: str = "", y: str = "", *, subtitle: str =
 
 
 def room(ax: Axes) -> tuple[float, float]:
-    """Return the width and height in inches, about, that axes have in their figure beside the names
-    at their ticks.
-    """
+    """Return the width and height in inches, about, of axes beside the names at their ticks."""
     box = ax.figure.bbox
     whole = np.array([box.width, box.height]) / ax.figure.dpi
     spec = ax.get_subplotspec()
@@ -144,7 +144,7 @@ def sampled(ex: Explanation, most: int) -> Explanation:
 
 
 def one_row(ex: Explanation, row: int | None) -> Explanation:
-    """Return the explanation of one row; it need not be said which where there is only one."""
+    """Return the explanation of one row; ``row`` is not needed where there is only one."""
     some_rows(ex)
     if row is None and len(ex) != 1:
         raise InvalidInputError(f"row: expected the position of one of {len(ex)} rows, got none")
@@ -160,9 +160,7 @@ def one_row(ex: Explanation, row: int | None) -> Explanation:
 
 
 def one_feature(ex: Explanation, name: str, feature: Any) -> int:
-    """Return the position of a feature, the argument called ``name``, given by its name or its
-    position.
-    """
+    """Return the position of a feature, the argument ``name``, given by name or position."""
     d, names = ex.shape[1], ex.feature_names
     if isinstance(feature, str) and feature in names:
         return names.index(feature)
@@ -177,19 +175,20 @@ def one_feature(ex: Explanation, name: str, feature: Any) -> int:
     return int(feature) % d
 
 
-def some_rows(ex: Explanation) -> Explanation:
-    """Return an explanation that has rows; one of several outputs is asked for one of them."""
-    if not all(hasattr(ex, part) for part in ("values", "feature_names", "group")):
-        raise InvalidInputError(
-            "explanation: expected a gpattr Explanation (of several outputs, one: ex[name]), got a"
-            f" {type(ex).__name__}"
-        )
-    outputs = getattr(ex, "output_names", None)
-    if outputs is not None:
+def some_rows(ex: Any) -> Explanation:
+    """Return an explanation that has rows and features; of several outputs one must be chosen."""
+    if isinstance(ex, MultiOutputExplanation):
+        outputs = ex.output_names
         raise SeveralOutputsError(
             f"explanation: a picture shows one output, ex[{outputs[0]!r}]; the outputs are"
             f" {list(outputs)}"
         )
+    if not isinstance(ex, Explanation):
+        raise InvalidInputError(
+            "explanation: expected a gpattr Explanation (of several outputs, one: ex[name]), got a"
+            f" {type(ex).__name__}"
+        )
+    ex.require_features("explanation")
     for count, what in zip(ex.shape, ("row", "feature"), strict=True):
         if not count:
             raise InvalidInputError(f"explanation: expected at least one {what}, got none")
@@ -210,46 +209,64 @@ def largest(size: Array, max_display: int) -> Array:
 
 
 def leading(ex: Explanation, size: Array, max_display: int) -> Explanation:
-    """Return the features of the largest ``size`` (d,), in falling order, and the rest added up as
-    the last one.
+    """Return the features of the largest ``size`` (d,), in falling order, and the sum of the rest.
 
-    Without the covariance between features nothing is known of the uncertainty of that sum: its
-    variance is NaN then."""
+    Without the covariance between features the variance of that sum is unknown: it is NaN then."""
     order = largest(size, max_display)
     if len(order) == len(size):
         return ex[:, order]
     kept = [ex.feature_names[i] for i in order[:-1]]
     rest = [name for name in ex.feature_names if name not in kept]
     name = f"{len(rest)} other features"
-    if ex.var is None or ex.cov is not None or hasattr(ex, "draws"):
+    try:
         return ex.group({name: rest})[:, [*kept, name]]
-    known = (
-        None
-        if ex.component_weights is not None
-        else np.column_stack([ex.var[:, order[:-1]], np.full(len(ex), np.nan)])
+    except MissingUncertaintyError:
+        bare = replace(ex, distribution=Gaussian(ex.distribution.mean))
+        bare = bare.group({name: rest})[:, [*kept, name]]
+        return replace(bare, distribution=_with_sum(ex, bare.values, order[:-1]))
+
+
+def _with_sum(ex: Explanation, means: Array, kept: Array) -> Gaussian | Draws:
+    """Return what is known about some features and the sum of the others without covariances."""
+    known = ex.distribution
+    if isinstance(known, Draws):
+        rest = np.delete(known.draws, kept, axis=2).sum(axis=2, keepdims=True)
+        return Draws(np.concatenate([known.draws[:, :, kept], rest], axis=2), means)
+    if not isinstance(known, Gaussian):
+        return Gaussian(means)
+    return Gaussian(
+        means, np.column_stack([known.need("var")[:, kept], np.full(len(ex), np.nan)])
     )
-    bare = replace(ex, var=None, component_var=None, component_weights=None, component_values=None)
-    return replace(bare.group({name: rest})[:, [*kept, name]], var=known)
+
+
+def uncertain(ex: Explanation) -> bool:
+    """Return whether there are intervals to draw."""
+    return ex.var is not None and not isinstance(ex.distribution, Point)
+
+
+def uncertainty_words(ex: Explanation, drawn: str) -> str:
+    """Return what is drawn of the uncertainty, or that there is none; "" where it is not known."""
+    if isinstance(ex.distribution, Point):
+        return KNOWN
+    return "" if ex.var is None else drawn
 
 
 def sure_of_sign(ex: Explanation, level: float) -> Array:
-    """Return whether each sign is sure to ``level`` or more, (n, d); so are all where nothing is
-    known of it.
-    """
+    """Return whether each sign is certain to ``level`` or more, (n, d).
+
+    All are where nothing is known about it."""
     check_level(level)
-    if ex.var is None:
+    if not uncertain(ex):
         return np.ones(ex.shape, dtype=bool)
     positive = ex.prob_positive()
     return np.maximum(positive, 1.0 - positive) >= level
 
 
 def certainty(ex: Explanation, level: float) -> Array:
-    """Return how sure each sign is, (n, d): from 0, of ½, to 1, of ``level`` and above; 1 where
-    nothing is known of it.
-    """
+    """Return how certain each sign is, (n, d): from 0, of ½, to 1, of ``level`` and above.
+
+    It is 1 where nothing is known about it."""
     full = max(2.0 * check_level(level) - 1.0, 1e-9)
-    return (
-        np.ones(ex.shape)
-        if ex.var is None
-        else np.clip(np.abs(2.0 * ex.prob_positive() - 1.0) / full, 0.0, 1.0)
-    )
+    if not uncertain(ex):
+        return np.ones(ex.shape)
+    return np.clip(np.abs(2.0 * ex.prob_positive() - 1.0) / full, 0.0, 1.0)

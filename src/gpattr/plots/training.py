@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,13 @@ from matplotlib.axes import Axes
 
 from gpattr._core.array import to_numpy
 from gpattr._core.validation import check_text, numbers
+from gpattr.distributions.positions import listed
 from gpattr.exceptions import InvalidInputError
+from gpattr.explanation.contributions import Contributions
 from gpattr.plots.style import BLUE, GREY, INK, ORANGE, axes_for, largest, tidy
-from gpattr.plots.words import baseline_of, short, steps
+from gpattr.plots.words import baseline_text, short, steps
+
+_NOTHING = Contributions.of(np.empty(0), "", "prediction", None, "")
 
 
 def training(
@@ -23,42 +27,20 @@ def training(
     ax: Axes | None = None,
     title: str = "",
 ) -> Axes:
-    """Draw the shares of training rows in one attribution, ``explainer.training_contributions(x,
-    feature)``, the largest first.
+    """Draw the shares of training rows in one attribution, the largest first.
 
-    The others are added up, those that raise the attribution and those that lower it by themselves;
-    the last bar is the sum of all. Where shares nearly cancel it is far shorter than they are.
-    ``names`` are what the training rows are called, by default their positions."""
+    ``contributions`` is ``explainer.training_contributions(x, feature)``. The other rows are added
+    up, those that raise the attribution and those that lower it separately; the last bar is the sum
+    of all. Where shares nearly cancel it is far shorter than they are. ``names`` are those of the
+    training rows, by default their positions."""
     shares = to_numpy(numbers("contributions", contributions))
     if shares.ndim != 1 or not len(shares):
         raise InvalidInputError(
             "contributions: expected one number for each training row, got the shape"
             f" {shares.shape}"
         )
-    if names is not None:
-        if (
-            not isinstance(names, Iterable)
-            or isinstance(names, (str, set))
-            or getattr(names, "ndim", 1) != 1
-        ):
-            raise InvalidInputError(
-                f"names: expected {len(shares)}, one for each training row, got {names!r}"
-            )
-        names = list(names)
-        if len(names) != len(shares):
-            raise InvalidInputError(
-                f"names: expected {len(shares)}, one for each training row, got {len(names)}"
-            )
     check_text("title", title)
-    shown = largest(np.abs(shares), max_display)
-    rest = np.delete(shares, shown)
-    bars = [(f"row {i}" if names is None else short(str(names[i])), shares[i]) for i in shown]
-    for part, word in ((rest[rest > 0], "raise"), (rest[rest < 0], "lower")):
-        if len(part):
-            bars.append((f"{len(part):,} others that {word} it", part.sum()))
-    bars.append((f"sum of all {len(shares):,} rows", shares.sum()))
-    labels, values = zip(*bars, strict=True)
-    values = np.array(values, dtype=float)
+    labels, values = _bars(shares, _checked_names(names, len(shares)), max_display)
     colors = np.where(values < 0, BLUE, ORANGE).tolist()
     colors[-1] = GREY
     places = np.arange(len(values), 0.0, -1.0)
@@ -69,30 +51,64 @@ def training(
     ax.axhline(1.3, color="0.75", lw=0.8)
     ax.set_yticks(places, labels)
     ax.margins(x=0.16)
+    _write(ax, places, values)
+    up, down, net = steps(
+        np.array([shares[shares > 0].sum(), shares[shares < 0].sum(), shares.sum()])
+    )
+    about = contributions if isinstance(contributions, Contributions) else _NOTHING
+    return tidy(
+        ax,
+        title or _heading(about),
+        f"share of the attribution to the {about.quantity}; {up} and {down} add up to {net}",
+        subtitle=baseline_text(about.baseline_name),
+    )
+
+
+def _checked_names(names: Any, count: int) -> list[Any] | None:
+    """Return the names of the training rows as a list; None where there are none."""
+    if names is None:
+        return None
+    table = isinstance(names, np.ndarray) and names.ndim > 1
+    found = None if table or isinstance(names, set) else listed(names)
+    if found is None or len(found) != count:
+        got = repr(names) if found is None else len(found)
+        raise InvalidInputError(f"names: expected {count}, one for each training row, got {got}")
+    return found
+
+
+def _bars(
+    shares: np.ndarray, names: list[Any] | None, max_display: int
+) -> tuple[list[str], np.ndarray]:
+    """Return names and lengths: the largest shares, the sums of the others, the sum of all."""
+    shown = largest(np.abs(shares), max_display)
+    rest = np.delete(shares, shown)
+    bars = [(f"row {i}" if names is None else short(str(names[i])), shares[i]) for i in shown]
+    for part, word in ((rest[rest > 0], "raise"), (rest[rest < 0], "lower")):
+        if len(part):
+            bars.append((f"{len(part):,} others that {word} it", part.sum()))
+    bars.append((f"sum of all {len(shares):,} rows", shares.sum()))
+    return [name for name, _ in bars], np.array([value for _, value in bars], dtype=float)
+
+
+def _write(ax: Axes, places: np.ndarray, values: np.ndarray) -> None:
+    """Write the numbers beside their bars."""
     for place, value, text in zip(places, values, steps(values), strict=True):
-        side = -1 if value < 0 else 1
-        align = "right" if value < 0 else "left"
+        side, align = (-4, "right") if value < 0 else (4, "left")
         ax.annotate(
             text,
             (value, place),
-            (4 * side, 0),
+            (side, 0),
             textcoords="offset points",
             va="center",
             ha=align,
             fontsize=9,
         )
-    up, down, net = steps(
-        np.array([shares[shares > 0].sum(), shares[shares < 0].sum(), shares.sum()])
-    )
-    feature = getattr(contributions, "feature", "")
-    of = f"the attribution of {short(feature)}" if feature else "one attribution"
-    quantity = getattr(contributions, "quantity", "prediction")
-    row = getattr(contributions, "row_name", None)
+
+
+def _heading(about: Contributions) -> str:
+    """Return a title: which row and which feature the shares are about."""
+    of = f"the attribution of {short(about.feature)}" if about.feature else "one attribution"
+    row = about.row_name
     where = f"Row {row}: " if isinstance(row, int) else f"{short(row)}: " if row else ""
     heading = f"{where}training rows behind {of}"
-    return tidy(
-        ax,
-        title or heading[0].upper() + heading[1:],
-        f"share of the attribution to the {quantity}; {up} and {down} add up to {net}",
-        subtitle=baseline_of(contributions) if getattr(contributions, "baseline_name", "") else "",
-    )
+    return heading[0].upper() + heading[1:]

@@ -1,19 +1,15 @@
-"""Words of the pictures: names that leave room for the axes, titles that say what is shown, numbers
-beside bars.
-"""
+"""Words of the pictures: names short enough for the axes, titles, numbers beside bars."""
 
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpattr._core.array import Array
 from gpattr._core.readable_numbers import readable, readable_all
-
-if TYPE_CHECKING:
-    from gpattr.explanation.explanation import Explanation
+from gpattr.explanation.explanation import Explanation
+from gpattr.explanation.text import has_baseline
 
 LETTER = 0.54 / 72  # inches that a letter is wide, about, for each point of its size
 LONGEST = 34  # letters of a name at a tick
@@ -30,9 +26,7 @@ def wrapped(text: str, width: float, size: float) -> str:
 
 
 def short(name: str, longest: int = LONGEST) -> str:
-    """Return a name in one line, without its middle where it would leave no room for the axes: its
-    end may tell it apart.
-    """
+    """Return a name in one line, without its middle where it is too long for the axes."""
     name = " ".join(name.split())
     return name if len(name) <= longest else f"{name[: longest - 11]}…{name[-10:]}"
 
@@ -43,9 +37,20 @@ def count_of(shown: int, rows: int) -> str:
     return f"{rows:,} row{plural}" if shown == rows else f"{shown:,} of {rows:,} rows"
 
 
-def baseline_of(ex: Any) -> str:
-    """Return what attributions are compared with."""
-    return f"baseline: {short(ex.baseline_name, 80)}"
+def baseline_text(name: str) -> str:
+    """Return the baseline in words; "" where there is none."""
+    return f"baseline: {short(name, 80)}" if name else ""
+
+
+def baseline_of(ex: Explanation, before: str = "") -> str:
+    """Return what attributions are compared with, after another remark."""
+    baseline = baseline_text(ex.baseline_name) if has_baseline(ex) else ""
+    return "; ".join(text for text in (before, baseline) if text)
+
+
+def comma(text: str, more: str) -> str:
+    """Return a text, with more of it after a comma if there is more."""
+    return f"{text}, {more}" if more else text
 
 
 def row_title(ex: Explanation) -> str:
@@ -56,6 +61,8 @@ def row_title(ex: Explanation) -> str:
 
 def prediction_title(ex: Explanation) -> str:
     """Return the only row with its prediction and that at the baseline."""
+    if not has_baseline(ex):
+        return f"{row_title(ex)}: {ex.quantity} {readable(float(ex.predictions[0]), minus=True)}"
     end, start = (
         readable(float(value[0]), minus=True) for value in (ex.predictions, ex.base_values)
     )
@@ -84,9 +91,7 @@ def named(ex: Explanation) -> list[str]:
 
 
 def steps(values: Array) -> list[str]:
-    """Return attributions as they stand beside bars, with their signs: three digits for the
-    largest, four from 1000 on.
-    """
+    """Return signed numbers for bars: three digits for the largest, four from 1000 on."""
     return readable_all(
         values, 3 if np.abs(values).max(initial=0.0) < 1000 else 4, sign="+", minus=True
     )
@@ -98,9 +103,7 @@ def share(level: float) -> str:
 
 
 def percent(probability: float) -> str:
-    """Return a probability as per cent, rounded down: what is not 95% sure must not read as if it
-    were.
-    """
+    """Return a probability as per cent, rounded down: what is below 95% must not read 95%."""
     return (
         ""
         if np.isnan(probability)

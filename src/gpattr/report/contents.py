@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from gpattr import __version__
+from gpattr.distributions import Draws, Mixture
 from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.importance import Importance
 from gpattr.report.facts import calibration, model_card
@@ -70,9 +71,8 @@ def _output(
 ) -> dict[str, Any]:
     """Return what is said about one class or output."""
     known = ex.var is not None
-    gaussian = not known or (
-        ex.component_weights is None and not hasattr(ex, "draws")
-    )  # the rest follows from std
+    # The rest follows from std.
+    gaussian = not known or not isinstance(ex.distribution, (Mixture, Draws))
     low, high = (None, None) if gaussian else ex.interval(level)
     sizes = np.abs(ex.values).mean(axis=0) if importance is None else importance.values
     ends = None if importance is None else importance.interval(level)
