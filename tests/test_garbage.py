@@ -314,9 +314,9 @@ GOOD = {
     "register_derivatives.function": one,
     "register_gradient.kernel": kernels.Constant,
     "register_gradient.gradient": one,
-    "register_features.basis": bases.Monomials,
-    "register_features.mean_gradient": one,
-    "rule_for.operator": operators.IntegratedGradients,
+    "register_mean_gradient.basis": bases.Monomials,
+    "register_mean_gradient.mean_gradient": one,
+    "formulas_for.operator": operators.Gradient(),
     "register_adapter.name": "garbage.Model",
     "register_adapter.adapter": one,
     "Adapted.predict": lambda X: (np.zeros(len(X)), np.ones(len(X))),
@@ -365,7 +365,7 @@ CONTAINERS = {
     "Jet",
     "Kink",
     "Report",
-    "Rule",
+    "Formulas",
 }
 # Options that only some keywords say: the keyword with which garbage is tried.
 KEYWORDS = {
@@ -607,9 +607,9 @@ def _untouched(monkeypatch, tmp_path):
     tables = (
         registry.REGISTERED,
         hyperparameters.GRADIENTS,
-        closed_forms.CLOSED_FORMS,
+        closed_forms.KERNELS,
         closed_forms.DERIVATIVES,
-        closed_forms.FEATURES,
+        closed_forms.MEAN_GRADIENTS,
     )
     before = [dict(table) for table in tables]
     monkeypatch.chdir(tmp_path)

@@ -18,7 +18,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from gpattr import Baselines, Explainer, RandomFeatureGPRegressor, memory_budget
 from gpattr.bases import Fourier
-from gpattr.closed_forms import features
+from gpattr.closed_forms import apply_to_basis
 from gpattr.explainer import importance
 from gpattr.explainer.importance import folded_mean, folded_var
 from gpattr.kernels import Matern52, SquaredExponential
@@ -140,7 +140,7 @@ def test_it_covers_the_truth(limits):
     rng = np.random.default_rng(1)
     basis = Fourier(rng.normal(size=(12, 3)))
     Z, X, baseline = rng.normal(size=(15, 3)), rng.normal(size=(400, 3)), np.zeros(3)
-    phi, F = basis(Z), features(IntegratedGradients(baseline), basis, X)
+    phi, F = basis(Z), apply_to_basis(IntegratedGradients(baseline), basis, X)
     limits(150, rows=50)
     inside, widths = [], []
     for k in range(150):

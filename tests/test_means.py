@@ -21,22 +21,22 @@ def test_gradient_is_the_derivative(mean):
     differences = np.stack([(mean(X + step) - mean(X - step)) / 2e-6 for step in steps], axis=1)
     np.testing.assert_allclose(mean.gradient(X), differences, atol=1e-8)
     np.testing.assert_array_equal(
-        closed_forms.attribute_mean(Gradient(), mean, X)[0], mean.gradient(X)
+        closed_forms.apply_to_mean(Gradient(), mean, X)[0], mean.gradient(X)
     )
 
 
 def test_linear_mean_is_attributed_exactly():
-    values, error = closed_forms.attribute_mean(
+    values, error = closed_forms.apply_to_mean(
         IntegratedGradients(B), Linear([1.0, -2.0, 0.5], 3.0), X
     )
     np.testing.assert_array_equal(values, np.array([1.0, -2.0, 0.5]) * (X - B))
     assert np.all(error < 1e-14)
-    assert not closed_forms.attribute_mean(IntegratedGradients(B), Constant(4.0), X)[0].any()
+    assert not closed_forms.apply_to_mean(IntegratedGradients(B), Constant(4.0), X)[0].any()
 
 
 def test_any_mean_is_integrated_with_its_error():
     """Against the antiderivative: ∫ 2 x₀x₁, ∫ x₀² and a separable sine along the straight path."""
-    values, error = closed_forms.attribute_mean(IntegratedGradients(B), CUBIC, X)
+    values, error = closed_forms.apply_to_mean(IntegratedGradients(B), CUBIC, X)
     D = X - B
     first = (
         D[:, 0]
@@ -52,10 +52,10 @@ def test_any_mean_is_integrated_with_its_error():
 
 def test_weighted_baselines_average():
     points = B[:2]
-    values, _ = closed_forms.attribute_mean(
+    values, _ = closed_forms.apply_to_mean(
         IntegratedGradients(Baselines(points, [0.25, 0.75])), CUBIC, X
     )
-    single = [closed_forms.attribute_mean(IntegratedGradients(b), CUBIC, X)[0] for b in points]
+    single = [closed_forms.apply_to_mean(IntegratedGradients(b), CUBIC, X)[0] for b in points]
     np.testing.assert_allclose(values, 0.25 * single[0] + 0.75 * single[1], rtol=1e-13)
 
 

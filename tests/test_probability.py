@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from gpattr.explanation.sampled import SampledExplanation
 from scipy.special import expit
 from scipy.stats import norm
 
@@ -27,7 +28,6 @@ from gpattr.exceptions import (
     ToleranceError,
     UnsupportedModelError,
 )
-from gpattr.explanation.sampled import SampledExplanation
 from gpattr.kernels import Matern12, Matern32, Matern52, SquaredExponential
 from gpattr.means import Constant, Linear
 from gpattr.posteriors import ExactPosterior, LaplacePosterior, MixturePosterior

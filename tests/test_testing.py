@@ -130,8 +130,8 @@ def test_faults_are_named(registered, fault, message):
 
 def test_a_covariance_that_does_not_add_up_is_refused(registered):
     rows, op = np.array([[1.0, -0.5], [0.3, 0.2]]), IntegratedGradients(np.zeros(2))
-    closed_forms.auto(op, Faulty(), rows)
-    for verb in (closed_forms.auto, closed_forms.between):
+    closed_forms.prior_cov(op, Faulty(), rows)
+    for verb in (closed_forms.prior_cov, closed_forms.between):
         with pytest.raises(
             ToleranceError,
             match=(
@@ -143,19 +143,19 @@ def test_a_covariance_that_does_not_add_up_is_refused(registered):
 
 def test_a_wrong_closed_form_is_found(registered):
     right = SquaredExponential()
-    for verb in ("cross", "auto", "between"):
+    for verb in ("cross", "prior_cov", "between"):
         formulas = {
             name: lambda k, *args, name=name, scale=1.001 if name == verb else 1.0: (
                 scale * getattr(se, name)(right, *args)
             )
-            for name in ("cross", "auto", "between")
+            for name in ("cross", "prior_cov", "between")
         }
         closed_forms.register(IntegratedGradients, Faulty, **formulas)
         try:
             with pytest.raises(AssertionError, match=f"closed form against quadrature, {verb}"):
                 check_kernel(Faulty())
         finally:
-            closed_forms.CLOSED_FORMS.pop((IntegratedGradients, Faulty))
+            closed_forms.KERNELS.pop((IntegratedGradients, Faulty))
 
 
 def test_what_cannot_be_checked():

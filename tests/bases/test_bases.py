@@ -92,11 +92,11 @@ def test_features_against_the_definition(basis):
         expected = np.stack([attributions_of(basis, x, b) for x in X])
     assert np.abs(basis(X) - values).max() <= 1e-14 * np.abs(values).max()
     for method in ("auto", "quadrature"):
-        found = closed_forms.features(IntegratedGradients(b), basis, X, method=method)
+        found = closed_forms.apply_to_basis(IntegratedGradients(b), basis, X, method=method)
         for x, one, two in zip(X, found, expected):
             assert np.abs(one - two).max() <= 2e-14 * np.abs(two).max(), (method, x)
     w = RNG.normal(size=len(basis))
-    mean, error = closed_forms.weighted_features(IntegratedGradients(b), basis, X, w)
+    mean, error = closed_forms.contract_basis(IntegratedGradients(b), basis, X, w)
     assert np.abs(mean - expected @ w).max(axis=1) == pytest.approx(0, abs=1e-13)
     assert np.all(np.abs(mean - expected @ w).max(axis=1) <= error)
     assert np.all(error <= 1e-11)
@@ -109,7 +109,7 @@ def test_features_against_the_definition(basis):
 )
 def test_gradients(basis):
     X = RNG.uniform(-1.5, 1.5, size=(4, basis.n_features))
-    found = closed_forms.features(Gradient(), basis, X)
+    found = closed_forms.apply_to_basis(Gradient(), basis, X)
     for i in range(basis.n_features):
         h = 1e-5 * np.eye(basis.n_features)[i]
         assert found[:, i] == pytest.approx((basis(X + h) - basis(X - h)) / 2e-5, abs=1e-8)
@@ -120,7 +120,7 @@ def test_frequencies_orthogonal_to_the_path_lose_no_digit(small):
     """v·(x − b) = small × 0.7: what the printed formula divides by."""
     V = np.array([[1.0, 1.0, 0.7], [3.0, 3.0, 0.7], [0.0, 0.0, 0.7]])
     b, x = np.array([0.25, 0.5, 0.0]), np.array([1.25, -0.5, small])
-    found = closed_forms.features(IntegratedGradients(b), Fourier(V), x[None])[0]
+    found = closed_forms.apply_to_basis(IntegratedGradients(b), Fourier(V), x[None])[0]
     with mp.workdps(400):
         for m, v in enumerate(V.tolist()):
             start, stop = (
@@ -146,7 +146,7 @@ def test_frequencies_orthogonal_to_the_path_lose_no_digit(small):
 def test_the_error_of_a_sum_that_cancels_is_not_relative_to_what_is_left():
     """x⁴ from −1 to 1 + 10⁻⁹: the slopes cancel to 10⁻⁹ of their size."""
     b, x = np.array([-1.0]), np.array([[1.0 + 1e-9]])
-    value, error = closed_forms.weighted_features(
+    value, error = closed_forms.contract_basis(
         IntegratedGradients(b), Monomials([[4]]), x, np.ones(1)
     )
     exact = Fraction(float(x[0, 0])) ** 4 - 1
@@ -157,11 +157,13 @@ def test_the_error_of_a_sum_that_cancels_is_not_relative_to_what_is_left():
 def test_origin_keeps_the_digits_of_data_far_away():
     V, X, b = RNG.normal(size=(5, 2)), RNG.normal(size=(4, 2)), np.zeros(2)
     far = np.array([2.0**26, -(2.0**25)])
-    near = closed_forms.features(IntegratedGradients(b), Fourier(V), X)
+    near = closed_forms.apply_to_basis(IntegratedGradients(b), Fourier(V), X)
     rounded = (X + far) - far
-    moved = closed_forms.features(IntegratedGradients(far), Fourier(V, far), rounded + far)
+    moved = closed_forms.apply_to_basis(IntegratedGradients(far), Fourier(V, far), rounded + far)
     assert (
-        np.abs(moved - closed_forms.features(IntegratedGradients(b), Fourier(V), rounded)).max()
+        np.abs(
+            moved - closed_forms.apply_to_basis(IntegratedGradients(b), Fourier(V), rounded)
+        ).max()
         <= 1e-15
     )
     assert np.abs(moved - near).max() <= 1e-7
@@ -225,16 +227,16 @@ def test_basis_of_ones_own():
     basis, X, b = Own(), RNG.normal(size=(4, 2)), np.array([0.1, 0.2])
     with pytest.raises(
         UnsupportedModelError,
-        match=r"Own: no formula is known; gpattr.closed_forms.register_features enters one",
+        match=r"Own: there is no formula for its mean gradient; gpattr.closed_forms.register_mean_gradient adds one",
     ):
-        closed_forms.features(IntegratedGradients(b), basis, X)
-    closed_forms.register_features(
+        closed_forms.apply_to_basis(IntegratedGradients(b), basis, X)
+    closed_forms.register_mean_gradient(
         Own, lambda basis, paths: 0.5 * (paths.start + paths.stop)[:, ::-1, None]
     )
     try:
-        found = closed_forms.features(IntegratedGradients(b), basis, X)
+        found = closed_forms.apply_to_basis(IntegratedGradients(b), basis, X)
     finally:
-        del closed_forms.FEATURES[Own]
+        del closed_forms.MEAN_GRADIENTS[Own]
     assert found.sum(axis=1) == pytest.approx(basis(X) - basis(b[None]))
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gpattr import Baselines, closed_forms, memory_budget
+from gpattr.closed_forms.integrated_gradients import OPERATOR
 from gpattr.exceptions import NoClosedFormError, UnsupportedModelError
 from gpattr.kernels import Constant, Kernel, Scale, Select, SquaredExponential
 from gpattr.operators import Gradient, IntegratedGradients
@@ -52,7 +53,7 @@ def test_nested_kernels(op):
         ("cross", (X, Z), (S, T), [1]),
         ("cross_dot", (X, Z, W), (S, T, W), [1]),
         ("cross_dot", (X, Z, W[:, 0]), (S, T, W[:, 0]), [1]),
-        ("auto", (X,), (S,), [1, 2]),
+        ("prior_cov", (X,), (S,), [1, 2]),
         ("between", (X, X2), (S, S2), [1, 3]),
     ]:
         function = getattr(closed_forms, verb)
@@ -80,7 +81,10 @@ def test_contraction_and_pairs_agree_with_the_full_arrays(op):
         between, closed_forms.between(op, NESTED, X, X), rtol=1e-12, atol=1e-14
     )
     np.testing.assert_allclose(
-        np.einsum("ninj->nij", between), closed_forms.auto(op, NESTED, X), rtol=1e-12, atol=1e-14
+        np.einsum("ninj->nij", between),
+        closed_forms.prior_cov(op, NESTED, X),
+        rtol=1e-12,
+        atol=1e-14,
     )
 
 
@@ -89,7 +93,7 @@ def test_quadrature_agrees_with_closed_forms(op):
     for verb, args in [
         ("cross", (X, Z)),
         ("cross_dot", (X, Z, W)),
-        ("auto", (X,)),
+        ("prior_cov", (X,)),
         ("between", (X, X2)),
     ]:
         function = getattr(closed_forms, verb)
@@ -100,14 +104,16 @@ def test_quadrature_agrees_with_closed_forms(op):
         )
 
 
-@pytest.mark.parametrize("op", OPERATORS)
-@pytest.mark.parametrize("method", ["auto", "quadrature"])
+@pytest.mark.parametrize(
+    ("method", "op"),
+    [(method, op) for op in OPERATORS for method in ("auto", "quadrature") if method in op.methods],
+)
 def test_the_memory_budget_does_not_change_the_numbers(op, method):
     def everything():
         between = closed_forms.between(op, NESTED, X, X2, method=method)
         return (
             closed_forms.cross_dot(op, NESTED, X, Z, W, method=method),
-            closed_forms.auto(op, NESTED, X, method=method),
+            closed_forms.prior_cov(op, NESTED, X, method=method),
             between,
         )
 
@@ -145,16 +151,14 @@ def test_methods():
     with pytest.raises(
         ValueError, match="method: expected one of 'auto', 'exact', 'quadrature', .*, got 'magic'"
     ):
-        closed_forms.rule_for(IntegratedGradients, ONE, "magic")
-    assert closed_forms.rule_for(IntegratedGradients, NESTED).methods == {"closed form"}
-    assert closed_forms.rule_for(IntegratedGradients, Scale(ONE), "quadrature").methods == {
-        "quadrature"
-    }
+        closed_forms.formulas_for(OPERATOR, ONE, "magic")
+    assert closed_forms.formulas_for(OPERATOR, NESTED).methods == {"closed form"}
+    assert closed_forms.formulas_for(OPERATOR, Scale(ONE), "quadrature").methods == {"quadrature"}
 
 
 def test_exact_refuses_quadrature_by_name(monkeypatch):
-    monkeypatch.delitem(closed_forms.CLOSED_FORMS, (IntegratedGradients, SquaredExponential))
-    assert closed_forms.rule_for(IntegratedGradients, NESTED).methods == {
+    monkeypatch.delitem(closed_forms.KERNELS, (IntegratedGradients, SquaredExponential))
+    assert closed_forms.formulas_for(OPERATOR, NESTED).methods == {
         "closed form",
         "quadrature",
     }

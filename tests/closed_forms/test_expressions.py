@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.reference import definition
 
 from gpattr import closed_forms
+from gpattr.closed_forms.integrated_gradients import OPERATOR
 from gpattr.kernels import (
     Constant,
     Cosine,
@@ -85,7 +86,7 @@ Z = np.array([B + 0.375 * (X - B), B + 0.625 * (X - B) + 1e-8 * ACROSS, X, [-0.4
 
 
 def tolerance(kernel):
-    rule = closed_forms.rule_for(IntegratedGradients, kernel)
+    rule = closed_forms.formulas_for(OPERATOR, kernel)
     return 1e-12 if rule.methods == {"closed form"} else 1e-9
 
 
@@ -107,10 +108,10 @@ def test_mean_and_covariance(kernel):
     expected = np.stack([definition.cross(kernel, B, X, z, panels) for z in Z], axis=1)
     np.testing.assert_allclose(got, expected, rtol=0, atol=tolerance(kernel) * size)
     weights = np.array([[1.0], [-2.0], [0.5], [3.0]])
-    value, bound = closed_forms.estimate(op, kernel, X[None], Z, weights)
+    value, bound = closed_forms.contract(op, kernel, X[None], Z, weights)
     assert np.abs(value[0] - expected @ weights).max() <= bound[0]
     np.testing.assert_allclose(
-        closed_forms.auto(op, kernel, X[None])[0],
+        closed_forms.prior_cov(op, kernel, X[None])[0],
         definition.auto(kernel, B, X, panels),
         rtol=0,
         atol=tolerance(kernel) * size,

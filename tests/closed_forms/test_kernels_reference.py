@@ -10,6 +10,7 @@ from tests.reference import definition
 from tests.reference.generate_kernels import CASES, case_of, crossing_cases
 
 from gpattr import Explainer, closed_forms
+from gpattr.closed_forms.integrated_gradients import OPERATOR
 from gpattr.closed_forms.quadrature import kinks
 from gpattr.exceptions import ToleranceError
 from gpattr.kernels import (
@@ -35,7 +36,7 @@ def test_reported_bounds_hold_on_a_thousand_cases():
     assert len(truth) == CASES == 1000
     for number, expected in enumerate(truth):
         kernel, b, x, z = case_of(number)
-        value, bound = closed_forms.estimate(
+        value, bound = closed_forms.contract(
             IntegratedGradients(b), kernel, x[None], z[None], np.ones((1, 1))
         )
         error = np.abs(value[0, :, 0] - expected).max()
@@ -50,11 +51,7 @@ def test_paths_that_cross():
     for expected, (kernel, b, x, b2, x2) in zip(truth, crossing_cases(), strict=True):
         one, two = Paths(b[None], x[None]), Paths(b2[None], x2[None])
         for method in ("auto", "quadrature"):
-            got = (
-                closed_forms.rule_for(IntegratedGradients, kernel, method)
-                .between(one, two)
-                .value[0]
-            )
+            got = closed_forms.formulas_for(OPERATOR, kernel, method).between(one, two).value[0]
             np.testing.assert_allclose(
                 got, expected, rtol=0, atol=1e-9, err_msg=f"{kernel} {method}"
             )
@@ -99,7 +96,7 @@ def test_long_paths_that_are_nearly_parallel(kernel, length):
     op = IntegratedGradients(np.zeros(3))
     got = closed_forms.between(op, kernel, rows)
     assert complete(kernel, rows, np.zeros(3), got) < 1e-10
-    np.testing.assert_allclose(got[0, :, 3], closed_forms.auto(op, kernel, rows)[0], atol=1e-9)
+    np.testing.assert_allclose(got[0, :, 3], closed_forms.prior_cov(op, kernel, rows)[0], atol=1e-9)
 
 
 @pytest.mark.parametrize("alpha", [1e-4, 1e-3, 0.03, 1.0, 1e3])
@@ -109,7 +106,7 @@ def test_every_shape_of_the_rational_quadratic(alpha):
         np.array([[0.7, -0.5], [1.5, -1.0], [-3.0, 2.0]]),
     )
     kernel, op = RationalQuadratic(0.3, alpha=alpha), IntegratedGradients(np.zeros(2))
-    verbs = [(closed_forms.cross, (Z,)), (closed_forms.auto, ()), (closed_forms.between, ())]
+    verbs = [(closed_forms.cross, (Z,)), (closed_forms.prior_cov, ()), (closed_forms.between, ())]
     for verb, more in verbs[
         : 3 if alpha > 0.01 else 2
     ]:  # double integrals of a kernel so narrow take too many panels
@@ -129,7 +126,7 @@ def test_paths_too_long_for_quadrature_are_refused():
     with pytest.raises(
         ToleranceError, match='squares of panels.* uncertainty="none" explains without it'
     ):
-        closed_forms.auto(op, SquaredExponential() * Linear(), np.array([[2e3, 0.0]]))
+        closed_forms.prior_cov(op, SquaredExponential() * Linear(), np.array([[2e3, 0.0]]))
 
 
 def circle(X):

@@ -66,7 +66,7 @@ def test_quadrature_error_bound(case):
 def test_auto(case):
     table = PATHS[case]
     kernel = SquaredExponential(lengthscale=table["lengthscale"], variance=2.5)
-    got = closed_forms.auto(IntegratedGradients(table["b"]), kernel, table["x"][None])[0]
+    got = closed_forms.prior_cov(IntegratedGradients(table["b"]), kernel, table["x"][None])[0]
     truth = 2.5 * table["auto"]
     # Entry by entry, to the last digits: nothing cancels, at any length.
     np.testing.assert_allclose(got, truth, rtol=1e-14, atol=0)
@@ -83,8 +83,8 @@ def test_between(case, method):
     # The scale is that of the two priors: each entry is at most the product of the standard
     # deviations.
     scale = np.sqrt(
-        np.diagonal(closed_forms.auto(one, kernel, X)[0]).max()
-        * np.diagonal(closed_forms.auto(two, kernel, X2)[0]).max()
+        np.diagonal(closed_forms.prior_cov(one, kernel, X)[0]).max()
+        * np.diagonal(closed_forms.prior_cov(two, kernel, X2)[0]).max()
     )
     assert np.abs(got - 2.5 * table["between"]).max() <= 1e-12 * scale
     swapped = closed_forms.between(two, kernel, X2, X, op2=one, method=method)[0, :, 0, :]
@@ -101,12 +101,12 @@ def test_weighted_baselines_against_two_dimensional_integration():
         kernel = SquaredExponential(lengthscale=table["lengthscale"])
         X = table["x"][None]
         single = [
-            closed_forms.auto(IntegratedGradients(table[b]), kernel, X)[0] for b in ("b", "b2")
+            closed_forms.prior_cov(IntegratedGradients(table[b]), kernel, X)[0] for b in ("b", "b2")
         ]
         mixed = table["between"]
         expected = 0.09 * single[0] + 0.49 * single[1] + 0.21 * (mixed + mixed.T)
         op = IntegratedGradients(Baselines(np.array([table["b"], table["b2"]]), [0.3, 0.7]))
-        got = closed_forms.auto(op, kernel, X)[0]
+        got = closed_forms.prior_cov(op, kernel, X)[0]
         assert np.abs(got - expected).max() <= 1e-11 * max(
             np.abs(single[0]).max(), np.abs(single[1]).max()
         )
@@ -131,7 +131,8 @@ def test_an_offset_of_a_million_lengthscales_loses_nothing():
             atol=2e-15 * np.abs(alpha).sum(),
         )
         np.testing.assert_array_equal(
-            closed_forms.auto(far_op, kernel, X + far), closed_forms.auto(near_op, kernel, X)
+            closed_forms.prior_cov(far_op, kernel, X + far),
+            closed_forms.prior_cov(near_op, kernel, X),
         )
         np.testing.assert_array_equal(
             closed_forms.between(far_op, kernel, X + far), closed_forms.between(near_op, kernel, X)
@@ -155,7 +156,7 @@ def test_beyond_the_table_nothing_breaks():
             closed_forms.cross(op, kernel, X, Z),
             closed_forms.cross_dot(op, kernel, X, Z, np.ones(3)),
             closed_forms.error(op, kernel, X, Z, np.ones(3)),
-            closed_forms.auto(op, kernel, X),
+            closed_forms.prior_cov(op, kernel, X),
         ):
             assert np.isfinite(result).all()
 

@@ -412,7 +412,7 @@ def test_derivatives_that_are_a_little_wrong_show_in_the_error():
     )
     assert truth.error[0] < 1e-12
     assert 1e-8 < np.abs(ex.values - truth.values).max() <= ex.error[0]
-    with pytest.raises(ToleranceError, match="attributions of row 0 are sure to"):
+    with pytest.raises(ToleranceError, match="attributions of row 0 are accurate only to"):
         Explainer(posterior, [0.5, 0.5], tolerance=1e-9)(X[:1])
 
 

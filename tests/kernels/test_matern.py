@@ -46,7 +46,7 @@ def test_attributions_with_thirty_digits(nu, aside, monkeypatch):
     with mp.workdps(30):
         monkeypatch.setattr(definition, "H", mp.mpf(10) ** -10)
         expected = truth(kernel, z)
-    value, bound = closed_forms.estimate(
+    value, bound = closed_forms.contract(
         IntegratedGradients(b), kernel, x[None], z[None], np.ones((1, 1))
     )
     np.testing.assert_allclose(value[0, :, 0], expected, rtol=0, atol=1e-13)

@@ -73,7 +73,7 @@ def test_completeness_in_mean_and_variance(problem):
     for n, x in enumerate(problem.X):
         _, cov = posterior.predict(np.array([x, problem.b]), return_cov=True)
         variance = cov[0, 0] - 2 * cov[0, 1] + cov[1, 1]
-        prior = closed_forms.auto(IntegratedGradients(problem.b), problem.kernel, x[None])[0]
+        prior = closed_forms.prior_cov(IntegratedGradients(problem.b), problem.kernel, x[None])[0]
         # 1e-10 of the prior, and the rounding of the three variances on the other side, which
         # cancel near the baseline.
         tolerance = 1e-10 * np.diagonal(prior).sum() + 1e-14 * problem.kernel.diagonal(problem.Z)[0]
@@ -191,7 +191,7 @@ def test_covariance_is_symmetric_and_positive_semidefinite(problem):
             np.linalg.eigvalsh(C).min()
             >= -1e-12
             * np.abs(
-                closed_forms.auto(IntegratedGradients(problem.b), problem.kernel, problem.X)
+                closed_forms.prior_cov(IntegratedGradients(problem.b), problem.kernel, problem.X)
             ).max()
         )
 

@@ -20,7 +20,7 @@ from matplotlib.text import Text
 
 import gpattr
 from gpattr import Explainer, GPRegressor, plots
-from gpattr.distributions import Draws, Gaussian, Point
+from gpattr.distributions import Gaussian
 from gpattr.exceptions import (
     InvalidIndexError,
     InvalidInputError,

@@ -8,6 +8,7 @@ import torch
 
 import gpattr
 from gpattr.bases import Combined, Fourier, Hilbert, Monomials
+from gpattr.distributions import Gaussian
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Matern52, SquaredExponential
 from gpattr.means import Constant, Function, Linear, Polynomial
@@ -139,6 +140,12 @@ def test_posterior_conforms(name):
 HIDDEN = np.array([0.0, 1.0, -1.0])  # adds up to zero, so that completeness does not see it
 
 
+def changed(result, **moments):
+    """The same answer with another mean, variance or covariance."""
+    kept = {name: getattr(result, name) for name in ("mean", "var", "cov")}
+    return replace(result, distribution=Gaussian(**(kept | moments)))
+
+
 class Faulty(WeightSpacePosterior):
     """A posterior with one fault."""
 
@@ -168,25 +175,25 @@ class Faulty(WeightSpacePosterior):
         d = X.shape[1]
         turn = np.eye(d)[[1, 0, *range(2, d)]]
         if self.fault == "incomplete" and not gradient:
-            return replace(result, mean=result.mean * 1.001)
+            return changed(result, mean=result.mean * 1.001)
         if self.fault == "covariance" and result.cov is not None:
-            return replace(result, cov=result.cov * 1.001, var=result.var * 1.001)
+            return changed(result, cov=result.cov * 1.001, var=result.var * 1.001)
         if self.fault == "only std" and uncertainty == "std":
-            return replace(result, var=result.var * 1.001)
+            return changed(result, var=result.var * 1.001)
         if self.fault == "dummy" and not gradient:
-            return replace(result, mean=result.mean @ turn)
+            return changed(result, mean=result.mean @ turn)
         if self.fault == "hidden" and not gradient and result.var is not None:
             extra = 0.05 * np.outer(HIDDEN, HIDDEN)
             cov = None if result.cov is None else result.cov + extra
-            return replace(result, var=result.var + np.diag(extra), cov=cov)
+            return changed(result, var=result.var + np.diag(extra), cov=cov)
         if self.fault == "error" and not gradient:  # a little more than is stated
-            return replace(result, mean=result.mean + 2e-10 * np.abs(result.mean).max() * HIDDEN)
+            return changed(result, mean=result.mean + 2e-10 * np.abs(result.mean).max() * HIDDEN)
         if self.fault == "weights" and weighted:
-            return replace(result, mean=result.mean * 1.001)
+            return changed(result, mean=result.mean * 1.001)
         if self.fault == "weights' covariance" and weighted:
-            return replace(result, cov=result.cov * 1.001)
+            return changed(result, cov=result.cov * 1.001)
         if self.fault == "gradient" and gradient:
-            return replace(result, mean=result.mean @ turn)
+            return changed(result, mean=result.mean @ turn)
         return result
 
     def joint(self, operator, X, *, method="auto", n_steps=None):
@@ -291,6 +298,6 @@ def test_bad_units_are_named():
         with pytest.raises(InvalidInputError, match=words):
             AffinePosterior(exact, **options)
     with pytest.raises(
-        InvalidInputError, match="posterior: expected a gpattr posterior, got a int"
+        InvalidInputError, match="posterior: expected a gpattr posterior with one output, got a int"
     ):
         AffinePosterior(3, [0.0], [1.0])

@@ -241,7 +241,7 @@ def test_density_broadcasts_over_a_grid():
     ("arguments", "words"),
     [
         (([],), "posteriors: expected at least one, got none"),
-        ((["a"],), "posteriors: expected gpattr posteriors, got a str"),
+        ((["a"],), "posteriors: expected a gpattr posterior with one output, got a str"),
         ((PARTS, [0.5, 0.5]), "weights: expected 3 weights"),
         ((PARTS, [0.5, 0.6, -0.1]), "weights: expected weights, 0 or larger"),
         ((PARTS, [0.5, 0.6, 0.1]), "weights: expected weights, 0 or larger, that sum to 1"),
@@ -289,5 +289,5 @@ def test_estimators_and_shares_of_training_rows():
     parts = [Explainer(model).training_contributions(X[0], 1) for model in models]
     np.testing.assert_allclose(shares, 0.3 * parts[0] + 0.7 * parts[1], rtol=1e-12)
     other = GPRegressor(optimize=False, noise_variance=0.1).fit(Z[:-1], Y[:-1])
-    with pytest.raises(UnsupportedModelError, match="this MixturePosterior does not know them"):
+    with pytest.raises(UnsupportedModelError, match="this one does not"):
         Explainer(MixturePosterior([models[0], other]), "zeros").training_contributions(X[0], 1)

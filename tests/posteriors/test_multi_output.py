@@ -278,7 +278,7 @@ def test_bad_outputs_are_named():
     for outputs, words in (
         (exact, "outputs: expected posteriors by name"),
         ({}, "outputs: expected at least one"),
-        ([exact, 3], "outputs: expected a gpattr posterior for 'y1', got a int"),
+        ([exact, 3], r"outputs\['y1'\]: expected a gpattr posterior with one output, got a int"),
         ({"a": exact, "b": narrow}, r"outputs: expected the same n_features, got 3 and 2 \('b'\)"),
         ({1: exact}, "outputs: expected a sequence of strings"),
     ):
@@ -303,7 +303,7 @@ def test_questions_of_one_output_ask_for_it():
         explainer.importance,
         lambda X: explainer.training_contributions(X[0], 1),
     ):
-        with pytest.raises(UnsupportedModelError, match=r"chosen by name: explainer\['speed'\]"):
+        with pytest.raises(UnsupportedModelError, match=r"by its name, explainer\['speed'\]"):
             question(X)
     assert explainer["price"].joint(X).shape == (4, 3, 4, 3)
     assert explainer["price"].importance(X, n_samples=50).values.shape == (3,)

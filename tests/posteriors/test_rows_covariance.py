@@ -13,12 +13,13 @@ from gpattr.kernels import SquaredExponential
 from gpattr.means import Linear
 from gpattr.operators import Baselines, IntegratedGradients
 from gpattr.posteriors import (
+    Bound,
     CombinationPosterior,
+    Evaluation,
     ExactPosterior,
     MixturePosterior,
-    Posterior,
     WeightSpacePosterior,
-    base,
+    bound,
 )
 
 RNG = np.random.default_rng(2)
@@ -66,13 +67,15 @@ def test_blocks_do_not_matter(name, operator, gather):
 @pytest.mark.parametrize("together", [1, 40, 1000])
 def test_a_posterior_of_ones_own_needs_joint_only(operator, together, monkeypatch):
     """What every posterior inherits asks `joint`, of two blocks of rows at a time."""
-    monkeypatch.setattr(base, "TOGETHER", together)
+    monkeypatch.setattr(bound, "TOGETHER", together)
     for name in ("exact", "tensors"):
-        got = Posterior.rows_covariance(POSTERIORS[name], OPERATORS[operator], X, G)
+        asked = POSTERIORS[name].bind(OPERATORS[operator], Evaluation("none"))
+        got = Bound.rows_covariance(asked, POSTERIORS[name].rows("X", X), G)
         np.testing.assert_allclose(
             np.asarray(got), expected(EXACT, OPERATORS[operator], G), atol=1e-11
         )
-    one = Posterior.rows_covariance(EXACT, OPERATORS["point"], X[:1])
+    asked = EXACT.bind(OPERATORS["point"], Evaluation("none"))
+    one = Bound.rows_covariance(asked, X[:1])
     np.testing.assert_allclose(
         one[:, 0, 0], EXACT.apply(OPERATORS["point"], X[:1]).var[0], atol=1e-12
     )

@@ -132,7 +132,7 @@ def test_frames_baselines_and_tensors():
 
 
 def test_what_is_not_known_of_training_rows():
-    with pytest.raises(UnsupportedModelError, match="this SparsePosterior does not know them"):
+    with pytest.raises(UnsupportedModelError, match="this one does not"):
         Explainer(SparsePosterior.fit(KERNEL, Z, X, Y, noise=0.1)).training_contributions(X[0], 0)
 
 

@@ -21,21 +21,26 @@ from gpattr.posteriors import (
     ExactPosterior,
     MixturePosterior,
 )
-from gpattr.posteriors.base import note_of
+from gpattr.posteriors.function_space_bound import FunctionSpaceBound
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(20, 2))
 ERROR, COV_ERROR = 3.0, 5.0
 
 
-class Doubtful(ExactPosterior):
-    """An exact posterior that says its errors are large, which wrappers must hand on."""
-
-    def apply(self, operator, X, **options):
-        result = super().apply(operator, X, **options)
+class DoubtfulBound(FunctionSpaceBound):
+    def apply(self, X):
+        result = super().apply(X)
         ones = np.ones(len(result.mean))
         cov_error = None if result.var is None else COV_ERROR * ones
         return replace(result, error=ERROR * ones, cov_error=cov_error)
+
+
+class Doubtful(ExactPosterior):
+    """An exact posterior that says its errors are large, which wrappers must hand on."""
+
+    def bind(self, operator, evaluation):
+        return DoubtfulBound.of(self, operator, evaluation)
 
 
 def doubtful(scale=1.0, columns=2):
@@ -77,7 +82,7 @@ def test_errors_of_a_difference_do_not_cancel():
 
 def test_notes_of_parts_are_said():
     part, other = doubtful(), doubtful(2.0)
-    assert note_of(AffinePosterior(part, np.zeros(2), np.ones(2))) == ""
+    assert AffinePosterior(part, np.zeros(2), np.ones(2)).note == ""
     object.__setattr__(part, "note", "the data are synthetic")
     wrapped = AffinePosterior(part, np.zeros(2), np.ones(2))
     for whole in (
@@ -86,7 +91,7 @@ def test_notes_of_parts_are_said():
         MixturePosterior([part, other]),
         CombinationPosterior([wrapped, wrapped], [1.0, 1.0]),
     ):
-        assert note_of(whole) == "the data are synthetic"
+        assert whole.note == "the data are synthetic"
         assert gpattr.Explainer(whole, X[0])(X[1:2]).method.endswith("(the data are synthetic)")
 
 
