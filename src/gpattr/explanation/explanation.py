@@ -274,7 +274,9 @@ class Explanation(Frozen):
 
     def mixture(self) -> Marginals:
         """Return the distribution of each attribution by itself: density, cdf and quantiles."""
-        return self.distribution.marginals().reshape(self.shape)
+        flat = self.distribution.marginals()
+        means, variances = (part.reshape(-1, *self.shape) for part in (flat.means, flat.variances))
+        return Marginals(flat.weights, means, variances)
 
     def share_between(self) -> Array:
         """Return the share of each variance that comes from between the models of a mixture, (n, d).
