@@ -11,7 +11,7 @@ from gpattr import Explanation, plots
 from gpattr._core import documents
 from gpattr.distributions import Distribution, Draws, Gaussian, Mixture, Point
 from gpattr.exceptions import FileFormatError, InvalidInputError, UnsupportedModelError
-from gpattr.explanation import MultiOutputExplanation
+from gpattr.explanation import MultiOutputExplanation, storage
 
 RNG = np.random.default_rng(8)
 N, FEATURES = 4, ("alpha", "beta", "gamma")
@@ -208,6 +208,7 @@ def test_texts(ex):
     lines = repr(ex).splitlines()
     assert lines[0] == f"Explanation: {sizes}"
     assert "baseline" not in repr(ex)
+    assert "baseline" not in repr(ex[0])
     known = isinstance(ex.distribution, Point)
     assert ("known without uncertainty" in repr(ex)) == known
     assert ("P(> 0)" in repr(ex[0])) != known
@@ -383,6 +384,4 @@ def test_distributions_of_the_future_are_refused(tmp_path):
 
 
 def test_every_kind_can_be_stored():
-    from gpattr.explanation.storage import KINDS as stored
-
-    assert set(stored.values()) == set(Distribution.__subclasses__())
+    assert set(storage.KINDS.values()) == set(Distribution.__subclasses__())

@@ -234,9 +234,7 @@ def _with_sum(ex: Explanation, means: Array, kept: Array) -> Gaussian | Draws:
         return Draws(np.concatenate([known.draws[:, :, kept], rest], axis=2), means)
     if not isinstance(known, Gaussian):
         return Gaussian(means)
-    return Gaussian(
-        means, np.column_stack([known.need("var")[:, kept], np.full(len(ex), np.nan)])
-    )
+    return Gaussian(means, np.column_stack([known.need("var")[:, kept], np.full(len(ex), np.nan)]))
 
 
 def uncertain(ex: Explanation) -> bool:
