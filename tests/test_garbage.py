@@ -25,7 +25,17 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import gpattr
-from gpattr import bases, closed_forms, datasets, kernels, means, operators, posteriors, tables
+from gpattr import (
+    bases,
+    closed_forms,
+    datasets,
+    distributions,
+    kernels,
+    means,
+    operators,
+    posteriors,
+    tables,
+)
 from gpattr.adapters import registry
 from gpattr.estimators import hyperparameters
 from gpattr.exceptions import DatasetError, GpattrError
@@ -200,6 +210,18 @@ GOOD = {
     "key": 0,
     "output": "y0",
     "rows": slice(0, 1),
+    "entries": slice(0, 1),
+    "G": np.eye(2),
+    "level": 0.9,
+    **{f"{kind}.prob_greater.j": 1 for kind in ("Draws", "Gaussian", "Mixture", "Point")},
+    "Gaussian.mean": X,
+    "Point.mean": X,
+    "Draws.draws": np.stack([X, X + 1.0]),
+    "Mixture.means": X[None],
+    "Mixture.weights": np.ones(1),
+    "Distribution.need.name": "mean",
+    "Distribution.concatenate.parts": [distributions.Point(X)],
+    "Explanation.require_features.name": "picture",
     "groups": {"both": [0, 1]},
     "baseline": [0.1, 0.2],
     "points": X[:2],
@@ -342,7 +364,14 @@ OBJECTS = {
     "Radial.profiles": kernels.Matern32,
     "Expansion.precision": lambda: means.Linear([1.0, 2.0], covariance="flat"),
     "Explanation": explanation,
-    "SampledExplanation": sampled,
+    "Explanation.interval_error": sampled,
+    "Gaussian": lambda: explanation().distribution,
+    "Distribution.interval_error": lambda: sampled().distribution,
+    "Draws": lambda: sampled().distribution,
+    "Mixture": lambda: distributions.Mixture(
+        [0.5, 0.5], np.stack([X, X + 1.0]), covs=np.ones((2, 6, 2, 2))
+    ),
+    "Marginals": lambda: explanation().mixture(),
     "MultiOutputExplanation": lambda: several(),
     "Importance": lambda: explainer().importance(X[:2], n_samples=10),
     "TableModel": table_model,
@@ -364,6 +393,7 @@ CONTAINERS = {
     "Importance",
     "Jet",
     "Kink",
+    "Marginals",
     "Report",
     "Formulas",
 }
@@ -384,8 +414,8 @@ KEYWORDS = {
 SPOKEN = {
     "__getitem__.key": "rows|features|output",
     "of.target": "target|column",
-    "prob_greater.i": "feature",
-    "prob_greater.j": "feature",
+    "prob_greater.i": "feature|i",
+    "prob_greater.j": "feature|j",
     # what does not fit that many
     "check_features.d": "d|bases|lengthscale|coefficients|powers|features",
 }
@@ -435,7 +465,7 @@ class Subject:
         return _made(GOOD[name])
 
     def arguments(self):
-        if self.name in ("Explanation", "SampledExplanation", "KnownFunction"):
+        if self.name in ("Explanation", "KnownFunction"):
             given = OBJECTS[self.name]()
             return {
                 field.name: getattr(given, field.name)

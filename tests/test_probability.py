@@ -2,7 +2,6 @@
 the latent function.
 """
 
-from dataclasses import replace
 
 import mpmath
 import numpy as np
@@ -22,6 +21,7 @@ from gpattr import (
     GPRegressor,
     MultiOutputExplanation,
 )
+from gpattr.distributions import Draws
 from gpattr.exceptions import (
     InvalidInputError,
     MissingUncertaintyError,
@@ -176,7 +176,7 @@ def test_brute_force_over_draws_of_the_latent_function(name):
 @pytest.mark.parametrize("name", POSTERIORS)
 def test_draws_are_complete_and_their_mean_is_the_integral(name):
     ex = Explainer(POSTERIORS[name], b, output="probability", n_draws=3000)(X)
-    assert isinstance(ex, SampledExplanation)
+    assert isinstance(ex.distribution, Draws)
     assert ex.draws.shape == (3000, 5, 3)
     moving = ex.std > 0
     assert (
@@ -433,4 +433,4 @@ def test_bad_input_is_named():
     ):
         Explainer(POSTERIORS["rough"], b, output="probability", tolerance=1e-18)(X)
     with pytest.raises(InvalidInputError, match="draws: expected at least 2"):
-        replace(explainer(X), draws=np.zeros((1, 5, 3)))
+        Draws(np.zeros((1, 5, 3)))

@@ -134,7 +134,7 @@ def __getattr__(name: str) -> Any:
         import warnings
 
         warnings.warn(
-            "SampledExplanation is now Explanation with the distribution gpattr.distributions.Draws",
+            "SampledExplanation is now Explanation with a distribution gpattr.distributions.Draws",
             FutureWarning,
             stacklevel=2,
         )

@@ -20,7 +20,7 @@ from matplotlib.text import Text
 
 import gpattr
 from gpattr import Explainer, GPRegressor, plots
-from gpattr.distributions import Gaussian
+from gpattr.distributions import Draws, Gaussian, Mixture, Point
 from gpattr.exceptions import (
     InvalidIndexError,
     InvalidInputError,
@@ -29,6 +29,7 @@ from gpattr.exceptions import (
     UnsupportedModelError,
 )
 from gpattr.kernels import SquaredExponential
+from gpattr.plots.style import leading
 from gpattr.posteriors import ExactPosterior, MixturePosterior
 
 PICTURES = Path(__file__).parent / "pictures"
@@ -527,3 +528,68 @@ def test_shap_draws_what_we_explain(ex):
 def test_estimators_reach_pictures_in_two_lines(rows):
     model = GPRegressor(optimize=False).fit(rows, rows["alcohol"])
     assert Explainer(model)(rows[:3]).plot.heatmap(ax=canvas()).get_xlabel().startswith("3 rows")
+
+
+def drawn_texts(ax):
+    return " ".join(texts(ax)).replace("\n", " ")
+
+
+@pytest.mark.parametrize("name", [*ONE_ROW, "beeswarm", "heatmap", "scatter", "path"])
+def test_what_is_known_without_uncertainty_is_drawn_without_intervals(name, ex):
+    known = replace(ex, distribution=Point(np.where(ex.values > 1.0, ex.values, 0.0)))
+    rows = known[:1] if name in ONE_ROW else known
+    if name == "path":
+        rows = replace(rows, data=np.outer(np.arange(len(ex)), np.eye(6)[0]))
+    ax = getattr(plots, name)(rows, *([0] if name == "scatter" else []), ax=canvas())
+    said = drawn_texts(ax)
+    assert "known without uncertainty" in said
+    assert "interval" not in said
+    assert "bands" not in said
+    assert "sure of sign" not in said
+    assert "less sure" not in said
+    assert "fade" not in said
+    assert not any(hollow(points).any() for points in ax.collections if len(points.get_offsets()))
+    assert not ax.containers or len(ax.containers) == 1  # bars without error bars
+    assert "known without uncertainty" not in drawn_texts(
+        getattr(plots, name)(
+            replace(rows, distribution=ex[: len(rows)].distribution),
+            *([0] if name == "scatter" else []),
+            ax=canvas(),
+        )
+    )
+
+
+def test_draws_without_covariances_have_intervals_of_the_rest(ex):
+    rng = np.random.default_rng(0)
+    draws = ex.values + rng.normal(size=(50, *ex.shape))
+    lean = replace(ex, distribution=Draws(draws), draw_error=np.zeros(len(ex)))
+    short = leading(lean, np.abs(ex.values).mean(axis=0), 3)
+    order = np.argsort(-np.abs(ex.values).mean(axis=0), kind="stable")
+    rest = draws[:, :, order[2:]].sum(axis=2)
+    np.testing.assert_allclose(short.draws[:, :, 2], rest, rtol=1e-12)
+    np.testing.assert_allclose(short.var[:, 2], rest.var(axis=0, ddof=1), rtol=1e-12)
+    np.testing.assert_allclose(short.values[:, 2], draws.mean(axis=0)[:, order[2:]].sum(axis=1))
+    plots.waterfall(lean, 0, max_display=3, ax=canvas())
+    mixed = Mixture([0.5, 0.5], np.stack([ex.values] * 2), np.stack([ex.var] * 2))
+    assert leading(replace(ex, distribution=mixed), ex.values[0], 3).var is None
+
+
+def test_without_a_baseline_none_is_named(ex):
+    nothing = np.full(len(ex), np.nan)
+    slopes = replace(ex, base_values=nothing, delta=nothing, baselines=ex.data * np.nan)
+    for name in ("bar", "covariance", "density", "ranks"):
+        assert "baseline" not in drawn_texts(getattr(plots, name)(slopes, 0, ax=canvas()))
+    for name in ("beeswarm", "heatmap"):
+        assert "baseline" not in drawn_texts(getattr(plots, name)(slopes, ax=canvas()))
+    with pytest.raises(InvalidInputError, match="explanation: expected one that compares with a"):
+        plots.waterfall(slopes, 0)
+
+
+def test_pictures_are_of_features(ex):
+    pairs = replace(ex, distribution=Point(np.zeros((len(ex), 36))), axes=("feature", "feature"))
+    for name in plots.__all__:
+        if name != "training":
+            with pytest.raises(
+                InvalidInputError, match=r"^explanation: .* \('feature',\), got \('feature', 'f"
+            ):
+                getattr(plots, name)(pairs, 0) if name == "scatter" else getattr(plots, name)(pairs)

@@ -10,7 +10,7 @@ from scipy.stats import norm
 import gpattr
 from gpattr import Explainer, Explanation, GPRegressor
 from gpattr.bases import Fourier
-from gpattr.distributions.marginals import Mixture
+from gpattr.distributions import Gaussian, Marginals
 from gpattr.exceptions import InvalidInputError, MissingUncertaintyError, UnsupportedModelError
 from gpattr.kernels import Matern52, SquaredExponential
 from gpattr.operators import IntegratedGradients
@@ -61,9 +61,7 @@ def test_quantiles_and_density_are_those_of_draws(draws, ex):
     lower, upper = ex.interval(0.9)
     assert lower == pytest.approx(marginals.quantile(0.05), rel=1e-12)
     assert upper == pytest.approx(marginals.quantile(0.95), rel=1e-12)
-    gaussian = replace(
-        ex, component_weights=None, component_values=None, component_var=None, component_cov=None
-    )
+    gaussian = replace(ex, distribution=Gaussian(ex.values, ex.var, ex.cov))
     assert (
         np.abs(gaussian.interval(0.9)[0] - lower).max() > 0.01
     )  # the mixture is not a normal distribution
@@ -116,7 +114,7 @@ def test_the_share_of_variance_between_components(ex):
     assert (
         not Explainer(MIXTURE, B)(B[None]).share_between().any()
     )  # nothing is uncertain at the baseline
-    certain = Mixture(np.array([0.5, 0.5]), np.array([[1.0], [3.0]]), np.zeros((2, 1)))
+    certain = Marginals(np.array([0.5, 0.5]), np.array([[1.0], [3.0]]), np.zeros((2, 1)))
     assert certain.between == 1.0
     with pytest.raises(MissingUncertaintyError):
         Explainer(MIXTURE, B)(X, uncertainty="none").share_between()
@@ -185,36 +183,36 @@ def test_quantiles_to_the_last_digits():
         np.array([[-30.0], [1.0]]),
         np.array([[0.1], [1e-3]]),
     )
-    mixture = Mixture(weights, means, stds**2)
+    mixture = Marginals(weights, means, stds**2)
     assert mixture.quantile(0.1) == pytest.approx([norm.ppf(0.5, -30, 0.1)], rel=1e-14)
     assert mixture.quantile(0.6) == pytest.approx([norm.ppf(0.5, 1.0, 1e-3)], rel=1e-14)
-    sure = Mixture(weights, means, np.zeros((2, 1)))
+    sure = Marginals(weights, means, np.zeros((2, 1)))
     assert sure.quantile(0.1) == pytest.approx([-30.0])
     assert sure.quantile(0.9) == pytest.approx([1.0])
     assert sure.cdf(np.array([0.0])) == pytest.approx([0.2])
     assert sure.density(np.array([0.0])) == 0.0
-    jumps = Mixture(np.array([0.5, 0.5]), np.array([[0.0], [1.0]]), np.zeros((2, 1)))
+    jumps = Marginals(np.array([0.5, 0.5]), np.array([[0.0], [1.0]]), np.zeros((2, 1)))
     assert [float(jumps.quantile(level)[0]) for level in (0.2, 0.5, 0.9)] == [
         0.0,
         0.0,
         1.0,
     ]  # the smallest x with cdf ≥ level
-    plateau = Mixture(
+    plateau = Marginals(
         np.array([0.25, 0.25, 0.5]),
         np.array([[0.0], [1.0], [20.0]]),
         np.array([[0.0], [0.0], [1.0]]),
     )
     assert plateau.quantile(0.5) == 1.0
     for shift in (0.0, 1e6, 1e10):
-        far = Mixture(
+        far = Marginals(
             np.array([0.267, 0.733]),
             np.array([[0.69], [-3.21]]) + shift,
             np.array([[0.0165], [0.011]]),
         )
         assert far.cdf(far.quantile(0.5)) == pytest.approx(0.5, abs=1e-15 * max(shift, 100.0))
-    decades = Mixture(np.array([0.5, 0.5]), np.zeros((2, 1)), np.array([[1e-60], [1e60]]))
+    decades = Marginals(np.array([0.5, 0.5]), np.zeros((2, 1)), np.array([[1e-60], [1e60]]))
     assert decades.cdf(decades.quantile(0.6)) == pytest.approx(0.6, abs=1e-12)
-    apart = Mixture(
+    apart = Marginals(
         np.array([0.19715409, 0.02071104, 0.54256999, 0.10224844, 0.13731644]),
         np.array([-45.08171648, -67.49912022, -21.02517652, 21.49878203, -9.57049729])[:, None],
         np.array([0.00489136, 0.03141975, 0.0018125, 0.00689609, 0.00718505])[:, None],
@@ -222,7 +220,7 @@ def test_quantiles_to_the_last_digits():
     assert apart.cdf(apart.quantile(0.17183027925376698)) == pytest.approx(
         0.17183027925376698, abs=1e-12
     )
-    zero = Mixture(np.array([0.5, 0.5]), np.zeros((2, 1)), np.zeros((2, 1)))
+    zero = Marginals(np.array([0.5, 0.5]), np.zeros((2, 1)), np.zeros((2, 1)))
     assert zero.quantile(0.3) == 0.0
     assert zero.quantile(0.7) == 0.0
     for level in (0.0, 1.0, -1, "a", True, np.nan):
@@ -231,7 +229,7 @@ def test_quantiles_to_the_last_digits():
 
 
 def test_density_broadcasts_over_a_grid():
-    mixture = Mixture(WEIGHTS, RNG.normal(size=(3, 4)), np.ones((3, 4)))
+    mixture = Marginals(WEIGHTS, RNG.normal(size=(3, 4)), np.ones((3, 4)))
     grid = np.linspace(-3, 3, 50)[:, None]
     assert mixture.density(grid).shape == (50, 4)
     assert mixture.density(grid)[7] == pytest.approx(mixture.density(np.full(4, grid[7, 0])))

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpattr._core.array import Array, is_tensor, namespace, to_numpy
 from gpattr._core.frozen import Frozen
-from gpattr._core.validation import beside, numbers
+from gpattr._core.validation import beside, check_choice, numbers
 from gpattr.distributions.marginals import Marginals
 from gpattr.distributions.positions import listed, positions
 from gpattr.exceptions import InvalidInputError, MissingUncertaintyError, UnsupportedModelError
@@ -185,7 +185,7 @@ class Distribution(Frozen, ABC):
 
     def need(self, name: str) -> Array:
         """Return the array of this name; raise `MissingUncertaintyError` if it was not computed."""
-        array = vars(self)[name]
+        array = vars(self)[check_choice("name", name, tuple(vars(self)))]
         if array is None:
             raise missing(name)
         return array

@@ -63,9 +63,9 @@ class Gaussian(Distribution):
         their ranks evenly."""
         check_flag("absolute", absolute)
         normal = standard_draws("n_samples", n_samples, self.shape[1], random_state)
-        return self.ranks_in(normal, absolute)
+        return self._ranks_in(normal, absolute)
 
-    def ranks_in(self, normal: np.ndarray, absolute: bool) -> np.ndarray:
+    def _ranks_in(self, normal: np.ndarray, absolute: bool) -> np.ndarray:
         """Return the rank probabilities in draws made of standard ones, ``normal`` (s, q)."""
         mean, var, factors = (
             to_numpy(self.mean),
@@ -82,9 +82,9 @@ class Gaussian(Distribution):
     def sample(self, n: int = 1, random_state: Any = None) -> np.ndarray:
         rows, q = self.shape
         normal = standard_draws("n", n, rows * q, random_state).reshape(n, rows, q)
-        return self.drawn(normal)
+        return self._drawn(normal)
 
-    def drawn(self, normal: np.ndarray) -> np.ndarray:
+    def _drawn(self, normal: np.ndarray) -> np.ndarray:
         """Return the draws made of standard ones, ``normal`` (s, n, q)."""
         factors = roots(to_numpy(self.need("cov")))
         return to_numpy(self.mean) + np.einsum("rij,nrj->nri", factors, normal)

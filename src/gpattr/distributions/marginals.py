@@ -48,11 +48,6 @@ class Marginals(Frozen):
         apart = xp.tensordot(self.weights, (self.means - self.mean) ** 2, axes=1)
         return apart / xp.where(apart > 0, self.var, 1.0)
 
-    def reshape(self, shape: tuple[int, ...]) -> Marginals:
-        """Return the same entries in arrays of this shape."""
-        means, variances = (part.reshape(-1, *shape) for part in (self.means, self.variances))
-        return Marginals(self.weights, means, variances)
-
     def density(self, x: Any) -> np.ndarray:
         """Return the density of each entry at x, which broadcasts against the entries.
 

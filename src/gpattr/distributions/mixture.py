@@ -87,7 +87,7 @@ class Mixture(Distribution):
         The same standard draws serve every row and every component."""
         check_flag("absolute", absolute)
         normal = standard_draws("n_samples", n_samples, self.shape[1], random_state)
-        return self._averaged(lambda part: part.ranks_in(normal, absolute))
+        return self._averaged(lambda part: part._ranks_in(normal, absolute))
 
     def sample(self, n: int = 1, random_state: Any = None) -> np.ndarray:
         """Return n draws, (n, rows, q), joint within a row, all rows of one component."""
@@ -96,11 +96,11 @@ class Mixture(Distribution):
         normal = standard_draws("n", n, rows * q, generator).reshape(n, rows, q)
         parts = self.components()
         if len(parts) == 1:
-            return parts[0][1].drawn(normal)
+            return parts[0][1]._drawn(normal)
         counts = generator.multinomial(n, [weight for weight, _ in parts])
         ends = np.cumsum(counts)[:-1]
         pieces = zip(parts, np.split(normal, ends), strict=True)
-        return generator.permutation(np.concatenate([part.drawn(z) for (_, part), z in pieces]))
+        return generator.permutation(np.concatenate([part._drawn(z) for (_, part), z in pieces]))
 
     def linear(self, G: Any) -> Mixture:
         G = self._combination(G)

@@ -17,10 +17,38 @@ FEATURES = (FEATURE,)
 Labels = tuple[str | int | float, ...]
 # Names of other dimensions, arrays and columns, which an axis must not have.
 RESERVED = frozenset(
-    "row draw component baseline output values var cov predictions base_values data baselines error"
-    " baseline_weights component_weights component_values component_var component_cov draws label"
-    " labels draw_error cov_error delta attribution std lower upper prob_positive"
-    " standard_error".split()
+    {
+        "row",
+        "draw",
+        "component",
+        "baseline",
+        "output",
+        "values",
+        "var",
+        "cov",
+        "predictions",
+        "base_values",
+        "data",
+        "baselines",
+        "error",
+        "baseline_weights",
+        "component_weights",
+        "component_values",
+        "component_var",
+        "component_cov",
+        "draws",
+        "label",
+        "labels",
+        "draw_error",
+        "cov_error",
+        "delta",
+        "attribution",
+        "std",
+        "lower",
+        "upper",
+        "prob_positive",
+        "standard_error",
+    }
 )
 
 

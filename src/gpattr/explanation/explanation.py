@@ -86,7 +86,7 @@ class Explanation(Frozen):
     are NaN. ``quantity`` names what is explained: the prediction, by its name where that is known,
     or the class whose log odds or probability it is.
 
-    The evidence: ``method`` names how the values were computed; ``error`` (n,) bounds the error this
+    The evidence: ``method`` is how the values were computed; ``error`` (n,) bounds the error this
     made, in the units of y, for the model as given (it does not contain the conditioning of the
     model's own fit); ``delta`` (n,) is the completeness gap Σ values − (F(x) − F(b)). A small
     ``delta`` proves nothing about single features where one moment of the closed form was obtained
@@ -274,10 +274,12 @@ class Explanation(Frozen):
 
     def mixture(self) -> Marginals:
         """Return the distribution of each attribution by itself: density, cdf and quantiles."""
-        return self.distribution.marginals().reshape(self.shape)
+        flat = self.distribution.marginals()
+        means, variances = (part.reshape(-1, *self.shape) for part in (flat.means, flat.variances))
+        return Marginals(flat.weights, means, variances)
 
     def share_between(self) -> Array:
-        """Return the share of each variance that comes from between the models of a mixture, (n, d).
+        """Return the share of each variance from between the models of a mixture, (n, d).
 
         Where the models have different hyperparameters, it is how much of the uncertainty comes
         from not knowing these. It is 0 for a single Gaussian."""

@@ -88,8 +88,8 @@ def _kind(content: Any) -> type[Distribution]:
         return Draws if "draws" in arrays else Mixture if "component_values" in arrays else Gaussian
     if name not in KINDS:
         raise FileFormatError(
-            f"expected one of the distributions {', '.join(KINDS)}, got {name!r}; a newer gpattr may"
-            " read it"
+            f"expected one of the distributions {', '.join(KINDS)}, got {name!r}; a newer gpattr"
+            " may read it"
         )
     return KINDS[name]
 
