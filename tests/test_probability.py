@@ -2,7 +2,6 @@
 the latent function.
 """
 
-
 import mpmath
 import numpy as np
 import pandas as pd

@@ -24,7 +24,7 @@ from gpattr._core.validation import (
     unlabelled,
 )
 from gpattr.bases import Basis, Fourier, Monomials
-from gpattr.closed_forms import features
+from gpattr.closed_forms import apply_to_basis
 from gpattr.exceptions import InvalidInputError
 from gpattr.operators import IntegratedGradients
 
@@ -75,7 +75,7 @@ class KnownFunction:
                 names=names,
             )
         self.basis.check_rows("baseline", np.atleast_2d(b))
-        return features(IntegratedGradients(b), self.basis, X) @ self.weights
+        return apply_to_basis(IntegratedGradients(b), self.basis, X) @ self.weights
 
     def sample(
         self,
