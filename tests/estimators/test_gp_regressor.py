@@ -328,7 +328,7 @@ def test_what_cannot_be_saved_or_loaded(tmp_path):
         mean=Function(lambda X: X[:, 0], lambda X: np.eye(3)[:1].repeat(len(X), 0))
     ).fit(X, Y)
     with pytest.raises(
-        InvalidInputError, match="mean: a Function of your own cannot be written to a file"
+        InvalidInputError, match="mean: user-defined Function objects cannot be saved"
     ):
         own.save(path)
     assert not path.exists()

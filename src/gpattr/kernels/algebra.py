@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add, index, mul
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -24,6 +24,7 @@ class Scale(Kernel):
     variance: float = 1.0
 
     trainable: ClassVar[tuple[str, ...]] = ("variance",)
+    pointwise: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_kernel("kernel", self.kernel)
@@ -59,11 +60,11 @@ class Scale(Kernel):
 
 @dataclass(frozen=True, eq=False, init=False)
 class _Several(Kernel):
-    """What sums and products share: parts of the same kind are flattened, and what holds for all
-    parts holds for the whole.
-    """
+    """The base of sums and products: parts of the same kind are flattened."""
 
     kernels: tuple[Kernel, ...]
+
+    pointwise: ClassVar[bool] = True
 
     def __init__(self, *kernels: Kernel) -> None:
         for kernel in kernels:
@@ -79,8 +80,9 @@ class _Several(Kernel):
         )
         object.__setattr__(self, "kernels", tuple(flat))
 
-    def _build(self, fields: dict[str, Any]) -> Any:
-        return type(self)(*fields["kernels"])
+    @classmethod
+    def _from_fields(cls, fields: dict[str, Any]) -> Self:
+        return cls(*fields["kernels"])
 
     @property
     def stationary(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -75,22 +75,15 @@ def summands(kernel: Kernel) -> list[Leaf]:
         factor: float,
         scales: tuple[str, ...],
     ) -> Iterator[Leaf]:
-        if isinstance(k, Sum):
-            for i, part in enumerate(k.kernels):
-                yield from descend(part, f"{prefix}{i}__", columns, factor, scales)
-        elif isinstance(k, Scale):
-            yield from descend(
-                k.kernel,
-                f"{prefix}kernel__",
-                columns,
-                factor * k.variance,
-                (*scales, f"{prefix}variance"),
-            )
-        elif isinstance(k, Select):
-            seen = k.features if columns is None else tuple(columns[i] for i in k.features)
-            yield from descend(k.kernel, f"{prefix}kernel__", seen, factor, scales)
-        else:
+        if not isinstance(k, (Sum, Scale, Select)):
             yield Leaf(k, prefix, columns, factor, scales)
+            return
+        if isinstance(k, Scale):
+            factor, scales = factor * k.variance, (*scales, f"{prefix}variance")
+        if isinstance(k, Select):
+            columns = k.features if columns is None else tuple(columns[i] for i in k.features)
+        for name, part in k.parts().items():
+            yield from descend(part, f"{prefix}{name}__", columns, factor, scales)
 
     return list(descend(kernel, "", None, 1.0, ()))
 
