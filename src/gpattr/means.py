@@ -1,4 +1,4 @@
-"""Prior means: what the model expects before it sees data."""
+"""Prior means of Gaussian processes."""
 
 from __future__ import annotations
 
@@ -85,15 +85,11 @@ class Expansion(Mean):
         """Return the mean with these coefficients, known."""
 
     def centred(self, X: Array) -> Expansion:
-        """Return the same prior over functions, written so that its basis is well conditioned on
-        rows X.
-        """
+        """Return the same prior over functions with a basis that is well conditioned on rows X."""
         return self
 
     def precision(self) -> Array:
-        """Return the inverse of the prior covariance of the coefficients, (p, p); zero for a flat
-        prior.
-        """
+        """Return the inverse prior covariance of the coefficients, (p, p); zero if flat."""
         p = len(self.beta)
         return (
             np.zeros((p, p))

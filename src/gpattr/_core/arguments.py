@@ -1,5 +1,6 @@
-"""Arguments checked by their names, once for a family of classes: what formulas take are arrays,
-and a formula does not look.
+"""Argument checks by name, declared once for a family of classes.
+
+Formulas take arrays and do not check them.
 
 Only what costs nothing is looked at, whether it is an array and of how many dimensions; where data
 come in, `_validation` looks at every number."""
@@ -22,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def checked(function: F, checks: Mapping[str, Check]) -> F:
-    """Return the function with those of its arguments checked that have a check under their name."""
+    """Return the function with every argument checked that has a check under its name."""
     parameters = signature(function).parameters.values()
     plan = [
         (i, p.name, checks[p.name], p.default) for i, p in enumerate(parameters) if p.name in checks
@@ -44,11 +45,9 @@ def checked(function: F, checks: Mapping[str, Check]) -> F:
 
 
 class Checked:
-    """A mixin: public methods of the library's own subclasses have those of their arguments checked
-    that ``checks`` names.
+    """A mixin that checks the arguments named in ``checks``, in public methods of our subclasses.
 
-    A user's class may call its arguments as it likes.
-    """
+    A user's class may call its arguments as it likes."""
 
     checks: ClassVar[Mapping[str, Check]] = {}
 
@@ -97,9 +96,7 @@ def arrays(name: str, value: Any) -> None:
 
 
 def positions(name: str, value: Any) -> None:
-    """Raise `InvalidInputError` unless ``value`` is a slice, or a list or an array of whole numbers
-    or of truth values.
-    """
+    """Raise `InvalidInputError` unless ``value`` is a slice, or integers or booleans."""
     if isinstance(value, slice) or (is_tensor(value) and not value.is_floating_point()):
         return
     listed = isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value) == 1

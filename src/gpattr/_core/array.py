@@ -1,5 +1,4 @@
-"""The only file that knows array libraries: NumPy, and PyTorch on any device. Formulas elsewhere
-are written once.
+"""Array functions for NumPy and PyTorch; no other module depends on the array library.
 
 `namespace(x)` gives the functions for x under NumPy's names; what it creates (`zeros`, `eye`, …) is
 float64 on x's device."""
@@ -89,9 +88,9 @@ def squared_distances(X: Array, Z: Array, lengthscale: Any) -> Array:
 
 
 def cholesky(A: Array) -> Array:
-    """Return the lower Cholesky factor of A, (m, m), overwriting A if it can; raise ``LinAlgError``
-    if it does not exist.
-    """
+    """Return the lower Cholesky factor of A, (m, m), overwriting A if possible.
+
+    Raises ``LinAlgError`` if there is none."""
     if is_tensor(A):
         L, failed = sys.modules["torch"].linalg.cholesky_ex(A)
         if failed:
@@ -101,19 +100,17 @@ def cholesky(A: Array) -> Array:
 
 
 def cholesky_inverse(L: Array) -> Array:
-    """Return (LLᵀ)⁻¹, (m, m), of which only the upper triangle means anything, overwriting L if it
-    can.
-    """
+    """Return (LLᵀ)⁻¹, (m, m), in its upper triangle only, overwriting L if possible."""
     # The lower triangle of columns is the upper one of our rows.
     return sys.modules["torch"].cholesky_inverse(L) if is_tensor(L) else blas.cholesky_inverse(L).T
 
 
 def product(A: Array, B: Array) -> Array:
-    """Return AB, summed over the last axis of A and the first of B, as ``@`` does but without
-    waking threads that spin (`_blas`).
+    """Return AB, summed over the last axis of A and the first of B, like ``@``.
 
-    A is (..., k) and B (k,) or (k, c); a vector A takes B (k, ...).
-    """
+    It does not start threads that spin (`_core.blas`).
+
+    A is (..., k) and B (k,) or (k, c); a vector A takes B (k, ...)."""
     if is_tensor(A):
         return sys.modules["torch"].tensordot(A, B, dims=1)
     if A.ndim == 1:
@@ -126,9 +123,7 @@ def product(A: Array, B: Array) -> Array:
 
 
 def symmetric_exponential(A: Array, B: Array) -> Array:
-    """Return exp(AB), (m, m), where AB is symmetric; of the result only the upper triangle is
-    meant.
-    """
+    """Return exp(AB), (m, m), where AB is symmetric, in the upper triangle only."""
     return (A @ B).exp_() if is_tensor(A) else blas.symmetric_exponential(A, B)
 
 
@@ -138,9 +133,7 @@ def outer_products(V: Array) -> Array:
 
 
 def add_gram(G: Array, F: Array) -> Array:
-    """Return G + FᵀF for rows F (r, p), in place of G (p, p), of which only the lower triangle is
-    kept up.
-    """
+    """Return G + FᵀF for rows F (r, p), in place of G (p, p), in the lower triangle only."""
     return G + F.mT @ F if is_tensor(F) else blas.add_gram(G, F)
 
 
@@ -150,9 +143,9 @@ def symmetric_product(S: Array, B: Array) -> Array:
 
 
 def solve_lower_rows(L: Array, A: Array) -> Array:
-    """Return V with V Lᵀ = A for rows A (r, m), in place of A where it can: the rows of V are L⁻¹
-    times those of A.
-    """
+    """Return V with V Lᵀ = A for rows A (r, m), in place of A if possible.
+
+    The rows of V are L⁻¹ times those of A."""
     if is_tensor(A):
         return sys.modules["torch"].linalg.solve_triangular(L.mT, A, upper=True, left=False)
     return blas.solve_lower_rows(L, A)

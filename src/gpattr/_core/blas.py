@@ -1,5 +1,4 @@
-"""Linear algebra of NumPy arrays by a private BLAS of one thread, and threads of our own over fixed
-tiles.
+"""Linear algebra of NumPy arrays with a private single-threaded BLAS and our own threads.
 
 The BLAS in the wheels of NumPy and SciPy has threads that spin while they wait for each other:
 where another process uses the cores too, a second thread makes the same work up to sixty times
@@ -99,9 +98,7 @@ def _function(handle: ctypes.CDLL, name: str) -> Any:
 
 
 class Matrix:
-    """A matrix as BLAS sees it: an address, the step from one row to the next, and whether it is
-    the columns that are stored.
-    """
+    """A matrix as BLAS sees it: an address, a leading dimension, and whether it is column-major."""
 
     __slots__ = ("address", "by_columns", "columns", "owner", "rows", "step")
 
@@ -230,9 +227,7 @@ _loaded: list[Library | None] = []  # empty until it has been tried
 
 
 def library() -> Library | None:
-    """Return the private BLAS of this process, loaded on first use; None where there is none to
-    load.
-    """
+    """Return the private BLAS of this process, loaded on first use; None if there is none."""
     if not _loaded:
         with _lock:
             if not _loaded:
@@ -258,9 +253,7 @@ def _candidates() -> Iterator[Path]:
 
 
 def _load(candidates: Iterator[Path]) -> Library | None:
-    """Return the first library that can be loaded and computes, under a name that tools for thread
-    pools do not look for.
-    """
+    """Return the first library that loads and works, under a name thread-pool tools do not find."""
     for path in candidates:
         folder = None
         try:
@@ -354,8 +347,9 @@ def multiply(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def symmetric_exponential(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Return exp(AB), (m, m) by rows, for A (m, k) and B (k, m) with symmetric AB; the upper
-    triangle of it is meant.
+    """Return exp(AB), (m, m), for A (m, k) and B (k, m) with symmetric AB.
+
+    It is row-major; only the upper triangle is set.
 
     By tiles of rows from the diagonal on, each taken to its exponential while it is in the cache.
     """
@@ -422,9 +416,9 @@ def multiply_vector(A: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def add_gram(G: np.ndarray, F: np.ndarray) -> np.ndarray:
-    """Return G + FᵀF for F (r, p), in place of G (p, p) if that is stored by columns; only the
-    lower triangle is kept up.
-    """
+    """Return G + FᵀF for F (r, p), in the lower triangle only.
+
+    It is in place of G (p, p) if that is column-major."""
     G = _in_place(G, "F")
     r, p = F.shape
     if not F.size:
@@ -545,8 +539,7 @@ def _outer_product(blas: Library, V: np.ndarray) -> np.ndarray:
 
 
 def cholesky(A: np.ndarray) -> np.ndarray:
-    """Return the lower Cholesky factor of A (m, m), stored by columns, in place of A if that is
-    stored by columns.
+    """Return the lower Cholesky factor of A (m, m), column-major, in place of A if A is too.
 
     The lower triangle of A is read. By tiles of columns, each from those before it: L_ik = (A_ik −
     Σ_j<k L_ij L_kjᵀ) L_kk⁻ᵀ; the tile next on the diagonal follows at once, so that threads meet
@@ -597,9 +590,9 @@ _kept = threading.local()
 
 
 def _workspace(m: int) -> np.ndarray:
-    """Return room for (m, m) numbers by columns; up to 8 MiB a thread are kept, for fresh memory
-    costs a tenth of an inverse.
-    """
+    """Return a column-major (m, m) buffer; up to 8 MiB per thread are kept for reuse.
+
+    Fresh memory costs a tenth of an inverse."""
     if m * m > 2**20:
         return np.empty((m, m), order="F")
     if getattr(_kept, "space", np.empty(0)).size < m * m:
@@ -608,11 +601,11 @@ def _workspace(m: int) -> np.ndarray:
 
 
 def cholesky_inverse(L: np.ndarray) -> np.ndarray:
-    """Return (LLᵀ)⁻¹, (m, m), of which only the lower triangle means anything, in place of L if
-    that is stored by columns.
+    """Return (LLᵀ)⁻¹, (m, m), in the lower triangle only.
 
-    W = L⁻¹ by tiles of columns, W_ij = −L_ii⁻¹ Σ_j≤k<i L_ik W_kj, then WᵀW by tiles of rows.
-    """
+    It is in place of L if that is column-major.
+
+    W = L⁻¹ by tiles of columns, W_ij = −L_ii⁻¹ Σ_j≤k<i L_ik W_kj, then WᵀW by tiles of rows."""
     L = _in_place(L, "F")
     blas, m = library(), len(L)
     if not m:
@@ -658,9 +651,7 @@ def cholesky_inverse(L: np.ndarray) -> np.ndarray:
 
 
 def solve_lower_rows(L: np.ndarray, A: np.ndarray) -> np.ndarray:
-    """Return V with VLᵀ = A for rows A (r, m), in place of A where its rows are stored one after
-    the other.
-    """
+    """Return V with VLᵀ = A for rows A (r, m), in place of A if A is row-major."""
     A = _in_place(A, "C")
     r, m = A.shape
     if not A.size:

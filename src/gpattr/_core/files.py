@@ -9,9 +9,7 @@ from os import PathLike
 
 
 def write_whole(content: bytes, path: str | PathLike[str]) -> None:
-    """Write a file under another name beside its own, then rename it: who reads it finds the old
-    one or the new one.
-    """
+    """Write a file under a temporary name, then rename it, so that readers never see half of it."""
     target = os.path.abspath(os.fspath(path))
     if not os.path.isdir(os.path.dirname(target)):
         raise FileNotFoundError(

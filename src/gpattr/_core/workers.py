@@ -1,5 +1,4 @@
-"""Threads that share the pieces of one call: the caller and as many others as there are further
-cores.
+"""Threads that share the pieces of one call: the caller's, and one for each further core.
 
 Waiting threads sleep, so a machine whose cores are busy with something else slows a call by their
 share and no more. Pieces are cut by whoever calls `share`, never by the number of threads: who does
@@ -18,9 +17,7 @@ LIMITS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")  # what users set for threa
 
 
 def usable_cores(groups: Path = Path("/sys/fs/cgroup"), environment: Any = os.environ) -> int:
-    """Return how many cores this process may use by its affinity, the quota of its container, and
-    `LIMITS`; 1 or more.
-    """
+    """Return how many cores this process may use: by affinity, container quota and `LIMITS`."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores = float(len(affinity(0)) if affinity else os.cpu_count() or 1)
     for quota, period in (_quota_v2(groups), _quota_v1(groups)):
@@ -54,9 +51,7 @@ def _numbers(path: Path, count: int) -> tuple[int, int]:
 
 
 class Pool:
-    """Threads that take pieces of the jobs they are offered, one piece of each job in turn, so that
-    callers share them fairly.
-    """
+    """Threads that take pieces of jobs, one of each job in turn, so that callers share fairly."""
 
     def __init__(self, helpers: int) -> None:
         self.helpers = helpers
@@ -66,8 +61,7 @@ class Pool:
             threading.Thread(target=self._serve, name=f"gpattr-{number}", daemon=True).start()
 
     def share(self, work: Callable[[Any], None], pieces: Sequence[Any]) -> None:
-        """Do the work for every piece, in this thread and the pool's, and return when all is done;
-        raise what a piece raised.
+        """Run the work for every piece, in this thread and the pool's; raise what a piece raised.
 
         The caller takes pieces like the others and waits only for those that are under way, so
         calls inside a piece, and any number of callers at once, cannot block each other."""
@@ -118,9 +112,7 @@ class Pool:
 
 
 class Job:
-    """Work and its pieces: how many have been taken, and how many helpers are at one. All under the
-    pool's lock.
-    """
+    """Work and its pieces: how many are taken, how many helpers run; under the pool's lock."""
 
     def __init__(self, work: Callable[[Any], None], pieces: Sequence[Any]) -> None:
         self.work, self.pieces = work, pieces

@@ -1,4 +1,4 @@
-"""What an explanation must say about a model."""
+"""Notes about a model that its explanations carry."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ FLOAT32 = "model in float32, computed in float64"
 
 
 def with_note(posterior: Any, note: str) -> Any:
-    """Return a copy of a posterior, or of one with several outputs, that carries a note: it may be
-    the user's own.
-    """
+    """Return a copy of a posterior, with one or several outputs, that carries a note.
+
+    The original may be the user's own."""
     result = copy(posterior)
     outputs = getattr(posterior, "outputs", None)
     if outputs is None:

@@ -1,6 +1,4 @@
-"""Which adapter takes which model: by the names of its classes, so that nothing is imported that is
-not needed.
-"""
+"""The table of adapters, by names of classes so that no library is imported needlessly."""
 
 from __future__ import annotations
 
@@ -23,8 +21,9 @@ ENTRY_POINTS = "gpattr.adapters"
 
 @dataclass(frozen=True)
 class Adapted:
-    """A posterior, and how the foreign library itself predicts: ``predict(X)`` gives mean and
-    variance of f, (n,) or (n, P) each.
+    """A posterior, with the foreign library's own predictions for comparison.
+
+    ``predict(X)`` returns mean and variance of f, (n,) or (n, P) each.
 
     ``points`` (n, d) are rows where the two are compared. ``accuracy`` is the relative accuracy of
     the library's own arithmetic on a perfectly conditioned model. Points that are ``mixable`` are
@@ -98,9 +97,7 @@ def register_adapter(name: str, adapter: Adapter) -> None:
 
 
 def find_adapter(model: Any) -> Adapter | None:
-    """Return the adapter for a model, of its class or the nearest of its bases; None if there is
-    none.
-    """
+    """Return the adapter for a model's class or the nearest of its bases; None if there is none."""
     names = [f"{base.__module__.split('.')[0]}.{base.__name__}" for base in type(model).__mro__]
     for name in names:
         if name in REGISTERED:

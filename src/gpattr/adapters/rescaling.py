@@ -1,4 +1,4 @@
-"""A kernel of inputs that are multiplied first: k(a∘x, a∘x') and k(Ax, Ax')."""
+"""Kernels of rescaled inputs: k(a∘x, a∘x') and k(Ax, Ax')."""
 
 from __future__ import annotations
 

@@ -75,8 +75,7 @@ def regressor(model: Any, data: Any = None) -> Adapted:
 
 
 def _moments(model: Any, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return k(x, X)α and k(x, x) − k(x, X)A⁻¹k(X, x) by the model's own kernel, weights and
-    factor.
+    """Return k(x, X)α and k(x, x) − k(x, X)A⁻¹k(X, x) with the model's own kernel and factor.
 
     They are those of the normalised targets. `predict` computes the same, but changes warning
     filters while it looks at its rows, and warns where rounding makes a variance negative, as at
@@ -100,9 +99,7 @@ def _accuracy(single: bool) -> float:
 
 
 def classifier(model: Any, data: Any = None) -> Adapted:
-    """Return the posterior of the latent function of a `GaussianProcessClassifier`; of more
-    classes, one against the rest.
-    """
+    """Return the latent posterior of a `GaussianProcessClassifier`, one against the rest."""
     require_fitted(model, "base_estimator_")
     several = hasattr(model.base_estimator_, "estimators_")
     if several and model.multi_class != "one_vs_rest":
@@ -157,8 +154,9 @@ def require_fitted(model: Any, attribute: str) -> None:
 
 
 def linear(model: Any, data: Any = None) -> Adapted:
-    """Return the posterior of a `BayesianRidge` or an `ARDRegression`: f = intercept + w·x with w ~
-    N(coef_, sigma_).
+    """Return the posterior of a `BayesianRidge` or an `ARDRegression`.
+
+    It is f = intercept + w·x with w ~ N(coef_, sigma_).
 
     Its standard deviations contain the noise 1/alpha_, and are taken about the mean of the training
     rows, where the level is known. ARDRegression keeps the covariance of the weights it has not

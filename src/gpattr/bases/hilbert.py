@@ -17,8 +17,9 @@ from gpattr.exceptions import InvalidInputError
 
 @dataclass(frozen=True, eq=False)
 class Hilbert(Basis):
-    """φⱼ(x) = Πᵢ sin(ωⱼᵢ(xᵢ − cᵢ + Lᵢ)), ωⱼᵢ = π jᵢ/2Lᵢ, on the box |xᵢ − cᵢ| ≤ Lᵢ, at whose sides
-    they vanish.
+    """φⱼ(x) = Πᵢ sin(ωⱼᵢ(xᵢ − cᵢ + Lᵢ)), ωⱼᵢ = π jᵢ/2Lᵢ, on the box |xᵢ − cᵢ| ≤ Lᵢ.
+
+    All functions vanish at the sides of the box.
 
     (The literature divides them by √Lᵢ; here that is part of the weights, so that a change of units
     changes nothing.)

@@ -59,9 +59,7 @@ class Monomials(Basis):
         origin: Array | None = None,
         scale: Array | None = None,
     ) -> Monomials:
-        """Return all monomials of d features up to a total degree, in the order of scikit-learn's
-        ``PolynomialFeatures``.
-        """
+        """Return all monomials of d features up to a total degree, in scikit-learn's order."""
         from itertools import combinations_with_replacement
 
         degree, d = (
@@ -106,9 +104,7 @@ class Monomials(Basis):
         return result
 
     def _factors(self, u: Array) -> list[Array]:
-        """Return the coordinates, (n, p) each, whose product is the monomial; 1 where it has fewer
-        than the degree.
-        """
+        """Return the coordinates, (n, p) each, whose product is the monomial, padded with 1."""
         xp = namespace(u)
         u = xp.concatenate([u, xp.zeros((len(u), 1)) + 1.0], axis=1)
         return [u[:, places] for places in self._places]
@@ -131,9 +127,7 @@ class Monomials(Basis):
         return self.local_gradient(self.local(X))
 
     def local_gradient(self, u: Array) -> Array:
-        """Return ∂φⱼ/∂xᵢ at local coordinates u (n, d), (n, d, p): the product rule, factor by
-        factor.
-        """
+        """Return ∂φⱼ/∂xᵢ, (n, d, p), at local coordinates u (n, d), by the product rule."""
         xp = namespace(u)
         n, d, p = len(u), self.n_features, len(self)
         factors = self._factors(u)

@@ -29,9 +29,7 @@ SAMPLINGS = ("orthogonal", "plain", "quasi-random")
 
 
 def check_spectral(kernel: object) -> None:
-    """Raise `UnsupportedModelError` unless the spectral density of this kernel, or kind of kernel,
-    is known.
-    """
+    """Raise `UnsupportedModelError` unless a kernel, or a class of them, has a spectral density."""
     kind = kernel if isinstance(kernel, type) else type(kernel)
     if kind is Matern12:
         raise UnsupportedModelError(f"kernel: {ROUGH}")
@@ -81,8 +79,7 @@ def mixing(kernel: Radial, u: np.ndarray) -> np.ndarray:
 
 
 def log_spectral_density(kernel: Radial, omega: Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return log S(ω), (p,), at frequencies (p, d), and its derivatives by the logarithms of the
-    length-scales, (p, d).
+    """Return log S(ω), (p,), at frequencies (p, d), and ∂ log S/∂ log ℓ, (p, d).
 
     With q = Σᵢ (ℓᵢωᵢ)²: SE: (2π)^(d/2) e^(−q/2); Matérn: 2^d π^(d/2) Γ(ν + d/2) (2ν)^ν / Γ(ν) · (2ν
     + q)^(−ν−d/2); rational quadratic: (2π)^(d/2) 2 α^α / Γ(α) · (q/2α)^(m/2) K_m(√(2αq)), m = α −

@@ -1,6 +1,6 @@
-"""Frames with categories and dates as numbers: one column for each number, one for each category,
-several for a date.
-"""
+"""The encoding of frames with categories and dates as numeric columns.
+
+There is one column for each number and each category, and several for a date."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from gpattr.exceptions import InvalidInputError
 
 @dataclass(frozen=True)
 class Encoder:
-    """The columns ``names`` of a frame, of which some have ``categories``, {name: labels}, each an
-    encoded column of 0 and 1.
+    """The columns ``names`` of a frame, of which some have ``categories``, {name: labels}.
+
+    Each label is an encoded column of 0 and 1.
 
     Others are ``dates``, {name: `Dates`}, with encoded columns for elapsed days, season, weekday
     and time of day.
@@ -38,9 +39,7 @@ class Encoder:
 
     @cached_property
     def columns(self) -> tuple[tuple[str, Any], ...]:
-        """The encoded columns: (feature, label), with None for the label of a number, and the part
-        of a date.
-        """
+        """The encoded columns as (feature, label), with None for numbers and parts for dates."""
         parts = {name: dates.parts for name, dates in self.dates.items()}
         return tuple(
             (name, label)
@@ -64,9 +63,7 @@ class Encoder:
 
     @cached_property
     def features(self) -> Names:
-        """The features that are explained: the columns, or with ``as_one_feature`` one for all that have
-        categories.
-        """
+        """The features to explain: the columns, or ``as_one_feature`` for all categories."""
         return tuple(dict.fromkeys(self._owner(name) for name in self.names))
 
     @cached_property
@@ -126,9 +123,7 @@ class Encoder:
         return result
 
     def nearest_one_hot(self, rows: Array) -> Array:
-        """Return encoded rows with exactly one category of every feature, the largest, and dates
-        that are those of their days.
-        """
+        """Return encoded rows with one category per feature, the largest, and valid dates."""
         rows = rows.copy()
         for feature, dates in self.dates.items():
             places = self.places(feature)

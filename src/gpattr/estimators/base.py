@@ -1,4 +1,4 @@
-"""What all estimators share: data in, predictions, draws and files out."""
+"""The base of all estimators: data checks, predictions, draws and files."""
 
 from __future__ import annotations
 
@@ -79,9 +79,9 @@ class PosteriorRegressor(RegressorMixin, PosteriorEstimator):
     """A regressor that learns a ``posterior_``."""
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
-        """Return the mean of the latent function at X, with its standard deviation or covariance if
-        asked (free of noise).
-        """
+        """Return the mean of the latent function at X, with its std or covariance on request.
+
+        Neither contains the noise."""
         check_is_fitted(self)
         if check_flag("return_std", return_std) and check_flag("return_cov", return_cov):
             raise InvalidInputError(
@@ -111,9 +111,7 @@ class PosteriorRegressor(RegressorMixin, PosteriorEstimator):
         return np.concatenate(draws, axis=1)
 
     def _check_data(self, X: Any, y: Any, *, width: int | None = None) -> tuple[Array, Array]:
-        """Return rows and targets as float64; ``width`` is the number of features where earlier
-        rows have fixed it.
-        """
+        """Return rows and targets as float64; ``width`` is the number of features, if fixed."""
         if is_tensor(X):
             X = as_matrix("X", X)
             if width is None:
@@ -173,9 +171,7 @@ class KernelOptions(BaseEstimator):
     kernel: Any
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; ``kernel__name=value`` replaces the kernel by one with that parameter
-        changed.
-        """
+        """Set parameters; ``kernel__name=value`` replaces a parameter of the kernel."""
         inner = {
             name.partition("__")[2]: value
             for name, value in params.items()

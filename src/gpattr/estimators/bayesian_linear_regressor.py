@@ -34,8 +34,9 @@ FLOOR = 1e-12  # of the targets' variance, below which no noise can be told from
 
 
 class BayesianLinearRegressor(PosteriorRegressor):
-    """y = c + φ(x)ᵀw + noise with Gaussian weights w ~ N(μ, Σ): φ(x) = x, or all monomials of x up
-    to a degree.
+    """y = c + φ(x)ᵀw + noise with Gaussian weights w ~ N(μ, Σ).
+
+    φ(x) is x, or all monomials of x up to a degree.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ class BayesianLinearRegressor(PosteriorRegressor):
         The prior mean μ, 0 by default.
     prior_cov : array (p, p), optional
         The prior covariance Σ, symmetric and positive definite. By default Σ = τ²I with τ² learned
-        by evidence, for features in units of their spread, so that a change of units changes
+        by evidence, for features in units of their standard deviation, so that a change of units changes
         nothing. With a prior of yours, features are in your units.
     noise_variance : float, optional
         The noise variance if it is known; learned by evidence by default.
@@ -186,8 +187,8 @@ class BayesianLinearRegressor(PosteriorRegressor):
             centred = X if origin is None else X - origin
             size = np.abs(centred).max(axis=0)
             unit = np.where(size > 1e-13 * np.abs(X).max(axis=0), size, 1.0)
-            spread = unit * np.sqrt(((centred / unit) ** 2).mean(axis=0))
-            scale = np.where(spread > 0, spread, 1.0)
+            std = unit * np.sqrt(((centred / unit) ** 2).mean(axis=0))
+            scale = np.where(std > 0, std, 1.0)
         return Monomials.up_to(degree, d, constant=False, origin=origin, scale=scale)
 
     def _prior_mean(self, p: int) -> np.ndarray:
@@ -272,9 +273,7 @@ class BayesianLinearRegressor(PosteriorRegressor):
 
 
 class _Evidence:
-    """log p(y) of y = Ψz + noise, z ~ N(0, τ²I), through the singular values of Ψ; n degrees of
-    freedom.
-    """
+    """log p(y) of y = Ψz + noise, z ~ N(0, τ²I), from singular values; n degrees of freedom."""
 
     def __init__(self, features: np.ndarray, y: np.ndarray, n: int) -> None:
         U, self.s, self.Vt = np.linalg.svd(features, full_matrices=False)
@@ -284,14 +283,14 @@ class _Evidence:
 
     def value(self, tau2: float, noise: float) -> float:
         """Return log p(y)."""
-        spread = tau2 * self.s**2 + noise
+        variances = tau2 * self.s**2 + noise
         rank = min(len(self.s), self.n)
         logs = (
-            np.log(spread[:rank]).sum()
+            np.log(variances[:rank]).sum()
             + (self.n - rank) * math.log(noise)
             + self.n * math.log(2.0 * math.pi)
         )
-        return float(-0.5 * ((self.u**2 / spread).sum() + self.rest / noise + logs))
+        return float(-0.5 * ((self.u**2 / variances).sum() + self.rest / noise + logs))
 
     def mean(self, tau2: float, noise: float) -> np.ndarray:
         """Return the posterior mean of z/τ."""
@@ -300,8 +299,9 @@ class _Evidence:
     def maximise(
         self, tau2: float | None, noise: float | None, floor: float
     ) -> tuple[float, float]:
-        """Return the most likely τ² and noise, each unless it is given: on a grid of one number,
-        then by Brent's method.
+        """Return the most likely τ² and noise, each unless given.
+
+        The search is over one number, on a grid and then by Brent's method.
 
         That number is the noise where τ² is given, else the ratio ρ = τ²/σ². For a given ratio the
         best noise is known, σ² = (Σ u²/(1 + ρs²) + rest)/n."""

@@ -1,4 +1,4 @@
-"""How many eigenfunctions a kernel needs, on how large a box.
+"""The choice of eigenfunctions and box that a kernel needs.
 
 A basis of m functions on [−L, L] knows frequencies up to πm/2L, and functions on it feel its walls
 at a distance of 2(L − S) from the data, which lie in [−S, S]. So a kernel needs, to a share δ of
@@ -44,16 +44,12 @@ NARROWEST = 1.2  # a box is larger than the data by at least this factor
 
 
 def reach(kernel: Radial, share: float) -> float:
-    """Return the distance, in length-scales, at which the correlation has fallen to ``share``; at
-    most 10⁸.
-    """
+    """Return the distance, in ℓ, at which the correlation has fallen to ``share``; at most 10⁸."""
     return _first_zero(lambda r: float(kernel.profile(np.array(r * r))) - share)
 
 
 def cutoff(kernel: Radial, share: float) -> float:
-    """Return the frequency, in 1/ℓ, beyond which lies this share of the spectrum, in one dimension;
-    at most 10⁸.
-    """
+    """Return the frequency, in 1/ℓ, beyond which this share of the 1-d spectrum lies, up to 10⁸."""
     if isinstance(kernel, SquaredExponential):
         return float(-ndtri(0.5 * share))
     if isinstance(kernel, RationalQuadratic):
@@ -90,8 +86,9 @@ def design_for(
     boundary: Any = None,
     n_basis: Any = None,
 ) -> Design:
-    """Return what a term needs, to ``share`` of its variance, on data of half-range ``extent`` (one
-    per feature it sees).
+    """Return what a term needs, to ``share`` of its variance, for data of half-range ``extent``.
+
+    ``extent`` has one entry for each feature of the term.
 
     ``slack`` makes room for length-scales shorter and longer by that factor. What is fixed
     beforehand is kept: ``boundary`` and ``n_basis``, one for each feature."""
@@ -110,9 +107,7 @@ def design_for(
 
 
 def supported(leaf: Leaf, design: Design, extent: Array) -> tuple[Array, Array]:
-    """Return the shortest and longest length-scales, (d,) each, that a design represents well
-    enough.
-    """
+    """Return the shortest and longest length-scales, (d,) each, that a design represents."""
     kernel = leaf.kernel
     assert isinstance(kernel, Radial)
     factors, numbers = np.array(design.boundary), np.array(design.n_basis)
@@ -122,9 +117,7 @@ def supported(leaf: Leaf, design: Design, extent: Array) -> tuple[Array, Array]:
 
 
 def within(designs: list[Design], most: int) -> list[Design]:
-    """Return designs with no more than ``most`` functions in all, each number of functions reduced
-    by the same factor.
-    """
+    """Return designs of at most ``most`` functions in all, each reduced by the same factor."""
     while sum(design.size for design in designs) > most:
         designs = [
             replace(design, n_basis=tuple(max(2, int(0.95 * m)) for m in design.n_basis))
@@ -137,9 +130,9 @@ def within(designs: list[Design], most: int) -> list[Design]:
 
 @dataclass(frozen=True)
 class Plan:
-    """The range of the data, ``centre`` ± ``extent`` (d,), and what the user fixed: ``n_basis`` and
-    ``boundary``, or None.
-    """
+    """The range of the data, ``centre`` ± ``extent`` (d,), and the user's choices, if any.
+
+    These are ``n_basis`` and ``boundary``, None where not fixed."""
 
     centre: Array
     extent: Array
@@ -148,9 +141,9 @@ class Plan:
 
     @classmethod
     def of(cls, X: Array, n_basis: Any, boundary: Any, domain: Any) -> Plan:
-        """Return the plan for rows X, and all others in the ``domain`` (2, d); a feature that does
-        not vary has the extent 1.
-        """
+        """Return the plan for rows X, and all others in the ``domain`` (2, d).
+
+        A feature that does not vary has extent 1."""
         low, high = to_numpy(X).min(axis=0), to_numpy(X).max(axis=0)
         if domain is not None:
             low, high = np.minimum(low, domain[0]), np.maximum(high, domain[1])
@@ -181,11 +174,9 @@ class Plan:
         return list(range(len(self.centre)) if leaf.columns is None else leaf.columns)
 
     def limits(self, leaves: list[Leaf], designs: list[Design]) -> dict[str, Array]:
-        """Return between which length-scales to search, (2, size): those that a basis chosen for
-        them represents.
+        """Return the bounds of length-scales, (2, size), that a basis chosen for them represents.
 
-        A basis that the user fixed sets no limits; the diagnostic tells where it is too small.
-        """
+        A basis that the user fixed sets no limits; the diagnostic tells where it is too small."""
         result = {}
         for leaf, design in zip(leaves, designs, strict=True):
             extent = self.extent[self.columns(leaf)]
@@ -198,9 +189,7 @@ class Plan:
         return result
 
     def is_bound(self, kernel: Kernel, limits: dict[str, Array]) -> bool:
-        """Tell whether a length-scale ended where the basis does, and another basis would let it go
-        on.
-        """
+        """Return whether a length-scale ended at a limit of the basis that another basis lifts."""
         values = trainable(kernel)
         for leaf in summands(kernel):
             name = f"{leaf.prefix}lengthscale"
@@ -228,9 +217,7 @@ class Plan:
         return (parts[0] if whole else Combined(tuple(parts), tuple(columns), d)), parts
 
     def diagnose(self, kernel: Kernel, designs: list[Design], X: Array) -> list[dict[str, Any]]:
-        """Return, for each term, how much of its prior variance the basis gets wrong at the worst
-        of the rows X.
-        """
+        """Return, for each term, the largest relative error of its prior variance at rows X."""
         leaves, at, report = summands(kernel), 0, []
         _, parts = self.basis(leaves, designs, None)
         variances = prior_variances(kernel, parts)[0]

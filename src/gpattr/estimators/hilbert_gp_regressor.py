@@ -1,6 +1,4 @@
-"""Hilbert-space Gaussian-process regression: eigenfunctions of the Laplacian on a box around the
-data.
-"""
+"""Hilbert-space GP regression: eigenfunctions of the Laplacian on a box around the data."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ from gpattr.estimators.evidence.weights import fit_weights
 from gpattr.estimators.feature_regressor import FeatureRegressor
 from gpattr.estimators.hilbert_design import Design, Plan
 from gpattr.estimators.hyperparameters import trainable
-from gpattr.estimators.search_space import NOISE_SHARE, Units, default_kernel, spread_of
+from gpattr.estimators.search_space import NOISE_SHARE, Units, default_kernel, std_of
 from gpattr.estimators.sums import Sums, from_content, to_content
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.kernels import Kernel, Radial, RationalQuadratic, Select, SquaredExponential, Sum
@@ -48,8 +46,7 @@ class BasisWarning(UserWarning):
 
 
 class HilbertGPRegressor(FeatureRegressor):
-    """Gaussian-process regression with eigenfunctions of the Laplacian on a box (Riutort-Mayol et
-    al. 2023).
+    """GP regression with eigenfunctions of the Laplacian on a box (Riutort-Mayol et al. 2023).
 
     f(x) = c + Σⱼ wⱼφⱼ(x), wⱼ ~ N(0, S(ωⱼ)/ΠL), φⱼ products of sines, S the kernel's spectral
     density. Sums over rows are made once for each basis; learning hyperparameters takes no more
@@ -136,7 +133,7 @@ class HilbertGPRegressor(FeatureRegressor):
         plan = Plan.of(rows, self.n_basis, self.boundary, self._checked_domain(d))
         shift = float(targets.mean()) if free_mean else 0.0
         variance, generator = (
-            float(spread_of(targets[:, None])[0]) ** 2,
+            float(std_of(targets[:, None])[0]) ** 2,
             random_generator(self.random_state),
         )
         slack, names, remaining = 1.0, column_names(X), ROUNDS
@@ -169,12 +166,12 @@ class HilbertGPRegressor(FeatureRegressor):
         self.diagnostics_ = plan.diagnose(kernel, designs, rows)
 
     def _first_kernel(self, units: Units) -> Kernel:
-        kind, d = self.kernel or SquaredExponential, len(units.spread)
+        kind, d = self.kernel or SquaredExponential, len(units.std)
         if d <= WIDEST:
             return default_kernel(units, kind)
         return Sum(
             *(
-                Select(kind(lengthscale=units.spread[i], variance=units.unit**2 / d), [i])
+                Select(kind(lengthscale=units.std[i], variance=units.unit**2 / d), [i])
                 for i in range(d)
             )  # pyright: ignore
         )

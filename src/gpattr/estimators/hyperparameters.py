@@ -1,4 +1,4 @@
-"""Kernels as vectors of hyperparameters, and the derivative of the marginal likelihood by them.
+"""Kernels as vectors of hyperparameters, with the gradient of the marginal likelihood.
 
 With G = ½(ααᵀ − A⁻¹), ∂ log p(y)/∂ log θ = Σ G∘∂K/∂ log θ. G goes down the kernel's tree by the
 product rule, and every leaf knows the sum for its own hyperparameters."""
@@ -93,9 +93,9 @@ def _per_feature(value: Any, slopes: Array) -> Any:
 
 
 def squared_difference_sums(Q: Array, W: Array) -> Array:
-    """Return Σₙₘ Qₙₘ (Wₙᵢ − Wₘᵢ)², (d,), for symmetric Q: by two matrix products, or from
-    differences on wide data.
-    """
+    """Return Σₙₘ Qₙₘ (Wₙᵢ − Wₘᵢ)², (d,), for symmetric Q.
+
+    It takes two matrix products, or differences on wide data."""
     xp = namespace(W)
     W = W - W.mean(axis=0)
     if float((W * W).sum(axis=1).max()) > WIDE:

@@ -37,7 +37,7 @@ from gpattr.estimators.search_space import (
     default_kernel,
     is_fixed,
     scaled,
-    spread_of,
+    std_of,
     starts_from,
 )
 from gpattr.exceptions import InvalidInputError
@@ -206,7 +206,7 @@ class MultiOutputGPRegressor(KernelRegressor):
         m, P = Y.shape
         if (given := self._given_kernel) is not None:
             given.check_features(rows.shape[1])
-        spread, unit = spread_of(rows), spread_of(Y)
+        std, unit = std_of(rows), std_of(Y)
         if self.optimize and m < 2:
             raise InvalidInputError(
                 "X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use"
@@ -223,7 +223,7 @@ class MultiOutputGPRegressor(KernelRegressor):
             raise InvalidInputError(
                 "Y: expected targets whose square float64 can hold; rescale them"
             )
-        units = Units(np.where(spread > 0, spread, 1.0) if given is None else np.ones(()), 1.0)
+        units = Units(np.where(std > 0, std, 1.0) if given is None else np.ones(()), 1.0)
         kernel = scaled(
             default_kernel(units, self.kernel) if given is None else given, units, inwards=True
         )  # pyright: ignore[reportArgumentType]
@@ -234,7 +234,7 @@ class MultiOutputGPRegressor(KernelRegressor):
             NOISE, self.bounds if isinstance(self.bounds, Mapping) else None
         ):
             level = np.full(P, NOISE_SHARE)
-        inner = units.inside(rows) if kernel.stationary else rows / units.spread
+        inner = units.inside(rows) if kernel.stationary else rows / units.std
         evidence = CoregionalisedEvidence(
             inner, targets, level, self.outputs == "shared", self.mean == "constant"
         )
@@ -285,7 +285,7 @@ class MultiOutputGPRegressor(KernelRegressor):
             if for_noise is not None:
                 own = bounds_for(
                     {NOISE: noise},
-                    Units(units.spread, 1.0),
+                    Units(units.std, 1.0),
                     {NOISE: for_noise},
                     1.0,
                     own_start=True,

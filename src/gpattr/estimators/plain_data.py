@@ -1,4 +1,4 @@
-"""scikit-learn's checks of data, called only where they have something to say.
+"""scikit-learn's checks of data, called only where a quick look does not suffice.
 
 They raise in the words that its users know, but while they look they change Python's warning
 filters, which belong to the whole process: other threads would see them changed. Data that are
@@ -47,8 +47,9 @@ def checked_training_data(
     multi_output: bool = False,
     target: str = "y",
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows (n, d) as float64 and targets (n,), with ``multi_output`` also (n, P), or raise
-    what `validate_data` says.
+    """Return rows (n, d) as float64 and targets, or raise what `validate_data` raises.
+
+    Targets are (n,), with ``multi_output`` also (n, P).
 
     The number of features, and their names, are noted in the estimator. ``labels`` are of any kind
     that has an order; ``target`` is what the targets are called."""
@@ -83,9 +84,7 @@ def check_classes(labels: np.ndarray) -> None:
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Let scikit-learn check an argument, in whose words its own tests expect what is wrong, and
-    say which argument it is.
-    """
+    """Name the argument in errors of scikit-learn's own checks, whose wording its tests expect."""
     try:
         yield
     except GpattrError:
@@ -105,9 +104,7 @@ def _plain_rows(X: Any) -> np.ndarray | None:
 
 
 def _plain(values: Any) -> np.ndarray | None:
-    """Return finite real numbers as an array; None where it takes more than a look to know what
-    they are.
-    """
+    """Return finite real numbers as an array; None if that takes more than a quick look."""
     if (
         type(values) not in (np.ndarray, list, tuple)
         and not is_series(values)

@@ -1,5 +1,4 @@
-"""L-BFGS-B (Byrd, Lu, Nocedal and Zhu 1995, as revised by Morales and Nocedal 2011): minimisation
-within bounds.
+"""Minimisation within bounds by L-BFGS-B (Byrd et al. 1995; Morales and Nocedal 2011).
 
 The algorithm is SciPy's, step by step. SciPy's own solves its small systems by a BLAS whose threads
 wake for each of them and then spin, which takes a core for as long as training lasts, and on a busy
@@ -74,8 +73,9 @@ def minimise(
     maxfun: int,
     callback: Callable[[np.ndarray], None] | None = None,
 ) -> Result:
-    """Return the minimum found from ``start`` within ``limits`` (n, 2), for a function that returns
-    value and gradient.
+    """Return the minimum found from ``start`` within ``limits`` (n, 2).
+
+    ``function`` returns value and gradient.
 
     It ends where the projected gradient is ``gtol`` or less, where a step gains ``ftol`` or less,
     relative to the value, and after ``maxiter`` steps or ``maxfun`` evaluations. Names are SciPy's.
@@ -164,9 +164,9 @@ def _longest(x: np.ndarray, direction: np.ndarray, lower: np.ndarray, upper: np.
 def _cauchy_point(
     memory: Memory, x: np.ndarray, g: np.ndarray, lower: np.ndarray, upper: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the first minimum of the quadratic model along the projected gradient, what is free
-    there, and Wᵀ times the step.
-    """
+    """Return the Cauchy point, which variables are free there, and Wᵀ times the step.
+
+    It is the quadratic model's first minimum along the projected gradient."""
     theta, W, M = memory.theta, memory.W, memory.M
     held = ((x <= lower) & (g >= 0)) | ((x >= upper) & (g <= 0))
     d = np.where(held, 0.0, -g)
@@ -214,9 +214,7 @@ def _within_subspace(
     lower: np.ndarray,
     upper: np.ndarray,
 ) -> np.ndarray:
-    """Return the minimum of the quadratic model over what is free at ``point``, brought back within
-    the bounds.
-    """
+    """Return the quadratic model's minimum over the free variables, brought within bounds."""
     theta, W, M = memory.theta, memory.W[:, free], memory.M
     r = -theta * (point - x)[free] - g[free] + product(M @ c, W)
     v = M @ product(W, r)
@@ -235,9 +233,7 @@ def _within_subspace(
 
 
 class _Search:
-    """A step that decreases the function enough and flattens its slope enough (Moré and Thuente
-    1994).
-    """
+    """A line search for sufficient decrease and curvature (Moré and Thuente 1994)."""
 
     def __init__(self, value: float, slope: float, step: float, longest: float) -> None:
         self.value, self.slope, self.step, self.longest = value, slope, step, longest
@@ -309,9 +305,7 @@ class _Search:
         other: tuple[float, float, float],
         here: tuple[float, float, float],
     ) -> tuple[tuple[float, float, float], tuple[float, float, float], float]:
-        """Return the interval that is left, its better end first, and a step within it by cubic or
-        quadratic interpolation.
-        """
+        """Return the remaining interval, the better end first, and an interpolated step in it."""
         (a, fa, ga), (b, fb, gb), (t, f, g) = best, other, here
         opposite = g * math.copysign(1.0, ga) < 0
 

@@ -1,6 +1,4 @@
-"""Random-feature Gaussian-process regression: waves with random frequencies, trained in memory or
-from a stream.
-"""
+"""Random-feature GP regression: random frequencies, trained in memory or from a stream."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ from gpattr.estimators.gp_regressor import GPRegressor
 from gpattr.estimators.inducing import default_number
 from gpattr.estimators.progress import stream_progress
 from gpattr.estimators.random_feature_stream import Learned, Stream, in_order
-from gpattr.estimators.search_space import NOISE_SHARE, Units, default_kernel, spread_of
+from gpattr.estimators.search_space import NOISE_SHARE, Units, default_kernel, std_of
 from gpattr.estimators.sums import from_content, to_content
 from gpattr.exceptions import (
     GpattrError,
@@ -53,8 +51,9 @@ class FirstChunkWarning(UserWarning):
 
 
 class RandomFeatureGPRegressor(FeatureRegressor):
-    """Gaussian-process regression with M random frequencies v: f(x) = c + Σₘ aₘ sin(vₘ·x) + bₘ
-    cos(vₘ·x), weights N(0, σ²/M).
+    """GP regression with M random frequencies v: f(x) = c + Σₘ aₘ sin(vₘ·x) + bₘ cos(vₘ·x).
+
+    Weights are N(0, σ²/M).
 
     Training takes O(nM²) time and O(M²) memory, from arrays (`fit`) or from a stream of chunks
     (`partial_fit`, `fit_chunks`).
@@ -130,9 +129,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
     def from_exact(
         cls, model: GPRegressor, n_frequencies: int | None = None, **options: Any
     ) -> Self:
-        """Return an unfitted model with the kernel and the noise of a fitted exact one, and
-        ``optimize=False``.
-        """
+        """Return an unfitted model with the kernel and noise of a fitted exact one, both fixed."""
         if not isinstance(model, GPRegressor) or not hasattr(model, "kernel_"):
             raise InvalidInputError(f"model: expected a fitted GPRegressor, got {model!r}")
         check_spectral(model.kernel_)
@@ -218,9 +215,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         return self
 
     def _with_chunk(self, stream: Stream | None, X: Any, y: Any) -> Stream:
-        """Return the stream, begun if there is none, with these rows added; nothing changes if they
-        are not as they should be.
-        """
+        """Return the stream, begun if there is none, with these rows added, or raise unchanged."""
         with self._unchanged_on_error():
             self._check_options()
             if stream is None:
@@ -317,9 +312,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
     def _begin(
         self, X: Array, y: Array, names: Names | None, default: int, *, learn: bool
     ) -> Stream:
-        """Fix the length-scales and the frequencies, ``default`` of them unless their number is
-        given.
-        """
+        """Fix the length-scales and the frequencies, ``default`` of them unless given."""
         d, generator = X.shape[1], random_generator(self.random_state)
         by_blocks = learn and self.n_frequencies is None
         p = 2 * int(default if self.n_frequencies is None else self.n_frequencies)
@@ -350,9 +343,9 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         )
 
     def _exact_start(self, X: Array, y: Array, kernel: Radial) -> Radial:
-        """Return the kernel that an exact GP learns from a few rows: a better start than any guess,
-        and quickly had.
-        """
+        """Return the kernel that an exact GP learns from a few rows.
+
+        It is a better starting point than a guess, and cheap to compute."""
         every = max(1, len(X) // SUBSAMPLE)
         model = GPRegressor(type(kernel), mean=self.mean, noise_variance=self.noise_variance)
         try:
@@ -373,9 +366,9 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         draws: np.ndarray | None,
         generator: Any,
     ) -> Any:
-        """Return kernel and noise of the largest evidence with these frequencies, or of blocks of
-        rows where there are none.
-        """
+        """Return kernel and noise of the largest evidence.
+
+        It is that with these frequencies, or of blocks of rows where there are none."""
         free_mean = self.mean == "constant"
         middle = (
             float(y.mean()) if free_mean else 0.0
@@ -385,7 +378,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
             objective = BlockEvidence.of_rows(rows, targets, known, free_mean, generator)
         else:
             objective = FrequencyEvidence(rows, targets, draws, known, free_mean)
-        variance = float(spread_of(y[:, None])[0]) ** 2
+        variance = float(std_of(y[:, None])[0]) ** 2
         return self._search(
             objective,
             kernel,
@@ -398,9 +391,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         )
 
     def _learn_all(self, stream: Stream, *, relearn: bool = True) -> Learned:
-        """Return the posterior given all rows so far, variance and noise learned again where they
-        are to be.
-        """
+        """Return the posterior given all rows so far, with variance and noise learned again."""
         bases, sums, shift, inputs_mean = stream.rows.total()
         kernel, noise, free_mean, M = (
             stream.kernel,

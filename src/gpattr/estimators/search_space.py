@@ -1,6 +1,4 @@
-"""Where training looks: starts and bounds of the hyperparameters, in units in which they are of
-order one.
-"""
+"""Starts and bounds of the hyperparameters, in units in which they are of order one."""
 
 from __future__ import annotations
 
@@ -33,55 +31,52 @@ NOISE_SHARE = 0.2  # of the targets' variance, to start with
 
 @dataclass(frozen=True)
 class Units:
-    """The units of training: one ``spread`` (d,) of each feature, one ``unit`` of the targets, both
-    in the user's units.
-    """
+    """The units of training: ``std`` (d,) of the features and ``unit`` of the targets.
 
-    spread: np.ndarray
+    Both are in the user's units."""
+
+    std: np.ndarray
     unit: float
 
     @classmethod
     def of_data(cls, X: Array, y: Array) -> Units:
         """Return standard deviations as units; a column or target that does not vary keeps its own."""
-        spread, unit = spread_of(X), float(spread_of(y[:, None])[0]) or 1.0
+        std, unit = std_of(X), float(std_of(y[:, None])[0]) or 1.0
         if not 1e-140 < unit < 1e140:
             raise InvalidInputError(
-                f"y: expected targets whose square float64 can hold, got a spread of {unit:.0e};"
+                f"y: expected targets whose square float64 can hold, got a standard deviation of {unit:.0e};"
                 " rescale them"
             )
-        return cls(np.where(spread > 0, spread, 1.0), unit)
+        return cls(np.where(std > 0, std, 1.0), unit)
 
     def inside(self, X: Array) -> Array:
         """Return centred inputs in the units of training."""
-        return (X - X.mean(axis=0)) / namespace(X).asarray(self.spread)
+        return (X - X.mean(axis=0)) / namespace(X).asarray(self.std)
 
     def of(self, name: str) -> Any:
         """Return one unit of this hyperparameter in the user's units."""
-        units = {"lengthscale": self.spread, "variance": self.unit**2, NOISE: self.unit**2}
+        units = {"lengthscale": self.std, "variance": self.unit**2, NOISE: self.unit**2}
         return units.get(name.split("__")[-1], 1.0)
 
 
-def spread_of(X: Array) -> np.ndarray:
-    """Return the standard deviation of each column, exactly 0 for one that does not vary but by the
-    rounding of its mean.
-    """
+def std_of(X: Array) -> np.ndarray:
+    """Return the standard deviation of each column, exactly 0 for a constant column."""
     X = to_numpy(X)
     size = np.abs(X).max(axis=0)
     centred = np.divide(
         X, size, out=np.zeros_like(X), where=size > 0
     )  # of order one, so that squares stay in range
-    spread = centred.std(axis=0)
-    return np.where(spread > 1e-13, spread, 0.0) * size
+    std = centred.std(axis=0)
+    return np.where(std > 1e-13, std, 0.0) * size
 
 
 def default_kernel(units: Units, kind: type[Radial] | None = None) -> Radial:
-    """Return the ARD kernel of this kind, a squared exponential by default, where training starts,
-    in the user's units.
+    """Return the ARD kernel of this kind where training starts, in the user's units.
 
     Standardised points lie about √(2d) apart; length-scales of 0.6 √d let a point see its
     neighbours, and not everything."""
     return (kind or SquaredExponential)(
-        lengthscale=0.6 * len(units.spread) ** 0.5 * units.spread, variance=units.unit**2
+        lengthscale=0.6 * len(units.std) ** 0.5 * units.std, variance=units.unit**2
     )
 
 

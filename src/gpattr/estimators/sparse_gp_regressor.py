@@ -34,7 +34,7 @@ from gpattr.estimators.search_space import (
     bounds_for,
     default_kernel,
     scaled,
-    spread_of,
+    std_of,
     starts_from,
 )
 from gpattr.exceptions import InvalidInputError
@@ -55,8 +55,7 @@ STARTS = ("k-means", "greedy")
 
 
 class SparseGPRegressor(KernelRegressor):
-    """Gaussian-process regression through inducing inputs, for thousands to hundreds of thousands
-    of rows (Titsias 2009).
+    """GP regression with inducing inputs, for 10³ to 10⁵ rows and more (Titsias 2009).
 
     Time grows as n m² and memory as m² for n rows and m inducing inputs. By default hyperparameters
     are those of exact processes of up to 8 blocks of 1000 rows, drawn at random, and inducing
@@ -168,8 +167,8 @@ class SparseGPRegressor(KernelRegressor):
             default_kernel(units, self.kernel) if given is None else given, units, inwards=True
         )  # pyright: ignore[reportArgumentType]
         middle = X.mean(axis=0) if kernel.stationary else np.zeros(X.shape[1])
-        rows, targets = (X - middle) / units.spread, y / units.unit
-        variance = float(spread_of(targets[:, None])[0]) ** 2 or 1.0
+        rows, targets = (X - middle) / units.std, y / units.unit
+        variance = float(std_of(targets[:, None])[0]) ** 2 or 1.0
         generator = random_generator(self.random_state)
         level = None if known is None else np.broadcast_to(known / units.unit**2, (len(y),))
         noise = NOISE_SHARE * variance if known is None else None
@@ -188,12 +187,12 @@ class SparseGPRegressor(KernelRegressor):
                 rows,
                 level if noise is None else noise,
                 JITTER * variance,
-                own.spread / units.spread,
+                own.std / units.std,
                 generator,
             )
         else:
             Z = self._inducing_start(
-                kernel, rows, middle, units, (X - middle) / own.spread, own, generator
+                kernel, rows, middle, units, (X - middle) / own.std, own, generator
             )
             objective = SparseObjective(
                 rows, targets, level, self.mean == "constant", JITTER * variance
@@ -207,7 +206,7 @@ class SparseGPRegressor(KernelRegressor):
         back = scaled(kernel, units, inwards=False)
         return (
             back,
-            Z * units.spread + middle,
+            Z * units.std + middle,
             learned,
             centre * units.unit,
             JITTER * variance * units.unit**2,
@@ -219,11 +218,10 @@ class SparseGPRegressor(KernelRegressor):
         X: np.ndarray,
         noise: Any,
         jitter: float,
-        spread: np.ndarray,
+        std: np.ndarray,
         generator: np.random.Generator,
     ) -> np.ndarray:
-        """Return inducing inputs that miss no more than `TOLERATED` of the variance, or as many as
-        there may be.
+        """Return inducing inputs that miss at most `TOLERATED` of the variance, or the maximum.
 
         The share is that of a posterior given some rows, each of which stands for as many as there
         are of it."""
@@ -232,14 +230,14 @@ class SparseGPRegressor(KernelRegressor):
         level = np.broadcast_to(noise, (n,))[some] * (len(some) / n)
         m = FEWEST
         while m < most:
-            Z = placed(self.inducing, kernel, X, m, spread, generator)
+            Z = placed(self.inducing, kernel, X, m, std, generator)
             posterior = SparsePosterior.fit(
                 kernel, Z, X[some], np.zeros(len(some)), noise=level, jitter=jitter
             )
             if missed_share(posterior, X[some]) <= TOLERATED:
                 return Z
             m = int(1.4 * m)
-        return placed(self.inducing, kernel, X, most, spread, generator)
+        return placed(self.inducing, kernel, X, most, std, generator)
 
     def _train(
         self,
@@ -252,9 +250,7 @@ class SparseGPRegressor(KernelRegressor):
         variance: float,
         generator: np.random.Generator,
     ) -> tuple[Kernel, float | None, Any]:
-        """Return kernel and noise of the largest objective, and inducing inputs; it has none if
-        ``Z`` is None.
-        """
+        """Return kernel, noise and inducing inputs (if ``Z`` has any) of the largest objective."""
         if len(y) < 2:
             raise InvalidInputError(
                 "X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use"
@@ -299,9 +295,7 @@ class SparseGPRegressor(KernelRegressor):
         own: Units,
         generator: np.random.Generator,
     ) -> np.ndarray:
-        """Return inducing inputs, (m, d), in the units of training; ``even`` are the rows in units
-        of their own spread.
-        """
+        """Return inducing inputs, (m, d), in training units; ``even`` are rows in units of std."""
         n = len(rows)
         if not isinstance(self.inducing, str):
             Z = to_numpy(as_matrix("inducing", self.inducing, n_features=rows.shape[1]))
@@ -310,20 +304,18 @@ class SparseGPRegressor(KernelRegressor):
                     f"n_inducing: expected None or {len(Z)}, the rows of inducing, got"
                     f" {self.n_inducing}"
                 )
-            return (Z - middle) / units.spread
+            return (Z - middle) / units.std
         check_choice("inducing", self.inducing, STARTS)
         m = check_count("n_inducing", self.n_inducing)
         if m > n:
             raise InvalidInputError(f"n_inducing: expected at most one per row, {n}, got {m}")
         if self.inducing == "greedy":
             return greedy(kernel, rows, m)
-        return k_means(even, m, generator) * own.spread / units.spread
+        return k_means(even, m, generator) * own.std / units.std
 
     @property
     def advice_(self) -> str:
-        """What to know where the inducing inputs that hyperparameters were learned with are too
-        few, else nothing.
-        """
+        """Advice where the inducing inputs used for training were too few, else empty."""
         check_is_fitted(self)
         learned = self.optimize and not (self.n_inducing is None and isinstance(self.inducing, str))
         if not (learned and self.missed_share_ > MISSED):
@@ -409,8 +401,7 @@ class SparseGPRegressor(KernelRegressor):
 
 
 def missed_share(posterior: SparsePosterior, X: Array) -> float:
-    """Return the share of the posterior variance that is there because inducing inputs miss it,
-    over at most `SAMPLED` rows.
+    """Return the share of posterior variance that inducing inputs miss, over `SAMPLED` rows.
 
     At x it is (k(x, x) − q(x, x)) / (k(x, x) − q(x, x) + ‖RᵀT(x)‖²) with q(x, x) = ‖T(x)‖², T(x) =
     L⁻¹k(Z, x)."""

@@ -1,6 +1,4 @@
-"""The full additive kernel of Duvenaud, Nickisch and Rasmussen (2011): interactions of every order,
-without 2^d terms.
-"""
+"""The full additive kernel of Duvenaud, Nickisch and Rasmussen (2011)."""
 
 from __future__ import annotations
 
@@ -21,8 +19,9 @@ from gpattr.kernels.base import Kernel, Kink
 
 @dataclass(frozen=True, eq=False, init=False)
 class FullAdditive(Kernel):
-    """k(x, x') = Σₙ σₙ² eₙ(z₁, …, z_d) with zᵢ = kᵢ(xᵢ, xᵢ'): functions of one feature, of two, …
-    of as many as there are orders.
+    """k(x, x') = Σₙ σₙ² eₙ(z₁, …, z_d) with zᵢ = kᵢ(xᵢ, xᵢ'): interactions of every order.
+
+    The cost grows with d times the number of orders; there are no 2^d terms.
 
     ``bases`` are one-dimensional kernels kᵢ, one for each feature; ``order_variances`` σ₁², σ₂², …
     at most d of them, not negative. The elementary symmetric polynomials eₙ come from the

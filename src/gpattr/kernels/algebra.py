@@ -1,4 +1,4 @@
-"""Kernels made of kernels: Scale, Sum, Product, Select."""
+"""Composite kernels: Scale, Sum, Product, Select."""
 
 from __future__ import annotations
 
@@ -102,7 +102,9 @@ class _Several(Kernel):
 
 @dataclass(frozen=True, eq=False, init=False)
 class Sum(_Several):
-    """k(x, x') = k₁(x, x') + k₂(x, x') + …: independent functions added. Nested sums are flattened."""
+    """k(x, x') = k₁(x, x') + k₂(x, x') + …: independent functions added.
+
+    Nested sums are flattened."""
 
     @property
     def polynomial_degree(self) -> int | None:
@@ -125,9 +127,7 @@ class Sum(_Several):
 
 @dataclass(frozen=True, eq=False, init=False)
 class Product(_Several):
-    """k(x, x') = k₁(x, x') k₂(x, x') …: functions that vary with all of their parts. Nested
-    products are flattened.
-    """
+    """k(x, x') = k₁(x, x') k₂(x, x') …; nested products are flattened."""
 
     @property
     def polynomial_degree(self) -> int | None:
@@ -151,8 +151,7 @@ class Product(_Several):
 
 
 def separable(kernel: type[Kernel], lengthscale: Any, **params: Any) -> Product:
-    """Return the product of one-dimensional kernels, one for each feature: Πᵢ kᵢ(xᵢ, xᵢ') with
-    ``lengthscale`` ℓᵢ (d,).
+    """Return the product Πᵢ kᵢ(xᵢ, xᵢ') of one-dimensional kernels with ``lengthscale`` ℓᵢ (d,).
 
     Only the squared exponential is the same as its radial form; ``separable(Matern52, [1.0, 2.0])``
     is a kernel of its own. Other parameters are those of every factor."""
@@ -172,9 +171,7 @@ def separable(kernel: type[Kernel], lengthscale: Any, **params: Any) -> Product:
 
 @dataclass(frozen=True, eq=False)
 class Select(Kernel):
-    """k(x, x') = k₁(x[features], x'[features]): a kernel that sees only some of the columns, given
-    by position.
-    """
+    """k(x, x') = k₁(x[features], x'[features]): a kernel on some columns, given by position."""
 
     kernel: Kernel
     features: tuple[int, ...]

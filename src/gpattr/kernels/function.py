@@ -1,4 +1,4 @@
-"""A kernel of the user's own, given as functions."""
+"""A user-defined kernel, given as functions."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ class Function(Kernel):
             return
         rows = to_numpy(X)[:8]
         # Pairs from far apart to close: the kernel's own scale is not known.
-        spread = max(float(np.ptp(rows, axis=0).max()), float(np.abs(rows).max()) * 1e-9, 1e-9)
-        y = rows + spread * 10.0 ** -np.linspace(0.0, 4.0, len(rows))[:, None]
+        width = max(float(np.ptp(rows, axis=0).max()), float(np.abs(rows).max()) * 1e-9, 1e-9)
+        y = rows + width * 10.0 ** -np.linspace(0.0, 4.0, len(rows))[:, None]
         require_derivative(
             "gradient", "value", lambda x: self.values(x, y), lambda x: self.gradient(x, y), X
         )  # pyright: ignore[reportOptionalCall]

@@ -1,6 +1,4 @@
-"""The Matérn kernels: of half-integer smoothness, with functions that are rough, once, or twice
-differentiable, and of any.
-"""
+"""The Matérn kernels: ν = 1/2, 3/2, 5/2 and general ν."""
 
 from __future__ import annotations
 
@@ -31,8 +29,7 @@ ROUGH = (
 
 @dataclass(frozen=True, eq=False)
 class Matern12(Radial):
-    """k(x, x') = σ² exp(−r), r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)²: continuous, nowhere differentiable
-    functions.
+    """k(x, x') = σ² exp(−r), r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)²: continuous functions without gradients.
 
     It has values and predictions only. Gradients, and so integrated gradients, are refused: their
     variance does not exist."""
@@ -82,9 +79,9 @@ class Matern32(Radial):
 
 @dataclass(frozen=True, eq=False)
 class Matern52(Radial):
-    """k(x, x') = σ² (1 + √5 r + 5r²/3) exp(−√5 r), r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)²: twice differentiable
-    functions.
-    """
+    """k(x, x') = σ² (1 + √5 r + 5r²/3) exp(−√5 r): twice differentiable functions.
+
+    r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)²."""
 
     nu: ClassVar[float] = 2.5
     digits: ClassVar[float] = 11.5  # its branch points are weak, like r³, so two more come out
@@ -115,8 +112,9 @@ class Matern52(Radial):
 
 @dataclass(frozen=True, eq=False)
 class Matern(Radial):
-    """k(x, x') = σ² 2^(1−ν)/Γ(ν) s^ν K_ν(s), s = √(2ν) r, r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)², for any ``nu``
-    ν from 1.05 to 50.
+    """k(x, x') = σ² 2^(1−ν)/Γ(ν) s^ν K_ν(s), s = √(2ν) r, for any ``nu`` ν from 1.05 to 50.
+
+    r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)².
 
     Its functions have ⌈ν⌉ − 1 derivatives. With ν = 3/2 and 5/2 it is `Matern32` and `Matern52`,
     which are far faster: this one needs Bessel functions, which only SciPy has, so that tensors are

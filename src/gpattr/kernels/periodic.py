@@ -1,4 +1,4 @@
-"""Kernels of functions that repeat: Periodic and Cosine."""
+"""Kernels of periodic functions: Periodic and Cosine."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from gpattr.kernels.base import Kernel
 
 @dataclass(frozen=True, eq=False)
 class Periodic(Kernel):
-    """k(x, x') = σ² exp(−2 Σᵢ sin²(π(xᵢ − xᵢ')/pᵢ)/ℓᵢ²): any function that repeats with period pᵢ
-    in feature i.
+    """k(x, x') = σ² exp(−2 Σᵢ sin²(π(xᵢ − xᵢ')/pᵢ)/ℓᵢ²): periodic with pᵢ in feature i.
 
     ``period`` p is in the units of the inputs, ``lengthscale`` ℓ has no unit; both are one number
     or one per feature."""
@@ -60,9 +59,9 @@ class Periodic(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class Cosine(Kernel):
-    """k(x, x') = σ² cos(2π Σᵢ (xᵢ − xᵢ')/pᵢ): one wave of unknown phase and amplitude, with period
-    pᵢ along feature i.
-    """
+    """k(x, x') = σ² cos(2π Σᵢ (xᵢ − xᵢ')/pᵢ): a wave of unknown phase and amplitude.
+
+    Its period along feature i is pᵢ."""
 
     period: float | Array = 1.0
     variance: float = 1.0

@@ -1,4 +1,4 @@
-"""The rational-quadratic kernel: squared exponentials of many length-scales at once."""
+"""The rational-quadratic kernel: a mixture of squared exponentials over length-scales."""
 
 from __future__ import annotations
 

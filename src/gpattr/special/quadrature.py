@@ -12,8 +12,7 @@ from gpattr._core.array import EPS, Array, namespace, product
 
 @lru_cache(maxsize=256)
 def gauss_legendre(order: int, panels: int = 1) -> tuple[Array, Array]:
-    """Return nodes and weights, both (panels · order,), of the composite Gauss–Legendre rule on [0,
-    1].
+    """Return nodes and weights, (panels · order,) each, of composite Gauss–Legendre on [0, 1].
 
     Exact for polynomials of degree 2·order − 1 on each of the equal panels. The arrays are shared
     and read-only."""
@@ -25,8 +24,7 @@ def gauss_legendre(order: int, panels: int = 1) -> tuple[Array, Array]:
 
 
 def _unit_rule(order: int) -> tuple[Array, Array]:
-    """Return one panel's nodes and weights on [0, 1] in extended precision, by Newton's method from
-    NumPy's.
+    """Return one panel's rule on [0, 1] in extended precision, by Newton's method from NumPy's.
 
     NumPy's weights are off by up to 7e-14 relative at 20 nodes, which would be the largest error of
     the library."""

@@ -1,5 +1,6 @@
-"""Integrals of radial kernels along a straight path: the scalar integrals Hₖ = ∫₀¹ tᵏ h(r(t)) dt,
-r² = a t² + 2β t + c.
+"""Integrals of radial kernels along a straight path: Hₖ = ∫₀¹ tᵏ h(r(t)) dt.
+
+Here r² = a t² + 2β t + c.
 
 h(r) = g'(r)/r is analytic but for branch points where r² = −core (core = 0 for Matérn, 2α for the
 rational quadratic). Seen from the path they lie √(c₀ + core) and √(c₁ + core) from its two ends, so
@@ -44,20 +45,20 @@ def nearest_allowed(kernel: Any, order: int) -> float:
 
 
 def finest_panel(kernel: Any) -> float:
-    """Return the length below which no panel is needed: a kink too small to matter, or the distance
-    to where g is singular.
-    """
+    """Return the length below which no panel is needed.
+
+    A kink is too small there to matter, or g is singular at that distance."""
     return min(kernel.core**0.5, 1.0) if kernel.core else kernel.kink_floor
 
 
 def radial_moments(
     kernel: Any, a: Array, beta: Array, c0: Array, c1: Array | None
 ) -> tuple[Array, Array]:
-    """Return H₀ and H₁, (n, m), for a (n,), β (n, m), c₀ (m,) or (n, m), and c₁ (n, m), which long
-    paths (a > 4) need.
+    """Return H₀ and H₁, (n, m), for a (n,), β (n, m), c₀ (m,) or (n, m), and c₁ (n, m).
 
-    Absolute error below 5e-13 for every position of the path, those through a point included.
-    """
+    Only long paths (a > 4) need c₁.
+
+    Absolute error below 5e-13 for every position of the path, those through a point included."""
     xp = namespace(a, beta)
     a = a[:, None]
     ends = c0 + 2.0 * beta + a if c1 is None else c1
@@ -89,9 +90,7 @@ def radial_moments(
 
 
 def _order(kernel: Any, largest: float, relative: Array) -> int:
-    """Return how many nodes to take for all pairs of a chunk, at the least cost; 0 if every pair is
-    to be graded.
-    """
+    """Return the cheapest number of nodes for all pairs of a chunk; 0 if every pair is graded."""
     fewest = next((order for upper, order in TIERS[kernel.steep] if largest <= upper), 0)
     if not fewest:
         return 0
@@ -106,9 +105,7 @@ def _order(kernel: Any, largest: float, relative: Array) -> int:
 
 
 def _near(kernel: Any, relative: Array, order: int) -> Iterator[tuple[Array, Array, Any]]:
-    """Yield rows and columns of pairs too near for the rule, A < allowed, with the rule that treats
-    them singly.
-    """
+    """Yield rows and columns of pairs too near for the rule, A < allowed, with their own rule."""
     xp = namespace(relative)
     near = relative < nearest_allowed(kernel, order) if order else relative >= 0.0
     rows, columns = xp.nonzero(near)
@@ -177,8 +174,9 @@ def integrate_from(
     a: Array,
     bytes_per_node: float,
 ) -> Array:
-    """Return ∫₀¹ of functions of r(t), (N, ...): panels double from the ``nearest`` point, which is
-    ``distance`` from r = 0.
+    """Return ∫₀¹ of functions of r(t), (N, ...), on panels that double from the ``nearest`` point.
+
+    That point is ``distance`` from r = 0.
 
     The first panel is as wide as that distance, or two length-scales where there is none to speak
     of (r² = a(t − t*)²)."""
@@ -200,8 +198,9 @@ def integrate_from(
 
 
 def corner_moments(kernel: Any, c2: Array) -> tuple[Array, Array]:
-    """Return ∫₀¹ λ h(λc) dλ = (g(c) − 1)/c² and ∫₀¹ λ³ b(λc) dλ = (h(c) − 2(g(c) − 1)/c²)/c², b =
-    h'/r, for c² (...).
+    """Return ∫₀¹ λ h(λc) dλ and ∫₀¹ λ³ b(λc) dλ, b = h'/r, for c² (...).
+
+    They are (g(c) − 1)/c² and (h(c) − 2(g(c) − 1)/c²)/c².
 
     Up to c = 1, where the differences would cancel, they are integrated (up to √core, beyond which
     g is not smooth enough)."""
@@ -227,8 +226,9 @@ def corner_moments(kernel: Any, c2: Array) -> tuple[Array, Array]:
 
 
 def prior_moments(kernel: Any, a: Array) -> tuple[Array, Array]:
-    """Return F = 2(1 − g(√a))/a and B = 2∫₀¹ (1 − u) u² b(u√a) du, b = h'(r)/r, (n,): the prior
-    covariance along one path.
+    """Return F = 2(1 − g(√a))/a and B = 2∫₀¹ (1 − u) u² b(u√a) du, b = h'(r)/r, (n,) each.
+
+    They give the prior covariance along one path.
 
     Panels have edges at u√a = 2, 4, 8, …, for b falls off like a length-scale. F is an integral too
     where 1 − g would cancel."""

@@ -1,5 +1,4 @@
-"""Hyperparameters from many rows without approximation: the sum of the exact log evidences of
-blocks of rows.
+"""Exact log evidences of blocks of rows, summed: hyperparameters from many rows.
 
     F(θ) = Σ_b log p(y_b | θ),      rows of different blocks taken as independent
 
@@ -27,9 +26,7 @@ MOST_BLOCKS = 8
 
 @dataclass(frozen=True)
 class BlockEvidence:
-    """F as a function of kernel and noise; ``blocks`` hold rows and targets in the units of
-    training.
-    """
+    """F as a function of kernel and noise; ``blocks`` hold rows and targets in training units."""
 
     blocks: tuple[Objective, ...]
 
@@ -37,9 +34,9 @@ class BlockEvidence:
     def of_rows(
         cls, X: Array, y: Array, noise: Any, free_mean: bool, generator: np.random.Generator
     ) -> BlockEvidence:
-        """Draw up to `MOST_BLOCKS` blocks of at most `BLOCK_ROWS` rows each; ``noise`` is known,
-        (n,) or a number, or None.
-        """
+        """Draw up to `MOST_BLOCKS` blocks of at most `BLOCK_ROWS` rows each.
+
+        ``noise`` is given, (n,) or a number, or None."""
         number = min(MOST_BLOCKS, -(-len(y) // BLOCK_ROWS))
         chosen = (
             np.arange(len(y))
@@ -62,9 +59,7 @@ class BlockEvidence:
         }
 
     def constant(self, kernel: Kernel, noise: float | None) -> float:
-        """Return the most likely constant mean, c = Σ_b 1ᵀA⁻¹y / Σ_b 1ᵀA⁻¹1; 0 where it is not
-        free.
-        """
+        """Return the most likely constant, c = Σ_b 1ᵀA⁻¹y / Σ_b 1ᵀA⁻¹1; 0 if not free."""
         above, below = 0.0, 0.0
         for block in self.blocks:
             if not block.free_mean:

@@ -33,8 +33,9 @@ from gpattr.kernels import Kernel
 
 @dataclass(frozen=True)
 class CoregionalisedEvidence:
-    """log p(Y) of targets Y (m, P) at rows X (centred), B = RRᵀ with R lower triangular, or
-    diagonal where ``independent``.
+    """log p(Y) of targets Y (m, P) at rows X (centred), B = RRᵀ with R lower triangular.
+
+    R is diagonal where ``independent``.
 
     ``noise`` are known variances (P,), None where they are hyperparameters. With ``free_mean`` the
     unknown constant mean of each output takes its best value, which leaves the other derivatives as
@@ -59,9 +60,7 @@ class CoregionalisedEvidence:
         return R
 
     def __call__(self, kernel: Kernel, noise: Any, entries: Array) -> tuple[float, dict[str, Any]]:
-        """Return log p(Y) and its derivatives: by the logarithms of the hyperparameters, and by the
-        entries of R.
-        """
+        """Return log p(Y) and its derivatives by log θ and by the entries of R."""
         m, P = self.Y.shape
         K, R = kernel(self.X, self.X), self.root(entries)
         d = np.asarray(self.noise if noise is None else noise) + np.zeros(P)

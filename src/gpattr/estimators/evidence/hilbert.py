@@ -1,6 +1,4 @@
-"""The evidence of a Hilbert-space model: sums over rows once, then nothing depends on the number of
-rows.
-"""
+"""The evidence of a Hilbert-space model, from sums over rows that are taken once."""
 
 from __future__ import annotations
 
@@ -24,9 +22,9 @@ NEGLIGIBLE = (
 
 
 def prior_variances(kernel: Kernel, parts: list[Hilbert]) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return the prior variances S(ω)/Πᵢ Lᵢ of the weights, (p,), and their relative derivatives by
-    log ℓ, term by term.
-    """
+    """Return the prior variances S(ω)/Πᵢ Lᵢ of the weights, (p,).
+
+    Their relative derivatives by log ℓ come with them, term by term."""
     values, slopes = [], []
     for leaf, basis in zip(summands(kernel), parts, strict=True):
         value, slope = log_spectral_density(leaf.kernel, basis.frequencies)  # pyright: ignore[reportArgumentType]
@@ -46,9 +44,7 @@ class HilbertEvidence:
     free_mean: bool
 
     def __call__(self, kernel: Kernel, noise: float | None) -> tuple[float, dict[str, Any]]:
-        """Return log p(y) and its derivatives by the logarithms of the hyperparameters, the noise
-        included where it is free.
-        """
+        """Return log p(y) and its derivatives by log θ, including the noise if it is free."""
         level = self.noise if noise is None else noise
         assert level is not None
         variances, slopes = prior_variances(kernel, self.parts)

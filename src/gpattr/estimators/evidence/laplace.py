@@ -1,5 +1,4 @@
-"""Laplace's approximation of the evidence of labels, and its derivatives by the logarithms of the
-hyperparameters.
+"""Laplace's approximation of the evidence of labels, and its derivatives by log θ.
 
 With f̂ the mode, g = ∇ log p(y | f̂), W = −∇² log p, R = W^½B⁻¹W^½, B = I + W^½KW^½:
 

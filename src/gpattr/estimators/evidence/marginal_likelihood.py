@@ -1,6 +1,4 @@
-"""Training: the marginal likelihood with its analytic gradient, maximised by L-BFGS in the
-logarithms of the hyperparameters.
-"""
+"""The marginal likelihood with its gradient, maximised by L-BFGS over log θ."""
 
 from __future__ import annotations
 
@@ -58,9 +56,9 @@ _SILENT: ContextVar[bool] = ContextVar("silent", default=False)
 
 @contextmanager
 def without_warning() -> Iterator[None]:
-    """Do not warn, in this thread, of searches that do not converge; warning filters would be those
-    of all threads.
-    """
+    """Suppress warnings about non-convergence in this thread.
+
+    Warning filters would affect all threads."""
     token = _SILENT.set(True)
     try:
         yield
@@ -85,9 +83,7 @@ class Objective:
     trend: tuple[Array, Array] | None = None
 
     def __call__(self, kernel: Kernel, noise: float | None) -> tuple[float, dict[str, Any]]:
-        """Return log p(y) and its derivatives by the logarithms of the hyperparameters, the noise
-        included where it is free.
-        """
+        """Return log p(y) and its derivatives by log θ, including the noise if it is free."""
         xp = namespace(self.X)
         terms = leaves(kernel)
         K = (
@@ -152,8 +148,7 @@ def maximise(
     ftol: float = OPTIONS["ftol"],
     free: np.ndarray | None = None,
 ) -> tuple[Any, ...]:
-    """Return kernel and noise at the best optimum found from the given starts (values, not
-    logarithms).
+    """Return kernel and noise at the best optimum from the given starts (not logarithms).
 
     ``bounds`` gives lower and upper ends, (2, size), of every hyperparameter; starts outside are
     moved inside. Where no start converges, the best point so far is kept with a warning. A search

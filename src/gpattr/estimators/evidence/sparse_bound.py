@@ -37,9 +37,9 @@ from gpattr.kernels import Constant, Kernel, Matern32, Matern52, Radial, Squared
 
 @dataclass(frozen=True)
 class Bound:
-    """F, the constant mean, and the matrices of the module's formulas; ``half`` is LB⁻¹AΛ^−½r with
-    B = LB LBᵀ, R is LB⁻ᵀ.
-    """
+    """F, the constant mean, and the matrices of the module's formulas.
+
+    ``half`` is LB⁻¹AΛ^−½r with B = LB LBᵀ, R is LB⁻ᵀ."""
 
     value: float
     centre: float
@@ -53,8 +53,9 @@ class Bound:
 
 @dataclass(frozen=True)
 class SparseObjective:
-    """F as a function of kernel, noise and inducing inputs, for rows X (centred, of order one) and
-    targets y.
+    """F as a function of kernel, noise and inducing inputs.
+
+    Rows X are centred and of order one.
 
     ``noise`` (n,) is known, or None where it is a hyperparameter. With ``free_mean`` a constant
     mean takes its best value for each of them, which leaves the gradient as it is. ``jitter`` is
@@ -112,9 +113,7 @@ class SparseObjective:
     def __call__(
         self, kernel: Kernel, noise: float | None, inducing: np.ndarray
     ) -> tuple[float, dict[str, Any]]:
-        """Return F and its derivatives by the logarithms of the hyperparameters and by the inducing
-        inputs.
-        """
+        """Return F and its derivatives by log θ and by the inducing inputs."""
         state = self.at(kernel, noise, inducing)
         Z, level, L, R, m = state.Z, state.level, state.L, state.R, len(state.Z)
         inverse = solve_lower_rows(L, np.eye(m)).T  # L⁻¹
@@ -146,9 +145,7 @@ class SparseObjective:
 
 
 class RadialGradient:
-    """Derivatives by the hyperparameters of radial leaves and by inducing inputs Z, gathered from
-    those by covariances.
-    """
+    """Derivatives by hyperparameters of radial leaves and by Z, summed over covariances."""
 
     def __init__(self, leaves: list[Leaf], Z: np.ndarray) -> None:
         self.leaves, self.Z, self.inducing = leaves, Z, np.zeros_like(Z)
@@ -156,9 +153,9 @@ class RadialGradient:
         self.slopes = [np.zeros(leaf.inputs(Z).shape[1]) for leaf in leaves]
 
     def add(self, X: np.ndarray, G: np.ndarray, *, symmetric: bool = False) -> None:
-        """Take in G (r, m), the derivatives by k(X, Z); ``symmetric`` where X is Z itself, and
-        moves with it.
-        """
+        """Add the part of G (r, m), the derivatives by k(X, Z).
+
+        ``symmetric`` means that X is Z itself and moves with it."""
         for i, leaf in enumerate(self.leaves):
             x, z = leaf.inputs(X), leaf.inputs(self.Z)
             if not isinstance(leaf.kernel, Radial):
@@ -183,9 +180,7 @@ class RadialGradient:
             )
 
     def add_diagonal(self, X: np.ndarray, weights: np.ndarray) -> None:
-        """Take in the derivatives (r,) by the prior variance at each row, which here is the same
-        everywhere.
-        """
+        """Add the part of derivatives (r,) by the prior variance at each row, a constant here."""
         for i, leaf in enumerate(self.leaves):
             self.amplitude[i] += float(weights.sum()) * leaf.factor * leaf.kernel.variance  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -202,18 +197,16 @@ class RadialGradient:
 
 
 class KernelGradient:
-    """The same for any kernel: G goes through the kernel's tree, as in exact training, for as many
-    rows at a time as Z has.
-    """
+    """The same for any kernel: G goes through the kernel's tree, in blocks of as many rows as Z."""
 
     def __init__(self, kernel: Kernel, Z: np.ndarray) -> None:
         self.kernel, self.Z, self.inducing = kernel, Z, np.zeros_like(Z)
         self.sums: dict[str, Any] = {}
 
     def add(self, X: np.ndarray, G: np.ndarray, *, symmetric: bool = False) -> None:
-        """Take in G (r, m), the derivatives by k(X, Z); ``symmetric`` where X is Z itself, and
-        moves with it.
-        """
+        """Add the part of G (r, m), the derivatives by k(X, Z).
+
+        ``symmetric`` means that X is Z itself and moves with it."""
         m = len(self.Z)
         if symmetric:
             self._take(likelihood_gradient(self.kernel, X, G))
@@ -248,9 +241,7 @@ class KernelGradient:
 
 
 def radial_leaves(kernel: Kernel) -> list[Leaf] | None:
-    """Return the terms of a sum of scaled, selected radial kernels and constants; None for any
-    other kernel.
-    """
+    """Return the terms of a sum of scaled, selected radial kernels and constants, or None."""
     leaves = summands(kernel)
     simple = all(
         type(leaf.kernel) in (SquaredExponential, Matern32, Matern52, Constant) for leaf in leaves

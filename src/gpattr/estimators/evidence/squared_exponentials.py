@@ -1,5 +1,6 @@
-"""Training sums of squared exponentials, the usual case, in place: a kernel matrix by one product,
-its gradient by two.
+"""Training of sums of squared exponentials, the most frequent case, in place.
+
+A kernel matrix takes one product, its gradient two.
 
 A kernel built of sums, scales and selections of squared exponentials and constants is a weighted
 sum of leaves: k(x, x') = Σ_f c_f k_f(x[columns_f], x'[columns_f]). Other kernels go the general way
@@ -20,9 +21,9 @@ from gpattr.kernels import Constant, Kernel, Scale, Select, SquaredExponential, 
 
 @dataclass(frozen=True)
 class Leaf:
-    """One term of the sum: ``kernel`` on ``columns`` (None: all), times ``factor``, the product of
-    the named ``scales``.
-    """
+    """One term of the sum: ``kernel`` on ``columns`` (None: all), times ``factor``.
+
+    The factor is the product of the named ``scales``."""
 
     kernel: Kernel
     prefix: str
@@ -64,9 +65,7 @@ def leaves(kernel: Kernel) -> list[Leaf] | None:
 
 
 def summands(kernel: Kernel) -> list[Leaf]:
-    """Return the terms of a kernel built of sums, scales and selections; a kernel of any other kind
-    is one term.
-    """
+    """Return the terms of a kernel built of sums, scales and selections; others are one term."""
 
     def descend(
         k: Kernel,
@@ -123,16 +122,12 @@ def gradient_of_leaves(
 
 
 def _is_wide(W: Array) -> bool:
-    """Tell whether the data span so many length-scales that squared norms would lose the distances
-    between neighbours.
-    """
+    """Return whether rows span so many length-scales that squared norms lose near distances."""
     return float((W * W).sum(axis=1).max()) > WIDE
 
 
 def _pairwise_slope(K: Array, alpha: Array, inverse: Array, W: Array) -> Array:
-    """Return ½ Σₙₘ Gₙₘ (Wₙᵢ − Wₘᵢ)² from differences, feature by feature: slower, for data that
-    span many length-scales.
-    """
+    """Return ½ Σₙₘ Gₙₘ (Wₙᵢ − Wₘᵢ)² from differences: slower, for data of many length-scales."""
     xp = namespace(W)
     upper = xp.triu(K * (alpha[:, None] * alpha - inverse), 1)
     return xp.stack([(upper * (w[:, None] - w) ** 2).sum() for w in W.T])

@@ -26,11 +26,11 @@ from gpattr.exceptions import NotPositiveDefiniteError
 
 @dataclass(frozen=True)
 class WeightFit:
-    """The weights given data: ``weights`` (p,) with precision FFᵀ, the ``constant`` c, log p(y),
-    and what derivatives need.
+    """The weights given data: ``weights`` (p,) with precision FFᵀ, the ``constant`` c, log p(y).
 
-    ``scale`` is S^½, ``factor`` L, and ``residual`` (‖r‖² − ‖u‖²)/σ².
-    """
+    The rest is what derivatives need.
+
+    ``scale`` is S^½, ``factor`` L, and ``residual`` (‖r‖² − ‖u‖²)/σ²."""
 
     weights: Array
     scale: Array
@@ -60,9 +60,9 @@ class WeightFit:
 
 
 def fit_weights(sums: Sums, variances: Array, noise: float, *, free_mean: bool) -> WeightFit:
-    """Return the posterior of the weights with prior variances S (p,); with ``free_mean`` the most
-    likely constant c, else 0.
-    """
+    """Return the posterior of the weights with prior variances S (p,).
+
+    With ``free_mean`` it has the most likely constant c, else 0."""
     xp = namespace(sums.gram)
     scale = xp.sqrt(variances)
     B = sums.whole_gram() * (scale[:, None] / noise) * scale
