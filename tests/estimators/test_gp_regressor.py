@@ -391,7 +391,7 @@ def test_progress_is_shown_on_request(capsys):
         (
             {"bounds": {"lengthscale": (2, 1)}},
             (X, Y),
-            "bounds: expected 0 < lower ≤ upper for 'lengthscale', got",
+            "bounds: expected 0 < lower <= upper for 'lengthscale', got",
         ),
         (
             {"bounds": {"variance": 3}},

@@ -167,7 +167,7 @@ def test_the_box_must_contain_what_is_explained():
         additive.predict([[0.0, 90.0]])
     for domain, words in (
         ((1.0,), "domain: expected"),
-        (([2.0, 3.0], [1.0, 4.0]), "lower ≤ upper"),
+        (([2.0, 3.0], [1.0, 4.0]), "lower <= upper"),
         ("ab", "domain: expected"),
     ):
         with pytest.raises(InvalidInputError, match=words):

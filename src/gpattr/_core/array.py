@@ -169,84 +169,89 @@ def solve_cholesky(L: Array, b: Array) -> Array:
     return blas.solve_cholesky(L, b)
 
 
-@lru_cache(maxsize=8)
-def _torch_namespace(device: Any) -> Any:
-    """Return PyTorch under NumPy's names, creating float64 on this device."""
-    torch = sys.modules["torch"]
-    real = {"dtype": torch.float64, "device": device}
+class TorchNamespace:
+    """PyTorch under NumPy's names, creating float64 on one device."""
 
-    class TorchNamespace:
-        inf = float("inf")
+    inf = float("inf")
 
-        def __getattr__(self, name: str) -> Any:
-            return getattr(torch, name)
+    def __init__(self, device: Any) -> None:
+        self.torch, self.device = sys.modules["torch"], device
+        self.real = {"dtype": self.torch.float64, "device": device}
 
-        def asarray(self, x: Any) -> Any:
-            return torch.as_tensor(x if not isinstance(x, np.ndarray) else np.array(x), **real)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.torch, name)
 
-        def zeros(self, shape: Any) -> Any:
-            return torch.zeros(shape, **real)
+    def asarray(self, x: Any) -> Any:
+        return self.torch.as_tensor(
+            x if not isinstance(x, np.ndarray) else np.array(x), **self.real
+        )
 
-        def empty(self, shape: Any) -> Any:
-            return torch.empty(shape, **real)
+    def zeros(self, shape: Any) -> Any:
+        return self.torch.zeros(shape, **self.real)
 
-        def full(self, shape: Any, value: float) -> Any:
-            return torch.full(shape if isinstance(shape, tuple) else (shape,), value, **real)
+    def empty(self, shape: Any) -> Any:
+        return self.torch.empty(shape, **self.real)
 
-        def eye(self, n: int) -> Any:
-            return torch.eye(n, **real)
+    def full(self, shape: Any, value: float) -> Any:
+        return self.torch.full(shape if isinstance(shape, tuple) else (shape,), value, **self.real)
 
-        def arange(self, n: int) -> Any:
-            return torch.arange(n, device=device)
+    def eye(self, n: int) -> Any:
+        return self.torch.eye(n, **self.real)
 
-        def maximum(self, x: Any, y: Any) -> Any:
-            return (
-                torch.maximum(self.asarray(x), self.asarray(y))
-                if is_tensor(y)
-                else torch.clamp(x, min=y)
-            )
+    def arange(self, n: int) -> Any:
+        return self.torch.arange(n, device=self.device)
 
-        def minimum(self, x: Any, y: Any) -> Any:
-            return (
-                torch.minimum(self.asarray(x), self.asarray(y))
-                if is_tensor(y)
-                else torch.clamp(x, max=y)
-            )
+    def maximum(self, x: Any, y: Any) -> Any:
+        return (
+            self.torch.maximum(self.asarray(x), self.asarray(y))
+            if is_tensor(y)
+            else self.torch.clamp(x, min=y)
+        )
 
-        def max(self, x: Any, axis: Any) -> Any:
-            return torch.amax(x, axis)
+    def minimum(self, x: Any, y: Any) -> Any:
+        return (
+            self.torch.minimum(self.asarray(x), self.asarray(y))
+            if is_tensor(y)
+            else self.torch.clamp(x, max=y)
+        )
 
-        def min(self, x: Any, axis: Any) -> Any:
-            return torch.amin(x, axis)
+    def max(self, x: Any, axis: Any) -> Any:
+        return self.torch.amax(x, axis)
 
-        def nonzero(self, x: Any) -> Any:
-            return x.nonzero(as_tuple=True)
+    def min(self, x: Any, axis: Any) -> Any:
+        return self.torch.amin(x, axis)
 
-        def concatenate(self, parts: Any, axis: int = 0) -> Any:
-            return torch.cat(list(parts), dim=axis)
+    def nonzero(self, x: Any) -> Any:
+        return x.nonzero(as_tuple=True)
 
-        def sort(self, x: Any) -> Any:
-            return torch.sort(x).values
+    def concatenate(self, parts: Any, axis: int = 0) -> Any:
+        return self.torch.cat(list(parts), dim=axis)
 
-        def stack(self, parts: Any, axis: int = 0) -> Any:
-            return torch.stack(list(parts), dim=axis)
+    def sort(self, x: Any) -> Any:
+        return self.torch.sort(x).values
 
-        def repeat(self, x: Any, n: int) -> Any:
-            return torch.repeat_interleave(x, n)
+    def stack(self, parts: Any, axis: int = 0) -> Any:
+        return self.torch.stack(list(parts), dim=axis)
 
-        def tile(self, x: Any, n: int) -> Any:
-            return x.repeat(n)
+    def repeat(self, x: Any, n: int) -> Any:
+        return self.torch.repeat_interleave(x, n)
 
-        def tensordot(self, x: Any, y: Any, axes: int) -> Any:
-            return torch.tensordot(x, y, dims=axes)
+    def tile(self, x: Any, n: int) -> Any:
+        return x.repeat(n)
 
-        def diagonal(self, x: Any, axis1: int, axis2: int) -> Any:
-            return torch.diagonal(x, dim1=axis1, dim2=axis2)
+    def tensordot(self, x: Any, y: Any, axes: int) -> Any:
+        return self.torch.tensordot(x, y, dims=axes)
 
-        def triu_indices(self, n: int, k: int = 0) -> Any:
-            return tuple(torch.triu_indices(n, n, k, device=device))
+    def diagonal(self, x: Any, axis1: int, axis2: int) -> Any:
+        return self.torch.diagonal(x, dim1=axis1, dim2=axis2)
 
-        def indices(self, shape: tuple[int, int]) -> Any:
-            return torch.meshgrid(*(torch.arange(n, device=device) for n in shape), indexing="ij")
+    def triu_indices(self, n: int, k: int = 0) -> Any:
+        return tuple(self.torch.triu_indices(n, n, k, device=self.device))
 
-    return TorchNamespace()
+    def indices(self, shape: tuple[int, int]) -> Any:
+        return self.torch.meshgrid(
+            *(self.torch.arange(n, device=self.device) for n in shape), indexing="ij"
+        )
+
+
+_torch_namespace = lru_cache(maxsize=8)(TorchNamespace)

@@ -118,21 +118,19 @@ def require_derivative(
     rows = to_numpy(X)[:8]
     base = to_numpy(numbers(of_what, function(rows)))
     given = to_numpy(returned(name, derivative(rows), (*base.shape, rows.shape[1])))
-    width = max(float(np.ptp(rows, axis=0).max()), float(np.abs(rows).max()) * 1e-9, 1e-9)
+    extent = max(float(np.ptp(rows, axis=0).max()), float(np.abs(rows).max()) * 1e-9, 1e-9)
     for i in range(rows.shape[1]):
         worst = math.inf
-        for step in width * 10.0 ** -np.arange(
-            2.0, 9.0
-        ):  # the function's own scale is not known: the best step counts
+        # The scale of the function is unknown: the best of several steps counts.
+        for step in extent * 10.0 ** -np.arange(2.0, 9.0):
             up, down = rows.copy(), rows.copy()
             up[:, i] += step
             down[:, i] -= step
             width = (up - down)[:, i].reshape(-1, *[1] * (base.ndim - 1))
             if (width > 0).all():
                 numeric = to_numpy(function(up) - function(down)) / width
-                allowed = (
-                    1e-4 * float(np.abs(numeric).max()) + 1e-6 * float(np.abs(base).max()) / width
-                )
+                size = float(np.abs(base).max())
+                allowed = 1e-4 * float(np.abs(numeric).max()) + 1e-6 * size / extent
                 worst = min(
                     worst, float(np.abs(numeric - given[..., i]).max()) / (allowed + 1e-300)
                 )

@@ -41,29 +41,8 @@ def gaussian_process(model: Any, data: Any = None) -> Adapted:
     """Return the posterior of a conditioned GP, or of a GP with its targets.
 
     A conditioned one is ``gp.condition(y, X).gp``; targets are given as ``data=y`` or (X, y)."""
-    if type(model.mean_function).__name__ == "Conditioned":
-        conditioned, prior_mean = model, model.mean_function.mean_function
-        solver, inputs, kernel = (
-            model.kernel.solver,
-            model.mean_function.X,
-            model.mean_function.kernel,
-        )
-        alpha, known = np.asarray(model.mean_function.alpha, dtype=np.float64), None
-        if not model.mean_function.include_mean:
-            prior_mean = None
-    else:
-        if data is None:
-            raise InvalidInputError(
-                "data: tinygp does not keep the targets; pass as_posterior(gp, data=y), or a"
-                " conditioned GP"
-            )
-        y = np.asarray(data[1] if isinstance(data, tuple) else data, dtype=np.float64).reshape(-1)
-        if len(y) != len(model.X):
-            raise InvalidInputError(f"data: expected {len(model.X)} targets, got {len(y)}")
-        conditioned, prior_mean = model.condition(y).gp, model.mean_function
-        solver, inputs, kernel = model.solver, model.X, model.kernel
-        known = np.asarray(model.noise.diagonal(), dtype=np.float64)
-        alpha = np.asarray(conditioned.mean_function.alpha, dtype=np.float64)
+    conditioned, prior_mean, solver, inputs, kernel, known = _conditioned(model, data)
+    alpha = np.asarray(conditioned.mean_function.alpha, dtype=np.float64)
     if not hasattr(solver, "scale_tril"):
         raise UnsupportedModelError(
             f"solver: {type(solver).__name__} is not supported; build the GP with a DirectSolver"
@@ -96,6 +75,26 @@ def gaussian_process(model: Any, data: Any = None) -> Adapted:
         posterior = with_note(posterior, FLOAT32)
     accuracy = float(np.finfo(np.float32 if single else np.float64).eps)
     return Adapted(posterior, predict, rows, accuracy=accuracy)
+
+
+def _conditioned(model: Any, data: Any) -> tuple[Any, Any, Any, Any, Any, np.ndarray | None]:
+    """Return the conditioned GP, and the prior mean, solver, inputs, kernel and noise behind it.
+
+    The noise is None where it must be read from the solver's factor."""
+    mean = model.mean_function
+    if type(mean).__name__ == "Conditioned":
+        prior_mean = mean.mean_function if mean.include_mean else None
+        return model, prior_mean, model.kernel.solver, mean.X, mean.kernel, None
+    if data is None:
+        raise InvalidInputError(
+            "data: tinygp does not keep the targets; pass as_posterior(gp, data=y), or a"
+            " conditioned GP"
+        )
+    y = np.asarray(data[1] if isinstance(data, tuple) else data, dtype=np.float64).reshape(-1)
+    if len(y) != len(model.X):
+        raise InvalidInputError(f"data: expected {len(model.X)} targets, got {len(y)}")
+    noise = np.asarray(model.noise.diagonal(), dtype=np.float64)
+    return model.condition(y).gp, mean, model.solver, model.X, model.kernel, noise
 
 
 def condition_result(model: Any, data: Any = None) -> Adapted:

@@ -50,15 +50,7 @@ class FeatureRegressor(KernelRegressor):
         ``names`` are the hyperparameters to learn, all by default.
 
         The noise is learned unless it is ``known``. ``limits`` (2, size) are bounds by default."""
-        if n < 2:
-            raise InvalidInputError(
-                "X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use"
-                " optimize=False"
-            )
-        if variance == 0:
-            raise InvalidInputError(
-                "y: expected targets that differ, got one value everywhere; use optimize=False"
-            )
+        _check_targets(n, variance)
         start = {
             name: value
             for name, value in trainable(kernel).items()
@@ -84,7 +76,19 @@ class FeatureRegressor(KernelRegressor):
             with training_progress(self.verbose, len(starts), 0.0) as report:
                 kernel, noise = maximise(
                     objective, kernel, noise, bounds, starts, report=report, ftol=ftol
-                )  # pyright: ignore
+                )
         level = known if noise is None else noise
         assert level is not None
         return kernel, level
+
+
+def _check_targets(n: int, variance: float) -> None:
+    if n < 2:
+        raise InvalidInputError(
+            "X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use"
+            " optimize=False"
+        )
+    if variance == 0:
+        raise InvalidInputError(
+            "y: expected targets that differ, got one value everywhere; use optimize=False"
+        )

@@ -24,8 +24,8 @@ from gpattr.estimators.search_space import (
     bounds_for,
     default_kernel,
     scaled,
-    std_of,
     starts_from,
+    std_of,
 )
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel, Radial

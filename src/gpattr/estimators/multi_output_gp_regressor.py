@@ -37,8 +37,8 @@ from gpattr.estimators.search_space import (
     default_kernel,
     is_fixed,
     scaled,
-    std_of,
     starts_from,
+    std_of,
 )
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel, Radial
@@ -206,23 +206,7 @@ class MultiOutputGPRegressor(KernelRegressor):
         m, P = Y.shape
         if (given := self._given_kernel) is not None:
             given.check_features(rows.shape[1])
-        std, unit = std_of(rows), std_of(Y)
-        if self.optimize and m < 2:
-            raise InvalidInputError(
-                "X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use"
-                " optimize=False"
-            )
-        if self.optimize and not unit.all():
-            constant = names[int((unit > 0).argmin())]
-            raise InvalidInputError(
-                f"Y: expected targets that differ, got the same everywhere in {constant!r}; use"
-                " optimize=False"
-            )
-        unit = np.where(unit > 0, unit, 1.0)
-        if not ((unit > 1e-140) & (unit < 1e140)).all():
-            raise InvalidInputError(
-                "Y: expected targets whose square float64 can hold; rescale them"
-            )
+        std, unit = std_of(rows), self._target_units(Y, names)
         units = Units(np.where(std > 0, std, 1.0) if given is None else np.ones(()), 1.0)
         kernel = scaled(
             default_kernel(units, self.kernel) if given is None else given, units, inwards=True
@@ -239,9 +223,7 @@ class MultiOutputGPRegressor(KernelRegressor):
             inner, targets, level, self.outputs == "shared", self.mean == "constant"
         )
         start = np.eye(P)
-        if (
-            self.outputs == "coregionalised"
-        ):  # half of the targets' correlation: what they have in common, to start with
+        if self.outputs == "coregionalised":  # training starts from half the targets' correlation
             centred = (Y - Y.mean(axis=0)) / unit
             common = 0.5 * centred.T @ centred / m
             start = np.linalg.cholesky(np.where(np.eye(P) > 0, 1.0, common))
@@ -260,6 +242,27 @@ class MultiOutputGPRegressor(KernelRegressor):
         return self._become_shared(
             scaled(kernel, units, inwards=False), R @ R.T, noise * unit**2, means, X, Y, names
         )
+
+    def _target_units(self, Y: np.ndarray, names: Names) -> np.ndarray:
+        """Return the standard deviations of the targets, (P,), 1 for a constant one."""
+        unit = std_of(Y)
+        if self.optimize and len(Y) < 2:
+            raise InvalidInputError(
+                "X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use"
+                " optimize=False"
+            )
+        if self.optimize and not unit.all():
+            constant = names[int((unit > 0).argmin())]
+            raise InvalidInputError(
+                f"Y: expected targets that differ, got the same everywhere in {constant!r}; use"
+                " optimize=False"
+            )
+        unit = np.where(unit > 0, unit, 1.0)
+        if not ((unit > 1e-140) & (unit < 1e140)).all():
+            raise InvalidInputError(
+                "Y: expected targets whose square float64 can hold; rescale them"
+            )
+        return unit
 
     def _train(
         self,

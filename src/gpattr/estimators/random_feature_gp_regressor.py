@@ -416,10 +416,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         bases, sums, shift, inputs_mean = stream.rows.total()
         arrays = {
             "draws": (np.stack(stream.draws), ("component", "frequency", "feature")),
-            "origin": (
-                np.asarray(bases[0].origin),
-                ("feature",),
-            ),  # pyright: ignore[reportAttributeAccessIssue]
+            "origin": (np.asarray(bases[0].origin), ("feature",)),
             "inputs_mean": (inputs_mean, ("feature",)),
         }
         if stream.median is not None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpattr._core.array import Array, namespace
 from gpattr._core.validation import Names, column_names
-from gpattr.bases import Basis, Fourier
+from gpattr.bases import Fourier
 from gpattr.estimators.evidence.random_features import amplitudes
 from gpattr.estimators.evidence.weights import WeightFit, fit_weights
 from gpattr.estimators.sums import RowSums, Sums
@@ -81,7 +81,7 @@ class Stream:
         self,
         kernel: Radial,
         noise: float,
-        bases: Sequence[Basis],
+        bases: Sequence[Fourier],
         sums: list[Sums],
         shift: float,
         inputs_mean: np.ndarray,

@@ -63,9 +63,8 @@ def std_of(X: Array) -> np.ndarray:
     """Return the standard deviation of each column, exactly 0 for a constant column."""
     X = to_numpy(X)
     size = np.abs(X).max(axis=0)
-    centred = np.divide(
-        X, size, out=np.zeros_like(X), where=size > 0
-    )  # of order one, so that squares stay in range
+    # Of order one, so that squares stay in range.
+    centred = np.divide(X, size, out=np.zeros_like(X), where=size > 0)
     std = centred.std(axis=0)
     return np.where(std > 1e-13, std, 0.0) * size
 
@@ -81,7 +80,7 @@ def default_kernel(units: Units, kind: type[Radial] | None = None) -> Radial:
 
 
 def scaled(kernel: Kernel, units: Units, *, inwards: bool) -> Kernel:
-    """Return the kernel with its hyperparameters in the units of training, or back in the user's."""
+    """Return the kernel with hyperparameters in the units of training, or the user's."""
     values = {}
     for name, value in trainable(kernel).items():
         value = value / units.of(name) if inwards else value * units.of(name)
@@ -121,28 +120,32 @@ def bounds_for(
     result = {}
     for name, value in free.items():
         if name not in given:
-            kind = name.split("__")[-1]
-            result[name] = np.outer(
-                DEFAULT_BOUNDS.get(kind, OTHER_BOUNDS),
-                value if name != NOISE else value / NOISE_SHARE,
-            )
-            if (
-                kind == "variance"
-            ):  # a start far below the targets' own variance must be able to reach it
-                result[name][1] = np.maximum(
-                    result[name][1], DEFAULT_BOUNDS["variance"][1] * target_variance
-                )
+            result[name] = _default_bounds(name, value, target_variance)
             continue
-        ends = result[name] = _user_bounds(name, given[name], value, units.of(name))
-        outside = (value < ends[0]) | (value > ends[1])
-        if outside.any() and not (own_start or name == NOISE):
-            back = np.broadcast_to(units.of(name), value.shape)[outside][0]
-            low, high, at = (float(part[outside][0] * back) for part in (ends[0], ends[1], value))
-            raise InvalidInputError(
-                f"bounds: {name!r} starts at {at:.4g}, outside of ({low:.4g}, {high:.4g}); move the"
-                " start inside"
-            )
+        result[name] = _user_bounds(name, given[name], value, units.of(name))
+        if not (own_start or name == NOISE):
+            _check_inside(name, value, result[name], units)
     return result
+
+
+def _default_bounds(name: str, value: np.ndarray, target_variance: float) -> np.ndarray:
+    kind = name.split("__")[-1]
+    start = value if name != NOISE else value / NOISE_SHARE
+    ends = np.outer(DEFAULT_BOUNDS.get(kind, OTHER_BOUNDS), start)
+    if kind == "variance":  # a start far below the targets' own variance must be able to reach it
+        ends[1] = np.maximum(ends[1], DEFAULT_BOUNDS["variance"][1] * target_variance)
+    return ends
+
+
+def _check_inside(name: str, value: np.ndarray, ends: np.ndarray, units: Units) -> None:
+    outside = (value < ends[0]) | (value > ends[1])
+    if outside.any():
+        back = np.broadcast_to(units.of(name), value.shape)[outside][0]
+        low, high, at = (float(part[outside][0] * back) for part in (ends[0], ends[1], value))
+        raise InvalidInputError(
+            f"bounds: {name!r} starts at {at:.4g}, outside of ({low:.4g}, {high:.4g}); move the"
+            " start inside"
+        )
 
 
 def starts_from(start: Values, n_restarts: int, random_state: Any) -> list[Values]:
@@ -159,7 +162,7 @@ def starts_from(start: Values, n_restarts: int, random_state: Any) -> list[Value
 
 
 def is_fixed(name: str, bounds: Mapping[str, Any] | None) -> bool:
-    """Tell whether the user keeps a hyperparameter as it is."""
+    """Return whether the user keeps a hyperparameter as it is."""
     given = (bounds or {}).get(name)
     return isinstance(given, str) and given == FIXED
 
@@ -178,5 +181,5 @@ def _user_bounds(name: str, given: Any, value: np.ndarray, unit: Any) -> np.ndar
             )
     ends = np.stack([np.broadcast_to(end / unit, value.shape) for end in (lower, upper)])
     if not (np.isfinite(ends).all() and (ends[0] > 0).all() and (ends[0] <= ends[1]).all()):
-        raise InvalidInputError(f"bounds: expected 0 < lower ≤ upper for {name!r}, got {given!r}")
+        raise InvalidInputError(f"bounds: expected 0 < lower <= upper for {name!r}, got {given!r}")
     return ends

@@ -1,8 +1,8 @@
-"""Sparse Gaussian-process regression: inducing inputs and hyperparameters by the collapsed bound."""
+"""Sparse Gaussian-process regression with inducing inputs, by the collapsed bound."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -34,8 +34,8 @@ from gpattr.estimators.search_space import (
     bounds_for,
     default_kernel,
     scaled,
-    std_of,
     starts_from,
+    std_of,
 )
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel, Radial
@@ -43,15 +43,34 @@ from gpattr.means import Constant, Expansion, Mean, Zero
 from gpattr.posteriors import SparsePosterior
 
 JITTER = 1e-8  # of the targets' variance
-# of the posterior variance; models that learn by the bound with 0.37 to 0.92 lost 0.02 to 0.21 of
-# 95 % intervals
+# Share of the posterior variance; models trained by the bound that missed 0.37 to 0.92 lost 0.02 to
+# 0.21 of the coverage of 95 % intervals.
 MISSED = 0.3
-SAMPLED = 1000  # rows that tell it
-TOLERATED = (
-    0.05  # of it, by default: means are then off by a few hundredths of their standard deviation
-)
+SAMPLED = 1000  # rows from which it is estimated
+# Of it, by default: means are then wrong by a few hundredths of their standard deviation.
+TOLERATED = 0.05
 FTOL = 1e-7  # relative gain of a step below which the search ends
 STARTS = ("k-means", "greedy")
+
+
+class _Data(NamedTuple):
+    """Training data, ``rows`` relative to ``middle``, in ``units``; ``own`` are those of the data.
+
+    ``level`` (n,) is the noise where it is known, ``variance`` that of the targets."""
+
+    rows: np.ndarray
+    targets: np.ndarray
+    level: np.ndarray | None
+    variance: float
+    middle: np.ndarray
+    units: Units
+    own: Units
+    generator: np.random.Generator
+    even: np.ndarray  # rows in units of their standard deviations
+
+    @property
+    def jitter(self) -> float:
+        return JITTER * self.variance
 
 
 class SparseGPRegressor(KernelRegressor):
@@ -172,59 +191,51 @@ class SparseGPRegressor(KernelRegressor):
         generator = random_generator(self.random_state)
         level = None if known is None else np.broadcast_to(known / units.unit**2, (len(y),))
         noise = NOISE_SHARE * variance if known is None else None
-        if self.n_inducing is None and isinstance(self.inducing, str):
-            check_choice("inducing", self.inducing, STARTS)
-            evidence = BlockEvidence.of_rows(
-                rows, targets, level, self.mean == "constant", generator
-            )
-            if self.optimize:
-                kernel, noise, _ = self._train(
-                    evidence, targets, kernel, noise, None, units, variance, generator
-                )
-            centre = evidence.constant(kernel, noise)
-            Z = self._enough(
-                kernel,
-                rows,
-                level if noise is None else noise,
-                JITTER * variance,
-                own.std / units.std,
-                generator,
-            )
-        else:
-            Z = self._inducing_start(
-                kernel, rows, middle, units, (X - middle) / own.std, own, generator
-            )
-            objective = SparseObjective(
-                rows, targets, level, self.mean == "constant", JITTER * variance
-            )
-            if self.optimize:
-                kernel, noise, Z = self._train(
-                    objective, targets, kernel, noise, Z, units, variance, generator
-                )
-            centre = objective.at(kernel, noise, Z.ravel()).centre
-        learned = known if noise is None else noise * units.unit**2
-        back = scaled(kernel, units, inwards=False)
+        even = (X - middle) / own.std
+        data = _Data(rows, targets, level, variance, middle, units, own, generator, even)
+        blocks = self.n_inducing is None and isinstance(self.inducing, str)
+        learn = self._learn_by_blocks if blocks else self._learn_by_bound
+        kernel, Z, noise, centre = learn(kernel, noise, data)
         return (
-            back,
+            scaled(kernel, units, inwards=False),
             Z * units.std + middle,
-            learned,
+            known if noise is None else noise * units.unit**2,
             centre * units.unit,
             JITTER * variance * units.unit**2,
         )
 
-    def _enough(
-        self,
-        kernel: Kernel,
-        X: np.ndarray,
-        noise: Any,
-        jitter: float,
-        std: np.ndarray,
-        generator: np.random.Generator,
-    ) -> np.ndarray:
+    def _learn_by_blocks(
+        self, kernel: Kernel, noise: float | None, data: _Data
+    ) -> tuple[Kernel, np.ndarray, float | None, float]:
+        """Return kernel, inducing inputs, noise and constant by the evidence of blocks of rows."""
+        check_choice("inducing", self.inducing, STARTS)
+        evidence = BlockEvidence.of_rows(
+            data.rows, data.targets, data.level, self.mean == "constant", data.generator
+        )
+        if self.optimize:
+            kernel, noise, _ = self._train(evidence, kernel, noise, None, data)
+        level = data.level if noise is None else noise
+        centre = evidence.constant(kernel, noise)
+        return kernel, self._enough(kernel, level, data), noise, centre
+
+    def _learn_by_bound(
+        self, kernel: Kernel, noise: float | None, data: _Data
+    ) -> tuple[Kernel, np.ndarray, float | None, float]:
+        """Return kernel, inducing inputs, noise and constant by the collapsed bound."""
+        Z = self._inducing_start(kernel, data)
+        objective = SparseObjective(
+            data.rows, data.targets, data.level, self.mean == "constant", data.jitter
+        )
+        if self.optimize:
+            kernel, noise, Z = self._train(objective, kernel, noise, Z, data)
+        return kernel, Z, noise, objective.at(kernel, noise, Z.ravel()).centre
+
+    def _enough(self, kernel: Kernel, noise: Any, data: _Data) -> np.ndarray:
         """Return inducing inputs that miss at most `TOLERATED` of the variance, or the maximum.
 
         The share is that of a posterior given some rows, each of which stands for as many as there
         are of it."""
+        X, generator, std = data.rows, data.generator, data.own.std / data.units.std
         n, most = len(X), min(len(X), default_number(len(X)))
         some = np.arange(n) if n <= CLUSTERED else generator.permutation(n)[:CLUSTERED]
         level = np.broadcast_to(noise, (n,))[some] * (len(some) / n)
@@ -232,7 +243,7 @@ class SparseGPRegressor(KernelRegressor):
         while m < most:
             Z = placed(self.inducing, kernel, X, m, std, generator)
             posterior = SparsePosterior.fit(
-                kernel, Z, X[some], np.zeros(len(some)), noise=level, jitter=jitter
+                kernel, Z, X[some], np.zeros(len(some)), noise=level, jitter=data.jitter
             )
             if missed_share(posterior, X[some]) <= TOLERATED:
                 return Z
@@ -242,15 +253,13 @@ class SparseGPRegressor(KernelRegressor):
     def _train(
         self,
         objective: Any,
-        y: np.ndarray,
         kernel: Kernel,
         noise: float | None,
         Z: Any,
-        units: Units,
-        variance: float,
-        generator: np.random.Generator,
+        data: _Data,
     ) -> tuple[Kernel, float | None, Any]:
         """Return kernel, noise and inducing inputs (if ``Z`` has any) of the largest objective."""
+        y, units = data.targets, data.units
         if len(y) < 2:
             raise InvalidInputError(
                 "X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use"
@@ -263,9 +272,10 @@ class SparseGPRegressor(KernelRegressor):
         require_derivatives(kernel)
         start = trainable(kernel) | ({} if noise is None else {NOISE: np.array([noise])})
         bounds = bounds_for(
-            start, units, self.bounds, variance, own_start=self._given_kernel is None
+            start, units, self.bounds, data.variance, own_start=self._given_kernel is None
         )
-        starts = starts_from({name: start[name] for name in bounds}, self.n_restarts, generator)
+        chosen = {name: start[name] for name in bounds}
+        starts = starts_from(chosen, self.n_restarts, data.generator)
         if Z is None:
             offset = -sum(len(block.y) for block in objective.blocks) * float(np.log(units.unit))
             with training_progress(
@@ -285,17 +295,9 @@ class SparseGPRegressor(KernelRegressor):
             )
         return kernel, noise, moved[0].reshape(Z.shape) if moved else Z
 
-    def _inducing_start(
-        self,
-        kernel: Kernel,
-        rows: np.ndarray,
-        middle: np.ndarray,
-        units: Units,
-        even: np.ndarray,
-        own: Units,
-        generator: np.random.Generator,
-    ) -> np.ndarray:
-        """Return inducing inputs, (m, d), in training units; ``even`` are rows in units of std."""
+    def _inducing_start(self, kernel: Kernel, data: _Data) -> np.ndarray:
+        """Return the inducing inputs where training starts, (m, d), in training units."""
+        rows, units, own = data.rows, data.units, data.own
         n = len(rows)
         if not isinstance(self.inducing, str):
             Z = to_numpy(as_matrix("inducing", self.inducing, n_features=rows.shape[1]))
@@ -304,14 +306,14 @@ class SparseGPRegressor(KernelRegressor):
                     f"n_inducing: expected None or {len(Z)}, the rows of inducing, got"
                     f" {self.n_inducing}"
                 )
-            return (Z - middle) / units.std
+            return (Z - data.middle) / units.std
         check_choice("inducing", self.inducing, STARTS)
         m = check_count("n_inducing", self.n_inducing)
         if m > n:
             raise InvalidInputError(f"n_inducing: expected at most one per row, {n}, got {m}")
         if self.inducing == "greedy":
             return greedy(kernel, rows, m)
-        return k_means(even, m, generator) * own.std / units.std
+        return k_means(data.even, m, data.generator) * own.std / units.std
 
     @property
     def advice_(self) -> str:

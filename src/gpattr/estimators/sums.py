@@ -13,7 +13,7 @@ import numpy as np
 
 from gpattr._core import documents
 from gpattr._core.array import Array, add_gram, is_tensor, namespace, product, to_numpy
-from gpattr.bases import Basis
+from gpattr.bases import Fourier
 
 # rows: large enough for matrix products at full speed, small enough for 500 frequencies to take 8
 # MB
@@ -103,12 +103,12 @@ class RowSums:
     block, which keeps the digits of their squares."""
 
     def __init__(
-        self, bases_at: Callable[[Array], Sequence[Basis]], *, centre_targets: bool
+        self, bases_at: Callable[[Array], Sequence[Fourier]], *, centre_targets: bool
     ) -> None:
         self.bases_at = bases_at
         self.centre_targets = centre_targets
         self.start: tuple[np.ndarray, float] | None = None  # the origin of inputs, of targets
-        self.bases: Sequence[Basis] = ()
+        self.bases: Sequence[Fourier] = ()
         self.sums: list[Sums] = []
         self.inputs: np.ndarray | None = None  # Σ(x − origin)
         self.rest: tuple[Array, Array] | None = None  # rows that do not fill a block yet
@@ -137,7 +137,7 @@ class RowSums:
         if at < len(X):
             self.rest = (X[at:] + 0.0, y[at:] + 0.0)  # copies: the caller may reuse its arrays
 
-    def total(self) -> tuple[Sequence[Basis], list[Sums], float, np.ndarray]:
+    def total(self) -> tuple[Sequence[Fourier], list[Sums], float, np.ndarray]:
         """Return bases, sums over all rows, the origin of targets, and the mean of inputs."""
         if self.rest is None:
             assert self.start is not None, "no rows yet"

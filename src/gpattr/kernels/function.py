@@ -69,21 +69,21 @@ class Function(Kernel):
         pass
 
     def check_derivatives(self, X: Array) -> None:
-        if self.gradient is None or self.mixed is None:
+        gradient, mixed = self.gradient, self.mixed
+        if gradient is None or mixed is None:
             return
         rows = to_numpy(X)[:8]
-        # Pairs from far apart to close: the kernel's own scale is not known.
+        # Pairs from far apart to close, as the scale of the kernel is unknown.
         width = max(float(np.ptp(rows, axis=0).max()), float(np.abs(rows).max()) * 1e-9, 1e-9)
         y = rows + width * 10.0 ** -np.linspace(0.0, 4.0, len(rows))[:, None]
         require_derivative(
-            "gradient", "value", lambda x: self.values(x, y), lambda x: self.gradient(x, y), X
-        )  # pyright: ignore[reportOptionalCall]
-        # ∂/∂y of the gradient: by the symmetry of k, its transpose is ∂/∂x of the gradient at (y,
-        # x).
+            "gradient", "value", lambda x: self.values(x, y), lambda x: gradient(x, y), X
+        )
+        # ∂/∂y of the gradient: k is symmetric, so its transpose is ∂/∂x of the gradient at (y, x).
         require_derivative(
             "mixed",
             "gradient",
-            lambda x: returned("gradient", self.gradient(y, x), y.shape),  # pyright: ignore[reportOptionalCall]
-            lambda x: self.mixed(y, x),  # pyright: ignore[reportOptionalCall]
+            lambda x: returned("gradient", gradient(y, x), y.shape),
+            lambda x: mixed(y, x),
             X,
         )
