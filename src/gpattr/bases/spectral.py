@@ -66,7 +66,8 @@ def standard_frequencies(
 
 def smoothness(kernel: Radial) -> float:
     """Return ν of a Matérn kernel."""
-    return float(kernel.nu)  # pyright: ignore[reportAttributeAccessIssue]
+    assert isinstance(kernel, (Matern, Matern12, Matern32, Matern52))
+    return float(kernel.nu)
 
 
 def mixing(kernel: Radial, u: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ from gpattr._core.validation import as_matrix, as_vector, check_count, check_fla
 from gpattr.estimators import storage
 from gpattr.estimators.plain_data import checked_pair, checked_rows, checked_training_data
 from gpattr.exceptions import InvalidInputError
-from gpattr.kernels import Kernel
+from gpattr.kernels import Kernel, Radial, SquaredExponential
 
 MOST_RESTARTS = 10**6
 
@@ -183,15 +183,20 @@ class KernelOptions(BaseEstimator):
         if inner:
             if not isinstance(self.kernel, Kernel):
                 raise InvalidInputError(
-                    f"kernel__{next(iter(inner))}: there is no kernel to set it in; give one first"
+                    f"kernel__{next(iter(inner))}: expected a kernel to set it in; pass one first"
                 )
             self.kernel = self.kernel.with_params(**inner)
         return self
 
     @property
     def _given_kernel(self) -> Kernel | None:
-        """The kernel the user gave, None if only its kind was given."""
+        """The kernel the user gave, None if it is a class or left out."""
         return self.kernel if isinstance(self.kernel, Kernel) else None
+
+    @property
+    def _kernel_class(self) -> type[Radial]:
+        """The class of the kernel to train, where no kernel is given."""
+        return self.kernel if isinstance(self.kernel, type) else SquaredExponential
 
 
 class KernelRegressor(KernelOptions, PosteriorRegressor):

@@ -159,7 +159,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
         units = (
             Units(np.where(std > 0, std, 1.0), 1.0) if given is None else Units(np.ones(()), 1.0)
         )
-        kernel = _start(units, self.kernel) if given is None else given  # pyright: ignore[reportArgumentType]
+        kernel = _start(units, self._kernel_class) if given is None else given
         if not self.optimize:
             return kernel
         kernel = scaled(kernel, units, inwards=True)

@@ -160,8 +160,10 @@ class GPRegressor(KernelRegressor):
         )  # which refuses what float64 cannot square
         units = own if given is None else Units(np.ones(()), 1.0)
         kernel = scaled(
-            default_kernel(units, self.kernel) if given is None else given, units, inwards=True
-        )  # pyright: ignore[reportArgumentType]
+            default_kernel(units, self._kernel_class) if given is None else given,
+            units,
+            inwards=True,
+        )
         targets = y / units.unit
         variance = float(std_of(targets[:, None])[0]) ** 2
         noise = None if known is not None else NOISE_SHARE * variance
@@ -214,7 +216,7 @@ class GPRegressor(KernelRegressor):
     def _start(self, X: Array, y: Array, known: Array | None) -> tuple[Kernel, Any]:
         units = Units.of_data(X, y)
         given = self._given_kernel
-        kernel = default_kernel(units, self.kernel) if given is None else given  # pyright: ignore[reportArgumentType]
+        kernel = default_kernel(units, self._kernel_class) if given is None else given
         return kernel, NOISE_SHARE * units.unit**2 if known is None else known
 
 

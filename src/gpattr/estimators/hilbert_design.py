@@ -25,18 +25,16 @@ from gpattr._core.memory import blocks
 from gpattr._core.validation import Names
 from gpattr.bases import Basis, Combined, Hilbert
 from gpattr.bases.spectral import mixing, smoothness
-from gpattr.estimators.evidence.hilbert import prior_variances
-from gpattr.estimators.evidence.squared_exponentials import Leaf, summands
+from gpattr.estimators.evidence.hilbert import prior_variances, radial_terms
+from gpattr.estimators.evidence.squared_exponentials import Leaf
 from gpattr.estimators.hyperparameters import trainable
 from gpattr.kernels import Kernel, Radial, RationalQuadratic, SquaredExponential
 
-SHARES = tuple(
-    10.0**-k for k in (6, 5, 4, 3)
-)  # of the prior variance, that may be missing: the smallest that is affordable
-ENOUGH = 1e-2  # what a design must reach
-AFFORDABLE, MOST = 800, 2000  # functions: what training does not feel, and what it can bear
-# half-ranges: a function with a longer length-scale is straight on the data, and does not need a
-# larger box
+# Shares of the prior variance that may be missing: the smallest affordable one is chosen.
+SHARES = tuple(10.0**-k for k in (6, 5, 4, 3))
+ENOUGH = 1e-2  # the share that every design must reach
+AFFORDABLE, MOST = 800, 2000  # functions: with no effect on training time, and the maximum
+# Half-ranges: a function with a longer length-scale is straight on the data and needs no larger box.
 LONGEST = 10.0
 SHORTEST = 1e-3  # half-ranges
 FARTHEST = 1e8
@@ -66,7 +64,7 @@ def _first_zero(f: Callable[[float], float]) -> float:
 
 @dataclass(frozen=True)
 class Design:
-    """Numbers of functions and boundary factors of one term of a kernel, for each of its features."""
+    """Numbers of functions and boundary factors of a term of a kernel, one per feature."""
 
     n_basis: tuple[int, ...]
     boundary: tuple[float, ...]
@@ -78,7 +76,7 @@ class Design:
 
 
 def design_for(
-    leaf: Leaf,
+    leaf: Leaf[Radial],
     extent: Array,
     share: float,
     *,
@@ -93,7 +91,6 @@ def design_for(
     ``slack`` makes room for length-scales shorter and longer by that factor. What is fixed
     beforehand is kept: ``boundary`` and ``n_basis``, one for each feature."""
     kernel = leaf.kernel
-    assert isinstance(kernel, Radial)
     scale = np.broadcast_to(np.asarray(kernel.lengthscale), extent.shape)
     if boundary is None:
         boundary = np.maximum(
@@ -106,10 +103,9 @@ def design_for(
     return Design(tuple(int(m) for m in n_basis), tuple(float(c) for c in boundary))
 
 
-def supported(leaf: Leaf, design: Design, extent: Array) -> tuple[Array, Array]:
+def supported(leaf: Leaf[Radial], design: Design, extent: Array) -> tuple[Array, Array]:
     """Return the shortest and longest length-scales, (d,) each, that a design represents."""
     kernel = leaf.kernel
-    assert isinstance(kernel, Radial)
     factors, numbers = np.array(design.boundary), np.array(design.n_basis)
     shortest = 2.0 * factors * extent / math.pi * cutoff(kernel, ENOUGH) / numbers
     longest = np.minimum(2.0 * (factors - 1.0) / reach(kernel, ENOUGH), LONGEST) * extent
@@ -150,7 +146,7 @@ class Plan:
         extent = 0.5 * (high - low)
         return cls(low + extent, np.where(extent > 0, extent, 1.0), n_basis, boundary)
 
-    def designs(self, leaves: list[Leaf], slack: float) -> list[Design]:
+    def designs(self, leaves: list[Leaf[Radial]], slack: float) -> list[Design]:
         """Return the finest designs that are affordable, with what the user fixed."""
         designs = []
         for share in (*SHARES, ENOUGH):
@@ -159,7 +155,7 @@ class Plan:
                 break
         return designs if self.n_basis is not None else within(designs, MOST)
 
-    def _design(self, leaf: Leaf, share: float, slack: float) -> Design:
+    def _design(self, leaf: Leaf[Radial], share: float, slack: float) -> Design:
         columns = self.columns(leaf)
         boundary, number = (
             None if given is None else np.broadcast_to(given, self.extent.shape)[columns]
@@ -169,11 +165,11 @@ class Plan:
             leaf, self.extent[columns], share, slack=slack, boundary=boundary, n_basis=number
         )
 
-    def columns(self, leaf: Leaf) -> list[int]:
+    def columns(self, leaf: Leaf[Radial]) -> list[int]:
         """Return the positions of the features a term sees."""
         return list(range(len(self.centre)) if leaf.columns is None else leaf.columns)
 
-    def limits(self, leaves: list[Leaf], designs: list[Design]) -> dict[str, Array]:
+    def limits(self, leaves: list[Leaf[Radial]], designs: list[Design]) -> dict[str, Array]:
         """Return the bounds of length-scales, (2, size), that a basis chosen for them represents.
 
         A basis that the user fixed sets no limits; the diagnostic tells where it is too small."""
@@ -183,7 +179,7 @@ class Plan:
             low, high = supported(leaf, design, extent)
             low = low if self.n_basis is None else SHORTEST * extent
             high = np.maximum(high if self.boundary is None else LONGEST * extent, low)
-            if np.ndim(leaf.kernel.lengthscale) == 0:  # pyright: ignore[reportAttributeAccessIssue]
+            if np.ndim(leaf.kernel.lengthscale) == 0:
                 low, high = low.max(keepdims=True), np.maximum(high.min(), low.max(keepdims=True))
             result[f"{leaf.prefix}lengthscale"] = np.stack([low, high])
         return result
@@ -191,7 +187,7 @@ class Plan:
     def is_bound(self, kernel: Kernel, limits: dict[str, Array]) -> bool:
         """Return whether a length-scale ended at a limit of the basis that another basis lifts."""
         values = trainable(kernel)
-        for leaf in summands(kernel):
+        for leaf in radial_terms(kernel):
             name = f"{leaf.prefix}lengthscale"
             low, high = limits[name]
             short = (values[name] < 1.01 * low) & (self.n_basis is None)
@@ -203,7 +199,7 @@ class Plan:
         return False
 
     def basis(
-        self, leaves: list[Leaf], designs: list[Design], names: Names | None
+        self, leaves: list[Leaf[Radial]], designs: list[Design], names: Names | None
     ) -> tuple[Basis, list[Hilbert]]:
         """Return the basis of all terms together, and that of each."""
         parts, columns, d = [], [], len(self.centre)
@@ -218,13 +214,13 @@ class Plan:
 
     def diagnose(self, kernel: Kernel, designs: list[Design], X: Array) -> list[dict[str, Any]]:
         """Return, for each term, the largest relative error of its prior variance at rows X."""
-        leaves, at, report = summands(kernel), 0, []
+        leaves, at, report = radial_terms(kernel), 0, []
         _, parts = self.basis(leaves, designs, None)
         variances = prior_variances(kernel, parts)[0]
         for leaf, design, part in zip(leaves, designs, parts, strict=True):
             columns = self.columns(leaf)
             extent = self.extent[columns]
-            share = variances[at : at + len(part)] / (leaf.factor * leaf.kernel.variance)  # pyright: ignore[reportAttributeAccessIssue]
+            share = variances[at : at + len(part)] / (leaf.factor * leaf.kernel.variance)
             at += len(part)
             worst = 0.0
             for rows in blocks(len(X), 32.0 * len(part), X):

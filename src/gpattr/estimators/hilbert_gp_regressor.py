@@ -21,7 +21,7 @@ from gpattr._core.validation import (
 )
 from gpattr.bases.spectral import check_spectral
 from gpattr.estimators import storage
-from gpattr.estimators.evidence.hilbert import HilbertEvidence, prior_variances
+from gpattr.estimators.evidence.hilbert import HilbertEvidence, prior_variances, radial_terms
 from gpattr.estimators.evidence.marginal_likelihood import NOISE
 from gpattr.estimators.evidence.squared_exponentials import summands
 from gpattr.estimators.evidence.weights import fit_weights
@@ -31,7 +31,7 @@ from gpattr.estimators.hyperparameters import trainable
 from gpattr.estimators.search_space import NOISE_SHARE, Units, default_kernel, std_of
 from gpattr.estimators.sums import Sums, from_content, to_content
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
-from gpattr.kernels import Kernel, Radial, RationalQuadratic, Select, SquaredExponential, Sum
+from gpattr.kernels import Kernel, Radial, RationalQuadratic, Select, Sum
 from gpattr.means import Constant, Zero
 from gpattr.posteriors import WeightSpacePosterior
 
@@ -139,7 +139,7 @@ class HilbertGPRegressor(FeatureRegressor):
         slack, names, remaining = 1.0, column_names(X), ROUNDS
         while True:
             remaining -= 1
-            leaves = summands(kernel)
+            leaves = radial_terms(kernel)
             designs = plan.designs(leaves, slack)
             p = sum(design.size for design in designs)
             check_memory("n_basis: the sums over rows", (p, p), "use a smaller n_basis", copies=4)
@@ -166,14 +166,14 @@ class HilbertGPRegressor(FeatureRegressor):
         self.diagnostics_ = plan.diagnose(kernel, designs, rows)
 
     def _first_kernel(self, units: Units) -> Kernel:
-        kind, d = self.kernel or SquaredExponential, len(units.std)
+        kind, d = self._kernel_class, len(units.std)
         if d <= WIDEST:
             return default_kernel(units, kind)
         return Sum(
             *(
                 Select(kind(lengthscale=units.std[i], variance=units.unit**2 / d), [i])
                 for i in range(d)
-            )  # pyright: ignore
+            )
         )
 
     def _sums(self, basis: Any, X: Array, y: Array) -> Sums:
@@ -194,7 +194,7 @@ class HilbertGPRegressor(FeatureRegressor):
         names: Names | None,
         reference_points: dict[str, np.ndarray],
     ) -> None:
-        basis, parts = plan.basis(summands(kernel), designs, names)
+        basis, parts = plan.basis(radial_terms(kernel), designs, names)
         variances = namespace(sums.ones).asarray(prior_variances(kernel, parts)[0])
         fit = fit_weights(sums, variances, noise, free_mean=free_mean)
         mean = Constant(shift + fit.constant) if free_mean else Zero()
@@ -264,7 +264,7 @@ class HilbertGPRegressor(FeatureRegressor):
             ) from None
         if not (np.isfinite(lower) & np.isfinite(upper) & (lower <= upper)).all():
             raise InvalidInputError(
-                f"domain: expected finite numbers, lower ≤ upper, got {self.domain!r}"
+                f"domain: expected finite numbers, lower <= upper, got {self.domain!r}"
             )
         return np.stack([lower, upper])
 
@@ -274,14 +274,14 @@ class HilbertGPRegressor(FeatureRegressor):
             if isinstance(leaf.kernel, RationalQuadratic) and leaf.kernel.alpha > LARGEST_ALPHA:
                 raise UnsupportedModelError(
                     "kernel: expected a RationalQuadratic with an alpha of at most"
-                    f" {LARGEST_ALPHA:.0f}, got {leaf.kernel.alpha:.3g}, which is as good as a"
+                    f" {LARGEST_ALPHA:.0f}, got {leaf.kernel.alpha:.3g}; use a"
                     " SquaredExponential"
                 )
             columns = range(d) if leaf.columns is None else leaf.columns
             if len(columns) > WIDEST:
                 raise UnsupportedModelError(
                     f"kernel: expected terms of at most {WIDEST} features, got one of"
-                    f" {len(columns)}, whose functions would be too many; use a sum of kernels,"
+                    f" {len(columns)}, which needs too many functions; use a sum of kernels,"
                     " such as Select(Matern52(), [0]) + Select(Matern52(), [1, 2])"
                 )
             if len(set(columns)) != len(columns):

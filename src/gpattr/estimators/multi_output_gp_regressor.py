@@ -209,8 +209,10 @@ class MultiOutputGPRegressor(KernelRegressor):
         std, unit = std_of(rows), self._target_units(Y, names)
         units = Units(np.where(std > 0, std, 1.0) if given is None else np.ones(()), 1.0)
         kernel = scaled(
-            default_kernel(units, self.kernel) if given is None else given, units, inwards=True
-        )  # pyright: ignore[reportArgumentType]
+            default_kernel(units, self._kernel_class) if given is None else given,
+            units,
+            inwards=True,
+        )
         centre = Y.mean(axis=0) if self.mean == "constant" else np.zeros(P)
         targets, known = (Y - centre) / unit, self._known_noise(P)
         level = None if known is None else known / unit**2

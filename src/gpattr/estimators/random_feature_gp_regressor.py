@@ -321,7 +321,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
             "n_frequencies: the sums over rows", (int(self.ensemble), p, p), remedy, copies=3
         )
         units, given = Units.of_data(X, y), self._given_kernel
-        kernel = default_kernel(units, self.kernel) if given is None else given
+        kernel = default_kernel(units, self._kernel_class) if given is None else given
         kernel.check_features(d)
         assert isinstance(kernel, Radial)
         known = None if self.noise_variance is None else positive_scalar(NOISE, self.noise_variance)

@@ -183,8 +183,10 @@ class SparseGPRegressor(KernelRegressor):
         own = Units.of_data(X, y)
         units = own if given is None else Units(np.ones(()), 1.0)
         kernel = scaled(
-            default_kernel(units, self.kernel) if given is None else given, units, inwards=True
-        )  # pyright: ignore[reportArgumentType]
+            default_kernel(units, self._kernel_class) if given is None else given,
+            units,
+            inwards=True,
+        )
         middle = X.mean(axis=0) if kernel.stationary else np.zeros(X.shape[1])
         rows, targets = (X - middle) / units.std, y / units.unit
         variance = float(std_of(targets[:, None])[0]) ** 2 or 1.0

@@ -13,7 +13,7 @@ import numpy as np
 from gpattr._core.array import Array, namespace, to_numpy
 from gpattr._core.validation import as_vector, read_only, unlabelled
 from gpattr.exceptions import InvalidInputError
-from gpattr.kernels.algebra import require_kernel
+from gpattr.kernels.algebra import degrees_of, require_kernel
 from gpattr.kernels.base import Kernel, Kink
 
 
@@ -62,15 +62,13 @@ class FullAdditive(Kernel):
         object.__setattr__(self, "order_variances", read_only(variances))
 
     @property
-    def stationary(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def stationary(self) -> bool:
         return all(base.stationary for base in self.bases)
 
     @property
     def polynomial_degree(self) -> int | None:
-        degrees = [base.polynomial_degree for base in self.bases]
-        if None in degrees:
-            return None
-        return sum(sorted(degrees)[-len(self.order_variances) :])  # pyright: ignore[reportArgumentType, reportCallIssue]
+        degrees = degrees_of(self.bases)
+        return None if degrees is None else sum(sorted(degrees)[-len(self.order_variances) :])
 
     @property
     def smooth(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add, index, mul
@@ -31,7 +31,7 @@ class Scale(Kernel):
         object.__setattr__(self, "variance", positive_scalar("variance", self.variance))
 
     @property
-    def stationary(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def stationary(self) -> bool:
         return self.kernel.stationary
 
     @property
@@ -85,7 +85,7 @@ class _Several(Kernel):
         return cls(*fields["kernels"])
 
     @property
-    def stationary(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def stationary(self) -> bool:
         return all(kernel.stationary for kernel in self.kernels)
 
     @property
@@ -108,8 +108,8 @@ class Sum(_Several):
 
     @property
     def polynomial_degree(self) -> int | None:
-        degrees = [kernel.polynomial_degree for kernel in self.kernels]
-        return None if None in degrees else max(degrees)  # pyright: ignore[reportArgumentType]
+        degrees = degrees_of(self.kernels)
+        return None if degrees is None else max(degrees)
 
     def __call__(self, X: Array, Z: Array) -> Array:
         return reduce(add, (kernel(X, Z) for kernel in self.kernels))
@@ -131,8 +131,8 @@ class Product(_Several):
 
     @property
     def polynomial_degree(self) -> int | None:
-        degrees = [kernel.polynomial_degree for kernel in self.kernels]
-        return None if None in degrees else sum(degrees)  # pyright: ignore[reportArgumentType, reportCallIssue]
+        degrees = degrees_of(self.kernels)
+        return None if degrees is None else sum(degrees)
 
     def __call__(self, X: Array, Z: Array) -> Array:
         return reduce(mul, (kernel(X, Z) for kernel in self.kernels))
@@ -150,7 +150,7 @@ class Product(_Several):
         )
 
 
-def separable(kernel: type[Kernel], lengthscale: Any, **params: Any) -> Product:
+def separable(kernel: Callable[..., Kernel], lengthscale: Any, **params: Any) -> Product:
     """Return the product Πᵢ kᵢ(xᵢ, xᵢ') of one-dimensional kernels with ``lengthscale`` ℓᵢ (d,).
 
     Only the squared exponential is the same as its radial form; ``separable(Matern52, [1.0, 2.0])``
@@ -161,7 +161,7 @@ def separable(kernel: type[Kernel], lengthscale: Any, **params: Any) -> Product:
             f"lengthscale: expected one for each feature, got one number, {float(scales)}"
         )
     try:
-        factors = [kernel(lengthscale=float(scale), **params) for scale in scales]  # pyright: ignore[reportCallIssue]
+        factors = [kernel(lengthscale=float(scale), **params) for scale in scales]
     except TypeError as error:
         raise InvalidInputError(
             f"kernel: expected a kernel class with a length-scale, such as Matern52: {error}"
@@ -195,7 +195,7 @@ class Select(Kernel):
         object.__setattr__(self, "features", chosen)
 
     @property
-    def stationary(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def stationary(self) -> bool:
         return self.kernel.stationary
 
     @property
@@ -243,6 +243,13 @@ class Select(Kernel):
 
     def check_derivatives(self, X: Array) -> None:
         self.kernel.check_derivatives(self.columns(X))
+
+
+def degrees_of(kernels: Sequence[Kernel]) -> list[int] | None:
+    """Return the polynomial degrees of kernels; None if one is not a polynomial."""
+    degrees = [kernel.polynomial_degree for kernel in kernels]
+    found = [degree for degree in degrees if degree is not None]
+    return found if len(found) == len(degrees) else None
 
 
 def require_kernel(name: str, kernel: object) -> None:

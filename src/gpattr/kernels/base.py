@@ -67,11 +67,15 @@ class Kernel(Checked, Frozen, ABC):
     }
     # Hyperparameters that training can change; all are positive.
     trainable: ClassVar[tuple[str, ...]] = ()
-    stationary: ClassVar[Any] = False  # whether k(x, x') depends on x − x' only
     # Whether k(x, x') depends on nothing but the values of its parts at the same x and x'.
     pointwise: ClassVar[bool] = False
 
     __array_ufunc__ = None  # so that a NumPy scalar times a kernel calls the kernel's __rmul__
+
+    @property
+    def stationary(self) -> bool:
+        """Whether k(x, x') depends on x − x' only."""
+        return False
 
     @property
     def polynomial_degree(self) -> int | None:
@@ -103,19 +107,19 @@ class Kernel(Checked, Frozen, ABC):
 
     @abstractmethod
     def n_lengthscales(self, step: Array) -> Array:
-        """Return how many length-scales each step (n, d) covers, (n,), to place quadrature panels."""
+        """Return how many length-scales each step (n, d) covers, (n,): quadrature uses it."""
 
     @abstractmethod
     def check_features(self, d: int) -> None:
         """Raise `InvalidInputError` if the kernel cannot act on inputs with d features."""
 
     def check_derivatives(self, X: Array) -> None:
-        """Raise `InvalidInputError` if user-defined derivatives disagree with values at rows of X."""
+        """Raise `InvalidInputError` if user-defined derivatives disagree with values at X."""
         for part in self.parts().values():
             part.check_derivatives(X)
 
     def parts(self) -> dict[str, Kernel]:
-        """Return the inner kernels by name: that of the field, or ``"0"``, ``"1"``, … in a tuple."""
+        """Return the inner kernels by name: of the field, or ``"0"``, ``"1"``, … in a tuple."""
         found: dict[str, Kernel] = {}
         for name, value in self._fields().items():
             if isinstance(value, Kernel):

@@ -49,11 +49,19 @@ class Matern12(Radial):
 
 @dataclass(frozen=True, eq=False)
 class Matern32(Radial):
-    """k(x, x') = σ² (1 + √3 r) exp(−√3 r), r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)²: once differentiable functions."""
+    """k(x, x') = σ² (1 + √3 r) exp(−√3 r): once differentiable functions.
+
+    r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)²."""
 
     nu: ClassVar[float] = 1.5
-    digits: ClassVar[float] = 12.5  # its branch points are weak, like r, so one more comes out
-    kink_floor: ClassVar[float] = 1e-6  # what is odd in r, ∫r over this radius, is below 1e-12
+
+    @property
+    def digits(self) -> float:
+        return 12.5  # branch points like r are weak: one more digit comes out
+
+    @property
+    def kink_floor(self) -> float:
+        return 1e-6  # ∫r over this radius is below 1e-12
 
     def profile(self, r2: Array) -> Array:
         xp = namespace(r2)
@@ -84,8 +92,14 @@ class Matern52(Radial):
     r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)²."""
 
     nu: ClassVar[float] = 2.5
-    digits: ClassVar[float] = 11.5  # its branch points are weak, like r³, so two more come out
-    kink_floor: ClassVar[float] = 1e-3  # ∫r³ over this radius is below 1e-12
+
+    @property
+    def digits(self) -> float:
+        return 11.5  # branch points like r³ are weak: two more digits come out
+
+    @property
+    def kink_floor(self) -> float:
+        return 1e-3  # ∫r³ over this radius is below 1e-12
 
     def profile(self, r2: Array) -> Array:
         xp = namespace(r2)
@@ -122,25 +136,25 @@ class Matern(Radial):
 
     one_sided: ClassVar[bool] = False
 
-    nu: float = 3.5  # pyright: ignore[reportIncompatibleVariableOverride]
+    nu: float = 3.5
 
     def __post_init__(self) -> None:
         super().__post_init__()
         nu = positive_scalar("nu", self.nu)
         if not 1.05 <= nu <= 50.0:
             raise InvalidInputError(
-                f"nu: expected 1.05 to 50, got {nu:g}; functions with ν ≤ 1 have no gradients"
-                " (Matern12 predicts), and with a large ν they are those of SquaredExponential"
+                f"nu: expected 1.05 to 50, got {nu:g}; functions with nu <= 1 have no gradients"
+                " (Matern12 can predict), and a large nu approaches SquaredExponential"
             )
         object.__setattr__(self, "nu", nu)
 
     @property
-    def digits(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def digits(self) -> float:
         """Branch points like r^(2ν − 2) are the weaker, the smoother the functions."""
         return 13.0 if self.nu < 1.5 else 12.5 if self.nu < 2.5 else 11.5
 
     @property
-    def kink_floor(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def kink_floor(self) -> float:
         """∫r^(2ν − 2) over this radius is below 1e-12."""
         return 10.0 ** (-12.0 / (2.0 * self.nu - 1.0))
 

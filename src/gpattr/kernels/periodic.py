@@ -23,7 +23,10 @@ class Periodic(Kernel):
     variance: float = 1.0
 
     trainable: ClassVar[tuple[str, ...]] = ("lengthscale", "period", "variance")
-    stationary: ClassVar[bool] = True
+
+    @property
+    def stationary(self) -> bool:
+        return True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lengthscale", positive("lengthscale", self.lengthscale))
@@ -67,7 +70,10 @@ class Cosine(Kernel):
     variance: float = 1.0
 
     trainable: ClassVar[tuple[str, ...]] = ("period", "variance")
-    stationary: ClassVar[bool] = True
+
+    @property
+    def stationary(self) -> bool:
+        return True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "period", positive("period", self.period))

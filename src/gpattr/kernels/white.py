@@ -22,7 +22,10 @@ class White(Kernel):
     variance: float = 1.0
 
     trainable: ClassVar[tuple[str, ...]] = ("variance",)
-    stationary: ClassVar[bool] = True
+
+    @property
+    def stationary(self) -> bool:
+        return True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variance", positive_scalar("variance", self.variance))
@@ -47,7 +50,7 @@ def has_white(kernel: Kernel) -> bool:
 
 
 def fold_white(kernel: Kernel, X: Array) -> tuple[Kernel | None, Array]:
-    """Return the kernel without white noise (None if nothing is left) and the noise at rows of X."""
+    """Return the kernel without white noise, None if nothing is left, and the noise at X."""
     if not has_white(kernel):
         return kernel, namespace(X).zeros(X.shape[0])
     if isinstance(kernel, White):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -71,7 +71,9 @@ class SparseObjective:
         """Return F and what its derivatives need, after one pass over the rows."""
         Z = inducing.reshape(-1, self.X.shape[1])
         m, n = len(Z), len(self.y)
-        level = np.broadcast_to(self.noise if noise is None else noise, (n,))  # pyright: ignore[reportArgumentType, reportCallIssue]
+        given = self.noise if noise is None else noise
+        assert given is not None
+        level = np.broadcast_to(given, (n,))
         K = kernel(Z, Z)
         K[np.arange(m), np.arange(m)] += self.jitter
         L = cholesky(K)
@@ -147,7 +149,7 @@ class SparseObjective:
 class RadialGradient:
     """Derivatives by hyperparameters of radial leaves and by Z, summed over covariances."""
 
-    def __init__(self, leaves: list[Leaf], Z: np.ndarray) -> None:
+    def __init__(self, leaves: list[Leaf[Radial | Constant]], Z: np.ndarray) -> None:
         self.leaves, self.Z, self.inducing = leaves, Z, np.zeros_like(Z)
         self.amplitude = np.zeros(len(leaves))
         self.slopes = [np.zeros(leaf.inputs(Z).shape[1]) for leaf in leaves]
@@ -159,7 +161,7 @@ class RadialGradient:
         for i, leaf in enumerate(self.leaves):
             x, z = leaf.inputs(X), leaf.inputs(self.Z)
             if not isinstance(leaf.kernel, Radial):
-                self.amplitude[i] += leaf.factor * leaf.kernel.variance * float(G.sum())  # pyright: ignore[reportAttributeAccessIssue]
+                self.amplitude[i] += leaf.factor * leaf.kernel.variance * float(G.sum())
                 continue
             ell = np.broadcast_to(leaf.kernel.lengthscale, z.shape[1:])
             r2 = squared_distances(x, z, leaf.kernel.lengthscale)
@@ -182,7 +184,7 @@ class RadialGradient:
     def add_diagonal(self, X: np.ndarray, weights: np.ndarray) -> None:
         """Add the part of derivatives (r,) by the prior variance at each row, a constant here."""
         for i, leaf in enumerate(self.leaves):
-            self.amplitude[i] += float(weights.sum()) * leaf.factor * leaf.kernel.variance  # pyright: ignore[reportAttributeAccessIssue]
+            self.amplitude[i] += float(weights.sum()) * leaf.factor * leaf.kernel.variance
 
     def named(self) -> dict[str, Any]:
         """Return the derivatives by the logarithms of the hyperparameters, by name."""
@@ -216,9 +218,8 @@ class KernelGradient:
             return
         for first in range(0, len(X), m):
             x, part = X[first : first + m], G[first : first + m]
-            both = np.zeros(
-                (len(x) + m, len(x) + m)
-            )  # k(X, Z) is a corner of the kernel matrix of both
+            # k(X, Z) is a corner of the kernel matrix of both.
+            both = np.zeros((len(x) + m, len(x) + m))
             both[: len(x), len(x) :], both[len(x) :, : len(x)] = 0.5 * part, 0.5 * part.T
             self._take(likelihood_gradient(self.kernel, np.vstack([x, self.Z]), both))
             self.inducing += np.einsum(
@@ -226,7 +227,7 @@ class KernelGradient:
             )
 
     def add_diagonal(self, X: np.ndarray, weights: np.ndarray) -> None:
-        """Take in the derivatives (r,) by the prior variance at each row."""
+        """Add the part of derivatives (r,) by the prior variance at each row."""
         for first in range(0, len(X), len(self.Z)):
             some = slice(first, first + len(self.Z))
             self._take(likelihood_gradient(self.kernel, X[some], np.diag(weights[some])))
@@ -240,10 +241,10 @@ class KernelGradient:
             self.sums[name] = self.sums.get(name, 0.0) + value
 
 
-def radial_leaves(kernel: Kernel) -> list[Leaf] | None:
+def radial_leaves(kernel: Kernel) -> list[Leaf[Radial | Constant]] | None:
     """Return the terms of a sum of scaled, selected radial kernels and constants, or None."""
     leaves = summands(kernel)
     simple = all(
         type(leaf.kernel) in (SquaredExponential, Matern32, Matern52, Constant) for leaf in leaves
     )
-    return leaves if simple else None
+    return cast("list[Leaf[Radial | Constant]]", leaves) if simple else None

@@ -3,29 +3,31 @@
 A kernel matrix takes one product, its gradient two.
 
 A kernel built of sums, scales and selections of squared exponentials and constants is a weighted
-sum of leaves: k(x, x') = Σ_f c_f k_f(x[columns_f], x'[columns_f]). Other kernels go the general way
+sum of leaves: k(x, x') = Σ_f c_f k_f(x[columns_f], x'[columns_f]). Other kernels use the general form
 (`hyperparameters.py`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from gpattr._core.array import Array, namespace, product, symmetric_exponential, symmetric_product
 from gpattr.estimators.hyperparameters import WIDE
-from gpattr.kernels import Constant, Kernel, Scale, Select, SquaredExponential, Sum
+from gpattr.kernels import Constant, Kernel, Radial, Scale, Select, SquaredExponential, Sum
+
+K = TypeVar("K", bound=Kernel)
 
 
 @dataclass(frozen=True)
-class Leaf:
+class Leaf(Generic[K]):
     """One term of the sum: ``kernel`` on ``columns`` (None: all), times ``factor``.
 
     The factor is the product of the named ``scales``."""
 
-    kernel: Kernel
+    kernel: K
     prefix: str
     columns: tuple[int, ...] | None
     factor: float
@@ -37,7 +39,8 @@ class Leaf:
 
     def whitened(self, X: Array) -> Array:
         """Return the inputs in length-scales, W = X/ℓ, where the kernel has any."""
-        return self.inputs(X) / namespace(X).asarray(getattr(self.kernel, "lengthscale", 1.0))
+        scale = self.kernel.lengthscale if isinstance(self.kernel, Radial) else 1.0
+        return self.inputs(X) / namespace(X).asarray(scale)
 
     def values(self, X: Array) -> Array:
         """Return c k(X, X), (n, n), for centred X, of which the upper triangle is meant."""
@@ -54,7 +57,7 @@ class Leaf:
         return self.factor * self.kernel(self.inputs(X), self.inputs(X))
 
 
-def leaves(kernel: Kernel) -> list[Leaf] | None:
+def leaves(kernel: Kernel) -> list[Leaf[Kernel]] | None:
     """Return the leaves of a kernel, if all are squared exponentials and constants; else None."""
     found = summands(kernel)
     return (
@@ -64,7 +67,7 @@ def leaves(kernel: Kernel) -> list[Leaf] | None:
     )
 
 
-def summands(kernel: Kernel) -> list[Leaf]:
+def summands(kernel: Kernel) -> list[Leaf[Kernel]]:
     """Return the terms of a kernel built of sums, scales and selections; others are one term."""
 
     def descend(
@@ -73,7 +76,7 @@ def summands(kernel: Kernel) -> list[Leaf]:
         columns: tuple[int, ...] | None,
         factor: float,
         scales: tuple[str, ...],
-    ) -> Iterator[Leaf]:
+    ) -> Iterator[Leaf[Kernel]]:
         if not isinstance(k, (Sum, Scale, Select)):
             yield Leaf(k, prefix, columns, factor, scales)
             return
@@ -88,7 +91,7 @@ def summands(kernel: Kernel) -> list[Leaf]:
 
 
 def gradient_of_leaves(
-    terms: list[Leaf], X: Array, alpha: Array, inverse: Array, values: Array | None
+    terms: list[Leaf[Kernel]], X: Array, alpha: Array, inverse: Array, values: Array | None
 ) -> dict[str, Any]:
     """Return ∂ log p(y)/∂ log θ = ½ Σ (ααᵀ − A⁻¹)∘∂K/∂ log θ for every hyperparameter θ.
 
@@ -102,7 +105,7 @@ def gradient_of_leaves(
     gradient: dict[str, Any] = {}
     for leaf in terms:
         K = leaf.values(X) if values is None else values
-        lengthscale = getattr(leaf.kernel, "lengthscale", None)
+        lengthscale = leaf.kernel.lengthscale if isinstance(leaf.kernel, Radial) else None
         W = leaf.whitened(X)
         ones = xp.zeros((len(X), 1)) + 1.0
         right = xp.concatenate([W.T, ones.T]).T
