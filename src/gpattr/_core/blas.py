@@ -42,10 +42,8 @@ BY_ROWS, BY_COLUMNS, PLAIN, TRANSPOSED, UPPER, LOWER, NOT_UNIT, LEFT = (
     131,
     141,
 )  # as CBLAS has them
-ALONE = (
-    2**24
-    # multiplications up to which a call is left to the calling thread: handing over costs what it gains
-)
+# Multiplications up to which a call stays in the calling thread: sharing costs what it gains.
+ALONE = 2**24
 PIECE = 2**22  # multiplications of a piece of a larger call, about a tenth of a millisecond
 TILE = 128  # rows, or columns, of a tile of a factor
 LARGE, LARGE_TILE = (

@@ -176,7 +176,7 @@ def is_series(x: Any) -> bool:
 
 
 def column_names(X: Any) -> Names | None:
-    """Return the column names of a frame, or the labels of a series, as strings; None for arrays."""
+    """Return the columns of a frame, or the labels of a series, as strings; None for arrays."""
     if not (is_frame(X) or is_series(X)):
         return None
     return tuple(map(str, X.columns if is_frame(X) else X.index))

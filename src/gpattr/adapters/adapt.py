@@ -29,8 +29,8 @@ def as_posterior(
 
     The model is read, never changed. With ``check`` its own predictive mean and variance are
     compared with those of the posterior; where they differ, `UnsupportedModelError` is raised.
-    ``data`` is (X, y) for libraries that do not keep them; ``output_names`` are the names of several
-    outputs, in their order; further options are those of the library's adapter."""
+    ``data`` is (X, y) for libraries that do not keep them; ``output_names`` are the names of
+    several outputs, in their order; further options are those of the library's adapter."""
     check_flag("check", check)
     adapted = adapt(model, data=data, **options)
     _check_data(adapted.posterior, data)
@@ -57,7 +57,7 @@ def adapt(model: Any, *, data: Any = None, **options: Any) -> Adapted:
         raise UnsupportedModelError(
             "model: expected a fitted Gaussian process of gpattr or of a supported library, got"
             f" {type(model).__module__}.{type(model).__name__}; gpattr.posteriors builds posteriors"
-            " from kernel, data and noise, and gpattr.register_adapter adds support for other models"
+            " from kernel, data and noise; gpattr.register_adapter adds support for other models"
         )
     known = [
         name

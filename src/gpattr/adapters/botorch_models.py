@@ -312,7 +312,7 @@ def multi_task(model: Any, data: Any = None) -> Adapted:
 
 
 def single_task_variational(model: Any, data: Any = None) -> Adapted:
-    """Return the posterior of a `SingleTaskVariationalGP`, in the units of its inputs and outcomes."""
+    """Return the posterior of a `SingleTaskVariationalGP`, in original units."""
     copy = copy_of(model)
     copy.model.variational_strategy._jitter_val = float(
         model.model.variational_strategy.jitter_val

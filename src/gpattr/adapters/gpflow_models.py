@@ -125,7 +125,7 @@ def _rational_quadratic(kernel: Any) -> Kernel:
 
 
 def _periodic(kernel: Any) -> Kernel:
-    """exp(−½ Σ sin²(πδ/p)/ℓ²), of a squared exponential; other bases sum |sin|, which is not smooth."""
+    """exp(−½ Σ sin²(πδ/p)/ℓ²), of a squared exponential; other bases are not smooth."""
     base = kernel.base_kernel
     if type(base).__name__ != "SquaredExponential":
         raise UnsupportedModelError(

@@ -43,7 +43,8 @@ def number(parameter: Any, trailing: int, batch: int | None) -> np.ndarray:
     leading = array.ndim - trailing
     if leading > 1:
         raise UnsupportedModelError(
-            f"model: batch shape {array.shape[:leading]} is not supported; a batch has one dimension"
+            f"model: batch shape {array.shape[:leading]} is not supported; a batch has one"
+            " dimension"
         )
     if leading == 1:
         array = array[0 if len(array) == 1 or batch is None else batch]
@@ -51,7 +52,7 @@ def number(parameter: Any, trailing: int, batch: int | None) -> np.ndarray:
 
 
 def called(kernel: Any, d: int, batch: int | None = None) -> Kernel:
-    """Return what ``kernel(x1, x2)`` computes on d columns: its active columns, then its forward."""
+    """Return what ``kernel(x1, x2)`` computes on d columns: active columns, then forward."""
     active = getattr(kernel, "active_dims", None)
     if active is None:
         return forward(kernel, d, batch)

@@ -76,7 +76,8 @@ def deep(covar_module: Any, network: Any, rows: np.ndarray, batch: int | None) -
         kernel = called(covar_module, rows.shape[1], batch)
         if columns_of_codes(kernel, range(rows.shape[1])):
             raise UnsupportedModelError(
-                "kernel: CategoricalKernel is supported in BoTorch's models, such as MixedSingleTaskGP"
+                "kernel: CategoricalKernel is supported only in BoTorch's models, such as"
+                " MixedSingleTaskGP"
             )
         return kernel
     import torch

@@ -26,9 +26,9 @@ class Encoder:
     Others are ``dates``, {name: `Dates`}, with encoded columns for elapsed days, season, weekday
     and time of day.
 
-    With ``as_one_feature`` the columns with categories, whose labels are numbers, are one feature that
-    jumps: there is nothing between categories. Rows may then also be arrays. Columns that are not
-    ``named`` by the user are taken in their order. What the model does not use may be anything."""
+    With ``as_one_feature`` the columns with categories, whose labels are numbers, are one feature
+    that jumps: there is nothing between categories. Rows may then also be arrays. Columns that are
+    not ``named`` by the user are taken in their order. Values in unused columns are not checked."""
 
     names: Names
     categories: Mapping[str, tuple[Any, ...]]

@@ -44,14 +44,15 @@ class BayesianLinearRegressor(PosteriorRegressor):
         The prior mean μ, 0 by default.
     prior_cov : array (p, p), optional
         The prior covariance Σ, symmetric and positive definite. By default Σ = τ²I with τ² learned
-        by evidence, for features in units of their standard deviation, so that a change of units changes
-        nothing. With a prior of yours, features are in your units.
+        by evidence, for features in units of their standard deviations, so that a change of units
+        has no effect. If you give a prior, features are in your units.
     noise_variance : float, optional
         The noise variance if it is known; learned by evidence by default.
     fit_intercept : bool
         Whether there is a constant c, about which nothing is known beforehand (a flat prior).
     degree : int
-        The degree of the polynomial; features are in the order of scikit-learn's ``PolynomialFeatures``, without the constant.
+        The degree of the polynomial; features are in the order of scikit-learn's
+        ``PolynomialFeatures``, without the constant.
 
     Attributes
     ----------

@@ -57,7 +57,8 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
     classes_ : array (K,)
         The labels; of two, the latent function is positive where the second is the more likely.
     kernel_, mean_, log_marginal_likelihood_
-        What was learned, in the units of the data; of more than two classes, a tuple of kernels and the sum of the evidence.
+        The learned values, in data units; for more than two classes a tuple of kernels and the sum
+        of the log evidences.
     """
 
     def __init__(

@@ -44,8 +44,8 @@ class GPRegressor(KernelRegressor):
         A class, such as ``Matern52``, is trained with one length-scale per feature from a start
         that suits the data, in standardised inputs and targets; `SquaredExponential` is the
         default. A kernel is in the units of the data, and its hyperparameters are where training
-        starts: let its length-scales be near the standard deviations of the inputs, its variance near that of
-        the targets.
+        starts: choose length-scales near the standard deviations of the inputs, and a variance near
+        that of the targets.
     mean : "constant", "zero", "linear" or Mean
         The prior mean; ``"constant"`` is learned, ``"linear"`` is a linear trend about which
         nothing is known beforehand (universal kriging), whose uncertainty is part of the
@@ -78,7 +78,8 @@ class GPRegressor(KernelRegressor):
     kernel_, noise_variance_, mean_, log_marginal_likelihood_
         What was learned, in the units of the data; the noise of a `White` part is in the kernel.
     relevance_ : array (d,)
-        1/ℓ per standard deviation of each feature, 0 for a column that does not vary; for a single radial kernel only.
+        1/ℓ per standard deviation of each feature, 0 for a constant column; only for a single
+        radial kernel.
 
     Tensors are taken as they are: training and predictions stay on their device.
     """

@@ -4,7 +4,9 @@ A basis of m functions on [−L, L] knows frequencies up to πm/2L, and function
 at a distance of 2(L − S) from the data, which lie in [−S, S]. So a kernel needs, to a share δ of
 its variance,
 
-    L ≥ S + ℓ r/2  with g(r) = δ,      m ≥ (2L/π) q/ℓ  with P(|v| > q) = δ for its spectral density in one dimension, ℓ = 1.
+    L ≥ S + ℓ r/2  with g(r) = δ,      m ≥ (2L/π) q/ℓ  with P(|v| > q) = δ
+
+for v drawn from its spectral density in one dimension with ℓ = 1.
 
 For δ = 1 % this is the advice of Riutort-Mayol et al. (2023), to a few per cent, and it extends to
 any kernel of known density."""
@@ -34,7 +36,7 @@ from gpattr.kernels import Kernel, Radial, RationalQuadratic, SquaredExponential
 SHARES = tuple(10.0**-k for k in (6, 5, 4, 3))
 ENOUGH = 1e-2  # the share that every design must reach
 AFFORDABLE, MOST = 800, 2000  # functions: with no effect on training time, and the maximum
-# Half-ranges: a function with a longer length-scale is straight on the data and needs no larger box.
+# Half-ranges: with a longer length-scale a function is straight on the data; no box need be larger.
 LONGEST = 10.0
 SHORTEST = 1e-3  # half-ranges
 FARTHEST = 1e8

@@ -113,7 +113,7 @@ class HilbertGPRegressor(FeatureRegressor):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Choose a basis, learn the hyperparameters, and choose again until the basis suits them."""
+        """Choose a basis and learn the hyperparameters, repeatedly until the basis suits them."""
         with self._unchanged_on_error():
             self._fit(X, y)
         self._warn()

@@ -54,7 +54,7 @@ class MultiOutputGPRegressor(KernelRegressor):
     Parameters
     ----------
     kernel
-        As for `GPRegressor`. Where outputs share it, its variance is a share: ``covariance_`` carries the units.
+        As for `GPRegressor`. If outputs share it, its variance has no unit: ``covariance_`` has.
     outputs : "separate", "shared" or "coregionalised"
         ``"separate"`` learns kernel and noise for each output alone. ``"shared"`` learns one
         kernel, and a variance and a noise for each output. ``"coregionalised"`` learns one kernel,

@@ -93,9 +93,11 @@ class RandomFeatureGPRegressor(FeatureRegressor):
     posterior_ : WeightSpacePosterior or MixturePosterior
         What `Explainer` explains.
     kernel_, noise_variance_, mean_, log_marginal_likelihood_, n_rows_, n_frequencies_
-        What was learned, in the units of the data, from so many rows; the likelihood is that of the first model.
+        The learned values, in data units; ``n_rows_`` is the number of rows used. The likelihood is
+        that of the first model.
     advice_ : str
-        What to know where the frequencies are too few for the intervals to hold what they promise; empty otherwise.
+        Advice where the frequencies are too few for the intervals to have their nominal coverage;
+        empty otherwise.
     """
 
     def __init__(

@@ -40,12 +40,12 @@ class Units:
 
     @classmethod
     def of_data(cls, X: Array, y: Array) -> Units:
-        """Return standard deviations as units; a column or target that does not vary keeps its own."""
+        """Return standard deviations as units, 1 for a constant column or target."""
         std, unit = std_of(X), float(std_of(y[:, None])[0]) or 1.0
         if not 1e-140 < unit < 1e140:
             raise InvalidInputError(
-                f"y: expected targets whose square float64 can hold, got a standard deviation of {unit:.0e};"
-                " rescale them"
+                "y: expected targets whose square float64 can hold, got a standard deviation of"
+                f" {unit:.0e}; rescale them"
             )
         return cls(np.where(std > 0, std, 1.0), unit)
 

@@ -99,7 +99,8 @@ class SparseGPRegressor(KernelRegressor):
     mean : "constant", "zero" or Mean
         The prior mean; ``"constant"`` is learned.
     noise_variance, optimize, n_restarts, bounds, random_state, verbose
-        As for `GPRegressor`; restarts share their inducing inputs, which ``random_state`` also determines.
+        As for `GPRegressor`; restarts share their inducing inputs, which also depend on
+        ``random_state``.
 
     Attributes
     ----------
@@ -109,9 +110,11 @@ class SparseGPRegressor(KernelRegressor):
     bound_ : float
         The lower bound of the log marginal likelihood.
     missed_share_ : float
-        The share of the variance at training rows that is there only because inducing inputs miss it: 0 for an exact process.
+        The share of the posterior variance at training rows that is due to too few inducing inputs:
+        0 for an exact process.
     advice_ : str
-        What to know where that is much, and hyperparameters were learned with inducing inputs; empty otherwise.
+        Advice where that share is large and hyperparameters were learned with inducing inputs;
+        empty otherwise.
     """
 
     def __init__(

@@ -45,7 +45,8 @@ def path_moments(a: Array, beta: Array, c0: Array, c1: Array | None) -> tuple[Ar
       no special case, and ``c1`` is not needed.
     * a > 4: with k₀ = exp(−c₀/2), k₁ = exp(−c₁/2), l = β/√(2a), u = (a + β)/√(2a), ρ² = c₀ − β²/a,
 
-          J₀ = √(π/2a) [s(l) k₀ erfcx|l| − s(u) k₁ erfcx|u| + (2 exp(−ρ²/2) if l < 0 ≤ u)],   J₁ = (k₀ − k₁ − βJ₀)/a
+          J₀ = √(π/2a) [s(l) k₀ erfcx|l| − s(u) k₁ erfcx|u| + (2 exp(−ρ²/2) if l < 0 ≤ u)],
+          J₁ = (k₀ − k₁ − βJ₀)/a
 
       where s(v) is −1 for v < 0 and +1 otherwise, for zero of either sign. No factor can overflow.
 

@@ -6,7 +6,9 @@ h(r) = g'(r)/r is analytic but for branch points where r² = −core (core = 0 f
 rational quadratic). Seen from the path they lie √(c₀ + core) and √(c₁ + core) from its two ends, so
 on the Bernstein ellipse through them
 
-    A = (√(c₀ + core) + √(c₁ + core))/√a,     n Gauss–Legendre nodes have an error of (A + √(A² − 1))^(−2n):
+    A = (√(c₀ + core) + √(c₁ + core))/√a,
+
+n Gauss–Legendre nodes have an error of (A + √(A² − 1))^(−2n):
 
 a short rule serves every pair that keeps its distance, and the few that come near get panels graded
 towards the nearest point."""
@@ -151,7 +153,7 @@ def _fixed(kernel: Any, a: Array, beta: Array, c0: Array) -> Array:
 
 
 def _graded(kernel: Any, a: Array, beta: Array, c0: Array) -> Array:
-    """Return H₀ and H₁, (N, 2), of single pairs, with panels that halve towards the nearest point."""
+    """Return H₀ and H₁, (N, 2), of single pairs, on panels that halve towards the nearest."""
     xp = namespace(a)
     a = xp.maximum(a, 1e-300)  # a path that does not move
     centre = -beta / a

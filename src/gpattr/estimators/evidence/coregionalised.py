@@ -92,7 +92,7 @@ class CoregionalisedEvidence:
         return value, gradient
 
     def constants(self, kernel: Kernel, noise: Any, entries: Array) -> Array:
-        """Return the most likely constant mean of each output, (P,); zeros where they are not free."""
+        """Return the most likely constant mean of each output, (P,); zeros if not free."""
         scale = np.sqrt(np.asarray(noise) + np.zeros(self.Y.shape[1]))
         parts = self._rotated(kernel(self.X, self.X), self.root(entries), scale)
         return scale * (parts.vectors @ parts.constants)

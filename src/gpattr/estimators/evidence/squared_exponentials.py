@@ -3,8 +3,8 @@
 A kernel matrix takes one product, its gradient two.
 
 A kernel built of sums, scales and selections of squared exponentials and constants is a weighted
-sum of leaves: k(x, x') = Σ_f c_f k_f(x[columns_f], x'[columns_f]). Other kernels use the general form
-(`hyperparameters.py`)."""
+sum of leaves: k(x, x') = Σ_f c_f k_f(x[columns_f], x'[columns_f]). Other kernels use
+`hyperparameters.likelihood_gradient`."""
 
 from __future__ import annotations
 

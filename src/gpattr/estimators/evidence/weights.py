@@ -3,7 +3,8 @@
 y = c + Φw + noise, w ~ N(0, diag(S)): with B = I + S^½ ΦᵀΦ S^½/σ² = LLᵀ, the weights have the
 precision S^−½ B S^−½, and
 
-    log p(y) = −½ [ (‖r‖² − ‖u‖²)/σ² + n log σ² + log|B| + n log 2π ],      r = y − c,   u = L⁻¹ S^½ Φᵀr / σ.
+    log p(y) = −½ [ (‖r‖² − ‖u‖²)/σ² + n log σ² + log|B| + n log 2π ],
+    r = y − c,   u = L⁻¹ S^½ Φᵀr / σ.
 """
 
 from __future__ import annotations
