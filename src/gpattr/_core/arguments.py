@@ -2,8 +2,8 @@
 
 Formulas take arrays and do not check them.
 
-Only what costs nothing is looked at, whether it is an array and of how many dimensions; where data
-come in, `_validation` looks at every number."""
+Only cheap checks are made: whether it is an array, and of how many dimensions. Data are checked in
+full by `validation` where they enter."""
 
 from __future__ import annotations
 
@@ -35,9 +35,8 @@ def checked(function: F, checks: Mapping[str, Check]) -> F:
     def call(*args: Any, **kwargs: Any) -> Any:
         for i, name, check, default in plan:
             value = args[i] if i < len(args) else kwargs.get(name, default)
-            if (
-                value is not default
-            ):  # what is left out is not looked at, and Python complains of what must not be
+            # Omitted arguments are not checked; Python reports missing ones.
+            if value is not default:
                 check(name, value)
         return function(*args, **kwargs)
 
@@ -108,7 +107,7 @@ def positions(name: str, value: Any) -> None:
 
 
 def instance(kind: type | tuple[type, ...], what: str) -> Check:
-    """Return a check that ``value`` is of this kind, which ``what`` says in words."""
+    """Return a check that ``value`` is of this kind, described by ``what``."""
 
     def check(name: str, value: Any) -> None:
         if not isinstance(value, kind):
@@ -118,7 +117,7 @@ def instance(kind: type | tuple[type, ...], what: str) -> Check:
 
 
 def subclass(kind: type, what: str) -> Check:
-    """Return a check that ``value`` is a class of this kind, which ``what`` says in words."""
+    """Return a check that ``value`` is a class of this kind, described by ``what``."""
 
     def check(name: str, value: Any) -> None:
         if not (isinstance(value, type) and issubclass(value, kind)):

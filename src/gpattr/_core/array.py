@@ -24,7 +24,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 def is_tensor(x: Any) -> bool:
-    """Tell whether x is a PyTorch tensor, without importing PyTorch."""
+    """Return whether x is a PyTorch tensor, without importing PyTorch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(x, torch.Tensor)
 
@@ -74,9 +74,8 @@ def squared_distances(X: Array, Z: Array, lengthscale: Any) -> Array:
     the origin."""
     xp = namespace(X, Z)
     inverse = xp.broadcast_to(1.0 / xp.asarray(lengthscale), X.shape[1:])
-    extreme = bool(
-        inverse.max() > 1e150 or inverse.min() < 1e-150
-    )  # squares would over- or underflow
+    # Squares would over- or underflow.
+    extreme = bool(inverse.max() > 1e150 or inverse.min() < 1e-150)
     if is_tensor(X) or extreme:
         X, Z = (X - Z[0]) * inverse, (Z - Z[0]) * inverse
         if is_tensor(X):

@@ -24,7 +24,7 @@ def own_copy(name: str, function: Any) -> Callable[..., Any]:
     except ImportError:
         raise InvalidInputError(
             f"{name}: without its derivative it must be a PyTorch function, but PyTorch is not"
-            ' installed: pip install "gpattr[torch]", or give the derivative'
+            ' installed: pip install "gpattr[torch]", or pass the derivative'
         ) from None
     if not isinstance(function, torch.nn.Module):
         return function
@@ -93,15 +93,15 @@ def _call(name: str, function: Any, rows: list[Any]) -> Any:
         function = _on_device(function, rows[0].device)
     try:
         result = function(*rows)
-    except Exception as error:  # whatever a user's function may raise, say which one it was
+    except Exception as error:  # name the user's function, whatever it raises
         raise InvalidInputError(
             f"{name}: it failed on PyTorch tensors of shape {tuple(rows[0].shape)}: {error}. Write"
-            " it in PyTorch, or give its derivative"
+            " it in PyTorch, or pass its derivative"
         ) from error
     if not is_tensor(result):
         raise InvalidInputError(
             f"{name}: without its derivative it must return a PyTorch tensor, got"
-            f" {type(result).__name__}; give the derivative"
+            f" {type(result).__name__}; pass the derivative"
         )
     return result
 

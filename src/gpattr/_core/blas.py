@@ -3,8 +3,8 @@
 The BLAS in the wheels of NumPy and SciPy has threads that spin while they wait for each other:
 where another process uses the cores too, a second thread makes the same work up to sixty times
 slower. Their number belongs to the whole process, so it is not ours to change. Therefore a second
-copy of SciPy's library is loaded, with a state of its own, and told to use one thread. Large
-matrices are cut into tiles, by their shape only, which `_workers` shares among threads that sleep
+copy of SciPy's library is loaded, with a state of its own, and set to use one thread. Large
+matrices are cut into tiles, by their shape only, which `workers` shares among threads that sleep
 when they wait: a result is the same, to the last bit, however many threads there are and whatever
 else the machine does.
 
@@ -32,6 +32,7 @@ _DOUBLE = np.empty(0)
 _gemm, _symm, _syrk, _trsm = get_blas_funcs(("gemm", "symm", "syrk", "trsm"), (_DOUBLE,))
 _potrf, _potri = get_lapack_funcs(("potrf", "potri"), (_DOUBLE,))
 
+# The constants of CBLAS.
 BY_ROWS, BY_COLUMNS, PLAIN, TRANSPOSED, UPPER, LOWER, NOT_UNIT, LEFT = (
     101,
     102,
@@ -41,22 +42,20 @@ BY_ROWS, BY_COLUMNS, PLAIN, TRANSPOSED, UPPER, LOWER, NOT_UNIT, LEFT = (
     122,
     131,
     141,
-)  # as CBLAS has them
+)
 # Multiplications up to which a call stays in the calling thread: sharing costs what it gains.
 ALONE = 2**24
 PIECE = 2**22  # multiplications of a piece of a larger call, about a tenth of a millisecond
 TILE = 128  # rows, or columns, of a tile of a factor
-LARGE, LARGE_TILE = (
-    1024,
-    192,
-)  # size from which a matrix is factorised by wider tiles, and their width
+# Size from which a matrix is factorised by wider tiles, and their width.
+LARGE, LARGE_TILE = 1024, 192
 WHOLE = 256  # size up to which a matrix is factorised by LAPACK in one piece
 
 _ABOVE = np.triu(np.ones((WHOLE, WHOLE), dtype=bool), 1)
 
 
 class Library:
-    """The functions of a BLAS that was told to use one thread."""
+    """The functions of a BLAS that is set to use one thread."""
 
     def __init__(self, copy: str, original: str) -> None:
         self.handle = ctypes.CDLL(copy)
@@ -64,8 +63,8 @@ class Library:
         real, array = ctypes.c_double, ctypes.c_void_p
         matrix = (array, number)
         self._named("openblas_set_num_threads", number)(1)
-        # What users allow SciPy's own library, by a variable or a tool for thread pools, is how
-        # many threads they want.
+        # The number of threads that users set for SciPy's own library, by a variable or a tool for
+        # thread pools, is respected.
         self.allowed = _function(ctypes.CDLL(original), "openblas_get_num_threads")
         self.allowed.restype = number
         self.gemm = self._named(
@@ -234,7 +233,7 @@ def library() -> Library | None:
 
 
 def _free() -> None:
-    """A forked child may find the lock in the hands of a thread that it does not have."""
+    """Reset the lock in a forked child, where a thread that no longer exists may hold it."""
     global _lock
     _lock = threading.Lock()
 
@@ -258,9 +257,8 @@ def _load(candidates: Iterator[Path]) -> Library | None:
             folder = Path(tempfile.mkdtemp(prefix="gpattr_"))
             copy = folder / f"gpattr_serial_blas{path.suffix}"
             shutil.copyfile(path, copy)
-            for other in (
-                path.parent.iterdir() if os.name == "posix" else ()
-            ):  # what it needs is looked for beside it
+            # The libraries it depends on are searched for beside it.
+            for other in path.parent.iterdir() if os.name == "posix" else ():
                 if other != path:
                     (folder / other.name).symlink_to(other)
             blas = Library(str(copy), str(path))
@@ -284,7 +282,7 @@ def tiles(size: int, tile: int) -> list[slice]:
 def _share(
     blas: Library, work: Callable[[Any], None], pieces: Sequence[Any], multiplications: float
 ) -> None:
-    """Do the work for every piece, together with other threads if it is large enough."""
+    """Run the work for every piece, with other threads if it is large enough."""
     if (
         multiplications > ALONE
         and len(pieces) > 1
@@ -372,9 +370,8 @@ def symmetric_exponential(A: np.ndarray, B: np.ndarray) -> np.ndarray:
         part = C[rows, columns]
         np.exp(part, out=part)
 
-    _share(
-        blas, work, tiles(m, 64), 0.5 * m * m * (k + 32.0)
-    )  # an exponential takes as long as some thirty multiplications
+    # An exponential takes as long as some thirty multiplications.
+    _share(blas, work, tiles(m, 64), 0.5 * m * m * (k + 32.0))
     return C
 
 
@@ -407,9 +404,8 @@ def multiply_vector(A: np.ndarray, x: np.ndarray) -> np.ndarray:
             1,
         )
 
-    _share(
-        blas, work, tiles(r, max(64, -64 * (-(PIECE // 16) // (64 * k)))), 16.0 * r * k
-    )  # memory is what takes time
+    # The time is that of reading memory.
+    _share(blas, work, tiles(r, max(64, -64 * (-(PIECE // 16) // (64 * k)))), 16.0 * r * k)
     return y
 
 

@@ -20,7 +20,7 @@ from gpattr._core.validation import check_path
 from gpattr.exceptions import FileFormatError, InvalidInputError
 
 SCHEMA = 1
-READABLE = 10_000  # numbers of a large matrix of a model, beyond which nobody reads them
+READABLE = 10_000  # numbers, beyond which a matrix is stored as base64
 LOADERS = {
     "gpattr.Explanation": "gpattr.Explanation.load",
     "gpattr.MultiOutputExplanation": "gpattr.Explanation.load",
@@ -49,7 +49,7 @@ def read(kinds: str | tuple[str, ...], path: str | PathLike[str], build: Callabl
         except (
             ValueError,
             RecursionError,
-        ) as error:  # not JSON, or not text, or nested without end
+        ) as error:  # not JSON, or not text, or nested too deeply
             raise FileFormatError(
                 f"{name}: expected a complete JSON file, but it cannot be read: {error}"
             ) from None

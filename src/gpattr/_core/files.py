@@ -16,9 +16,8 @@ def write_whole(content: bytes, path: str | PathLike[str]) -> None:
             f"{os.fspath(path)}: the folder {os.path.dirname(target)} does not exist"
         )
     temporary = f"{target}.{secrets.token_hex(4)}.tmp"
-    handle = os.open(
-        temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666
-    )  # the umask applies, as to any file
+    # The umask applies, as to any file.
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)

@@ -55,7 +55,7 @@ def check_memory(what: str, shape: tuple[int, ...], remedy: str, *, copies: int 
     """Raise `TooLargeError` if ``copies`` float64 arrays of this shape exceed the result budget."""
     size = 8.0 * copies
     for length in shape:
-        size *= min(length, 10**30)  # what float64 cannot hold does not fit either
+        size *= min(length, 10**30)  # beyond float64's range it does not fit either
     limit = _BUDGETS["result"].get() or 0.5 * _physical_memory()
     if size > limit:
         dimensions = " × ".join(map(str, shape))

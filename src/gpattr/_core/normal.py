@@ -45,7 +45,7 @@ def random_generator(random_state: Any) -> np.random.Generator:
 
 
 def prob_positive(mean: Array, var: Array) -> Array:
-    """Return P(A > 0) for A ~ N(mean, var); ½ where A is surely zero."""
+    """Return P(A > 0) for A ~ N(mean, var); ½ where A is exactly zero."""
     std = np.sqrt(var)
     sure = std <= np.abs(mean) * 1e-300
     z = np.divide(mean, std, out=np.zeros_like(mean), where=~sure)

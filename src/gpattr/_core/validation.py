@@ -161,12 +161,12 @@ def read_only(array: Array) -> Array:
 
 
 def is_frame(X: Any) -> bool:
-    """Tell whether X is a table with named columns (pandas, polars), without importing either."""
+    """Return whether X is a table with named columns (pandas, polars), without importing either."""
     return not isinstance(X, np.ndarray) and hasattr(X, "to_numpy") and hasattr(X, "columns")
 
 
 def is_series(x: Any) -> bool:
-    """Tell whether x is a pandas Series, whose index may carry feature names."""
+    """Return whether x is a pandas Series, whose index may carry feature names."""
     return (
         not isinstance(x, np.ndarray)
         and hasattr(x, "index")
@@ -373,9 +373,8 @@ def numbers(name: str, value: Any) -> Array:
     try:
         array = np.asarray(value)
         if array.dtype.kind == "O":
-            if array.ndim == 0 or not all(
-                _is_real(item) or item is None for item in array.flat
-            ):  # None, or not numbers
+            # None, or not numbers.
+            if array.ndim == 0 or not all(_is_real(item) or item is None for item in array.flat):
                 raise TypeError
             array = array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-LIMITS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")  # what users set for threads of linear algebra
+LIMITS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")  # users' limits on threads of linear algebra
 
 
 def usable_cores(groups: Path = Path("/sys/fs/cgroup"), environment: Any = os.environ) -> int:
@@ -72,7 +72,7 @@ class Pool:
         try:
             while (piece := self._piece_of(job)) is not None:
                 work(pieces[piece])
-        # also where this thread is interrupted: nobody writes into arrays of a call that has ended
+        # Also if this thread is interrupted: nothing may write into arrays of an ended call.
         finally:
             with self.changed:
                 job.taken = len(pieces)
@@ -106,7 +106,7 @@ class Pool:
             job.work(job.pieces[piece])
         except BaseException as error:
             with self.changed:
-                job.error, job.taken = error, len(job.pieces)  # the rest is not begun
+                job.error, job.taken = error, len(job.pieces)  # the rest is not started
         with self.changed:
             job.leave()
 
@@ -129,12 +129,12 @@ class Job:
         return self.taken - 1
 
     def enter(self) -> None:
-        """Note that a helper begins a piece."""
+        """Record that a helper begins a piece."""
         self.helpers += 1
         self.idle.clear()
 
     def leave(self) -> None:
-        """Note that a helper has done a piece."""
+        """Record that a helper has done a piece."""
         self.helpers -= 1
         if not self.helpers:
             self.idle.set()
@@ -155,7 +155,7 @@ def pool() -> Pool:
 
 
 def _forget() -> None:
-    """A forked child has none of its parent's threads, and locks in whatever state they were."""
+    """Reset the pool in a forked child, which has no threads and may inherit held locks."""
     global _pool, _lock
     _pool, _lock = None, threading.Lock()
 

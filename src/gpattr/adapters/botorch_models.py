@@ -314,9 +314,8 @@ def multi_task(model: Any, data: Any = None) -> Adapted:
 def single_task_variational(model: Any, data: Any = None) -> Adapted:
     """Return the posterior of a `SingleTaskVariationalGP`, in original units."""
     copy = copy_of(model)
-    copy.model.variational_strategy._jitter_val = float(
-        model.model.variational_strategy.jitter_val
-    )  # that of its own precision
+    # That of its own precision.
+    copy.model.variational_strategy._jitter_val = float(model.model.variational_strategy.jitter_val)
     inner = variational(copy.model)
     d = inner.posterior.n_features
     shift, scale = input_units(copy, d)

@@ -85,9 +85,8 @@ def variational_moments(model: Any, points: Tensor) -> Moments:
 
 def prior(model: Any, rows: Tensor) -> Moments:
     """Return mean (..., n) and covariance (..., n, n) of what ``forward`` says of rows."""
-    output = Module.__call__(
-        model, rows
-    )  # which is forward, and not the prediction that a subclass makes of a call
+    # Which is forward, and not the prediction that a subclass makes of a call.
+    output = Module.__call__(model, rows)
     if not isinstance(output, MultivariateNormal) or isinstance(
         output, MultitaskMultivariateNormal
     ):

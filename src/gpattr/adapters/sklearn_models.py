@@ -80,9 +80,8 @@ def _moments(model: Any, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     They are those of the normalised targets. `predict` computes the same, but changes warning
     filters while it looks at its rows, and warns where rounding makes a variance negative, as at
     training rows without noise."""
-    if (
-        type(model).predict is not GaussianProcessRegressor.predict
-    ):  # a subclass that predicts in its own way
+    # A subclass that overrides predict.
+    if type(model).predict is not GaussianProcessRegressor.predict:
         shift, scale = (np.ravel(part) for part in (model._y_train_mean, model._y_train_std))
         mean, std = (
             np.asarray(part).reshape(len(points), -1)
@@ -168,9 +167,8 @@ def linear(model: Any, data: Any = None) -> Adapted:
     covariance = np.zeros((d, d))
     sigma = np.asarray(model.sigma_, dtype=np.float64)
     single = str(model.sigma_.dtype) == "float32"
-    shares, vectors = np.linalg.eigh(
-        0.5 * (sigma + sigma.T)
-    )  # in float32 it is neither symmetric nor positive
+    # In float32 it is neither symmetric nor positive.
+    shares, vectors = np.linalg.eigh(0.5 * (sigma + sigma.T))
     covariance[np.ix_(kept, kept)] = (
         (vectors * np.maximum(shares, 0.0)) @ vectors.T if single else sigma
     )

@@ -144,9 +144,10 @@ class Monomials(Basis):
     def check_rows(self, name: str, X: Array) -> None:
         with np.errstate(over="ignore"):
             size = self.local(X)
+            # Variances square it.
             finite = to_numpy(
                 namespace(X).isfinite(abs(size) ** (2 * max(self.degree, 1))).all(axis=1)
-            )  # variances square it
+            )
         if not finite.all():
             raise InvalidInputError(
                 f"{name}: row {int(finite.argmin())} lies so far out that its powers are not finite"

@@ -316,9 +316,8 @@ class _Evidence:
             )
             return number * best, best
 
-        if (
-            tau2 is None and not self.s.any()
-        ):  # features that do not vary say nothing of their weights
+        # Features that do not vary say nothing of their weights.
+        if tau2 is None and not self.s.any():
             return 1.0, noise or max((float(self.u @ self.u) + self.rest) / self.n, floor)
         size = (
             floor / RATIOS[0]

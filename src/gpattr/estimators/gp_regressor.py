@@ -155,10 +155,8 @@ class GPRegressor(KernelRegressor):
             raise InvalidInputError(
                 f"y: expected targets that differ, got {float(y[0])} everywhere; use optimize=False"
             )
-        given, own = (
-            self._given_kernel,
-            Units.of_data(X, y),
-        )  # which refuses what float64 cannot square
+        # Units.of_data raises for targets that float64 cannot square.
+        given, own = self._given_kernel, Units.of_data(X, y)
         units = own if given is None else Units(np.ones(()), 1.0)
         kernel = scaled(
             default_kernel(units, self._kernel_class) if given is None else given,

@@ -8,10 +8,8 @@ from gpattr._core.array import product, squared_distances
 from gpattr._core.memory import blocks
 from gpattr.kernels import Kernel, Radial
 
-FEWEST, MOST = (
-    200,
-    1000,
-)  # inducing inputs by default; 1000 take one pass of some seconds over 100 000 rows
+# Inducing inputs by default; 1000 take one pass of some seconds over 100 000 rows.
+FEWEST, MOST = 200, 1000
 CLUSTERED = 10_000  # rows that are clustered; more say no more about where the data lie
 PASSES = 50  # over the rows, at most
 KNOWN = 1e-10  # a share of the prior variance: what is left of it at a row that others determine

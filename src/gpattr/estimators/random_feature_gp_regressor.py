@@ -352,12 +352,11 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         model = GPRegressor(type(kernel), mean=self.mean, noise_variance=self.noise_variance)
         try:
             with without_warning():
-                return model.fit(X[::every][:SUBSAMPLE], y[::every][:SUBSAMPLE]).kernel_  # pyright: ignore[reportReturnType]
-        except (
-            InvalidInputError,
-            NotPositiveDefiniteError,
-        ):  # what is wrong with the data, if anything, is said later
-            return kernel
+                learned = model.fit(X[::every][:SUBSAMPLE], y[::every][:SUBSAMPLE]).kernel_
+        except (InvalidInputError, NotPositiveDefiniteError):
+            return kernel  # errors in the data are reported later
+        assert isinstance(learned, Radial)
+        return learned
 
     def _train(
         self,
@@ -372,9 +371,8 @@ class RandomFeatureGPRegressor(FeatureRegressor):
 
         It is that with these frequencies, or of blocks of rows where there are none."""
         free_mean = self.mean == "constant"
-        middle = (
-            float(y.mean()) if free_mean else 0.0
-        )  # the constant that is learned is relative to it
+        # The constant that is learned is relative to it.
+        middle = float(y.mean()) if free_mean else 0.0
         rows, targets = X - X.mean(axis=0), y - middle
         if draws is None:
             objective = BlockEvidence.of_rows(rows, targets, known, free_mean, generator)

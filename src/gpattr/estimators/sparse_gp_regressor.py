@@ -349,9 +349,8 @@ class SparseGPRegressor(KernelRegressor):
     def _content(self) -> dict[str, Any]:
         q = self.posterior_
         root = to_numpy(q.root)
-        upper = (
-            root.shape[0] == root.shape[1] and not np.tril(root, -1).any()
-        )  # as it is where it was fitted
+        # As it is where it was fitted.
+        upper = root.shape[0] == root.shape[1] and not np.tril(root, -1).any()
         arrays = {
             "inducing": (self.inducing_, ("inducing", "feature")),
             "mean": (to_numpy(q.whitened_mean), ("inducing",)),
@@ -402,9 +401,8 @@ class SparseGPRegressor(KernelRegressor):
         )
         noise = arrays["noise"]
         level = noise if len(noise) > 1 else positive_scalar("noise", float(noise[0]))
-        self._become(
-            posterior, level, content["jitter"], content.get("missed_share", 0.0)
-        )  # files of earlier versions have none
+        # Files of earlier versions have none.
+        self._become(posterior, level, content["jitter"], content.get("missed_share", 0.0))
 
 
 def missed_share(posterior: SparsePosterior, X: Array) -> float:

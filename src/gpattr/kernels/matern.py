@@ -16,10 +16,8 @@ from gpattr.kernels.radial import Radial
 
 ROOT3, ROOT5 = 3.0**0.5, 5.0**0.5
 SMOOTH = 6.5  # ν from which on what is odd in r, r^(2ν − 2), is too smooth to matter to an integral
-HIGH_ORDER, SERIES = (
-    8.0,
-    0.1,
-)  # from which order, and up to which argument, a Bessel function is a power series
+# From which order, and up to which argument, a Bessel function is a power series.
+HIGH_ORDER, SERIES = 8.0, 0.1
 ROUGH = (
     "Matern12 has no gradients: its functions are nowhere differentiable, and the variance of their"
     " attributions does not exist (it diverges); it predicts, but cannot be explained by integrated"

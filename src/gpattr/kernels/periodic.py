@@ -39,9 +39,8 @@ class Periodic(Kernel):
         lengthscale, period = (
             xp.broadcast_to(xp.asarray(p), X.shape[1:]) for p in (self.lengthscale, self.period)
         )
-        for i in range(
-            X.shape[1]
-        ):  # a difference per feature at a time, (n, m), rather than (n, m, d)
+        # One feature at a time: differences (n, m) rather than (n, m, d).
+        for i in range(X.shape[1]):
             exponent += (
                 xp.sin(math.pi / period[i] * (X[:, i, None] - Z[:, i])) / lengthscale[i]
             ) ** 2

@@ -67,9 +67,8 @@ class Warped(Kernel):
         return self.kernel.smooth
 
     def n_lengthscales(self, step: Array) -> Array:
-        return namespace(step).zeros(
-            step.shape[:-1]
-        )  # not known from the step alone: quadrature finds out by itself
+        # The step alone does not determine it: quadrature adapts.
+        return namespace(step).zeros(step.shape[:-1])
 
     def check_features(self, d: int) -> None:
         pass

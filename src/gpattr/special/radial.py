@@ -66,9 +66,8 @@ def radial_moments(
     ends = c0 + 2.0 * beta + a if c1 is None else c1
     root = xp.sqrt(a)
     reach = xp.sqrt(c0 + kernel.core) + xp.sqrt(xp.maximum(ends, 0.0) + kernel.core)
-    relative = reach / xp.maximum(
-        root, 1e-150
-    )  # whatever the reach, the quotient does not overflow
+    # Whatever the reach, the quotient does not overflow.
+    relative = reach / xp.maximum(root, 1e-150)
     order = _order(kernel, float(a.max()), relative)
     H0, H1 = xp.zeros_like(beta), xp.zeros_like(beta)
     if order:
@@ -132,9 +131,8 @@ def _along(
         xp.multiply(beta, 2.0 * t, out=r2)
         r2 += c0
         r2 += (t * t) * a
-        with np.errstate(
-            invalid="ignore"
-        ):  # r² < 0 by rounding: a path through the point, which is treated singly
+        # R² < 0 by rounding: a path through the point, which is treated singly.
+        with np.errstate(invalid="ignore"):
             value = kernel.slope(r2)
         value *= w
         yield value, t
@@ -237,9 +235,8 @@ def prior_moments(kernel: Any, a: Array) -> tuple[Array, Array]:
     xp = namespace(a)
     edges = xp.zeros((len(a), 1)) + xp.asarray([0.0, 1.0])
     delta = (min(2.0, kernel.core**0.5) if kernel.core else 2.0) / xp.sqrt(xp.maximum(a, 1e-300))
-    deltas = xp.stack(
-        [delta, xp.zeros_like(delta)], axis=1
-    )  # and an edge at u = 0, where some kernels are singular
+    # And an edge at u = 0, where some kernels are singular.
+    deltas = xp.stack([delta, xp.zeros_like(delta)], axis=1)
 
     def evaluate(rows: Array, u: Array, w: Array) -> Array:
         r2, weight = a[rows, None] * u * u, 2.0 * w * (1.0 - u)

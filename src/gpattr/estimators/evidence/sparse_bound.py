@@ -82,9 +82,8 @@ class SparseObjective:
         for rows in blocks(n, 48.0 * m, self.X):
             scale = level[rows] ** -0.5
             A = solve_lower_rows(L, kernel(self.X[rows], Z)) * scale[:, None]  # (r, m)
-            sides = (
-                np.column_stack([self.y[rows], one[rows]]) * scale[:, None]
-            )  # targets, and what a constant mean adds
+            # Targets, and what a constant mean adds.
+            sides = np.column_stack([self.y[rows], one[rows]]) * scale[:, None]
             B, c, energy = add_gram(B, A), c + product(A.T, sides), energy + product(sides.T, sides)
             missing += float((kernel.diagonal(self.X[rows]) * scale**2).sum()) - float((A**2).sum())
         whole = np.tril(B) + np.tril(B, -1).T
@@ -168,11 +167,8 @@ class RadialGradient:
             scale = leaf.factor * leaf.kernel.variance
             self.amplitude[i] += scale * float((G * leaf.kernel.profile(r2)).sum())
             E = G * leaf.kernel.slope(r2) * -scale
-            by_row, by_column, pulled = (
-                E.sum(axis=1),
-                E.sum(axis=0),
-                product(E.T, x),
-            )  # (r,), (m,), (m, d)
+            # (r,), (m,), (m, d)
+            by_row, by_column, pulled = E.sum(axis=1), E.sum(axis=0), product(E.T, x)
             self.slopes[i] += (
                 product(by_row, x**2) - 2.0 * (pulled * z).sum(axis=0) + product(by_column, z**2)
             ) / ell**2

@@ -86,9 +86,8 @@ def fit_weights(sums: Sums, variances: Array, noise: float, *, free_mean: bool) 
     y, one = both[0], both[1]
     constant = 0.0
     if free_mean:
-        seen = sums.n - float(
-            one @ one
-        )  # σ² 1ᵀC⁻¹1; nothing is left where the basis contains the constants
+        # σ² 1ᵀC⁻¹1; nothing is left where the basis contains the constants.
+        seen = sums.n - float(one @ one)
         constant = (sums.target - float(one @ y)) / seen if seen > 1e-12 * sums.n else 0.0
     u = y - constant * one
     square = sums.square - 2.0 * constant * sums.target + constant * constant * sums.n
