@@ -65,7 +65,7 @@ class Expansion(Mean):
     """A mean that is linear in its coefficients, m(x) = Σⱼ βⱼ φⱼ(x), over monomials φⱼ.
 
     The coefficients are known, or uncertain with prior N(β, ``covariance``), or with a flat prior,
-    ``covariance="flat"`` (universal kriging). What is uncertain about them enters predictions and
+    ``covariance="flat"`` (universal kriging). Their uncertainty enters predictions and
     attributions."""
 
     covariance: Array | str | None
@@ -110,8 +110,8 @@ class Linear(Expansion):
 
     ``covariance`` (d + 1, d + 1) is that of intercept and coefficients, in this order, where they
     are uncertain; ``"flat"`` if nothing is known about them; None if they are known. A posterior
-    with a flat prior puts the origin in the middle of its data, where an intercept can be told from
-    a slope however far away the data lie."""
+    with a flat prior puts the origin in the middle of its data, where intercept and slope can be
+    distinguished however far away the data lie."""
 
     coefficients: Array
     intercept: float = 0.0

@@ -1,9 +1,7 @@
 """Argument checks by name, declared once for a family of classes.
 
-Formulas take arrays and do not check them.
-
-Only cheap checks are made: whether it is an array, and of how many dimensions. Data are checked in
-full by `validation` where they enter."""
+Formulas take arrays and do not check them. Only cheap checks are made: whether it is an array, and
+of how many dimensions. Data are checked in full by `validation` where they enter."""
 
 from __future__ import annotations
 

@@ -107,9 +107,8 @@ def cholesky_inverse(L: Array) -> Array:
 def product(A: Array, B: Array) -> Array:
     """Return AB, summed over the last axis of A and the first of B, like ``@``.
 
-    It does not start threads that spin (`_core.blas`).
-
-    A is (..., k) and B (k,) or (k, c); a vector A takes B (k, ...)."""
+    It does not start threads that spin (`_core.blas`). A is (..., k) and B (k,) or (k, c); a vector
+    A takes B (k, ...)."""
     if is_tensor(A):
         return sys.modules["torch"].tensordot(A, B, dims=1)
     if A.ndim == 1:

@@ -345,10 +345,8 @@ def multiply(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 def symmetric_exponential(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Return exp(AB), (m, m), for A (m, k) and B (k, m) with symmetric AB.
 
-    It is row-major; only the upper triangle is set.
-
-    By tiles of rows from the diagonal on, each taken to its exponential while it is in the cache.
-    """
+    It is row-major; only the upper triangle is set. By tiles of rows from the diagonal on, each
+    taken to its exponential while it is in the cache."""
     m, k = A.shape
     C = np.zeros((m, m))
     blas = library()
@@ -597,9 +595,8 @@ def _workspace(m: int) -> np.ndarray:
 def cholesky_inverse(L: np.ndarray) -> np.ndarray:
     """Return (LLᵀ)⁻¹, (m, m), in the lower triangle only.
 
-    It is in place of L if that is column-major.
-
-    W = L⁻¹ by tiles of columns, W_ij = −L_ii⁻¹ Σ_j≤k<i L_ik W_kj, then WᵀW by tiles of rows."""
+    It is in place of L if that is column-major. W = L⁻¹ by tiles of columns, W_ij = −L_ii⁻¹ Σ_j≤k<i
+    L_ik W_kj, then WᵀW by tiles of rows."""
     L = _in_place(L, "F")
     blas, m = library(), len(L)
     if not m:

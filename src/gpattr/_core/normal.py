@@ -64,10 +64,9 @@ def roots(C: Array) -> Array:
 def jittered_root(C: Array) -> Array:
     """Return lower triangular R with RRᵀ = C, for a C that is singular to rounding.
 
-    1e-10 or more is added to the correlations.
-
-    It takes a tenth of the time of a symmetric root, and like that one it hardly changes where C
-    hardly does: with 1e-13 a change in the last digit of C moved it by 3e-3, with 1e-10 by 3e-6."""
+    1e-10 or more is added to the correlations. It takes a tenth of the time of a symmetric root,
+    and like that one it hardly changes where C hardly does: with 1e-13 a change in the last digit
+    of C moved it by 3e-3, with 1e-10 by 3e-6."""
     size = np.sqrt(np.maximum(C.diagonal(), 0.0))
     scale = np.where(size > 0, size, 1.0)
     unit, jitter = C / scale[:, None] / scale, 1e-10

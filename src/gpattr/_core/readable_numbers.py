@@ -13,9 +13,8 @@ SEPARATED = 10_000  # from here on thousands are separated: 2024 may be a year
 def readable(value: float, digits: int = 4, *, sign: str = "", minus: bool = False) -> str:
     """Return a number rounded to ``digits`` significant digits: "690,400", "0.0123", "−3.5".
 
-    Digits of whole numbers are kept.
-
-    ``sign="+"`` writes a plus too, ``minus=True`` a proper minus, "−"; zero has no sign."""
+    Digits of whole numbers are kept. ``sign="+"`` writes a plus too, ``minus=True`` a proper minus,
+    "−"; zero has no sign."""
     (text,) = readable_all([value], digits, sign=sign, minus=minus)
     if "." not in text:
         return text

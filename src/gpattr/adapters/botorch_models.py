@@ -434,10 +434,8 @@ def untransformed(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return means and variances of the outcomes, (..., n, outputs), at transformed rows.
 
-    They are those of ``copy.posterior``.
-
-    ``moments`` are of the latent function, (n,), (outputs, n), or (members, n) of a mixture whose
-    members share one output."""
+    They are those of ``copy.posterior``. ``moments`` are of the latent function, (n,), (outputs,
+    n), or (members, n) of a mixture whose members share one output."""
     import torch
     from botorch.posteriors import GPyTorchPosterior
     from gpytorch.distributions import MultitaskMultivariateNormal, MultivariateNormal

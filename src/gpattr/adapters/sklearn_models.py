@@ -155,11 +155,9 @@ def require_fitted(model: Any, attribute: str) -> None:
 def linear(model: Any, data: Any = None) -> Adapted:
     """Return the posterior of a `BayesianRidge` or an `ARDRegression`.
 
-    It is f = intercept + w·x with w ~ N(coef_, sigma_).
-
-    Its standard deviations contain the noise 1/alpha_, and are taken about the mean of the training
-    rows, where the level is known. ARDRegression keeps the covariance of the weights it has not
-    pruned."""
+    It is f = intercept + w·x with w ~ N(coef_, sigma_). Its standard deviations contain the noise
+    1/alpha_, and are taken about the mean of the training rows, where the level is known.
+    ARDRegression keeps the covariance of the weights it has not pruned."""
     require_fitted(model, "coef_")
     d = len(model.coef_)
     pruned = hasattr(model, "threshold_lambda")

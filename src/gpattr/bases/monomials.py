@@ -21,7 +21,7 @@ from gpattr._core.validation import (
 from gpattr.bases.base import Basis
 from gpattr.exceptions import InvalidInputError
 
-LARGEST = 10**6  # features or degree; numbers of monomials beyond need no counting
+LARGEST = 10**6  # features or degree; more monomials than this are never counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +135,7 @@ class Monomials(Basis):
         for first, last in zip(factors[:-1], factors[:0:-1], strict=True):
             before.append(before[-1] * first)
             after.append(after[-1] * last)
-        result = xp.zeros((n, d + 1, p))  # the last is for factors that are not there
+        result = xp.zeros((n, d + 1, p))  # the last is 1, for missing factors
         for places, left, right in zip(self._places, before, reversed(after), strict=True):
             result[:, places, list(range(p))] += left * right
         result = result[:, :d]

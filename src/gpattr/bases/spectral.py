@@ -36,7 +36,7 @@ def check_spectral(kernel: object) -> None:
     if kind not in SPECTRAL:
         names = ", ".join(known.__name__ for known in SPECTRAL)
         raise UnsupportedModelError(
-            f"kernel: expected one whose spectral density is known ({names}), got {kind.__name__}"
+            f"kernel: expected one with a spectral density ({names}), got {kind.__name__}"
         )
 
 

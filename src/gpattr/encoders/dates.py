@@ -13,7 +13,7 @@ from gpattr._core.validation import check_flag
 from gpattr.exceptions import InvalidInputError
 
 DAY_FIRST, MONTH_FIRST = "day first", "month first"
-HALF_A_YEAR = 183.0  # days from which on a season can be told from the time that passes
+HALF_A_YEAR = 183.0  # days beyond which a season is distinguishable from elapsed time
 DAY = 86_400_000_000  # microseconds
 
 
@@ -49,10 +49,9 @@ CYCLES: dict[str, Callable[[Array], Array]] = {
 class Dates:
     """The encoding of a column of dates: days since 1970, and its ``cycles`` u as angles.
 
-    Each cycle gives two columns, sin 2πu and cos 2πu.
-
-    The cycles are among "season", "weekday" and "time of day"; ``timed`` says that the dates have
-    times. ``order`` is that of days and months in texts such as 3/4/2024, where there are any."""
+    Each cycle gives two columns, sin 2πu and cos 2πu. The cycles are among "season", "weekday" and
+    "time of day"; ``timed`` says that the dates have times. ``order`` is that of days and months in
+    texts such as 3/4/2024, where there are any."""
 
     cycles: tuple[str, ...] = ()
     timed: bool = False

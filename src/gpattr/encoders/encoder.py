@@ -21,10 +21,8 @@ from gpattr.exceptions import InvalidInputError
 class Encoder:
     """The columns ``names`` of a frame, of which some have ``categories``, {name: labels}.
 
-    Each label is an encoded column of 0 and 1.
-
-    Others are ``dates``, {name: `Dates`}, with encoded columns for elapsed days, season, weekday
-    and time of day.
+    Each label is an encoded column of 0 and 1. Others are ``dates``, {name: `Dates`}, with encoded
+    columns for elapsed days, season, weekday and time of day.
 
     With ``as_one_feature`` the columns with categories, whose labels are numbers, are one feature
     that jumps: there is nothing between categories. Rows may then also be arrays. Columns that are
@@ -106,8 +104,8 @@ class Encoder:
     def reference_points(self, points: Mapping[str, Array]) -> dict[str, Array]:
         """Return the points with the most frequent categories and with whole dates.
 
-        The mean alone keeps the shares of categories, unless they jump, and the means of what dates
-        are encoded as."""
+        The mean keeps category frequencies, unless categories jump, and the means of encoded
+        dates."""
         if "mean" not in points:
             return dict(points)
         places = [i for i, (name, _) in enumerate(self.columns) if name in self.categories]
@@ -170,7 +168,7 @@ class Encoder:
         return [i for i, (owner, _) in enumerate(self.columns) if owner == feature]
 
     def encode(self, name: str, X: Any) -> Array:
-        """Return a frame as numbers, (n, encoded columns); refuse labels that are not known."""
+        """Return a frame as numbers, (n, encoded columns); raise for unknown labels."""
         if self.as_one_feature and not (is_frame(X) and self.named):
             import pandas as pd
 

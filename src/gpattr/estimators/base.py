@@ -148,7 +148,7 @@ def require_numbers(**arrays: Any) -> None:
     for name, value in arrays.items():
         if isinstance(value, np.ma.MaskedArray):
             raise InvalidInputError(
-                f"{name}: expected plain numbers, got a masked array; remove or fill what is masked"
+                f"{name}: expected plain numbers, got a masked array; remove or fill masked values"
             )
         if is_frame(value):
             as_matrix(name, value)  # our words for what is wrong with a frame

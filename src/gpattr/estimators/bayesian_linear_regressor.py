@@ -30,7 +30,7 @@ from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
 from gpattr.posteriors import WeightSpacePosterior
 
 RATIOS = np.logspace(-12, 16, 141)  # of prior to noise variance, for features of order one
-FLOOR = 1e-12  # of the targets' variance, below which no noise can be told from rounding
+FLOOR = 1e-12  # of the targets' variance, below which noise is indistinguishable from rounding
 
 
 class BayesianLinearRegressor(PosteriorRegressor):
@@ -139,7 +139,7 @@ class BayesianLinearRegressor(PosteriorRegressor):
         names: Names | None,
         learned: Any,
     ) -> None:
-        first = 0 if basis.powers[0].any() else 1  # an intercept is known by itself
+        first = 0 if basis.powers[0].any() else 1  # an intercept has a flat prior
         condition = (
             min(float(np.linalg.cond(half[first:, first:])), 1.0 / EPS)
             if len(half) > first
@@ -302,10 +302,9 @@ class _Evidence:
     ) -> tuple[float, float]:
         """Return the most likely τ² and noise, each unless given.
 
-        The search is over one number, on a grid and then by Brent's method.
-
-        That number is the noise where τ² is given, else the ratio ρ = τ²/σ². For a given ratio the
-        best noise is known, σ² = (Σ u²/(1 + ρs²) + rest)/n."""
+        The search is over one number, on a grid and then by Brent's method. That number is the
+        noise where τ² is given, else the ratio ρ = τ²/σ². For a given ratio the best noise is
+        known, σ² = (Σ u²/(1 + ρs²) + rest)/n."""
 
         def at(log: float) -> tuple[float, float]:
             number = math.exp(log)
@@ -316,7 +315,7 @@ class _Evidence:
             )
             return number * best, best
 
-        # Features that do not vary say nothing of their weights.
+        # Constant features carry no information about their weights.
         if tau2 is None and not self.s.any():
             return 1.0, noise or max((float(self.u @ self.u) + self.rest) / self.n, floor)
         size = (

@@ -47,9 +47,8 @@ class FeatureRegressor(KernelRegressor):
     ) -> tuple[K, float]:
         """Return the most likely kernel and noise for n targets of this variance.
 
-        ``names`` are the hyperparameters to learn, all by default.
-
-        The noise is learned unless it is ``known``. ``limits`` (2, size) are bounds by default."""
+        ``names`` are the hyperparameters to learn, all by default. The noise is learned unless it
+        is ``known``. ``limits`` (2, size) are bounds by default."""
         _check_targets(n, variance)
         start = {
             name: value

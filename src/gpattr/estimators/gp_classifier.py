@@ -87,7 +87,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
             require_numbers(X=X)
             if isinstance(y, np.ma.MaskedArray):
                 raise InvalidInputError(
-                    "y: expected plain labels, got a masked array; remove or fill what is masked"
+                    "y: expected plain labels, got a masked array; remove or fill masked values"
                 )
             rows, labels = checked_training_data(self, X, y, labels=True)
             try:
@@ -95,7 +95,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
                 classes, codes = np.unique(labels, return_inverse=True)
             except TypeError:
                 raise InvalidInputError(
-                    "y: expected labels of one kind, got some that cannot be compared (None?)"
+                    "y: expected labels of one kind, got labels that cannot be compared (None?)"
                 ) from None
             if len(classes) < 2:
                 raise InvalidInputError(
@@ -133,9 +133,8 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probabilities of the classes, (n, K), averaged over the latent function.
 
-        Its uncertainty moves them towards ½.
-
-        Those of more than two classes, each against all others, are divided by their sum."""
+        Its uncertainty moves them towards ½. Those of more than two classes, each against all
+        others, are divided by their sum."""
         mean, std = (to_numpy(part) for part in self._latent(X, return_std=True))
         if mean.ndim == 1:
             return np.column_stack([expected_probability(sign * mean, std) for sign in (-1.0, 1.0)])

@@ -76,7 +76,7 @@ class GPRegressor(KernelRegressor):
     posterior_ : ExactPosterior
         What `Explainer` explains.
     kernel_, noise_variance_, mean_, log_marginal_likelihood_
-        What was learned, in the units of the data; the noise of a `White` part is in the kernel.
+        The learned values, in data units; the noise of a `White` part is in the kernel.
     relevance_ : array (d,)
         1/ℓ per standard deviation of each feature, 0 for a constant column; only for a single
         radial kernel.

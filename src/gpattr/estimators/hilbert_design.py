@@ -1,7 +1,7 @@
 """The choice of eigenfunctions and box that a kernel needs.
 
-A basis of m functions on [−L, L] knows frequencies up to πm/2L, and functions on it feel its walls
-at a distance of 2(L − S) from the data, which lie in [−S, S]. So a kernel needs, to a share δ of
+A basis of m functions on [−L, L] has frequencies up to πm/2L, and its walls affect functions at a
+distance of 2(L − S) from the data, which lie in [−S, S]. So a kernel needs, to a share δ of
 its variance,
 
     L ≥ S + ℓ r/2  with g(r) = δ,      m ≥ (2L/π) q/ℓ  with P(|v| > q) = δ
@@ -88,10 +88,9 @@ def design_for(
 ) -> Design:
     """Return what a term needs, to ``share`` of its variance, for data of half-range ``extent``.
 
-    ``extent`` has one entry for each feature of the term.
-
-    ``slack`` makes room for length-scales shorter and longer by that factor. What is fixed
-    beforehand is kept: ``boundary`` and ``n_basis``, one for each feature."""
+    ``extent`` has one entry for each feature of the term. ``slack`` makes room for length-scales
+    shorter and longer by that factor. What is fixed beforehand is kept: ``boundary`` and
+    ``n_basis``, one for each feature."""
     kernel = leaf.kernel
     scale = np.broadcast_to(np.asarray(kernel.lengthscale), extent.shape)
     if boundary is None:
@@ -174,7 +173,7 @@ class Plan:
     def limits(self, leaves: list[Leaf[Radial]], designs: list[Design]) -> dict[str, Array]:
         """Return the bounds of length-scales, (2, size), that a basis chosen for them represents.
 
-        A basis that the user fixed sets no limits; the diagnostic tells where it is too small."""
+        A basis that the user fixed sets no limits; the diagnostics show where it is too small."""
         result = {}
         for leaf, design in zip(leaves, designs, strict=True):
             extent = self.extent[self.columns(leaf)]

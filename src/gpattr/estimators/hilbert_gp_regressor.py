@@ -78,10 +78,10 @@ class HilbertGPRegressor(FeatureRegressor):
     posterior_ : WeightSpacePosterior
         What `Explainer` explains.
     kernel_, noise_variance_, mean_, log_marginal_likelihood_
-        What was learned, in the units of the data.
+        The learned values, in data units.
     diagnostics_ : list of dict
-        For each term of the kernel: the share of its prior variance that the basis gets wrong at
-        the worst training row (``prior_error``), what was used (``n_basis``, ``boundary``) and what
+        For each term of the kernel: the relative error of its prior variance at the
+        worst training row (``prior_error``), what was used (``n_basis``, ``boundary``) and what
         would be needed for one per cent. A share above five per cent gives a `BasisWarning`.
     """
 
@@ -219,7 +219,7 @@ class HilbertGPRegressor(FeatureRegressor):
                 f"the basis misses {bad['prior_error']:.0%} of the prior variance of features"
                 f" {bad['features']} at some training row: it has n_basis={bad['n_basis']} with"
                 f" boundary={tuple(round(b, 2) for b in bad['boundary'])}, and n_basis={numbers}"
-                f" with boundary={factors:.2f} would do for these length-scales",
+                f" with boundary={factors:.2f} would suffice for these length-scales",
                 BasisWarning,
                 stacklevel=3,
             )

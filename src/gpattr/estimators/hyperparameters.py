@@ -1,7 +1,7 @@
 """Kernels as vectors of hyperparameters, with the gradient of the marginal likelihood.
 
 With G = ½(ααᵀ − A⁻¹), ∂ log p(y)/∂ log θ = Σ G∘∂K/∂ log θ. G goes down the kernel's tree by the
-product rule, and every leaf knows the sum for its own hyperparameters."""
+product rule, and every leaf has a formula for the sum over its own hyperparameters."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from gpattr.kernels import (
     White,
 )
 
-WIDE = 1e5  # squared length-scales: ε times it is the error of a distance taken from squared norms
+WIDE = 1e5  # squared length-scales: ε times this is the error of a distance from squared norms
 Gradient = Callable[[Any, Array, Array], dict[str, Any]]
 
 GRADIENTS: dict[type[Kernel], Gradient] = {}

@@ -10,9 +10,9 @@ from gpattr.kernels import Kernel, Radial
 
 # Inducing inputs by default; 1000 take one pass of some seconds over 100 000 rows.
 FEWEST, MOST = 200, 1000
-CLUSTERED = 10_000  # rows that are clustered; more say no more about where the data lie
+CLUSTERED = 10_000  # rows that are clustered; more carry no more information on where the data lie
 PASSES = 50  # over the rows, at most
-KNOWN = 1e-10  # a share of the prior variance: what is left of it at a row that others determine
+KNOWN = 1e-10  # share of the prior variance left at a row that is determined by others
 
 
 def default_number(n: int) -> int:
@@ -42,8 +42,8 @@ def placed(
 def k_means(X: np.ndarray, m: int, generator: np.random.Generator) -> np.ndarray:
     """Return the centres of at most m clusters of rows, (m, d): Lloyd's algorithm after k-means++.
 
-    (scikit-learn's would change how many threads the whole process uses for linear algebra, while
-    it runs.)"""
+    (scikit-learn's k-means would change the number of linear-algebra threads of the whole process
+    while it runs.)"""
     chosen = X if len(X) <= CLUSTERED else X[generator.permutation(len(X))[:CLUSTERED]]
     distinct = np.unique(chosen, axis=0)
     if len(distinct) <= m:

@@ -38,10 +38,10 @@ from gpattr.posteriors import Posterior
 
 AMPLITUDE = "amplitude"
 MEANS = ("constant", "zero")
-STREAMED = 500  # frequencies by default where nobody knows how many rows will come
+STREAMED = 500  # frequencies by default if the number of rows is unknown
 SUBSAMPLE = 300  # rows for the start of the search
-# of a standard deviation; from there on 95 % intervals held about 0.1 less than those of the exact
-# process
+# Of a standard deviation; beyond, the coverage of 95 % intervals was about 0.1 less than that of
+# the exact process.
 CHANCE = 0.5
 ROUGHLY = 1e-5  # of log p(y), which differs by more from one draw of frequencies to the next
 
@@ -53,10 +53,8 @@ class FirstChunkWarning(UserWarning):
 class RandomFeatureGPRegressor(FeatureRegressor):
     """GP regression with M random frequencies v: f(x) = c + Σₘ aₘ sin(vₘ·x) + bₘ cos(vₘ·x).
 
-    Weights are N(0, σ²/M).
-
-    Training takes O(nM²) time and O(M²) memory, from arrays (`fit`) or from a stream of chunks
-    (`partial_fit`, `fit_chunks`).
+    Weights are N(0, σ²/M). Training takes O(nM²) time and O(M²) memory, from arrays (`fit`) or from
+    a stream of chunks (`partial_fit`, `fit_chunks`).
 
     Parameters
     ----------
@@ -175,7 +173,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         return self
 
     def fit_chunks(self, chunks: Iterable[tuple[Any, Any]]) -> Self:
-        """Learn from a stream of chunks (X, y), of any sizes, and forget what earlier calls taught.
+        """Learn from a stream of chunks (X, y), of any sizes, forgetting earlier calls.
 
         The result does not depend on how the rows are cut into chunks, given the kernel. Chunks
         without rows are passed over. An error names the chunk it is in, counted from 0; what was
@@ -338,7 +336,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
             kernel, noise = self._train(
                 X, y, kernel, known, None if by_blocks else draws[0], generator
             )
-        # Noise that is learned again with the frequencies takes in what they cannot say.
+        # Noise learned again with the frequencies includes what these cannot represent.
         later = AMPLITUDE if by_blocks else self.optimize
         return Stream(
             draws, kernel, noise, known is not None, names, X[:0], self.mean == "constant", later

@@ -41,7 +41,7 @@ class Stream:
 
     ``draws`` are standard frequencies; ``noise`` is given (``known``), learned, or None where it is
     to follow from all rows; ``like`` is an empty array of the library and device of the first rows;
-    ``streamed`` tells whether rows came in parts."""
+    ``streamed`` is whether rows came in chunks."""
 
     draws: list[np.ndarray]
     kernel: Radial

@@ -16,8 +16,8 @@ from gpattr.estimators.hyperparameters import trainable
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel, Radial, SquaredExponential
 
-# As multiples of the start's order of magnitude: wide enough for anything data can tell, narrow
-# enough for float64.
+# As multiples of the start's order of magnitude: wide enough for any data, narrow enough
+# for float64.
 DEFAULT_BOUNDS = {
     "lengthscale": (1e-2, 1e4),
     "variance": (1e-4, 1e4),
@@ -72,8 +72,8 @@ def std_of(X: Array) -> np.ndarray:
 def default_kernel(units: Units, kind: type[Radial] | None = None) -> Radial:
     """Return the ARD kernel of this kind where training starts, in the user's units.
 
-    Standardised points lie about √(2d) apart; length-scales of 0.6 √d let a point see its
-    neighbours, and not everything."""
+    Standardised points lie about √(2d) apart; length-scales of 0.6 √d correlate a point with
+    its neighbours only."""
     return (kind or SquaredExponential)(
         lengthscale=0.6 * len(units.std) ** 0.5 * units.std, variance=units.unit**2
     )

@@ -106,7 +106,7 @@ class SparseGPRegressor(KernelRegressor):
     ----------
     posterior_ : SparsePosterior
         What `Explainer` explains.
-    kernel_, noise_variance_, mean_, inducing_ : what was learned, in the units of the data.
+    kernel_, noise_variance_, mean_, inducing_ : the learned values, in data units.
     bound_ : float
         The lower bound of the log marginal likelihood.
     missed_share_ : float
@@ -238,8 +238,8 @@ class SparseGPRegressor(KernelRegressor):
     def _enough(self, kernel: Kernel, noise: Any, data: _Data) -> np.ndarray:
         """Return inducing inputs that miss at most `TOLERATED` of the variance, or the maximum.
 
-        The share is that of a posterior given some rows, each of which stands for as many as there
-        are of it."""
+        The share is that of a posterior given some rows, each weighted by the number of rows it
+        represents."""
         X, generator, std = data.rows, data.generator, data.own.std / data.units.std
         n, most = len(X), min(len(X), default_number(len(X)))
         some = np.arange(n) if n <= CLUSTERED else generator.permutation(n)[:CLUSTERED]

@@ -21,11 +21,10 @@ from gpattr.kernels.base import Kernel, Kink
 class FullAdditive(Kernel):
     """k(x, x') = Σₙ σₙ² eₙ(z₁, …, z_d) with zᵢ = kᵢ(xᵢ, xᵢ'): interactions of every order.
 
-    The cost grows with d times the number of orders; there are no 2^d terms.
-
-    ``bases`` are one-dimensional kernels kᵢ, one for each feature; ``order_variances`` σ₁², σ₂², …
-    at most d of them, not negative. The elementary symmetric polynomials eₙ come from the
-    recurrence eₙ ← eₙ + zᵢeₙ₋₁, which adds positive terms."""
+    The cost grows with d times the number of orders; there are no 2^d terms. ``bases`` are
+    one-dimensional kernels kᵢ, one for each feature; ``order_variances`` σ₁², σ₂², … at most d of
+    them, not negative. The elementary symmetric polynomials eₙ come from the recurrence eₙ ← eₙ +
+    zᵢeₙ₋₁, which adds positive terms."""
 
     bases: tuple[Kernel, ...]
     order_variances: Array

@@ -16,7 +16,7 @@ from gpattr.kernels.base import Kernel
 
 @dataclass(frozen=True, eq=False)
 class Function(Kernel):
-    """k(x, x') = value(x, x'), any twice differentiable kernel of your own.
+    """k(x, x') = value(x, x'), any twice differentiable user-defined kernel.
 
     Each function takes x and x' of shapes (..., d) that broadcast, and acts on the last axis:
     ``value`` returns k, (...), ``gradient`` ∂k/∂xᵢ, (..., d), and ``mixed`` ∂²k/∂xᵢ∂x'ⱼ, (..., d,

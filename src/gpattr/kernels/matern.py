@@ -15,12 +15,12 @@ from gpattr.kernels.base import Kink
 from gpattr.kernels.radial import Radial
 
 ROOT3, ROOT5 = 3.0**0.5, 5.0**0.5
-SMOOTH = 6.5  # ν from which on what is odd in r, r^(2ν − 2), is too smooth to matter to an integral
-# From which order, and up to which argument, a Bessel function is a power series.
+SMOOTH = 6.5  # ν beyond which r^(2ν − 2) is too smooth to affect an integral
+# The order from which, and the argument up to which, a Bessel function is a power series.
 HIGH_ORDER, SERIES = 8.0, 0.1
 ROUGH = (
     "Matern12 has no gradients: its functions are nowhere differentiable, and the variance of their"
-    " attributions does not exist (it diverges); it predicts, but cannot be explained by integrated"
+    " attributions does not exist (it diverges); it can predict, but not be explained by integrated"
     " gradients. Use Matern32 or Matern52"
 )
 
@@ -126,11 +126,9 @@ class Matern52(Radial):
 class Matern(Radial):
     """k(x, x') = σ² 2^(1−ν)/Γ(ν) s^ν K_ν(s), s = √(2ν) r, for any ``nu`` ν from 1.05 to 50.
 
-    r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)².
-
-    Its functions have ⌈ν⌉ − 1 derivatives. With ν = 3/2 and 5/2 it is `Matern32` and `Matern52`,
-    which are far faster: this one needs Bessel functions, which only SciPy has, so that tensors are
-    computed on the host."""
+    r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)². Its functions have ⌈ν⌉ − 1 derivatives. With ν = 3/2 and 5/2 it is
+    `Matern32` and `Matern52`, which are far faster: this one needs Bessel functions, which only
+    SciPy has, so that tensors are computed on the host."""
 
     one_sided: ClassVar[bool] = False
 

@@ -85,8 +85,7 @@ class Cosine(Kernel):
         )
 
     def __call__(self, X: Array, Z: Array) -> Array:
-        # Both phases are seen from the first row of Z, so that data far from the origin lose
-        # nothing.
+        # Phases relative to the first row of Z keep their digits for data far from the origin.
         return self.variance * namespace(X, Z).cos(
             self.phase(X - Z[0])[:, None] - self.phase(Z - Z[0])
         )

@@ -75,6 +75,6 @@ def fold_white(kernel: Kernel, X: Array) -> tuple[Kernel | None, Array]:
             value, total = value * own, total * (own + noise) + value * noise
         return Product(*smooth) if len(smooth) == len(parts) else None, total
     raise UnsupportedModelError(
-        f"kernel: White inside {type(kernel).__name__} has no meaning; add it outside, or give"
+        f"kernel: White inside {type(kernel).__name__} is not supported; add it outside, or give"
         " noise"
     )

@@ -92,9 +92,8 @@ def path_products(
 def _along_short_paths(a: Array, beta: Array, c0: Array) -> Iterator[tuple[Array, Array, float]]:
     """Yield, node by node, exp(−βt − c/2), the weight w exp(−a t²/2) of each row, and t.
 
-    The first, (n, m), is in one buffer that is reused; the second is (n, 1).
-
-    The first factor is at most exp(a t²/2) ≤ e², so nothing overflows."""
+    The first, (n, m), is in one buffer that is reused; the second is (n, 1). The first factor is at
+    most exp(a t²/2) ≤ e², so nothing overflows."""
     xp = namespace(a, beta)
     largest = float(a.max())
     order = next(order for upper, order in SHORT_PATHS if largest <= upper)
@@ -119,10 +118,9 @@ def _zeroth_moment(a: Array, beta: Array, k0: Array, k1: Array, rho2: Array) -> 
 def centred_moments(a: Array, beta: Array, rho2: Array) -> tuple[Array, Array, Array]:
     """Return moments about the closest approach, Mₖ = ∫₀¹ τᵏ exp(−(a τ² + ρ²)/2) dt.
 
-    τ = t + β/a, k = 0, 1, 2.
-
-    Range: a ≥ 1 or so (everything is divided by a), ρ² ≥ 0. The squared distances at the ends are
-    sums of squares here, ρ² + β²/a and ρ² + (a + β)²/a, so nothing cancels however long the path:
+    τ = t + β/a, k = 0, 1, 2. Range: a ≥ 1 or so (everything is divided by a), ρ² ≥ 0. The squared
+    distances at the ends are sums of squares here, ρ² + β²/a and ρ² + (a + β)²/a, so nothing
+    cancels however long the path:
 
         M₀ = J₀,   M₁ = (k₀ − k₁)/a,   M₂ = (M₀ − (1 + β/a) k₁ + (β/a) k₀)/a.
 
@@ -138,20 +136,18 @@ def centred_moments(a: Array, beta: Array, rho2: Array) -> tuple[Array, Array, A
 def g0(a: Array) -> Array:
     """Return G₀(a) = 2∫₀¹ (1 − u) exp(−a u²/2) du for a ≥ 0.
 
-    In closed form √(2π/a) erf √(a/2) − (2/a)(1 − exp(−a/2)).
-
-    See `g2` for the branches; relative error a few ε everywhere."""
+    In closed form √(2π/a) erf √(a/2) − (2/a)(1 − exp(−a/2)). See `g2` for the branches; relative
+    error a few ε everywhere."""
     return _g(a, 0)
 
 
 def g2(a: Array) -> Array:
     """Return G₂(a) = 2∫₀¹ (1 − u) u² exp(−a u²/2) du for a ≥ 0.
 
-    In closed form √(2π) a^(−3/2) erf √(a/2) − (4/a²)(1 − exp(−a/2)).
-
-    Branches: for a ≤ 16 the integral itself by 20 Gauss–Legendre nodes, whose terms are all
-    positive, so nothing cancels (the closed form has no digit left at a = 1e-8); above, the closed
-    form, whose two terms differ by a factor of two or more. Relative error a few ε everywhere."""
+    In closed form √(2π) a^(−3/2) erf √(a/2) − (4/a²)(1 − exp(−a/2)). Branches: for a ≤ 16 the
+    integral itself by 20 Gauss–Legendre nodes, whose terms are all positive, so nothing cancels
+    (the closed form has no digit left at a = 1e-8); above, the closed form, whose two terms differ
+    by a factor of two or more. Relative error a few ε everywhere."""
     return _g(a, 2)
 
 

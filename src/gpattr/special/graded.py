@@ -36,9 +36,9 @@ def integrate_graded(
 ) -> Array:
     """Return ∫₀¹ fₖ(t) dt for N functions, (N, ...).
 
-    ``edges`` (N, E), ascending from 0 to 1, are panels on which f is smooth but for the points
+    ``edges`` (N, E), ascending from 0 to 1, are panels on which f is smooth except at the points
     ``centres`` (N, K), towards which panels halve down to ``deltas`` (N, K), all in units of t; δ =
-    0 asks for an edge there and no more, δ = ∞ for nothing. With ``singular``, f is not smooth to
+    0 means only an edge there, δ = ∞ nothing. With ``singular``, f is not smooth to
     one side of the centres with δ = 0. ``evaluate(rows, t, w)`` returns Σ_T w f(t), (len(rows),
     ...), for nodes and weights (len(rows), T)."""
     xp = namespace(edges)

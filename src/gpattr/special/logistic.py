@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit, ndtr
 
-# the trapezoid rule on functions that are analytic within π of the real line errs by exp(−2π²/step)
+# For functions analytic within π of the real line the trapezoid rule has error exp(−2π²/step).
 STEP = 0.25
 
 

@@ -1,17 +1,13 @@
 """Integrals of radial kernels along a straight path: Hₖ = ∫₀¹ tᵏ h(r(t)) dt.
 
-Here r² = a t² + 2β t + c.
-
-h(r) = g'(r)/r is analytic but for branch points where r² = −core (core = 0 for Matérn, 2α for the
-rational quadratic). Seen from the path they lie √(c₀ + core) and √(c₁ + core) from its two ends, so
-on the Bernstein ellipse through them
+Here r² = a t² + 2β t + c. h(r) = g'(r)/r is analytic except at branch points where r² = −core (core
+= 0 for Matérn, 2α for the rational quadratic). Seen from the path they lie √(c₀ + core) and √(c₁ +
+core) from its two ends, so on the Bernstein ellipse through them
 
     A = (√(c₀ + core) + √(c₁ + core))/√a,
 
-n Gauss–Legendre nodes have an error of (A + √(A² − 1))^(−2n):
-
-a short rule serves every pair that keeps its distance, and the few that come near get panels graded
-towards the nearest point."""
+n Gauss–Legendre nodes have an error of (A + √(A² − 1))^(−2n). A short rule serves every pair that
+keeps its distance; the few that come near get panels graded towards the nearest point."""
 
 from __future__ import annotations
 
@@ -27,7 +23,7 @@ from gpattr.special.graded import integrate_graded
 from gpattr.special.quadrature import gauss_legendre
 
 # (largest a, fewest nodes): exp(−√5 r) varies by e^(√5 √a) along the path, which these nodes
-# integrate to 1e-14. A steep kernel may be all but a squared exponential, which varies faster.
+# integrate to 1e-14. A steep kernel may be nearly a squared exponential, which varies faster.
 TIERS = {
     False: ((0.25, 6), (1.0, 8), (4.0, 10), (16.0, 16), (64.0, 24)),
     True: ((0.25, 8), (1.0, 10), (4.0, 16), (16.0, 24)),
@@ -35,8 +31,8 @@ TIERS = {
 ORDERS = (6, 8, 10, 12, 16, 24)
 SINGLE = 40.0  # the cost of a pair that is treated by itself, in nodes
 BYTES_PER_NODE = 48.0
-# up to this a both moments are integrated; beyond, completeness gives the second without dividing
-# by little
+# Up to this a both moments are integrated; beyond, completeness gives the second without dividing
+# by a small number.
 SHORT = 4.0
 
 
@@ -58,9 +54,8 @@ def radial_moments(
 ) -> tuple[Array, Array]:
     """Return H₀ and H₁, (n, m), for a (n,), β (n, m), c₀ (m,) or (n, m), and c₁ (n, m).
 
-    Only long paths (a > 4) need c₁.
-
-    Absolute error below 5e-13 for every position of the path, those through a point included."""
+    Only long paths (a > 4) need c₁. Absolute error below 5e-13 for every position of the path,
+    those through a point included."""
     xp = namespace(a, beta)
     a = a[:, None]
     ends = c0 + 2.0 * beta + a if c1 is None else c1
@@ -176,10 +171,8 @@ def integrate_from(
 ) -> Array:
     """Return ∫₀¹ of functions of r(t), (N, ...), on panels that double from the ``nearest`` point.
 
-    That point is ``distance`` from r = 0.
-
-    The first panel is as wide as that distance, or two length-scales where there is none to speak
-    of (r² = a(t − t*)²)."""
+    That point is ``distance`` from r = 0. The first panel is as wide as that distance, or two
+    length-scales where there is none to speak of (r² = a(t − t*)²)."""
     xp = namespace(a)
     finest = finest_panel(kernel)
     near = xp.maximum(xp.minimum(distance, 2.0), finest)
@@ -200,10 +193,8 @@ def integrate_from(
 def corner_moments(kernel: Any, c2: Array) -> tuple[Array, Array]:
     """Return ∫₀¹ λ h(λc) dλ and ∫₀¹ λ³ b(λc) dλ, b = h'/r, for c² (...).
 
-    They are (g(c) − 1)/c² and (h(c) − 2(g(c) − 1)/c²)/c².
-
-    Up to c = 1, where the differences would cancel, they are integrated (up to √core, beyond which
-    g is not smooth enough)."""
+    They are (g(c) − 1)/c² and (h(c) − 2(g(c) − 1)/c²)/c². Up to c = 1, where the differences would
+    cancel, they are integrated (up to √core, beyond which g is not smooth enough)."""
     xp = namespace(c2)
     least = min(kernel.core, 1.0) if kernel.core else 1.0
     far = xp.maximum(c2, least)
@@ -228,10 +219,8 @@ def corner_moments(kernel: Any, c2: Array) -> tuple[Array, Array]:
 def prior_moments(kernel: Any, a: Array) -> tuple[Array, Array]:
     """Return F = 2(1 − g(√a))/a and B = 2∫₀¹ (1 − u) u² b(u√a) du, b = h'(r)/r, (n,) each.
 
-    They give the prior covariance along one path.
-
-    Panels have edges at u√a = 2, 4, 8, …, for b falls off like a length-scale. F is an integral too
-    where 1 − g would cancel."""
+    They give the prior covariance along one path. Panels have edges at u√a = 2, 4, 8, …, for b
+    falls off like a length-scale. F is an integral too where 1 − g would cancel."""
     xp = namespace(a)
     edges = xp.zeros((len(a), 1)) + xp.asarray([0.0, 1.0])
     delta = (min(2.0, kernel.core**0.5) if kernel.core else 2.0) / xp.sqrt(xp.maximum(a, 1e-300))

@@ -3,8 +3,8 @@
     F(θ) = Σ_b log p(y_b | θ),      rows of different blocks taken as independent
 
 A model with few inducing inputs or frequencies that learns its own hyperparameters takes
-length-scales that are too long, and its intervals become too narrow. F knows of neither: its blocks
-are exact Gaussian processes, drawn at random."""
+length-scales that are too long, and its intervals become too narrow. F has neither fault: its
+blocks are exact Gaussian processes, drawn at random."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from gpattr.estimators.evidence.marginal_likelihood import Objective
 from gpattr.kernels import Kernel
 from gpattr.posteriors.exact import factorise
 
-BLOCK_ROWS = (
-    1000  # with blocks of 500, small effects of some of eight features were taken for noise
-)
+# With blocks of 500, small effects of some of eight features were learned as noise.
+BLOCK_ROWS = 1000
 MOST_BLOCKS = 8
 
 

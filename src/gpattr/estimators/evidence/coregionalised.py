@@ -35,11 +35,9 @@ from gpattr.kernels import Kernel
 class CoregionalisedEvidence:
     """log p(Y) of targets Y (m, P) at rows X (centred), B = RRᵀ with R lower triangular.
 
-    R is diagonal where ``independent``.
-
-    ``noise`` are known variances (P,), None where they are hyperparameters. With ``free_mean`` the
-    unknown constant mean of each output takes its best value, which leaves the other derivatives as
-    they are."""
+    R is diagonal where ``independent``. ``noise`` are known variances (P,), None where they are
+    hyperparameters. With ``free_mean`` the unknown constant mean of each output takes its best
+    value, which leaves the other derivatives as they are."""
 
     X: Array
     Y: Array

@@ -2,13 +2,15 @@
 
 With A = L⁻¹k(Z, X)Λ^−½, B = I + AAᵀ, residuals r, and μ = L⁻ᵀB⁻¹AΛ^−½r:
 
-    F = log N(r; 0, Q + Λ) − ½ tr Λ⁻¹(k(X, X) − Q),      Q = k(X, Z)K⁻¹k(Z, X) ∂F/∂K       = ½
-    L⁻ᵀ(2I − B − B⁻¹)L⁻¹ − ½ μμᵀ ∂F/∂k(X, Z) = Λ^−½Aᵀ(I − B⁻¹)L⁻¹ + Λ⁻¹(r − k(X, Z)μ) μᵀ ∂F/∂ log Λₙ
-    = −½ + ½ Λₙ⁻¹(k(xₙ, xₙ) − qₙ + sₙ + (rₙ − k(xₙ, Z)μ)²),      qₙ = Λₙ‖Aₙ‖²,  sₙ = Λₙ AₙᵀB⁻¹Aₙ
+    F = log N(r; 0, Q + Λ) − ½ tr Λ⁻¹(k(X, X) − Q),      Q = k(X, Z)K⁻¹k(Z, X)
+    ∂F/∂K       = ½ L⁻ᵀ(2I − B − B⁻¹)L⁻¹ − ½ μμᵀ
+    ∂F/∂k(X, Z) = Λ^−½Aᵀ(I − B⁻¹)L⁻¹ + Λ⁻¹(r − k(X, Z)μ) μᵀ
+    ∂F/∂ log Λₙ = −½ + ½ Λₙ⁻¹(k(xₙ, xₙ) − qₙ + sₙ + (rₙ − k(xₙ, Z)μ)²),
+                  qₙ = Λₙ‖Aₙ‖²,  sₙ = Λₙ AₙᵀB⁻¹Aₙ
 
 A radial kernel σ²g(r) with h = g'/r turns these into those by length-scales and inducing inputs:
-with E = −(∂F/∂k)∘σ²h, ∂F/∂ log ℓᵢ = Σ E (xᵢ − zᵢ)²/ℓᵢ² and ∂F/∂zᵢ = Σ E (xᵢ − zᵢ)/ℓᵢ². Any other
-kernel goes a general way, some times slower."""
+with E = −(∂F/∂k)∘σ²h, ∂F/∂ log ℓᵢ = Σ E (xᵢ − zᵢ)²/ℓᵢ² and ∂F/∂zᵢ = Σ E (xᵢ − zᵢ)/ℓᵢ². Other
+kernels use a general form, which is several times slower."""
 
 from __future__ import annotations
 
@@ -55,11 +57,9 @@ class Bound:
 class SparseObjective:
     """F as a function of kernel, noise and inducing inputs.
 
-    Rows X are centred and of order one.
-
-    ``noise`` (n,) is known, or None where it is a hyperparameter. With ``free_mean`` a constant
-    mean takes its best value for each of them, which leaves the gradient as it is. ``jitter`` is
-    added to the diagonal of K."""
+    Rows X are centred and of order one. ``noise`` (n,) is known, or None where it is a
+    hyperparameter. With ``free_mean`` a constant mean takes its best value for each of them, which
+    leaves the gradient as it is. ``jitter`` is added to the diagonal of K."""
 
     X: np.ndarray
     y: np.ndarray
@@ -82,7 +82,7 @@ class SparseObjective:
         for rows in blocks(n, 48.0 * m, self.X):
             scale = level[rows] ** -0.5
             A = solve_lower_rows(L, kernel(self.X[rows], Z)) * scale[:, None]  # (r, m)
-            # Targets, and what a constant mean adds.
+            # Targets and ones, for a constant mean.
             sides = np.column_stack([self.y[rows], one[rows]]) * scale[:, None]
             B, c, energy = add_gram(B, A), c + product(A.T, sides), energy + product(sides.T, sides)
             missing += float((kernel.diagonal(self.X[rows]) * scale**2).sum()) - float((A**2).sum())

@@ -1,10 +1,8 @@
 """Training of sums of squared exponentials, the most frequent case, in place.
 
-A kernel matrix takes one product, its gradient two.
-
-A kernel built of sums, scales and selections of squared exponentials and constants is a weighted
-sum of leaves: k(x, x') = Σ_f c_f k_f(x[columns_f], x'[columns_f]). Other kernels use
-`hyperparameters.likelihood_gradient`."""
+A kernel matrix takes one product, its gradient two. A kernel built of sums, scales and selections
+of squared exponentials and constants is a weighted sum of leaves: k(x, x') = Σ_f c_f
+k_f(x[columns_f], x'[columns_f]). Other kernels use `hyperparameters.likelihood_gradient`."""
 
 from __future__ import annotations
 

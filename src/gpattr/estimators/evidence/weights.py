@@ -29,9 +29,8 @@ from gpattr.exceptions import NotPositiveDefiniteError
 class WeightFit:
     """The weights given data: ``weights`` (p,) with precision FFᵀ, the ``constant`` c, log p(y).
 
-    The rest is what derivatives need.
-
-    ``scale`` is S^½, ``factor`` L, and ``residual`` (‖r‖² − ‖u‖²)/σ²."""
+    The rest is what derivatives need. ``scale`` is S^½, ``factor`` L, and ``residual`` (‖r‖² −
+    ‖u‖²)/σ²."""
 
     weights: Array
     scale: Array
@@ -78,8 +77,8 @@ def fit_weights(sums: Sums, variances: Array, noise: float, *, free_mean: bool) 
         L = cholesky(B)
     except LinAlgError:
         raise NotPositiveDefiniteError(
-            f"noise_variance: with {noise:.0e} the weights cannot be told apart to rounding; give a"
-            " larger one"
+            f"noise_variance: with {noise:.0e} float64 cannot distinguish the weights; give a larger"
+            " one"
         ) from None
     std = math.sqrt(noise)
     both = solve_lower_rows(L, xp.stack([sums.cross, sums.ones]) * (scale / std))
