@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gpattr.adapters.registry import BUILT_IN
 from gpattr.adapters.documentation_tables import LIBRARIES, library_table
+from gpattr.adapters.registry import BUILT_IN
 from gpattr.closed_forms.documentation_tables import support_table
 from gpattr.paper.checks import expected_table
 from gpattr.paper.reproduce import EXPERIMENTS

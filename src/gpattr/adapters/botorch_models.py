@@ -46,7 +46,7 @@ def single_task(
 ) -> Adapted:
     """Return the posterior of a `SingleTaskGP` in original units, with one output per outcome.
 
-    Columns that a `CategoricalKernel` looks at have categories, as in a `MixedSingleTaskGP`: those
+    Columns of a `CategoricalKernel` have categories, as in a `MixedSingleTaskGP`: those
     of the training inputs, and any in ``categories``, {column: codes}."""
     copy = copy_of(model)
     X, y = (tensor.detach().numpy() for tensor in (copy.train_inputs[0], copy.train_targets))
@@ -274,9 +274,11 @@ def multi_task(model: Any, data: Any = None) -> Adapted:
             "outcome_transform: only affine transforms of tasks are supported"
         )
     if parts[0].active_dims is None or parts[0].active_dims.tolist() != columns:
-        raise UnsupportedModelError("covar_module: expected a kernel of all features but the task")
-    # The noise of each row as the likelihood has it: of tasks that are not numbered 0, 1, … it is
-    # not what the parameter says.
+        raise UnsupportedModelError(
+            "covar_module: expected a kernel of all features except the task"
+        )
+    # The noise of each row as the likelihood computes it: for tasks that are not numbered 0, 1, …
+    # it differs from the parameter.
     noise = copy.likelihood._shaped_noise_covar(copy.train_targets.shape, copy.train_inputs[0])
     values = sorted(int(value) for value in copy._expected_task_values)
     B = parts[1].covar_matrix
@@ -314,7 +316,7 @@ def multi_task(model: Any, data: Any = None) -> Adapted:
 def single_task_variational(model: Any, data: Any = None) -> Adapted:
     """Return the posterior of a `SingleTaskVariationalGP`, in original units."""
     copy = copy_of(model)
-    # That of its own precision.
+    # Taken from the original, whose dtype determines it.
     copy.model.variational_strategy._jitter_val = float(model.model.variational_strategy.jitter_val)
     inner = variational(copy.model)
     d = inner.posterior.n_features
@@ -446,7 +448,7 @@ def untransformed(
     mean, var = moments(copy, rows)
     several = mean.ndim == 2 and rows.ndim == 2
     with torch.no_grad():
-        # Only variances are compared: what is said of one point does not depend on the others.
+        # Only variances are compared: the result at one point does not depend on the others.
         if several:
             latent: Any = MultitaskMultivariateNormal(
                 mean.T, DiagLinearOperator(var.reshape(-1)), interleaved=False
@@ -459,7 +461,7 @@ def untransformed(
         mean = result.mean
         if not isinstance(result, GPyTorchPosterior):
             return mean.numpy(), result.variance.numpy()
-        # The library's own `variance` warns of small ones, and rounds them up.
+        # The library's own `variance` warns about small ones and rounds them up.
         var = result.distribution.lazy_covariance_matrix.diagonal(dim1=-1, dim2=-2)
         var = (
             var.reshape(mean.mT.shape).mT

@@ -109,14 +109,14 @@ def find_adapter(model: Any) -> Adapter | None:
 
 
 def _announced() -> dict[str, Adapter]:
-    """Return the adapters of installed packages, after asking those not yet asked."""
-    with _ASKING:  # or another thread would find a package asked whose adapters are not there yet
+    """Return the adapters of installed packages, after loading their entry points."""
+    with _LOADING:  # otherwise another thread could miss adapters that are being registered
         for point in entry_points(group=ENTRY_POINTS):
-            if point.value not in _ASKED:
-                _ASKED.add(point.value)
+            if point.value not in _LOADED:
+                _LOADED.add(point.value)
                 point.load()()
     return REGISTERED
 
 
-_ASKED: set[str] = set()
-_ASKING = RLock()  # what a package calls may look for adapters itself
+_LOADED: set[str] = set()
+_LOADING = RLock()  # a package's function may itself look for adapters

@@ -51,7 +51,7 @@ def regressor(model: Any, data: Any = None) -> Adapted:
             noise=unit**2 * np.asarray(model.alpha),
             mean=Constant(centre) if centre else None,
         )
-    else:  # one kernel and one noise for all: one factorisation
+    else:  # all share one kernel and one noise: one factorisation
         first = ExactPosterior(kernel, X, targets[:, 0], noise=np.asarray(model.alpha))
         normalised = [first, *(first.given(y) for y in targets.T[1:])]
         result = MultiOutputPosterior(
@@ -78,7 +78,7 @@ def _moments(model: Any, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return k(x, X)α and k(x, x) − k(x, X)A⁻¹k(X, x) with the model's own kernel and factor.
 
     They are those of the normalised targets. `predict` computes the same, but changes warning
-    filters while it looks at its rows, and warns where rounding makes a variance negative, as at
+    filters while it checks its rows, and warns where rounding makes a variance negative, as at
     training rows without noise."""
     # A subclass that overrides predict.
     if type(model).predict is not GaussianProcessRegressor.predict:
@@ -103,8 +103,8 @@ def classifier(model: Any, data: Any = None) -> Adapted:
     several = hasattr(model.base_estimator_, "estimators_")
     if several and model.multi_class != "one_vs_rest":
         raise UnsupportedModelError(
-            f'multi_class: expected "one_vs_rest", got "{model.multi_class}", which explains no'
-            " class by itself"
+            f'multi_class: expected "one_vs_rest", got "{model.multi_class}", which has no'
+            " per-class latent function"
         )
     binaries = list(model.base_estimator_.estimators_) if several else [model.base_estimator_]
     X = with_columns(np.asarray(binaries[0].X_train_, dtype=np.float64), model)
@@ -188,7 +188,7 @@ def linear(model: Any, data: Any = None) -> Adapted:
         return mean, std**2 - 1.0 / model.alpha_
 
     unchecked, kind = copy(model), type(model)
-    # A look at the rows would change warning filters, which are those of all threads.
+    # Checking the rows would change warning filters, which are shared by all threads.
     unchecked.__class__ = type(
         kind.__name__,
         (kind,),

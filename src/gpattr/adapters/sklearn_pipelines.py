@@ -243,7 +243,7 @@ def _imputer(step: Any, columns: list[Column]) -> list[Column]:
         raise UnsupportedModelError(
             "pipeline: a SimpleImputer that adds or drops columns is not supported"
         )
-    return columns  # rows to explain have no gaps
+    return columns  # rows to explain have no missing values
 
 
 def _selector(step: Any, columns: list[Column]) -> list[Column]:
