@@ -264,7 +264,7 @@ def test_everything_that_must_be_said_is_said():
     )
     data = gpx.Dataset(X=jnp.asarray(ROWS), y=jnp.asarray(labels.numpy()))
     assert "the likelihood is Bernoulli" in Explainer(family.condition(data), b)(ROWS[:1]).method
-    with pytest.raises(InvalidInputError, match="expected a family that was conditioned"):
+    with pytest.raises(InvalidInputError, match="expected a conditioned family"):
         Explainer(family)
 
 
@@ -473,7 +473,7 @@ def test_options_that_are_wrong(options, words):
 def test_networks_that_are_none():
     for network, words in (
         ("net", "expected a torch module, got a str"),
-        (torch.nn.Linear(7, 2), "cannot take rows of 3 columns"),
+        (torch.nn.Linear(7, 2), "cannot be applied to rows of 3 columns"),
     ):
         with pytest.raises(InvalidInputError, match=words):
             gpattr.as_posterior(Exact(RBFKernel()), feature_extractor=network)

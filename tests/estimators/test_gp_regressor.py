@@ -198,7 +198,7 @@ def test_parameters_by_name():
     with pytest.raises(InvalidInputError, match=r"alpha: expected one of \['0'?.*lengthscale"):
         model.set_params(kernel__alpha=1.0)
     with pytest.raises(
-        InvalidInputError, match="kernel__lengthscale: there is no kernel to set it in"
+        InvalidInputError, match="kernel__lengthscale: expected a kernel to set it in"
     ):
         GPRegressor().set_params(kernel__lengthscale=1.0)
     with pytest.raises(ValueError, match="Invalid parameter"):
@@ -311,7 +311,7 @@ def test_singular_everywhere(monkeypatch):
         raise np.linalg.LinAlgError
 
     monkeypatch.setattr(Objective, "__call__", singular)
-    with pytest.raises(NotPositiveDefiniteError, match="singular wherever training looked"):
+    with pytest.raises(NotPositiveDefiniteError, match="singular at every point tried"):
         GPRegressor().fit(X, Y)
 
 

@@ -332,7 +332,7 @@ def test_file(tmp_path):
         (
             {"kernel": SquaredExponential([2.0, 20.0]), "optimize": False, "noise_variance": 1e-18},
             NotPositiveDefiniteError,
-            "noise_variance: with 1e-18 the weights cannot be told apart",
+            "noise_variance: with 1e-18 float64 cannot distinguish the weights",
         ),
     ],
 )
