@@ -319,7 +319,7 @@ def test_file(tmp_path):
         (
             {"kernel": RationalQuadratic(alpha=500.0)},
             UnsupportedModelError,
-            "as good as a SquaredExponential",
+            "use a SquaredExponential",
         ),
         ({"optimize": "all"}, InvalidInputError, "optimize: expected True or False, got 'all'"),
         ({"bounds": [1, 2]}, InvalidInputError, "bounds: expected a dictionary"),
