@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from gpattr.adapters.documentation_tables import LIBRARIES, library_table
 from gpattr.adapters.registry import BUILT_IN
-from gpattr.adapters.support import LIBRARIES, library_table
-from gpattr.closed_forms.support import support_table
+from gpattr.closed_forms.documentation_tables import support_table
 from gpattr.paper.checks import expected_table
 from gpattr.paper.reproduce import EXPERIMENTS
 

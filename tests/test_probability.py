@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from gpattr.explanation.sampled import SampledExplanation
 from scipy.special import expit
 from scipy.stats import norm
 

@@ -1,4 +1,4 @@
-"""Prior means: what the model expects before it sees data."""
+"""Prior means of Gaussian processes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Expansion(Mean):
     """A mean that is linear in its coefficients, m(x) = Σⱼ βⱼ φⱼ(x), over monomials φⱼ.
 
     The coefficients are known, or uncertain with prior N(β, ``covariance``), or with a flat prior,
-    ``covariance="flat"`` (universal kriging). What is uncertain about them enters predictions and
+    ``covariance="flat"`` (universal kriging). Their uncertainty enters predictions and
     attributions."""
 
     covariance: Array | str | None
@@ -85,15 +85,11 @@ class Expansion(Mean):
         """Return the mean with these coefficients, known."""
 
     def centred(self, X: Array) -> Expansion:
-        """Return the same prior over functions, written so that its basis is well conditioned on
-        rows X.
-        """
+        """Return the same prior over functions with a basis that is well conditioned on rows X."""
         return self
 
     def precision(self) -> Array:
-        """Return the inverse of the prior covariance of the coefficients, (p, p); zero for a flat
-        prior.
-        """
+        """Return the inverse prior covariance of the coefficients, (p, p); zero if flat."""
         p = len(self.beta)
         return (
             np.zeros((p, p))
@@ -114,8 +110,8 @@ class Linear(Expansion):
 
     ``covariance`` (d + 1, d + 1) is that of intercept and coefficients, in this order, where they
     are uncertain; ``"flat"`` if nothing is known about them; None if they are known. A posterior
-    with a flat prior puts the origin in the middle of its data, where an intercept can be told from
-    a slope however far away the data lie."""
+    with a flat prior puts the origin in the middle of its data, where intercept and slope can be
+    distinguished however far away the data lie."""
 
     coefficients: Array
     intercept: float = 0.0

@@ -257,7 +257,7 @@ def test_tasks(normalise):
     [
         (
             lambda: SingleTaskGP(X, Y, input_transform=Warp(3, indices=[0])),
-            "input_transform: Warp is not known",
+            "input_transform: Warp is not supported",
         ),
     ],
 )
@@ -451,6 +451,7 @@ def test_categories_that_were_not_seen():
     np.testing.assert_array_equal(straight.values, turned.values)
     kernel = CategoricalKernel(active_dims=[3]) + RBFKernel()
     with pytest.raises(
-        UnsupportedModelError, match="SquaredExponential of columns with categories is not known"
+        UnsupportedModelError,
+        match="SquaredExponential of columns with categories is not supported",
     ):
         gpattr.as_posterior(SingleTaskGP(CODES, Y, covar_module=kernel))

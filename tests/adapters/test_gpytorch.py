@@ -301,14 +301,20 @@ class Odd(Exact):
     ("model", "words"),
     [
         (lambda: Odd(k.RBFKernel()), "the predictive (mean|variance) of this Odd differs"),
-        (lambda: Exact(k.PiecewisePolynomialKernel()), "PiecewisePolynomialKernel is not known"),
-        (lambda: Exact(k.SpectralDeltaKernel(3, num_deltas=4)), "SpectralDeltaKernel is not known"),
+        (
+            lambda: Exact(k.PiecewisePolynomialKernel()),
+            "PiecewisePolynomialKernel is not supported",
+        ),
+        (
+            lambda: Exact(k.SpectralDeltaKernel(3, num_deltas=4)),
+            "SpectralDeltaKernel is not supported",
+        ),
         (lambda: Exact(k.CosineKernel()), "CosineKernel of 3 features is a function of"),
-        (lambda: Exact(k.RFFKernel(5, num_dims=3)), "RFFKernel is not known"),
-        (lambda: Exact(k.RBFKernelGrad()), "RBFKernelGrad is not known"),
+        (lambda: Exact(k.RFFKernel(5, num_dims=3)), "RFFKernel is not supported"),
+        (lambda: Exact(k.RBFKernelGrad()), "RBFKernelGrad is not supported"),
         (
             lambda: Exact(k.RBFKernel(), torch.nn.Identity()),
-            "mean_module: torch.nn.modules.linear.Identity is not known",
+            "mean_module: torch.nn.modules.linear.Identity is not supported",
         ),
         (
             lambda: Exact(k.RBFKernel(), likelihood=gpytorch.likelihoods.StudentTLikelihood()),

@@ -125,22 +125,22 @@ def test_tinygp_in_one_dimension():
         (
             lambda: tiny(quasisep.Matern32(1.0), np.sort(X[:, 0])),
             UnsupportedModelError,
-            "QuasisepSolver is not known",
+            "QuasisepSolver is not supported",
         ),
         (
             lambda: tiny(tt.Transform(jnp.exp, tk.ExpSquared())),
             UnsupportedModelError,
-            "tinygp's Transform is not known",
+            "tinygp's Transform is not supported",
         ),
         (
             lambda: tiny(tk.Custom(lambda x, y: jnp.exp(-((x - y) ** 2).sum()))),
             UnsupportedModelError,
-            "tinygp's Custom is not known",
+            "tinygp's Custom is not supported",
         ),
         (
             lambda: tiny(tk.ExpSquared(), mean=lambda row: row[0]),
             UnsupportedModelError,
-            "mean_function: a function of your own",
+            "mean_function: a user-defined function",
         ),
     ],
 )
@@ -152,7 +152,7 @@ def test_what_tinygp_has_that_is_not_known(make, error, words):
 def test_tinygp_keeps_no_targets():
     with pytest.raises(
         InvalidInputError,
-        match=r"data: tinygp does not keep the targets; give them, as_posterior\(gp, data=y\)",
+        match=r"data: tinygp does not keep the targets; pass as_posterior\(gp, data=y\)",
     ):
         Explainer(tiny(tk.ExpSquared()))
 
@@ -241,11 +241,11 @@ def test_gpjax_means_and_wrong_data():
     assert_same_attributions(Explainer(theirs, b)(x[None]), joint_of_gpjax(theirs), b)
     model = gpjax_model(gk.RBF())
     with pytest.raises(
-        InvalidInputError, match=r"data: GPJax models do not keep their data; give the Dataset"
+        InvalidInputError, match=r"data: GPJax models do not keep their data; pass the Dataset"
     ):
         Explainer(model)
     for kernel, words in (
-        (gk.PoweredExponential(), "PoweredExponential is not known"),
+        (gk.PoweredExponential(), "PoweredExponential is not supported"),
         (gk.RBF() + gk.White(), "GPJax's White is part"),
     ):
         with pytest.raises(UnsupportedModelError, match=words):

@@ -67,16 +67,16 @@ def test_adapters_of_ones_own(kind):
 
 def test_entry_points(monkeypatch):
     monkeypatch.setattr(registry, "REGISTERED", {})
-    monkeypatch.setattr(registry, "_ASKED", set())
+    monkeypatch.setattr(registry, "_LOADED", set())
     point = EntryPoint("foreign", f"{__name__}:announce", registry.ENTRY_POINTS)
     monkeypatch.setattr(registry, "entry_points", lambda group: [point])
     assert Explainer(Foreign())(X[:3]).shape == (3, 2)
 
 
 def test_threads_wait_for_what_is_announced(monkeypatch):
-    """A package that is being asked is not one that has nothing to say."""
+    """A package whose entry point is still loading is waited for."""
     monkeypatch.setattr(registry, "REGISTERED", {})
-    monkeypatch.setattr(registry, "_ASKED", set())
+    monkeypatch.setattr(registry, "_LOADED", set())
     point = EntryPoint("foreign", f"{__name__}:announce_slowly", registry.ENTRY_POINTS)
     monkeypatch.setattr(registry, "entry_points", lambda group: [point])
     with ThreadPoolExecutor(4) as pool:

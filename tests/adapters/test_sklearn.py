@@ -379,7 +379,7 @@ def test_several_targets_in_other_units_behind_a_pipeline():
     coupled = make_pipeline(
         StandardScaler(), MultiOutputGPRegressor(outputs="coregionalised", optimize=False)
     )
-    with pytest.raises(UnsupportedModelError, match="outputs that belong together"):
+    with pytest.raises(UnsupportedModelError, match="targets of correlated outputs"):
         Explainer(
             TransformedTargetRegressor(coupled, transformer=StandardScaler()).fit(X, targets), b
         )
@@ -467,7 +467,7 @@ def test_the_model_is_not_changed():
     [
         (
             GaussianProcessRegressor(PairwiseKernel(metric="laplacian")),
-            "scikit-learn's PairwiseKernel is not known",
+            "scikit-learn's PairwiseKernel is not supported",
         ),
         (
             GaussianProcessRegressor(Matern(nu=0.9), alpha=0.1, optimizer=None),
@@ -475,15 +475,15 @@ def test_the_model_is_not_changed():
         ),
         (
             GaussianProcessRegressor(Matern(nu=2.5) ** 1.5 + WhiteKernel(0.1), optimizer=None),
-            "Matern to the power 1.5 is not known",
+            "Matern to the power 1.5 is not supported",
         ),
         (
             make_pipeline(PolynomialFeatures(), GaussianProcessRegressor()),
-            "PolynomialFeatures is not known; known are",
+            "PolynomialFeatures is not supported; supported are",
         ),
         (
             make_pipeline(QuantileTransformer(n_quantiles=10), GaussianProcessRegressor()),
-            "QuantileTransformer is not known",
+            "QuantileTransformer is not supported",
         ),
         (
             make_pipeline(MinMaxScaler(clip=True), GaussianProcessRegressor()),
@@ -491,7 +491,7 @@ def test_the_model_is_not_changed():
         ),
         (
             make_pipeline(FunctionTransformer(np.exp), GaussianProcessRegressor()),
-            "a function of its own is not known",
+            "a user-defined function is not supported",
         ),
         (RandomForestRegressor(2), "got sklearn.ensemble._forest.RandomForestRegressor"),
     ],

@@ -247,18 +247,36 @@ def test_basis_of_ones_own():
         (lambda: Fourier([[1.0, np.nan]]), "frequencies: expected finite numbers"),
         (lambda: Fourier([[1.0, 2.0]], [0.0]), "origin: expected 2 numbers"),
         (lambda: Monomials([[1.5, 0.0]]), "powers: expected whole numbers"),
-        (lambda: Monomials([[1, 0]], scale=[1.0, 0.0]), "scale: expected finite numbers larger than 0"),
+        (
+            lambda: Monomials([[1, 0]], scale=[1.0, 0.0]),
+            "scale: expected finite numbers larger than 0",
+        ),
         (lambda: Hilbert([0.0], [-1.0], (2,)), "half_width: expected finite numbers larger than 0"),
         (lambda: Hilbert([0.0, 0.0], [1.0, 1.0], (2,)), "n_basis: expected 2 integers"),
         (lambda: Hilbert([0.0], [1.0], (0,)), "n_basis: expected 1 integers of 1 or more"),
-        (lambda: Combined((BOXES[0],), ((0, 1),), 3), "columns: expected 1 different positions below 3"),
-        (lambda: Combined((BOXES[0],), ((3,),), 3), "columns: expected 1 different positions below 3"),
+        (
+            lambda: Combined((BOXES[0],), ((0, 1),), 3),
+            "columns: expected 1 different positions below 3",
+        ),
+        (
+            lambda: Combined((BOXES[0],), ((3,),), 3),
+            "columns: expected 1 different positions below 3",
+        ),
         (lambda: Combined((BOXES[0],), (), 3), "columns: expected one list for each of 1 parts"),
-        (lambda: FOURIER.check_rows("X", np.array([[0.0] * 3, [1e300, 0, 0]])), "X: row 1 lies so far out"),
-        (lambda: MONOMIALS.check_rows("X", np.array([[0.0] * 3, [0, 1e200, 0]])), "X: row 1 lies so far out"),
-        (lambda: BOXES[1].check_rows("X", np.array([[0.0, 9.0]])), r"X: row 0 has 9 in column 1, outside of the box from -2.8"),
+        (
+            lambda: FOURIER.check_rows("X", np.array([[0.0] * 3, [1e300, 0, 0]])),
+            "X: row 1 lies so far out",
+        ),
+        (
+            lambda: MONOMIALS.check_rows("X", np.array([[0.0] * 3, [0, 1e200, 0]])),
+            "X: row 1 lies so far out",
+        ),
+        (
+            lambda: BOXES[1].check_rows("X", np.array([[0.0, 9.0]])),
+            r"X: row 0 has 9 in column 1, outside of the box from -2.8",
+        ),
     ],
-)  # fmt: skip
+)
 def test_bad_input(make, words):
     with pytest.raises(InvalidInputError, match=words):
         make()

@@ -208,22 +208,54 @@ def test_frames_are_aligned_by_name():
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"prior_cov": np.diag([1.0, -1.0, 1.0])}, NotPositiveDefiniteError, "prior_cov: .*, got the eigenvalue -1"),
-        ({"prior_cov": np.diag([1.0, 0.0, 1.0])}, NotPositiveDefiniteError, "prior_cov: .* eigenvalue 0"),
-        ({"prior_cov": [[1.0, 0.5, 0], [0, 1, 0], [0, 0, 1]]}, NotPositiveDefiniteError, "prior_cov: expected a symmetric"),
+        (
+            {"prior_cov": np.diag([1.0, -1.0, 1.0])},
+            NotPositiveDefiniteError,
+            "prior_cov: .*, got the eigenvalue -1",
+        ),
+        (
+            {"prior_cov": np.diag([1.0, 0.0, 1.0])},
+            NotPositiveDefiniteError,
+            "prior_cov: .* eigenvalue 0",
+        ),
+        (
+            {"prior_cov": [[1.0, 0.5, 0], [0, 1, 0], [0, 0, 1]]},
+            NotPositiveDefiniteError,
+            "prior_cov: expected a symmetric",
+        ),
         ({"prior_cov": np.full((3, 3), np.nan)}, NotPositiveDefiniteError, "prior_cov"),
-        ({"prior_cov": np.eye(4)}, InvalidInputError, r"prior_cov: expected an array of shape \(3, 3\) .*, got \(4, 4\)"),
+        (
+            {"prior_cov": np.eye(4)},
+            InvalidInputError,
+            r"prior_cov: expected an array of shape \(3, 3\) .*, got \(4, 4\)",
+        ),
         ({"prior_mean": [1.0]}, InvalidInputError, "prior_mean: expected 3 numbers"),
-        ({"noise_variance": 0.0}, InvalidInputError, "noise_variance: expected finite numbers larger than 0"),
+        (
+            {"noise_variance": 0.0},
+            InvalidInputError,
+            "noise_variance: expected finite numbers larger than 0",
+        ),
         ({"noise_variance": -1}, InvalidInputError, "noise_variance"),
         ({"degree": 0}, InvalidInputError, "degree: expected an integer of 1 or more, got 0"),
         ({"degree": 1.5}, InvalidInputError, "degree: expected an integer of 1 or more, got 1.5"),
         ({"degree": True}, InvalidInputError, "degree"),
-        ({"degree": 300}, TooLargeError, "The covariance of 4590551 monomials .*: use a lower degree"),
-        ({"fit_intercept": "no"}, InvalidInputError, "fit_intercept: expected True or False, got 'no'"),
-        ({"prior_cov": pd.DataFrame(np.eye(3))}, InvalidInputError, "prior_cov: expected a plain matrix .* labelled frame"),
+        (
+            {"degree": 300},
+            TooLargeError,
+            "The covariance of 4590551 monomials .*: use a lower degree",
+        ),
+        (
+            {"fit_intercept": "no"},
+            InvalidInputError,
+            "fit_intercept: expected True or False, got 'no'",
+        ),
+        (
+            {"prior_cov": pd.DataFrame(np.eye(3))},
+            InvalidInputError,
+            "prior_cov: expected a plain matrix .* labelled frame",
+        ),
     ],
-)  # fmt: skip
+)
 def test_bad_options(options, error, words):
     with pytest.raises(error, match=words):
         BayesianLinearRegressor(**options).fit(X, Y)

@@ -123,7 +123,7 @@ def test_several_classes_one_against_the_rest(tmp_path):
 
 
 def test_probabilities_where_every_class_is_ruled_out():
-    """Far below float64, where all probabilities underflow, they are equal rather than undefined."""
+    """Where all probabilities underflow, they are equal rather than undefined."""
     labels = np.arange(N) % 3
     model = GPClassifier(
         mean=Constant(-2000.0), kernel=SquaredExponential(0.1, 1.0), optimize=False

@@ -2,6 +2,7 @@
 fixed hyperparameters, files.
 """
 
+import json
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 import torch
 
 from gpattr import Explainer, GPRegressor, estimators
-from gpattr.estimators import hyperparameters
+from gpattr._core import documents
+from gpattr.estimators import hyperparameters, storage
 from gpattr.estimators.evidence.marginal_likelihood import Objective
 from gpattr.estimators.hyperparameters import trainable
 from gpattr.exceptions import InvalidInputError
@@ -203,9 +205,15 @@ def test_files(kernel, tmp_path):
     again = GPRegressor.load(tmp_path / "model.json")
     assert again.kernel_ == kernel
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    old = str(tmp_path / "old.json")
+    content = json.loads(json.dumps(storage.content_of(model)).replace('"module":', '"room":'))
+    assert "room" in content["options"]["kernel"]
+    assert "module" not in json.dumps(content)
+    documents.write("gpattr.GPRegressor", content, old)  # as earlier versions wrote it
+    assert GPRegressor.load(old).kernel_ == kernel
     warped = GPRegressor(Warped(Matern52(), torch.nn.Linear(2, 2)), optimize=False).fit(X, Y)
     with pytest.raises(
-        InvalidInputError, match="kernel: a Warped of your own cannot be written to a file"
+        InvalidInputError, match="kernel: user-defined Warped objects cannot be saved"
     ):
         warped.save(tmp_path / "warped.json")
 

@@ -93,7 +93,7 @@ def test_more_freedom_has_more_evidence():
 
 @pytest.mark.parametrize("kind", ["shared", "coregionalised"])
 def test_evidence_is_stationary_where_training_stopped(kind):
-    """Moving any hyperparameter changes the evidence of the posterior itself only to second order."""
+    """Moving any hyperparameter changes the evidence only to second order."""
     model = FITTED[kind]
     options = {
         "noise": model.noise_variance_,

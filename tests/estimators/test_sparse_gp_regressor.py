@@ -301,7 +301,7 @@ class Unknown(SquaredExponential):
 
 
 def test_kernels_without_a_quick_way_learn_too():
-    """A trend and a product: at least the bound of the better of two kernels that are parts of it."""
+    """A trend and a product: at least the bound of the better of its two parts."""
     kernel = SquaredExponential(np.full(D, 2.0)) * RationalQuadratic(2.0) + Linear(np.ones(D))
     model = SparseGPRegressor(12, kernel, random_state=0).fit(X, Y)
     start = SparseGPRegressor(12, kernel, random_state=0, optimize=False).fit(X, Y)

@@ -151,7 +151,7 @@ def test_white_noise_is_folded_into_the_noise():
         (
             FullAdditive([White(), Matern52()], [1.0]),
             UnsupportedModelError,
-            "White inside FullAdditive has no meaning",
+            "White inside FullAdditive is not supported",
         ),
     ]:
         with pytest.raises(error, match=message):

@@ -1,9 +1,23 @@
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from gpattr.exceptions import InvalidInputError
-from gpattr.kernels import Constant, Scale, Select, SquaredExponential, Sum
+from gpattr.adapters.rescaling import rescaled
+from gpattr.estimators import hyperparameters
+from gpattr.exceptions import InvalidInputError, UnsupportedModelError
+from gpattr.kernels import (
+    Constant,
+    Kernel,
+    Matern52,
+    Scale,
+    Select,
+    SquaredExponential,
+    Sum,
+    White,
+)
+from gpattr.kernels.white import fold_white, has_white
 
 RNG = np.random.default_rng(0)
 X, Z = RNG.normal(size=(4, 3)), RNG.normal(size=(5, 3))
@@ -131,3 +145,106 @@ def test_features_are_counted():
         Scale(Select(SquaredExponential(), [3])).check_features(3)
     with pytest.raises(InvalidInputError, match="lengthscale: expected one number or 1"):
         Select(SquaredExponential(lengthscale=[1.0, 2.0]), [3]).check_features(4)
+
+
+@dataclass(frozen=True, eq=False)
+class Mixed(Kernel):
+    """A composite of the user's own: w k₁ + k₂ + k₃, its parts in a field and in a tuple."""
+
+    main: Kernel
+    others: tuple[Kernel, ...]
+    weight: float = 2.0
+
+    pointwise = True
+
+    def __call__(self, X, Z):
+        return self.weight * self.main(X, Z) + sum(part(X, Z) for part in self.others)
+
+    def diagonal(self, X):
+        return self.weight * self.main.diagonal(X) + sum(part.diagonal(X) for part in self.others)
+
+    def n_lengthscales(self, step):
+        return self.main.n_lengthscales(step)
+
+    def check_features(self, d):
+        for part in self.parts().values():
+            part.check_features(d)
+
+
+MIXED = Mixed(Matern52([1.0, 2.0]), (Select(2.0 * SquaredExponential(3.0), [1]), Constant(0.5)))
+
+
+def test_the_tree_of_a_composite():
+    assert list(MIXED.parts()) == ["main", "0", "1"]
+    assert [prefix for prefix, _ in MIXED.walk()] == [
+        "",
+        "main__",
+        "0__",
+        "0__kernel__",
+        "0__kernel__kernel__",
+        "1__",
+    ]
+    assert [type(leaf) for leaf in MIXED.leaves()] == [Matern52, SquaredExponential, Constant]
+    assert list(MIXED.main.leaves()) == [MIXED.main]
+    assert MIXED.main.map_parts(lambda part: Constant()) is MIXED.main
+    doubled = MIXED.map_parts(lambda part: 2.0 * part)
+    assert doubled == Mixed(2.0 * MIXED.main, tuple(2.0 * part for part in MIXED.others))
+    changed = MIXED.with_params(**{"0__kernel__kernel__lengthscale": 4.0, "weight": 1.0})
+    assert changed == Mixed(
+        MIXED.main, (Select(2.0 * SquaredExponential(4.0), [1]), Constant(0.5)), 1.0
+    )
+    nested = Constant() + MIXED.main * Constant()
+    assert nested.map_parts(lambda part: part + 1.0) == Sum(
+        Constant(), Constant(), MIXED.main * Constant(), Constant()
+    )
+
+
+def test_a_composite_of_the_users_own_goes_through_every_walk():
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(5, 2)), rng.normal(size=(4, 2))
+    a = np.array([2.0, 0.5])
+    np.testing.assert_allclose(
+        rescaled(3.0 * MIXED, a, 2)(X, Z), 3.0 * MIXED(a * X, a * Z), rtol=1e-14
+    )
+    assert not has_white(MIXED)
+    assert has_white(Mixed(White(), (Constant(),)))
+    with pytest.raises(UnsupportedModelError, match="White inside Mixed"):
+        fold_white(Mixed(White(), (Constant(),)) + Constant(), X)
+    with pytest.raises(UnsupportedModelError, match="Mixed cannot be trained"):
+        hyperparameters.likelihood_gradient(MIXED, X, np.eye(5))
+    untrained = Mixed(Select(Blank(), [0]), (Blank(),))
+    assert hyperparameters.likelihood_gradient(untrained, X, np.eye(5)) == {}
+    assert list(hyperparameters.trainable(MIXED)) == [
+        "main__lengthscale",
+        "main__variance",
+        "0__kernel__variance",
+        "0__kernel__kernel__lengthscale",
+        "0__kernel__kernel__variance",
+        "1__variance",
+    ]
+
+
+class Blank(Constant):
+    """A leaf with nothing to train."""
+
+    trainable = ()
+
+
+def test_a_composite_of_the_users_own_is_trained():
+    def gradient(kernel, X, G):
+        seen = [(X, kernel.weight * G), *((X, G) for _ in kernel.others)]
+        return hyperparameters.gradient_of_parts(kernel, seen)
+
+    rng = np.random.default_rng(1)
+    X, G = rng.normal(size=(5, 2)), rng.normal(size=(5, 5))
+    G = G + G.T
+    same = Sum(2.0 * MIXED.main, *MIXED.others)
+    hyperparameters.register_gradient(Mixed, gradient)
+    try:
+        found = hyperparameters.likelihood_gradient(MIXED, X, G)
+    finally:
+        hyperparameters.GRADIENTS.pop(Mixed)
+    expected = hyperparameters.likelihood_gradient(same, X, G)
+    expected.pop("0__variance")  # the weight, which Mixed does not train
+    for one, two in zip(found.values(), expected.values(), strict=True):
+        np.testing.assert_array_equal(one, two)

@@ -58,7 +58,7 @@ def test_path_moments(table):
 
 
 def test_path_moments_at_a_peak_of_either_zero():
-    """β = ±0.0 (training point at the baseline) and a + β = ±0.0 (at the row) are ordinary points."""
+    """β = ±0.0 (point at the baseline) and a + β = ±0.0 (at the row) are ordinary points."""
     a = np.array([9.0, 9.0, 9.0])
     beta = np.array([[0.0], [-0.0], [-9.0]])
     c0, c1 = np.array([[0.0], [0.0], [9.0]]), np.array([[9.0], [9.0], [0.0]])

@@ -1,1 +1,1 @@
-"""Foundations that know nothing of Gaussian processes: arrays, checks, memory, files."""
+"""Foundations independent of Gaussian processes: arrays, checks, memory, files."""

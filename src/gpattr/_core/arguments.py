@@ -1,8 +1,7 @@
-"""Arguments checked by their names, once for a family of classes: what formulas take are arrays,
-and a formula does not look.
+"""Argument checks by name, declared once for a family of classes.
 
-Only what costs nothing is looked at, whether it is an array and of how many dimensions; where data
-come in, `_validation` looks at every number."""
+Formulas take arrays and do not check them. Only cheap checks are made: whether it is an array, and
+of how many dimensions. Data are checked in full by `validation` where they enter."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def checked(function: F, checks: Mapping[str, Check]) -> F:
-    """Return the function with those of its arguments checked that have a check under their name."""
+    """Return the function with every argument checked that has a check under its name."""
     parameters = signature(function).parameters.values()
     plan = [
         (i, p.name, checks[p.name], p.default) for i, p in enumerate(parameters) if p.name in checks
@@ -34,9 +33,8 @@ def checked(function: F, checks: Mapping[str, Check]) -> F:
     def call(*args: Any, **kwargs: Any) -> Any:
         for i, name, check, default in plan:
             value = args[i] if i < len(args) else kwargs.get(name, default)
-            if (
-                value is not default
-            ):  # what is left out is not looked at, and Python complains of what must not be
+            # Omitted arguments are not checked; Python reports missing ones.
+            if value is not default:
                 check(name, value)
         return function(*args, **kwargs)
 
@@ -44,11 +42,9 @@ def checked(function: F, checks: Mapping[str, Check]) -> F:
 
 
 class Checked:
-    """A mixin: public methods of the library's own subclasses have those of their arguments checked
-    that ``checks`` names.
+    """A mixin that checks the arguments named in ``checks``, in public methods of our subclasses.
 
-    A user's class may call its arguments as it likes.
-    """
+    A user's class may call its arguments as it likes."""
 
     checks: ClassVar[Mapping[str, Check]] = {}
 
@@ -97,9 +93,7 @@ def arrays(name: str, value: Any) -> None:
 
 
 def positions(name: str, value: Any) -> None:
-    """Raise `InvalidInputError` unless ``value`` is a slice, or a list or an array of whole numbers
-    or of truth values.
-    """
+    """Raise `InvalidInputError` unless ``value`` is a slice, or integers or booleans."""
     if isinstance(value, slice) or (is_tensor(value) and not value.is_floating_point()):
         return
     listed = isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value) == 1
@@ -111,7 +105,7 @@ def positions(name: str, value: Any) -> None:
 
 
 def instance(kind: type | tuple[type, ...], what: str) -> Check:
-    """Return a check that ``value`` is of this kind, which ``what`` says in words."""
+    """Return a check that ``value`` is of this kind, described by ``what``."""
 
     def check(name: str, value: Any) -> None:
         if not isinstance(value, kind):
@@ -121,7 +115,7 @@ def instance(kind: type | tuple[type, ...], what: str) -> Check:
 
 
 def subclass(kind: type, what: str) -> Check:
-    """Return a check that ``value`` is a class of this kind, which ``what`` says in words."""
+    """Return a check that ``value`` is a class of this kind, described by ``what``."""
 
     def check(name: str, value: Any) -> None:
         if not (isinstance(value, type) and issubclass(value, kind)):

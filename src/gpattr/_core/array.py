@@ -1,5 +1,4 @@
-"""The only file that knows array libraries: NumPy, and PyTorch on any device. Formulas elsewhere
-are written once.
+"""Array functions for NumPy and PyTorch; no other module depends on the array library.
 
 `namespace(x)` gives the functions for x under NumPy's names; what it creates (`zeros`, `eye`, …) is
 float64 on x's device."""
@@ -25,7 +24,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 def is_tensor(x: Any) -> bool:
-    """Tell whether x is a PyTorch tensor, without importing PyTorch."""
+    """Return whether x is a PyTorch tensor, without importing PyTorch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(x, torch.Tensor)
 
@@ -75,9 +74,8 @@ def squared_distances(X: Array, Z: Array, lengthscale: Any) -> Array:
     the origin."""
     xp = namespace(X, Z)
     inverse = xp.broadcast_to(1.0 / xp.asarray(lengthscale), X.shape[1:])
-    extreme = bool(
-        inverse.max() > 1e150 or inverse.min() < 1e-150
-    )  # squares would over- or underflow
+    # Squares would over- or underflow.
+    extreme = bool(inverse.max() > 1e150 or inverse.min() < 1e-150)
     if is_tensor(X) or extreme:
         X, Z = (X - Z[0]) * inverse, (Z - Z[0]) * inverse
         if is_tensor(X):
@@ -89,9 +87,9 @@ def squared_distances(X: Array, Z: Array, lengthscale: Any) -> Array:
 
 
 def cholesky(A: Array) -> Array:
-    """Return the lower Cholesky factor of A, (m, m), overwriting A if it can; raise ``LinAlgError``
-    if it does not exist.
-    """
+    """Return the lower Cholesky factor of A, (m, m), overwriting A if possible.
+
+    Raises ``LinAlgError`` if there is none."""
     if is_tensor(A):
         L, failed = sys.modules["torch"].linalg.cholesky_ex(A)
         if failed:
@@ -101,19 +99,16 @@ def cholesky(A: Array) -> Array:
 
 
 def cholesky_inverse(L: Array) -> Array:
-    """Return (LLᵀ)⁻¹, (m, m), of which only the upper triangle means anything, overwriting L if it
-    can.
-    """
+    """Return (LLᵀ)⁻¹, (m, m), in its upper triangle only, overwriting L if possible."""
     # The lower triangle of columns is the upper one of our rows.
     return sys.modules["torch"].cholesky_inverse(L) if is_tensor(L) else blas.cholesky_inverse(L).T
 
 
 def product(A: Array, B: Array) -> Array:
-    """Return AB, summed over the last axis of A and the first of B, as ``@`` does but without
-    waking threads that spin (`_blas`).
+    """Return AB, summed over the last axis of A and the first of B, like ``@``.
 
-    A is (..., k) and B (k,) or (k, c); a vector A takes B (k, ...).
-    """
+    It does not start threads that spin (`_core.blas`). A is (..., k) and B (k,) or (k, c); a vector
+    A takes B (k, ...)."""
     if is_tensor(A):
         return sys.modules["torch"].tensordot(A, B, dims=1)
     if A.ndim == 1:
@@ -126,9 +121,7 @@ def product(A: Array, B: Array) -> Array:
 
 
 def symmetric_exponential(A: Array, B: Array) -> Array:
-    """Return exp(AB), (m, m), where AB is symmetric; of the result only the upper triangle is
-    meant.
-    """
+    """Return exp(AB), (m, m), where AB is symmetric, in the upper triangle only."""
     return (A @ B).exp_() if is_tensor(A) else blas.symmetric_exponential(A, B)
 
 
@@ -138,9 +131,7 @@ def outer_products(V: Array) -> Array:
 
 
 def add_gram(G: Array, F: Array) -> Array:
-    """Return G + FᵀF for rows F (r, p), in place of G (p, p), of which only the lower triangle is
-    kept up.
-    """
+    """Return G + FᵀF for rows F (r, p), in place of G (p, p), in the lower triangle only."""
     return G + F.mT @ F if is_tensor(F) else blas.add_gram(G, F)
 
 
@@ -150,9 +141,9 @@ def symmetric_product(S: Array, B: Array) -> Array:
 
 
 def solve_lower_rows(L: Array, A: Array) -> Array:
-    """Return V with V Lᵀ = A for rows A (r, m), in place of A where it can: the rows of V are L⁻¹
-    times those of A.
-    """
+    """Return V with V Lᵀ = A for rows A (r, m), in place of A if possible.
+
+    The rows of V are L⁻¹ times those of A."""
     if is_tensor(A):
         return sys.modules["torch"].linalg.solve_triangular(L.mT, A, upper=True, left=False)
     return blas.solve_lower_rows(L, A)
@@ -176,84 +167,89 @@ def solve_cholesky(L: Array, b: Array) -> Array:
     return blas.solve_cholesky(L, b)
 
 
-@lru_cache(maxsize=8)
-def _torch_namespace(device: Any) -> Any:
-    """Return PyTorch under NumPy's names, creating float64 on this device."""
-    torch = sys.modules["torch"]
-    real = {"dtype": torch.float64, "device": device}
+class TorchNamespace:
+    """PyTorch under NumPy's names, creating float64 on one device."""
 
-    class TorchNamespace:
-        inf = float("inf")
+    inf = float("inf")
 
-        def __getattr__(self, name: str) -> Any:
-            return getattr(torch, name)
+    def __init__(self, device: Any) -> None:
+        self.torch, self.device = sys.modules["torch"], device
+        self.real = {"dtype": self.torch.float64, "device": device}
 
-        def asarray(self, x: Any) -> Any:
-            return torch.as_tensor(x if not isinstance(x, np.ndarray) else np.array(x), **real)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.torch, name)
 
-        def zeros(self, shape: Any) -> Any:
-            return torch.zeros(shape, **real)
+    def asarray(self, x: Any) -> Any:
+        return self.torch.as_tensor(
+            x if not isinstance(x, np.ndarray) else np.array(x), **self.real
+        )
 
-        def empty(self, shape: Any) -> Any:
-            return torch.empty(shape, **real)
+    def zeros(self, shape: Any) -> Any:
+        return self.torch.zeros(shape, **self.real)
 
-        def full(self, shape: Any, value: float) -> Any:
-            return torch.full(shape if isinstance(shape, tuple) else (shape,), value, **real)
+    def empty(self, shape: Any) -> Any:
+        return self.torch.empty(shape, **self.real)
 
-        def eye(self, n: int) -> Any:
-            return torch.eye(n, **real)
+    def full(self, shape: Any, value: float) -> Any:
+        return self.torch.full(shape if isinstance(shape, tuple) else (shape,), value, **self.real)
 
-        def arange(self, n: int) -> Any:
-            return torch.arange(n, device=device)
+    def eye(self, n: int) -> Any:
+        return self.torch.eye(n, **self.real)
 
-        def maximum(self, x: Any, y: Any) -> Any:
-            return (
-                torch.maximum(self.asarray(x), self.asarray(y))
-                if is_tensor(y)
-                else torch.clamp(x, min=y)
-            )
+    def arange(self, n: int) -> Any:
+        return self.torch.arange(n, device=self.device)
 
-        def minimum(self, x: Any, y: Any) -> Any:
-            return (
-                torch.minimum(self.asarray(x), self.asarray(y))
-                if is_tensor(y)
-                else torch.clamp(x, max=y)
-            )
+    def maximum(self, x: Any, y: Any) -> Any:
+        return (
+            self.torch.maximum(self.asarray(x), self.asarray(y))
+            if is_tensor(y)
+            else self.torch.clamp(x, min=y)
+        )
 
-        def max(self, x: Any, axis: Any) -> Any:
-            return torch.amax(x, axis)
+    def minimum(self, x: Any, y: Any) -> Any:
+        return (
+            self.torch.minimum(self.asarray(x), self.asarray(y))
+            if is_tensor(y)
+            else self.torch.clamp(x, max=y)
+        )
 
-        def min(self, x: Any, axis: Any) -> Any:
-            return torch.amin(x, axis)
+    def max(self, x: Any, axis: Any) -> Any:
+        return self.torch.amax(x, axis)
 
-        def nonzero(self, x: Any) -> Any:
-            return x.nonzero(as_tuple=True)
+    def min(self, x: Any, axis: Any) -> Any:
+        return self.torch.amin(x, axis)
 
-        def concatenate(self, parts: Any, axis: int = 0) -> Any:
-            return torch.cat(list(parts), dim=axis)
+    def nonzero(self, x: Any) -> Any:
+        return x.nonzero(as_tuple=True)
 
-        def sort(self, x: Any) -> Any:
-            return torch.sort(x).values
+    def concatenate(self, parts: Any, axis: int = 0) -> Any:
+        return self.torch.cat(list(parts), dim=axis)
 
-        def stack(self, parts: Any, axis: int = 0) -> Any:
-            return torch.stack(list(parts), dim=axis)
+    def sort(self, x: Any) -> Any:
+        return self.torch.sort(x).values
 
-        def repeat(self, x: Any, n: int) -> Any:
-            return torch.repeat_interleave(x, n)
+    def stack(self, parts: Any, axis: int = 0) -> Any:
+        return self.torch.stack(list(parts), dim=axis)
 
-        def tile(self, x: Any, n: int) -> Any:
-            return x.repeat(n)
+    def repeat(self, x: Any, n: int) -> Any:
+        return self.torch.repeat_interleave(x, n)
 
-        def tensordot(self, x: Any, y: Any, axes: int) -> Any:
-            return torch.tensordot(x, y, dims=axes)
+    def tile(self, x: Any, n: int) -> Any:
+        return x.repeat(n)
 
-        def diagonal(self, x: Any, axis1: int, axis2: int) -> Any:
-            return torch.diagonal(x, dim1=axis1, dim2=axis2)
+    def tensordot(self, x: Any, y: Any, axes: int) -> Any:
+        return self.torch.tensordot(x, y, dims=axes)
 
-        def triu_indices(self, n: int, k: int = 0) -> Any:
-            return tuple(torch.triu_indices(n, n, k, device=device))
+    def diagonal(self, x: Any, axis1: int, axis2: int) -> Any:
+        return self.torch.diagonal(x, dim1=axis1, dim2=axis2)
 
-        def indices(self, shape: tuple[int, int]) -> Any:
-            return torch.meshgrid(*(torch.arange(n, device=device) for n in shape), indexing="ij")
+    def triu_indices(self, n: int, k: int = 0) -> Any:
+        return tuple(self.torch.triu_indices(n, n, k, device=self.device))
 
-    return TorchNamespace()
+    def indices(self, shape: tuple[int, int]) -> Any:
+        return self.torch.meshgrid(
+            *(self.torch.arange(n, device=self.device) for n in shape), indexing="ij"
+        )
+
+
+_torch_namespace = lru_cache(maxsize=8)(TorchNamespace)

@@ -16,17 +16,15 @@ from gpattr.exceptions import InvalidInputError
 
 
 def own_copy(name: str, function: Any) -> Callable[..., Any]:
-    """Return a function to differentiate: a module as a frozen copy in float64 and evaluation mode,
-    a function as it is.
+    """Return a function to differentiate: for a module, a frozen float64 copy in evaluation mode.
 
-    The user's module is never changed, and training it further does not change the copy.
-    """
+    The user's module is never changed, and training it further does not change the copy."""
     try:
         import torch
     except ImportError:
         raise InvalidInputError(
             f"{name}: without its derivative it must be a PyTorch function, but PyTorch is not"
-            ' installed: pip install "gpattr[torch]", or give the derivative'
+            ' installed: pip install "gpattr[torch]", or pass the derivative'
         ) from None
     if not isinstance(function, torch.nn.Module):
         return function
@@ -45,9 +43,9 @@ def value(name: str, function: Callable[..., Any], *rows: Array) -> Array:
 
 
 def jacobian(name: str, function: Callable[..., Any], x: Array) -> Array:
-    """Return ∂functionⱼ/∂xᵢ, (n, D, d), of rows (n, d) ↦ (n, D) that do not mix; (n, d) where there
-    is one number a row.
-    """
+    """Return ∂functionⱼ/∂xᵢ, (n, D, d), of rows (n, d) ↦ (n, D) that do not mix.
+
+    It is (n, d) where the function returns one number per row."""
     import torch
 
     with torch.enable_grad():
@@ -95,23 +93,21 @@ def _call(name: str, function: Any, rows: list[Any]) -> Any:
         function = _on_device(function, rows[0].device)
     try:
         result = function(*rows)
-    except Exception as error:  # whatever a user's function may raise, say which one it was
+    except Exception as error:  # name the user's function, whatever it raises
         raise InvalidInputError(
             f"{name}: it failed on PyTorch tensors of shape {tuple(rows[0].shape)}: {error}. Write"
-            " it in PyTorch, or give its derivative"
+            " it in PyTorch, or pass its derivative"
         ) from error
     if not is_tensor(result):
         raise InvalidInputError(
             f"{name}: without its derivative it must return a PyTorch tensor, got"
-            f" {type(result).__name__}; give the derivative"
+            f" {type(result).__name__}; pass the derivative"
         )
     return result
 
 
 def _on_device(module: Any, device: Any) -> Any:
-    """Return a frozen module on a device: itself, or a copy, because another thread may be using it
-    where it is.
-    """
+    """Return a frozen module on a device: itself, or a copy, as another thread may be using it."""
     held = next(chain(module.parameters(), module.buffers()), None)
     return module if held is None or held.device == device else _moved(module, device)
 
@@ -124,9 +120,7 @@ def _moved(module: Any, device: Any) -> Any:
 def _gradient(
     name: str, column: Any, rows: Any, *, create: bool = False, retain: bool = False
 ) -> Any:
-    """Return the gradient of each entry by its own row: rows do not mix, so that of their sum has
-    them all.
-    """
+    """Return the gradient of each entry by its own row, from that of their sum: rows do not mix."""
     import torch
 
     if not column.requires_grad:  # constant along these rows

@@ -1,11 +1,10 @@
-"""Linear algebra of NumPy arrays by a private BLAS of one thread, and threads of our own over fixed
-tiles.
+"""Linear algebra of NumPy arrays with a private single-threaded BLAS and our own threads.
 
 The BLAS in the wheels of NumPy and SciPy has threads that spin while they wait for each other:
 where another process uses the cores too, a second thread makes the same work up to sixty times
 slower. Their number belongs to the whole process, so it is not ours to change. Therefore a second
-copy of SciPy's library is loaded, with a state of its own, and told to use one thread. Large
-matrices are cut into tiles, by their shape only, which `_workers` shares among threads that sleep
+copy of SciPy's library is loaded, with a state of its own, and set to use one thread. Large
+matrices are cut into tiles, by their shape only, which `workers` shares among threads that sleep
 when they wait: a result is the same, to the last bit, however many threads there are and whatever
 else the machine does.
 
@@ -33,6 +32,7 @@ _DOUBLE = np.empty(0)
 _gemm, _symm, _syrk, _trsm = get_blas_funcs(("gemm", "symm", "syrk", "trsm"), (_DOUBLE,))
 _potrf, _potri = get_lapack_funcs(("potrf", "potri"), (_DOUBLE,))
 
+# The constants of CBLAS.
 BY_ROWS, BY_COLUMNS, PLAIN, TRANSPOSED, UPPER, LOWER, NOT_UNIT, LEFT = (
     101,
     102,
@@ -42,24 +42,20 @@ BY_ROWS, BY_COLUMNS, PLAIN, TRANSPOSED, UPPER, LOWER, NOT_UNIT, LEFT = (
     122,
     131,
     141,
-)  # as CBLAS has them
-ALONE = (
-    2**24
-    # multiplications up to which a call is left to the calling thread: handing over costs what it gains
 )
+# Multiplications up to which a call stays in the calling thread: sharing costs what it gains.
+ALONE = 2**24
 PIECE = 2**22  # multiplications of a piece of a larger call, about a tenth of a millisecond
 TILE = 128  # rows, or columns, of a tile of a factor
-LARGE, LARGE_TILE = (
-    1024,
-    192,
-)  # size from which a matrix is factorised by wider tiles, and their width
+# Size from which a matrix is factorised by wider tiles, and their width.
+LARGE, LARGE_TILE = 1024, 192
 WHOLE = 256  # size up to which a matrix is factorised by LAPACK in one piece
 
 _ABOVE = np.triu(np.ones((WHOLE, WHOLE), dtype=bool), 1)
 
 
 class Library:
-    """The functions of a BLAS that was told to use one thread."""
+    """The functions of a BLAS that is set to use one thread."""
 
     def __init__(self, copy: str, original: str) -> None:
         self.handle = ctypes.CDLL(copy)
@@ -67,8 +63,8 @@ class Library:
         real, array = ctypes.c_double, ctypes.c_void_p
         matrix = (array, number)
         self._named("openblas_set_num_threads", number)(1)
-        # What users allow SciPy's own library, by a variable or a tool for thread pools, is how
-        # many threads they want.
+        # The number of threads that users set for SciPy's own library, by a variable or a tool for
+        # thread pools, is respected.
         self.allowed = _function(ctypes.CDLL(original), "openblas_get_num_threads")
         self.allowed.restype = number
         self.gemm = self._named(
@@ -99,9 +95,7 @@ def _function(handle: ctypes.CDLL, name: str) -> Any:
 
 
 class Matrix:
-    """A matrix as BLAS sees it: an address, the step from one row to the next, and whether it is
-    the columns that are stored.
-    """
+    """A matrix as BLAS sees it: an address, a leading dimension, and whether it is column-major."""
 
     __slots__ = ("address", "by_columns", "columns", "owner", "rows", "step")
 
@@ -230,9 +224,7 @@ _loaded: list[Library | None] = []  # empty until it has been tried
 
 
 def library() -> Library | None:
-    """Return the private BLAS of this process, loaded on first use; None where there is none to
-    load.
-    """
+    """Return the private BLAS of this process, loaded on first use; None if there is none."""
     if not _loaded:
         with _lock:
             if not _loaded:
@@ -241,7 +233,7 @@ def library() -> Library | None:
 
 
 def _free() -> None:
-    """A forked child may find the lock in the hands of a thread that it does not have."""
+    """Reset the lock in a forked child, where a thread that no longer exists may hold it."""
     global _lock
     _lock = threading.Lock()
 
@@ -258,18 +250,15 @@ def _candidates() -> Iterator[Path]:
 
 
 def _load(candidates: Iterator[Path]) -> Library | None:
-    """Return the first library that can be loaded and computes, under a name that tools for thread
-    pools do not look for.
-    """
+    """Return the first library that loads and works, under a name thread-pool tools do not find."""
     for path in candidates:
         folder = None
         try:
             folder = Path(tempfile.mkdtemp(prefix="gpattr_"))
             copy = folder / f"gpattr_serial_blas{path.suffix}"
             shutil.copyfile(path, copy)
-            for other in (
-                path.parent.iterdir() if os.name == "posix" else ()
-            ):  # what it needs is looked for beside it
+            # The libraries it depends on are searched for beside it.
+            for other in path.parent.iterdir() if os.name == "posix" else ():
                 if other != path:
                     (folder / other.name).symlink_to(other)
             blas = Library(str(copy), str(path))
@@ -293,7 +282,7 @@ def tiles(size: int, tile: int) -> list[slice]:
 def _share(
     blas: Library, work: Callable[[Any], None], pieces: Sequence[Any], multiplications: float
 ) -> None:
-    """Do the work for every piece, together with other threads if it is large enough."""
+    """Run the work for every piece, with other threads if it is large enough."""
     if (
         multiplications > ALONE
         and len(pieces) > 1
@@ -354,11 +343,10 @@ def multiply(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def symmetric_exponential(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Return exp(AB), (m, m) by rows, for A (m, k) and B (k, m) with symmetric AB; the upper
-    triangle of it is meant.
+    """Return exp(AB), (m, m), for A (m, k) and B (k, m) with symmetric AB.
 
-    By tiles of rows from the diagonal on, each taken to its exponential while it is in the cache.
-    """
+    It is row-major; only the upper triangle is set. By tiles of rows from the diagonal on, each
+    taken to its exponential while it is in the cache."""
     m, k = A.shape
     C = np.zeros((m, m))
     blas = library()
@@ -380,9 +368,8 @@ def symmetric_exponential(A: np.ndarray, B: np.ndarray) -> np.ndarray:
         part = C[rows, columns]
         np.exp(part, out=part)
 
-    _share(
-        blas, work, tiles(m, 64), 0.5 * m * m * (k + 32.0)
-    )  # an exponential takes as long as some thirty multiplications
+    # An exponential takes as long as some thirty multiplications.
+    _share(blas, work, tiles(m, 64), 0.5 * m * m * (k + 32.0))
     return C
 
 
@@ -415,16 +402,15 @@ def multiply_vector(A: np.ndarray, x: np.ndarray) -> np.ndarray:
             1,
         )
 
-    _share(
-        blas, work, tiles(r, max(64, -64 * (-(PIECE // 16) // (64 * k)))), 16.0 * r * k
-    )  # memory is what takes time
+    # The time is that of reading memory.
+    _share(blas, work, tiles(r, max(64, -64 * (-(PIECE // 16) // (64 * k)))), 16.0 * r * k)
     return y
 
 
 def add_gram(G: np.ndarray, F: np.ndarray) -> np.ndarray:
-    """Return G + FᵀF for F (r, p), in place of G (p, p) if that is stored by columns; only the
-    lower triangle is kept up.
-    """
+    """Return G + FᵀF for F (r, p), in the lower triangle only.
+
+    It is in place of G (p, p) if that is column-major."""
     G = _in_place(G, "F")
     r, p = F.shape
     if not F.size:
@@ -545,8 +531,7 @@ def _outer_product(blas: Library, V: np.ndarray) -> np.ndarray:
 
 
 def cholesky(A: np.ndarray) -> np.ndarray:
-    """Return the lower Cholesky factor of A (m, m), stored by columns, in place of A if that is
-    stored by columns.
+    """Return the lower Cholesky factor of A (m, m), column-major, in place of A if A is too.
 
     The lower triangle of A is read. By tiles of columns, each from those before it: L_ik = (A_ik −
     Σ_j<k L_ij L_kjᵀ) L_kk⁻ᵀ; the tile next on the diagonal follows at once, so that threads meet
@@ -597,9 +582,9 @@ _kept = threading.local()
 
 
 def _workspace(m: int) -> np.ndarray:
-    """Return room for (m, m) numbers by columns; up to 8 MiB a thread are kept, for fresh memory
-    costs a tenth of an inverse.
-    """
+    """Return a column-major (m, m) buffer; up to 8 MiB per thread are kept for reuse.
+
+    Fresh memory costs a tenth of an inverse."""
     if m * m > 2**20:
         return np.empty((m, m), order="F")
     if getattr(_kept, "space", np.empty(0)).size < m * m:
@@ -608,11 +593,10 @@ def _workspace(m: int) -> np.ndarray:
 
 
 def cholesky_inverse(L: np.ndarray) -> np.ndarray:
-    """Return (LLᵀ)⁻¹, (m, m), of which only the lower triangle means anything, in place of L if
-    that is stored by columns.
+    """Return (LLᵀ)⁻¹, (m, m), in the lower triangle only.
 
-    W = L⁻¹ by tiles of columns, W_ij = −L_ii⁻¹ Σ_j≤k<i L_ik W_kj, then WᵀW by tiles of rows.
-    """
+    It is in place of L if that is column-major. W = L⁻¹ by tiles of columns, W_ij = −L_ii⁻¹ Σ_j≤k<i
+    L_ik W_kj, then WᵀW by tiles of rows."""
     L = _in_place(L, "F")
     blas, m = library(), len(L)
     if not m:
@@ -658,9 +642,7 @@ def cholesky_inverse(L: np.ndarray) -> np.ndarray:
 
 
 def solve_lower_rows(L: np.ndarray, A: np.ndarray) -> np.ndarray:
-    """Return V with VLᵀ = A for rows A (r, m), in place of A where its rows are stored one after
-    the other.
-    """
+    """Return V with VLᵀ = A for rows A (r, m), in place of A if A is row-major."""
     A = _in_place(A, "C")
     r, m = A.shape
     if not A.size:

@@ -20,7 +20,7 @@ from gpattr._core.validation import check_path
 from gpattr.exceptions import FileFormatError, InvalidInputError
 
 SCHEMA = 1
-READABLE = 10_000  # numbers of a large matrix of a model, beyond which nobody reads them
+READABLE = 10_000  # numbers, beyond which a matrix is stored as base64
 LOADERS = {
     "gpattr.Explanation": "gpattr.Explanation.load",
     "gpattr.MultiOutputExplanation": "gpattr.Explanation.load",
@@ -38,9 +38,7 @@ def write(kind: str, content: dict[str, Any], path: str | PathLike[str]) -> None
 
 
 def read(kinds: str | tuple[str, ...], path: str | PathLike[str], build: Callable[[Any], T]) -> T:
-    """Return what ``build`` makes of the content of a file of this format, or of one of these;
-    refuse any other file.
-    """
+    """Return ``build(content)`` for a file of one of these formats; raise for any other file."""
     kinds = (kinds,) if isinstance(kinds, str) else kinds
     name = check_path("path", path)
     if os.path.isdir(name):
@@ -51,7 +49,7 @@ def read(kinds: str | tuple[str, ...], path: str | PathLike[str], build: Callabl
         except (
             ValueError,
             RecursionError,
-        ) as error:  # not JSON, or not text, or nested without end
+        ) as error:  # not JSON, or not text, or nested too deeply
             raise FileFormatError(
                 f"{name}: expected a complete JSON file, but it cannot be read: {error}"
             ) from None
@@ -90,8 +88,7 @@ def read(kinds: str | tuple[str, ...], path: str | PathLike[str], build: Callabl
 def encode(
     array: np.ndarray, dimensions: tuple[str, ...], *, compact: bool = False
 ) -> dict[str, Any]:
-    """Return an array with named dimensions as JSON values; NaN, which JSON does not have, becomes
-    null.
+    """Return an array with named dimensions as JSON values; NaN becomes null.
 
     With ``compact`` an array of more than `READABLE` numbers is base64 of float64, little endian,
     at half the size."""

@@ -1,6 +1,4 @@
-"""How much memory a call may use: blocks of rows for the work, and a refusal where the result
-itself would not fit.
-"""
+"""Memory budgets: blocks of rows for temporaries, and errors for results that would not fit."""
 
 from __future__ import annotations
 
@@ -24,8 +22,7 @@ _BUDGETS: dict[str, ContextVar[float | None]] = {
 
 @contextmanager
 def memory_budget(*, working: float | None = None, result: float | None = None) -> Iterator[None]:
-    """Set, inside a ``with`` block, the bytes for temporaries (``working``) and for one result
-    (``result``).
+    """Set the bytes for temporaries (``working``) and for one result in a ``with`` block.
 
     By default temporaries take 64 MiB on a CPU and an eighth of what is free on a GPU.
 
@@ -45,9 +42,9 @@ def memory_budget(*, working: float | None = None, result: float | None = None) 
 
 
 def blocks(n: int, bytes_per_row: float, like: Array | None = None) -> Iterator[slice]:
-    """Yield slices that cover range(n), each within the working budget (at least one row) of the
-    device that ``like`` is on.
-    """
+    """Yield slices that cover range(n), each within the working budget of the device of ``like``.
+
+    Each has at least one row."""
     budget = _BUDGETS["working"].get() or free_device_memory(like) / 8 or WORKING
     size = max(1, min(n, int(budget // max(bytes_per_row, 1.0))))
     for start in range(0, n, size):
@@ -55,12 +52,10 @@ def blocks(n: int, bytes_per_row: float, like: Array | None = None) -> Iterator[
 
 
 def check_memory(what: str, shape: tuple[int, ...], remedy: str, *, copies: int = 1) -> None:
-    """Raise `TooLargeError` if a float64 array of this shape, held so many times, exceeds the
-    budget for a result.
-    """
+    """Raise `TooLargeError` if ``copies`` float64 arrays of this shape exceed the result budget."""
     size = 8.0 * copies
     for length in shape:
-        size *= min(length, 10**30)  # what float64 cannot hold does not fit either
+        size *= min(length, 10**30)  # beyond float64's range it does not fit either
     limit = _BUDGETS["result"].get() or 0.5 * _physical_memory()
     if size > limit:
         dimensions = " × ".join(map(str, shape))

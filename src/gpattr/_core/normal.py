@@ -1,4 +1,4 @@
-"""What is asked of normal distributions: levels, signs, draws, ranks."""
+"""Normal distributions: quantiles, signs, draws and ranks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def random_generator(random_state: Any) -> np.random.Generator:
 
 
 def prob_positive(mean: Array, var: Array) -> Array:
-    """Return P(A > 0) for A ~ N(mean, var); ½ where A is surely zero."""
+    """Return P(A > 0) for A ~ N(mean, var); ½ where A is exactly zero."""
     std = np.sqrt(var)
     sure = std <= np.abs(mean) * 1e-300
     z = np.divide(mean, std, out=np.zeros_like(mean), where=~sure)
@@ -53,21 +53,20 @@ def prob_positive(mean: Array, var: Array) -> Array:
 
 
 def roots(C: Array) -> Array:
-    """Return symmetric A (n, d, d) with A² = C, exact zeros kept: C is singular wherever an
-    attribution is surely zero.
-    """
+    """Return symmetric A (n, d, d) with A² = C, keeping exact zeros.
+
+    C is singular wherever an attribution is exactly zero."""
     values, vectors = np.linalg.eigh(C)
     roots = (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ vectors.transpose(0, 2, 1)
     return roots * (np.diagonal(C, axis1=1, axis2=2) > 0)[:, :, None]
 
 
 def jittered_root(C: Array) -> Array:
-    """Return lower triangular R with RRᵀ = C, for a C that is singular to rounding: 1e-10 or more
-    is added to the correlations.
+    """Return lower triangular R with RRᵀ = C, for a C that is singular to rounding.
 
-    It takes a tenth of the time of a symmetric root, and like that one it hardly changes where C
-    hardly does: with 1e-13 a change in the last digit of C moved it by 3e-3, with 1e-10 by 3e-6.
-    """
+    1e-10 or more is added to the correlations. It takes a tenth of the time of a symmetric root,
+    and like that one it hardly changes where C hardly does: with 1e-13 a change in the last digit
+    of C moved it by 3e-3, with 1e-10 by 3e-6."""
     size = np.sqrt(np.maximum(C.diagonal(), 0.0))
     scale = np.where(size > 0, size, 1.0)
     unit, jitter = C / scale[:, None] / scale, 1e-10
@@ -79,9 +78,9 @@ def jittered_root(C: Array) -> Array:
 
 
 def rank_shares(draws: Array) -> Array:
-    """Return how often each of d features has each rank in draws (n, s, d), rank 0 the largest: (n,
-    d, d) with the rank last.
-    """
+    """Return how often each of d features has each rank in draws (n, s, d): (n, d, d), rank last.
+
+    Rank 0 is the largest."""
     n, _, d = draws.shape
     order, result = np.argsort(-draws, axis=2, kind="stable"), np.empty((n, d, d))
     for rank in range(d):
@@ -90,9 +89,7 @@ def rank_shares(draws: Array) -> Array:
 
 
 def share_ties(ranks: Array, mean: Array, var: Array) -> Array:
-    """Return rank probabilities (n, d, d) in which features that are surely tied share their ranks
-    evenly.
-    """
+    """Return rank probabilities (n, d, d) in which exactly tied features share ranks evenly."""
     tied = (mean[:, :, None] == mean[:, None, :]) & (var[:, :, None] == 0) & (var[:, None, :] == 0)
     return (tied / tied.sum(axis=2, keepdims=True).clip(1)) @ ranks + np.where(
         var[:, :, None] > 0, ranks, 0.0

@@ -1,6 +1,4 @@
-"""Numbers as people write them: few digits, thousands separators, powers of ten only where nothing
-else can be read.
-"""
+"""Readable numbers: few digits, thousands separators, powers of ten only where needed."""
 
 from __future__ import annotations
 
@@ -13,11 +11,10 @@ SEPARATED = 10_000  # from here on thousands are separated: 2024 may be a year
 
 
 def readable(value: float, digits: int = 4, *, sign: str = "", minus: bool = False) -> str:
-    """Return a number rounded to ``digits`` significant digits: "690,400", "0.0123", "−3.5"; a
-    whole number is kept whole.
+    """Return a number rounded to ``digits`` significant digits: "690,400", "0.0123", "−3.5".
 
-    ``sign="+"`` writes a plus too, ``minus=True`` a proper minus, "−"; zero has no sign.
-    """
+    Digits of whole numbers are kept. ``sign="+"`` writes a plus too, ``minus=True`` a proper minus,
+    "−"; zero has no sign."""
     (text,) = readable_all([value], digits, sign=sign, minus=minus)
     if "." not in text:
         return text
@@ -33,8 +30,7 @@ def readable_all(
     minus: bool = False,
     largest: float | None = None,
 ) -> list[str]:
-    """Return numbers that stand together, rounded at the same place: that of ``digits`` significant
-    digits of the largest.
+    """Return numbers rounded to the same decimal place, set by ``digits`` of the largest.
 
     ``largest`` is the size of the largest where not all of them are given. Where all are whole
     numbers they are kept whole; what rounds to zero has no sign, and what is not a number is "–".

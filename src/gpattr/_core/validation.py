@@ -1,4 +1,4 @@
-"""Input checks: every error names the argument, what was expected, and what came."""
+"""Input checks: every error names the argument, what was expected and what was given."""
 
 from __future__ import annotations
 
@@ -112,27 +112,25 @@ def require_derivative(
     derivative: Callable[[Any], Any],
     X: Array,
 ) -> None:
-    """Raise `InvalidInputError` if a user's derivative, (n, ..., d), is not that of the function,
-    (n, ...), at some rows of X.
-    """
+    """Raise `InvalidInputError` if a derivative disagrees with its function at rows of X.
+
+    The function is (n, ...), its derivative (n, ..., d)."""
     rows = to_numpy(X)[:8]
     base = to_numpy(numbers(of_what, function(rows)))
     given = to_numpy(returned(name, derivative(rows), (*base.shape, rows.shape[1])))
-    spread = max(float(np.ptp(rows, axis=0).max()), float(np.abs(rows).max()) * 1e-9, 1e-9)
+    extent = max(float(np.ptp(rows, axis=0).max()), float(np.abs(rows).max()) * 1e-9, 1e-9)
     for i in range(rows.shape[1]):
         worst = math.inf
-        for step in spread * 10.0 ** -np.arange(
-            2.0, 9.0
-        ):  # the function's own scale is not known: the best step counts
+        # The scale of the function is unknown: the best of several steps counts.
+        for step in extent * 10.0 ** -np.arange(2.0, 9.0):
             up, down = rows.copy(), rows.copy()
             up[:, i] += step
             down[:, i] -= step
             width = (up - down)[:, i].reshape(-1, *[1] * (base.ndim - 1))
             if (width > 0).all():
                 numeric = to_numpy(function(up) - function(down)) / width
-                allowed = (
-                    1e-4 * float(np.abs(numeric).max()) + 1e-6 * float(np.abs(base).max()) / spread
-                )
+                size = float(np.abs(base).max())
+                allowed = 1e-4 * float(np.abs(numeric).max()) + 1e-6 * size / extent
                 worst = min(
                     worst, float(np.abs(numeric - given[..., i]).max()) / (allowed + 1e-300)
                 )
@@ -144,9 +142,7 @@ def require_derivative(
 
 
 def unlabelled(name: str, value: Any) -> Array:
-    """Return ``value`` as numbers; a labelled series is refused, because nothing here could align
-    its labels.
-    """
+    """Return ``value`` as numbers; refuse a labelled series, whose labels cannot be aligned."""
     if is_series(value):
         raise InvalidInputError(
             f"{name}: expected plain numbers in the order of the features, got a labelled"
@@ -156,9 +152,7 @@ def unlabelled(name: str, value: Any) -> Array:
 
 
 def read_only(array: Array) -> Array:
-    """Return a read-only copy, so that a frozen value really is frozen (of a tensor, which cannot
-    be, a copy).
-    """
+    """Return a read-only copy of an array, or a copy of a tensor, which cannot be read-only."""
     if is_tensor(array):
         return array.clone()
     array = np.array(array, dtype=np.float64)
@@ -167,12 +161,12 @@ def read_only(array: Array) -> Array:
 
 
 def is_frame(X: Any) -> bool:
-    """Tell whether X is a table with named columns (pandas, polars), without importing either."""
+    """Return whether X is a table with named columns (pandas, polars), without importing either."""
     return not isinstance(X, np.ndarray) and hasattr(X, "to_numpy") and hasattr(X, "columns")
 
 
 def is_series(x: Any) -> bool:
-    """Tell whether x is a pandas Series, whose index may carry feature names."""
+    """Return whether x is a pandas Series, whose index may carry feature names."""
     return (
         not isinstance(x, np.ndarray)
         and hasattr(x, "index")
@@ -182,7 +176,7 @@ def is_series(x: Any) -> bool:
 
 
 def column_names(X: Any) -> Names | None:
-    """Return the column names of a frame, or the labels of a series, as strings; None for arrays."""
+    """Return the columns of a frame, or the labels of a series, as strings; None for arrays."""
     if not (is_frame(X) or is_series(X)):
         return None
     return tuple(map(str, X.columns if is_frame(X) else X.index))
@@ -196,11 +190,9 @@ def as_matrix(
     n_features: int | None = None,
     like: Array | None = None,
 ) -> Array:
-    """Return X as a finite float64 array (n, d); a frame's columns are put into the order of
-    ``names``.
+    """Return X as a finite float64 array (n, d), with a frame's columns in the order of ``names``.
 
-    Tensors stay tensors; with ``like``, the result is of its array library and on its device.
-    """
+    Tensors stay tensors; with ``like``, the result is of its array library and on its device."""
     if is_frame(X):
         X = _align(name, X, names)
         array = _frame_values(name, X)
@@ -242,9 +234,7 @@ def as_vector(
     unit: str = "entries",
     like: Array | None = None,
 ) -> Array:
-    """Return x as a finite float64 array (length,); a series labelled by names is put into their
-    order.
-    """
+    """Return x as a finite float64 array (length,), a labelled series in the order of names."""
     labels = column_names(x)
     if names is not None and labels is not None:
         x = x.to_numpy()[positions_of(name, labels, names)]
@@ -303,9 +293,7 @@ def check_names(name: str, value: Sequence[str], n_features: int) -> Names:
 
 
 def positions_of(name: str, labels: Sequence[str], names: Names) -> list[int]:
-    """Return where each of ``names`` stands among ``labels``, which must be the same names in any
-    order.
-    """
+    """Return the position of each of ``names`` in ``labels``, which must be the same names."""
     missing = [label for label in names if label not in labels]
     unknown = [label for label in labels if label not in names]
     repeated = [label for label in names if list(labels).count(label) > 1]
@@ -385,9 +373,8 @@ def numbers(name: str, value: Any) -> Array:
     try:
         array = np.asarray(value)
         if array.dtype.kind == "O":
-            if array.ndim == 0 or not all(
-                _is_real(item) or item is None for item in array.flat
-            ):  # None, or not numbers
+            # None, or not numbers.
+            if array.ndim == 0 or not all(_is_real(item) or item is None for item in array.flat):
                 raise TypeError
             array = array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):

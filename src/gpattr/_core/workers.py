@@ -1,5 +1,4 @@
-"""Threads that share the pieces of one call: the caller and as many others as there are further
-cores.
+"""Threads that share the pieces of one call: the caller's, and one for each further core.
 
 Waiting threads sleep, so a machine whose cores are busy with something else slows a call by their
 share and no more. Pieces are cut by whoever calls `share`, never by the number of threads: who does
@@ -14,13 +13,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-LIMITS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")  # what users set for threads of linear algebra
+LIMITS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")  # users' limits on threads of linear algebra
 
 
 def usable_cores(groups: Path = Path("/sys/fs/cgroup"), environment: Any = os.environ) -> int:
-    """Return how many cores this process may use by its affinity, the quota of its container, and
-    `LIMITS`; 1 or more.
-    """
+    """Return how many cores this process may use: by affinity, container quota and `LIMITS`."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores = float(len(affinity(0)) if affinity else os.cpu_count() or 1)
     for quota, period in (_quota_v2(groups), _quota_v1(groups)):
@@ -54,9 +51,7 @@ def _numbers(path: Path, count: int) -> tuple[int, int]:
 
 
 class Pool:
-    """Threads that take pieces of the jobs they are offered, one piece of each job in turn, so that
-    callers share them fairly.
-    """
+    """Threads that take pieces of jobs, one of each job in turn, so that callers share fairly."""
 
     def __init__(self, helpers: int) -> None:
         self.helpers = helpers
@@ -66,8 +61,7 @@ class Pool:
             threading.Thread(target=self._serve, name=f"gpattr-{number}", daemon=True).start()
 
     def share(self, work: Callable[[Any], None], pieces: Sequence[Any]) -> None:
-        """Do the work for every piece, in this thread and the pool's, and return when all is done;
-        raise what a piece raised.
+        """Run the work for every piece, in this thread and the pool's; raise what a piece raised.
 
         The caller takes pieces like the others and waits only for those that are under way, so
         calls inside a piece, and any number of callers at once, cannot block each other."""
@@ -78,7 +72,7 @@ class Pool:
         try:
             while (piece := self._piece_of(job)) is not None:
                 work(pieces[piece])
-        # also where this thread is interrupted: nobody writes into arrays of a call that has ended
+        # Also if this thread is interrupted: nothing may write into arrays of an ended call.
         finally:
             with self.changed:
                 job.taken = len(pieces)
@@ -112,15 +106,13 @@ class Pool:
             job.work(job.pieces[piece])
         except BaseException as error:
             with self.changed:
-                job.error, job.taken = error, len(job.pieces)  # the rest is not begun
+                job.error, job.taken = error, len(job.pieces)  # the rest is not started
         with self.changed:
             job.leave()
 
 
 class Job:
-    """Work and its pieces: how many have been taken, and how many helpers are at one. All under the
-    pool's lock.
-    """
+    """Work and its pieces: how many are taken, how many helpers run; under the pool's lock."""
 
     def __init__(self, work: Callable[[Any], None], pieces: Sequence[Any]) -> None:
         self.work, self.pieces = work, pieces
@@ -137,12 +129,12 @@ class Job:
         return self.taken - 1
 
     def enter(self) -> None:
-        """Note that a helper begins a piece."""
+        """Record that a helper begins a piece."""
         self.helpers += 1
         self.idle.clear()
 
     def leave(self) -> None:
-        """Note that a helper has done a piece."""
+        """Record that a helper has done a piece."""
         self.helpers -= 1
         if not self.helpers:
             self.idle.set()
@@ -163,7 +155,7 @@ def pool() -> Pool:
 
 
 def _forget() -> None:
-    """A forked child has none of its parent's threads, and locks in whatever state they were."""
+    """Reset the pool in a forked child, which has no threads and may inherit held locks."""
     global _pool, _lock
     _pool, _lock = None, threading.Lock()
 

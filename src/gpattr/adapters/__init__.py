@@ -1,6 +1,4 @@
-"""Fitted models of other libraries as posteriors; a library's adapter is imported when one of its
-models is seen.
-"""
+"""Adapters: fitted models of other libraries as posteriors, each imported when first needed."""
 
 from gpattr.adapters.adapt import as_posterior
 from gpattr.adapters.registry import Adapted, register_adapter

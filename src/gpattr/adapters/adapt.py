@@ -1,4 +1,4 @@
-"""From any fitted model to a posterior."""
+"""Conversion of any supported fitted model to a posterior."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def as_posterior(
 
     The model is read, never changed. With ``check`` its own predictive mean and variance are
     compared with those of the posterior; where they differ, `UnsupportedModelError` is raised.
-    ``data`` is (X, y) for libraries that do not keep them; ``output_names`` are what several
-    outputs are called, in their order; further options are those of the library's adapter."""
+    ``data`` is (X, y) for libraries that do not keep them; ``output_names`` are the names of
+    several outputs, in their order; further options are those of the library's adapter."""
     check_flag("check", check)
     adapted = adapt(model, data=data, **options)
     _check_data(adapted.posterior, data)
@@ -54,9 +54,9 @@ def adapt(model: Any, *, data: Any = None, **options: Any) -> Adapted:
     adapter = find_adapter(model)
     if adapter is None:
         raise UnsupportedModelError(
-            "model: expected a fitted Gaussian process of gpattr or of a library it knows, got"
+            "model: expected a fitted Gaussian process of gpattr or of a supported library, got"
             f" {type(model).__module__}.{type(model).__name__}; gpattr.posteriors builds posteriors"
-            " from kernel, data and noise, and gpattr.register_adapter teaches new models"
+            " from kernel, data and noise; gpattr.register_adapter adds support for other models"
         )
     known = [
         name
@@ -68,7 +68,7 @@ def adapt(model: Any, *, data: Any = None, **options: Any) -> Adapted:
             part.kind is part.VAR_KEYWORD for part in signature(adapter).parameters.values()
         ):
             raise InvalidInputError(
-                f"{name}: a {type(model).__name__} takes no such option; known are {known}"
+                f"{name}: unknown option for a {type(model).__name__}; the options are {known}"
             )
     return adapter(model, data=_checked(data), **options)
 
@@ -103,7 +103,7 @@ def _shown(data: Any) -> str:
 def _renamed(posterior: Posterior, names: Sequence[str]) -> Posterior:
     if not isinstance(posterior, MultiOutputPosterior):
         raise InvalidInputError(
-            f"output_names: the model has one output, which has no name, got {names!r}"
+            f"output_names: the model has one output, which is unnamed, got {names!r}"
         )
     labels = check_names("output_names", names, len(posterior.outputs))
     return posterior.with_outputs(dict(zip(labels, posterior.outputs.values(), strict=True)))
@@ -129,7 +129,7 @@ def _check_data(posterior: Posterior, data: Any) -> None:
         same = bool((near | np.isnan(given[:, used])).all())
     if not same:
         raise InvalidInputError(
-            f"data: expected the rows that the model was trained on, {kept.shape}, got others,"
+            f"data: expected the rows that the model was trained on, {kept.shape}, got other rows,"
             f" {given.shape}"
         )
 

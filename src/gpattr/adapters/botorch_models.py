@@ -45,17 +45,14 @@ AFFINE_INPUTS = ("Normalize", "InputStandardize", "AffineInputTransform")
 def single_task(
     model: Any, data: Any = None, categories: Mapping[int, Sequence[float]] | None = None
 ) -> Adapted:
-    """Return the posterior of a `SingleTaskGP`, in the units of its inputs and outcomes; one output
-    for each outcome.
+    """Return the posterior of a `SingleTaskGP` in original units, with one output per outcome.
 
-    Columns that a `CategoricalKernel` looks at have categories, as in a `MixedSingleTaskGP`: those
+    Columns of a `CategoricalKernel` have categories, as in a `MixedSingleTaskGP`: those
     of the training inputs, and any in ``categories``, {column: codes}."""
     copy = copy_of(model)
     X, y = (tensor.detach().numpy() for tensor in (copy.train_inputs[0], copy.train_targets))
     if y.ndim > 2:
-        raise UnsupportedModelError(
-            f"model: a batch of the shape {tuple(y.shape[:-1])} is not known"
-        )
+        raise UnsupportedModelError(f"model: batch shape {tuple(y.shape[:-1])} is not supported")
     inputs = _inputs(copy, X if X.ndim == 2 else X[0], categories)
     outcomes = outcome_units(copy, 1 if y.ndim == 1 else len(y))
     if y.ndim == 1:
@@ -69,9 +66,9 @@ def single_task(
 
 @dataclass(frozen=True)
 class Inputs:
-    """How rows reach a model: encoded where they have categories, then (x − ``shift``)/``scale``.
-    ``rows`` are training rows.
-    """
+    """The map from rows to a model's inputs: categories encoded, then (x − ``shift``)/``scale``.
+
+    ``rows`` are training rows."""
 
     rows: np.ndarray
     shift: np.ndarray
@@ -84,9 +81,7 @@ class Inputs:
         return X if self.encoder is None else self.encoder.encode("train_X", self.coded(X))
 
     def coded(self, X: np.ndarray) -> np.ndarray:
-        """Return what the model sees, with codes as they were before any transform: all that
-        matters is which are equal.
-        """
+        """Return the model's inputs, with codes as before any transform; only equality matters."""
         assert self.encoder is not None
         assert self.units is not None
         columns = [
@@ -100,9 +95,10 @@ class Inputs:
 
     @property
     def points(self) -> np.ndarray:
-        """Where the model is compared: training rows; with categories, also rows between them in
-        all other columns.
-        """
+        """Return the rows at which to compare the model.
+
+        These are training rows; with categories, also rows between them in all other
+        columns."""
         points = self.shift + self.scale * self.encode(self.rows)
         if self.encoder is None:
             return points
@@ -150,7 +146,7 @@ def _inputs(model: Any, X: np.ndarray, categories: Mapping[int, Sequence[float]]
 
 
 def _given_codes(categories: Any, codes: list[int], d: int) -> dict[int, np.ndarray]:
-    """Return the codes that the user makes known, {column: codes}."""
+    """Return the codes that the user gives, {column: codes}."""
     if not isinstance(categories, Mapping):
         raise InvalidInputError(f"categories: expected {{column: codes}}, got {categories!r}")
     given: dict[int, np.ndarray] = {}
@@ -178,7 +174,7 @@ def _member(model: Any, inputs: Inputs, X: np.ndarray, y: np.ndarray, i: int | N
     mean = mean_of(model.mean_module, X.shape[1], i)
     if inputs.encoder is not None and type(model.mean_module).__name__ == "LinearMean":
         raise UnsupportedModelError(
-            "mean_module: a LinearMean of columns with categories is not known"
+            "mean_module: a LinearMean of columns with categories is not supported"
         )
     inner = ExactPosterior(
         kernel, rows, y, noise=noise_of(model.likelihood, len(rows), i), mean=mean
@@ -188,9 +184,7 @@ def _member(model: Any, inputs: Inputs, X: np.ndarray, y: np.ndarray, i: int | N
 
 
 def fully_bayesian(model: Any, data: Any = None) -> Adapted:
-    """Return the mixture of the models of a fully Bayesian fit, or of an ensemble, all with the
-    same weight.
-    """
+    """Return the equally weighted mixture of a fully Bayesian fit's models, or of an ensemble's."""
     if model.covar_module is None:
         raise NotFittedError(
             f"model: this {type(model).__name__} is not fitted yet; call"
@@ -221,9 +215,7 @@ def fully_bayesian(model: Any, data: Any = None) -> Adapted:
 
 
 def model_list(model: Any, data: Any = None) -> Adapted:
-    """Return one output for each model of a `ModelListGP`; categories are those of all of them
-    together.
-    """
+    """Return one output for each model of a `ModelListGP`, with the categories of all of them."""
     from gpattr.adapters.adapt import adapt
 
     parts = [adapt(part) for part in model.models]
@@ -261,11 +253,11 @@ def model_list(model: Any, data: Any = None) -> Adapted:
 
 
 def multi_task(model: Any, data: Any = None) -> Adapted:
-    """Return one output for each task of a `MultiTaskGP`: a kernel of the features times a
-    covariance of the tasks.
-    """
+    """Return one output for each task of a `MultiTaskGP`.
+
+    Its kernel is one of the features times a covariance of the tasks."""
     if type(model).__name__.startswith(("Saas", "FullyBayesian")):
-        raise UnsupportedModelError(f"model: {type(model).__name__} is not known")
+        raise UnsupportedModelError(f"model: {type(model).__name__} is not supported")
     copy = copy_of(model)
     X, y = (tensor.detach().numpy() for tensor in (copy.train_inputs[0], copy.train_targets))
     task, outcomes = int(copy._task_feature), outcome_units(copy, 1)
@@ -277,16 +269,18 @@ def multi_task(model: Any, data: Any = None) -> Adapted:
         or not hasattr(parts[1], "covar_matrix")
     ):
         raise UnsupportedModelError(
-            f"covar_module: a {type(copy.covar_module).__name__} of tasks is not known"
+            f"covar_module: a {type(copy.covar_module).__name__} of tasks is not supported"
         )
     if outcomes is None:
         raise UnsupportedModelError(
-            "outcome_transform: one of tasks that is not affine is not known"
+            "outcome_transform: only affine transforms of tasks are supported"
         )
     if parts[0].active_dims is None or parts[0].active_dims.tolist() != columns:
-        raise UnsupportedModelError("covar_module: expected a kernel of all features but the task")
-    # The noise of each row as the likelihood has it: of tasks that are not numbered 0, 1, … it is
-    # not what the parameter says.
+        raise UnsupportedModelError(
+            "covar_module: expected a kernel of all features except the task"
+        )
+    # The noise of each row as the likelihood computes it: for tasks that are not numbered 0, 1, …
+    # it differs from the parameter.
     noise = copy.likelihood._shaped_noise_covar(copy.train_targets.shape, copy.train_inputs[0])
     values = sorted(int(value) for value in copy._expected_task_values)
     B = parts[1].covar_matrix
@@ -322,11 +316,10 @@ def multi_task(model: Any, data: Any = None) -> Adapted:
 
 
 def single_task_variational(model: Any, data: Any = None) -> Adapted:
-    """Return the posterior of a `SingleTaskVariationalGP`, in the units of its inputs and outcomes."""
+    """Return the posterior of a `SingleTaskVariationalGP`, in original units."""
     copy = copy_of(model)
-    copy.model.variational_strategy._jitter_val = float(
-        model.model.variational_strategy.jitter_val
-    )  # that of its own precision
+    # Taken from the original, whose dtype determines it.
+    copy.model.variational_strategy._jitter_val = float(model.model.variational_strategy.jitter_val)
     inner = variational(copy.model)
     d = inner.posterior.n_features
     shift, scale = input_units(copy, d)
@@ -362,23 +355,23 @@ def input_units(model: Any, d: int) -> tuple[np.ndarray, np.ndarray]:
     for part in chain:
         if type(part).__name__ not in AFFINE_INPUTS:
             raise UnsupportedModelError(
-                f"input_transform: {type(part).__name__} is not known; known are"
+                f"input_transform: {type(part).__name__} is not supported; supported are"
                 f" {', '.join(AFFINE_INPUTS)}"
             )
         at = getattr(part, "indices", None)
         at = np.arange(d) if at is None else at.numpy()
         offset, coefficient = (number(value, 1, None) for value in (part.offset, part.coefficient))
         if getattr(part, "reverse", False):
-            raise UnsupportedModelError("input_transform: reverse=True is not known")
+            raise UnsupportedModelError("input_transform: reverse=True is not supported")
         shift[at] += scale[at] * offset
         scale[at] *= coefficient
     return shift, scale
 
 
 def outcome_units(model: Any, outputs: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return shift and scale, (outputs,) each, of outcomes y = shift + scale·f; None where they are
-    not affine in f.
-    """
+    """Return shift and scale, (outputs,) each, of outcomes y = shift + scale·f, or None.
+
+    None means that the outcomes are not affine in f."""
     import torch
 
     transform = getattr(model, "outcome_transform", None)
@@ -394,7 +387,7 @@ def outcome_units(model: Any, outputs: int) -> tuple[np.ndarray, np.ndarray] | N
             )
     except ValueError:  # it depends on the row
         raise UnsupportedModelError(
-            f"outcome_transform: {type(transform).__name__} is not known"
+            f"outcome_transform: {type(transform).__name__} is not supported"
         ) from None
     shift = np.broadcast_to(zero.numpy().reshape(-1), (outputs,))
     return shift, np.broadcast_to((one - zero).numpy().reshape(-1), (outputs,))
@@ -403,9 +396,9 @@ def outcome_units(model: Any, outputs: int) -> tuple[np.ndarray, np.ndarray] | N
 def in_units(
     posterior: Posterior, outcomes: tuple[np.ndarray, np.ndarray] | None, i: int
 ) -> Posterior:
-    """Return the posterior in the units of the i-th outcome; on the latent scale, and saying so,
-    where these are not affine.
-    """
+    """Return the posterior in the units of the i-th outcome.
+
+    Where these are not affine in f, it is on the latent scale, with a note."""
     if outcomes is None:
         return with_note(posterior, "of the latent function: the outcome transform is not affine")
     shift, scale = float(outcomes[0][i]), float(outcomes[1][i])
@@ -442,11 +435,10 @@ def _finished(
 def untransformed(
     copy: Any, rows: Any, moments: Callable[[Any, Any], Moments]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return means and variances of the outcomes, (..., n, outputs), as ``copy.posterior`` would,
-    at rows already transformed.
+    """Return means and variances of the outcomes, (..., n, outputs), at transformed rows.
 
-    ``moments`` are of the latent function, (n,), (outputs, n), or (members, n) of a mixture whose
-    members share one output."""
+    They are those of ``copy.posterior``. ``moments`` are of the latent function, (n,), (outputs,
+    n), or (members, n) of a mixture whose members share one output."""
     import torch
     from botorch.posteriors import GPyTorchPosterior
     from gpytorch.distributions import MultitaskMultivariateNormal, MultivariateNormal
@@ -457,7 +449,7 @@ def untransformed(
     mean, var = moments(copy, rows)
     several = mean.ndim == 2 and rows.ndim == 2
     with torch.no_grad():
-        # Only variances are compared: what is said of one point does not depend on the others.
+        # Only variances are compared: the result at one point does not depend on the others.
         if several:
             latent: Any = MultitaskMultivariateNormal(
                 mean.T, DiagLinearOperator(var.reshape(-1)), interleaved=False
@@ -470,7 +462,7 @@ def untransformed(
         mean = result.mean
         if not isinstance(result, GPyTorchPosterior):
             return mean.numpy(), result.variance.numpy()
-        # The library's own `variance` warns of small ones, and rounds them up.
+        # The library's own `variance` warns about small ones and rounds them up.
         var = result.distribution.lazy_covariance_matrix.diagonal(dim1=-1, dim2=-2)
         var = (
             var.reshape(mean.mT.shape).mT

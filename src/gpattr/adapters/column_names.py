@@ -8,7 +8,7 @@ import numpy as np
 
 
 def with_columns(rows: np.ndarray, model: Any) -> Any:
-    """Return rows as a frame with the model's ``feature_names_in_``; as they are where it has none."""
+    """Return rows as a frame with the model's ``feature_names_in_``, if it has any."""
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         return rows

@@ -63,9 +63,9 @@ def collapsed(model: Any, data: Any = None) -> Adapted:
 
 
 def variational(model: Any, data: Any = None) -> Adapted:
-    """Return the posterior of the latent function of an `SVGP`, or of a `VGP`, whose inducing
-    inputs are its training inputs.
-    """
+    """Return the posterior of the latent function of an `SVGP` or a `VGP`.
+
+    The inducing inputs of a `VGP` are its training inputs."""
     at_rows = hasattr(model, "data")
     Z = value(model.data[0]) if at_rows else _inducing(model)
     kernel = translate(model.kernel, Z.shape[1])
@@ -78,9 +78,9 @@ def variational(model: Any, data: Any = None) -> Adapted:
         mean = _mean(model.mean_function, o)
         # Unwhitened, the library's q(u) is that of f(Z) − m₀(Z).
         centre = q_mean[:, o] if whitened else q_mean[:, o] + mean(Z)
-        spread = np.diag(root[:, o]) if root.ndim == 2 else root[o]
+        q_root = np.diag(root[:, o]) if root.ndim == 2 else root[o]
         q: dict[str, Any] = {
-            "q_root": spread,
+            "q_root": q_root,
             "whitened": whitened,
             "jitter": jitter,
             "reference_points": reference_points,
@@ -93,12 +93,12 @@ def variational(model: Any, data: Any = None) -> Adapted:
 
 
 def translate(kernel: Any, d: int) -> Kernel:
-    """Return a GPflow kernel on d features: ``active_dims`` are positions in all of them; a
-    combination has none of its own.
-    """
+    """Return a GPflow kernel on d features.
+
+    ``active_dims`` are positions among all of them; a combination has none of its own."""
     name = type(kernel).__name__
     if not type(kernel).__module__.startswith("gpflow.kernels"):
-        raise UnsupportedModelError(f"kernel: {type(kernel).__module__}.{name} is not known")
+        raise UnsupportedModelError(f"kernel: {type(kernel).__module__}.{name} is not supported")
     if name in ("Sum", "Product"):
         parts: list[Any] = [translate(part, d) for part in kernel.kernels]
         return reduce(add if name == "Sum" else mul, parts)
@@ -106,10 +106,10 @@ def translate(kernel: Any, d: int) -> Kernel:
         features = np.arange(d)[kernel.active_dims].tolist()
     except IndexError:
         raise UnsupportedModelError(
-            f"kernel: {name} looks at columns {kernel.active_dims}, where there are {d}"
+            f"kernel: {name} uses columns {kernel.active_dims}, but there are {d}"
         ) from None
     if name not in KERNELS:
-        raise UnsupportedModelError(f"kernel: GPflow's {name} is not known")
+        raise UnsupportedModelError(f"kernel: GPflow's {name} is not supported")
     inner = KERNELS[name](kernel)
     return inner if features == list(range(d)) else Select(inner, features)
 
@@ -125,11 +125,11 @@ def _rational_quadratic(kernel: Any) -> Kernel:
 
 
 def _periodic(kernel: Any) -> Kernel:
-    """exp(−½ Σ sin²(πδ/p)/ℓ²), of a squared exponential; others add up |sin|, and are not smooth."""
+    """exp(−½ Σ sin²(πδ/p)/ℓ²), of a squared exponential; other bases are not smooth."""
     base = kernel.base_kernel
     if type(base).__name__ != "SquaredExponential":
         raise UnsupportedModelError(
-            f"kernel: GPflow's Periodic of {type(base).__name__} is not known"
+            f"kernel: GPflow's Periodic of {type(base).__name__} is not supported"
         )
     return Periodic(2.0 * value(base.lengthscales), value(kernel.period), value(base.variance))
 
@@ -138,7 +138,7 @@ def _polynomial(kernel: Any) -> Kernel:
     degree, variance, offset = float(kernel.degree), value(kernel.variance), value(kernel.offset)
     if degree != round(degree) or degree < 1:
         raise UnsupportedModelError(
-            f"kernel: Polynomial of the degree {degree:g} is not known; degrees are 1, 2, 3, …"
+            f"kernel: Polynomial of degree {degree:g} is not supported; degrees are 1, 2, 3, …"
         )
     return (
         Polynomial(variance, degree=int(degree), offset=offset)
@@ -165,7 +165,7 @@ KERNELS: dict[str, Callable[[Any], Kernel]] = {
 
 def value(parameter: Any) -> Any:
     """Return a parameter or a tensor in float64: a float, or an array."""
-    array = np.asarray(parameter).astype(np.float64)  # a parameter does not convert on the way
+    array = np.asarray(parameter).astype(np.float64)  # asarray with a dtype fails on a parameter
     return float(array) if array.ndim == 0 else array
 
 
@@ -185,29 +185,27 @@ def _mean(mean: Any, output: int) -> Mean:
         return LinearMean(
             A[:, output if A.shape[1] > 1 else 0], float(b[output if len(b) > 1 else 0])
         )
-    raise UnsupportedModelError(f"mean_function: GPflow's {name} is not known")
+    raise UnsupportedModelError(f"mean_function: GPflow's {name} is not supported")
 
 
 def _inducing(model: Any) -> np.ndarray:
     variable = model.inducing_variable
     if type(variable).__name__ != "InducingPoints":
         raise UnsupportedModelError(
-            f"inducing_variable: {type(variable).__name__} is not known; known are InducingPoints"
+            f"inducing_variable: {type(variable).__name__} is not supported; use InducingPoints"
         )
     return value(variable.Z)
 
 
 def _smooth(kernel: Kernel, Z: np.ndarray) -> tuple[Kernel, float]:
-    """Return the kernel of the function and the variance on the diagonal of k(Z, Z): the library's
-    jitter, and any White.
-    """
-    from gpflow.config import (
-        default_jitter,
-    )  # pyright: ignore[reportMissingImports]  (it needs NumPy 1)
+    """Return the kernel without White, and the variance to add to the diagonal of k(Z, Z).
+
+    The latter is the library's jitter plus any White."""
+    from gpflow.config import default_jitter  # pyright: ignore[reportMissingImports]  # NumPy 1
 
     smooth, white = fold_white(kernel, Z)
     if smooth is None:
-        raise UnsupportedModelError("kernel: White alone is noise without a function")
+        raise UnsupportedModelError("kernel: White alone has no function to explain")
     return smooth, float(default_jitter()) + float(white.mean())
 
 
@@ -219,9 +217,7 @@ def _finished(model: Any, kernel: Kernel, posteriors: list[Any], points: np.ndar
 
     def predict(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean, var = (value(part) for part in model.predict_f(rows.astype(dtype)))
-        var = (
-            var - fold_white(kernel, rows)[1][:, None]
-        )  # which the library adds to the variances it reports
+        var = var - fold_white(kernel, rows)[1][:, None]  # which the library adds to variances
         return (mean, var) if several else (mean[:, 0], var[:, 0])
 
     result: Posterior | MultiOutputPosterior = (

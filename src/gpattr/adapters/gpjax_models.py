@@ -34,7 +34,7 @@ def model(model: Any, data: Any = None) -> Adapted:
     """Return the posterior of a model that was fitted, conditioned on its data set, ``data``."""
     if data is None:
         raise InvalidInputError(
-            "data: GPJax models do not keep their data; give the Dataset, as_posterior(model,"
+            "data: GPJax models do not keep their data; pass the Dataset: as_posterior(model,"
             " data=dataset)"
         )
     return exact(model.condition(_dataset(data)))
@@ -51,7 +51,7 @@ def exact(posterior: Any, data: Any = None) -> Adapted:
         _mean(posterior.prior.mean_function),
     )
     if y.ndim == 2 and y.shape[1] > 1:
-        raise UnsupportedModelError("train_data: several outputs are not known")
+        raise UnsupportedModelError("train_data: several outputs are not supported")
     noise = value(posterior.likelihood.obs_stddev) ** 2 + float(posterior.prior.jitter)
     single = str(posterior.cholesky_factor.dtype) == "float32"
     ours = ExactPosterior(kernel, X, y.reshape(-1), noise=noise, mean=mean)
@@ -65,9 +65,9 @@ def sparse(posterior: Any, data: Any = None) -> Adapted:
 
 
 def collapsed(posterior: Any, data: Any = None) -> Adapted:
-    """Return the posterior of a collapsed variational family: q(u) in closed form, from A = L⁻¹k(Z,
-    X)/σ and B = I + AAᵀ.
-    """
+    """Return the posterior of a collapsed variational family.
+
+    q(u) has a closed form, from A = L⁻¹k(Z, X)/σ and B = I + AAᵀ."""
     LB, A = (
         np.asarray(part, dtype=np.float64)
         for part in (posterior.cholesky_b, posterior.scaled_cross)
@@ -81,10 +81,8 @@ def collapsed(posterior: Any, data: Any = None) -> Adapted:
 
 
 def unconditioned(family: Any, data: Any = None) -> Adapted:
-    """Say what a variational family lacks."""
-    raise InvalidInputError(
-        "model: expected a family that was conditioned; explain family.condition(dataset)"
-    )
+    """Raise an error that explains that a variational family must be conditioned first."""
+    raise InvalidInputError("model: expected a conditioned family; pass family.condition(dataset)")
 
 
 def _inducing(posterior: Any, q_mean: Any, root: np.ndarray, whitened: bool) -> Adapted:
@@ -99,9 +97,9 @@ def _inducing(posterior: Any, q_mean: Any, root: np.ndarray, whitened: bool) -> 
 
 
 def translate(kernel: Any, d: int) -> Kernel:
-    """Return a GPJax kernel on d features: ``active_dims`` are positions in all of them; a
-    combination has none of its own.
-    """
+    """Return a GPJax kernel on d features.
+
+    ``active_dims`` are positions among all of them; a combination has none of its own."""
     name = type(kernel).__name__
     if name in ("SumKernel", "ProductKernel"):
         parts: list[Any] = [translate(part, d) for part in kernel.kernels]
@@ -114,7 +112,7 @@ def translate(kernel: Any, d: int) -> Kernel:
             " likelihood's noise"
         )
     if name not in KERNELS:
-        raise UnsupportedModelError(f"kernel: GPJax's {name} is not known")
+        raise UnsupportedModelError(f"kernel: GPJax's {name} is not supported")
     inner = KERNELS[name](kernel, value(kernel.variance) if hasattr(kernel, "variance") else 1.0)
     return inner if features == list(range(d)) else Select(inner, features)
 
@@ -164,7 +162,7 @@ def _mean(mean: Any) -> Mean:
         return Zero()
     if name == "Constant":
         return ConstantMean(value(mean.constant))
-    raise UnsupportedModelError(f"mean_function: GPJax's {name} is not known")
+    raise UnsupportedModelError(f"mean_function: GPJax's {name} is not supported")
 
 
 def _dataset(data: Any) -> Any:
@@ -183,7 +181,7 @@ def _dataset(data: Any) -> Any:
 
 def _finished(ours: Any, posterior: Any, points: np.ndarray, single: bool) -> Adapted:
     prior = posterior.prior if hasattr(posterior, "prior") else posterior.model.prior
-    jitter = float(prior.jitter)  # which the library adds to the variances it reports
+    jitter = float(prior.jitter)  # added by the library to the variances it reports
 
     def predict(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""GPyTorch's kernels and means as ours.
+"""Translation of GPyTorch's kernels and means.
 
 ``active_dims`` select columns where a kernel is *called*; a `ScaleKernel` copies those of its base
 and calls the base's forward, so that the base does not select again."""
@@ -36,14 +36,15 @@ MATERN = {0.5: Matern12, 1.5: Matern32, 2.5: Matern52}
 
 
 def number(parameter: Any, trailing: int, batch: int | None) -> np.ndarray:
-    """Return a parameter as float64, without its batch dimension: the last ``trailing`` dimensions
-    of one of the batch.
-    """
+    """Return a parameter, of one member of a batch, in float64.
+
+    Its last ``trailing`` dimensions are kept."""
     array = parameter.detach().double().cpu().numpy()
     leading = array.ndim - trailing
     if leading > 1:
         raise UnsupportedModelError(
-            f"model: a batch of {array.shape[:leading]} is not known; a batch has one dimension"
+            f"model: batch shape {array.shape[:leading]} is not supported; a batch has one"
+            " dimension"
         )
     if leading == 1:
         array = array[0 if len(array) == 1 or batch is None else batch]
@@ -51,7 +52,7 @@ def number(parameter: Any, trailing: int, batch: int | None) -> np.ndarray:
 
 
 def called(kernel: Any, d: int, batch: int | None = None) -> Kernel:
-    """Return what ``kernel(x1, x2)`` computes on d columns: its active columns, then its forward."""
+    """Return what ``kernel(x1, x2)`` computes on d columns: active columns, then forward."""
     active = getattr(kernel, "active_dims", None)
     if active is None:
         return forward(kernel, d, batch)
@@ -61,13 +62,13 @@ def called(kernel: Any, d: int, batch: int | None = None) -> Kernel:
 
 
 def forward(kernel: Any, d: int, batch: int | None = None) -> Kernel:
-    """Return what ``kernel.forward`` computes on d columns; refuse by name what is not known."""
+    """Return what ``kernel.forward`` computes on d columns; raise for an unsupported one."""
     name = type(kernel).__name__
     if (
         not type(kernel).__module__.startswith(("gpytorch.kernels", "botorch.models.kernels"))
         or name not in FORWARD
     ):
-        raise UnsupportedModelError(f"kernel: {type(kernel).__module__}.{name} is not known")
+        raise UnsupportedModelError(f"kernel: {type(kernel).__module__}.{name} is not supported")
     return FORWARD[name](kernel, d, batch)
 
 
@@ -84,8 +85,8 @@ def lengthscale(kernel: Any, d: int, batch: int | None) -> Any:
     values = number(kernel.lengthscale, 2, batch).reshape(-1)
     if len(values) not in (1, d):
         raise UnsupportedModelError(
-            f"kernel: {len(values)} length-scales for {d} columns; of a deep kernel, give"
-            " as_posterior its feature_extractor="
+            f"kernel: {len(values)} length-scales for {d} columns; for a deep kernel, pass"
+            " feature_extractor= to as_posterior"
         )
     return float(values[0]) if len(values) == 1 else values
 
@@ -116,8 +117,7 @@ def _periodic(kernel: Any, d: int, batch: int | None) -> Kernel:
 def _cosine(kernel: Any, d: int, batch: int | None) -> Kernel:
     if d > 1:
         raise UnsupportedModelError(
-            f"kernel: CosineKernel of {d} features is a function of their distance and not positive"
-            " definite"
+            f"kernel: CosineKernel of {d} features is not positive definite"
         )
     return Cosine(2.0 * float(number(kernel.period_length, 2, batch).reshape(-1)[0]))
 
@@ -147,9 +147,7 @@ def _product(kernel: Any, d: int, batch: int | None) -> Kernel:
 
 
 def _by_column(kernel: Any, d: int, batch: int | None) -> list[Kernel]:
-    """Return the base kernel on each column by itself, each with its own length-scale where it has
-    several.
-    """
+    """Return the base kernel on each single column, with that column's length-scale."""
     base = kernel.base_kernel
     if not getattr(base, "has_lengthscale", False) or np.ndim(lengthscale(base, d, batch)) == 0:
         return [called(base, 1, batch)] * d
@@ -226,8 +224,8 @@ def mean_of(mean: Any, d: int, batch: int | None = None) -> Mean:
         weights = number(mean.weights, 2, batch).reshape(-1)
         if len(weights) != d:
             raise UnsupportedModelError(
-                f"mean_module: a LinearMean of {len(weights)} columns, where there are {d}"
+                f"mean_module: a LinearMean of {len(weights)} columns does not fit {d} columns"
             )
         bias = 0.0 if mean.bias is None else float(number(mean.bias, 1, batch)[0])
         return LinearMean(weights, bias)
-    raise UnsupportedModelError(f"mean_module: {type(mean).__module__}.{name} is not known")
+    raise UnsupportedModelError(f"mean_module: {type(mean).__module__}.{name} is not supported")

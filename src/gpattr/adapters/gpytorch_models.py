@@ -1,8 +1,8 @@
 """Models of GPyTorch: exact and variational.
 
-A model is never called: what it predicts is asked of a copy in float64, with exact linear algebra
+A model is never called: a copy in float64 predicts, with exact linear algebra
 (`gpytorch_predictions`). With more than 800 rows the library solves by conjugate gradients, and its
-cached solutions are off by per cents."""
+cached solutions are wrong by several per cent."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def exact(model: Any, data: Any = None, feature_extractor: Any = None) -> Adapte
     before its kernel and mean."""
     if model.train_inputs is None or model.train_targets is None:
         raise InvalidInputError(
-            "model: expected an ExactGP with training data, got one without; set_train_data gives"
-            " it back"
+            "model: expected an ExactGP with training data, got one without; restore it"
+            " with set_train_data"
         )
     if len(model.train_inputs) != 1:
         raise UnsupportedModelError(
@@ -47,8 +47,7 @@ def exact(model: Any, data: Any = None, feature_extractor: Any = None) -> Adapte
     batch = list(range(len(y))) if y.ndim == 2 else [None]
     if y.ndim > 2 or X.ndim > 3:
         raise UnsupportedModelError(
-            f"train_targets: a batch of the shape {y.shape[:-1]} is not known; a batch has one"
-            " dimension"
+            f"train_targets: batch shape {y.shape[:-1]} is not supported; a batch has one dimension"
         )
     for part in ("covar_module", "mean_module", "likelihood"):
         if not hasattr(copy, part):
@@ -68,7 +67,7 @@ def exact(model: Any, data: Any = None, feature_extractor: Any = None) -> Adapte
     parts = [posterior(i) for i in batch]
     result = parts[0] if batch == [None] else MultiOutputPosterior(parts)
     rows = X[0] if X.ndim == 3 else X
-    return Adapted(in_double(result, model), asked(copy, exact_moments), rows)
+    return Adapted(in_double(result, model), predictor(copy, exact_moments), rows)
 
 
 def deep(covar_module: Any, network: Any, rows: np.ndarray, batch: int | None) -> Kernel:
@@ -77,7 +76,8 @@ def deep(covar_module: Any, network: Any, rows: np.ndarray, batch: int | None) -
         kernel = called(covar_module, rows.shape[1], batch)
         if columns_of_codes(kernel, range(rows.shape[1])):
             raise UnsupportedModelError(
-                "kernel: CategoricalKernel is known in BoTorch's models, such as MixedSingleTaskGP"
+                "kernel: CategoricalKernel is supported only in BoTorch's models, such as"
+                " MixedSingleTaskGP"
             )
         return kernel
     import torch
@@ -92,7 +92,7 @@ def deep(covar_module: Any, network: Any, rows: np.ndarray, batch: int | None) -
             width = inner(torch.tensor(rows[:1])).shape[-1]
     except RuntimeError as error:
         raise InvalidInputError(
-            f"feature_extractor: cannot take rows of {rows.shape[1]} columns: {error}"
+            f"feature_extractor: cannot be applied to rows of {rows.shape[1]} columns: {error}"
         ) from None
     return Warped(called(covar_module, width, batch), inner)
 
@@ -109,47 +109,44 @@ def noise_of(likelihood: Any, n: int, batch: int | None) -> np.ndarray:
     if name == "GaussianLikelihood":
         return np.full(n, float(number(likelihood.noise, 1, batch)[0]))
     raise UnsupportedModelError(
-        f"likelihood: {name} is not known; known are GaussianLikelihood and"
+        f"likelihood: {name} is not supported; supported are GaussianLikelihood and"
         " FixedNoiseGaussianLikelihood"
     )
 
 
 def variational(model: Any, data: Any = None) -> Adapted:
-    """Return the posterior of the latent function of an `ApproximateGP`: q(u) at its inducing
-    points, whitened or not.
-    """
+    """Return the posterior of the latent function of an `ApproximateGP`, whitened or not."""
     copy = copy_of(model)
     strategy = copy.variational_strategy
-    strategy._jitter_val = jitter = float(
-        model.variational_strategy.jitter_val
-    )  # a hundred times larger in float32
+    # A hundred times larger in float32, so taken from the original.
+    strategy._jitter_val = jitter = float(model.variational_strategy.jitter_val)
     name = type(strategy).__name__
     library = type(strategy).__module__.startswith("gpytorch.")
     if not library or name not in ("VariationalStrategy", "UnwhitenedVariationalStrategy"):
         raise UnsupportedModelError(
-            f"variational_strategy: {type(strategy).__module__}.{name} is not known"
+            f"variational_strategy: {type(strategy).__module__}.{name} is not supported"
         )
     if not bool(strategy.variational_params_initialized.item()):
         raise InvalidInputError(
             "model: expected a trained ApproximateGP, got one that was never called: its q(u) is"
-            " not set yet"
+            " not initialised"
         )
     if not bool(getattr(strategy, "updated_strategy", True)):
         raise InvalidInputError(
-            "model: expected a whitened q(u), got that of a file by an older GPyTorch; call the"
-            " model once, which whitens it"
+            "model: expected a whitened q(u), got one saved by an older GPyTorch; call the"
+            " model once to whiten it"
         )
     Z = number(strategy.inducing_points, 2, None)
     q = strategy._variational_distribution()
     if not hasattr(q, "covariance_matrix"):
         raise UnsupportedModelError(
             f"variational_distribution: {type(strategy._variational_distribution).__name__} is not"
-            " known"
+            " supported"
         )
     mean, cov = (part.detach().numpy() for part in (q.mean, q.covariance_matrix))
     if mean.ndim > 1:
         raise UnsupportedModelError(
-            f"variational_strategy: a batch of the shape {mean.shape[:-1]} is not known"
+            f"variational_strategy: batch shape {mean.shape[:-1]} is not supported"
         )
     posterior = SparsePosterior(
         called(copy.covar_module, Z.shape[1]),
@@ -160,7 +157,7 @@ def variational(model: Any, data: Any = None) -> Adapted:
         mean=mean_of(copy.mean_module, Z.shape[1]),
         jitter=jitter,
     )
-    return Adapted(in_double(posterior, model), asked(copy, variational_moments), Z)
+    return Adapted(in_double(posterior, model), predictor(copy, variational_moments), Z)
 
 
 def in_double(posterior: Any, model: Any) -> Any:
@@ -171,9 +168,7 @@ def in_double(posterior: Any, model: Any) -> Any:
 
 
 def copy_of(model: Any) -> Any:
-    """Return a copy in float64 on the host, in evaluation mode; caches of earlier predictions are
-    left behind.
-    """
+    """Return a copy in float64 on the CPU, in evaluation mode, without cached predictions."""
     memo: dict[int, Any] = {}
     for module in model.modules():
         for name, empty in (("prediction_strategy", None), ("_memoize_cache", {})):
@@ -181,13 +176,13 @@ def copy_of(model: Any) -> Any:
             if cache is not None:
                 memo[id(cache)] = empty
         for tensor in _tensors(vars(module)):
-            if not tensor.is_leaf:  # a copy of what was computed would have to copy how
+            if not tensor.is_leaf:  # computed tensors cannot be deep-copied
                 memo[id(tensor)] = tensor.detach().clone()
     return evaluated(deepcopy(model, memo).double().cpu().eval())
 
 
 def _tensors(held: Any) -> Iterator[Any]:
-    """Go through the tensors in nested containers."""
+    """Yield the tensors in nested containers."""
     if hasattr(held, "is_leaf"):
         yield held
     elif isinstance(held, (dict, list, tuple)):
@@ -195,10 +190,10 @@ def _tensors(held: Any) -> Iterator[Any]:
             yield from _tensors(part)
 
 
-def asked(
+def predictor(
     copy: Any, moments: Callable[[Any, Any], Moments]
 ) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """Return what a copy of a model predicts, with outputs last."""
+    """Return a function that predicts with a copy of a model, with outputs last."""
 
     def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         import torch

@@ -1,11 +1,11 @@
-"""What a copy of a GPyTorch model predicts, from its own forward and its own likelihood.
+"""Predictions of a copy of a GPyTorch model, from its own forward and its own likelihood.
 
 Calling the copy is not enough: for exact answers the library's settings would have to be changed,
 and with them PyTorch's default dtype and Python's warning filters. The library also changes
 settings by itself whenever an `ExactGP` predicts or a kernel is evaluated. All of these belong to
-the whole process, and other threads would compute with them. So the prior at training rows (or
-inducing points) and new points is asked of ``forward``, which contains all that a user wrote, and
-conditioned here, with Cholesky factors in float64."""
+the whole process, and other threads would compute with them. So ``forward``, which contains all
+the user's code, gives the prior at training rows (or inducing points) and new points, and it is
+conditioned here with Cholesky factors in float64."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def exact_moments(model: Any, points: Tensor) -> Moments:
 
     m(x) + k(x, X)A⁻¹(y − m(X)) and k(x, x) − k(x, X)A⁻¹k(X, x), with A what the likelihood makes of
     k(X, X). The prior of the training rows is that of forward on these alone, as in the library: a
-    forward may look at all the rows it is given."""
+    forward may depend on all the rows it is given."""
     require_library_method(model, ExactGP, *CONDITIONING)
     X, y = model.train_inputs[0], model.train_targets
     batch = torch.broadcast_shapes(X.shape[:-2], points.shape[:-2])
@@ -57,8 +57,7 @@ def exact_moments(model: Any, points: Tensor) -> Moments:
 
 
 def variational_moments(model: Any, points: Tensor) -> Moments:
-    """Return the moments of the latent function of a copy of an `ApproximateGP`, given q(u) = N(μ,
-    S) at its inducing points Z.
+    """Return the moments of the latent function of an `ApproximateGP`, given q(u) = N(μ, S).
 
     With k(Z, Z) + jitter = LLᵀ and V = L⁻¹k(Z, x): whitened, m(x) + Vᵀμ and k(x, x) + Vᵀ(S − I)V;
     else μ and S are first replaced by L⁻¹(μ − m(Z)) and L⁻¹SL⁻ᵀ. The jitter that the whitened
@@ -86,9 +85,8 @@ def variational_moments(model: Any, points: Tensor) -> Moments:
 
 def prior(model: Any, rows: Tensor) -> Moments:
     """Return mean (..., n) and covariance (..., n, n) of what ``forward`` says of rows."""
-    output = Module.__call__(
-        model, rows
-    )  # which is forward, and not the prediction that a subclass makes of a call
+    # Which is forward, and not the prediction that a subclass makes of a call.
+    output = Module.__call__(model, rows)
     if not isinstance(output, MultivariateNormal) or isinstance(
         output, MultitaskMultivariateNormal
     ):
@@ -100,9 +98,7 @@ def prior(model: Any, rows: Tensor) -> Moments:
 
 
 def factor(A: Tensor) -> Tensor:
-    """Return the Cholesky factor; where A is not positive definite, with the jitter that the
-    library would add and warn of.
-    """
+    """Return the Cholesky factor of A, with the jitter the library would add if A needs it."""
     L, info = torch.linalg.cholesky_ex(A)
     jitter, tries = (
         settings.cholesky_jitter.value(A.dtype) or 0.0,
@@ -122,26 +118,22 @@ def factor(A: Tensor) -> Tensor:
 
 
 def require_library_method(model: Any, library: type, *names: str) -> None:
-    """Raise `UnsupportedModelError` where a model has replaced what its library does when it
-    predicts.
-    """
+    """Raise `UnsupportedModelError` if a model overrides its library's prediction methods."""
     for name in names:
         if getattr(type(model), name, None) is not getattr(library, name, None):
             raise own_method(model, name)
 
 
 def own_method(model: Any, name: str) -> UnsupportedModelError:
-    """Return the error for a model that predicts in its own way."""
+    """Return the error for a model that overrides how it predicts."""
     return UnsupportedModelError(
         f"model: this {type(model).__name__} has its own {name}, so its predictions cannot be"
-        " compared with what its parts say; as_posterior(model, check=False) does not compare them"
+        " compared with those of its parts; as_posterior(model, check=False) skips the comparison"
     )
 
 
 class EvaluatedKernel(Kernel):
-    """A kernel whose call returns a matrix, whatever the settings: the library's way to evaluate a
-    kernel changes them.
-    """
+    """A kernel whose call returns a matrix: the library's evaluation changes global settings."""
 
     def __call__(
         self,
@@ -163,15 +155,12 @@ class EvaluatedKernel(Kernel):
         if not diag:
             return DenseLinearOperator(dense(result))
         square = result.ndim == x1.ndim and result.shape[-2:] == (x1.shape[-2], x2.shape[-2])
-        return (
-            result.diagonal(dim1=-1, dim2=-2) if square else result
-        )  # some kernels do not know what diag is
+        # Some kernels ignore diag.
+        return result.diagonal(dim1=-1, dim2=-2) if square else result
 
 
 def evaluated(model: Any) -> Any:
-    """Make the kernels of a copy of a model, which must be ours, return matrices when they are
-    called; return the copy.
-    """
+    """Make the kernels in our own copy of a model return matrices; return the copy."""
     for module in model.modules():
         if isinstance(module, Kernel) and not isinstance(module, EvaluatedKernel):
             kind: Any = type(module)
@@ -186,9 +175,9 @@ def evaluated(model: Any) -> Any:
 
 
 def dense(matrix: Any) -> Tensor:
-    """Return an operator as a matrix. Kernels that are not modules of the model may still be
-    unevaluated inside it.
-    """
+    """Return an operator as a matrix.
+
+    Kernels that are not modules of the model may still be unevaluated inside it."""
     if isinstance(matrix, LazyEvaluatedKernelTensor):
         kernel = evaluated(deepcopy(matrix.kernel))
         kernel.active_dims = None  # its rows have been selected
@@ -230,15 +219,13 @@ OF_VALUES = (
 
 
 class DoubleByDefault(TorchFunctionMode):
-    """Tensors that are created without a dtype are in float64, in this thread only; PyTorch's
-    default dtype is that of all.
-    """
+    """A mode in which tensors without a dtype are float64, in this thread only.
+
+    PyTorch's default dtype would affect all threads."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if (
-            func is torch.sparse_coo_tensor
-        ):  # with which kernels of tasks are evaluated; PyTorch warns where this is not said
+        if func is torch.sparse_coo_tensor:  # used by task kernels; PyTorch warns without the flag
             return func(*args, **{"check_invariants": False} | kwargs)
         if kwargs.get("dtype") is not None or (func not in ALWAYS_REAL and func not in OF_VALUES):
             return func(*args, **kwargs)

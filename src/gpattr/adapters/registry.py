@@ -1,6 +1,4 @@
-"""Which adapter takes which model: by the names of its classes, so that nothing is imported that is
-not needed.
-"""
+"""The table of adapters, by names of classes so that no library is imported needlessly."""
 
 from __future__ import annotations
 
@@ -23,12 +21,12 @@ ENTRY_POINTS = "gpattr.adapters"
 
 @dataclass(frozen=True)
 class Adapted:
-    """A posterior, and how the foreign library itself predicts: ``predict(X)`` gives mean and
-    variance of f, (n,) or (n, P) each.
+    """A posterior, with the foreign library's own predictions for comparison.
 
-    ``points`` (n, d) are rows where the two are compared. ``accuracy`` is the relative accuracy of
-    the library's own arithmetic on a perfectly conditioned model. Points that are ``mixable`` are
-    also compared between and beyond each other."""
+    ``predict(X)`` returns mean and variance of f, (n,) or (n, P) each. ``points`` (n, d) are rows
+    where the two are compared. ``accuracy`` is the relative accuracy of the library's own
+    arithmetic on a perfectly conditioned model. Points that are ``mixable`` are also compared
+    between and beyond each other."""
 
     posterior: Posterior
     predict: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -96,9 +94,7 @@ def register_adapter(name: str, adapter: Adapter) -> None:
 
 
 def find_adapter(model: Any) -> Adapter | None:
-    """Return the adapter for a model, of its class or the nearest of its bases; None if there is
-    none.
-    """
+    """Return the adapter for a model's class or the nearest of its bases; None if there is none."""
     names = [f"{base.__module__.split('.')[0]}.{base.__name__}" for base in type(model).__mro__]
     for name in names:
         if name in REGISTERED:
@@ -111,14 +107,14 @@ def find_adapter(model: Any) -> Adapter | None:
 
 
 def _announced() -> dict[str, Adapter]:
-    """Return the adapters of installed packages, after asking those not yet asked."""
-    with _ASKING:  # or another thread would find a package asked whose adapters are not there yet
+    """Return the adapters of installed packages, after loading their entry points."""
+    with _LOADING:  # otherwise another thread could miss adapters that are being registered
         for point in entry_points(group=ENTRY_POINTS):
-            if point.value not in _ASKED:
-                _ASKED.add(point.value)
+            if point.value not in _LOADED:
+                _LOADED.add(point.value)
                 point.load()()
     return REGISTERED
 
 
-_ASKED: set[str] = set()
-_ASKING = RLock()  # what a package calls may look for adapters itself
+_LOADED: set[str] = set()
+_LOADING = RLock()  # a package's function may itself look for adapters

@@ -1,4 +1,4 @@
-"""scikit-learn's kernels as ours."""
+"""Translation of scikit-learn's kernels."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ MATERN = {0.5: Matern12, 1.5: Matern32, 2.5: Matern52, np.inf: SquaredExponentia
 
 
 def translate(kernel: Any, d: int) -> Kernel:
-    """Return a fitted scikit-learn kernel on d features; refuse by name what has no equivalent."""
+    """Return a fitted scikit-learn kernel on d features; raise for one without an equivalent."""
     name = type(kernel).__name__
     if name not in KERNELS:
-        raise UnsupportedModelError(f"kernel: scikit-learn's {name} is not known")
+        raise UnsupportedModelError(f"kernel: scikit-learn's {name} is not supported")
     return KERNELS[name](kernel, d)
 
 
@@ -41,8 +41,8 @@ def _matern(kernel: Any, d: int) -> Kernel:
         return MATERN[kernel.nu](kernel.length_scale)
     if kernel.nu <= 1:
         raise UnsupportedModelError(
-            f"kernel: functions of a Matern with nu={kernel.nu:g} have no gradients; 1/2 can"
-            " predict"
+            f"kernel: functions of a Matern with nu={kernel.nu:g} have no gradients; only nu=0.5"
+            " is supported, for prediction"
         )
     return Matern(kernel.length_scale, nu=kernel.nu)
 
@@ -57,9 +57,7 @@ def _periodic(kernel: Any, d: int) -> Kernel:
 
 
 def _power(kernel: Any, exponent: float, d: int) -> Kernel:
-    """Return kernel**exponent: within its family where that is closed under powers, else a product
-    of whole powers.
-    """
+    """Return kernel**exponent: in closed form where its family allows, else a repeated product."""
     name = type(kernel).__name__
     if name == "Exponentiation":
         return _power(kernel.kernel, exponent * float(kernel.exponent), d)
@@ -75,11 +73,10 @@ def _power(kernel: Any, exponent: float, d: int) -> Kernel:
         return RationalQuadratic(kernel.length_scale / exponent**0.5, alpha=kernel.alpha * exponent)
     if exponent != round(exponent) or exponent < 1:
         raise UnsupportedModelError(
-            f"kernel: {name} to the power {exponent:g} is not known; powers are 1, 2, 3, …"
+            f"kernel: {name} to the power {exponent:g} is not supported; powers are 1, 2, 3, …"
         )
-    if (
-        name == "DotProduct" and exponent > 1 and kernel.sigma_0**2
-    ):  # without an offset it is a product of linear kernels
+    # Without an offset it is a product of linear kernels.
+    if name == "DotProduct" and exponent > 1 and kernel.sigma_0**2:
         return Polynomial(degree=int(exponent), offset=kernel.sigma_0**2)
     part = translate(kernel, d)
     return reduce(mul, [part] * int(exponent)) if exponent > 1 else part

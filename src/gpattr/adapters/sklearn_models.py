@@ -51,7 +51,7 @@ def regressor(model: Any, data: Any = None) -> Adapted:
             noise=unit**2 * np.asarray(model.alpha),
             mean=Constant(centre) if centre else None,
         )
-    else:  # one kernel and one noise for all: one factorisation
+    else:  # all share one kernel and one noise: one factorisation
         first = ExactPosterior(kernel, X, targets[:, 0], noise=np.asarray(model.alpha))
         normalised = [first, *(first.given(y) for y in targets.T[1:])]
         result = MultiOutputPosterior(
@@ -75,15 +75,13 @@ def regressor(model: Any, data: Any = None) -> Adapted:
 
 
 def _moments(model: Any, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return k(x, X)α and k(x, x) − k(x, X)A⁻¹k(X, x) by the model's own kernel, weights and
-    factor.
+    """Return k(x, X)α and k(x, x) − k(x, X)A⁻¹k(X, x) with the model's own kernel and factor.
 
     They are those of the normalised targets. `predict` computes the same, but changes warning
-    filters while it looks at its rows, and warns where rounding makes a variance negative, as at
+    filters while it checks its rows, and warns where rounding makes a variance negative, as at
     training rows without noise."""
-    if (
-        type(model).predict is not GaussianProcessRegressor.predict
-    ):  # a subclass that predicts in its own way
+    # A subclass that overrides predict.
+    if type(model).predict is not GaussianProcessRegressor.predict:
         shift, scale = (np.ravel(part) for part in (model._y_train_mean, model._y_train_std))
         mean, std = (
             np.asarray(part).reshape(len(points), -1)
@@ -100,15 +98,13 @@ def _accuracy(single: bool) -> float:
 
 
 def classifier(model: Any, data: Any = None) -> Adapted:
-    """Return the posterior of the latent function of a `GaussianProcessClassifier`; of more
-    classes, one against the rest.
-    """
+    """Return the latent posterior of a `GaussianProcessClassifier`, one against the rest."""
     require_fitted(model, "base_estimator_")
     several = hasattr(model.base_estimator_, "estimators_")
     if several and model.multi_class != "one_vs_rest":
         raise UnsupportedModelError(
-            f'multi_class: expected "one_vs_rest", got "{model.multi_class}", which explains no'
-            " class by itself"
+            f'multi_class: expected "one_vs_rest", got "{model.multi_class}", which has no'
+            " per-class latent function"
         )
     binaries = list(model.base_estimator_.estimators_) if several else [model.base_estimator_]
     X = with_columns(np.asarray(binaries[0].X_train_, dtype=np.float64), model)
@@ -157,12 +153,11 @@ def require_fitted(model: Any, attribute: str) -> None:
 
 
 def linear(model: Any, data: Any = None) -> Adapted:
-    """Return the posterior of a `BayesianRidge` or an `ARDRegression`: f = intercept + w·x with w ~
-    N(coef_, sigma_).
+    """Return the posterior of a `BayesianRidge` or an `ARDRegression`.
 
-    Its standard deviations contain the noise 1/alpha_, and are taken about the mean of the training
-    rows, where the level is known. ARDRegression keeps the covariance of the weights it has not
-    pruned."""
+    It is f = intercept + w·x with w ~ N(coef_, sigma_). Its standard deviations contain the noise
+    1/alpha_, and are taken about the mean of the training rows, where the level is known.
+    ARDRegression keeps the covariance of the weights it has not pruned."""
     require_fitted(model, "coef_")
     d = len(model.coef_)
     pruned = hasattr(model, "threshold_lambda")
@@ -170,9 +165,8 @@ def linear(model: Any, data: Any = None) -> Adapted:
     covariance = np.zeros((d, d))
     sigma = np.asarray(model.sigma_, dtype=np.float64)
     single = str(model.sigma_.dtype) == "float32"
-    shares, vectors = np.linalg.eigh(
-        0.5 * (sigma + sigma.T)
-    )  # in float32 it is neither symmetric nor positive
+    # In float32 it is neither symmetric nor positive.
+    shares, vectors = np.linalg.eigh(0.5 * (sigma + sigma.T))
     covariance[np.ix_(kept, kept)] = (
         (vectors * np.maximum(shares, 0.0)) @ vectors.T if single else sigma
     )
@@ -194,7 +188,7 @@ def linear(model: Any, data: Any = None) -> Adapted:
         return mean, std**2 - 1.0 / model.alpha_
 
     unchecked, kind = copy(model), type(model)
-    # A look at the rows would change warning filters, which are those of all threads.
+    # Checking the rows would change warning filters, which are shared by all threads.
     unchecked.__class__ = type(
         kind.__name__,
         (kind,),

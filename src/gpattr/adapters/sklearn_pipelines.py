@@ -1,5 +1,4 @@
-"""What stands around a model in scikit-learn: pipelines of scalers, selections and one-hot
-encodings; scaled targets; searches.
+"""scikit-learn's wrappers of models: pipelines, transformed targets and searches.
 
 A fitted transformer is a list of columns: each is a feature, or one category of a feature, shifted
 and scaled."""
@@ -47,9 +46,7 @@ class Column:
 
 
 def pipeline(model: Any, data: Any = None) -> Adapted:
-    """Return the posterior of the last step of a `Pipeline`, as a function of what goes into the
-    first.
-    """
+    """Return the posterior of a `Pipeline`'s last step as a function of the first one's inputs."""
     *steps, (_, last) = model.steps
     inner = adapt(last, data=data)
     width = _width(model)
@@ -65,9 +62,9 @@ def pipeline(model: Any, data: Any = None) -> Adapted:
 def behind(
     inner: Adapted, columns: Sequence[Column], names: list[str], named: bool, transformer: Any
 ) -> Adapted:
-    """Return an adapted model as a function of the features that feed its columns, compared through
-    its own transformer.
-    """
+    """Return an adapted model as a function of the features that its columns are made of.
+
+    It is compared through the model's own transformer."""
     encoder, sources, labels = (
         None,
         [column.feature for column in columns],
@@ -144,9 +141,7 @@ def _frame(X: np.ndarray, names: list[str]) -> Any:
 
 
 def target(model: Any, data: Any = None) -> Adapted:
-    """Return the posterior of a `TransformedTargetRegressor`: in the user's units where its
-    transformer is affine.
-    """
+    """Return the posterior of a `TransformedTargetRegressor`, in the user's units if affine."""
     require_fitted(model, "regressor_")
     inner = adapt(model.regressor_, data=data)
     several = isinstance(inner.posterior, MultiOutputPosterior)
@@ -197,15 +192,13 @@ def search(model: Any, data: Any = None) -> Adapted:
 
 
 def transformed(step: Any, columns: Sequence[Column]) -> list[Column]:
-    """Return the columns that a fitted transformer makes of these; refuse by name one that is not
-    known.
-    """
+    """Return the columns that a fitted transformer makes of these; raise for an unsupported one."""
     if step is None or step == "passthrough":
         return list(columns)
     name = type(step).__name__
     if name not in TRANSFORMERS or type(step).__module__.split(".")[0] != "sklearn":
         raise UnsupportedModelError(
-            f"pipeline: {type(step).__module__}.{name} is not known; known are"
+            f"pipeline: {type(step).__module__}.{name} is not supported; supported are"
             f" {', '.join(sorted(TRANSFORMERS))}"
         )
     return TRANSFORMERS[name](step, list(columns))
@@ -241,7 +234,7 @@ def _max_abs(step: Any, columns: list[Column]) -> list[Column]:
 def _identity(step: Any, columns: list[Column]) -> list[Column]:
     if step.func is not None:
         raise UnsupportedModelError(
-            "pipeline: a FunctionTransformer with a function of its own is not known"
+            "pipeline: a FunctionTransformer with a user-defined function is not supported"
         )
     return columns
 
@@ -249,14 +242,14 @@ def _identity(step: Any, columns: list[Column]) -> list[Column]:
 def _imputer(step: Any, columns: list[Column]) -> list[Column]:
     if not (step.missing_values is None or step.missing_values != step.missing_values):
         raise UnsupportedModelError(
-            f"pipeline: a SimpleImputer(missing_values={step.missing_values!r}) is not known"
+            f"pipeline: a SimpleImputer(missing_values={step.missing_values!r}) is not supported"
         )
     gone = [isinstance(value, float) and np.isnan(value) for value in list(step.statistics_)]
     if step.add_indicator or len(gone) != len(columns) or any(gone):
         raise UnsupportedModelError(
-            "pipeline: a SimpleImputer that adds or drops columns is not known"
+            "pipeline: a SimpleImputer that adds or drops columns is not supported"
         )
-    return columns  # rows to explain have no gaps
+    return columns  # rows to explain have no missing values
 
 
 def _selector(step: Any, columns: list[Column]) -> list[Column]:
@@ -271,12 +264,12 @@ def _one_hot(step: Any, columns: list[Column]) -> list[Column]:
         or getattr(step, "max_categories", None) is not None
     ):
         raise UnsupportedModelError(
-            "pipeline: a OneHotEncoder that merges infrequent categories is not known"
+            "pipeline: a OneHotEncoder that merges infrequent categories is not supported"
         )
     for i, (column, categories) in enumerate(zip(columns, step.categories_, strict=True)):
         if column.categories or (column.shift, column.scale) != (0.0, 1.0):
             raise UnsupportedModelError(
-                "pipeline: a OneHotEncoder behind another transformer is not known"
+                "pipeline: a OneHotEncoder behind another transformer is not supported"
             )
         skip = None if dropped is None else dropped[i]
         labels = tuple(categories.tolist())

@@ -1,4 +1,4 @@
-"""Gaussian processes of tinygp: conditioned ones, or unconditioned ones with their targets.
+"""Gaussian processes of tinygp: conditioned, or unconditioned with their targets.
 
 Most of its stationary kernels measure distance by the sum of absolute differences. In one dimension
 that is the usual distance; in more, they are not positive definite (on a line along one axis their
@@ -38,35 +38,14 @@ from gpattr.posteriors import ExactPosterior
 
 
 def gaussian_process(model: Any, data: Any = None) -> Adapted:
-    """Return the posterior of a conditioned GP (``gp.condition(y, X).gp``), or of a GP with its
-    targets, ``data=y`` or (X, y).
-    """
-    if type(model.mean_function).__name__ == "Conditioned":
-        conditioned, prior_mean = model, model.mean_function.mean_function
-        solver, inputs, kernel = (
-            model.kernel.solver,
-            model.mean_function.X,
-            model.mean_function.kernel,
-        )
-        alpha, known = np.asarray(model.mean_function.alpha, dtype=np.float64), None
-        if not model.mean_function.include_mean:
-            prior_mean = None
-    else:
-        if data is None:
-            raise InvalidInputError(
-                "data: tinygp does not keep the targets; give them, as_posterior(gp, data=y), or a"
-                " conditioned GP"
-            )
-        y = np.asarray(data[1] if isinstance(data, tuple) else data, dtype=np.float64).reshape(-1)
-        if len(y) != len(model.X):
-            raise InvalidInputError(f"data: expected {len(model.X)} targets, got {len(y)}")
-        conditioned, prior_mean = model.condition(y).gp, model.mean_function
-        solver, inputs, kernel = model.solver, model.X, model.kernel
-        known = np.asarray(model.noise.diagonal(), dtype=np.float64)
-        alpha = np.asarray(conditioned.mean_function.alpha, dtype=np.float64)
+    """Return the posterior of a conditioned GP, or of a GP with its targets.
+
+    A conditioned one is ``gp.condition(y, X).gp``; targets are given as ``data=y`` or (X, y)."""
+    conditioned, prior_mean, solver, inputs, kernel, known = _conditioned(model, data)
+    alpha = np.asarray(conditioned.mean_function.alpha, dtype=np.float64)
     if not hasattr(solver, "scale_tril"):
         raise UnsupportedModelError(
-            f"solver: {type(solver).__name__} is not known; build the GP with a DirectSolver"
+            f"solver: {type(solver).__name__} is not supported; build the GP with a DirectSolver"
         )
     X = np.asarray(inputs, dtype=np.float64)
     rows = X[:, None] if X.ndim == 1 else X
@@ -98,34 +77,52 @@ def gaussian_process(model: Any, data: Any = None) -> Adapted:
     return Adapted(posterior, predict, rows, accuracy=accuracy)
 
 
+def _conditioned(model: Any, data: Any) -> tuple[Any, Any, Any, Any, Any, np.ndarray | None]:
+    """Return the conditioned GP, and the prior mean, solver, inputs, kernel and noise behind it.
+
+    The noise is None where it must be read from the solver's factor."""
+    mean = model.mean_function
+    if type(mean).__name__ == "Conditioned":
+        prior_mean = mean.mean_function if mean.include_mean else None
+        return model, prior_mean, model.kernel.solver, mean.X, mean.kernel, None
+    if data is None:
+        raise InvalidInputError(
+            "data: tinygp does not keep the targets; pass as_posterior(gp, data=y), or a"
+            " conditioned GP"
+        )
+    y = np.asarray(data[1] if isinstance(data, tuple) else data, dtype=np.float64).reshape(-1)
+    if len(y) != len(model.X):
+        raise InvalidInputError(f"data: expected {len(model.X)} targets, got {len(y)}")
+    noise = np.asarray(model.noise.diagonal(), dtype=np.float64)
+    return model.condition(y).gp, mean, model.solver, model.X, model.kernel, noise
+
+
 def condition_result(model: Any, data: Any = None) -> Adapted:
     """Return the posterior of what ``gp.condition(y, X)`` returns."""
     return gaussian_process(model.gp)
 
 
 def translate(kernel: Any, d: int) -> Kernel:
-    """Return a tinygp kernel on d features; refuse by name what is not known."""
+    """Return a tinygp kernel on d features; raise for an unsupported one."""
     name = type(kernel).__name__
     if name not in KERNELS:
-        raise UnsupportedModelError(f"kernel: tinygp's {name} is not known")
+        raise UnsupportedModelError(f"kernel: tinygp's {name} is not supported")
     return KERNELS[name](kernel, d)
 
 
 def _stationary(kind: Callable[[Any], Kernel]) -> Callable[[Any, int], Kernel]:
-    """Return the translation of a function of one distance, which in several features must be the
-    usual one.
-    """
+    """Return the translation of a function of distance, Euclidean for several features."""
 
     def translation(kernel: Any, d: int) -> Kernel:
         name, distance = type(kernel).__name__, type(kernel.distance).__name__
         if distance not in ("L1Distance", "L2Distance"):
-            raise UnsupportedModelError(f"kernel: {name} with {distance} is not known")
+            raise UnsupportedModelError(f"kernel: {name} with {distance} is not supported")
         if d > 1 and (distance == "L1Distance" or name in ("Cosine", "ExpSineSquared")):
             fault = "has no gradients" if name == "Exp" else "is not positive definite"
             remedy = (
                 ""
                 if name in ("Cosine", "ExpSineSquared")
-                else "; give it distance=tinygp.kernels.distance.L2Distance()"
+                else "; use distance=tinygp.kernels.distance.L2Distance()"
             )
             raise UnsupportedModelError(
                 f"kernel: {name} of {d} features with {distance} {fault}{remedy}"
@@ -137,7 +134,7 @@ def _stationary(kind: Callable[[Any], Kernel]) -> Callable[[Any, int], Kernel]:
 
 def _subspace(kernel: Any, d: int) -> Kernel:
     if not isinstance(kernel.axis, (int, np.integer)):
-        raise UnsupportedModelError("kernel: Subspace of several axes is not known")
+        raise UnsupportedModelError("kernel: Subspace of several axes is not supported")
     return Select(translate(kernel.kernel, 1), [int(kernel.axis) % d])
 
 
@@ -148,7 +145,7 @@ def _polynomial(kernel: Any) -> Kernel:
         float(kernel.sigma) ** 2,
     )
     if order != round(order) or order < 1:
-        raise UnsupportedModelError(f"kernel: Polynomial of the order {order:g} is not known")
+        raise UnsupportedModelError(f"kernel: Polynomial of order {order:g} is not supported")
     if offset > 0:
         return Polynomial(variance, degree=int(order), offset=offset)
     parts: list[Any] = [Linear(variance)] * int(order)
@@ -193,6 +190,6 @@ def _mean(mean: Any) -> Mean:
         return ConstantMean(0.0)
     if type(mean).__name__ != "Mean" or mean.func is not None:
         raise UnsupportedModelError(
-            "mean_function: a function of your own is not known; subtract it from the targets"
+            "mean_function: a user-defined function is not supported; subtract it from the targets"
         )
     return ConstantMean(float(mean.value))

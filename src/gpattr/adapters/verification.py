@@ -1,4 +1,4 @@
-"""Trust before use: a posterior must predict what the foreign library predicts."""
+"""The check that a posterior predicts what the foreign library predicts."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from gpattr.adapters.registry import Adapted
 from gpattr.exceptions import UnsupportedModelError
 
 POINTS = 8
-EXACT = 1e-6  # relative to the size of what is compared, on a well-conditioned model
-LOOSEST = 0.02  # however badly conditioned
-MARGIN = 100.0  # times accuracy and condition number: what rounding may explain
+EXACT = 1e-6  # relative to the compared values, on a well-conditioned model
+LOOSEST = 0.02  # for any condition number
+MARGIN = 100.0  # times accuracy and condition number: a bound on rounding errors
 
 
 def verify(adapted: Adapted, name: str, points: np.ndarray | None = None) -> None:
-    """Raise `UnsupportedModelError` unless means and variances agree: at training rows, between and
-    beyond them, or at points.
-    """
+    """Raise `UnsupportedModelError` unless means and variances agree with the library's.
+
+    They are compared at ``points``, or at training rows, between and beyond them."""
     points = comparison_points(adapted.points, adapted.mixable) if points is None else points
-    with np.errstate(all="ignore"):  # which is of this thread alone; warning filters are not
+    with np.errstate(all="ignore"):  # local to this thread, unlike warning filters
         theirs = adapted.predict(points)
     mean, std = (to_numpy(part) for part in adapted.posterior.predict(points, return_std=True))
     tolerance = min(EXACT + MARGIN * adapted.accuracy * adapted.posterior.condition_number, LOOSEST)
     if theirs[0].size != mean.size or theirs[1].size != std.size:
         raise UnsupportedModelError(
-            f"model: this {name} predicts arrays of the shape {theirs[0].shape}, where its parts"
-            f" say {mean.shape}"
+            f"model: this {name} predicts arrays of shape {theirs[0].shape}, the posterior rebuilt"
+            f" from its parts {mean.shape}"
         )
     for what, part in zip(("mean", "variance"), theirs, strict=True):
         if not np.isfinite(part).all():
@@ -34,18 +34,18 @@ def verify(adapted: Adapted, name: str, points: np.ndarray | None = None) -> Non
                 f"model: the predictive {what} of this {name} is not finite at rows such as its own"
                 " data"
             )
-    spread = np.maximum(theirs[1].max(axis=0), 1e-300)
-    size = np.maximum(np.abs(theirs[0]).max(axis=0), np.sqrt(np.abs(spread)))
+    variance = np.maximum(theirs[1].max(axis=0), 1e-300)
+    size = np.maximum(np.abs(theirs[0]).max(axis=0), np.sqrt(np.abs(variance)))
     for what, ours, other, scale in (
         ("mean", mean, theirs[0], size),
-        ("variance", std**2, theirs[1], spread),
+        ("variance", std**2, theirs[1], variance),
     ):
         worst = float((np.abs(ours - np.reshape(other, ours.shape)) / scale).max())
         if not worst <= tolerance:
             raise UnsupportedModelError(
-                f"model: the predictive {what} of this {name} differs from what its parts say, by"
-                f" {worst:.1e} of its size where {tolerance:.0e} is allowed; something in it (a"
-                " forward of its own, a cache, data that are not its own) is not understood"
+                f"model: the predictive {what} of this {name} differs from that of the posterior"
+                f" rebuilt from its parts by {worst:.1e} of its size; {tolerance:.0e} is allowed."
+                " Possible causes: a custom forward, a stale cache, or other data"
             )
 
 
@@ -57,10 +57,10 @@ def comparison_points(rows: np.ndarray, mixable: bool) -> np.ndarray:
         return chosen
     other = rows[generator.permutation(len(rows))[: len(chosen)]]
     share = generator.uniform(-2.0, 3.0, size=(len(chosen), 1))
-    # Off the span of the rows too, where a constant column would hide what is done with it.
-    spread = rows.std(axis=0)
-    spread = np.where(
-        spread > 1e-9 * np.abs(rows).max(axis=0), spread, np.maximum(np.abs(rows).max(axis=0), 1.0)
+    # Also off the span of the rows: a constant column would hide how it is transformed.
+    std = rows.std(axis=0)
+    std = np.where(
+        std > 1e-9 * np.abs(rows).max(axis=0), std, np.maximum(np.abs(rows).max(axis=0), 1.0)
     )
-    aside = chosen + spread * generator.normal(size=chosen.shape)
+    aside = chosen + std * generator.normal(size=chosen.shape)
     return np.concatenate([chosen, chosen + share * (other - chosen), aside])

@@ -1,4 +1,4 @@
-"""Finite sets of functions, of which a model in weight space is a weighted sum; values only."""
+"""Bases of weight-space models, which are weighted sums of their functions; values only."""
 
 from gpattr.bases.base import Basis
 from gpattr.bases.combined import Combined

@@ -30,12 +30,8 @@ class Basis(Checked, Frozen, ABC):
         """Return φⱼ at the rows of X, (n, p)."""
 
     def check_rows(self, name: str, X: Array) -> None:
-        """Raise `InvalidInputError` if the functions say nothing at some row of X; ``name`` is the
-        argument it came in.
-        """
+        """Raise `InvalidInputError` if the basis is not valid at a row of X, argument ``name``."""
 
     def phase(self, X: Array) -> float:
-        """Return the largest argument a trigonometric function meets at rows X; it has an error of
-        ε times that.
-        """
+        """Return the largest argument of a sine or cosine at rows X; ε times it is its error."""
         return 0.0

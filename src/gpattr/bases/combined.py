@@ -12,9 +12,7 @@ from gpattr.exceptions import InvalidInputError
 
 @dataclass(frozen=True, eq=False)
 class Combined(Basis):
-    """The functions of every part, each of which sees its own columns: f(x) = Σ_parts
-    f_part(x[columns_part]).
-    """
+    """The functions of all parts, each on its columns: f(x) = Σ_parts f_part(x[columns_part])."""
 
     parts: tuple[Basis, ...]
     columns: tuple[tuple[int, ...], ...]

@@ -12,7 +12,7 @@ from gpattr.bases.base import Basis
 from gpattr.exceptions import InvalidInputError
 from gpattr.special.trigonometric import sin_cos
 
-DIGITLESS = 2.0**52  # a phase beyond has no digit after the point: its sine is noise
+DIGITLESS = 2.0**52  # a larger phase has no digit after the point: its sine is noise
 
 
 @dataclass(frozen=True, eq=False)

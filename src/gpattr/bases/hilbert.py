@@ -17,16 +17,15 @@ from gpattr.exceptions import InvalidInputError
 
 @dataclass(frozen=True, eq=False)
 class Hilbert(Basis):
-    """φⱼ(x) = Πᵢ sin(ωⱼᵢ(xᵢ − cᵢ + Lᵢ)), ωⱼᵢ = π jᵢ/2Lᵢ, on the box |xᵢ − cᵢ| ≤ Lᵢ, at whose sides
-    they vanish.
+    """φⱼ(x) = Πᵢ sin(ωⱼᵢ(xᵢ − cᵢ + Lᵢ)), ωⱼᵢ = π jᵢ/2Lᵢ, on the box |xᵢ − cᵢ| ≤ Lᵢ.
 
-    (The literature divides them by √Lᵢ; here that is part of the weights, so that a change of units
-    changes nothing.)
+    All functions vanish at the sides of the box. (The literature divides them by √Lᵢ; here that is
+    part of the weights, so that a change of units changes nothing.)
 
     ``centre`` c and ``half_width`` L are (d,); ``n_basis`` (d,) is the number of functions of each
     feature: all their products are in the basis, so that p = Πᵢ n_basisᵢ. ``extent`` (d,) is half
-    the range of the data, in which an error tells how large a box would have to be, and ``labels``
-    are its words for the features. (Solin and Särkkä 2020; Riutort-Mayol et al. 2023.)"""
+    the range of the data, from which an error computes the box that is needed, and ``labels`` are
+    the names of the features in it. (Solin and Särkkä 2020; Riutort-Mayol et al. 2023.)"""
 
     centre: Array
     half_width: Array
@@ -111,6 +110,6 @@ class Hilbert(Basis):
         low, high = (float(self.centre[i] + side * self.half_width[i]) for side in (-1, 1))
         raise InvalidInputError(
             f"{name}: row {row} has {float(to_numpy(X)[row, i]):.6g} in {label}, outside of the box"
-            f" from {low:.6g} to {high:.6g} on which the basis lives; fit again with"
+            f" from {low:.6g} to {high:.6g} of the basis; fit again with"
             f" boundary={needed:.8g} or larger, or a domain= that contains it"
         )

@@ -21,7 +21,7 @@ from gpattr._core.validation import (
 from gpattr.bases.base import Basis
 from gpattr.exceptions import InvalidInputError
 
-LARGEST = 10**6  # features or degree; numbers of monomials beyond need no counting
+LARGEST = 10**6  # features or degree; more monomials than this are never counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +59,7 @@ class Monomials(Basis):
         origin: Array | None = None,
         scale: Array | None = None,
     ) -> Monomials:
-        """Return all monomials of d features up to a total degree, in the order of scikit-learn's
-        ``PolynomialFeatures``.
-        """
+        """Return all monomials of d features up to a total degree, in scikit-learn's order."""
         from itertools import combinations_with_replacement
 
         degree, d = (
@@ -106,9 +104,7 @@ class Monomials(Basis):
         return result
 
     def _factors(self, u: Array) -> list[Array]:
-        """Return the coordinates, (n, p) each, whose product is the monomial; 1 where it has fewer
-        than the degree.
-        """
+        """Return the coordinates, (n, p) each, whose product is the monomial, padded with 1."""
         xp = namespace(u)
         u = xp.concatenate([u, xp.zeros((len(u), 1)) + 1.0], axis=1)
         return [u[:, places] for places in self._places]
@@ -131,9 +127,7 @@ class Monomials(Basis):
         return self.local_gradient(self.local(X))
 
     def local_gradient(self, u: Array) -> Array:
-        """Return ∂φⱼ/∂xᵢ at local coordinates u (n, d), (n, d, p): the product rule, factor by
-        factor.
-        """
+        """Return ∂φⱼ/∂xᵢ, (n, d, p), at local coordinates u (n, d), by the product rule."""
         xp = namespace(u)
         n, d, p = len(u), self.n_features, len(self)
         factors = self._factors(u)
@@ -141,7 +135,7 @@ class Monomials(Basis):
         for first, last in zip(factors[:-1], factors[:0:-1], strict=True):
             before.append(before[-1] * first)
             after.append(after[-1] * last)
-        result = xp.zeros((n, d + 1, p))  # the last is for factors that are not there
+        result = xp.zeros((n, d + 1, p))  # the last is 1, for missing factors
         for places, left, right in zip(self._places, before, reversed(after), strict=True):
             result[:, places, list(range(p))] += left * right
         result = result[:, :d]
@@ -150,9 +144,10 @@ class Monomials(Basis):
     def check_rows(self, name: str, X: Array) -> None:
         with np.errstate(over="ignore"):
             size = self.local(X)
+            # Variances square it.
             finite = to_numpy(
                 namespace(X).isfinite(abs(size) ** (2 * max(self.degree, 1))).all(axis=1)
-            )  # variances square it
+            )
         if not finite.all():
             raise InvalidInputError(
                 f"{name}: row {int(finite.argmin())} lies so far out that its powers are not finite"

@@ -29,16 +29,14 @@ SAMPLINGS = ("orthogonal", "plain", "quasi-random")
 
 
 def check_spectral(kernel: object) -> None:
-    """Raise `UnsupportedModelError` unless the spectral density of this kernel, or kind of kernel,
-    is known.
-    """
+    """Raise `UnsupportedModelError` unless a kernel, or a class of them, has a spectral density."""
     kind = kernel if isinstance(kernel, type) else type(kernel)
     if kind is Matern12:
         raise UnsupportedModelError(f"kernel: {ROUGH}")
     if kind not in SPECTRAL:
         names = ", ".join(known.__name__ for known in SPECTRAL)
         raise UnsupportedModelError(
-            f"kernel: expected one whose spectral density is known ({names}), got {kind.__name__}"
+            f"kernel: expected one with a spectral density ({names}), got {kind.__name__}"
         )
 
 
@@ -68,7 +66,8 @@ def standard_frequencies(
 
 def smoothness(kernel: Radial) -> float:
     """Return ν of a Matérn kernel."""
-    return float(kernel.nu)  # pyright: ignore[reportAttributeAccessIssue]
+    assert isinstance(kernel, (Matern, Matern12, Matern32, Matern52))
+    return float(kernel.nu)
 
 
 def mixing(kernel: Radial, u: np.ndarray) -> np.ndarray:
@@ -81,8 +80,7 @@ def mixing(kernel: Radial, u: np.ndarray) -> np.ndarray:
 
 
 def log_spectral_density(kernel: Radial, omega: Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return log S(ω), (p,), at frequencies (p, d), and its derivatives by the logarithms of the
-    length-scales, (p, d).
+    """Return log S(ω), (p,), at frequencies (p, d), and ∂ log S/∂ log ℓ, (p, d).
 
     With q = Σᵢ (ℓᵢωᵢ)²: SE: (2π)^(d/2) e^(−q/2); Matérn: 2^d π^(d/2) Γ(ν + d/2) (2ν)^ν / Γ(ν) · (2ν
     + q)^(−ν−d/2); rational quadratic: (2π)^(d/2) 2 α^α / Γ(α) · (q/2α)^(m/2) K_m(√(2αq)), m = α −

@@ -83,15 +83,14 @@ def require_derivatives(kernel: Kernel) -> None:
     """Raise `UnsupportedModelError`, with the reason, for a kernel some part of which has no
     derivatives.
     """
-    if type(kernel) in REFUSED:
-        raise UnsupportedModelError(f"kernel: {REFUSED[type(kernel)]}")
-    if type(kernel) not in DERIVATIVES:
-        raise UnsupportedModelError(
-            f"kernel: derivatives of {type(kernel).__name__} are not known;"
-            " gpattr.closed_forms.register_derivatives enters them"
-        )
-    for part in kernel.parts().values():
-        require_derivatives(part)
+    for _, part in kernel.walk():
+        if type(part) in REFUSED:
+            raise UnsupportedModelError(f"kernel: {REFUSED[type(part)]}")
+        if type(part) not in DERIVATIVES:
+            raise UnsupportedModelError(
+                f"kernel: derivatives of {type(part).__name__} are not known;"
+                " gpattr.closed_forms.register_derivatives enters them"
+            )
 
 
 def _outer(u: Array, v: Array) -> Array:

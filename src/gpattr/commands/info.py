@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from gpattr import __version__
-from gpattr.adapters.support import LIBRARIES, models_of
+from gpattr.adapters.documentation_tables import LIBRARIES, models_of
 
 PARTS = (
     "numpy",

@@ -13,7 +13,7 @@ from gpattr._core.validation import check_flag
 from gpattr.exceptions import InvalidInputError
 
 DAY_FIRST, MONTH_FIRST = "day first", "month first"
-HALF_A_YEAR = 183.0  # days from which on a season can be told from the time that passes
+HALF_A_YEAR = 183.0  # days beyond which a season is distinguishable from elapsed time
 DAY = 86_400_000_000  # microseconds
 
 
@@ -27,9 +27,9 @@ def _year(dates: Array) -> Array:
 
 
 def _week(dates: Array) -> Array:
-    """Return the weekday of each date in parts of a week, from Monday 0 to Sunday 6/7; 1970-01-01
-    was a Thursday.
-    """
+    """Return the weekday of each date in parts of a week, from Monday 0 to Sunday 6/7.
+
+    1970-01-01 was a Thursday."""
     return (dates.astype("datetime64[D]").astype(np.int64) + 3) % 7 / 7.0
 
 
@@ -47,11 +47,11 @@ CYCLES: dict[str, Callable[[Array], Array]] = {
 
 @dataclass(frozen=True)
 class Dates:
-    """How the dates of a column become numbers: days since 1970, and sin 2πu and cos 2πu of each of
-    its ``cycles`` u.
+    """The encoding of a column of dates: days since 1970, and its ``cycles`` u as angles.
 
-    The cycles are among "season", "weekday" and "time of day"; ``timed`` says that the dates have
-    times. ``order`` is that of days and months in texts such as 3/4/2024, where there are any."""
+    Each cycle gives two columns, sin 2πu and cos 2πu. The cycles are among "season", "weekday" and
+    "time of day"; ``timed`` says that the dates have times. ``order`` is that of days and months in
+    texts such as 3/4/2024, where there are any."""
 
     cycles: tuple[str, ...] = ()
     timed: bool = False
@@ -72,9 +72,10 @@ class Dates:
 
     @classmethod
     def of(cls, dates: Array, order: str | None = None) -> Dates:
-        """Return the encoding of known dates: a season where they span more than half a year, other
-        cycles where they differ.
-        """
+        """Return the encoding for given dates.
+
+        It has a season if they span more than half a year, and the other cycles in which
+        they differ."""
         dates = dates.astype("datetime64[us]")
         days = dates.astype(np.int64) / DAY
         differ = {name: len(np.unique(cycle(dates))) > 1 for name, cycle in CYCLES.items()}
@@ -97,9 +98,7 @@ class Dates:
         return np.column_stack(columns)
 
     def decode(self, rows: Array) -> Array:
-        """Return the dates (n,) of encoded rows (n, parts), by their days: to the second, or to the
-        day without times.
-        """
+        """Return the dates (n,) of encoded rows (n, parts), to the second or to the day."""
         if not self.timed:
             return (
                 np.floor(rows[:, 0])
@@ -115,9 +114,7 @@ class Dates:
         )
 
     def texts(self, rows: Array) -> list[str]:
-        """Return encoded rows as texts, 2024-12-31 or 2024-12-31 08:30, with seconds where there
-        are any.
-        """
+        """Return encoded rows as texts, 2024-12-31 or 2024-12-31 08:30, with seconds if any."""
         dates = self.decode(rows)
         unit = (
             "D"

@@ -1,6 +1,6 @@
-"""Frames with categories and dates as numbers: one column for each number, one for each category,
-several for a date.
-"""
+"""The encoding of frames with categories and dates as numeric columns.
+
+There is one column for each number and each category, and several for a date."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ from gpattr.exceptions import InvalidInputError
 
 @dataclass(frozen=True)
 class Encoder:
-    """The columns ``names`` of a frame, of which some have ``categories``, {name: labels}, each an
-    encoded column of 0 and 1.
+    """The columns ``names`` of a frame, of which some have ``categories``, {name: labels}.
 
-    Others are ``dates``, {name: `Dates`}, with encoded columns for elapsed days, season, weekday
-    and time of day.
+    Each label is an encoded column of 0 and 1. Others are ``dates``, {name: `Dates`}, with encoded
+    columns for elapsed days, season, weekday and time of day.
 
-    With ``as_one_feature`` the columns with categories, whose labels are numbers, are one feature that
-    jumps: there is nothing between categories. Rows may then also be arrays. Columns that are not
-    ``named`` by the user are taken in their order. What the model does not use may be anything."""
+    With ``as_one_feature`` the columns with categories, whose labels are numbers, are one feature
+    that jumps: there is nothing between categories. Rows may then also be arrays. Columns that are
+    not ``named`` by the user are taken in their order. Values in unused columns are not checked."""
 
     names: Names
     categories: Mapping[str, tuple[Any, ...]]
@@ -38,9 +37,7 @@ class Encoder:
 
     @cached_property
     def columns(self) -> tuple[tuple[str, Any], ...]:
-        """The encoded columns: (feature, label), with None for the label of a number, and the part
-        of a date.
-        """
+        """The encoded columns as (feature, label), with None for numbers and parts for dates."""
         parts = {name: dates.parts for name, dates in self.dates.items()}
         return tuple(
             (name, label)
@@ -64,9 +61,7 @@ class Encoder:
 
     @cached_property
     def features(self) -> Names:
-        """The features that are explained: the columns, or with ``as_one_feature`` one for all that have
-        categories.
-        """
+        """The features to explain: the columns, or ``as_one_feature`` for all categories."""
         return tuple(dict.fromkeys(self._owner(name) for name in self.names))
 
     @cached_property
@@ -109,8 +104,8 @@ class Encoder:
     def reference_points(self, points: Mapping[str, Array]) -> dict[str, Array]:
         """Return the points with the most frequent categories and with whole dates.
 
-        The mean alone keeps the shares of categories, unless they jump, and the means of what dates
-        are encoded as."""
+        The mean keeps category frequencies, unless categories jump, and the means of encoded
+        dates."""
         if "mean" not in points:
             return dict(points)
         places = [i for i, (name, _) in enumerate(self.columns) if name in self.categories]
@@ -126,9 +121,7 @@ class Encoder:
         return result
 
     def nearest_one_hot(self, rows: Array) -> Array:
-        """Return encoded rows with exactly one category of every feature, the largest, and dates
-        that are those of their days.
-        """
+        """Return encoded rows with one category per feature, the largest, and valid dates."""
         rows = rows.copy()
         for feature, dates in self.dates.items():
             places = self.places(feature)
@@ -181,7 +174,7 @@ class Encoder:
         return [i for i, (owner, _) in enumerate(self.columns) if owner == feature]
 
     def encode(self, name: str, X: Any) -> Array:
-        """Return a frame as numbers, (n, encoded columns); refuse labels that are not known."""
+        """Return a frame as numbers, (n, encoded columns); raise for unknown labels."""
         if self.as_one_feature and not (is_frame(X) and self.named):
             import pandas as pd
 

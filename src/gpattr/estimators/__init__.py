@@ -1,4 +1,4 @@
-"""scikit-learn estimators that fit and hand out a posterior."""
+"""scikit-learn estimators that fit and provide a posterior."""
 
 from gpattr.estimators.bayesian_linear_regressor import BayesianLinearRegressor
 from gpattr.estimators.gp_classifier import GPClassifier

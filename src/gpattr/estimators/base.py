@@ -1,4 +1,4 @@
-"""What all estimators share: data in, predictions, draws and files out."""
+"""The base of all estimators: data checks, predictions, draws and files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpattr._core.validation import as_matrix, as_vector, check_count, check_fla
 from gpattr.estimators import storage
 from gpattr.estimators.plain_data import checked_pair, checked_rows, checked_training_data
 from gpattr.exceptions import InvalidInputError
-from gpattr.kernels import Kernel
+from gpattr.kernels import Kernel, Radial, SquaredExponential
 
 MOST_RESTARTS = 10**6
 
@@ -79,9 +79,9 @@ class PosteriorRegressor(RegressorMixin, PosteriorEstimator):
     """A regressor that learns a ``posterior_``."""
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
-        """Return the mean of the latent function at X, with its standard deviation or covariance if
-        asked (free of noise).
-        """
+        """Return the mean of the latent function at X, with its std or covariance on request.
+
+        Neither contains the noise."""
         check_is_fitted(self)
         if check_flag("return_std", return_std) and check_flag("return_cov", return_cov):
             raise InvalidInputError(
@@ -111,9 +111,7 @@ class PosteriorRegressor(RegressorMixin, PosteriorEstimator):
         return np.concatenate(draws, axis=1)
 
     def _check_data(self, X: Any, y: Any, *, width: int | None = None) -> tuple[Array, Array]:
-        """Return rows and targets as float64; ``width`` is the number of features where earlier
-        rows have fixed it.
-        """
+        """Return rows and targets as float64; ``width`` is the number of features, if fixed."""
         if is_tensor(X):
             X = as_matrix("X", X)
             if width is None:
@@ -150,7 +148,7 @@ def require_numbers(**arrays: Any) -> None:
     for name, value in arrays.items():
         if isinstance(value, np.ma.MaskedArray):
             raise InvalidInputError(
-                f"{name}: expected plain numbers, got a masked array; remove or fill what is masked"
+                f"{name}: expected plain numbers, got a masked array; remove or fill masked values"
             )
         if is_frame(value):
             as_matrix(name, value)  # our words for what is wrong with a frame
@@ -173,9 +171,7 @@ class KernelOptions(BaseEstimator):
     kernel: Any
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; ``kernel__name=value`` replaces the kernel by one with that parameter
-        changed.
-        """
+        """Set parameters; ``kernel__name=value`` replaces a parameter of the kernel."""
         inner = {
             name.partition("__")[2]: value
             for name, value in params.items()
@@ -187,15 +183,20 @@ class KernelOptions(BaseEstimator):
         if inner:
             if not isinstance(self.kernel, Kernel):
                 raise InvalidInputError(
-                    f"kernel__{next(iter(inner))}: there is no kernel to set it in; give one first"
+                    f"kernel__{next(iter(inner))}: expected a kernel to set it in; pass one first"
                 )
             self.kernel = self.kernel.with_params(**inner)
         return self
 
     @property
     def _given_kernel(self) -> Kernel | None:
-        """The kernel the user gave, None if only its kind was given."""
+        """The kernel the user gave, None if it is a class or left out."""
         return self.kernel if isinstance(self.kernel, Kernel) else None
+
+    @property
+    def _kernel_class(self) -> type[Radial]:
+        """The class of the kernel to train, where no kernel is given."""
+        return self.kernel if isinstance(self.kernel, type) else SquaredExponential
 
 
 class KernelRegressor(KernelOptions, PosteriorRegressor):

@@ -30,12 +30,13 @@ from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
 from gpattr.posteriors import WeightSpacePosterior
 
 RATIOS = np.logspace(-12, 16, 141)  # of prior to noise variance, for features of order one
-FLOOR = 1e-12  # of the targets' variance, below which no noise can be told from rounding
+FLOOR = 1e-12  # of the targets' variance, below which noise is indistinguishable from rounding
 
 
 class BayesianLinearRegressor(PosteriorRegressor):
-    """y = c + φ(x)ᵀw + noise with Gaussian weights w ~ N(μ, Σ): φ(x) = x, or all monomials of x up
-    to a degree.
+    """y = c + φ(x)ᵀw + noise with Gaussian weights w ~ N(μ, Σ).
+
+    φ(x) is x, or all monomials of x up to a degree.
 
     Parameters
     ----------
@@ -43,14 +44,15 @@ class BayesianLinearRegressor(PosteriorRegressor):
         The prior mean μ, 0 by default.
     prior_cov : array (p, p), optional
         The prior covariance Σ, symmetric and positive definite. By default Σ = τ²I with τ² learned
-        by evidence, for features in units of their spread, so that a change of units changes
-        nothing. With a prior of yours, features are in your units.
+        by evidence, for features in units of their standard deviations, so that a change of units
+        has no effect. If you give a prior, features are in your units.
     noise_variance : float, optional
         The noise variance if it is known; learned by evidence by default.
     fit_intercept : bool
         Whether there is a constant c, about which nothing is known beforehand (a flat prior).
     degree : int
-        The degree of the polynomial; features are in the order of scikit-learn's ``PolynomialFeatures``, without the constant.
+        The degree of the polynomial; features are in the order of scikit-learn's
+        ``PolynomialFeatures``, without the constant.
 
     Attributes
     ----------
@@ -137,7 +139,7 @@ class BayesianLinearRegressor(PosteriorRegressor):
         names: Names | None,
         learned: Any,
     ) -> None:
-        first = 0 if basis.powers[0].any() else 1  # an intercept is known by itself
+        first = 0 if basis.powers[0].any() else 1  # an intercept has a flat prior
         condition = (
             min(float(np.linalg.cond(half[first:, first:])), 1.0 / EPS)
             if len(half) > first
@@ -186,8 +188,8 @@ class BayesianLinearRegressor(PosteriorRegressor):
             centred = X if origin is None else X - origin
             size = np.abs(centred).max(axis=0)
             unit = np.where(size > 1e-13 * np.abs(X).max(axis=0), size, 1.0)
-            spread = unit * np.sqrt(((centred / unit) ** 2).mean(axis=0))
-            scale = np.where(spread > 0, spread, 1.0)
+            std = unit * np.sqrt(((centred / unit) ** 2).mean(axis=0))
+            scale = np.where(std > 0, std, 1.0)
         return Monomials.up_to(degree, d, constant=False, origin=origin, scale=scale)
 
     def _prior_mean(self, p: int) -> np.ndarray:
@@ -272,9 +274,7 @@ class BayesianLinearRegressor(PosteriorRegressor):
 
 
 class _Evidence:
-    """log p(y) of y = Ψz + noise, z ~ N(0, τ²I), through the singular values of Ψ; n degrees of
-    freedom.
-    """
+    """log p(y) of y = Ψz + noise, z ~ N(0, τ²I), from singular values; n degrees of freedom."""
 
     def __init__(self, features: np.ndarray, y: np.ndarray, n: int) -> None:
         U, self.s, self.Vt = np.linalg.svd(features, full_matrices=False)
@@ -284,14 +284,14 @@ class _Evidence:
 
     def value(self, tau2: float, noise: float) -> float:
         """Return log p(y)."""
-        spread = tau2 * self.s**2 + noise
+        variances = tau2 * self.s**2 + noise
         rank = min(len(self.s), self.n)
         logs = (
-            np.log(spread[:rank]).sum()
+            np.log(variances[:rank]).sum()
             + (self.n - rank) * math.log(noise)
             + self.n * math.log(2.0 * math.pi)
         )
-        return float(-0.5 * ((self.u**2 / spread).sum() + self.rest / noise + logs))
+        return float(-0.5 * ((self.u**2 / variances).sum() + self.rest / noise + logs))
 
     def mean(self, tau2: float, noise: float) -> np.ndarray:
         """Return the posterior mean of z/τ."""
@@ -300,11 +300,11 @@ class _Evidence:
     def maximise(
         self, tau2: float | None, noise: float | None, floor: float
     ) -> tuple[float, float]:
-        """Return the most likely τ² and noise, each unless it is given: on a grid of one number,
-        then by Brent's method.
+        """Return the most likely τ² and noise, each unless given.
 
-        That number is the noise where τ² is given, else the ratio ρ = τ²/σ². For a given ratio the
-        best noise is known, σ² = (Σ u²/(1 + ρs²) + rest)/n."""
+        The search is over one number, on a grid and then by Brent's method. That number is the
+        noise where τ² is given, else the ratio ρ = τ²/σ². For a given ratio the best noise is
+        known, σ² = (Σ u²/(1 + ρs²) + rest)/n."""
 
         def at(log: float) -> tuple[float, float]:
             number = math.exp(log)
@@ -315,9 +315,8 @@ class _Evidence:
             )
             return number * best, best
 
-        if (
-            tau2 is None and not self.s.any()
-        ):  # features that do not vary say nothing of their weights
+        # Constant features carry no information about their weights.
+        if tau2 is None and not self.s.any():
             return 1.0, noise or max((float(self.u @ self.u) + self.rest) / self.n, floor)
         size = (
             floor / RATIOS[0]

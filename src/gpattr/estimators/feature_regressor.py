@@ -1,4 +1,4 @@
-"""What regressors over a finite basis with a kernel share: the search for hyperparameters."""
+"""The base of regressors over a finite basis with a kernel: the search for hyperparameters."""
 
 from __future__ import annotations
 
@@ -45,20 +45,11 @@ class FeatureRegressor(KernelRegressor):
         limits: Mapping[str, np.ndarray] | None = None,
         ftol: float = OPTIONS["ftol"],
     ) -> tuple[K, float]:
-        """Return the most likely kernel and noise, for n targets of this variance; ``names`` are
-        those to learn (all by default).
+        """Return the most likely kernel and noise for n targets of this variance.
 
-        The noise is learned unless it is ``known``. ``limits`` (2, size) are bounds by default.
-        """
-        if n < 2:
-            raise InvalidInputError(
-                "X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use"
-                " optimize=False"
-            )
-        if variance == 0:
-            raise InvalidInputError(
-                "y: expected targets that differ, got one value everywhere; use optimize=False"
-            )
+        ``names`` are the hyperparameters to learn, all by default. The noise is learned unless it
+        is ``known``. ``limits`` (2, size) are bounds by default."""
+        _check_targets(n, variance)
         start = {
             name: value
             for name, value in trainable(kernel).items()
@@ -84,7 +75,19 @@ class FeatureRegressor(KernelRegressor):
             with training_progress(self.verbose, len(starts), 0.0) as report:
                 kernel, noise = maximise(
                     objective, kernel, noise, bounds, starts, report=report, ftol=ftol
-                )  # pyright: ignore
+                )
         level = known if noise is None else noise
         assert level is not None
         return kernel, level
+
+
+def _check_targets(n: int, variance: float) -> None:
+    if n < 2:
+        raise InvalidInputError(
+            "X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use"
+            " optimize=False"
+        )
+    if variance == 0:
+        raise InvalidInputError(
+            "y: expected targets that differ, got one value everywhere; use optimize=False"
+        )

@@ -1,6 +1,4 @@
-"""Gaussian-process classification by Laplace's approximation; more than two classes one against the
-rest.
-"""
+"""Gaussian-process classification by Laplace's approximation, one against the rest."""
 
 from __future__ import annotations
 
@@ -26,8 +24,8 @@ from gpattr.estimators.search_space import (
     bounds_for,
     default_kernel,
     scaled,
-    spread_of,
     starts_from,
+    std_of,
 )
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel, Radial
@@ -37,8 +35,7 @@ from gpattr.special.logistic import expected_probability
 
 
 class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
-    """Gaussian-process classification, with hyperparameters learned by Laplace's marginal
-    likelihood.
+    """Gaussian-process classification, trained by Laplace's marginal likelihood.
 
     The log odds of the second of two classes are a Gaussian process; of more classes, the log odds
     of each against all others are, each with hyperparameters of its own. `Explainer` explains these
@@ -60,7 +57,8 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
     classes_ : array (K,)
         The labels; of two, the latent function is positive where the second is the more likely.
     kernel_, mean_, log_marginal_likelihood_
-        What was learned, in the units of the data; of more than two classes, a tuple of kernels and the sum of the evidence.
+        The learned values, in data units; for more than two classes a tuple of kernels and the sum
+        of the log evidences.
     """
 
     def __init__(
@@ -89,7 +87,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
             require_numbers(X=X)
             if isinstance(y, np.ma.MaskedArray):
                 raise InvalidInputError(
-                    "y: expected plain labels, got a masked array; remove or fill what is masked"
+                    "y: expected plain labels, got a masked array; remove or fill masked values"
                 )
             rows, labels = checked_training_data(self, X, y, labels=True)
             try:
@@ -97,7 +95,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
                 classes, codes = np.unique(labels, return_inverse=True)
             except TypeError:
                 raise InvalidInputError(
-                    "y: expected labels of one kind, got some that cannot be compared (None?)"
+                    "y: expected labels of one kind, got labels that cannot be compared (None?)"
                 ) from None
             if len(classes) < 2:
                 raise InvalidInputError(
@@ -133,11 +131,10 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probabilities of the classes, (n, K): means over the latent function, whose
-        uncertainty moves them to ½.
+        """Return the probabilities of the classes, (n, K), averaged over the latent function.
 
-        Those of more than two classes, each against all others, are divided by their sum.
-        """
+        Its uncertainty moves them towards ½. Those of more than two classes, each against all
+        others, are divided by their sum."""
         mean, std = (to_numpy(part) for part in self._latent(X, return_std=True))
         if mean.ndim == 1:
             return np.column_stack([expected_probability(sign * mean, std) for sign in (-1.0, 1.0)])
@@ -151,22 +148,18 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
 
     @staticmethod
     def _targets(codes: np.ndarray, n_classes: int) -> list[np.ndarray]:
-        """Return labels 0 and 1 for each latent function: one for two classes, else one for each
-        class.
-        """
+        """Return labels 0 and 1 for each latent function: one for two classes, else one each."""
         return [
             (codes == k).astype(np.float64) for k in ([1] if n_classes == 2 else range(n_classes))
         ]
 
     def _learn(self, X: np.ndarray, y: np.ndarray, mean: Mean) -> Kernel:
         """Return the most likely kernel, in the user's units."""
-        given, spread = self._given_kernel, spread_of(X)
+        given, std = self._given_kernel, std_of(X)
         units = (
-            Units(np.where(spread > 0, spread, 1.0), 1.0)
-            if given is None
-            else Units(np.ones(()), 1.0)
+            Units(np.where(std > 0, std, 1.0), 1.0) if given is None else Units(np.ones(()), 1.0)
         )
-        kernel = _start(units, self.kernel) if given is None else given  # pyright: ignore[reportArgumentType]
+        kernel = _start(units, self._kernel_class) if given is None else given
         if not self.optimize:
             return kernel
         kernel = scaled(kernel, units, inwards=True)
@@ -174,7 +167,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
         bounds = bounds_for(start, units, self.bounds, 1.0, own_start=given is None)
         if not bounds:
             return scaled(kernel, units, inwards=False)
-        rows = units.inside(X) if kernel.stationary else X / units.spread
+        rows = units.inside(X) if kernel.stationary else X / units.std
         starts = starts_from(
             {name: start[name] for name in bounds}, self.n_restarts, self.random_state
         )
@@ -241,9 +234,9 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
 
 
 def _start(units: Units, kind: type[Radial] | None) -> Radial:
-    """Return the kernel where training starts: labels say little about a function, so it is a
-    smooth one of some log odds.
-    """
+    """Return the kernel where training starts: a smooth one of some log odds.
+
+    Labels carry little information about a function."""
     kernel = default_kernel(units, kind)
     return kernel.with_params(lengthscale=kernel.lengthscale / 0.6, variance=4.0)
 

@@ -25,8 +25,8 @@ from gpattr.estimators.search_space import (
     bounds_for,
     default_kernel,
     scaled,
-    spread_of,
     starts_from,
+    std_of,
 )
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel, Radial
@@ -44,8 +44,8 @@ class GPRegressor(KernelRegressor):
         A class, such as ``Matern52``, is trained with one length-scale per feature from a start
         that suits the data, in standardised inputs and targets; `SquaredExponential` is the
         default. A kernel is in the units of the data, and its hyperparameters are where training
-        starts: let its length-scales be near the spread of the inputs, its variance near that of
-        the targets.
+        starts: choose length-scales near the standard deviations of the inputs, and a variance near
+        that of the targets.
     mean : "constant", "zero", "linear" or Mean
         The prior mean; ``"constant"`` is learned, ``"linear"`` is a linear trend about which
         nothing is known beforehand (universal kriging), whose uncertainty is part of the
@@ -76,9 +76,10 @@ class GPRegressor(KernelRegressor):
     posterior_ : ExactPosterior
         What `Explainer` explains.
     kernel_, noise_variance_, mean_, log_marginal_likelihood_
-        What was learned, in the units of the data; the noise of a `White` part is in the kernel.
+        The learned values, in data units; the noise of a `White` part is in the kernel.
     relevance_ : array (d,)
-        1/ℓ per standard deviation of each feature, 0 for a column that does not vary; for a single radial kernel only.
+        1/ℓ per standard deviation of each feature, 0 for a constant column; only for a single
+        radial kernel.
 
     Tensors are taken as they are: training and predictions stay on their device.
     """
@@ -105,9 +106,9 @@ class GPRegressor(KernelRegressor):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, noise: Any = None) -> Self:
-        """Learn the hyperparameters and condition on the data; ``noise`` is the known noise
-        variance of each row.
-        """
+        """Learn the hyperparameters and condition on the data.
+
+        ``noise`` is the known noise variance of each row."""
         check_prior(self, ("constant", "zero", "linear"))
         with self._unchanged_on_error():
             return self._fit(X, y, noise)
@@ -140,7 +141,7 @@ class GPRegressor(KernelRegressor):
         self.log_marginal_likelihood_ = self.posterior_.log_marginal_likelihood
         self.__dict__.pop("relevance_", None)  # of an earlier fit
         if isinstance(kernel, Radial):
-            self.relevance_ = spread_of(self.posterior_.inputs) / np.asarray(kernel.lengthscale)
+            self.relevance_ = std_of(self.posterior_.inputs) / np.asarray(kernel.lengthscale)
         return self
 
     def _train(self, X: Array, y: Array, known: Array | None, mean: Mean) -> tuple[Kernel, Any]:
@@ -154,20 +155,20 @@ class GPRegressor(KernelRegressor):
             raise InvalidInputError(
                 f"y: expected targets that differ, got {float(y[0])} everywhere; use optimize=False"
             )
-        given, own = (
-            self._given_kernel,
-            Units.of_data(X, y),
-        )  # which refuses what float64 cannot square
+        # Units.of_data raises for targets that float64 cannot square.
+        given, own = self._given_kernel, Units.of_data(X, y)
         units = own if given is None else Units(np.ones(()), 1.0)
         kernel = scaled(
-            default_kernel(units, self.kernel) if given is None else given, units, inwards=True
-        )  # pyright: ignore[reportArgumentType]
+            default_kernel(units, self._kernel_class) if given is None else given,
+            units,
+            inwards=True,
+        )
         targets = y / units.unit
-        variance = float(spread_of(targets[:, None])[0]) ** 2
+        variance = float(std_of(targets[:, None])[0]) ** 2
         noise = None if known is not None else NOISE_SHARE * variance
         start = trainable(kernel) | ({} if noise is None else {NOISE: np.array([noise])})
         # A stationary kernel does not see where the origin is; centred rows keep more digits.
-        rows = units.inside(X) if kernel.stationary else X / namespace(X).asarray(units.spread)
+        rows = units.inside(X) if kernel.stationary else X / namespace(X).asarray(units.std)
         level = None if known is None else known / units.unit**2
         trend = None
         if isinstance(mean, Expansion) and mean.covariance is not None:
@@ -214,14 +215,12 @@ class GPRegressor(KernelRegressor):
     def _start(self, X: Array, y: Array, known: Array | None) -> tuple[Kernel, Any]:
         units = Units.of_data(X, y)
         given = self._given_kernel
-        kernel = default_kernel(units, self.kernel) if given is None else given  # pyright: ignore[reportArgumentType]
+        kernel = default_kernel(units, self._kernel_class) if given is None else given
         return kernel, NOISE_SHARE * units.unit**2 if known is None else known
 
 
 def check_prior(model: Any, means: tuple[str, ...]) -> None:
-    """Raise `InvalidInputError` for what the options of a trained regressor cannot be; ``means``
-    are those with a name.
-    """
+    """Raise `InvalidInputError` for invalid options; ``means`` are the means with a name."""
     radial = isinstance(model.kernel, type) and issubclass(model.kernel, Radial)
     if model.kernel is not None and not (radial or isinstance(model.kernel, Kernel)):
         got = (

@@ -1,6 +1,4 @@
-"""Hilbert-space Gaussian-process regression: eigenfunctions of the Laplacian on a box around the
-data.
-"""
+"""Hilbert-space GP regression: eigenfunctions of the Laplacian on a box around the data."""
 
 from __future__ import annotations
 
@@ -23,17 +21,17 @@ from gpattr._core.validation import (
 )
 from gpattr.bases.spectral import check_spectral
 from gpattr.estimators import storage
-from gpattr.estimators.evidence.hilbert import HilbertEvidence, prior_variances
+from gpattr.estimators.evidence.hilbert import HilbertEvidence, prior_variances, radial_terms
 from gpattr.estimators.evidence.marginal_likelihood import NOISE
 from gpattr.estimators.evidence.squared_exponentials import summands
 from gpattr.estimators.evidence.weights import fit_weights
 from gpattr.estimators.feature_regressor import FeatureRegressor
 from gpattr.estimators.hilbert_design import Design, Plan
 from gpattr.estimators.hyperparameters import trainable
-from gpattr.estimators.search_space import NOISE_SHARE, Units, default_kernel, spread_of
+from gpattr.estimators.search_space import NOISE_SHARE, Units, default_kernel, std_of
 from gpattr.estimators.sums import Sums, from_content, to_content
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
-from gpattr.kernels import Kernel, Radial, RationalQuadratic, Select, SquaredExponential, Sum
+from gpattr.kernels import Kernel, Radial, RationalQuadratic, Select, Sum
 from gpattr.means import Constant, Zero
 from gpattr.posteriors import WeightSpacePosterior
 
@@ -48,8 +46,7 @@ class BasisWarning(UserWarning):
 
 
 class HilbertGPRegressor(FeatureRegressor):
-    """Gaussian-process regression with eigenfunctions of the Laplacian on a box (Riutort-Mayol et
-    al. 2023).
+    """GP regression with eigenfunctions of the Laplacian on a box (Riutort-Mayol et al. 2023).
 
     f(x) = c + Σⱼ wⱼφⱼ(x), wⱼ ~ N(0, S(ωⱼ)/ΠL), φⱼ products of sines, S the kernel's spectral
     density. Sums over rows are made once for each basis; learning hyperparameters takes no more
@@ -81,10 +78,10 @@ class HilbertGPRegressor(FeatureRegressor):
     posterior_ : WeightSpacePosterior
         What `Explainer` explains.
     kernel_, noise_variance_, mean_, log_marginal_likelihood_
-        What was learned, in the units of the data.
+        The learned values, in data units.
     diagnostics_ : list of dict
-        For each term of the kernel: the share of its prior variance that the basis gets wrong at
-        the worst training row (``prior_error``), what was used (``n_basis``, ``boundary``) and what
+        For each term of the kernel: the relative error of its prior variance at the
+        worst training row (``prior_error``), what was used (``n_basis``, ``boundary``) and what
         would be needed for one per cent. A share above five per cent gives a `BasisWarning`.
     """
 
@@ -116,7 +113,7 @@ class HilbertGPRegressor(FeatureRegressor):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Choose a basis, learn the hyperparameters, and choose again until the basis suits them."""
+        """Choose a basis and learn the hyperparameters, repeatedly until the basis suits them."""
         with self._unchanged_on_error():
             self._fit(X, y)
         self._warn()
@@ -136,13 +133,13 @@ class HilbertGPRegressor(FeatureRegressor):
         plan = Plan.of(rows, self.n_basis, self.boundary, self._checked_domain(d))
         shift = float(targets.mean()) if free_mean else 0.0
         variance, generator = (
-            float(spread_of(targets[:, None])[0]) ** 2,
+            float(std_of(targets[:, None])[0]) ** 2,
             random_generator(self.random_state),
         )
         slack, names, remaining = 1.0, column_names(X), ROUNDS
         while True:
             remaining -= 1
-            leaves = summands(kernel)
+            leaves = radial_terms(kernel)
             designs = plan.designs(leaves, slack)
             p = sum(design.size for design in designs)
             check_memory("n_basis: the sums over rows", (p, p), "use a smaller n_basis", copies=4)
@@ -169,14 +166,14 @@ class HilbertGPRegressor(FeatureRegressor):
         self.diagnostics_ = plan.diagnose(kernel, designs, rows)
 
     def _first_kernel(self, units: Units) -> Kernel:
-        kind, d = self.kernel or SquaredExponential, len(units.spread)
+        kind, d = self._kernel_class, len(units.std)
         if d <= WIDEST:
             return default_kernel(units, kind)
         return Sum(
             *(
-                Select(kind(lengthscale=units.spread[i], variance=units.unit**2 / d), [i])
+                Select(kind(lengthscale=units.std[i], variance=units.unit**2 / d), [i])
                 for i in range(d)
-            )  # pyright: ignore
+            )
         )
 
     def _sums(self, basis: Any, X: Array, y: Array) -> Sums:
@@ -197,7 +194,7 @@ class HilbertGPRegressor(FeatureRegressor):
         names: Names | None,
         reference_points: dict[str, np.ndarray],
     ) -> None:
-        basis, parts = plan.basis(summands(kernel), designs, names)
+        basis, parts = plan.basis(radial_terms(kernel), designs, names)
         variances = namespace(sums.ones).asarray(prior_variances(kernel, parts)[0])
         fit = fit_weights(sums, variances, noise, free_mean=free_mean)
         mean = Constant(shift + fit.constant) if free_mean else Zero()
@@ -222,7 +219,7 @@ class HilbertGPRegressor(FeatureRegressor):
                 f"the basis misses {bad['prior_error']:.0%} of the prior variance of features"
                 f" {bad['features']} at some training row: it has n_basis={bad['n_basis']} with"
                 f" boundary={tuple(round(b, 2) for b in bad['boundary'])}, and n_basis={numbers}"
-                f" with boundary={factors:.2f} would do for these length-scales",
+                f" with boundary={factors:.2f} would suffice for these length-scales",
                 BasisWarning,
                 stacklevel=3,
             )
@@ -267,7 +264,7 @@ class HilbertGPRegressor(FeatureRegressor):
             ) from None
         if not (np.isfinite(lower) & np.isfinite(upper) & (lower <= upper)).all():
             raise InvalidInputError(
-                f"domain: expected finite numbers, lower ≤ upper, got {self.domain!r}"
+                f"domain: expected finite numbers, lower <= upper, got {self.domain!r}"
             )
         return np.stack([lower, upper])
 
@@ -277,14 +274,14 @@ class HilbertGPRegressor(FeatureRegressor):
             if isinstance(leaf.kernel, RationalQuadratic) and leaf.kernel.alpha > LARGEST_ALPHA:
                 raise UnsupportedModelError(
                     "kernel: expected a RationalQuadratic with an alpha of at most"
-                    f" {LARGEST_ALPHA:.0f}, got {leaf.kernel.alpha:.3g}, which is as good as a"
+                    f" {LARGEST_ALPHA:.0f}, got {leaf.kernel.alpha:.3g}; use a"
                     " SquaredExponential"
                 )
             columns = range(d) if leaf.columns is None else leaf.columns
             if len(columns) > WIDEST:
                 raise UnsupportedModelError(
                     f"kernel: expected terms of at most {WIDEST} features, got one of"
-                    f" {len(columns)}, whose functions would be too many; use a sum of kernels,"
+                    f" {len(columns)}, which needs too many functions; use a sum of kernels,"
                     " such as Select(Matern52(), [0]) + Select(Matern52(), [1, 2])"
                 )
             if len(set(columns)) != len(columns):

@@ -1,11 +1,11 @@
-"""Kernels as vectors of hyperparameters, and the derivative of the marginal likelihood by them.
+"""Kernels as vectors of hyperparameters, with the gradient of the marginal likelihood.
 
 With G = ½(ααᵀ − A⁻¹), ∂ log p(y)/∂ log θ = Σ G∘∂K/∂ log θ. G goes down the kernel's tree by the
-product rule, and every leaf knows the sum for its own hyperparameters."""
+product rule, and every leaf has a formula for the sum over its own hyperparameters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ from gpattr.kernels import (
     White,
 )
 
-WIDE = 1e5  # squared length-scales: ε times it is the error of a distance taken from squared norms
+WIDE = 1e5  # squared length-scales: ε times this is the error of a distance from squared norms
 Gradient = Callable[[Any, Array, Array], dict[str, Any]]
 
 GRADIENTS: dict[type[Kernel], Gradient] = {}
@@ -48,7 +48,8 @@ def register_gradient(kernel: type[Kernel], gradient: Gradient) -> None:
 
     ``gradient(kernel, X, G)`` returns, for every name in ``kernel.trainable``, Σₙₘ Gₙₘ ∂k(xₙ, xₘ)/∂
     log θ: a number, or an array for a hyperparameter with one value per feature. X is (n, d), G is
-    (n, n) and symmetric."""
+    (n, n) and symmetric. For a kernel made of others it also returns what
+    `hyperparameters.gradient_of_parts` does."""
     subclass(Kernel, "a class of kernels")("kernel", kernel)
     a_function("gradient", gradient)
     GRADIENTS[kernel] = gradient
@@ -56,54 +57,34 @@ def register_gradient(kernel: type[Kernel], gradient: Gradient) -> None:
 
 def trainable(kernel: Kernel) -> dict[str, np.ndarray]:
     """Return the hyperparameters of a kernel by name, in the order in which they are trained."""
-    values = kernel.get_params(deep=True)
-
-    def names(k: Kernel, prefix: str) -> Iterator[str]:
-        yield from (f"{prefix}{name}" for name in k.trainable)
-        for inner, part in k.parts().items():
-            yield from names(part, f"{prefix}{inner}__")
-
-    return {name: np.atleast_1d(values[name]) for name in names(kernel, "")}
+    return {
+        f"{prefix}{name}": np.atleast_1d(part.get_params(deep=False)[name])
+        for prefix, part in kernel.walk()
+        for name in part.trainable
+    }
 
 
 def likelihood_gradient(kernel: Kernel, X: Array, G: Array) -> dict[str, Any]:
     """Return Σ G∘∂K/∂ log θ for every hyperparameter θ, by name; G is (n, n) and symmetric."""
-    if isinstance(kernel, Sum):
-        return _named(
-            (f"{i}__", likelihood_gradient(part, X, G)) for i, part in enumerate(kernel.kernels)
-        )
-    if isinstance(kernel, Scale):
-        inner = likelihood_gradient(kernel.kernel, X, kernel.variance * G)
-        return {"variance": (G * kernel(X, X)).sum()} | _named([("kernel__", inner)])
-    if isinstance(kernel, Select):
-        return _named([("kernel__", likelihood_gradient(kernel.kernel, kernel.columns(X), G))])
-    if isinstance(kernel, Product):
-        rest = leave_one_out(
-            [part(X, X) for part in kernel.kernels], [0.0] * (len(kernel.kernels) - 1) + [1.0]
-        )
-        return _named(
-            (f"{i}__", likelihood_gradient(kernel.kernels[i], X, G * others))
-            for i, others in enumerate(rest)
-        )
-    if isinstance(kernel, FullAdditive):
-        return _full_additive(kernel, X, G)
-    if isinstance(kernel, Warped):
-        return _named([("kernel__", likelihood_gradient(kernel.kernel, kernel.features(X), G))])
-    if isinstance(kernel, Rescaled):
-        s = kernel.scales(X)
-        return _named([("kernel__", likelihood_gradient(kernel.kernel, X, G * s * s[:, None]))])
-    if not kernel.trainable:
+    if type(kernel) in GRADIENTS:
+        return GRADIENTS[type(kernel)](kernel, X, G)
+    if not any(part.trainable for _, part in kernel.walk()):
         return {}
-    if type(kernel) not in GRADIENTS:
-        raise UnsupportedModelError(
-            f"kernel: {type(kernel).__name__} cannot be trained; enter its gradient with"
-            " gpattr.estimators.register_gradient, or use optimize=False"
-        )
-    return GRADIENTS[type(kernel)](kernel, X, G)
+    raise UnsupportedModelError(
+        f"kernel: {type(kernel).__name__} cannot be trained; enter its gradient with"
+        " gpattr.estimators.register_gradient, or use optimize=False"
+    )
 
 
-def _named(parts: Any) -> dict[str, Any]:
-    return {prefix + name: value for prefix, gradient in parts for name, value in gradient.items()}
+def gradient_of_parts(kernel: Kernel, seen: Iterable[tuple[Array, Array]]) -> dict[str, Any]:
+    """Return the gradients of a kernel's parts, given the rows and the G∘∂K/∂Kₚ of each part.
+
+    Names are those of `get_params`, values as in `register_gradient`."""
+    return {
+        f"{prefix}__{name}": value
+        for (prefix, part), (X, G) in zip(kernel.parts().items(), seen, strict=True)
+        for name, value in likelihood_gradient(part, X, G).items()
+    }
 
 
 def _per_feature(value: Any, slopes: Array) -> Any:
@@ -112,9 +93,9 @@ def _per_feature(value: Any, slopes: Array) -> Any:
 
 
 def squared_difference_sums(Q: Array, W: Array) -> Array:
-    """Return Σₙₘ Qₙₘ (Wₙᵢ − Wₘᵢ)², (d,), for symmetric Q: by two matrix products, or from
-    differences on wide data.
-    """
+    """Return Σₙₘ Qₙₘ (Wₙᵢ − Wₘᵢ)², (d,), for symmetric Q.
+
+    It takes two matrix products, or differences on wide data."""
     xp = namespace(W)
     W = W - W.mean(axis=0)
     if float((W * W).sum(axis=1).max()) > WIDE:
@@ -190,6 +171,36 @@ def _polynomial(kernel: Any, X: Array, G: Array) -> dict[str, Any]:
     }
 
 
+def _sum(kernel: Sum, X: Array, G: Array) -> dict[str, Any]:
+    return gradient_of_parts(kernel, ((X, G) for _ in kernel.kernels))
+
+
+def _scale(kernel: Scale, X: Array, G: Array) -> dict[str, Any]:
+    """∂k/∂ log σ² = k."""
+    own = {"variance": (G * kernel(X, X)).sum()}
+    return own | gradient_of_parts(kernel, [(X, kernel.variance * G)])
+
+
+def _product(kernel: Product, X: Array, G: Array) -> dict[str, Any]:
+    """A factor gets G times the product of the others."""
+    last = [0.0] * (len(kernel.kernels) - 1) + [1.0]
+    rest = leave_one_out([part(X, X) for part in kernel.kernels], last)
+    return gradient_of_parts(kernel, ((X, G * others) for others in rest))
+
+
+def _select(kernel: Select, X: Array, G: Array) -> dict[str, Any]:
+    return gradient_of_parts(kernel, [(kernel.columns(X), G)])
+
+
+def _warped(kernel: Warped, X: Array, G: Array) -> dict[str, Any]:
+    return gradient_of_parts(kernel, [(kernel.features(X), G)])
+
+
+def _rescaled(kernel: Rescaled, X: Array, G: Array) -> dict[str, Any]:
+    s = kernel.scales(X)
+    return gradient_of_parts(kernel, [(X, G * s * s[:, None])])
+
+
 def _level(kernel: Any, X: Array, G: Array) -> dict[str, Any]:
     """∂k/∂ log σ² = k."""
     return {"variance": (G * kernel(X, X)).sum()}
@@ -205,11 +216,8 @@ def _full_additive(kernel: FullAdditive, X: Array, G: Array) -> dict[str, Any]:
         variance * (G * e).sum() for variance, e in zip(variances, kernel.orders(z), strict=True)
     ]
     rest = leave_one_out(z, variances)
-    bases = (
-        (f"{i}__", likelihood_gradient(base, columns[i], G * rest[i]))
-        for i, base in enumerate(kernel.bases)
-    )
-    return {"order_variances": xp.stack(orders)} | _named(bases)
+    seen = ((x, G * others) for x, others in zip(columns, rest, strict=True))
+    return {"order_variances": xp.stack(orders)} | gradient_of_parts(kernel, seen)
 
 
 for _type in (SquaredExponential, Matern, Matern12, Matern32, Matern52, RationalQuadratic):
@@ -220,3 +228,10 @@ for _type in (Constant, White):
     register_gradient(_type, _level)
 register_gradient(Periodic, _periodic)
 register_gradient(Cosine, _cosine)
+register_gradient(Sum, _sum)
+register_gradient(Scale, _scale)
+register_gradient(Product, _product)
+register_gradient(Select, _select)
+register_gradient(Warped, _warped)
+register_gradient(Rescaled, _rescaled)
+register_gradient(FullAdditive, _full_additive)

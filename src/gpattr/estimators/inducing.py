@@ -1,6 +1,4 @@
-"""How many inducing inputs, and where: centres of clusters, or the rows that are hardest to predict
-from each other.
-"""
+"""The number and places of inducing inputs: cluster centres, or rows of a pivoted Cholesky."""
 
 from __future__ import annotations
 
@@ -10,19 +8,15 @@ from gpattr._core.array import product, squared_distances
 from gpattr._core.memory import blocks
 from gpattr.kernels import Kernel, Radial
 
-FEWEST, MOST = (
-    200,
-    1000,
-)  # inducing inputs by default; 1000 take one pass of some seconds over 100 000 rows
-CLUSTERED = 10_000  # rows that are clustered; more say no more about where the data lie
+# Inducing inputs by default; 1000 take one pass of some seconds over 100 000 rows.
+FEWEST, MOST = 200, 1000
+CLUSTERED = 10_000  # rows that are clustered; more carry no more information on where the data lie
 PASSES = 50  # over the rows, at most
-KNOWN = 1e-10  # a share of the prior variance: what is left of it at a row that others determine
+KNOWN = 1e-10  # share of the prior variance left at a row that is determined by others
 
 
 def default_number(n: int) -> int:
-    """Return how many inducing inputs, or frequencies, n rows are given by default: 10√n, at least
-    200 and at most 1000.
-    """
+    """Return the default number of inducing inputs, or frequencies: 10√n, from 200 to 1000."""
     return min(MOST, max(FEWEST, int(10.0 * n**0.5)))
 
 
@@ -31,27 +25,25 @@ def placed(
     kernel: Kernel,
     X: np.ndarray,
     m: int,
-    spread: np.ndarray,
+    std: np.ndarray,
     generator: np.random.Generator,
 ) -> np.ndarray:
-    """Return at most m inducing inputs for a kernel that is known; clusters are those in units of
-    its length-scales.
+    """Return at most m inducing inputs for a given kernel, clustered in its length-scales.
 
-    A kernel without length-scales of its own is given clusters in units of the ``spread`` of each
+    A kernel without length-scales of its own is given clusters in units of the ``std`` of each
     feature."""
     if how == "greedy":
         some = X if len(X) <= CLUSTERED else X[generator.permutation(len(X))[:CLUSTERED]]
         return greedy(kernel, some, m)
-    scale = kernel.lengthscale if isinstance(kernel, Radial) else spread
+    scale = kernel.lengthscale if isinstance(kernel, Radial) else std
     return k_means(X / scale, m, generator) * scale
 
 
 def k_means(X: np.ndarray, m: int, generator: np.random.Generator) -> np.ndarray:
-    """Return the centres of at most m clusters of the rows, (m, d), by Lloyd's algorithm from
-    spread-out rows (k-means++).
+    """Return the centres of at most m clusters of rows, (m, d): Lloyd's algorithm after k-means++.
 
-    (scikit-learn's would change how many threads the whole process uses for linear algebra, while
-    it runs.)"""
+    (scikit-learn's k-means would change the number of linear-algebra threads of the whole process
+    while it runs.)"""
     chosen = X if len(X) <= CLUSTERED else X[generator.permutation(len(X))[:CLUSTERED]]
     distinct = np.unique(chosen, axis=0)
     if len(distinct) <= m:
@@ -75,9 +67,7 @@ def k_means(X: np.ndarray, m: int, generator: np.random.Generator) -> np.ndarray
 
 
 def _spread_out(rows: np.ndarray, m: int, generator: np.random.Generator) -> np.ndarray:
-    """Return m different rows, each drawn with a probability that grows as its squared distance
-    from those before it.
-    """
+    """Return m different rows, drawn by their squared distance from those before (k-means++)."""
     found = [int(generator.integers(len(rows)))]
     distance = squared_distances(rows[found], rows, 1.0)[0]
     while len(found) < m:
@@ -88,9 +78,7 @@ def _spread_out(rows: np.ndarray, m: int, generator: np.random.Generator) -> np.
 
 
 def greedy(kernel: Kernel, X: np.ndarray, m: int) -> np.ndarray:
-    """Return at most m rows, each the one with the largest prior variance given those before it: a
-    pivoted Cholesky factor.
-    """
+    """Return at most m rows, each of the largest variance given those before (pivoted Cholesky)."""
     left = np.array(kernel.diagonal(X))
     known, pivots = KNOWN * left.max(), []
     factor = np.empty((m, len(X)))

@@ -37,8 +37,8 @@ from gpattr.estimators.search_space import (
     default_kernel,
     is_fixed,
     scaled,
-    spread_of,
     starts_from,
+    std_of,
 )
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel, Radial
@@ -54,7 +54,7 @@ class MultiOutputGPRegressor(KernelRegressor):
     Parameters
     ----------
     kernel
-        As for `GPRegressor`. Where outputs share it, its variance is a share: ``covariance_`` carries the units.
+        As for `GPRegressor`. If outputs share it, its variance has no unit: ``covariance_`` has.
     outputs : "separate", "shared" or "coregionalised"
         ``"separate"`` learns kernel and noise for each output alone. ``"shared"`` learns one
         kernel, and a variance and a noise for each output. ``"coregionalised"`` learns one kernel,
@@ -206,27 +206,13 @@ class MultiOutputGPRegressor(KernelRegressor):
         m, P = Y.shape
         if (given := self._given_kernel) is not None:
             given.check_features(rows.shape[1])
-        spread, unit = spread_of(rows), spread_of(Y)
-        if self.optimize and m < 2:
-            raise InvalidInputError(
-                "X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use"
-                " optimize=False"
-            )
-        if self.optimize and not unit.all():
-            constant = names[int((unit > 0).argmin())]
-            raise InvalidInputError(
-                f"Y: expected targets that differ, got the same everywhere in {constant!r}; use"
-                " optimize=False"
-            )
-        unit = np.where(unit > 0, unit, 1.0)
-        if not ((unit > 1e-140) & (unit < 1e140)).all():
-            raise InvalidInputError(
-                "Y: expected targets whose square float64 can hold; rescale them"
-            )
-        units = Units(np.where(spread > 0, spread, 1.0) if given is None else np.ones(()), 1.0)
+        std, unit = std_of(rows), self._target_units(Y, names)
+        units = Units(np.where(std > 0, std, 1.0) if given is None else np.ones(()), 1.0)
         kernel = scaled(
-            default_kernel(units, self.kernel) if given is None else given, units, inwards=True
-        )  # pyright: ignore[reportArgumentType]
+            default_kernel(units, self._kernel_class) if given is None else given,
+            units,
+            inwards=True,
+        )
         centre = Y.mean(axis=0) if self.mean == "constant" else np.zeros(P)
         targets, known = (Y - centre) / unit, self._known_noise(P)
         level = None if known is None else known / unit**2
@@ -234,14 +220,12 @@ class MultiOutputGPRegressor(KernelRegressor):
             NOISE, self.bounds if isinstance(self.bounds, Mapping) else None
         ):
             level = np.full(P, NOISE_SHARE)
-        inner = units.inside(rows) if kernel.stationary else rows / units.spread
+        inner = units.inside(rows) if kernel.stationary else rows / units.std
         evidence = CoregionalisedEvidence(
             inner, targets, level, self.outputs == "shared", self.mean == "constant"
         )
         start = np.eye(P)
-        if (
-            self.outputs == "coregionalised"
-        ):  # half of the targets' correlation: what they have in common, to start with
+        if self.outputs == "coregionalised":  # training starts from half the targets' correlation
             centred = (Y - Y.mean(axis=0)) / unit
             common = 0.5 * centred.T @ centred / m
             start = np.linalg.cholesky(np.where(np.eye(P) > 0, 1.0, common))
@@ -260,6 +244,27 @@ class MultiOutputGPRegressor(KernelRegressor):
         return self._become_shared(
             scaled(kernel, units, inwards=False), R @ R.T, noise * unit**2, means, X, Y, names
         )
+
+    def _target_units(self, Y: np.ndarray, names: Names) -> np.ndarray:
+        """Return the standard deviations of the targets, (P,), 1 for a constant one."""
+        unit = std_of(Y)
+        if self.optimize and len(Y) < 2:
+            raise InvalidInputError(
+                "X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use"
+                " optimize=False"
+            )
+        if self.optimize and not unit.all():
+            constant = names[int((unit > 0).argmin())]
+            raise InvalidInputError(
+                f"Y: expected targets that differ, got the same everywhere in {constant!r}; use"
+                " optimize=False"
+            )
+        unit = np.where(unit > 0, unit, 1.0)
+        if not ((unit > 1e-140) & (unit < 1e140)).all():
+            raise InvalidInputError(
+                "Y: expected targets whose square float64 can hold; rescale them"
+            )
+        return unit
 
     def _train(
         self,
@@ -285,7 +290,7 @@ class MultiOutputGPRegressor(KernelRegressor):
             if for_noise is not None:
                 own = bounds_for(
                     {NOISE: noise},
-                    Units(units.spread, 1.0),
+                    Units(units.std, 1.0),
                     {NOISE: for_noise},
                     1.0,
                     own_start=True,

@@ -1,8 +1,8 @@
-"""scikit-learn's checks of data, called only where they have something to say.
+"""scikit-learn's checks of data, called only where a quick look does not suffice.
 
-They raise in the words that its users know, but while they look they change Python's warning
-filters, which belong to the whole process: other threads would see them changed. Data that are
-plainly right need no such look."""
+Their messages are familiar to users, but they change Python's warning filters while they run, and
+these belong to the whole process: other threads would see them changed. Data that are obviously
+valid need no such check."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gpattr.exceptions import GpattrError, InvalidInputError, InvalidTypeError
 
 
 def checked_rows(X: Any) -> np.ndarray:
-    """Return rows (n, d) as float64, or raise what `check_array` says of them."""
+    """Return rows (n, d) as float64, or raise what `check_array` raises."""
     rows = _plain_rows(X)
     if rows is not None:
         return rows
@@ -29,7 +29,7 @@ def checked_rows(X: Any) -> np.ndarray:
 
 
 def checked_pair(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows (n, d) and targets (n,), or raise what `check_X_y` says of them."""
+    """Return rows (n, d) and targets (n,), or raise what `check_X_y` raises."""
     rows, targets = _plain_rows(X), _plain(y)
     if rows is None or targets is None or targets.shape != (len(rows),):
         checked_rows(X)
@@ -47,11 +47,11 @@ def checked_training_data(
     multi_output: bool = False,
     target: str = "y",
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows (n, d) as float64 and targets (n,), with ``multi_output`` also (n, P), or raise
-    what `validate_data` says.
+    """Return rows (n, d) as float64 and targets, or raise what `validate_data` raises.
 
-    The number of features, and their names, are noted in the estimator. ``labels`` are of any kind
-    that has an order; ``target`` is what the targets are called."""
+    Targets are (n,), with ``multi_output`` also (n, P). The number of features, and their names,
+    are stored in the estimator. ``labels`` are of any kind that has an order; ``target`` is what
+    the targets are called."""
     rows, targets = _plain_rows(X), _plain_labels(y) if labels else _plain(y)
     shapes = (1, 2) if multi_output else (1,)
     if (
@@ -74,7 +74,7 @@ def checked_training_data(
 
 
 def check_classes(labels: np.ndarray) -> None:
-    """Raise what `check_classification_targets` says of labels that may be no classes."""
+    """Raise what `check_classification_targets` raises for labels that are not classes."""
     plain = _plain_labels(labels)
     if plain is None or (plain.dtype.kind == "f" and (plain != np.round(plain)).any()):
         with naming("y"):
@@ -83,9 +83,7 @@ def check_classes(labels: np.ndarray) -> None:
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Let scikit-learn check an argument, in whose words its own tests expect what is wrong, and
-    say which argument it is.
-    """
+    """Name the argument in errors of scikit-learn's own checks, whose wording its tests expect."""
     try:
         yield
     except GpattrError:
@@ -101,13 +99,11 @@ def _plain_rows(X: Any) -> np.ndarray | None:
     if array is None or array.ndim != 2 or not array.size:
         return None
     rows = np.asarray(array, dtype=np.float64, order="C")
-    return rows if np.isfinite(rows).all() else None  # float64 may not reach as far as what came
+    return rows if np.isfinite(rows).all() else None  # other types may exceed the range of float64
 
 
 def _plain(values: Any) -> np.ndarray | None:
-    """Return finite real numbers as an array; None where it takes more than a look to know what
-    they are.
-    """
+    """Return finite real numbers as an array; None if that takes more than a quick look."""
     if (
         type(values) not in (np.ndarray, list, tuple)
         and not is_series(values)

@@ -1,4 +1,4 @@
-"""The progress of training, on the terminal."""
+"""Progress of training on the terminal."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ Report = Callable[[int, int, float], None]  # (start, iteration, log marginal li
 def training_progress(
     verbose: int, n_starts: int, offset: float, what: str = "log marginal likelihood"
 ) -> Iterator[Report | None]:
-    """Yield a function to report to, which keeps one line on stderr up to date; None where nothing
-    is to be shown.
+    """Yield a function that updates one progress line on stderr; None if nothing is shown.
 
     ``offset`` takes log p(y), or ``what`` is maximised in its place, from the units of training to
     the user's."""
@@ -40,9 +39,7 @@ def training_progress(
 
 @contextmanager
 def stream_progress(verbose: int) -> Iterator[Callable[[int, int], None]]:
-    """Yield a function to report chunks and rows to, which keeps one line on stderr up to date
-    where it is to be shown.
-    """
+    """Yield a function of chunks and rows that updates one progress line on stderr."""
     if not verbose:
         yield lambda chunks, rows: None
         return

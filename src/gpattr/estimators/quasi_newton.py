@@ -1,9 +1,8 @@
-"""L-BFGS-B (Byrd, Lu, Nocedal and Zhu 1995, as revised by Morales and Nocedal 2011): minimisation
-within bounds.
+"""Minimisation within bounds by L-BFGS-B (Byrd et al. 1995; Morales and Nocedal 2011).
 
-The algorithm is SciPy's, step by step. SciPy's own solves its small systems by a BLAS whose threads
-wake for each of them and then spin, which takes a core for as long as training lasts, and on a busy
-machine doubles its time; here nothing wakes them.
+The algorithm is SciPy's, step by step. SciPy solves its small systems with a BLAS whose threads
+wake for each of them and then spin, which takes a core for as long as training lasts, and doubles
+its time on a busy machine; here no threads are woken.
 
 With steps S and changes of the gradient Y, B = θI − W M Wᵀ, W = [Y, θS], M⁻¹ = [[−D, Lᵀ], [L,
 θSᵀS]], D the diagonal of SᵀY and L what is below it."""
@@ -13,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,11 +21,12 @@ from gpattr._core.array import EPS, product
 DECREASE, CURVATURE, NARROW, TRIALS = 1e-3, 0.9, 0.1, 20  # of the line search
 CONVERGED, LIMIT, ABNORMAL = 0, 1, 2
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
+_End = tuple[float, float, float]  # a step with value and slope there
 
 
 @dataclass(frozen=True)
 class Result:
-    """Where a search ended: the point, the value there, ``status`` (0: converged) and ``message``."""
+    """The end of a search: the point, the value there, ``status`` (0: converged), ``message``."""
 
     x: np.ndarray
     value: float
@@ -42,7 +43,7 @@ class Memory:
         self.update()
 
     def add(self, step: np.ndarray, change: np.ndarray) -> None:
-        """Take in a step and how the gradient changed; the oldest pair is forgotten."""
+        """Add a step and the change of the gradient; the oldest pair is dropped."""
         first = max(0, len(self.S) + 1 - self.size)
         self.S, self.Y = np.vstack([self.S[first:], step]), np.vstack([self.Y[first:], change])
         self.update(float((change * change).sum()) / float((step * change).sum()))
@@ -74,83 +75,129 @@ def minimise(
     maxfun: int,
     callback: Callable[[np.ndarray], None] | None = None,
 ) -> Result:
-    """Return the minimum found from ``start`` within ``limits`` (n, 2), for a function that returns
-    value and gradient.
+    """Return the minimum found from ``start`` within ``limits`` (n, 2); names are SciPy's.
 
     It ends where the projected gradient is ``gtol`` or less, where a step gains ``ftol`` or less,
-    relative to the value, and after ``maxiter`` steps or ``maxfun`` evaluations. Names are SciPy's.
-    """
-    lower, upper = limits.T
-    x = np.clip(start, lower, upper)
-    bounded = bool(np.isfinite(limits).any())
-    boxed = bool(np.isfinite(limits).all())
-    f, g = function(x)
+    relative to the value, and after ``maxiter`` steps or ``maxfun`` evaluations."""
+    box = _Box.of(limits)
+    x = np.clip(start, box.lower, box.upper)
+    here = _Point(x, *function(x))
     evaluations, iterations = 1, 0
     memory = Memory(maxcor, len(x))
-    if _projected(x, g, lower, upper) <= gtol:
-        return Result(x, f, CONVERGED, "the projected gradient is small")
+    if box.projected(here) <= gtol:
+        return Result(x, here.value, CONVERGED, "the projected gradient is small")
     while True:
         try:
-            if bounded or not len(memory.S):
-                target, free, c = _cauchy_point(memory, x, g, lower, upper)
-            else:
-                target, free, c = x.copy(), np.ones(len(x), dtype=bool), np.zeros(2 * len(memory.S))
-            if free.any() and len(memory.S):
-                target = _within_subspace(memory, x, g, target, free, c, lower, upper)
+            target = _target(memory, here, box)
         except np.linalg.LinAlgError:
             memory = Memory(maxcor, len(x))
             continue
-        direction = target - x
-        longest = 1e10
-        if bounded:
-            longest = 1.0 if iterations == 0 else _longest(x, direction, lower, upper)
-        size = math.sqrt(float((direction * direction).sum()))
-        first = min(1.0 / size, longest) if iterations == 0 and not boxed and size > 0 else 1.0
-        old, old_value, old_gradient = x, f, g
-        slope = float((g * direction).sum())
-        search = _Search(f, slope, min(first, longest), longest) if slope < 0 else None
-        trials = 0
-        while search is not None and not search.done and trials < TRIALS:
-            step = search.step
-            x = target.copy() if step == 1.0 else np.clip(old + step * direction, lower, upper)
-            f, g = function(x)
-            evaluations, trials = evaluations + 1, trials + 1
-            search.take(f, float((g * direction).sum()))
-        if search is None or not search.done:
-            x, f, g = old, old_value, old_gradient
+        search, found, trials = _line_search(function, here, target, box, first=iterations == 0)
+        evaluations += trials
+        if search is None or found is None:
             if not len(memory.S):
-                return Result(
-                    x,
-                    f,
-                    LIMIT if evaluations > maxfun else ABNORMAL,
-                    "the line search found nothing better",
-                )
+                status = LIMIT if evaluations > maxfun else ABNORMAL
+                return Result(here.x, here.value, status, "the line search found nothing better")
             memory = Memory(maxcor, len(x))
             continue
+        direction, old, here = target - here.x, here, found
         iterations += 1
         if callback is not None:
-            callback(x)
+            callback(here.x)
         if iterations >= maxiter:
-            return Result(x, f, LIMIT, f"the limit of {maxiter} iterations was reached")
+            return here.result(LIMIT, f"the limit of {maxiter} iterations was reached")
         if evaluations > maxfun:
-            return Result(x, f, LIMIT, f"the limit of {maxfun} evaluations was reached")
-        if _projected(x, g, lower, upper) <= gtol:
-            return Result(x, f, CONVERGED, "the projected gradient is small")
-        if old_value - f <= ftol * max(abs(old_value), abs(f), 1.0):
-            return Result(x, f, CONVERGED, "the value hardly changes")
-        moved, change = search.step * direction, g - old_gradient
-        if float((moved * change).sum()) > -EPS * slope * search.step:
-            try:
-                memory.add(moved, change)
-            except np.linalg.LinAlgError:
-                memory = Memory(maxcor, len(x))
+            return here.result(LIMIT, f"the limit of {maxfun} evaluations was reached")
+        if box.projected(here) <= gtol:
+            return here.result(CONVERGED, "the projected gradient is small")
+        if old.value - here.value <= ftol * max(abs(old.value), abs(here.value), 1.0):
+            return here.result(CONVERGED, "the value hardly changes")
+        memory = _updated(memory, search, direction, here.gradient - old.gradient)
 
 
-def _projected(x: np.ndarray, g: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> float:
-    """Return the largest entry of the projected gradient."""
-    return float(
-        np.abs(np.where(g < 0, np.maximum(x - upper, g), np.minimum(x - lower, g))).max(initial=0.0)
-    )
+def _updated(memory: Memory, search: _Search, direction: np.ndarray, change: np.ndarray) -> Memory:
+    """Return the memory with the last step added, if it curves upwards; empty if it is singular."""
+    moved = search.step * direction
+    if float((moved * change).sum()) > -EPS * search.slope * search.step:
+        try:
+            memory.add(moved, change)
+        except np.linalg.LinAlgError:
+            return Memory(memory.size, len(direction))
+    return memory
+
+
+class _Point(NamedTuple):
+    """A point with value and gradient of the function there."""
+
+    x: np.ndarray
+    value: float
+    gradient: np.ndarray
+
+    def result(self, status: int, message: str) -> Result:
+        return Result(self.x, self.value, status, message)
+
+
+@dataclass(frozen=True)
+class _Box:
+    """Bounds ``lower`` and ``upper`` (n,): whether any is finite (``bounded``), or all are."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    bounded: bool
+    boxed: bool
+
+    @classmethod
+    def of(cls, limits: np.ndarray) -> _Box:
+        lower, upper = limits.T
+        finite = np.isfinite(limits)
+        return cls(lower, upper, bool(finite.any()), bool(finite.all()))
+
+    def projected(self, point: _Point) -> float:
+        """Return the largest entry of the projected gradient."""
+        x, g = point.x, point.gradient
+        inside = np.where(g < 0, np.maximum(x - self.upper, g), np.minimum(x - self.lower, g))
+        return float(np.abs(inside).max(initial=0.0))
+
+
+def _target(memory: Memory, here: _Point, box: _Box) -> np.ndarray:
+    """Return the minimum of the quadratic model within the bounds."""
+    x, g = here.x, here.gradient
+    if box.bounded or not len(memory.S):
+        target, free, c = _cauchy_point(memory, x, g, box.lower, box.upper)
+    else:
+        target, free, c = x.copy(), np.ones(len(x), dtype=bool), np.zeros(2 * len(memory.S))
+    if free.any() and len(memory.S):
+        return _within_subspace(memory, x, g, target, free, c, box.lower, box.upper)
+    return target
+
+
+def _line_search(
+    function: Function, here: _Point, target: np.ndarray, box: _Box, *, first: bool
+) -> tuple[_Search | None, _Point | None, int]:
+    """Return the search towards ``target``, the point found, and the number of evaluations.
+
+    There is no search uphill, and no point where it failed. The ``first`` step is cautious."""
+    direction, longest = target - here.x, 1e10
+    if box.bounded:
+        longest = 1.0 if first else _longest(here.x, direction, box.lower, box.upper)
+    size = math.sqrt(float((direction * direction).sum()))
+    begin = min(1.0 / size, longest) if first and not box.boxed and size > 0 else 1.0
+    slope = float((here.gradient * direction).sum())
+    if not slope < 0:
+        return None, None, 0
+    search = _Search(here.value, slope, min(begin, longest), longest)
+    found, trials = None, 0
+    while not search.done and trials < TRIALS:
+        step = search.step
+        x = (
+            target.copy()
+            if step == 1.0
+            else np.clip(here.x + step * direction, box.lower, box.upper)
+        )
+        found = _Point(x, *function(x))
+        trials += 1
+        search.take(found.value, float((found.gradient * direction).sum()))
+    return search, found if search.done else None, trials
 
 
 def _longest(x: np.ndarray, direction: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> float:
@@ -164,9 +211,9 @@ def _longest(x: np.ndarray, direction: np.ndarray, lower: np.ndarray, upper: np.
 def _cauchy_point(
     memory: Memory, x: np.ndarray, g: np.ndarray, lower: np.ndarray, upper: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the first minimum of the quadratic model along the projected gradient, what is free
-    there, and Wᵀ times the step.
-    """
+    """Return the Cauchy point, which variables are free there, and Wᵀ times the step.
+
+    It is the quadratic model's first minimum along the projected gradient."""
     theta, W, M = memory.theta, memory.W, memory.M
     held = ((x <= lower) & (g >= 0)) | ((x >= upper) & (g <= 0))
     d = np.where(held, 0.0, -g)
@@ -214,9 +261,7 @@ def _within_subspace(
     lower: np.ndarray,
     upper: np.ndarray,
 ) -> np.ndarray:
-    """Return the minimum of the quadratic model over what is free at ``point``, brought back within
-    the bounds.
-    """
+    """Return the quadratic model's minimum over the free variables, brought within bounds."""
     theta, W, M = memory.theta, memory.W[:, free], memory.M
     r = -theta * (point - x)[free] - g[free] + product(M @ c, W)
     v = M @ product(W, r)
@@ -235,9 +280,7 @@ def _within_subspace(
 
 
 class _Search:
-    """A step that decreases the function enough and flattens its slope enough (Moré and Thuente
-    1994).
-    """
+    """A line search for sufficient decrease and curvature (Moré and Thuente 1994)."""
 
     def __init__(self, value: float, slope: float, step: float, longest: float) -> None:
         self.value, self.slope, self.step, self.longest = value, slope, step, longest
@@ -247,7 +290,7 @@ class _Search:
         self.low, self.high = 0.0, step + 4.0 * step
 
     def take(self, f: float, g: float) -> None:
-        """Take in value and slope at ``step``: it is ``done``, or ``step`` is the next one to try."""
+        """Take in value and slope at ``step``; then it is ``done``, or ``step`` is the next."""
         test = DECREASE * self.slope
         enough = self.value + self.step * test
         if self.first_stage and f <= enough and g >= 0:
@@ -272,9 +315,8 @@ class _Search:
 
     def _narrow(self, f: float, g: float, test: float, enough: float) -> None:
         """Choose the next step from value and slope at this one."""
-        if (
-            self.first_stage and enough < f <= self.best[1]
-        ):  # of the function less its required decrease
+        if self.first_stage and enough < f <= self.best[1]:
+            # Of the function less its required decrease.
             (a, fa, ga), (b, fb, gb) = self.best, self.other
             best, other = (a, fa - a * test, ga - test), (b, fb - b * test, gb - test)
             best, other, self.step = self._next(
@@ -303,25 +345,12 @@ class _Search:
         ):
             self.step = a
 
-    def _next(
-        self,
-        best: tuple[float, float, float],
-        other: tuple[float, float, float],
-        here: tuple[float, float, float],
-    ) -> tuple[tuple[float, float, float], tuple[float, float, float], float]:
-        """Return the interval that is left, its better end first, and a step within it by cubic or
-        quadratic interpolation.
-        """
-        (a, fa, ga), (b, fb, gb), (t, f, g) = best, other, here
+    def _next(self, best: _End, other: _End, here: _End) -> tuple[_End, _End, float]:
+        """Return the remaining interval, the better end first, and an interpolated step in it."""
+        (a, fa, ga), (t, f, g) = best, here
         opposite = g * math.copysign(1.0, ga) < 0
-
-        def cubic(s: float, fs: float, gs: float) -> tuple[float, float]:
-            theta = 3.0 * (fs - f) / (t - s) + gs + g
-            size = max(abs(theta), abs(gs), abs(g))
-            return theta, size * math.sqrt(max(0.0, (theta / size) ** 2 - (gs / size) * (g / size)))
-
         if f > fa:
-            theta, gamma = cubic(a, fa, ga)
+            theta, gamma = _cubic(best, here)
             gamma = -gamma if t < a else gamma
             by_cubic = a + ((gamma - ga) + theta) / (((gamma - ga) + gamma) + g) * (t - a)
             by_square = a + (ga / ((fa - f) / (t - a) + ga)) / 2.0 * (t - a)
@@ -329,29 +358,17 @@ class _Search:
             step = by_cubic if closer else by_cubic + (by_square - by_cubic) / 2.0
             self.bracketed = True
         elif opposite:
-            theta, gamma = cubic(a, fa, ga)
+            theta, gamma = _cubic(best, here)
             gamma = -gamma if t > a else gamma
             by_cubic = t + ((gamma - g) + theta) / (((gamma - g) + gamma) + ga) * (a - t)
             by_square = t + g / (g - ga) * (a - t)
             step = by_cubic if abs(by_cubic - t) > abs(by_square - t) else by_square
             self.bracketed = True
         elif abs(g) < abs(ga):
-            theta, gamma = cubic(a, fa, ga)
-            gamma = -gamma if t > a else gamma
-            r = ((gamma - g) + theta) / ((gamma + (ga - g)) + gamma)
-            by_cubic = (
-                t + r * (a - t) if r < 0 and gamma != 0 else (self.high if t > a else self.low)
-            )
-            by_square = t + g / (g - ga) * (a - t)
-            if self.bracketed:
-                step = by_cubic if abs(by_cubic - t) < abs(by_square - t) else by_square
-                edge = t + 0.66 * (b - t)
-                step = min(edge, step) if t > a else max(edge, step)
-            else:
-                step = by_cubic if abs(by_cubic - t) > abs(by_square - t) else by_square
-                step = min(max(step, self.low), self.high)
+            step = self._where_slopes_flatten(best, other[0], here)
         elif self.bracketed:
-            theta, gamma = cubic(b, fb, gb)
+            b, _, gb = other
+            theta, gamma = _cubic(other, here)
             gamma = -gamma if t > b else gamma
             step = t + ((gamma - g) + theta) / (((gamma - g) + gamma) + gb) * (b - t)
         else:
@@ -359,3 +376,26 @@ class _Search:
         if f > fa:
             return best, here, step
         return here, (best if opposite else other), step
+
+    def _where_slopes_flatten(self, best: _End, b: float, here: _End) -> float:
+        """Return the next step where the slope has the same sign as before but is flatter."""
+        (a, _, ga), (t, _, g) = best, here
+        theta, gamma = _cubic(best, here)
+        gamma = -gamma if t > a else gamma
+        r = ((gamma - g) + theta) / ((gamma + (ga - g)) + gamma)
+        by_cubic = t + r * (a - t) if r < 0 and gamma != 0 else (self.high if t > a else self.low)
+        by_square = t + g / (g - ga) * (a - t)
+        if self.bracketed:
+            step = by_cubic if abs(by_cubic - t) < abs(by_square - t) else by_square
+            edge = t + 0.66 * (b - t)
+            return min(edge, step) if t > a else max(edge, step)
+        step = by_cubic if abs(by_cubic - t) > abs(by_square - t) else by_square
+        return min(max(step, self.low), self.high)
+
+
+def _cubic(end: _End, here: _End) -> tuple[float, float]:
+    """Return θ and γ of the cubic through two ends of an interval."""
+    (s, fs, gs), (t, f, g) = end, here
+    theta = 3.0 * (fs - f) / (t - s) + gs + g
+    size = max(abs(theta), abs(gs), abs(g))
+    return theta, size * math.sqrt(max(0.0, (theta / size) ** 2 - (gs / size) * (g / size)))

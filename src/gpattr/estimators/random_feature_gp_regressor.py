@@ -1,6 +1,4 @@
-"""Random-feature Gaussian-process regression: waves with random frequencies, trained in memory or
-from a stream.
-"""
+"""Random-feature GP regression: random frequencies, trained in memory or from a stream."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ from gpattr.estimators.gp_regressor import GPRegressor
 from gpattr.estimators.inducing import default_number
 from gpattr.estimators.progress import stream_progress
 from gpattr.estimators.random_feature_stream import Learned, Stream, in_order
-from gpattr.estimators.search_space import NOISE_SHARE, Units, default_kernel, spread_of
+from gpattr.estimators.search_space import NOISE_SHARE, Units, default_kernel, std_of
 from gpattr.estimators.sums import from_content, to_content
 from gpattr.exceptions import (
     GpattrError,
@@ -40,10 +38,10 @@ from gpattr.posteriors import Posterior
 
 AMPLITUDE = "amplitude"
 MEANS = ("constant", "zero")
-STREAMED = 500  # frequencies by default where nobody knows how many rows will come
+STREAMED = 500  # frequencies by default if the number of rows is unknown
 SUBSAMPLE = 300  # rows for the start of the search
-# of a standard deviation; from there on 95 % intervals held about 0.1 less than those of the exact
-# process
+# Of a standard deviation; beyond, the coverage of 95 % intervals was about 0.1 less than that of
+# the exact process.
 CHANCE = 0.5
 ROUGHLY = 1e-5  # of log p(y), which differs by more from one draw of frequencies to the next
 
@@ -53,11 +51,10 @@ class FirstChunkWarning(UserWarning):
 
 
 class RandomFeatureGPRegressor(FeatureRegressor):
-    """Gaussian-process regression with M random frequencies v: f(x) = c + Σₘ aₘ sin(vₘ·x) + bₘ
-    cos(vₘ·x), weights N(0, σ²/M).
+    """GP regression with M random frequencies v: f(x) = c + Σₘ aₘ sin(vₘ·x) + bₘ cos(vₘ·x).
 
-    Training takes O(nM²) time and O(M²) memory, from arrays (`fit`) or from a stream of chunks
-    (`partial_fit`, `fit_chunks`).
+    Weights are N(0, σ²/M). Training takes O(nM²) time and O(M²) memory, from arrays (`fit`) or from
+    a stream of chunks (`partial_fit`, `fit_chunks`).
 
     Parameters
     ----------
@@ -94,9 +91,11 @@ class RandomFeatureGPRegressor(FeatureRegressor):
     posterior_ : WeightSpacePosterior or MixturePosterior
         What `Explainer` explains.
     kernel_, noise_variance_, mean_, log_marginal_likelihood_, n_rows_, n_frequencies_
-        What was learned, in the units of the data, from so many rows; the likelihood is that of the first model.
+        The learned values, in data units; ``n_rows_`` is the number of rows used. The likelihood is
+        that of the first model.
     advice_ : str
-        What to know where the frequencies are too few for the intervals to hold what they promise; empty otherwise.
+        Advice where the frequencies are too few for the intervals to have their nominal coverage;
+        empty otherwise.
     """
 
     def __init__(
@@ -130,9 +129,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
     def from_exact(
         cls, model: GPRegressor, n_frequencies: int | None = None, **options: Any
     ) -> Self:
-        """Return an unfitted model with the kernel and the noise of a fitted exact one, and
-        ``optimize=False``.
-        """
+        """Return an unfitted model with the kernel and noise of a fitted exact one, both fixed."""
         if not isinstance(model, GPRegressor) or not hasattr(model, "kernel_"):
             raise InvalidInputError(f"model: expected a fitted GPRegressor, got {model!r}")
         check_spectral(model.kernel_)
@@ -176,7 +173,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         return self
 
     def fit_chunks(self, chunks: Iterable[tuple[Any, Any]]) -> Self:
-        """Learn from a stream of chunks (X, y), of any sizes, and forget what earlier calls taught.
+        """Learn from a stream of chunks (X, y), of any sizes, forgetting earlier calls.
 
         The result does not depend on how the rows are cut into chunks, given the kernel. Chunks
         without rows are passed over. An error names the chunk it is in, counted from 0; what was
@@ -218,9 +215,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         return self
 
     def _with_chunk(self, stream: Stream | None, X: Any, y: Any) -> Stream:
-        """Return the stream, begun if there is none, with these rows added; nothing changes if they
-        are not as they should be.
-        """
+        """Return the stream, begun if there is none, with these rows added, or raise unchanged."""
         with self._unchanged_on_error():
             self._check_options()
             if stream is None:
@@ -317,9 +312,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
     def _begin(
         self, X: Array, y: Array, names: Names | None, default: int, *, learn: bool
     ) -> Stream:
-        """Fix the length-scales and the frequencies, ``default`` of them unless their number is
-        given.
-        """
+        """Fix the length-scales and the frequencies, ``default`` of them unless given."""
         d, generator = X.shape[1], random_generator(self.random_state)
         by_blocks = learn and self.n_frequencies is None
         p = 2 * int(default if self.n_frequencies is None else self.n_frequencies)
@@ -328,7 +321,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
             "n_frequencies: the sums over rows", (int(self.ensemble), p, p), remedy, copies=3
         )
         units, given = Units.of_data(X, y), self._given_kernel
-        kernel = default_kernel(units, self.kernel) if given is None else given
+        kernel = default_kernel(units, self._kernel_class) if given is None else given
         kernel.check_features(d)
         assert isinstance(kernel, Radial)
         known = None if self.noise_variance is None else positive_scalar(NOISE, self.noise_variance)
@@ -343,26 +336,25 @@ class RandomFeatureGPRegressor(FeatureRegressor):
             kernel, noise = self._train(
                 X, y, kernel, known, None if by_blocks else draws[0], generator
             )
-        # Noise that is learned again with the frequencies takes in what they cannot say.
+        # Noise learned again with the frequencies includes what these cannot represent.
         later = AMPLITUDE if by_blocks else self.optimize
         return Stream(
             draws, kernel, noise, known is not None, names, X[:0], self.mean == "constant", later
         )
 
     def _exact_start(self, X: Array, y: Array, kernel: Radial) -> Radial:
-        """Return the kernel that an exact GP learns from a few rows: a better start than any guess,
-        and quickly had.
-        """
+        """Return the kernel that an exact GP learns from a few rows.
+
+        It is a better starting point than a guess, and cheap to compute."""
         every = max(1, len(X) // SUBSAMPLE)
         model = GPRegressor(type(kernel), mean=self.mean, noise_variance=self.noise_variance)
         try:
             with without_warning():
-                return model.fit(X[::every][:SUBSAMPLE], y[::every][:SUBSAMPLE]).kernel_  # pyright: ignore[reportReturnType]
-        except (
-            InvalidInputError,
-            NotPositiveDefiniteError,
-        ):  # what is wrong with the data, if anything, is said later
-            return kernel
+                learned = model.fit(X[::every][:SUBSAMPLE], y[::every][:SUBSAMPLE]).kernel_
+        except (InvalidInputError, NotPositiveDefiniteError):
+            return kernel  # errors in the data are reported later
+        assert isinstance(learned, Radial)
+        return learned
 
     def _train(
         self,
@@ -373,19 +365,18 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         draws: np.ndarray | None,
         generator: Any,
     ) -> Any:
-        """Return kernel and noise of the largest evidence with these frequencies, or of blocks of
-        rows where there are none.
-        """
+        """Return kernel and noise of the largest evidence.
+
+        It is that with these frequencies, or of blocks of rows where there are none."""
         free_mean = self.mean == "constant"
-        middle = (
-            float(y.mean()) if free_mean else 0.0
-        )  # the constant that is learned is relative to it
+        # The constant that is learned is relative to it.
+        middle = float(y.mean()) if free_mean else 0.0
         rows, targets = X - X.mean(axis=0), y - middle
         if draws is None:
             objective = BlockEvidence.of_rows(rows, targets, known, free_mean, generator)
         else:
             objective = FrequencyEvidence(rows, targets, draws, known, free_mean)
-        variance = float(spread_of(y[:, None])[0]) ** 2
+        variance = float(std_of(y[:, None])[0]) ** 2
         return self._search(
             objective,
             kernel,
@@ -398,9 +389,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         )
 
     def _learn_all(self, stream: Stream, *, relearn: bool = True) -> Learned:
-        """Return the posterior given all rows so far, variance and noise learned again where they
-        are to be.
-        """
+        """Return the posterior given all rows so far, with variance and noise learned again."""
         bases, sums, shift, inputs_mean = stream.rows.total()
         kernel, noise, free_mean, M = (
             stream.kernel,
@@ -425,10 +414,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         bases, sums, shift, inputs_mean = stream.rows.total()
         arrays = {
             "draws": (np.stack(stream.draws), ("component", "frequency", "feature")),
-            "origin": (
-                np.asarray(bases[0].origin),
-                ("feature",),
-            ),  # pyright: ignore[reportAttributeAccessIssue]
+            "origin": (np.asarray(bases[0].origin), ("feature",)),
             "inputs_mean": (inputs_mean, ("feature",)),
         }
         if stream.median is not None:

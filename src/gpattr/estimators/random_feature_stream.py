@@ -1,6 +1,4 @@
-"""What a random-feature model keeps of its rows, the posterior that follows from it, and how far
-that depends on chance.
-"""
+"""The state of a random-feature model, its posterior, and the variation due to chance."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ import numpy as np
 
 from gpattr._core.array import Array, namespace
 from gpattr._core.validation import Names, column_names
-from gpattr.bases import Basis, Fourier
+from gpattr.bases import Fourier
 from gpattr.estimators.evidence.random_features import amplitudes
 from gpattr.estimators.evidence.weights import WeightFit, fit_weights
 from gpattr.estimators.sums import RowSums, Sums
@@ -27,9 +25,7 @@ LARGEST = 1e140  # targets: beyond, their squares overflow
 
 @dataclass(frozen=True)
 class Learned:
-    """What the rows so far have taught; ``chance`` is that of `chance_of`, nan where there are
-    several models.
-    """
+    """The values learned so far; ``chance`` is that of `chance_of`, nan for several models."""
 
     posterior: Posterior
     kernel: Radial
@@ -41,12 +37,11 @@ class Learned:
 
 @dataclass
 class Stream:
-    """What is fixed when the first row comes, and the sums since; options that are set later do not
-    change it.
+    """Settings fixed when the first row arrives, and the sums since; later options do not apply.
 
     ``draws`` are standard frequencies; ``noise`` is given (``known``), learned, or None where it is
     to follow from all rows; ``like`` is an empty array of the library and device of the first rows;
-    ``streamed`` tells whether rows came in parts."""
+    ``streamed`` is whether rows came in chunks."""
 
     draws: list[np.ndarray]
     kernel: Radial
@@ -71,9 +66,9 @@ class Stream:
         return [self.basis_at(origin, member) for member in range(len(self.draws))]
 
     def add(self, X: Array, y: Array) -> None:
-        """Add rows X (r, d) with targets y (r,); refuse what the waves or the sums could not hold,
-        and add nothing.
-        """
+        """Add rows X (r, d) with targets y (r,), or raise without adding any.
+
+        Rows beyond the precision of the waves or of the sums raise."""
         if not (largest := float(abs(y).max())) < LARGEST:
             raise InvalidInputError(
                 f"y: expected targets whose square float64 can hold, got {largest:.0e}; rescale"
@@ -86,14 +81,12 @@ class Stream:
         self,
         kernel: Radial,
         noise: float,
-        bases: Sequence[Basis],
+        bases: Sequence[Fourier],
         sums: list[Sums],
         shift: float,
         inputs_mean: np.ndarray,
     ) -> Learned:
-        """Return the posterior given these sums, for this kernel and noise; targets are relative to
-        ``shift``.
-        """
+        """Return the posterior given these sums, kernel and noise; targets are less ``shift``."""
         posteriors, constants, evidences, chance = [], [], [], math.nan
         reference_points = {"mean": inputs_mean} | (
             {} if self.median is None else {"median": self.median}
@@ -121,8 +114,7 @@ class Stream:
 
 
 def chance_of(sums: Sums, fit: WeightFit, kernel: Radial, *, free_mean: bool) -> float:
-    """Return by how much predictions would change with other frequencies, in units of the standard
-    deviation that is reported.
+    """Return how much predictions vary between draws of frequencies, in reported std.
 
     Each half of the frequencies makes a model of its own. They differ by δ(x) = c₁ − c₂ + φ(x)ᵀd
     with d = (w₁, −w₂), and the mean of a model with all frequencies varies by a quarter of δ²

@@ -1,6 +1,4 @@
-"""Where training looks: starts and bounds of the hyperparameters, in units in which they are of
-order one.
-"""
+"""Starts and bounds of the hyperparameters, in units in which they are of order one."""
 
 from __future__ import annotations
 
@@ -18,8 +16,8 @@ from gpattr.estimators.hyperparameters import trainable
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel, Radial, SquaredExponential
 
-# As multiples of the start's order of magnitude: wide enough for anything data can tell, narrow
-# enough for float64.
+# As multiples of the start's order of magnitude: wide enough for any data, narrow enough
+# for float64.
 DEFAULT_BOUNDS = {
     "lengthscale": (1e-2, 1e4),
     "variance": (1e-4, 1e4),
@@ -33,60 +31,56 @@ NOISE_SHARE = 0.2  # of the targets' variance, to start with
 
 @dataclass(frozen=True)
 class Units:
-    """The units of training: one ``spread`` (d,) of each feature, one ``unit`` of the targets, both
-    in the user's units.
-    """
+    """The units of training: ``std`` (d,) of the features and ``unit`` of the targets.
 
-    spread: np.ndarray
+    Both are in the user's units."""
+
+    std: np.ndarray
     unit: float
 
     @classmethod
     def of_data(cls, X: Array, y: Array) -> Units:
-        """Return standard deviations as units; a column or target that does not vary keeps its own."""
-        spread, unit = spread_of(X), float(spread_of(y[:, None])[0]) or 1.0
+        """Return standard deviations as units, 1 for a constant column or target."""
+        std, unit = std_of(X), float(std_of(y[:, None])[0]) or 1.0
         if not 1e-140 < unit < 1e140:
             raise InvalidInputError(
-                f"y: expected targets whose square float64 can hold, got a spread of {unit:.0e};"
-                " rescale them"
+                "y: expected targets whose square float64 can hold, got a standard deviation of"
+                f" {unit:.0e}; rescale them"
             )
-        return cls(np.where(spread > 0, spread, 1.0), unit)
+        return cls(np.where(std > 0, std, 1.0), unit)
 
     def inside(self, X: Array) -> Array:
         """Return centred inputs in the units of training."""
-        return (X - X.mean(axis=0)) / namespace(X).asarray(self.spread)
+        return (X - X.mean(axis=0)) / namespace(X).asarray(self.std)
 
     def of(self, name: str) -> Any:
         """Return one unit of this hyperparameter in the user's units."""
-        units = {"lengthscale": self.spread, "variance": self.unit**2, NOISE: self.unit**2}
+        units = {"lengthscale": self.std, "variance": self.unit**2, NOISE: self.unit**2}
         return units.get(name.split("__")[-1], 1.0)
 
 
-def spread_of(X: Array) -> np.ndarray:
-    """Return the standard deviation of each column, exactly 0 for one that does not vary but by the
-    rounding of its mean.
-    """
+def std_of(X: Array) -> np.ndarray:
+    """Return the standard deviation of each column, exactly 0 for a constant column."""
     X = to_numpy(X)
     size = np.abs(X).max(axis=0)
-    centred = np.divide(
-        X, size, out=np.zeros_like(X), where=size > 0
-    )  # of order one, so that squares stay in range
-    spread = centred.std(axis=0)
-    return np.where(spread > 1e-13, spread, 0.0) * size
+    # Of order one, so that squares stay in range.
+    centred = np.divide(X, size, out=np.zeros_like(X), where=size > 0)
+    std = centred.std(axis=0)
+    return np.where(std > 1e-13, std, 0.0) * size
 
 
 def default_kernel(units: Units, kind: type[Radial] | None = None) -> Radial:
-    """Return the ARD kernel of this kind, a squared exponential by default, where training starts,
-    in the user's units.
+    """Return the ARD kernel of this kind where training starts, in the user's units.
 
-    Standardised points lie about √(2d) apart; length-scales of 0.6 √d let a point see its
-    neighbours, and not everything."""
+    Standardised points lie about √(2d) apart; length-scales of 0.6 √d correlate a point with
+    its neighbours only."""
     return (kind or SquaredExponential)(
-        lengthscale=0.6 * len(units.spread) ** 0.5 * units.spread, variance=units.unit**2
+        lengthscale=0.6 * len(units.std) ** 0.5 * units.std, variance=units.unit**2
     )
 
 
 def scaled(kernel: Kernel, units: Units, *, inwards: bool) -> Kernel:
-    """Return the kernel with its hyperparameters in the units of training, or back in the user's."""
+    """Return the kernel with hyperparameters in the units of training, or the user's."""
     values = {}
     for name, value in trainable(kernel).items():
         value = value / units.of(name) if inwards else value * units.of(name)
@@ -126,28 +120,32 @@ def bounds_for(
     result = {}
     for name, value in free.items():
         if name not in given:
-            kind = name.split("__")[-1]
-            result[name] = np.outer(
-                DEFAULT_BOUNDS.get(kind, OTHER_BOUNDS),
-                value if name != NOISE else value / NOISE_SHARE,
-            )
-            if (
-                kind == "variance"
-            ):  # a start far below the targets' own variance must be able to reach it
-                result[name][1] = np.maximum(
-                    result[name][1], DEFAULT_BOUNDS["variance"][1] * target_variance
-                )
+            result[name] = _default_bounds(name, value, target_variance)
             continue
-        ends = result[name] = _user_bounds(name, given[name], value, units.of(name))
-        outside = (value < ends[0]) | (value > ends[1])
-        if outside.any() and not (own_start or name == NOISE):
-            back = np.broadcast_to(units.of(name), value.shape)[outside][0]
-            low, high, at = (float(part[outside][0] * back) for part in (ends[0], ends[1], value))
-            raise InvalidInputError(
-                f"bounds: {name!r} starts at {at:.4g}, outside of ({low:.4g}, {high:.4g}); move the"
-                " start inside"
-            )
+        result[name] = _user_bounds(name, given[name], value, units.of(name))
+        if not (own_start or name == NOISE):
+            _check_inside(name, value, result[name], units)
     return result
+
+
+def _default_bounds(name: str, value: np.ndarray, target_variance: float) -> np.ndarray:
+    kind = name.split("__")[-1]
+    start = value if name != NOISE else value / NOISE_SHARE
+    ends = np.outer(DEFAULT_BOUNDS.get(kind, OTHER_BOUNDS), start)
+    if kind == "variance":  # a start far below the targets' own variance must be able to reach it
+        ends[1] = np.maximum(ends[1], DEFAULT_BOUNDS["variance"][1] * target_variance)
+    return ends
+
+
+def _check_inside(name: str, value: np.ndarray, ends: np.ndarray, units: Units) -> None:
+    outside = (value < ends[0]) | (value > ends[1])
+    if outside.any():
+        back = np.broadcast_to(units.of(name), value.shape)[outside][0]
+        low, high, at = (float(part[outside][0] * back) for part in (ends[0], ends[1], value))
+        raise InvalidInputError(
+            f"bounds: {name!r} starts at {at:.4g}, outside of ({low:.4g}, {high:.4g}); move the"
+            " start inside"
+        )
 
 
 def starts_from(start: Values, n_restarts: int, random_state: Any) -> list[Values]:
@@ -164,7 +162,7 @@ def starts_from(start: Values, n_restarts: int, random_state: Any) -> list[Value
 
 
 def is_fixed(name: str, bounds: Mapping[str, Any] | None) -> bool:
-    """Tell whether the user keeps a hyperparameter as it is."""
+    """Return whether the user keeps a hyperparameter as it is."""
     given = (bounds or {}).get(name)
     return isinstance(given, str) and given == FIXED
 
@@ -183,5 +181,5 @@ def _user_bounds(name: str, given: Any, value: np.ndarray, unit: Any) -> np.ndar
             )
     ends = np.stack([np.broadcast_to(end / unit, value.shape) for end in (lower, upper)])
     if not (np.isfinite(ends).all() and (ends[0] > 0).all() and (ends[0] <= ends[1]).all()):
-        raise InvalidInputError(f"bounds: expected 0 < lower ≤ upper for {name!r}, got {given!r}")
+        raise InvalidInputError(f"bounds: expected 0 < lower <= upper for {name!r}, got {given!r}")
     return ends

@@ -1,8 +1,8 @@
-"""Sparse Gaussian-process regression: inducing inputs and hyperparameters by the collapsed bound."""
+"""Sparse Gaussian-process regression with inducing inputs, by the collapsed bound."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -34,8 +34,8 @@ from gpattr.estimators.search_space import (
     bounds_for,
     default_kernel,
     scaled,
-    spread_of,
     starts_from,
+    std_of,
 )
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel, Radial
@@ -43,20 +43,38 @@ from gpattr.means import Constant, Expansion, Mean, Zero
 from gpattr.posteriors import SparsePosterior
 
 JITTER = 1e-8  # of the targets' variance
-# of the posterior variance; models that learn by the bound with 0.37 to 0.92 lost 0.02 to 0.21 of
-# 95 % intervals
+# Share of the posterior variance; models trained by the bound that missed 0.37 to 0.92 lost 0.02 to
+# 0.21 of the coverage of 95 % intervals.
 MISSED = 0.3
-SAMPLED = 1000  # rows that tell it
-TOLERATED = (
-    0.05  # of it, by default: means are then off by a few hundredths of their standard deviation
-)
+SAMPLED = 1000  # rows from which it is estimated
+# Of it, by default: means are then wrong by a few hundredths of their standard deviation.
+TOLERATED = 0.05
 FTOL = 1e-7  # relative gain of a step below which the search ends
 STARTS = ("k-means", "greedy")
 
 
+class _Data(NamedTuple):
+    """Training data, ``rows`` relative to ``middle``, in ``units``; ``own`` are those of the data.
+
+    ``level`` (n,) is the noise where it is known, ``variance`` that of the targets."""
+
+    rows: np.ndarray
+    targets: np.ndarray
+    level: np.ndarray | None
+    variance: float
+    middle: np.ndarray
+    units: Units
+    own: Units
+    generator: np.random.Generator
+    even: np.ndarray  # rows in units of their standard deviations
+
+    @property
+    def jitter(self) -> float:
+        return JITTER * self.variance
+
+
 class SparseGPRegressor(KernelRegressor):
-    """Gaussian-process regression through inducing inputs, for thousands to hundreds of thousands
-    of rows (Titsias 2009).
+    """GP regression with inducing inputs, for 10³ to 10⁵ rows and more (Titsias 2009).
 
     Time grows as n m² and memory as m² for n rows and m inducing inputs. By default hyperparameters
     are those of exact processes of up to 8 blocks of 1000 rows, drawn at random, and inducing
@@ -81,19 +99,22 @@ class SparseGPRegressor(KernelRegressor):
     mean : "constant", "zero" or Mean
         The prior mean; ``"constant"`` is learned.
     noise_variance, optimize, n_restarts, bounds, random_state, verbose
-        As for `GPRegressor`; restarts share their inducing inputs, which ``random_state`` also determines.
+        As for `GPRegressor`; restarts share their inducing inputs, which also depend on
+        ``random_state``.
 
     Attributes
     ----------
     posterior_ : SparsePosterior
         What `Explainer` explains.
-    kernel_, noise_variance_, mean_, inducing_ : what was learned, in the units of the data.
+    kernel_, noise_variance_, mean_, inducing_ : the learned values, in data units.
     bound_ : float
         The lower bound of the log marginal likelihood.
     missed_share_ : float
-        The share of the variance at training rows that is there only because inducing inputs miss it: 0 for an exact process.
+        The share of the posterior variance at training rows that is due to too few inducing inputs:
+        0 for an exact process.
     advice_ : str
-        What to know where that is much, and hyperparameters were learned with inducing inputs; empty otherwise.
+        Advice where that share is large and hyperparameters were learned with inducing inputs;
+        empty otherwise.
     """
 
     def __init__(
@@ -165,96 +186,85 @@ class SparseGPRegressor(KernelRegressor):
         own = Units.of_data(X, y)
         units = own if given is None else Units(np.ones(()), 1.0)
         kernel = scaled(
-            default_kernel(units, self.kernel) if given is None else given, units, inwards=True
-        )  # pyright: ignore[reportArgumentType]
+            default_kernel(units, self._kernel_class) if given is None else given,
+            units,
+            inwards=True,
+        )
         middle = X.mean(axis=0) if kernel.stationary else np.zeros(X.shape[1])
-        rows, targets = (X - middle) / units.spread, y / units.unit
-        variance = float(spread_of(targets[:, None])[0]) ** 2 or 1.0
+        rows, targets = (X - middle) / units.std, y / units.unit
+        variance = float(std_of(targets[:, None])[0]) ** 2 or 1.0
         generator = random_generator(self.random_state)
         level = None if known is None else np.broadcast_to(known / units.unit**2, (len(y),))
         noise = NOISE_SHARE * variance if known is None else None
-        if self.n_inducing is None and isinstance(self.inducing, str):
-            check_choice("inducing", self.inducing, STARTS)
-            evidence = BlockEvidence.of_rows(
-                rows, targets, level, self.mean == "constant", generator
-            )
-            if self.optimize:
-                kernel, noise, _ = self._train(
-                    evidence, targets, kernel, noise, None, units, variance, generator
-                )
-            centre = evidence.constant(kernel, noise)
-            Z = self._enough(
-                kernel,
-                rows,
-                level if noise is None else noise,
-                JITTER * variance,
-                own.spread / units.spread,
-                generator,
-            )
-        else:
-            Z = self._inducing_start(
-                kernel, rows, middle, units, (X - middle) / own.spread, own, generator
-            )
-            objective = SparseObjective(
-                rows, targets, level, self.mean == "constant", JITTER * variance
-            )
-            if self.optimize:
-                kernel, noise, Z = self._train(
-                    objective, targets, kernel, noise, Z, units, variance, generator
-                )
-            centre = objective.at(kernel, noise, Z.ravel()).centre
-        learned = known if noise is None else noise * units.unit**2
-        back = scaled(kernel, units, inwards=False)
+        even = (X - middle) / own.std
+        data = _Data(rows, targets, level, variance, middle, units, own, generator, even)
+        blocks = self.n_inducing is None and isinstance(self.inducing, str)
+        learn = self._learn_by_blocks if blocks else self._learn_by_bound
+        kernel, Z, noise, centre = learn(kernel, noise, data)
         return (
-            back,
-            Z * units.spread + middle,
-            learned,
+            scaled(kernel, units, inwards=False),
+            Z * units.std + middle,
+            known if noise is None else noise * units.unit**2,
             centre * units.unit,
             JITTER * variance * units.unit**2,
         )
 
-    def _enough(
-        self,
-        kernel: Kernel,
-        X: np.ndarray,
-        noise: Any,
-        jitter: float,
-        spread: np.ndarray,
-        generator: np.random.Generator,
-    ) -> np.ndarray:
-        """Return inducing inputs that miss no more than `TOLERATED` of the variance, or as many as
-        there may be.
+    def _learn_by_blocks(
+        self, kernel: Kernel, noise: float | None, data: _Data
+    ) -> tuple[Kernel, np.ndarray, float | None, float]:
+        """Return kernel, inducing inputs, noise and constant by the evidence of blocks of rows."""
+        check_choice("inducing", self.inducing, STARTS)
+        evidence = BlockEvidence.of_rows(
+            data.rows, data.targets, data.level, self.mean == "constant", data.generator
+        )
+        if self.optimize:
+            kernel, noise, _ = self._train(evidence, kernel, noise, None, data)
+        level = data.level if noise is None else noise
+        centre = evidence.constant(kernel, noise)
+        return kernel, self._enough(kernel, level, data), noise, centre
 
-        The share is that of a posterior given some rows, each of which stands for as many as there
-        are of it."""
+    def _learn_by_bound(
+        self, kernel: Kernel, noise: float | None, data: _Data
+    ) -> tuple[Kernel, np.ndarray, float | None, float]:
+        """Return kernel, inducing inputs, noise and constant by the collapsed bound."""
+        Z = self._inducing_start(kernel, data)
+        objective = SparseObjective(
+            data.rows, data.targets, data.level, self.mean == "constant", data.jitter
+        )
+        if self.optimize:
+            kernel, noise, Z = self._train(objective, kernel, noise, Z, data)
+        return kernel, Z, noise, objective.at(kernel, noise, Z.ravel()).centre
+
+    def _enough(self, kernel: Kernel, noise: Any, data: _Data) -> np.ndarray:
+        """Return inducing inputs that miss at most `TOLERATED` of the variance, or the maximum.
+
+        The share is that of a posterior given some rows, each weighted by the number of rows it
+        represents."""
+        X, generator, std = data.rows, data.generator, data.own.std / data.units.std
         n, most = len(X), min(len(X), default_number(len(X)))
         some = np.arange(n) if n <= CLUSTERED else generator.permutation(n)[:CLUSTERED]
         level = np.broadcast_to(noise, (n,))[some] * (len(some) / n)
         m = FEWEST
         while m < most:
-            Z = placed(self.inducing, kernel, X, m, spread, generator)
+            Z = placed(self.inducing, kernel, X, m, std, generator)
             posterior = SparsePosterior.fit(
-                kernel, Z, X[some], np.zeros(len(some)), noise=level, jitter=jitter
+                kernel, Z, X[some], np.zeros(len(some)), noise=level, jitter=data.jitter
             )
             if missed_share(posterior, X[some]) <= TOLERATED:
                 return Z
             m = int(1.4 * m)
-        return placed(self.inducing, kernel, X, most, spread, generator)
+        return placed(self.inducing, kernel, X, most, std, generator)
 
     def _train(
         self,
         objective: Any,
-        y: np.ndarray,
         kernel: Kernel,
         noise: float | None,
         Z: Any,
-        units: Units,
-        variance: float,
-        generator: np.random.Generator,
+        data: _Data,
     ) -> tuple[Kernel, float | None, Any]:
-        """Return kernel and noise of the largest objective, and inducing inputs; it has none if
-        ``Z`` is None.
-        """
+        """Return kernel, noise and inducing inputs (if ``Z`` has any) of the largest objective."""
+        y, units = data.targets, data.units
         if len(y) < 2:
             raise InvalidInputError(
                 "X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use"
@@ -267,9 +277,10 @@ class SparseGPRegressor(KernelRegressor):
         require_derivatives(kernel)
         start = trainable(kernel) | ({} if noise is None else {NOISE: np.array([noise])})
         bounds = bounds_for(
-            start, units, self.bounds, variance, own_start=self._given_kernel is None
+            start, units, self.bounds, data.variance, own_start=self._given_kernel is None
         )
-        starts = starts_from({name: start[name] for name in bounds}, self.n_restarts, generator)
+        chosen = {name: start[name] for name in bounds}
+        starts = starts_from(chosen, self.n_restarts, data.generator)
         if Z is None:
             offset = -sum(len(block.y) for block in objective.blocks) * float(np.log(units.unit))
             with training_progress(
@@ -289,19 +300,9 @@ class SparseGPRegressor(KernelRegressor):
             )
         return kernel, noise, moved[0].reshape(Z.shape) if moved else Z
 
-    def _inducing_start(
-        self,
-        kernel: Kernel,
-        rows: np.ndarray,
-        middle: np.ndarray,
-        units: Units,
-        even: np.ndarray,
-        own: Units,
-        generator: np.random.Generator,
-    ) -> np.ndarray:
-        """Return inducing inputs, (m, d), in the units of training; ``even`` are the rows in units
-        of their own spread.
-        """
+    def _inducing_start(self, kernel: Kernel, data: _Data) -> np.ndarray:
+        """Return the inducing inputs where training starts, (m, d), in training units."""
+        rows, units, own = data.rows, data.units, data.own
         n = len(rows)
         if not isinstance(self.inducing, str):
             Z = to_numpy(as_matrix("inducing", self.inducing, n_features=rows.shape[1]))
@@ -310,20 +311,18 @@ class SparseGPRegressor(KernelRegressor):
                     f"n_inducing: expected None or {len(Z)}, the rows of inducing, got"
                     f" {self.n_inducing}"
                 )
-            return (Z - middle) / units.spread
+            return (Z - data.middle) / units.std
         check_choice("inducing", self.inducing, STARTS)
         m = check_count("n_inducing", self.n_inducing)
         if m > n:
             raise InvalidInputError(f"n_inducing: expected at most one per row, {n}, got {m}")
         if self.inducing == "greedy":
             return greedy(kernel, rows, m)
-        return k_means(even, m, generator) * own.spread / units.spread
+        return k_means(data.even, m, data.generator) * own.std / units.std
 
     @property
     def advice_(self) -> str:
-        """What to know where the inducing inputs that hyperparameters were learned with are too
-        few, else nothing.
-        """
+        """Advice where the inducing inputs used for training were too few, else empty."""
         check_is_fitted(self)
         learned = self.optimize and not (self.n_inducing is None and isinstance(self.inducing, str))
         if not (learned and self.missed_share_ > MISSED):
@@ -350,9 +349,8 @@ class SparseGPRegressor(KernelRegressor):
     def _content(self) -> dict[str, Any]:
         q = self.posterior_
         root = to_numpy(q.root)
-        upper = (
-            root.shape[0] == root.shape[1] and not np.tril(root, -1).any()
-        )  # as it is where it was fitted
+        # As it is where it was fitted.
+        upper = root.shape[0] == root.shape[1] and not np.tril(root, -1).any()
         arrays = {
             "inducing": (self.inducing_, ("inducing", "feature")),
             "mean": (to_numpy(q.whitened_mean), ("inducing",)),
@@ -403,14 +401,12 @@ class SparseGPRegressor(KernelRegressor):
         )
         noise = arrays["noise"]
         level = noise if len(noise) > 1 else positive_scalar("noise", float(noise[0]))
-        self._become(
-            posterior, level, content["jitter"], content.get("missed_share", 0.0)
-        )  # files of earlier versions have none
+        # Files of earlier versions have none.
+        self._become(posterior, level, content["jitter"], content.get("missed_share", 0.0))
 
 
 def missed_share(posterior: SparsePosterior, X: Array) -> float:
-    """Return the share of the posterior variance that is there because inducing inputs miss it,
-    over at most `SAMPLED` rows.
+    """Return the share of posterior variance that inducing inputs miss, over `SAMPLED` rows.
 
     At x it is (k(x, x) − q(x, x)) / (k(x, x) − q(x, x) + ‖RᵀT(x)‖²) with q(x, x) = ‖T(x)‖², T(x) =
     L⁻¹k(Z, x)."""

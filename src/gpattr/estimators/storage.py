@@ -1,6 +1,4 @@
-"""Fitted regressors as files: options, and what each says it needs; factors are computed anew on
-loading.
-"""
+"""Fitted regressors as files: options and data; factorisations are recomputed on loading."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from gpattr.means import Mean
 if TYPE_CHECKING:
     from gpattr.estimators.base import PosteriorEstimator
 
-ROOMS = {"kernels": kernels, "means": means}
+MODULES = {"kernels": kernels, "means": means}
 Model = TypeVar("Model", bound="PosteriorEstimator")
 
 
@@ -61,18 +59,18 @@ def model_of(cls: type[Model], content: Any) -> Model:
 def encode(name: str, value: Any) -> Any:
     """Return an option, a kernel or a mean as JSON values."""
     if isinstance(value, (Kernel, Mean)):
-        room = "kernels" if isinstance(value, Kernel) else "means"
+        module = "kernels" if isinstance(value, Kernel) else "means"
         content = {field.name: getattr(value, field.name) for field in fields(value)}  # pyright: ignore[reportArgumentType]
-        known = getattr(ROOMS[room], type(value).__name__, None) is type(value)
+        known = getattr(MODULES[module], type(value).__name__, None) is type(value)
         if not known or any(
             callable(part) and not isinstance(part, Kernel) for part in content.values()
         ):
             raise InvalidInputError(
-                f"{name}: a {type(value).__name__} of your own cannot be written to a file; keep"
-                " the code that makes it"
+                f"{name}: user-defined {type(value).__name__} objects cannot be saved; recreate"
+                " them in code"
             )
         return {
-            "room": room,
+            "module": module,
             "type": type(value).__name__,
             "fields": {field: encode(name, part) for field, part in content.items()},
         }
@@ -94,15 +92,14 @@ def encode(name: str, value: Any) -> Any:
 
 
 def decode(value: Any) -> Any:
-    """Return what `encode` wrote."""
-    if isinstance(value, dict) and "room" in value:
-        kind = getattr(ROOMS[value["room"]], value["type"])
+    """Return what `encode` wrote; files of earlier versions have "room" for "module"."""
+    if isinstance(value, dict) and ("module" in value or "room" in value):
+        module = value["module"] if "module" in value else value["room"]
+        kind = getattr(MODULES[module], value["type"])
         if not (isinstance(kind, type) and issubclass(kind, (Kernel, Mean))):
             raise TypeError(f"{value['type']} is neither a kernel nor a mean")
         content = {name: decode(inner) for name, inner in value["fields"].items()}
-        return (
-            kind(*content["kernels"]) if kind in (kernels.Sum, kernels.Product) else kind(**content)
-        )
+        return kind._from_fields(content) if issubclass(kind, Kernel) else kind(**content)
     if isinstance(value, dict) and "class" in value:
         kind = getattr(kernels, value["class"])
         if not (isinstance(kind, type) and issubclass(kind, kernels.Radial)):

@@ -1,4 +1,4 @@
-"""Sums over rows, all that a model in weight space needs of its data: ΦᵀΦ, Φᵀ1, Φᵀy, Σy, Σy².
+"""Sums over rows that a weight-space model needs: ΦᵀΦ, Φᵀ1, Φᵀy, Σy, Σy².
 
 Rows may come in portions of any size. They are gathered into blocks of a fixed size before they are
 added, so the sums do not depend on the portions, to the last bit."""
@@ -13,7 +13,7 @@ import numpy as np
 
 from gpattr._core import documents
 from gpattr._core.array import Array, add_gram, is_tensor, namespace, product, to_numpy
-from gpattr.bases import Basis
+from gpattr.bases import Fourier
 
 # rows: large enough for matrix products at full speed, small enough for 500 frequencies to take 8
 # MB
@@ -23,9 +23,9 @@ BLOCK_ON_GPU = 65536
 
 @dataclass(frozen=True)
 class Sums:
-    """n rows of a basis Φ (n, p) with targets y: ``gram`` ΦᵀΦ (lower triangle), ``ones`` Φᵀ1,
-    ``cross`` Φᵀy, Σy, Σy².
-    """
+    """n rows of a basis Φ (n, p) with targets y: ΦᵀΦ, Φᵀ1, Φᵀy, Σy and Σy².
+
+    ``gram`` is ΦᵀΦ (lower triangle), ``ones`` Φᵀ1, ``cross`` Φᵀy."""
 
     n: int
     gram: Array
@@ -49,9 +49,7 @@ class Sums:
         )
 
     def plus(self, F: Array, y: Array, *, in_place: bool) -> Sums:
-        """Return the sums with rows F (r, p) and targets y (r,) added; ``in_place`` lets ``gram``
-        be overwritten.
-        """
+        """Return the sums with rows F (r, p) and targets y (r,) added, ``in_place`` in ``gram``."""
         gram = self.gram if in_place or is_tensor(self.gram) else self.gram.copy(order="F")
         ones, cross = product(namespace(y).stack([y * 0.0 + 1.0, y]), F)
         return Sums(
@@ -105,12 +103,12 @@ class RowSums:
     block, which keeps the digits of their squares."""
 
     def __init__(
-        self, bases_at: Callable[[Array], Sequence[Basis]], *, centre_targets: bool
+        self, bases_at: Callable[[Array], Sequence[Fourier]], *, centre_targets: bool
     ) -> None:
         self.bases_at = bases_at
         self.centre_targets = centre_targets
         self.start: tuple[np.ndarray, float] | None = None  # the origin of inputs, of targets
-        self.bases: Sequence[Basis] = ()
+        self.bases: Sequence[Fourier] = ()
         self.sums: list[Sums] = []
         self.inputs: np.ndarray | None = None  # Σ(x − origin)
         self.rest: tuple[Array, Array] | None = None  # rows that do not fill a block yet
@@ -139,10 +137,8 @@ class RowSums:
         if at < len(X):
             self.rest = (X[at:] + 0.0, y[at:] + 0.0)  # copies: the caller may reuse its arrays
 
-    def total(self) -> tuple[Sequence[Basis], list[Sums], float, np.ndarray]:
-        """Return the bases, the sums over all rows so far, the origin of the targets, and the mean
-        of the inputs.
-        """
+    def total(self) -> tuple[Sequence[Fourier], list[Sums], float, np.ndarray]:
+        """Return bases, sums over all rows, the origin of targets, and the mean of inputs."""
         if self.rest is None:
             assert self.start is not None, "no rows yet"
             assert self.inputs is not None

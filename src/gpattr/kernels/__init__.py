@@ -1,6 +1,4 @@
-"""What the prior believes: covariance functions, their values and shape, frozen, built up with
-``+`` and ``*``.
-"""
+"""Covariance functions: frozen, combined with ``+`` and ``*``."""
 
 from gpattr.kernels.additive import FullAdditive
 from gpattr.kernels.algebra import Product, Scale, Select, Sum, separable

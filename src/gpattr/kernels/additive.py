@@ -1,6 +1,4 @@
-"""The full additive kernel of Duvenaud, Nickisch and Rasmussen (2011): interactions of every order,
-without 2^d terms.
-"""
+"""The full additive kernel of Duvenaud, Nickisch and Rasmussen (2011)."""
 
 from __future__ import annotations
 
@@ -15,18 +13,18 @@ import numpy as np
 from gpattr._core.array import Array, namespace, to_numpy
 from gpattr._core.validation import as_vector, read_only, unlabelled
 from gpattr.exceptions import InvalidInputError
-from gpattr.kernels.algebra import require_kernel
+from gpattr.kernels.algebra import degrees_of, require_kernel
 from gpattr.kernels.base import Kernel, Kink
 
 
 @dataclass(frozen=True, eq=False, init=False)
 class FullAdditive(Kernel):
-    """k(x, x') = Σₙ σₙ² eₙ(z₁, …, z_d) with zᵢ = kᵢ(xᵢ, xᵢ'): functions of one feature, of two, …
-    of as many as there are orders.
+    """k(x, x') = Σₙ σₙ² eₙ(z₁, …, z_d) with zᵢ = kᵢ(xᵢ, xᵢ'): interactions of every order.
 
-    ``bases`` are one-dimensional kernels kᵢ, one for each feature; ``order_variances`` σ₁², σ₂², …
-    at most d of them, not negative. The elementary symmetric polynomials eₙ come from the
-    recurrence eₙ ← eₙ + zᵢeₙ₋₁, which adds positive terms."""
+    The cost grows with d times the number of orders; there are no 2^d terms. ``bases`` are
+    one-dimensional kernels kᵢ, one for each feature; ``order_variances`` σ₁², σ₂², … at most d of
+    them, not negative. The elementary symmetric polynomials eₙ come from the recurrence eₙ ← eₙ +
+    zᵢeₙ₋₁, which adds positive terms."""
 
     bases: tuple[Kernel, ...]
     order_variances: Array
@@ -63,15 +61,13 @@ class FullAdditive(Kernel):
         object.__setattr__(self, "order_variances", read_only(variances))
 
     @property
-    def stationary(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def stationary(self) -> bool:
         return all(base.stationary for base in self.bases)
 
     @property
     def polynomial_degree(self) -> int | None:
-        degrees = [base.polynomial_degree for base in self.bases]
-        if None in degrees:
-            return None
-        return sum(sorted(degrees)[-len(self.order_variances) :])  # pyright: ignore[reportArgumentType, reportCallIssue]
+        degrees = degrees_of(self.bases)
+        return None if degrees is None else sum(sorted(degrees)[-len(self.order_variances) :])
 
     @property
     def smooth(self) -> bool:

@@ -1,12 +1,12 @@
-"""Kernels made of kernels: Scale, Sum, Product, Select."""
+"""Composite kernels: Scale, Sum, Product, Select."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add, index, mul
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -24,13 +24,14 @@ class Scale(Kernel):
     variance: float = 1.0
 
     trainable: ClassVar[tuple[str, ...]] = ("variance",)
+    pointwise: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_kernel("kernel", self.kernel)
         object.__setattr__(self, "variance", positive_scalar("variance", self.variance))
 
     @property
-    def stationary(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def stationary(self) -> bool:
         return self.kernel.stationary
 
     @property
@@ -59,11 +60,11 @@ class Scale(Kernel):
 
 @dataclass(frozen=True, eq=False, init=False)
 class _Several(Kernel):
-    """What sums and products share: parts of the same kind are flattened, and what holds for all
-    parts holds for the whole.
-    """
+    """The base of sums and products: parts of the same kind are flattened."""
 
     kernels: tuple[Kernel, ...]
+
+    pointwise: ClassVar[bool] = True
 
     def __init__(self, *kernels: Kernel) -> None:
         for kernel in kernels:
@@ -79,11 +80,12 @@ class _Several(Kernel):
         )
         object.__setattr__(self, "kernels", tuple(flat))
 
-    def _build(self, fields: dict[str, Any]) -> Any:
-        return type(self)(*fields["kernels"])
+    @classmethod
+    def _from_fields(cls, fields: dict[str, Any]) -> Self:
+        return cls(*fields["kernels"])
 
     @property
-    def stationary(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def stationary(self) -> bool:
         return all(kernel.stationary for kernel in self.kernels)
 
     @property
@@ -100,12 +102,14 @@ class _Several(Kernel):
 
 @dataclass(frozen=True, eq=False, init=False)
 class Sum(_Several):
-    """k(x, x') = k₁(x, x') + k₂(x, x') + …: independent functions added. Nested sums are flattened."""
+    """k(x, x') = k₁(x, x') + k₂(x, x') + …: independent functions added.
+
+    Nested sums are flattened."""
 
     @property
     def polynomial_degree(self) -> int | None:
-        degrees = [kernel.polynomial_degree for kernel in self.kernels]
-        return None if None in degrees else max(degrees)  # pyright: ignore[reportArgumentType]
+        degrees = degrees_of(self.kernels)
+        return None if degrees is None else max(degrees)
 
     def __call__(self, X: Array, Z: Array) -> Array:
         return reduce(add, (kernel(X, Z) for kernel in self.kernels))
@@ -123,14 +127,12 @@ class Sum(_Several):
 
 @dataclass(frozen=True, eq=False, init=False)
 class Product(_Several):
-    """k(x, x') = k₁(x, x') k₂(x, x') …: functions that vary with all of their parts. Nested
-    products are flattened.
-    """
+    """k(x, x') = k₁(x, x') k₂(x, x') …; nested products are flattened."""
 
     @property
     def polynomial_degree(self) -> int | None:
-        degrees = [kernel.polynomial_degree for kernel in self.kernels]
-        return None if None in degrees else sum(degrees)  # pyright: ignore[reportArgumentType, reportCallIssue]
+        degrees = degrees_of(self.kernels)
+        return None if degrees is None else sum(degrees)
 
     def __call__(self, X: Array, Z: Array) -> Array:
         return reduce(mul, (kernel(X, Z) for kernel in self.kernels))
@@ -148,9 +150,8 @@ class Product(_Several):
         )
 
 
-def separable(kernel: type[Kernel], lengthscale: Any, **params: Any) -> Product:
-    """Return the product of one-dimensional kernels, one for each feature: Πᵢ kᵢ(xᵢ, xᵢ') with
-    ``lengthscale`` ℓᵢ (d,).
+def separable(kernel: Callable[..., Kernel], lengthscale: Any, **params: Any) -> Product:
+    """Return the product Πᵢ kᵢ(xᵢ, xᵢ') of one-dimensional kernels with ``lengthscale`` ℓᵢ (d,).
 
     Only the squared exponential is the same as its radial form; ``separable(Matern52, [1.0, 2.0])``
     is a kernel of its own. Other parameters are those of every factor."""
@@ -160,7 +161,7 @@ def separable(kernel: type[Kernel], lengthscale: Any, **params: Any) -> Product:
             f"lengthscale: expected one for each feature, got one number, {float(scales)}"
         )
     try:
-        factors = [kernel(lengthscale=float(scale), **params) for scale in scales]  # pyright: ignore[reportCallIssue]
+        factors = [kernel(lengthscale=float(scale), **params) for scale in scales]
     except TypeError as error:
         raise InvalidInputError(
             f"kernel: expected a kernel class with a length-scale, such as Matern52: {error}"
@@ -170,9 +171,7 @@ def separable(kernel: type[Kernel], lengthscale: Any, **params: Any) -> Product:
 
 @dataclass(frozen=True, eq=False)
 class Select(Kernel):
-    """k(x, x') = k₁(x[features], x'[features]): a kernel that sees only some of the columns, given
-    by position.
-    """
+    """k(x, x') = k₁(x[features], x'[features]): a kernel on some columns, given by position."""
 
     kernel: Kernel
     features: tuple[int, ...]
@@ -196,7 +195,7 @@ class Select(Kernel):
         object.__setattr__(self, "features", chosen)
 
     @property
-    def stationary(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def stationary(self) -> bool:
         return self.kernel.stationary
 
     @property
@@ -244,6 +243,13 @@ class Select(Kernel):
 
     def check_derivatives(self, X: Array) -> None:
         self.kernel.check_derivatives(self.columns(X))
+
+
+def degrees_of(kernels: Sequence[Kernel]) -> list[int] | None:
+    """Return the polynomial degrees of kernels; None if one is not a polynomial."""
+    degrees = [kernel.polynomial_degree for kernel in kernels]
+    found = [degree for degree in degrees if degree is not None]
+    return found if len(found) == len(degrees) else None
 
 
 def require_kernel(name: str, kernel: object) -> None:

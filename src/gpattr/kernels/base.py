@@ -1,17 +1,24 @@
-"""The abstract kernel: a frozen value that can be evaluated, compared, and combined with ``+`` and
-``*``.
-"""
+"""The abstract kernel: frozen, evaluated by calling it, combined with ``+`` and ``*``."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from gpattr._core.arguments import Checked, an_array, arrays, some_rows, vectors
+from gpattr._core.arguments import (
+    Checked,
+    a_function,
+    an_array,
+    arrays,
+    instance,
+    some_rows,
+    vectors,
+)
 from gpattr._core.array import Array
 from gpattr._core.frozen import Frozen
 from gpattr._core.validation import check_count, check_flag
@@ -19,11 +26,11 @@ from gpattr.exceptions import InvalidInputError
 
 
 class Kink(NamedTuple):
-    """Where derivatives of a kernel are not smooth: at r = 0, r being the distance in these
-    features and length-scales.
+    """A set on which derivatives of a kernel are not smooth: r = 0 in these features.
 
-    ``features`` None means all. Within the radius ``floor`` the kink is too small to matter to an
-    integral. Where it is not ``one_sided``, derivatives are not even smooth in r ≥ 0."""
+    r is the distance in units of ``lengthscale``; ``features`` None means all. Within the radius
+    ``floor`` the kink is too small to affect an integral. If it is not ``one_sided``, derivatives
+    are not even smooth in r ≥ 0."""
 
     features: tuple[int, ...] | None
     lengthscale: float | Array
@@ -35,9 +42,13 @@ class Kink(NamedTuple):
 class Kernel(Checked, Frozen, ABC):
     """A covariance function k(x, x').
 
-    Kernels know values, and their own shape: whether they are stationary, polynomial, or have
-    kinks. What operators such as integrated gradients make of a kernel is written in
-    `gpattr.closed_forms`, one function for each pair."""
+    A kernel computes values and describes itself: whether it is stationary, polynomial, or has
+    kinks. How operators such as integrated gradients act on it is written in
+    `gpattr.closed_forms`, one function for each pair.
+
+    A kernel made of others holds them in fields, one kernel or a tuple of kernels in each; `parts`,
+    `map_parts`, `walk` and `leaves` follow from that. A class that stores them otherwise overrides
+    `parts` and `map_parts`."""
 
     checks: ClassVar[Any] = {
         "X": some_rows,
@@ -48,20 +59,27 @@ class Kernel(Checked, Frozen, ABC):
         "difference": vectors,
         "r2": an_array,
         "z": arrays,
+        "function": a_function,
+        "prefix": instance(str, "text"),
         "d": check_count,
         "deep": check_flag,
         "second": check_flag,
     }
-    trainable: ClassVar[
-        tuple[str, ...]
-    ] = ()  # the hyperparameters that training can change; all are positive
-    stationary: ClassVar[Any] = False  # whether k(x, x') depends on x − x' only
+    # Hyperparameters that training can change; all are positive.
+    trainable: ClassVar[tuple[str, ...]] = ()
+    # Whether k(x, x') depends on nothing but the values of its parts at the same x and x'.
+    pointwise: ClassVar[bool] = False
 
-    __array_ufunc__ = None  # so that a NumPy scalar times a kernel asks the kernel
+    __array_ufunc__ = None  # so that a NumPy scalar times a kernel calls the kernel's __rmul__
+
+    @property
+    def stationary(self) -> bool:
+        """Whether k(x, x') depends on x − x' only."""
+        return False
 
     @property
     def polynomial_degree(self) -> int | None:
-        """The degree of the polynomial that k(x, x') is in each of x and x'; None if it is none."""
+        """The degree of k(x, x') as a polynomial in each of x and x'; None if it is not one."""
         return None
 
     def kinks(self) -> tuple[Kink, ...]:
@@ -70,17 +88,13 @@ class Kernel(Checked, Frozen, ABC):
 
     @property
     def singular(self) -> bool:
-        """Whether derivatives at x = x' are not even smooth to one side: Matérn kernels but for ν =
-        3/2, 5/2.
-        """
+        """Whether derivatives at x = x' are not even smooth from one side, as for Matérn-1/2."""
         own = any(not kink.one_sided for kink in self.kinks())
         return own or any(part.singular for part in self.parts().values())
 
     @property
     def smooth(self) -> bool:
-        """Whether derivatives are smooth at x = x'; a warped kernel may not be, though it cannot
-        say where its kinks are.
-        """
+        """Whether derivatives are smooth at x = x'; False also for kinks at unknown positions."""
         return not self.kinks()
 
     @abstractmethod
@@ -93,25 +107,19 @@ class Kernel(Checked, Frozen, ABC):
 
     @abstractmethod
     def n_lengthscales(self, step: Array) -> Array:
-        """Return how many length-scales each step (n, d) covers, (n,): quadrature chooses its
-        panels by it.
-        """
+        """Return how many length-scales each step (n, d) covers, (n,): quadrature uses it."""
 
     @abstractmethod
     def check_features(self, d: int) -> None:
         """Raise `InvalidInputError` if the kernel cannot act on inputs with d features."""
 
     def check_derivatives(self, X: Array) -> None:
-        """Raise `InvalidInputError` if derivatives that the user gave are not those of the values,
-        at a few rows of X.
-        """
+        """Raise `InvalidInputError` if user-defined derivatives disagree with values at X."""
         for part in self.parts().values():
             part.check_derivatives(X)
 
     def parts(self) -> dict[str, Kernel]:
-        """Return the inner kernels by the prefix of their parameters: ``"kernel"``, or ``"0"``,
-        ``"1"``, … of several.
-        """
+        """Return the inner kernels by name: of the field, or ``"0"``, ``"1"``, … in a tuple."""
         found: dict[str, Kernel] = {}
         for name, value in self._fields().items():
             if isinstance(value, Kernel):
@@ -120,14 +128,32 @@ class Kernel(Checked, Frozen, ABC):
                 found |= {str(i): part for i, part in enumerate(value) if isinstance(part, Kernel)}
         return found
 
+    def map_parts(self, function: Callable[[Kernel], Kernel]) -> Kernel:
+        """Return the kernel with ``function`` applied to each of its parts; a leaf is unchanged."""
+        if not self.parts():
+            return self
+        return self._from_fields(_replaced(self._fields(), lambda _, part: function(part)))
+
+    def walk(self, prefix: str = "") -> Iterator[tuple[str, Kernel]]:
+        """Yield this kernel and all kernels inside, each with the prefix of its parameters' names.
+
+        Prefixes are as in `get_params`, after the given one; a kernel comes before its parts."""
+        yield prefix, self
+        for name, part in self.parts().items():
+            yield from part.walk(f"{prefix}{name}__")
+
+    def leaves(self) -> Iterator[Kernel]:
+        """Yield the kernels inside that have no parts, this kernel if it has none."""
+        return (kernel for _, kernel in self.walk() if not kernel.parts())
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; those of inner kernels as ``kernel__name``, of the i-th of
-        several as ``i__name``.
-        """
-        params = self._fields()
-        for prefix, kernel in self.parts().items() if deep else ():
-            params |= {f"{prefix}__{key}": inside for key, inside in kernel.get_params().items()}
-        return params
+        """Return the parameters by name; of parts as ``kernel__name``, or ``0__name``, …"""
+        kernels = self.walk() if deep else [("", self)]
+        return {
+            f"{prefix}{name}": value
+            for prefix, kernel in kernels
+            for name, value in kernel._fields().items()
+        }
 
     def with_params(self, **params: Any) -> Self:
         """Return the kernel with some parameters replaced; names as in `get_params`."""
@@ -143,28 +169,22 @@ class Kernel(Checked, Frozen, ABC):
                 nested.setdefault(head, {})[rest] = value
             else:
                 fields[name] = value
-        for head, changes in nested.items():
-            if head in fields:
-                fields[head] = fields[head].with_params(**changes)
-            else:
-                (name,) = (
-                    name
-                    for name, value in fields.items()
-                    if isinstance(value, tuple) and isinstance(value[0], Kernel)
-                )
-                parts = list(fields[name])
-                parts[int(head)] = parts[int(head)].with_params(**changes)
-                fields[name] = tuple(parts)
-        return self._build(fields)
+
+        def changed(name: str, part: Kernel) -> Kernel:
+            return part.with_params(**nested[name]) if name in nested else part
+
+        return self._from_fields(_replaced(fields, changed))
+
+    @classmethod
+    def _from_fields(cls, fields: dict[str, Any]) -> Self:
+        """Return a kernel of this class, given all its fields by name."""
+        return cls(**fields)
 
     def __sklearn_clone__(self) -> Self:
         return self  # frozen: a copy could not differ
 
     def _fields(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def _build(self, fields: dict[str, Any]) -> Self:
-        return type(self)(**fields)
 
     def __add__(self, other: Kernel | float) -> Kernel:
         from gpattr.kernels.algebra import Sum
@@ -175,9 +195,8 @@ class Kernel(Checked, Frozen, ABC):
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
 
     def __radd__(self, other: Kernel | float) -> Kernel:
-        return (
-            self if isinstance(other, Real) and other == 0 else self + other
-        )  # so that sum(kernels) works
+        # So that sum(kernels), which starts from 0, works.
+        return self if isinstance(other, Real) and other == 0 else self + other
 
     def __mul__(self, other: Kernel | float) -> Kernel:
         from gpattr.kernels.algebra import Product, Scale
@@ -205,3 +224,17 @@ class Kernel(Checked, Frozen, ABC):
             for value in self._fields().values()
         )
         return hash((type(self), *hashable))
+
+
+def _replaced(fields: dict[str, Any], function: Callable[[str, Kernel], Kernel]) -> dict[str, Any]:
+    """Return fields of a kernel with ``function(name, part)`` in place of every part."""
+
+    def replaced(name: str, value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(
+                function(str(i), part) if isinstance(part, Kernel) else part
+                for i, part in enumerate(value)
+            )
+        return function(name, value) if isinstance(value, Kernel) else value
+
+    return {name: replaced(name, value) for name, value in fields.items()}

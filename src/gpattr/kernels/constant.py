@@ -12,12 +12,15 @@ from gpattr.kernels.base import Kernel
 
 @dataclass(frozen=True, eq=False)
 class Constant(Kernel):
-    """k(x, x') = σ²: a function that is the same unknown number everywhere. It has no attributions."""
+    """k(x, x') = σ²: a constant function of unknown value, which has no attributions."""
 
     variance: float = 1.0
 
     trainable: ClassVar[tuple[str, ...]] = ("variance",)
-    stationary: ClassVar[bool] = True
+
+    @property
+    def stationary(self) -> bool:
+        return True
 
     @property
     def polynomial_degree(self) -> int:

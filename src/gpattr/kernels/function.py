@@ -1,4 +1,4 @@
-"""A kernel of the user's own, given as functions."""
+"""A user-defined kernel, given as functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpattr.kernels.base import Kernel
 
 @dataclass(frozen=True, eq=False)
 class Function(Kernel):
-    """k(x, x') = value(x, x'), any twice differentiable kernel of your own.
+    """k(x, x') = value(x, x'), any twice differentiable user-defined kernel.
 
     Each function takes x and x' of shapes (..., d) that broadcast, and acts on the last axis:
     ``value`` returns k, (...), ``gradient`` ∂k/∂xᵢ, (..., d), and ``mixed`` ∂²k/∂xᵢ∂x'ⱼ, (..., d,
@@ -69,21 +69,21 @@ class Function(Kernel):
         pass
 
     def check_derivatives(self, X: Array) -> None:
-        if self.gradient is None or self.mixed is None:
+        gradient, mixed = self.gradient, self.mixed
+        if gradient is None or mixed is None:
             return
         rows = to_numpy(X)[:8]
-        # Pairs from far apart to close: the kernel's own scale is not known.
-        spread = max(float(np.ptp(rows, axis=0).max()), float(np.abs(rows).max()) * 1e-9, 1e-9)
-        y = rows + spread * 10.0 ** -np.linspace(0.0, 4.0, len(rows))[:, None]
+        # Pairs from far apart to close, as the scale of the kernel is unknown.
+        width = max(float(np.ptp(rows, axis=0).max()), float(np.abs(rows).max()) * 1e-9, 1e-9)
+        y = rows + width * 10.0 ** -np.linspace(0.0, 4.0, len(rows))[:, None]
         require_derivative(
-            "gradient", "value", lambda x: self.values(x, y), lambda x: self.gradient(x, y), X
-        )  # pyright: ignore[reportOptionalCall]
-        # ∂/∂y of the gradient: by the symmetry of k, its transpose is ∂/∂x of the gradient at (y,
-        # x).
+            "gradient", "value", lambda x: self.values(x, y), lambda x: gradient(x, y), X
+        )
+        # ∂/∂y of the gradient: k is symmetric, so its transpose is ∂/∂x of the gradient at (y, x).
         require_derivative(
             "mixed",
             "gradient",
-            lambda x: returned("gradient", self.gradient(y, x), y.shape),  # pyright: ignore[reportOptionalCall]
-            lambda x: self.mixed(y, x),  # pyright: ignore[reportOptionalCall]
+            lambda x: returned("gradient", gradient(y, x), y.shape),
+            lambda x: mixed(y, x),
             X,
         )

@@ -1,6 +1,4 @@
-"""The Matérn kernels: of half-integer smoothness, with functions that are rough, once, or twice
-differentiable, and of any.
-"""
+"""The Matérn kernels: ν = 1/2, 3/2, 5/2 and general ν."""
 
 from __future__ import annotations
 
@@ -17,22 +15,19 @@ from gpattr.kernels.base import Kink
 from gpattr.kernels.radial import Radial
 
 ROOT3, ROOT5 = 3.0**0.5, 5.0**0.5
-SMOOTH = 6.5  # ν from which on what is odd in r, r^(2ν − 2), is too smooth to matter to an integral
-HIGH_ORDER, SERIES = (
-    8.0,
-    0.1,
-)  # from which order, and up to which argument, a Bessel function is a power series
+SMOOTH = 6.5  # ν beyond which r^(2ν − 2) is too smooth to affect an integral
+# The order from which, and the argument up to which, a Bessel function is a power series.
+HIGH_ORDER, SERIES = 8.0, 0.1
 ROUGH = (
     "Matern12 has no gradients: its functions are nowhere differentiable, and the variance of their"
-    " attributions does not exist (it diverges); it predicts, but cannot be explained by integrated"
+    " attributions does not exist (it diverges); it can predict, but not be explained by integrated"
     " gradients. Use Matern32 or Matern52"
 )
 
 
 @dataclass(frozen=True, eq=False)
 class Matern12(Radial):
-    """k(x, x') = σ² exp(−r), r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)²: continuous, nowhere differentiable
-    functions.
+    """k(x, x') = σ² exp(−r), r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)²: continuous functions without gradients.
 
     It has values and predictions only. Gradients, and so integrated gradients, are refused: their
     variance does not exist."""
@@ -52,11 +47,19 @@ class Matern12(Radial):
 
 @dataclass(frozen=True, eq=False)
 class Matern32(Radial):
-    """k(x, x') = σ² (1 + √3 r) exp(−√3 r), r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)²: once differentiable functions."""
+    """k(x, x') = σ² (1 + √3 r) exp(−√3 r): once differentiable functions.
+
+    r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)²."""
 
     nu: ClassVar[float] = 1.5
-    digits: ClassVar[float] = 12.5  # its branch points are weak, like r, so one more comes out
-    kink_floor: ClassVar[float] = 1e-6  # what is odd in r, ∫r over this radius, is below 1e-12
+
+    @property
+    def digits(self) -> float:
+        return 12.5  # branch points like r are weak: one more digit comes out
+
+    @property
+    def kink_floor(self) -> float:
+        return 1e-6  # ∫r over this radius is below 1e-12
 
     def profile(self, r2: Array) -> Array:
         xp = namespace(r2)
@@ -82,13 +85,19 @@ class Matern32(Radial):
 
 @dataclass(frozen=True, eq=False)
 class Matern52(Radial):
-    """k(x, x') = σ² (1 + √5 r + 5r²/3) exp(−√5 r), r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)²: twice differentiable
-    functions.
-    """
+    """k(x, x') = σ² (1 + √5 r + 5r²/3) exp(−√5 r): twice differentiable functions.
+
+    r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)²."""
 
     nu: ClassVar[float] = 2.5
-    digits: ClassVar[float] = 11.5  # its branch points are weak, like r³, so two more come out
-    kink_floor: ClassVar[float] = 1e-3  # ∫r³ over this radius is below 1e-12
+
+    @property
+    def digits(self) -> float:
+        return 11.5  # branch points like r³ are weak: two more digits come out
+
+    @property
+    def kink_floor(self) -> float:
+        return 1e-3  # ∫r³ over this radius is below 1e-12
 
     def profile(self, r2: Array) -> Array:
         xp = namespace(r2)
@@ -115,34 +124,33 @@ class Matern52(Radial):
 
 @dataclass(frozen=True, eq=False)
 class Matern(Radial):
-    """k(x, x') = σ² 2^(1−ν)/Γ(ν) s^ν K_ν(s), s = √(2ν) r, r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)², for any ``nu``
-    ν from 1.05 to 50.
+    """k(x, x') = σ² 2^(1−ν)/Γ(ν) s^ν K_ν(s), s = √(2ν) r, for any ``nu`` ν from 1.05 to 50.
 
-    Its functions have ⌈ν⌉ − 1 derivatives. With ν = 3/2 and 5/2 it is `Matern32` and `Matern52`,
-    which are far faster: this one needs Bessel functions, which only SciPy has, so that tensors are
-    computed on the host."""
+    r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)². Its functions have ⌈ν⌉ − 1 derivatives. With ν = 3/2 and 5/2 it is
+    `Matern32` and `Matern52`, which are far faster: this one needs Bessel functions, which only
+    SciPy has, so that tensors are computed on the host."""
 
     one_sided: ClassVar[bool] = False
 
-    nu: float = 3.5  # pyright: ignore[reportIncompatibleVariableOverride]
+    nu: float = 3.5
 
     def __post_init__(self) -> None:
         super().__post_init__()
         nu = positive_scalar("nu", self.nu)
         if not 1.05 <= nu <= 50.0:
             raise InvalidInputError(
-                f"nu: expected 1.05 to 50, got {nu:g}; functions with ν ≤ 1 have no gradients"
-                " (Matern12 predicts), and with a large ν they are those of SquaredExponential"
+                f"nu: expected 1.05 to 50, got {nu:g}; functions with nu <= 1 have no gradients"
+                " (Matern12 can predict), and a large nu approaches SquaredExponential"
             )
         object.__setattr__(self, "nu", nu)
 
     @property
-    def digits(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def digits(self) -> float:
         """Branch points like r^(2ν − 2) are the weaker, the smoother the functions."""
         return 13.0 if self.nu < 1.5 else 12.5 if self.nu < 2.5 else 11.5
 
     @property
-    def kink_floor(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def kink_floor(self) -> float:
         """∫r^(2ν − 2) over this radius is below 1e-12."""
         return 10.0 ** (-12.0 / (2.0 * self.nu - 1.0))
 

@@ -1,4 +1,4 @@
-"""Kernels of functions that repeat: Periodic and Cosine."""
+"""Kernels of periodic functions: Periodic and Cosine."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from gpattr.kernels.base import Kernel
 
 @dataclass(frozen=True, eq=False)
 class Periodic(Kernel):
-    """k(x, x') = σ² exp(−2 Σᵢ sin²(π(xᵢ − xᵢ')/pᵢ)/ℓᵢ²): any function that repeats with period pᵢ
-    in feature i.
+    """k(x, x') = σ² exp(−2 Σᵢ sin²(π(xᵢ − xᵢ')/pᵢ)/ℓᵢ²): periodic with pᵢ in feature i.
 
     ``period`` p is in the units of the inputs, ``lengthscale`` ℓ has no unit; both are one number
     or one per feature."""
@@ -24,7 +23,10 @@ class Periodic(Kernel):
     variance: float = 1.0
 
     trainable: ClassVar[tuple[str, ...]] = ("lengthscale", "period", "variance")
-    stationary: ClassVar[bool] = True
+
+    @property
+    def stationary(self) -> bool:
+        return True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lengthscale", positive("lengthscale", self.lengthscale))
@@ -37,9 +39,8 @@ class Periodic(Kernel):
         lengthscale, period = (
             xp.broadcast_to(xp.asarray(p), X.shape[1:]) for p in (self.lengthscale, self.period)
         )
-        for i in range(
-            X.shape[1]
-        ):  # a difference per feature at a time, (n, m), rather than (n, m, d)
+        # One feature at a time: differences (n, m) rather than (n, m, d).
+        for i in range(X.shape[1]):
             exponent += (
                 xp.sin(math.pi / period[i] * (X[:, i, None] - Z[:, i])) / lengthscale[i]
             ) ** 2
@@ -60,15 +61,18 @@ class Periodic(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class Cosine(Kernel):
-    """k(x, x') = σ² cos(2π Σᵢ (xᵢ − xᵢ')/pᵢ): one wave of unknown phase and amplitude, with period
-    pᵢ along feature i.
-    """
+    """k(x, x') = σ² cos(2π Σᵢ (xᵢ − xᵢ')/pᵢ): a wave of unknown phase and amplitude.
+
+    Its period along feature i is pᵢ."""
 
     period: float | Array = 1.0
     variance: float = 1.0
 
     trainable: ClassVar[tuple[str, ...]] = ("period", "variance")
-    stationary: ClassVar[bool] = True
+
+    @property
+    def stationary(self) -> bool:
+        return True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "period", positive("period", self.period))
@@ -81,8 +85,7 @@ class Cosine(Kernel):
         )
 
     def __call__(self, X: Array, Z: Array) -> Array:
-        # Both phases are seen from the first row of Z, so that data far from the origin lose
-        # nothing.
+        # Phases relative to the first row of Z keep their digits for data far from the origin.
         return self.variance * namespace(X, Z).cos(
             self.phase(X - Z[0])[:, None] - self.phase(Z - Z[0])
         )

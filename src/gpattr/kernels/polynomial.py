@@ -14,11 +14,9 @@ from gpattr.kernels.base import Kernel
 
 @dataclass(frozen=True, eq=False)
 class Linear(Kernel):
-    """k(x, x') = Σᵢ σᵢ² xᵢxᵢ': linear functions through the origin whose coefficients have variance
-    σᵢ².
+    """k(x, x') = Σᵢ σᵢ² xᵢxᵢ': linear functions through the origin, coefficients N(0, σᵢ²).
 
-    ``variance`` is one number or one per feature. Add a `Constant` for an unknown intercept.
-    """
+    ``variance`` is one number or one per feature. Add a `Constant` for an unknown intercept."""
 
     variance: float | Array = 1.0
 

@@ -23,13 +23,21 @@ class Radial(Kernel):
     variance: float = 1.0
 
     trainable: ClassVar[tuple[str, ...]] = ("lengthscale", "variance")
-    stationary: ClassVar[bool] = True
-    kink_floor: ClassVar[float] = (
-        0.0  # the radius within which what is odd in r is too small to matter to an integral
-    )
-
     one_sided: ClassVar[bool] = True  # g is analytic in r ≥ 0, though perhaps not in r²
-    digits: ClassVar[float] = 14.0  # asked of an ellipse that keeps clear of where g is singular
+
+    @property
+    def stationary(self) -> bool:
+        return True
+
+    @property
+    def kink_floor(self) -> float:
+        """The radius within which odd powers of r are too small to affect an integral."""
+        return 0.0
+
+    @property
+    def digits(self) -> float:
+        """The accuracy required of an ellipse of analyticity that excludes singularities of g."""
+        return 14.0
 
     @property
     def core(self) -> float:

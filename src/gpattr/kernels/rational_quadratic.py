@@ -1,4 +1,4 @@
-"""The rational-quadratic kernel: squared exponentials of many length-scales at once."""
+"""The rational-quadratic kernel: a mixture of squared exponentials over length-scales."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpattr._core.array import Array, namespace
 from gpattr._core.validation import positive_scalar
 from gpattr.kernels.radial import Radial
 
-GAUSSIAN = 1e16  # α from which on the kernel is a squared exponential to the last digit
+GAUSSIAN = 1e16  # α beyond which the kernel equals a squared exponential to the last digit
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,5 +44,5 @@ class RationalQuadratic(Radial):
         return (1.0 + 1.0 / self.alpha) * self._power(r2, -self.alpha - 2.0)
 
     def n_lengthscales(self, step: Array) -> Array:
-        # Singular at r² = −2α, so a small α makes it vary faster than its length-scale says.
+        # Singular at r² = −2α, so with a small α it varies faster than its length-scale suggests.
         return super().n_lengthscales(step) * max(1.0, self.alpha**-0.5)

@@ -1,6 +1,4 @@
-"""Kernels of transformed inputs and outputs: deep kernels, input warping, a variance that changes
-from place to place.
-"""
+"""Kernels of transformed inputs or outputs: deep kernels, input warping, varying amplitude."""
 
 from __future__ import annotations
 
@@ -17,8 +15,7 @@ from gpattr.kernels.base import Kernel, Kink
 
 @dataclass(frozen=True, eq=False)
 class Warped(Kernel):
-    """k(x, x') = k₁(φ(x), φ(x')): a kernel on features φ(x), say those of a neural network (a deep
-    kernel).
+    """k(x, x') = k₁(φ(x), φ(x')): a kernel on features φ(x), for example of a neural network.
 
     ``map`` takes rows (n, d) to (n, D), ``jacobian`` takes rows to ∂φⱼ/∂xᵢ, (n, D, d). A PyTorch
     module or function needs no jacobian; of a module a frozen copy in float64 is kept, so training
@@ -70,9 +67,8 @@ class Warped(Kernel):
         return self.kernel.smooth
 
     def n_lengthscales(self, step: Array) -> Array:
-        return namespace(step).zeros(
-            step.shape[:-1]
-        )  # not known from the step alone: quadrature finds out by itself
+        # The step alone does not determine it: quadrature adapts.
+        return namespace(step).zeros(step.shape[:-1])
 
     def check_features(self, d: int) -> None:
         pass
@@ -86,7 +82,7 @@ class Warped(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class Rescaled(Kernel):
-    """k(x, x') = s(x) k₁(x, x') s(x'): a function whose size changes from place to place.
+    """k(x, x') = s(x) k₁(x, x') s(x'): a function whose amplitude varies over the inputs.
 
     ``factor`` s takes rows (n, d) to (n,), ``gradient`` to ∂s/∂xᵢ, (n, d); a PyTorch function needs
     no gradient."""

@@ -22,7 +22,10 @@ class White(Kernel):
     variance: float = 1.0
 
     trainable: ClassVar[tuple[str, ...]] = ("variance",)
-    stationary: ClassVar[bool] = True
+
+    @property
+    def stationary(self) -> bool:
+        return True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variance", positive_scalar("variance", self.variance))
@@ -42,24 +45,23 @@ class White(Kernel):
 
 
 def has_white(kernel: Kernel) -> bool:
-    """Tell whether some part of a kernel is white noise."""
-    return isinstance(kernel, White) or any(has_white(part) for part in kernel.parts().values())
+    """Return whether the kernel, or one inside it, is white noise."""
+    return any(isinstance(part, White) for _, part in kernel.walk())
 
 
 def fold_white(kernel: Kernel, X: Array) -> tuple[Kernel | None, Array]:
-    """Return the kernel of the function without white noise, None if there is none, and the noise
-    variance at each row of X.
-    """
+    """Return the kernel without white noise, None if nothing is left, and the noise at X."""
     if not has_white(kernel):
         return kernel, namespace(X).zeros(X.shape[0])
     if isinstance(kernel, White):
         return None, kernel.diagonal(X)
-    if isinstance(kernel, Scale):
-        smooth, noise = fold_white(kernel.kernel, X)
-        return smooth and Scale(smooth, kernel.variance), kernel.variance * noise
-    if isinstance(kernel, Select):
-        smooth, noise = fold_white(kernel.kernel, kernel.columns(X))
-        return smooth and Select(smooth, kernel.features), noise
+    if isinstance(kernel, (Scale, Select)):
+        inner = kernel.columns(X) if isinstance(kernel, Select) else X
+        smooth, noise = fold_white(kernel.kernel, inner)
+        return (
+            smooth and kernel.map_parts(lambda _: smooth),
+            kernel.variance * noise if isinstance(kernel, Scale) else noise,
+        )
     if isinstance(kernel, (Sum, Product)):
         parts = [fold_white(part, X) for part in kernel.kernels]
         smooth = [part for part, _ in parts if part is not None]
@@ -73,6 +75,6 @@ def fold_white(kernel: Kernel, X: Array) -> tuple[Kernel | None, Array]:
             value, total = value * own, total * (own + noise) + value * noise
         return Product(*smooth) if len(smooth) == len(parts) else None, total
     raise UnsupportedModelError(
-        f"kernel: White inside {type(kernel).__name__} has no meaning; add it outside, or give"
+        f"kernel: White inside {type(kernel).__name__} is not supported; add it outside, or give"
         " noise"
     )

@@ -21,11 +21,9 @@ LONGEST_SHORT = SHORT_PATHS[-1][0]
 
 
 def rows_by_length(a: Array, chunk: int) -> Iterator[tuple[Array, bool]]:
-    """Yield row numbers in the order of a, in chunks that are all short (a ≤ 4, told by True) or
-    all long.
+    """Yield row numbers in the order of a, in chunks, and whether these are short (a ≤ 4).
 
-    Rows of like length share a rule; a chunk fits the cache.
-    """
+    Rows of like length share a rule; a chunk fits the cache."""
     xp = namespace(a)
     order = xp.argsort(a)
     short = int((a <= LONGEST_SHORT).sum())
@@ -47,7 +45,8 @@ def path_moments(a: Array, beta: Array, c0: Array, c1: Array | None) -> tuple[Ar
       no special case, and ``c1`` is not needed.
     * a > 4: with k₀ = exp(−c₀/2), k₁ = exp(−c₁/2), l = β/√(2a), u = (a + β)/√(2a), ρ² = c₀ − β²/a,
 
-          J₀ = √(π/2a) [s(l) k₀ erfcx|l| − s(u) k₁ erfcx|u| + (2 exp(−ρ²/2) if l < 0 ≤ u)],   J₁ = (k₀ − k₁ − βJ₀)/a
+          J₀ = √(π/2a) [s(l) k₀ erfcx|l| − s(u) k₁ erfcx|u| + (2 exp(−ρ²/2) if l < 0 ≤ u)],
+          J₁ = (k₀ − k₁ − βJ₀)/a
 
       where s(v) is −1 for v < 0 and +1 otherwise, for zero of either sign. No factor can overflow.
 
@@ -71,8 +70,7 @@ def path_moments(a: Array, beta: Array, c0: Array, c1: Array | None) -> tuple[Ar
 def path_products(
     a: Array, beta: Array, c0: Array, c1: Array | None, right: Array
 ) -> tuple[Array, Array]:
-    """Return J₀ @ right and J₁ @ right, (n, q): the moments of `path_moments` contracted with right
-    (m, q).
+    """Return J₀ @ right and J₁ @ right, (n, q): moments of `path_moments` times right (m, q).
 
     On short paths the moments are never formed: the product is taken node by node, an exponential
     and a matrix product each."""
@@ -92,11 +90,10 @@ def path_products(
 
 
 def _along_short_paths(a: Array, beta: Array, c0: Array) -> Iterator[tuple[Array, Array, float]]:
-    """Yield, node by node, exp(−βt − c/2), (n, m) in one buffer, the weight w exp(−a t²/2), (n, 1),
-    that completes it, and t.
+    """Yield, node by node, exp(−βt − c/2), the weight w exp(−a t²/2) of each row, and t.
 
-    The first factor is at most exp(a t²/2) ≤ e², so nothing overflows.
-    """
+    The first, (n, m), is in one buffer that is reused; the second is (n, 1). The first factor is at
+    most exp(a t²/2) ≤ e², so nothing overflows."""
     xp = namespace(a, beta)
     largest = float(a.max())
     order = next(order for upper, order in SHORT_PATHS if largest <= upper)
@@ -119,16 +116,15 @@ def _zeroth_moment(a: Array, beta: Array, k0: Array, k1: Array, rho2: Array) -> 
 
 
 def centred_moments(a: Array, beta: Array, rho2: Array) -> tuple[Array, Array, Array]:
-    """Return M₀, M₁, M₂ with Mₖ = ∫₀¹ τᵏ exp(−(a τ² + ρ²)/2) dt, τ = t + β/a: moments about the
-    closest approach.
+    """Return moments about the closest approach, Mₖ = ∫₀¹ τᵏ exp(−(a τ² + ρ²)/2) dt.
 
-    Range: a ≥ 1 or so (everything is divided by a), ρ² ≥ 0. The squared distances at the ends are
-    sums of squares here, ρ² + β²/a and ρ² + (a + β)²/a, so nothing cancels however long the path:
+    τ = t + β/a, k = 0, 1, 2. Range: a ≥ 1 or so (everything is divided by a), ρ² ≥ 0. The squared
+    distances at the ends are sums of squares here, ρ² + β²/a and ρ² + (a + β)²/a, so nothing
+    cancels however long the path:
 
         M₀ = J₀,   M₁ = (k₀ − k₁)/a,   M₂ = (M₀ − (1 + β/a) k₁ + (β/a) k₀)/a.
 
-    Moments about t = 0 would lose ε·a where these keep all digits. All arguments broadcast.
-    """
+    Moments about t = 0 would lose ε·a where these keep all digits. All arguments broadcast."""
     xp = namespace(a, beta)
     t0 = beta / a
     k0 = xp.exp(-0.5 * (rho2 + t0 * beta))
@@ -138,21 +134,20 @@ def centred_moments(a: Array, beta: Array, rho2: Array) -> tuple[Array, Array, A
 
 
 def g0(a: Array) -> Array:
-    """Return G₀(a) = 2∫₀¹ (1 − u) exp(−a u²/2) du = √(2π/a) erf √(a/2) − (2/a)(1 − exp(−a/2)), for
-    a ≥ 0.
+    """Return G₀(a) = 2∫₀¹ (1 − u) exp(−a u²/2) du for a ≥ 0.
 
-    See `g2` for the branches; relative error a few ε everywhere.
-    """
+    In closed form √(2π/a) erf √(a/2) − (2/a)(1 − exp(−a/2)). See `g2` for the branches; relative
+    error a few ε everywhere."""
     return _g(a, 0)
 
 
 def g2(a: Array) -> Array:
-    """Return G₂(a) = 2∫₀¹ (1 − u) u² exp(−a u²/2) du = √(2π) a^(−3/2) erf √(a/2) − (4/a²)(1 −
-    exp(−a/2)), for a ≥ 0.
+    """Return G₂(a) = 2∫₀¹ (1 − u) u² exp(−a u²/2) du for a ≥ 0.
 
-    Branches: for a ≤ 16 the integral itself by 20 Gauss–Legendre nodes, whose terms are all
-    positive, so nothing cancels (the closed form has no digit left at a = 1e-8); above, the closed
-    form, whose two terms differ by a factor of two or more. Relative error a few ε everywhere."""
+    In closed form √(2π) a^(−3/2) erf √(a/2) − (4/a²)(1 − exp(−a/2)). Branches: for a ≤ 16 the
+    integral itself by 20 Gauss–Legendre nodes, whose terms are all positive, so nothing cancels
+    (the closed form has no digit left at a = 1e-8); above, the closed form, whose two terms differ
+    by a factor of two or more. Relative error a few ε everywhere."""
     return _g(a, 2)
 
 

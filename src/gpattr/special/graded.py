@@ -1,5 +1,4 @@
-"""Integrals over [0, 1] whose integrand is smooth but near some points: panels that halve towards
-them.
+"""Integrals over [0, 1] of functions smooth except near some points, on graded panels.
 
 A function of √(ρ² + a(t − t*)²) has branch points at distance ρ/√a from t*. On a panel [δ, 2δ] seen
 from t*, with δ at least that distance, a Gauss–Legendre rule of n nodes converges like 5.8^(−2n),
@@ -37,9 +36,9 @@ def integrate_graded(
 ) -> Array:
     """Return ∫₀¹ fₖ(t) dt for N functions, (N, ...).
 
-    ``edges`` (N, E), ascending from 0 to 1, are panels on which f is smooth but for the points
+    ``edges`` (N, E), ascending from 0 to 1, are panels on which f is smooth except at the points
     ``centres`` (N, K), towards which panels halve down to ``deltas`` (N, K), all in units of t; δ =
-    0 asks for an edge there and no more, δ = ∞ for nothing. With ``singular``, f is not smooth to
+    0 means only an edge there, δ = ∞ nothing. With ``singular``, f is not smooth to
     one side of the centres with δ = 0. ``evaluate(rows, t, w)`` returns Σ_T w f(t), (len(rows),
     ...), for nodes and weights (len(rows), T)."""
     xp = namespace(edges)
@@ -94,9 +93,9 @@ def _panels(
 def _nodes(
     lower: Array, upper: Array, x: Array, w: Array, points: Array | None
 ) -> tuple[Array, Array]:
-    """Return nodes and weights, (n, T), on panels (n, P), taken to the fifth power towards an end
-    that is one of ``points``.
-    """
+    """Return nodes and weights, (n, T), on panels (n, P), graded towards the ``points``.
+
+    Towards such an end they are taken to the fifth power."""
     xp = namespace(lower)
     width = (upper - lower)[:, :, None]
     if points is None:
@@ -117,8 +116,7 @@ def _nodes(
 
 
 def approach(p: Array, e: Array, floor: float) -> tuple[Array, Array]:
-    """Return where on the paths e + t p, t ∈ [0, 1], the origin is nearest, and how near, in units
-    of t: (...), (...).
+    """Return where paths e + t p, t ∈ [0, 1], are nearest the origin, and how near, in units of t.
 
     A distance below ``floor``, in the units of e and p, is 0. A path that does not move has no
     nearest point: its distance is infinite."""

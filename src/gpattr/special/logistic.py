@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit, ndtr
 
-# the trapezoid rule on functions that are analytic within π of the real line errs by exp(−2π²/step)
+# For functions analytic within π of the real line the trapezoid rule has error exp(−2π²/step).
 STEP = 0.25
 
 
@@ -28,9 +28,9 @@ def expected_probability(mean: np.ndarray, std: np.ndarray) -> np.ndarray:
 
 
 def expected_slopes(mean: np.ndarray, std: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return E[σ'(f)] and E[σ''(f)], (n,), for f ~ N(mean, std²): the derivatives of E[σ(f)] by the
-    mean, by the same rules.
-    """
+    """Return E[σ'(f)] and E[σ''(f)], (n,), for f ~ N(mean, std²).
+
+    They are the derivatives of E[σ(f)] by the mean, by the same rules."""
     mean, std = (
         np.asarray(mean, dtype=np.float64)[:, None],
         np.asarray(std, dtype=np.float64)[:, None],

@@ -1,14 +1,13 @@
-"""Integrals of radial kernels along a straight path: the scalar integrals Hₖ = ∫₀¹ tᵏ h(r(t)) dt,
-r² = a t² + 2β t + c.
+"""Integrals of radial kernels along a straight path: Hₖ = ∫₀¹ tᵏ h(r(t)) dt.
 
-h(r) = g'(r)/r is analytic but for branch points where r² = −core (core = 0 for Matérn, 2α for the
-rational quadratic). Seen from the path they lie √(c₀ + core) and √(c₁ + core) from its two ends, so
-on the Bernstein ellipse through them
+Here r² = a t² + 2β t + c. h(r) = g'(r)/r is analytic except at branch points where r² = −core (core
+= 0 for Matérn, 2α for the rational quadratic). Seen from the path they lie √(c₀ + core) and √(c₁ +
+core) from its two ends, so on the Bernstein ellipse through them
 
-    A = (√(c₀ + core) + √(c₁ + core))/√a,     n Gauss–Legendre nodes have an error of (A + √(A² − 1))^(−2n):
+    A = (√(c₀ + core) + √(c₁ + core))/√a,
 
-a short rule serves every pair that keeps its distance, and the few that come near get panels graded
-towards the nearest point."""
+n Gauss–Legendre nodes have an error of (A + √(A² − 1))^(−2n). A short rule serves every pair that
+keeps its distance; the few that come near get panels graded towards the nearest point."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ from gpattr.special.graded import integrate_graded
 from gpattr.special.quadrature import gauss_legendre
 
 # (largest a, fewest nodes): exp(−√5 r) varies by e^(√5 √a) along the path, which these nodes
-# integrate to 1e-14. A steep kernel may be all but a squared exponential, which varies faster.
+# integrate to 1e-14. A steep kernel may be nearly a squared exponential, which varies faster.
 TIERS = {
     False: ((0.25, 6), (1.0, 8), (4.0, 10), (16.0, 16), (64.0, 24)),
     True: ((0.25, 8), (1.0, 10), (4.0, 16), (16.0, 24)),
@@ -32,8 +31,8 @@ TIERS = {
 ORDERS = (6, 8, 10, 12, 16, 24)
 SINGLE = 40.0  # the cost of a pair that is treated by itself, in nodes
 BYTES_PER_NODE = 48.0
-# up to this a both moments are integrated; beyond, completeness gives the second without dividing
-# by little
+# Up to this a both moments are integrated; beyond, completeness gives the second without dividing
+# by a small number.
 SHORT = 4.0
 
 
@@ -44,28 +43,26 @@ def nearest_allowed(kernel: Any, order: int) -> float:
 
 
 def finest_panel(kernel: Any) -> float:
-    """Return the length below which no panel is needed: a kink too small to matter, or the distance
-    to where g is singular.
-    """
+    """Return the length below which no panel is needed.
+
+    A kink is too small there to matter, or g is singular at that distance."""
     return min(kernel.core**0.5, 1.0) if kernel.core else kernel.kink_floor
 
 
 def radial_moments(
     kernel: Any, a: Array, beta: Array, c0: Array, c1: Array | None
 ) -> tuple[Array, Array]:
-    """Return H₀ and H₁, (n, m), for a (n,), β (n, m), c₀ (m,) or (n, m), and c₁ (n, m), which long
-    paths (a > 4) need.
+    """Return H₀ and H₁, (n, m), for a (n,), β (n, m), c₀ (m,) or (n, m), and c₁ (n, m).
 
-    Absolute error below 5e-13 for every position of the path, those through a point included.
-    """
+    Only long paths (a > 4) need c₁. Absolute error below 5e-13 for every position of the path,
+    those through a point included."""
     xp = namespace(a, beta)
     a = a[:, None]
     ends = c0 + 2.0 * beta + a if c1 is None else c1
     root = xp.sqrt(a)
     reach = xp.sqrt(c0 + kernel.core) + xp.sqrt(xp.maximum(ends, 0.0) + kernel.core)
-    relative = reach / xp.maximum(
-        root, 1e-150
-    )  # whatever the reach, the quotient does not overflow
+    # Whatever the reach, the quotient does not overflow.
+    relative = reach / xp.maximum(root, 1e-150)
     order = _order(kernel, float(a.max()), relative)
     H0, H1 = xp.zeros_like(beta), xp.zeros_like(beta)
     if order:
@@ -89,9 +86,7 @@ def radial_moments(
 
 
 def _order(kernel: Any, largest: float, relative: Array) -> int:
-    """Return how many nodes to take for all pairs of a chunk, at the least cost; 0 if every pair is
-    to be graded.
-    """
+    """Return the cheapest number of nodes for all pairs of a chunk; 0 if every pair is graded."""
     fewest = next((order for upper, order in TIERS[kernel.steep] if largest <= upper), 0)
     if not fewest:
         return 0
@@ -106,9 +101,7 @@ def _order(kernel: Any, largest: float, relative: Array) -> int:
 
 
 def _near(kernel: Any, relative: Array, order: int) -> Iterator[tuple[Array, Array, Any]]:
-    """Yield rows and columns of pairs too near for the rule, A < allowed, with the rule that treats
-    them singly.
-    """
+    """Yield rows and columns of pairs too near for the rule, A < allowed, with their own rule."""
     xp = namespace(relative)
     near = relative < nearest_allowed(kernel, order) if order else relative >= 0.0
     rows, columns = xp.nonzero(near)
@@ -133,9 +126,8 @@ def _along(
         xp.multiply(beta, 2.0 * t, out=r2)
         r2 += c0
         r2 += (t * t) * a
-        with np.errstate(
-            invalid="ignore"
-        ):  # r² < 0 by rounding: a path through the point, which is treated singly
+        # R² < 0 by rounding: a path through the point, which is treated singly.
+        with np.errstate(invalid="ignore"):
             value = kernel.slope(r2)
         value *= w
         yield value, t
@@ -154,7 +146,7 @@ def _fixed(kernel: Any, a: Array, beta: Array, c0: Array) -> Array:
 
 
 def _graded(kernel: Any, a: Array, beta: Array, c0: Array) -> Array:
-    """Return H₀ and H₁, (N, 2), of single pairs, with panels that halve towards the nearest point."""
+    """Return H₀ and H₁, (N, 2), of single pairs, on panels that halve towards the nearest."""
     xp = namespace(a)
     a = xp.maximum(a, 1e-300)  # a path that does not move
     centre = -beta / a
@@ -177,11 +169,10 @@ def integrate_from(
     a: Array,
     bytes_per_node: float,
 ) -> Array:
-    """Return ∫₀¹ of functions of r(t), (N, ...): panels double from the ``nearest`` point, which is
-    ``distance`` from r = 0.
+    """Return ∫₀¹ of functions of r(t), (N, ...), on panels that double from the ``nearest`` point.
 
-    The first panel is as wide as that distance, or two length-scales where there is none to speak
-    of (r² = a(t − t*)²)."""
+    That point is ``distance`` from r = 0. The first panel is as wide as that distance, or two
+    length-scales where there is none to speak of (r² = a(t − t*)²)."""
     xp = namespace(a)
     finest = finest_panel(kernel)
     near = xp.maximum(xp.minimum(distance, 2.0), finest)
@@ -200,11 +191,10 @@ def integrate_from(
 
 
 def corner_moments(kernel: Any, c2: Array) -> tuple[Array, Array]:
-    """Return ∫₀¹ λ h(λc) dλ = (g(c) − 1)/c² and ∫₀¹ λ³ b(λc) dλ = (h(c) − 2(g(c) − 1)/c²)/c², b =
-    h'/r, for c² (...).
+    """Return ∫₀¹ λ h(λc) dλ and ∫₀¹ λ³ b(λc) dλ, b = h'/r, for c² (...).
 
-    Up to c = 1, where the differences would cancel, they are integrated (up to √core, beyond which
-    g is not smooth enough)."""
+    They are (g(c) − 1)/c² and (h(c) − 2(g(c) − 1)/c²)/c². Up to c = 1, where the differences would
+    cancel, they are integrated (up to √core, beyond which g is not smooth enough)."""
     xp = namespace(c2)
     least = min(kernel.core, 1.0) if kernel.core else 1.0
     far = xp.maximum(c2, least)
@@ -227,17 +217,15 @@ def corner_moments(kernel: Any, c2: Array) -> tuple[Array, Array]:
 
 
 def prior_moments(kernel: Any, a: Array) -> tuple[Array, Array]:
-    """Return F = 2(1 − g(√a))/a and B = 2∫₀¹ (1 − u) u² b(u√a) du, b = h'(r)/r, (n,): the prior
-    covariance along one path.
+    """Return F = 2(1 − g(√a))/a and B = 2∫₀¹ (1 − u) u² b(u√a) du, b = h'(r)/r, (n,) each.
 
-    Panels have edges at u√a = 2, 4, 8, …, for b falls off like a length-scale. F is an integral too
-    where 1 − g would cancel."""
+    They give the prior covariance along one path. Panels have edges at u√a = 2, 4, 8, …, for b
+    falls off like a length-scale. F is an integral too where 1 − g would cancel."""
     xp = namespace(a)
     edges = xp.zeros((len(a), 1)) + xp.asarray([0.0, 1.0])
     delta = (min(2.0, kernel.core**0.5) if kernel.core else 2.0) / xp.sqrt(xp.maximum(a, 1e-300))
-    deltas = xp.stack(
-        [delta, xp.zeros_like(delta)], axis=1
-    )  # and an edge at u = 0, where some kernels are singular
+    # And an edge at u = 0, where some kernels are singular.
+    deltas = xp.stack([delta, xp.zeros_like(delta)], axis=1)
 
     def evaluate(rows: Array, u: Array, w: Array) -> Array:
         r2, weight = a[rows, None] * u * u, 2.0 * w * (1.0 - u)

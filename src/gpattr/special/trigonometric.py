@@ -8,8 +8,7 @@ from gpattr._core.array import Array, chunk_rows, is_tensor, namespace
 
 
 def sin_cos(x: Array) -> Array:
-    """Return sin(x) beside cos(x), (n, 2m), for x (n, m), each with an absolute error of at most
-    1e-15.
+    """Return sin(x) beside cos(x), (n, 2m), for x (n, m), to an absolute error of 1e-15.
 
     Both follow from t = tan(x/2): sin = 2t/(1 + t²), cos = (1 − t²)/(1 + t²). NumPy's tangent costs
     as much as one sine, so this takes a third of the time of a sine and a cosine. Rows go through
@@ -37,8 +36,7 @@ def sin_cos(x: Array) -> Array:
 
 
 def mean_slopes(middle: Array, half: Array) -> Array:
-    """Return the mean derivatives of sine and cosine over [middle − half, middle + half], (n, 2m),
-    for arrays (n, m).
+    """Return mean derivatives of sine and cosine over middle ± half, (n, 2m), for arrays (n, m).
 
     They are cos(middle) sinc(half) beside −sin(middle) sinc(half), sinc x = sin(x)/x. Nothing is
     divided where ``half`` is so small that its sinc is 1 to the last digit."""

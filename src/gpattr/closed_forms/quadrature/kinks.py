@@ -109,10 +109,8 @@ def between_with_kinks(
 
 
 def _hides_kinks(kernel: Kernel) -> bool:
-    """Tell whether some part has kinks that it cannot place: those are found by trying."""
-    if not kernel.smooth and not kernel.kinks():
-        return True
-    return any(_hides_kinks(part) for part in kernel.parts().values())
+    """Return whether some part has kinks at unknown positions: those are found by trial."""
+    return any(not part.smooth and not part.kinks() for _, part in kernel.walk())
 
 
 def _evenly_cut(kernel: Kernel, paths: Paths) -> Array:

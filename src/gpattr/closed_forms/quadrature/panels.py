@@ -5,7 +5,6 @@ rule.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from gpattr._core.array import EPS, Array, namespace
 from gpattr._core.memory import blocks
@@ -75,17 +74,7 @@ def _stand_in(kernel: Kernel) -> Kernel:
     """
     if isinstance(kernel, Matern):
         return SquaredExponential(kernel.lengthscale, kernel.variance)
-
-    def replaced(value: Any) -> Any:
-        if isinstance(value, tuple):
-            return tuple(map(replaced, value))
-        return _stand_in(value) if isinstance(value, Kernel) else value
-
-    return (
-        kernel._build({name: replaced(value) for name, value in kernel._fields().items()})
-        if kernel.parts()
-        else kernel
-    )
+    return kernel.map_parts(_stand_in)
 
 
 def paired_groups(one: Groups, two: Groups) -> Iterator[tuple[Array, Array, Array]]:

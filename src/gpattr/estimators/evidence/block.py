@@ -1,11 +1,10 @@
-"""Hyperparameters from many rows without approximation: the sum of the exact log evidences of
-blocks of rows.
+"""Exact log evidences of blocks of rows, summed: hyperparameters from many rows.
 
     F(θ) = Σ_b log p(y_b | θ),      rows of different blocks taken as independent
 
 A model with few inducing inputs or frequencies that learns its own hyperparameters takes
-length-scales that are too long, and its intervals become too narrow. F knows of neither: its blocks
-are exact Gaussian processes, drawn at random."""
+length-scales that are too long, and its intervals become too narrow. F has neither fault: its
+blocks are exact Gaussian processes, drawn at random."""
 
 from __future__ import annotations
 
@@ -19,17 +18,14 @@ from gpattr.estimators.evidence.marginal_likelihood import Objective
 from gpattr.kernels import Kernel
 from gpattr.posteriors.exact import factorise
 
-BLOCK_ROWS = (
-    1000  # with blocks of 500, small effects of some of eight features were taken for noise
-)
+# With blocks of 500, small effects of some of eight features were learned as noise.
+BLOCK_ROWS = 1000
 MOST_BLOCKS = 8
 
 
 @dataclass(frozen=True)
 class BlockEvidence:
-    """F as a function of kernel and noise; ``blocks`` hold rows and targets in the units of
-    training.
-    """
+    """F as a function of kernel and noise; ``blocks`` hold rows and targets in training units."""
 
     blocks: tuple[Objective, ...]
 
@@ -37,9 +33,9 @@ class BlockEvidence:
     def of_rows(
         cls, X: Array, y: Array, noise: Any, free_mean: bool, generator: np.random.Generator
     ) -> BlockEvidence:
-        """Draw up to `MOST_BLOCKS` blocks of at most `BLOCK_ROWS` rows each; ``noise`` is known,
-        (n,) or a number, or None.
-        """
+        """Draw up to `MOST_BLOCKS` blocks of at most `BLOCK_ROWS` rows each.
+
+        ``noise`` is given, (n,) or a number, or None."""
         number = min(MOST_BLOCKS, -(-len(y) // BLOCK_ROWS))
         chosen = (
             np.arange(len(y))
@@ -62,9 +58,7 @@ class BlockEvidence:
         }
 
     def constant(self, kernel: Kernel, noise: float | None) -> float:
-        """Return the most likely constant mean, c = Σ_b 1ᵀA⁻¹y / Σ_b 1ᵀA⁻¹1; 0 where it is not
-        free.
-        """
+        """Return the most likely constant, c = Σ_b 1ᵀA⁻¹y / Σ_b 1ᵀA⁻¹1; 0 if not free."""
         above, below = 0.0, 0.0
         for block in self.blocks:
             if not block.free_mean:

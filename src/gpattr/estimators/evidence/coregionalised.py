@@ -33,12 +33,11 @@ from gpattr.kernels import Kernel
 
 @dataclass(frozen=True)
 class CoregionalisedEvidence:
-    """log p(Y) of targets Y (m, P) at rows X (centred), B = RRᵀ with R lower triangular, or
-    diagonal where ``independent``.
+    """log p(Y) of targets Y (m, P) at rows X (centred), B = RRᵀ with R lower triangular.
 
-    ``noise`` are known variances (P,), None where they are hyperparameters. With ``free_mean`` the
-    unknown constant mean of each output takes its best value, which leaves the other derivatives as
-    they are."""
+    R is diagonal where ``independent``. ``noise`` are known variances (P,), None where they are
+    hyperparameters. With ``free_mean`` the unknown constant mean of each output takes its best
+    value, which leaves the other derivatives as they are."""
 
     X: Array
     Y: Array
@@ -59,9 +58,7 @@ class CoregionalisedEvidence:
         return R
 
     def __call__(self, kernel: Kernel, noise: Any, entries: Array) -> tuple[float, dict[str, Any]]:
-        """Return log p(Y) and its derivatives: by the logarithms of the hyperparameters, and by the
-        entries of R.
-        """
+        """Return log p(Y) and its derivatives by log θ and by the entries of R."""
         m, P = self.Y.shape
         K, R = kernel(self.X, self.X), self.root(entries)
         d = np.asarray(self.noise if noise is None else noise) + np.zeros(P)
@@ -93,7 +90,7 @@ class CoregionalisedEvidence:
         return value, gradient
 
     def constants(self, kernel: Kernel, noise: Any, entries: Array) -> Array:
-        """Return the most likely constant mean of each output, (P,); zeros where they are not free."""
+        """Return the most likely constant mean of each output, (P,); zeros if not free."""
         scale = np.sqrt(np.asarray(noise) + np.zeros(self.Y.shape[1]))
         parts = self._rotated(kernel(self.X, self.X), self.root(entries), scale)
         return scale * (parts.vectors @ parts.constants)

@@ -1,13 +1,13 @@
-"""Laplace's approximation of the evidence of labels, and its derivatives by the logarithms of the
-hyperparameters.
+"""Laplace's approximation of the evidence of labels, and its derivatives by log θ.
 
 With f̂ the mode, g = ∇ log p(y | f̂), W = −∇² log p, R = W^½B⁻¹W^½, B = I + W^½KW^½:
 
-    log Z = log p(y | f̂) − ½ gᵀ(f̂ − m) − ½ log|B| ∂ log Z = Σ G∘∂K,      G = ½(ggᵀ − R) + ½(ugᵀ +
-    guᵀ),      u = (I − RK)s,   s = ½ diag(K − KRK)∘∇³ log p(y | f̂)
+    log Z = log p(y | f̂) − ½ gᵀ(f̂ − m) − ½ log|B|
+    ∂ log Z = Σ G∘∂K,      G = ½(ggᵀ − R) + ½(ugᵀ + guᵀ),
+    u = (I − RK)s,   s = ½ diag(K − KRK)∘∇³ log p(y | f̂)
 
-(Rasmussen and Williams, section 5.5.1). The last part of G is how the mode moves with the
-hyperparameters."""
+(Rasmussen and Williams, section 5.5.1). The last part of G is due to the mode, which moves
+with the hyperparameters."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Training: the marginal likelihood with its analytic gradient, maximised by L-BFGS in the
-logarithms of the hyperparameters.
-"""
+"""The marginal likelihood with its gradient, maximised by L-BFGS over log θ."""
 
 from __future__ import annotations
 
@@ -36,8 +34,8 @@ from gpattr.kernels import Kernel
 from gpattr.posteriors.exact import coefficients_given, factorise
 
 NOISE = "noise_variance"
-FREE = ""  # the name of what is no hyperparameter
-# a squared pivot below this share of the prior variance is rounding, and so is what follows from it
+FREE = ""  # key of the gradient by free parameters, which need not be positive
+# A squared pivot below this share of the prior variance is a rounding error.
 SINGULAR = 1e-13
 OPTIONS: dict[str, Any] = {
     "ftol": 5e-8,
@@ -58,9 +56,9 @@ _SILENT: ContextVar[bool] = ContextVar("silent", default=False)
 
 @contextmanager
 def without_warning() -> Iterator[None]:
-    """Do not warn, in this thread, of searches that do not converge; warning filters would be those
-    of all threads.
-    """
+    """Suppress warnings about non-convergence in this thread.
+
+    Warning filters would affect all threads."""
     token = _SILENT.set(True)
     try:
         yield
@@ -85,9 +83,7 @@ class Objective:
     trend: tuple[Array, Array] | None = None
 
     def __call__(self, kernel: Kernel, noise: float | None) -> tuple[float, dict[str, Any]]:
-        """Return log p(y) and its derivatives by the logarithms of the hyperparameters, the noise
-        included where it is free.
-        """
+        """Return log p(y) and its derivatives by log θ, including the noise if it is free."""
         xp = namespace(self.X)
         terms = leaves(kernel)
         K = (
@@ -152,53 +148,16 @@ def maximise(
     ftol: float = OPTIONS["ftol"],
     free: np.ndarray | None = None,
 ) -> tuple[Any, ...]:
-    """Return kernel and noise at the best optimum found from the given starts (values, not
-    logarithms).
+    """Return kernel and noise at the best optimum from the given starts (not logarithms).
 
     ``bounds`` gives lower and upper ends, (2, size), of every hyperparameter; starts outside are
     moved inside. Where no start converges, the best point so far is kept with a warning. A search
     ends where a step gains less than ``ftol``, relatively. ``free`` are further parameters, any
     numbers, which the objective takes last and whose derivatives it gives under `FREE`; they are
     then returned last, too."""
-    names = list(starts[0])
-    limits = (
-        np.log(np.concatenate([bounds[name] for name in names], axis=1)).T
-        if names
-        else np.empty((0, 2))
-    )
-    size, others = len(limits), np.empty(0) if free is None else free
-    limits = np.concatenate([limits, np.tile([-np.inf, np.inf], (len(others), 1))])
-    ends = np.cumsum([len(starts[0][name]) for name in names])[:-1]
-    scalar = {name for name, value in kernel.get_params().items() if np.ndim(value) == 0}
-    best_value, best, converged, walls, message = -math.inf, None, False, 0, ""
+    search = _Search(objective, kernel, noise, starts[0], bounds, free)
     options: dict[str, Any] = OPTIONS | {"ftol": ftol}
-
-    def unpack(theta: np.ndarray) -> tuple[Any, ...]:
-        values: dict[str, Any] = (
-            dict(zip(names, np.split(np.exp(theta[:size]), ends), strict=True)) if names else {}
-        )
-        level = values.pop(NOISE, noise)
-        level = float(level[0]) if np.size(level) == 1 and np.ndim(level) else level
-        prior = kernel.with_params(
-            **{name: float(v[0]) if name in scalar else v for name, v in values.items()}
-        )
-        return (prior, level) if free is None else (prior, level, theta[size:])
-
-    def negative(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        nonlocal best_value, best, walls
-        try:
-            value, gradient = objective(*unpack(theta))
-        # singular to rounding: a slope that leads the line search back, of the size of the problem
-        except LinAlgError:
-            walls += 1
-            away = theta - (theta if best is None else best)
-            slope = 20.0 * away / max(float(away @ away), 1e-12)
-            return (0.0 if best is None else -best_value) + 10.0 + 0.5 * float(slope @ away), slope
-        if value > best_value:
-            best_value, best = value, theta.copy()
-        parts = [*names, FREE] if free is not None else names
-        return -value, -np.concatenate([np.atleast_1d(to_numpy(gradient[name])) for name in parts])
-
+    converged, message = False, ""
     for number, start in enumerate(starts):
         iterations = count(1)
 
@@ -206,26 +165,14 @@ def maximise(
             _: np.ndarray, number: int = number, iterations: Iterator[int] = iterations
         ) -> None:
             if report is not None:
-                report(number, next(iterations), best_value)
+                report(number, next(iterations), search.best_value)
 
-        logs = np.log(np.concatenate([start[name] for name in names])) if names else np.empty(0)
-        theta = np.concatenate([logs, others]).clip(*limits.T)
-        before = -math.inf
-        for _ in range(20):
-            walls = 0
-            result = minimise(negative, theta, limits, callback=step, **options)
-            status, message = result.status, result.message
-            # A search that met a singular point, or rounding, stops where it is: it goes on from
-            # the best point while that helps.
-            disturbed, settled = walls > 0 or status == ABNORMAL, best_value < before + 1e-3
-            if best is None or status == LIMIT or settled or not disturbed:
-                converged = converged or status == 0 or (settled and status != LIMIT)
-                break
-            theta, before = best, best_value
-    if best is None:
+        ended, message = search.climb(search.pack(start), step, options)
+        converged = converged or ended
+    if search.best is None:
         raise NotPositiveDefiniteError(
-            "noise: the covariance of the targets is singular wherever training looked; give more"
-            " noise"
+            "noise: the covariance of the targets is singular at every point tried; increase"
+            " noise_variance or its lower bound"
         )
     if not converged and not _SILENT.get():
         warnings.warn(
@@ -234,4 +181,92 @@ def maximise(
             ConvergenceWarning,
             stacklevel=4,
         )
-    return unpack(best)
+    return search.unpack(search.best)
+
+
+class _Search:
+    """The objective as a function of one vector: log hyperparameters, then free parameters.
+
+    ``best`` is the best point so far, None before any; ``walls`` counts singular points."""
+
+    def __init__(
+        self,
+        objective: Callable[..., tuple[float, dict[str, Any]]],
+        kernel: Kernel,
+        noise: Any,
+        start: Values,
+        bounds: Mapping[str, np.ndarray],
+        free: np.ndarray | None,
+    ) -> None:
+        self.objective, self.kernel, self.noise, self.free = objective, kernel, noise, free
+        self.names = names = list(start)
+        limits = (
+            np.log(np.concatenate([bounds[name] for name in names], axis=1)).T
+            if names
+            else np.empty((0, 2))
+        )
+        self.size = len(limits)
+        unbounded = np.tile([-np.inf, np.inf], (0 if free is None else len(free), 1))
+        self.limits = np.concatenate([limits, unbounded])
+        self.ends = np.cumsum([len(start[name]) for name in names])[:-1]
+        self.scalar = {name for name, value in kernel.get_params().items() if np.ndim(value) == 0}
+        self.best_value, self.walls = -math.inf, 0
+        self.best: np.ndarray | None = None
+
+    def pack(self, start: Values) -> np.ndarray:
+        """Return a start as one vector, moved inside the bounds."""
+        logs = [np.log(np.concatenate([start[name] for name in self.names]))] if self.names else []
+        others = np.empty(0) if self.free is None else self.free
+        return np.concatenate([*logs, others]).clip(*self.limits.T)
+
+    def unpack(self, theta: np.ndarray) -> tuple[Any, ...]:
+        """Return kernel, noise and, where there are any, the free parameters."""
+        values: dict[str, Any] = {}
+        if self.names:
+            parts = np.split(np.exp(theta[: self.size]), self.ends)
+            values = dict(zip(self.names, parts, strict=True))
+        level = values.pop(NOISE, self.noise)
+        level = float(level[0]) if np.size(level) == 1 and np.ndim(level) else level
+        prior = self.kernel.with_params(
+            **{name: float(v[0]) if name in self.scalar else v for name, v in values.items()}
+        )
+        return (prior, level) if self.free is None else (prior, level, theta[self.size :])
+
+    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the negative objective and its gradient."""
+        try:
+            value, gradient = self.objective(*self.unpack(theta))
+        except LinAlgError:  # singular to rounding
+            self.walls += 1
+            return self._wall(theta)
+        if value > self.best_value:
+            self.best_value, self.best = value, theta.copy()
+        parts = [*self.names, FREE] if self.free is not None else self.names
+        return -value, -np.concatenate([np.atleast_1d(to_numpy(gradient[name])) for name in parts])
+
+    def _wall(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return a value and a slope that lead the line search back to the best point."""
+        away = theta - (theta if self.best is None else self.best)
+        slope = 20.0 * away / max(float(away @ away), 1e-12)
+        level = 0.0 if self.best is None else -self.best_value
+        return level + 10.0 + 0.5 * float(slope @ away), slope
+
+    def climb(
+        self, theta: np.ndarray, step: Callable[[np.ndarray], None], options: dict[str, Any]
+    ) -> tuple[bool, str]:
+        """Search from a point; return whether it converged, and the optimiser's message.
+
+        A search that met a singular point, or rounding, stops where it is: it goes on from the best
+        point while that helps."""
+        before, converged, message = -math.inf, False, ""
+        for _ in range(20):
+            self.walls = 0
+            result = minimise(self, theta, self.limits, callback=step, **options)
+            status, message = result.status, result.message
+            disturbed = self.walls > 0 or status == ABNORMAL
+            settled = self.best_value < before + 1e-3
+            if self.best is None or status == LIMIT or settled or not disturbed:
+                converged = status == 0 or (settled and status != LIMIT)
+                break
+            theta, before = self.best, self.best_value
+        return converged, message

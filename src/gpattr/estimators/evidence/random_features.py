@@ -1,6 +1,6 @@
-"""The evidence of a random-feature model and its derivatives, through fixed standard draws ε: the
-frequencies are ε/ℓ.
-"""
+"""The evidence of a random-feature model and its derivatives.
+
+Standard draws ε are fixed; the frequencies are ε/ℓ."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ def amplitudes(kernel: Radial, M: int, like: Array) -> Array:
 
 @dataclass(frozen=True)
 class FrequencyEvidence:
-    """log p(y) for rows X (n, d), targets y and standard draws ε (M, d), as a function of kernel
-    and noise.
+    """log p(y) for rows X (n, d), targets y and draws ε (M, d), given kernel and noise.
 
     With A⁻¹ = S^½B⁻¹S^½/σ² the derivative by the features is G = αwᵀ − ΦA⁻¹, α = (y − c − Φw)/σ².
     By log ℓᵢ it is then −Σₙₘ Qₙₘ (xₙᵢ/ℓᵢ) εₘᵢ, where Q = G_sin∘cos − G_cos∘sin: two passes over the
@@ -37,9 +36,7 @@ class FrequencyEvidence:
     free_mean: bool
 
     def __call__(self, kernel: Kernel, noise: float | None) -> tuple[float, dict[str, Any]]:
-        """Return log p(y) and its derivatives by the logarithms of the hyperparameters, the noise
-        included where it is free.
-        """
+        """Return log p(y) and its derivatives by log θ, including the noise if it is free."""
         assert isinstance(kernel, Radial)
         xp = namespace(self.X)
         M = len(self.draws)
@@ -81,9 +78,9 @@ class FrequencyEvidence:
 
 @dataclass(frozen=True)
 class AmplitudeEvidence:
-    """log p(y) from sums over rows, as a function of the kernel's variance and the noise;
-    length-scales are in the sums.
-    """
+    """log p(y) from sums over rows, given the kernel's variance and the noise.
+
+    The length-scales are already in the sums."""
 
     sums: Sums
     n_frequencies: int
@@ -91,9 +88,7 @@ class AmplitudeEvidence:
     free_mean: bool
 
     def __call__(self, kernel: Kernel, noise: float | None) -> tuple[float, dict[str, Any]]:
-        """Return log p(y) and its derivatives by the logarithms of the variance, and of the noise
-        where it is free.
-        """
+        """Return log p(y) and its derivatives by log σ², and by the log noise if it is free."""
         assert isinstance(kernel, Radial)
         level = self.noise if noise is None else noise
         assert level is not None

@@ -2,19 +2,21 @@
 
 With A = L⁻¹k(Z, X)Λ^−½, B = I + AAᵀ, residuals r, and μ = L⁻ᵀB⁻¹AΛ^−½r:
 
-    F = log N(r; 0, Q + Λ) − ½ tr Λ⁻¹(k(X, X) − Q),      Q = k(X, Z)K⁻¹k(Z, X) ∂F/∂K       = ½
-    L⁻ᵀ(2I − B − B⁻¹)L⁻¹ − ½ μμᵀ ∂F/∂k(X, Z) = Λ^−½Aᵀ(I − B⁻¹)L⁻¹ + Λ⁻¹(r − k(X, Z)μ) μᵀ ∂F/∂ log Λₙ
-    = −½ + ½ Λₙ⁻¹(k(xₙ, xₙ) − qₙ + sₙ + (rₙ − k(xₙ, Z)μ)²),      qₙ = Λₙ‖Aₙ‖²,  sₙ = Λₙ AₙᵀB⁻¹Aₙ
+    F = log N(r; 0, Q + Λ) − ½ tr Λ⁻¹(k(X, X) − Q),      Q = k(X, Z)K⁻¹k(Z, X)
+    ∂F/∂K       = ½ L⁻ᵀ(2I − B − B⁻¹)L⁻¹ − ½ μμᵀ
+    ∂F/∂k(X, Z) = Λ^−½Aᵀ(I − B⁻¹)L⁻¹ + Λ⁻¹(r − k(X, Z)μ) μᵀ
+    ∂F/∂ log Λₙ = −½ + ½ Λₙ⁻¹(k(xₙ, xₙ) − qₙ + sₙ + (rₙ − k(xₙ, Z)μ)²),
+                  qₙ = Λₙ‖Aₙ‖²,  sₙ = Λₙ AₙᵀB⁻¹Aₙ
 
 A radial kernel σ²g(r) with h = g'/r turns these into those by length-scales and inducing inputs:
-with E = −(∂F/∂k)∘σ²h, ∂F/∂ log ℓᵢ = Σ E (xᵢ − zᵢ)²/ℓᵢ² and ∂F/∂zᵢ = Σ E (xᵢ − zᵢ)/ℓᵢ². Any other
-kernel goes a general way, some times slower."""
+with E = −(∂F/∂k)∘σ²h, ∂F/∂ log ℓᵢ = Σ E (xᵢ − zᵢ)²/ℓᵢ² and ∂F/∂zᵢ = Σ E (xᵢ − zᵢ)/ℓᵢ². Other
+kernels use a general form, which is several times slower."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -37,9 +39,9 @@ from gpattr.kernels import Constant, Kernel, Matern32, Matern52, Radial, Squared
 
 @dataclass(frozen=True)
 class Bound:
-    """F, the constant mean, and the matrices of the module's formulas; ``half`` is LB⁻¹AΛ^−½r with
-    B = LB LBᵀ, R is LB⁻ᵀ.
-    """
+    """F, the constant mean, and the matrices of the module's formulas.
+
+    ``half`` is LB⁻¹AΛ^−½r with B = LB LBᵀ, R is LB⁻ᵀ."""
 
     value: float
     centre: float
@@ -53,12 +55,11 @@ class Bound:
 
 @dataclass(frozen=True)
 class SparseObjective:
-    """F as a function of kernel, noise and inducing inputs, for rows X (centred, of order one) and
-    targets y.
+    """F as a function of kernel, noise and inducing inputs.
 
-    ``noise`` (n,) is known, or None where it is a hyperparameter. With ``free_mean`` a constant
-    mean takes its best value for each of them, which leaves the gradient as it is. ``jitter`` is
-    added to the diagonal of K."""
+    Rows X are centred and of order one. ``noise`` (n,) is known, or None where it is a
+    hyperparameter. With ``free_mean`` a constant mean takes its best value for each of them, which
+    leaves the gradient as it is. ``jitter`` is added to the diagonal of K."""
 
     X: np.ndarray
     y: np.ndarray
@@ -70,7 +71,9 @@ class SparseObjective:
         """Return F and what its derivatives need, after one pass over the rows."""
         Z = inducing.reshape(-1, self.X.shape[1])
         m, n = len(Z), len(self.y)
-        level = np.broadcast_to(self.noise if noise is None else noise, (n,))  # pyright: ignore[reportArgumentType, reportCallIssue]
+        given = self.noise if noise is None else noise
+        assert given is not None
+        level = np.broadcast_to(given, (n,))
         K = kernel(Z, Z)
         K[np.arange(m), np.arange(m)] += self.jitter
         L = cholesky(K)
@@ -79,9 +82,8 @@ class SparseObjective:
         for rows in blocks(n, 48.0 * m, self.X):
             scale = level[rows] ** -0.5
             A = solve_lower_rows(L, kernel(self.X[rows], Z)) * scale[:, None]  # (r, m)
-            sides = (
-                np.column_stack([self.y[rows], one[rows]]) * scale[:, None]
-            )  # targets, and what a constant mean adds
+            # Targets and ones, for a constant mean.
+            sides = np.column_stack([self.y[rows], one[rows]]) * scale[:, None]
             B, c, energy = add_gram(B, A), c + product(A.T, sides), energy + product(sides.T, sides)
             missing += float((kernel.diagonal(self.X[rows]) * scale**2).sum()) - float((A**2).sum())
         whole = np.tril(B) + np.tril(B, -1).T
@@ -112,9 +114,7 @@ class SparseObjective:
     def __call__(
         self, kernel: Kernel, noise: float | None, inducing: np.ndarray
     ) -> tuple[float, dict[str, Any]]:
-        """Return F and its derivatives by the logarithms of the hyperparameters and by the inducing
-        inputs.
-        """
+        """Return F and its derivatives by log θ and by the inducing inputs."""
         state = self.at(kernel, noise, inducing)
         Z, level, L, R, m = state.Z, state.level, state.L, state.R, len(state.Z)
         inverse = solve_lower_rows(L, np.eye(m)).T  # L⁻¹
@@ -146,34 +146,29 @@ class SparseObjective:
 
 
 class RadialGradient:
-    """Derivatives by the hyperparameters of radial leaves and by inducing inputs Z, gathered from
-    those by covariances.
-    """
+    """Derivatives by hyperparameters of radial leaves and by Z, summed over covariances."""
 
-    def __init__(self, leaves: list[Leaf], Z: np.ndarray) -> None:
+    def __init__(self, leaves: list[Leaf[Radial | Constant]], Z: np.ndarray) -> None:
         self.leaves, self.Z, self.inducing = leaves, Z, np.zeros_like(Z)
         self.amplitude = np.zeros(len(leaves))
         self.slopes = [np.zeros(leaf.inputs(Z).shape[1]) for leaf in leaves]
 
     def add(self, X: np.ndarray, G: np.ndarray, *, symmetric: bool = False) -> None:
-        """Take in G (r, m), the derivatives by k(X, Z); ``symmetric`` where X is Z itself, and
-        moves with it.
-        """
+        """Add the part of G (r, m), the derivatives by k(X, Z).
+
+        ``symmetric`` means that X is Z itself and moves with it."""
         for i, leaf in enumerate(self.leaves):
             x, z = leaf.inputs(X), leaf.inputs(self.Z)
             if not isinstance(leaf.kernel, Radial):
-                self.amplitude[i] += leaf.factor * leaf.kernel.variance * float(G.sum())  # pyright: ignore[reportAttributeAccessIssue]
+                self.amplitude[i] += leaf.factor * leaf.kernel.variance * float(G.sum())
                 continue
             ell = np.broadcast_to(leaf.kernel.lengthscale, z.shape[1:])
             r2 = squared_distances(x, z, leaf.kernel.lengthscale)
             scale = leaf.factor * leaf.kernel.variance
             self.amplitude[i] += scale * float((G * leaf.kernel.profile(r2)).sum())
             E = G * leaf.kernel.slope(r2) * -scale
-            by_row, by_column, pulled = (
-                E.sum(axis=1),
-                E.sum(axis=0),
-                product(E.T, x),
-            )  # (r,), (m,), (m, d)
+            # (r,), (m,), (m, d)
+            by_row, by_column, pulled = E.sum(axis=1), E.sum(axis=0), product(E.T, x)
             self.slopes[i] += (
                 product(by_row, x**2) - 2.0 * (pulled * z).sum(axis=0) + product(by_column, z**2)
             ) / ell**2
@@ -183,11 +178,9 @@ class RadialGradient:
             )
 
     def add_diagonal(self, X: np.ndarray, weights: np.ndarray) -> None:
-        """Take in the derivatives (r,) by the prior variance at each row, which here is the same
-        everywhere.
-        """
+        """Add the part of derivatives (r,) by the prior variance at each row, a constant here."""
         for i, leaf in enumerate(self.leaves):
-            self.amplitude[i] += float(weights.sum()) * leaf.factor * leaf.kernel.variance  # pyright: ignore[reportAttributeAccessIssue]
+            self.amplitude[i] += float(weights.sum()) * leaf.factor * leaf.kernel.variance
 
     def named(self) -> dict[str, Any]:
         """Return the derivatives by the logarithms of the hyperparameters, by name."""
@@ -202,18 +195,16 @@ class RadialGradient:
 
 
 class KernelGradient:
-    """The same for any kernel: G goes through the kernel's tree, as in exact training, for as many
-    rows at a time as Z has.
-    """
+    """The same for any kernel: G goes through the kernel's tree, in blocks of as many rows as Z."""
 
     def __init__(self, kernel: Kernel, Z: np.ndarray) -> None:
         self.kernel, self.Z, self.inducing = kernel, Z, np.zeros_like(Z)
         self.sums: dict[str, Any] = {}
 
     def add(self, X: np.ndarray, G: np.ndarray, *, symmetric: bool = False) -> None:
-        """Take in G (r, m), the derivatives by k(X, Z); ``symmetric`` where X is Z itself, and
-        moves with it.
-        """
+        """Add the part of G (r, m), the derivatives by k(X, Z).
+
+        ``symmetric`` means that X is Z itself and moves with it."""
         m = len(self.Z)
         if symmetric:
             self._take(likelihood_gradient(self.kernel, X, G))
@@ -223,9 +214,8 @@ class KernelGradient:
             return
         for first in range(0, len(X), m):
             x, part = X[first : first + m], G[first : first + m]
-            both = np.zeros(
-                (len(x) + m, len(x) + m)
-            )  # k(X, Z) is a corner of the kernel matrix of both
+            # k(X, Z) is a corner of the kernel matrix of both.
+            both = np.zeros((len(x) + m, len(x) + m))
             both[: len(x), len(x) :], both[len(x) :, : len(x)] = 0.5 * part, 0.5 * part.T
             self._take(likelihood_gradient(self.kernel, np.vstack([x, self.Z]), both))
             self.inducing += np.einsum(
@@ -233,7 +223,7 @@ class KernelGradient:
             )
 
     def add_diagonal(self, X: np.ndarray, weights: np.ndarray) -> None:
-        """Take in the derivatives (r,) by the prior variance at each row."""
+        """Add the part of derivatives (r,) by the prior variance at each row."""
         for first in range(0, len(X), len(self.Z)):
             some = slice(first, first + len(self.Z))
             self._take(likelihood_gradient(self.kernel, X[some], np.diag(weights[some])))
@@ -247,12 +237,10 @@ class KernelGradient:
             self.sums[name] = self.sums.get(name, 0.0) + value
 
 
-def radial_leaves(kernel: Kernel) -> list[Leaf] | None:
-    """Return the terms of a sum of scaled, selected radial kernels and constants; None for any
-    other kernel.
-    """
+def radial_leaves(kernel: Kernel) -> list[Leaf[Radial | Constant]] | None:
+    """Return the terms of a sum of scaled, selected radial kernels and constants, or None."""
     leaves = summands(kernel)
     simple = all(
         type(leaf.kernel) in (SquaredExponential, Matern32, Matern52, Constant) for leaf in leaves
     )
-    return leaves if simple else None
+    return cast("list[Leaf[Radial | Constant]]", leaves) if simple else None

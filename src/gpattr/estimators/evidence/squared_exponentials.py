@@ -1,30 +1,31 @@
-"""Training sums of squared exponentials, the usual case, in place: a kernel matrix by one product,
-its gradient by two.
+"""Training of sums of squared exponentials, the most frequent case, in place.
 
-A kernel built of sums, scales and selections of squared exponentials and constants is a weighted
-sum of leaves: k(x, x') = Σ_f c_f k_f(x[columns_f], x'[columns_f]). Other kernels go the general way
-(`hyperparameters.py`)."""
+A kernel matrix takes one product, its gradient two. A kernel built of sums, scales and selections
+of squared exponentials and constants is a weighted sum of leaves: k(x, x') = Σ_f c_f
+k_f(x[columns_f], x'[columns_f]). Other kernels use `hyperparameters.likelihood_gradient`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from gpattr._core.array import Array, namespace, product, symmetric_exponential, symmetric_product
 from gpattr.estimators.hyperparameters import WIDE
-from gpattr.kernels import Constant, Kernel, Scale, Select, SquaredExponential, Sum
+from gpattr.kernels import Constant, Kernel, Radial, Scale, Select, SquaredExponential, Sum
+
+K = TypeVar("K", bound=Kernel)
 
 
 @dataclass(frozen=True)
-class Leaf:
-    """One term of the sum: ``kernel`` on ``columns`` (None: all), times ``factor``, the product of
-    the named ``scales``.
-    """
+class Leaf(Generic[K]):
+    """One term of the sum: ``kernel`` on ``columns`` (None: all), times ``factor``.
 
-    kernel: Kernel
+    The factor is the product of the named ``scales``."""
+
+    kernel: K
     prefix: str
     columns: tuple[int, ...] | None
     factor: float
@@ -36,7 +37,8 @@ class Leaf:
 
     def whitened(self, X: Array) -> Array:
         """Return the inputs in length-scales, W = X/ℓ, where the kernel has any."""
-        return self.inputs(X) / namespace(X).asarray(getattr(self.kernel, "lengthscale", 1.0))
+        scale = self.kernel.lengthscale if isinstance(self.kernel, Radial) else 1.0
+        return self.inputs(X) / namespace(X).asarray(scale)
 
     def values(self, X: Array) -> Array:
         """Return c k(X, X), (n, n), for centred X, of which the upper triangle is meant."""
@@ -53,7 +55,7 @@ class Leaf:
         return self.factor * self.kernel(self.inputs(X), self.inputs(X))
 
 
-def leaves(kernel: Kernel) -> list[Leaf] | None:
+def leaves(kernel: Kernel) -> list[Leaf[Kernel]] | None:
     """Return the leaves of a kernel, if all are squared exponentials and constants; else None."""
     found = summands(kernel)
     return (
@@ -63,10 +65,8 @@ def leaves(kernel: Kernel) -> list[Leaf] | None:
     )
 
 
-def summands(kernel: Kernel) -> list[Leaf]:
-    """Return the terms of a kernel built of sums, scales and selections; a kernel of any other kind
-    is one term.
-    """
+def summands(kernel: Kernel) -> list[Leaf[Kernel]]:
+    """Return the terms of a kernel built of sums, scales and selections; others are one term."""
 
     def descend(
         k: Kernel,
@@ -74,29 +74,22 @@ def summands(kernel: Kernel) -> list[Leaf]:
         columns: tuple[int, ...] | None,
         factor: float,
         scales: tuple[str, ...],
-    ) -> Iterator[Leaf]:
-        if isinstance(k, Sum):
-            for i, part in enumerate(k.kernels):
-                yield from descend(part, f"{prefix}{i}__", columns, factor, scales)
-        elif isinstance(k, Scale):
-            yield from descend(
-                k.kernel,
-                f"{prefix}kernel__",
-                columns,
-                factor * k.variance,
-                (*scales, f"{prefix}variance"),
-            )
-        elif isinstance(k, Select):
-            seen = k.features if columns is None else tuple(columns[i] for i in k.features)
-            yield from descend(k.kernel, f"{prefix}kernel__", seen, factor, scales)
-        else:
+    ) -> Iterator[Leaf[Kernel]]:
+        if not isinstance(k, (Sum, Scale, Select)):
             yield Leaf(k, prefix, columns, factor, scales)
+            return
+        if isinstance(k, Scale):
+            factor, scales = factor * k.variance, (*scales, f"{prefix}variance")
+        if isinstance(k, Select):
+            columns = k.features if columns is None else tuple(columns[i] for i in k.features)
+        for name, part in k.parts().items():
+            yield from descend(part, f"{prefix}{name}__", columns, factor, scales)
 
     return list(descend(kernel, "", None, 1.0, ()))
 
 
 def gradient_of_leaves(
-    terms: list[Leaf], X: Array, alpha: Array, inverse: Array, values: Array | None
+    terms: list[Leaf[Kernel]], X: Array, alpha: Array, inverse: Array, values: Array | None
 ) -> dict[str, Any]:
     """Return ∂ log p(y)/∂ log θ = ½ Σ (ααᵀ − A⁻¹)∘∂K/∂ log θ for every hyperparameter θ.
 
@@ -110,7 +103,7 @@ def gradient_of_leaves(
     gradient: dict[str, Any] = {}
     for leaf in terms:
         K = leaf.values(X) if values is None else values
-        lengthscale = getattr(leaf.kernel, "lengthscale", None)
+        lengthscale = leaf.kernel.lengthscale if isinstance(leaf.kernel, Radial) else None
         W = leaf.whitened(X)
         ones = xp.zeros((len(X), 1)) + 1.0
         right = xp.concatenate([W.T, ones.T]).T
@@ -130,16 +123,12 @@ def gradient_of_leaves(
 
 
 def _is_wide(W: Array) -> bool:
-    """Tell whether the data span so many length-scales that squared norms would lose the distances
-    between neighbours.
-    """
+    """Return whether rows span so many length-scales that squared norms lose near distances."""
     return float((W * W).sum(axis=1).max()) > WIDE
 
 
 def _pairwise_slope(K: Array, alpha: Array, inverse: Array, W: Array) -> Array:
-    """Return ½ Σₙₘ Gₙₘ (Wₙᵢ − Wₘᵢ)² from differences, feature by feature: slower, for data that
-    span many length-scales.
-    """
+    """Return ½ Σₙₘ Gₙₘ (Wₙᵢ − Wₘᵢ)² from differences: slower, for data of many length-scales."""
     xp = namespace(W)
     upper = xp.triu(K * (alpha[:, None] * alpha - inverse), 1)
     return xp.stack([(upper * (w[:, None] - w) ** 2).sum() for w in W.T])

@@ -3,7 +3,8 @@
 y = c + Φw + noise, w ~ N(0, diag(S)): with B = I + S^½ ΦᵀΦ S^½/σ² = LLᵀ, the weights have the
 precision S^−½ B S^−½, and
 
-    log p(y) = −½ [ (‖r‖² − ‖u‖²)/σ² + n log σ² + log|B| + n log 2π ],      r = y − c,   u = L⁻¹ S^½ Φᵀr / σ.
+    log p(y) = −½ [ (‖r‖² − ‖u‖²)/σ² + n log σ² + log|B| + n log 2π ],
+    r = y − c,   u = L⁻¹ S^½ Φᵀr / σ.
 """
 
 from __future__ import annotations
@@ -26,11 +27,10 @@ from gpattr.exceptions import NotPositiveDefiniteError
 
 @dataclass(frozen=True)
 class WeightFit:
-    """The weights given data: ``weights`` (p,) with precision FFᵀ, the ``constant`` c, log p(y),
-    and what derivatives need.
+    """The weights given data: ``weights`` (p,) with precision FFᵀ, the ``constant`` c, log p(y).
 
-    ``scale`` is S^½, ``factor`` L, and ``residual`` (‖r‖² − ‖u‖²)/σ².
-    """
+    The rest is what derivatives need. ``scale`` is S^½, ``factor`` L, and ``residual`` (‖r‖² −
+    ‖u‖²)/σ²."""
 
     weights: Array
     scale: Array
@@ -60,9 +60,9 @@ class WeightFit:
 
 
 def fit_weights(sums: Sums, variances: Array, noise: float, *, free_mean: bool) -> WeightFit:
-    """Return the posterior of the weights with prior variances S (p,); with ``free_mean`` the most
-    likely constant c, else 0.
-    """
+    """Return the posterior of the weights with prior variances S (p,).
+
+    With ``free_mean`` it has the most likely constant c, else 0."""
     xp = namespace(sums.gram)
     scale = xp.sqrt(variances)
     B = sums.whole_gram() * (scale[:, None] / noise) * scale
@@ -77,17 +77,16 @@ def fit_weights(sums: Sums, variances: Array, noise: float, *, free_mean: bool) 
         L = cholesky(B)
     except LinAlgError:
         raise NotPositiveDefiniteError(
-            f"noise_variance: with {noise:.0e} the weights cannot be told apart to rounding; give a"
-            " larger one"
+            f"noise_variance: with {noise:.0e} float64 cannot distinguish the weights; give a larger"
+            " one"
         ) from None
     std = math.sqrt(noise)
     both = solve_lower_rows(L, xp.stack([sums.cross, sums.ones]) * (scale / std))
     y, one = both[0], both[1]
     constant = 0.0
     if free_mean:
-        seen = sums.n - float(
-            one @ one
-        )  # σ² 1ᵀC⁻¹1; nothing is left where the basis contains the constants
+        # σ² 1ᵀC⁻¹1; nothing is left where the basis contains the constants.
+        seen = sums.n - float(one @ one)
         constant = (sums.target - float(one @ y)) / seen if seen > 1e-12 * sums.n else 0.0
     u = y - constant * one
     square = sums.square - 2.0 * constant * sums.target + constant * constant * sums.n

@@ -1,4 +1,4 @@
-"""What can be done with each kernel, read from the registries: the table in the documentation."""
+"""The table of kernels in the documentation, read from the registries."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpattr.kernels import Kernel
 from gpattr.operators import Gradient
 
 SE = kernels.SquaredExponential()
-EXAMPLES: dict[type[Kernel], Kernel] = {  # of kernels that cannot be made without arguments
+EXAMPLES: dict[type[Kernel], Kernel] = {  # of kernels with required arguments
     kernels.FullAdditive: kernels.FullAdditive([SE], [1.0]),
     kernels.Function: kernels.Function(max, max, max),
     kernels.Polynomial: kernels.Polynomial(degree=2),
@@ -26,9 +26,7 @@ NOTES = {
 
 
 def support_table() -> str:
-    """Return a Markdown table: every kernel of the library, how gradients and integrated gradients
-    of it are computed.
-    """
+    """Return a Markdown table: how (integrated) gradients of each kernel are computed."""
     lines = [
         "| kernel | gradient | integrated gradients | hyperparameters that are learned |",
         "|---|---|---|---|",
@@ -42,15 +40,15 @@ def support_table() -> str:
         ):
             continue
         if kind in REFUSED:
-            ways = ["refused: it has none"] * 2
+            methods = ["not supported (not differentiable)"] * 2
         elif kind in ALGEBRA and kind is not kernels.Constant:
-            ways = ["as its parts"] * 2
+            methods = ["as its parts"] * 2
         else:
             example = EXAMPLES.get(kind) or kind()
-            ways = [
+            methods = [
                 " + ".join(sorted(formulas_for(operator, example).methods))
                 for operator in (Gradient(), OPERATOR)
             ]
         learned = ", ".join(f"`{parameter}`" for parameter in kind.trainable) or "none of its own"
-        lines.append(f"| `{name}` | {ways[0]} | {ways[1]}{NOTES.get(kind, '')} | {learned} |")
+        lines.append(f"| `{name}` | {methods[0]} | {methods[1]}{NOTES.get(kind, '')} | {learned} |")
     return "\n".join(lines)

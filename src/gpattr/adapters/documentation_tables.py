@@ -1,6 +1,4 @@
-"""What is known of each library, read from the registry and the tables of kernels: the table in the
-documentation.
-"""
+"""The table of supported libraries in the documentation, read from the registries."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ from importlib import import_module
 
 from gpattr.adapters.registry import BUILT_IN
 
-# library -> package, module of its kernels, the table there, and what the module knows besides
+# Library: package, module of its kernels, their table there, and further kernels.
 LIBRARIES: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "scikit-learn": ("sklearn", "sklearn_kernels", "KERNELS", ()),
     "GPyTorch": ("gpytorch", "gpytorch_kernels", "FORWARD", ()),
@@ -20,7 +18,7 @@ LIBRARIES: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
 
 
 def library_table() -> str:
-    """Return a Markdown table: the classes of models and of kernels that are known of each library."""
+    """Return a Markdown table: the supported models and kernels of each library."""
     lines = ["| library | models | kernels |", "|---|---|---|"]
     for library, (package, module, table, more) in LIBRARIES.items():
         models = models_of(package)
@@ -33,9 +31,8 @@ def library_table() -> str:
 
 
 def models_of(package: str) -> list[str]:
-    """Return the classes of models that are known of a package; abstract ones are there to say what
-    they lack.
-    """
+    """Return the supported classes of models of a package."""
+    # Abstract classes are registered only for their error messages.
     names = [name.partition(".")[2] for name in BUILT_IN if name.startswith(f"{package}.")]
     return [name for name in names if not name.startswith("Abstract")]
 
