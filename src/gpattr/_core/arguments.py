@@ -68,7 +68,8 @@ def an_array(name: str, value: Any) -> None:
 
 def some_rows(name: str, value: Any) -> None:
     """Raise `InvalidInputError` unless ``value`` is an array (n, d)."""
-    an_array(name, value)
+    if type(value) is not np.ndarray:
+        an_array(name, value)
     if value.ndim != 2:
         raise InvalidInputError(
             f"{name}: expected rows (n, d), got an array of shape {tuple(value.shape)}"
@@ -77,7 +78,8 @@ def some_rows(name: str, value: Any) -> None:
 
 def vectors(name: str, value: Any) -> None:
     """Raise `InvalidInputError` unless ``value`` is an array (..., d)."""
-    an_array(name, value)
+    if type(value) is not np.ndarray:
+        an_array(name, value)
     if value.ndim == 0 or value.shape[-1] == 0:
         raise InvalidInputError(
             f"{name}: expected an array (..., d), got one of shape {tuple(value.shape)}"
@@ -94,7 +96,9 @@ def arrays(name: str, value: Any) -> None:
 
 def positions(name: str, value: Any) -> None:
     """Raise `InvalidInputError` unless ``value`` is a slice, or integers or booleans."""
-    if isinstance(value, slice) or (is_tensor(value) and not value.is_floating_point()):
+    if isinstance(value, slice):
+        return
+    if type(value) is not np.ndarray and is_tensor(value) and not value.is_floating_point():
         return
     listed = isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value) == 1
     none = listed and not isinstance(value, np.ndarray) and not value

@@ -32,14 +32,16 @@ def is_tensor(x: Any) -> bool:
 def namespace(*arrays: Array) -> Any:
     """Return the functions that act on these arrays."""
     for x in arrays:
-        if is_tensor(x):
+        if type(x) is not np.ndarray and is_tensor(x):
             return _torch_namespace(x.device)
     return np
 
 
 def to_numpy(x: Array) -> np.ndarray:
     """Return x as a NumPy array on the host."""
-    return x.detach().cpu().numpy() if is_tensor(x) else x
+    if type(x) is np.ndarray or not is_tensor(x):
+        return x
+    return x.detach().cpu().numpy()
 
 
 def chunk_rows(x: Array, width: int) -> int:
@@ -47,13 +49,15 @@ def chunk_rows(x: Array, width: int) -> int:
 
     On a CPU temporaries of 256 KiB stay in the cache (larger ones are mapped and page-faulted anew
     each time); a GPU wants work."""
-    elements = 2**27 if is_tensor(x) and x.device.type != "cpu" else 2**15
+    elements = (
+        2**27 if type(x) is not np.ndarray and is_tensor(x) and x.device.type != "cpu" else 2**15
+    )
     return max(1, elements // max(width, 1))
 
 
 def free_device_memory(x: Array) -> float:
     """Return the bytes free on the GPU that x is on; 0 if it is on the host."""
-    on_gpu = is_tensor(x) and x.device.type == "cuda"
+    on_gpu = type(x) is not np.ndarray and is_tensor(x) and x.device.type == "cuda"
     return float(sys.modules["torch"].cuda.mem_get_info(x.device)[0]) if on_gpu else 0.0
 
 
@@ -64,7 +68,9 @@ def erf(x: Array) -> Array:
 
 def erfcx(x: Array) -> Array:
     """Return exp(x²) erfc(x)."""
-    return sys.modules["torch"].special.erfcx(x) if is_tensor(x) else _erfcx(x)
+    if type(x) is np.ndarray or not is_tensor(x):
+        return _erfcx(x)
+    return sys.modules["torch"].special.erfcx(x)
 
 
 def squared_distances(X: Array, Z: Array, lengthscale: Any) -> Array:
@@ -76,9 +82,9 @@ def squared_distances(X: Array, Z: Array, lengthscale: Any) -> Array:
     inverse = xp.broadcast_to(1.0 / xp.asarray(lengthscale), X.shape[1:])
     # Squares would over- or underflow.
     extreme = bool(inverse.max() > 1e150 or inverse.min() < 1e-150)
-    if is_tensor(X) or extreme:
+    if xp is not np or extreme:
         X, Z = (X - Z[0]) * inverse, (Z - Z[0]) * inverse
-        if is_tensor(X):
+        if xp is not np:
             return (
                 sys.modules["torch"].cdist(X, Z, compute_mode="donot_use_mm_for_euclid_dist") ** 2
             )
@@ -109,7 +115,7 @@ def product(A: Array, B: Array) -> Array:
 
     It does not start threads that spin (`_core.blas`). A is (..., k) and B (k,) or (k, c); a vector
     A takes B (k, ...)."""
-    if is_tensor(A):
+    if type(A) is not np.ndarray and is_tensor(A):
         return sys.modules["torch"].tensordot(A, B, dims=1)
     if A.ndim == 1:
         return blas.multiply_vector(B.reshape(len(B), math.prod(B.shape[1:])).T, A).reshape(

@@ -147,12 +147,14 @@ def _add_product(
     blas: Library, factor: float, A: Matrix, B: Matrix, share: float, C: Matrix
 ) -> None:
     """Write factor·AB + share·C over C."""
-    turned = [PLAIN if part.by_columns == C.by_columns else TRANSPOSED for part in (A, B)]
-    sizes = (C.rows, C.columns, A.columns)
+    by_columns = C.by_columns
     blas.gemm(
-        C.order,
-        *turned,
-        *sizes,
+        BY_COLUMNS if by_columns else BY_ROWS,
+        PLAIN if A.by_columns == by_columns else TRANSPOSED,
+        PLAIN if B.by_columns == by_columns else TRANSPOSED,
+        C.rows,
+        C.columns,
+        A.columns,
         factor,
         A.address,
         A.step,
@@ -317,14 +319,18 @@ def multiply(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     (r, k), c = A.shape, B.shape[1]
     if not (r and k and c):
         return np.zeros((r, c))
-    blas = library()
+    blas = _loaded[0] if _loaded else library()
     if blas is None:
         return _gemm(1.0, B.T, A.T).T
     C = np.empty((r, c))
-    left, right, result = Matrix.of(A), Matrix.of(B), Matrix.of(C)
+    left, right = Matrix.of(A), Matrix.of(B)
+    result = Matrix(C, C.ctypes.data, c, False, r, c)
     down, longer = r >= c, max(r, c)  # the longer side is cut
     # Every piece reads the other factor anew, so there are no more of them than cores can use.
     tile = max(-64 * (-PIECE // (64 * k * min(r, c))), min(-64 * (-longer // (64 * 8)), 384))
+    if tile >= longer:
+        _add_product(blas, 1.0, left, right, 0.0, result)
+        return C
     every_row, every_column, inner = slice(0, r), slice(0, c), slice(0, k)
 
     def work(some: slice) -> None:
@@ -349,7 +355,7 @@ def symmetric_exponential(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     taken to its exponential while it is in the cache."""
     m, k = A.shape
     C = np.zeros((m, m))
-    blas = library()
+    blas = _loaded[0] if _loaded else library()
     if blas is None or not m:
         return np.exp(_gemm(1.0, B.T, A.T).T) if m else C
     left, right, result = Matrix.of(A), Matrix.of(B), Matrix.of(C)
@@ -378,7 +384,7 @@ def multiply_vector(A: np.ndarray, x: np.ndarray) -> np.ndarray:
     r, k = A.shape
     if not A.size:
         return np.zeros(r)
-    blas = library()
+    blas = _loaded[0] if _loaded else library()
     if blas is None:
         return _gemm(1.0, x[None], A.T)[0]
     y = np.empty(r)
@@ -415,7 +421,7 @@ def add_gram(G: np.ndarray, F: np.ndarray) -> np.ndarray:
     r, p = F.shape
     if not F.size:
         return G
-    blas = library()
+    blas = _loaded[0] if _loaded else library()
     if blas is None:
         return _syrk(1.0, F.T, beta=1.0, c=G, lower=1, overwrite_c=1)
     sums, left = _by_columns(G), Matrix.of(F).T
@@ -438,7 +444,7 @@ def symmetric_product(S: np.ndarray, B: np.ndarray) -> np.ndarray:
     C = np.empty((m, q))
     if not C.size:
         return C
-    blas = library()
+    blas = _loaded[0] if _loaded else library()
     if blas is None:
         return _symm(1.0, S.T, B, lower=1)
     matrix, right, result = (
@@ -484,7 +490,7 @@ def symmetric_product(S: np.ndarray, B: np.ndarray) -> np.ndarray:
 def outer_products(V: np.ndarray) -> np.ndarray:
     """Return VVᵀ, (..., k, k), for every V (k, m) of (..., k, m)."""
     k, m = V.shape[-2:]
-    blas = library()
+    blas = _loaded[0] if _loaded else library()
     if blas is None:
         return V @ np.swapaxes(V, -1, -2)
     if k == 1:
@@ -647,7 +653,7 @@ def solve_lower_rows(L: np.ndarray, A: np.ndarray) -> np.ndarray:
     r, m = A.shape
     if not A.size:
         return A
-    blas = library()
+    blas = _loaded[0] if _loaded else library()
     if blas is None:
         return _trsm(1.0, L, A.T, lower=1, overwrite_b=1).T
     factor, right, whole = Matrix.of(L), Matrix.of(A), slice(0, m)
@@ -673,7 +679,7 @@ def solve_cholesky(L: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def _solve_columns(L: np.ndarray, b: np.ndarray, turns: tuple[bool, ...]) -> np.ndarray:
     solved = np.array(b if b.ndim == 2 else b[:, None], dtype=np.float64, order="F")
-    blas = library()
+    blas = _loaded[0] if _loaded else library()
     if blas is None and solved.size:
         for transposed in turns:
             solved = _trsm(1.0, L, solved, lower=1, trans_a=int(transposed), overwrite_b=1)

@@ -6,7 +6,7 @@ Constant, scaled, added and selecting kernels are resolved here, once for all op
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
+from functools import cache, reduce
 from operator import add
 from typing import Any
 
@@ -89,16 +89,20 @@ def total(operator: Operator, kernel: Sum, resolve: Resolve) -> Formulas:
 def select(operator: Operator, kernel: Select, resolve: Resolve) -> Formulas:
     """Outputs of features that the kernel does not see are zero; the others are the inner kernel's."""
     inner, features = resolve(kernel.kernel), list(kernel.features)
+    places = cache(lambda d: (operator.size(d), positions(operator, features, d)))
 
     def scattered(values: Array, d: int) -> Array:
         """Return (n, q, ·) for values (n, q', ·) of the features seen."""
-        result = namespace(values).zeros((values.shape[0], operator.size(d), values.shape[2]))
-        result[:, positions(operator, features, d)] = values
+        q, here = places(d)
+        result = namespace(values).zeros((values.shape[0], q, values.shape[2]))
+        result[:, here] = values
         return result
 
     def scattered_twice(values: Array, d: int) -> Array:
-        swap = namespace(values).swapaxes
-        return swap(scattered(swap(scattered(values, d), 1, 2), d), 1, 2)
+        q, here = places(d)
+        result = namespace(values).zeros((values.shape[0], q, q))
+        result[:, [[place] for place in here], here] = values
+        return result
 
     def cross(sites: Any, Z: Array) -> Bounded:
         value, error = inner.cross(sites.select(features), Z[:, features])

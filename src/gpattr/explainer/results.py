@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpattr._core.array import Array, to_numpy
-from gpattr.distributions import Draws, Gaussian
+from gpattr.distributions import Distribution, Draws, Gaussian
 from gpattr.explainer.probability import drawn_attributions, mean_attributions, probability
 from gpattr.explanation.explanation import Explanation
 from gpattr.operators import IntegratedGradients, Operator
@@ -59,7 +59,7 @@ def of_function(
     base_values = setting.base_values(
         lambda points: to_numpy(posterior.moments(posterior.rows("baseline", points)))
     )
-    distribution = result.distribution.numpy()
+    distribution = _owned(result.distribution)
     jump = ", categories jump" if setting.operator.jumps else ""
     return Explanation(
         distribution=distribution,
@@ -103,7 +103,7 @@ def of_probability(
     predictions = probability(columns, rows)
     base_values = setting.base_values(lambda points: probability(columns, points))
     return Explanation(
-        distribution=distribution.numpy(),
+        distribution=_owned(distribution),
         predictions=predictions,
         base_values=base_values,
         method=f"quadrature through the {posterior.link} link{_noted(posterior)}",
@@ -113,6 +113,13 @@ def of_probability(
         quantity=quantity,
         **setting.shared,
     )
+
+
+def _owned(distribution: Distribution) -> Distribution:
+    """Mark arrays that nobody else holds as read-only, so that they need not be copied."""
+    for array in distribution.held().values():
+        to_numpy(array).flags.writeable = False
+    return distribution.numpy()
 
 
 def _draws(draws: np.ndarray, values: np.ndarray, uncertainty: str) -> Draws:

@@ -92,11 +92,11 @@ class Operator(Checked, ABC):
 
     def sizes(self, d: int) -> tuple[int, ...]:
         """Return the sizes of the axes for d features."""
-        unknown = [axis for axis in self.axes if axis != "feature"]
-        if unknown:
-            raise UnsupportedModelError(
-                f"{type(self).__name__}: expected `sizes` to give the size of the axis {unknown[0]!r}"
-            )
+        for axis in self.axes:
+            if axis != "feature":
+                raise UnsupportedModelError(
+                    f"{type(self).__name__}: expected `sizes` to give the size of the axis {axis!r}"
+                )
         return (d,) * len(self.axes)
 
     def size(self, d: int) -> int:
