@@ -10,6 +10,7 @@ if (
 ):  # one thread for each of the processes that share the machine
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
+os.environ.setdefault("NUMBA_DISABLE_JIT", "1")  # shap compiles for seconds what takes milliseconds
 
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
@@ -34,5 +35,15 @@ pages = Sybil(
     teardown=leave_folder,
 )
 docstrings = Sybil(parsers=[DocTestParser()], patterns=["src/**/*.py"])
+
+
+def pytest_configure(config):
+    """JAX compiles once what the processes, and later runs, all need."""
+    if not config.pluginmanager.hasplugin("cacheprovider"):
+        return
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(config.cache.mkdir("jax")))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+
 
 pytest_collect_file = (pages + docstrings).pytest()
