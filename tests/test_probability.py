@@ -175,9 +175,9 @@ def test_brute_force_over_draws_of_the_latent_function(name):
 
 @pytest.mark.parametrize("name", POSTERIORS)
 def test_draws_are_complete_and_their_mean_is_the_integral(name):
-    ex = Explainer(POSTERIORS[name], b, output="probability", n_draws=3000)(X)
+    ex = Explainer(POSTERIORS[name], b, output="probability", n_draws=1000)(X)
     assert isinstance(ex, SampledExplanation)
-    assert ex.draws.shape == (3000, 5, 3)
+    assert ex.draws.shape == (1000, 5, 3)
     moving = ex.std > 0
     assert (
         np.abs(ex.draws.mean(axis=0) - ex.values)[moving] / ex.standard_error()[moving] < 5

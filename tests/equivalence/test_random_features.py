@@ -60,6 +60,7 @@ def test_attributions_approach_those_of_the_exact_process(data, exact, sampling)
     assert distances[-1][0] <= 0.1 * np.sqrt((reference.values**2).mean())
 
 
+@pytest.mark.slow
 def test_figure_5_of_the_paper(data, exact):
     """Single models scatter around the exact attribution of alcohol; the mixture of 500 comes close
     to it as M grows.

@@ -40,7 +40,13 @@ def out(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("paper")
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in WITHOUT_DATA else pytest.param(name, marks=pytest.mark.slow)
+        for name in EXPERIMENTS
+    ],
+)
 def test_every_number_is_as_expected(name, out, request):
     if name not in WITHOUT_DATA:
         request.getfixturevalue("data_folder")
