@@ -63,6 +63,7 @@ def test_a_sample_of_rows_tells_the_spread(monkeypatch):
     np.testing.assert_allclose(got.std, sizes.std(axis=0), rtol=0.4)
 
 
+@pytest.mark.slow
 def test_intervals_hold_what_they_say(draws):
     ex = Explainer(MODEL, B, output="probability", n_draws=500, random_state=3)(X)
     for level in (0.5, 0.8, 0.95):

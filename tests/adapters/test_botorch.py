@@ -326,7 +326,7 @@ def jumped(joint, x, b, codes, kinks=None):
     return A @ mean, A @ cov @ A.T
 
 
-@pytest.mark.parametrize("name", ["default", "Matern52"])
+@pytest.mark.parametrize("name", ["default", pytest.param("Matern52", marks=pytest.mark.slow)])
 def test_categories_jump(name):
     """All columns with categories are one feature: the mean of jumping at the start and at the end
     of the path.

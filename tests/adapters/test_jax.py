@@ -52,6 +52,11 @@ TINY = {
 }
 
 
+def some(names, *quick):
+    """Every case that is compiled anew takes seconds: a few stand for all in the quick run."""
+    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
 def compiled(joint):
     """Return a function of points to NumPy arrays: one compilation, not one for each operation."""
     fast = jax.jit(joint)
@@ -72,7 +77,7 @@ def joint_of_tiny(gp, y=Y):
     return compiled(joint)
 
 
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("name", some(TINY, "squared exponential", "Matern52", "one axis"))
 def test_tinygp_kernels(name):
     gp = tiny(TINY[name])
     points = RNG.normal(size=X.shape)  # whose shape has been compiled
@@ -198,7 +203,7 @@ def joint_of_gpjax(posterior):
     return compiled(joint)
 
 
-@pytest.mark.parametrize("name", GPJAX)
+@pytest.mark.parametrize("name", some(GPJAX, "RBF", "Matern32", "Linear"))
 def test_gpjax_kernels(name):
     model = gpjax_model(GPJAX[name])
     theirs = model.condition(DATA)
@@ -223,7 +228,11 @@ def test_gpjax_kernels(name):
 
 
 @pytest.mark.parametrize(
-    "family", ["VariationalGaussian", "WhitenedVariationalGaussian", "CollapsedVariationalGaussian"]
+    "family",
+    some(
+        ["VariationalGaussian", "WhitenedVariationalGaussian", "CollapsedVariationalGaussian"],
+        "WhitenedVariationalGaussian",
+    ),
 )
 def test_gpjax_variational_families(family):
     options = {}
@@ -256,6 +265,7 @@ def test_gpjax_means_and_wrong_data():
             gpattr.as_posterior(gpjax_model(kernel), data=DATA)
 
 
+@pytest.mark.slow
 def test_models_in_float32():
     code = (
         "import numpy as np, jax.numpy as jnp, gpattr, gpjax as gpx\nfrom tinygp import"

@@ -98,6 +98,7 @@ def test_booleans_of_parquet(patients, tmp_path):
     assert 0.5 < found["accuracy"] <= 1.0
 
 
+@pytest.mark.slow
 def test_several_classes(tmp_path):
     iris = load_iris(as_frame=True)
     frame = iris.data.assign(species=iris.target_names[iris.target])[::5]
