@@ -65,8 +65,8 @@ def test_two_classes_of_text(patients, tmp_path):
     ("labels", "quantity", "override"),
     [
         ((0, 1), "probability of state = 1", True),
-        (("0.0", "1.0"), "probability of state = 1", True),
-        ((False, True), "probability of state = True", False),
+        pytest.param(("0.0", "1.0"), "probability of state = 1", True, marks=pytest.mark.slow),
+        pytest.param((False, True), "probability of state = True", False, marks=pytest.mark.slow),
         (("no", "yes"), "probability of state = yes", False),
         ((3, 7), "probability of state = 7", True),
     ],
