@@ -10,6 +10,7 @@ if (
 ):  # one thread for each of the processes that share the machine
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
+os.environ.setdefault("NUMBA_DISABLE_JIT", "1")  # shap compiles for seconds what takes milliseconds
 
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
@@ -34,5 +35,28 @@ pages = Sybil(
     teardown=leave_folder,
 )
 docstrings = Sybil(parsers=[DocTestParser()], patterns=["src/**/*.py"])
+
+
+def pytest_configure(config):
+    """JAX compiles quickly, and once, what the processes and later runs all need."""
+    quick = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+    os.environ.setdefault("XLA_FLAGS", quick)
+    if not config.pluginmanager.hasplugin("cacheprovider"):
+        return
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(config.cache.mkdir("jax")))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+
+
+def pytest_collection_modifyitems(items):
+    """The pages of the documentation, and scikit-learn's checks of all estimators but one, are not
+    for the quick run.
+    """
+    for item in items:
+        page = item.path.suffix == ".md" and item.path.parent != item.config.rootpath
+        checks = item.name.startswith("test_scikit_learn_checks")
+        if page or (checks and item.path.stem != "test_gp_regressor"):
+            item.add_marker("slow")
+
 
 pytest_collect_file = (pages + docstrings).pytest()

@@ -1,5 +1,7 @@
 import os
 import shutil
+import sys
+import zlib
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,6 +27,27 @@ REFERENCE = Path(__file__).parent / "reference"
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 )
+
+
+def _seed(module, name: str) -> None:
+    """Give a module's RNG, where it has one, and PyTorch numbers that belong to a name alone."""
+    seed, generator = zlib.crc32(name.encode()), getattr(module, "RNG", None)
+    if isinstance(generator, np.random.Generator):
+        generator.bit_generator.state = np.random.default_rng(seed).bit_generator.state
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(seed)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_fixture_setup(fixturedef, request):
+    """What a fixture draws does not depend on the tests before it."""
+    _seed(request.node.getparent(pytest.Module) and request.module, fixturedef.argname)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item):
+    """What a test draws does not depend on the tests before it, nor on the process it runs in."""
+    _seed(getattr(item, "module", None), item.nodeid.rpartition("/")[2])
 
 
 @pytest.fixture(scope="session")

@@ -97,7 +97,7 @@ def library(request, monkeypatch):
     return request.param
 
 
-@pytest.mark.parametrize("m", SIZES)
+@pytest.mark.parametrize("m", [*SIZES[:-1], pytest.param(SIZES[-1], marks=pytest.mark.slow)])
 def test_numbers_are_numpys(m, library):
     got, wanted = results(m), expected(m)
     for name, value in got.items():

@@ -31,7 +31,14 @@ def compare(kernel, rows=ROWS, baseline=(0.1, -0.2), noise=1e-3, inputs=X):
 
 
 @pytest.mark.parametrize("nu", [1.05, 1.2, 1.4, 1.7, 2.2, 3.3, 6.4, 6.6])
-@pytest.mark.parametrize("other", [k.SquaredExponential(0.8), k.Linear(), k.Matern32(1.5)])
+@pytest.mark.parametrize(
+    "other",
+    [
+        k.SquaredExponential(0.8),
+        pytest.param(k.Linear(), marks=pytest.mark.slow),
+        pytest.param(k.Matern32(1.5), marks=pytest.mark.slow),
+    ],
+)
 def test_products_with_a_singular_kernel_of_one_feature(nu, other):
     ex, size = compare(k.Select(k.Matern(0.7, nu=nu), [0]) * other)
     assert ex.cov_error.max() <= 1e-9 * size

@@ -248,6 +248,7 @@ def test_an_explanation_that_is_there_already_is_not_computed_again(name, limits
     np.testing.assert_allclose(known.samples, expected.samples, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_few_draws_do_not_spoil_the_spread(limits):
     """The variance that is scaled is estimated from more draws than are asked for."""
     limits(60, rows=60)
@@ -316,6 +317,7 @@ def test_how_many_rows_are_drawn(n, columns, terms, expected):
 @pytest.mark.skipif(
     not os.path.exists("/proc/self/status"), reason="the peak of a process is read from /proc"
 )
+@pytest.mark.slow
 def test_memory_stays_bounded():
     """The joint covariance of 600 rows of 60 features alone would take 10 GB."""
     code = (

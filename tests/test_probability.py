@@ -60,6 +60,7 @@ def predicted(posterior, points):
     return sum(weight * expected_probability(*both) for weight, both in parts)
 
 
+@pytest.mark.slow
 def test_expected_slopes_to_the_last_digits():
     cases = [
         (m, s)
@@ -135,7 +136,7 @@ def test_means_are_integrated_gradients_of_the_predicted_probability(name):
     np.testing.assert_array_equal(ex.values[0, 0], 0.0)
 
 
-@pytest.mark.parametrize("name", ["smooth", "rough"])
+@pytest.mark.parametrize("name", ["smooth", pytest.param("rough", marks=pytest.mark.slow)])
 def test_brute_force_over_draws_of_the_latent_function(name):
     """Functions drawn on a fine grid around the path; each is differentiated by differences, sent
     through σ and integrated.
@@ -171,11 +172,13 @@ def test_brute_force_over_draws_of_the_latent_function(name):
     assert np.abs(ex.draws.mean(axis=0) - ex.values).max() < 5 * ex.standard_error().max()
 
 
-@pytest.mark.parametrize("name", POSTERIORS)
+@pytest.mark.parametrize(
+    "name", ["smooth", pytest.param("rough", marks=pytest.mark.slow), "mixture"]
+)
 def test_draws_are_complete_and_their_mean_is_the_integral(name):
-    ex = Explainer(POSTERIORS[name], b, output="probability", n_draws=3000)(X)
+    ex = Explainer(POSTERIORS[name], b, output="probability", n_draws=1000)(X)
     assert isinstance(ex.distribution, Draws)
-    assert ex.draws.shape == (3000, 5, 3)
+    assert ex.draws.shape == (1000, 5, 3)
     moving = ex.std > 0
     assert (
         np.abs(ex.draws.mean(axis=0) - ex.values)[moving] / ex.standard_error()[moving] < 5
@@ -343,6 +346,7 @@ def test_sure_and_steep_classifiers():
     assert (np.abs(ex.delta) <= ex.error).all()
 
 
+@pytest.mark.slow
 def test_paths_that_pass_the_data_far_away():
     """Both ends know nothing, and so do nearly all points between them; what happens at the data
     must not be missed.

@@ -35,9 +35,14 @@ def brute_force(rows, S, T=33):
     return (slope[..., None] * jet[..., 1:]).mean(axis=2) * (rows - B)
 
 
-def test_importance_is_that_of_many_joint_draws():
+@pytest.fixture(scope="module")
+def draws():
+    return brute_force(X, 6000)
+
+
+def test_importance_is_that_of_many_joint_draws(draws):
     got = Explainer(MODEL, B, output="probability", n_draws=4000).importance(X, n_samples=4000)
-    sizes = np.abs(brute_force(X, 6000)).mean(axis=1)
+    sizes = np.abs(draws).mean(axis=1)
     assert (got.n_rows, got.n_joint_rows) == (12, 12)
     np.testing.assert_allclose(got.values, sizes.mean(axis=0), rtol=0.03)
     np.testing.assert_allclose(got.std, sizes.std(axis=0), rtol=0.08)
@@ -46,6 +51,7 @@ def test_importance_is_that_of_many_joint_draws():
     )
 
 
+@pytest.mark.slow
 def test_a_sample_of_rows_tells_the_spread(monkeypatch):
     rows = np.random.default_rng(2).normal(size=(60, 2))
     sizes = np.abs(brute_force(rows, 1500, 9)).mean(axis=1)
@@ -57,9 +63,9 @@ def test_a_sample_of_rows_tells_the_spread(monkeypatch):
     np.testing.assert_allclose(got.std, sizes.std(axis=0), rtol=0.4)
 
 
-def test_intervals_hold_what_they_say():
+@pytest.mark.slow
+def test_intervals_hold_what_they_say(draws):
     ex = Explainer(MODEL, B, output="probability", n_draws=500, random_state=3)(X)
-    draws = brute_force(X, 6000)
     for level in (0.5, 0.8, 0.95):
         low, high = ex.interval(level)
         inside = ((draws >= low) & (draws <= high)).mean(axis=0)

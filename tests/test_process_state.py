@@ -293,6 +293,7 @@ def in_threads(functions):
     return results
 
 
+@pytest.mark.slow
 def test_nothing_changes_while_threads_explain_and_train(cases, quick_turns):
     alone = {
         name: case() for name, case in cases.items()

@@ -174,14 +174,25 @@ def test_variational_models():
     np.testing.assert_allclose(ex.delta, 0.0, atol=1e-9)
 
 
-@pytest.fixture(scope="module")
-def saas():
+@pytest.fixture(scope="module", params=["samples", pytest.param("NUTS", marks=pytest.mark.slow)])
+def saas(request):
     model = SaasFullyBayesianSingleTaskGP(
         X, Y, outcome_transform=Standardize(1), input_transform=Normalize(3)
     )
-    fit_fully_bayesian_model_nuts(
-        model, warmup_steps=8, num_samples=8, thinning=2, disable_progbar=True
-    )
+    if request.param == "NUTS":
+        fit_fully_bayesian_model_nuts(
+            model,
+            max_tree_depth=2,
+            warmup_steps=4,
+            num_samples=4,
+            thinning=1,
+            disable_progbar=True,
+        )
+        return model
+    rng = np.random.default_rng(0)
+    shapes = {"lengthscale": (4, 1, 3), "outputscale": (4,), "mean": (4,), "noise": (4, 1)}
+    samples = {name: 0.1 + torch.tensor(rng.random(shape)) for name, shape in shapes.items()}
+    model.load_mcmc_samples(samples)
     return model
 
 
@@ -315,7 +326,7 @@ def jumped(joint, x, b, codes, kinks=None):
     return A @ mean, A @ cov @ A.T
 
 
-@pytest.mark.parametrize("name", ["default", "Matern52"])
+@pytest.mark.parametrize("name", ["default", pytest.param("Matern52", marks=pytest.mark.slow)])
 def test_categories_jump(name):
     """All columns with categories are one feature: the mean of jumping at the start and at the end
     of the path.

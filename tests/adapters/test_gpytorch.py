@@ -285,7 +285,7 @@ def test_captum_agrees_on_the_mean():
     ex = Explainer(model, b)(x[None])
     with gpytorch.settings.fast_computations(False, False, False):
         theirs = Captum(lambda rows: model(rows).mean).attribute(
-            torch.tensor(x[None]), torch.tensor(b[None]), n_steps=2000, internal_batch_size=500
+            torch.tensor(x[None]), torch.tensor(b[None]), n_steps=60
         )
     np.testing.assert_allclose(ex.values, theirs.detach().numpy(), atol=1e-6)
 

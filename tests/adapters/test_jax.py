@@ -52,25 +52,35 @@ TINY = {
 }
 
 
+def some(names, *quick):
+    """Every case that is compiled anew takes seconds: a few stand for all in the quick run."""
+    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
+def compiled(joint):
+    """Return a function of points to NumPy arrays: one compilation, not one for each operation."""
+    fast = jax.jit(joint)
+    return lambda points: tuple(np.asarray(part) for part in fast(jnp.asarray(points)))
+
+
 def tiny(kernel, inputs=X, **options):
     return GaussianProcess(kernel, jnp.asarray(inputs), **({"diag": 0.1, "mean": 0.5} | options))
 
 
 def joint_of_tiny(gp, y=Y):
     def joint(points):
-        conditioned = gp.condition(y, jnp.asarray(points)).gp
-        jitter = np.diag(
-            np.asarray(conditioned.noise.diagonal())
-        )  # which the library adds to the covariance it reports
-        return np.asarray(conditioned.loc), np.asarray(conditioned.covariance) - jitter
+        conditioned = gp.condition(y, points).gp
+        # what the library adds to the covariance it reports
+        jitter = jnp.diag(conditioned.noise.diagonal())
+        return conditioned.loc, conditioned.covariance - jitter
 
-    return joint
+    return compiled(joint)
 
 
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("name", some(TINY, "squared exponential", "Matern52", "one axis"))
 def test_tinygp_kernels(name):
     gp = tiny(TINY[name])
-    points = RNG.normal(size=(8, 3))
+    points = RNG.normal(size=X.shape)  # whose shape has been compiled
     mean, cov = joint_of_tiny(gp)(points)
     conditioned = gp.condition(Y, jnp.asarray(points)).gp
     given = [(conditioned, None)] + ([(gp, Y), (gp, (X, Y))] if name == "dot product" else [])
@@ -186,19 +196,18 @@ def joint_of_gpjax(posterior):
     prior = posterior.prior if hasattr(posterior, "prior") else posterior.model.prior
 
     def joint(points):
-        result = posterior.predict(jnp.asarray(points))
-        return np.asarray(result.mean).reshape(-1), np.asarray(
-            result.covariance()
-        ) - prior.jitter * np.eye(len(points))
+        result = posterior.predict(points)
+        jitter = prior.jitter * jnp.eye(len(points))
+        return result.mean.reshape(-1), result.covariance() - jitter
 
-    return joint
+    return compiled(joint)
 
 
-@pytest.mark.parametrize("name", GPJAX)
+@pytest.mark.parametrize("name", some(GPJAX, "RBF", "Matern32", "Linear"))
 def test_gpjax_kernels(name):
     model = gpjax_model(GPJAX[name])
     theirs = model.condition(DATA)
-    points = RNG.normal(size=(8, 3))
+    points = RNG.normal(size=X.shape)  # whose shape has been compiled
     mean, cov = joint_of_gpjax(theirs)(points)
     for posterior in (
         gpattr.as_posterior(theirs),
@@ -219,7 +228,11 @@ def test_gpjax_kernels(name):
 
 
 @pytest.mark.parametrize(
-    "family", ["VariationalGaussian", "WhitenedVariationalGaussian", "CollapsedVariationalGaussian"]
+    "family",
+    some(
+        ["VariationalGaussian", "WhitenedVariationalGaussian", "CollapsedVariationalGaussian"],
+        "WhitenedVariationalGaussian",
+    ),
 )
 def test_gpjax_variational_families(family):
     options = {}
@@ -252,6 +265,7 @@ def test_gpjax_means_and_wrong_data():
             gpattr.as_posterior(gpjax_model(kernel), data=DATA)
 
 
+@pytest.mark.slow
 def test_models_in_float32():
     code = (
         "import numpy as np, jax.numpy as jnp, gpattr, gpjax as gpx\nfrom tinygp import"

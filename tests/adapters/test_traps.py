@@ -395,6 +395,7 @@ def test_sharp_categories_beside_a_rough_kernel_take_no_time():
     assert ex.delta[0] == pytest.approx(0.0, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_noise_that_is_correlated_is_refused_in_float32_too():
     code = (
         "import numpy as np, tinygp, gpattr, jax.numpy as jnp\nx ="

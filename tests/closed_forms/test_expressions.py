@@ -3,6 +3,7 @@
 """
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.reference import definition
@@ -90,15 +91,31 @@ def tolerance(kernel):
     return 1e-12 if rule.methods == {"closed form"} else 1e-9
 
 
+def examples(count):
+    """Settings for examples that take a second each: no shrinking."""
+    return settings(
+        max_examples=count,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        derandomize=True,
+        phases=[Phase.generate],
+    )
+
+
 @given(expressions)
-@settings(  # an example takes a second: no shrinking
-    max_examples=45,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    derandomize=True,
-    phases=[Phase.generate],
-)
+@examples(8)
 def test_mean_and_covariance(kernel):
+    compare(kernel)
+
+
+@pytest.mark.slow
+@given(expressions)
+@examples(22)
+def test_mean_and_covariance_of_more_kernels(kernel):
+    compare(kernel)
+
+
+def compare(kernel):
     panels = 1 + int(kernel.n_lengthscales(X - B) / 2)
     op, size = (
         IntegratedGradients(B),

@@ -581,6 +581,7 @@ def test_info():
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/command_line.md"])
+@pytest.mark.slow
 def test_commands_that_are_shown_run(page, prices, tmp_path, monkeypatch):
     """On a table of houses, in the order in which they are shown; the demonstration and the paper
     have tests of their own.

@@ -52,6 +52,7 @@ def called(*arguments, code=0):
     return " ".join(result.output.split())
 
 
+@pytest.mark.slow
 def test_many_rows(table, small_limits, tmp_path):
     out = tmp_path / "out"
     said = called("explain", table, "--target", "price", "--out", out)

@@ -47,7 +47,10 @@ class Mean(torch.nn.Module):
             1e-6,
         ),
         # The gradient of a ReLU network jumps along the path: Captum's steps cannot see where.
-        (torch.nn.ReLU(), SquaredExponential(), lambda s: torch.exp(-s / 2), 1000, 1e-2),
+        pytest.param(
+            *(torch.nn.ReLU(), SquaredExponential(), lambda s: torch.exp(-s / 2), 1000, 1e-2),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["tanh", "softplus", "relu"],
 )

@@ -26,7 +26,10 @@ def exact(data):
     return GPRegressor(KERNEL, mean="zero", noise_variance=NOISE, optimize=False).fit(X, y)
 
 
-@pytest.mark.parametrize("sampling", SAMPLINGS)
+@pytest.mark.parametrize(
+    "sampling",
+    [SAMPLINGS[0], *(pytest.param(way, marks=pytest.mark.slow) for way in SAMPLINGS[1:])],
+)
 def test_attributions_approach_those_of_the_exact_process(data, exact, sampling):
     """The root-mean-square distance, averaged over ten draws of the frequencies, halves where their
     number quadruples.
@@ -60,6 +63,7 @@ def test_attributions_approach_those_of_the_exact_process(data, exact, sampling)
     assert distances[-1][0] <= 0.1 * np.sqrt((reference.values**2).mean())
 
 
+@pytest.mark.slow
 def test_figure_5_of_the_paper(data, exact):
     """Single models scatter around the exact attribution of alcohol; the mixture of 500 comes close
     to it as M grows.

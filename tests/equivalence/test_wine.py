@@ -45,9 +45,9 @@ def test_completeness_in_variance(model, explained):
 def test_every_feature_by_an_integral_that_knows_nothing_of_completeness(model, explained):
     op = IntegratedGradients(explained.baselines[0])
     values = closed_forms.cross_dot(
-        op, model.kernel, model.inputs, model.inputs, model.alpha, method="quadrature"
+        op, model.kernel, model.inputs[::8], model.inputs, model.alpha, method="quadrature"
     )
-    assert np.abs(values - explained.values).max() <= 1e-10
+    assert np.abs(values - explained.values[::8]).max() <= 1e-10
     rows = np.linspace(0, 1598, 12).astype(int)
     by_quadrature = Explainer(model, method="quadrature")(model.inputs[rows])
     assert np.abs(by_quadrature.cov - explained.cov[rows]).max() <= 1e-10 * model.kernel.variance

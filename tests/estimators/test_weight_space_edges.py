@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import clone
 
 from gpattr import BayesianLinearRegressor, Explainer, HilbertGPRegressor, RandomFeatureGPRegressor
+from gpattr.kernels import SquaredExponential
 from gpattr.operators import Gradient
 
 RNG = np.random.default_rng(0)
@@ -15,7 +16,7 @@ MODELS = [
     BayesianLinearRegressor(degree=2),
     RandomFeatureGPRegressor(30, random_state=0),
     RandomFeatureGPRegressor(10, ensemble=3, random_state=0),
-    HilbertGPRegressor(domain=(-5.0, 5.0)),
+    HilbertGPRegressor(domain=(-5.0, 5.0), kernel=SquaredExponential(1.0), optimize=False),
 ]
 
 

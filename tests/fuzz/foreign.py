@@ -41,6 +41,11 @@ def sklearn_kernel(rng, d, depth=2):
     return (one + two, one * two, 0.7 * one, one**2)[rng.integers(4)]
 
 
+def in_parts(points, size=32):
+    """Points of which the covariances of all pairs are too many."""
+    return (points[start : start + size] for start in range(0, len(points), size))
+
+
 def sklearn_model(rng):
     """A fitted model and joint(points), with scalers and columns used twice around it."""
     X, y = table(rng)
@@ -70,7 +75,9 @@ def sklearn_model(rng):
         inside = fitted[:-1].transform(points) if len(fitted) > 1 else points
         gp = fitted[-1]
         mean, cov = gp.predict(inside, return_cov=True)
-        white = gp.kernel_.diag(inside) - np.diagonal(gp.kernel_(inside, inside.copy()))
+        white = gp.kernel_.diag(inside) - np.concatenate(
+            [np.diagonal(gp.kernel_(some, some.copy())) for some in in_parts(inside)]
+        )
         return factor * mean + shift, factor**2 * (cov - np.diag(white) * gp._y_train_std**2)
 
     return model, X, joint

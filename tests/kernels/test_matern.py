@@ -39,7 +39,16 @@ def truth(kernel, z):
 
 
 @pytest.mark.parametrize("aside", [0.0, 1e-8, 0.3])
-@pytest.mark.parametrize("nu", [1.05, 1.25, 2.0, 3.5, 20.0])
+@pytest.mark.parametrize(
+    "nu",
+    [
+        pytest.param(1.05, marks=pytest.mark.slow),
+        1.25,
+        2.0,
+        3.5,
+        pytest.param(20.0, marks=pytest.mark.slow),
+    ],
+)
 def test_attributions_with_thirty_digits(nu, aside, monkeypatch):
     kernel = Matern([0.8, 1.3], 1.5, nu=nu)
     z = b + 0.4 * (x - b) + aside * across

@@ -470,12 +470,27 @@ def test_mixtures_and_draws(rows):
         gpattr.GPClassifier(optimize=False).fit(X, labels), output="probability", n_draws=200
     )(X[:3])
     for each in (mixture, sampled):
-        for name in ONE_ROW:
-            getattr(plots, name)(each, 0, ax=canvas()).figure.canvas.draw()
-        for name in MANY_ROWS:
-            getattr(plots, name)(each, ax=canvas()).figure.canvas.draw()
+        one = {name: getattr(plots, name)(each, 0, ax=canvas()) for name in ONE_ROW}
+        many = {name: getattr(plots, name)(each, ax=canvas()) for name in MANY_ROWS}
+        for ax in (*one.values(), *many.values()):
+            ax.figure.canvas.draw()
+        order, overall = np.argsort(-np.abs(each.values[0])), np.abs(each.values).mean(axis=0)
+        low, high = each[0].interval(0.95)  # of the mixture, or of the draws, not of a normal
+        for name in ("waterfall", "bar"):
+            np.testing.assert_allclose(widths(one[name]), each.values[0, order])
+            segments = np.array(
+                [part for line in one[name].collections for part in line.get_segments()]
+            )
+            np.testing.assert_allclose(np.ptp(segments[:, :, 0], axis=1), (high - low)[0, order])
+        np.testing.assert_allclose(widths(many["bar"]), -np.sort(-overall))
+        for points, i in zip(many["beeswarm"].collections, np.argsort(-overall), strict=True):
+            np.testing.assert_allclose(np.asarray(points.get_offsets())[:, 0], each.values[:, i])
     short = Explainer(MixturePosterior(parts))(X[:3], uncertainty="std")
-    plots.waterfall(short, 0, max_display=2, ax=canvas()).figure.canvas.draw()
+    ax = plots.waterfall(short, 0, max_display=2, ax=canvas())
+    ax.figure.canvas.draw()
+    largest = np.abs(short.values[0]).argmax()
+    rest = short.values[0].sum() - short.values[0, largest]
+    np.testing.assert_allclose(widths(ax), [short.values[0, largest], rest])
 
 
 def test_what_cannot_be_drawn_says_why(explainer, ex):

@@ -390,11 +390,12 @@ def multiply_vector(A: np.ndarray, x: np.ndarray) -> np.ndarray:
     y = np.empty(r)
     matrix, x = Matrix.of(A), np.ascontiguousarray(x, dtype=np.float64)
     start, end, inner = x.ctypes.data, y.ctypes.data, slice(0, k)
+    tile = max(64, -64 * (-(PIECE // 16) // (64 * k)))
 
     def work(rows: slice) -> None:
-        part = matrix.block(rows, inner)
+        part = matrix if r <= tile else matrix.block(rows, inner)
         blas.gemv(
-            part.order,
+            BY_COLUMNS if part.by_columns else BY_ROWS,
             PLAIN,
             part.rows,
             k,
@@ -408,8 +409,11 @@ def multiply_vector(A: np.ndarray, x: np.ndarray) -> np.ndarray:
             1,
         )
 
+    if r <= tile:
+        work(slice(0, r))
+        return y
     # The time is that of reading memory.
-    _share(blas, work, tiles(r, max(64, -64 * (-(PIECE // 16) // (64 * k)))), 16.0 * r * k)
+    _share(blas, work, tiles(r, tile), 16.0 * r * k)
     return y
 
 
