@@ -77,8 +77,8 @@ def fit_weights(sums: Sums, variances: Array, noise: float, *, free_mean: bool) 
         L = cholesky(B)
     except LinAlgError:
         raise NotPositiveDefiniteError(
-            f"noise_variance: with {noise:.0e} float64 cannot distinguish the weights; give a larger"
-            " one"
+            f"noise_variance: with {noise:.0e} float64 cannot distinguish the weights; give a"
+            " larger one"
         ) from None
     std = math.sqrt(noise)
     both = solve_lower_rows(L, xp.stack([sums.cross, sums.ones]) * (scale / std))
