@@ -38,7 +38,7 @@ def test_the_demo_tells_one_story(tmp_path, monkeypatch, opened):
     with opened(page) as tab:
         assert (
             tab.title()
-            == "Why the model expects this disease progression · scikit-learn's diabetes data"
+            == "Predictions of disease progression, explained · scikit-learn's diabetes data"
         )
         title = tab.inner_text("#row-title")
         assert title.startswith(

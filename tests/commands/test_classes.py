@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from gpattr import Explanation, MultiOutputExplanation
 from gpattr.cli import app
-from gpattr.commands.classes import file_names
 from gpattr.commands.output import OWN
+from gpattr.commands.result_pictures import file_names
 from gpattr.tables import TableModel
 
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from gpattr import Explainer, Explanation
 from gpattr.cli import app
-from gpattr.commands import explain
+from gpattr.commands import result_tables
 from gpattr.commands.output import whole_folder
 from gpattr.exceptions import InvalidInputError
 from gpattr.explainer import importance
@@ -58,7 +58,7 @@ def test_a_table_is_explained_in_one_command(prices, tmp_path):
     )
     assert "Importance" in output
     assert f"6 rows explained: {out}" in output.replace("\n", "")
-    assert "Why the model expects this price" in (out / "report.html").read_text(encoding="utf-8")
+    assert "Predictions of price, explained" in (out / "report.html").read_text(encoding="utf-8")
     ex = Explanation.load(out / "explanation.json")
     assert ex.feature_names == ("area", "kind", "age")
     assert ex.row_names == (1, 2, 3, 4, 5, 9)
@@ -246,7 +246,7 @@ def test_models_of_other_kinds(prices, tmp_path, monkeypatch):
         tmp_path / "out",
     ]
     assert "Held-out rows (40): R² " in called("explain", prices / "houses.csv", *again)
-    assert "calibration, rows held out" in (tmp_path / "out" / "report.html").read_text(
+    assert "calibration, held-out rows" in (tmp_path / "out" / "report.html").read_text(
         encoding="utf-8"
     )
     monkeypatch.setattr("gpattr.estimators.random_feature_gp_regressor.CHANCE", 0.0)
@@ -545,7 +545,7 @@ def test_letters_no_font_has_and_any_level(tmp_path):
         tmp_path / "out",
         "--json",
     )
-    assert "The pictures lack letters" in json.loads(output)["notes"][-1]
+    assert "Some characters of the names are missing" in json.loads(output)["notes"][-1]
 
 
 def test_an_interrupted_run_leaves_nothing(tmp_path):
@@ -606,7 +606,7 @@ def test_commands_that_are_shown_run(page, prices, tmp_path, monkeypatch):
 
 
 def test_covariances_are_left_out_of_a_large_file(prices, model, tmp_path, monkeypatch):
-    monkeypatch.setattr(explain, "MOST_COVARIANCES", 40)
+    monkeypatch.setattr(result_tables, "MOST_COVARIANCES", 40)
     for rows, kept in (("1-4", True), ("1-5", False)):  # 9 covariances a row
         out = tmp_path / rows
         said = json.loads(

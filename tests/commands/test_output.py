@@ -128,7 +128,7 @@ def test_nothing_else_is_removed(tmp_path):
 
 
 def test_runs_to_the_same_place_at_the_same_time(tmp_path, monkeypatch):
-    """Another run may put its result between the two renames; the last one stays, and none fails."""
+    """Another run may come between the two renames; the last result stays, and none fails."""
     out, real, came = tmp_path / "out", os.rename, []
 
     def rename(source, target):

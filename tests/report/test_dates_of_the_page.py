@@ -43,7 +43,8 @@ SET = """([label, value]) => {
   const control = document.querySelector(`#sliders [aria-label="${label}"]`);
   control.value = value;
   control.dispatchEvent(new Event("input"));
-  return [document.getElementById("what-if").answer, document.getElementById("what-if-answer").textContent];
+  const text = document.getElementById("what-if-answer").textContent;
+  return [document.getElementById("what-if").answer, text];
 }"""
 
 

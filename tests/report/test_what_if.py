@@ -185,11 +185,14 @@ def houses():
 SET = """(settings) => {
   for (const [name, value] of Object.entries(settings)) {
     const control = document.querySelector(`#sliders [aria-label="${name}"]`);
-    control.value = control.tagName === "SELECT" ? [...control.options].findIndex((option) => option.text === value) : value;
+    const place = (option) => option.text === value;
+    control.value =
+      control.tagName === "SELECT" ? [...control.options].findIndex(place) : value;
     control.dispatchEvent(new Event("input"));
   }
   const boxes = [...document.querySelectorAll("#sliders input[type=number]")];
-  const shown = Object.fromEntries(boxes.map((box) => [box.ariaLabel.replace(", value", ""), Number(box.value)]));
+  const named = (box) => [box.ariaLabel.replace(", value", ""), Number(box.value)];
+  const shown = Object.fromEntries(boxes.map(named));
   return [shown, document.getElementById("what-if").answer];
 }"""
 
@@ -256,7 +259,7 @@ def test_fifty_settings_of_the_sliders(houses, opened, tmp_path):
             rows["area"].iloc[2], rel=1e-6
         )
         title = tab.inner_text("#row-title")
-        assert f", as in row {title.split()[1].rstrip(':')}." in tab.inner_text("#what-if-answer")
+        assert f", as for row {title.split()[1].rstrip(':')}." in tab.inner_text("#what-if-answer")
         assert tab.inner_text("#what-if-answer").startswith(
             f"{title.split(': ')[1].split(',')[0].capitalize()} "
         )
