@@ -60,11 +60,11 @@ def test_many_rows(table, small_limits, tmp_path):
         " would take" in said
     )
     assert f"Held-out rows ({N}): R² 0.9" in said
-    assert " of targets in their 95% intervals." in said
+    assert " of targets inside their 95% intervals." in said
     page = (out / "report.html").read_text(encoding="utf-8")
     for sentence in (
         (
-            "The report and explanation.json hold 100 of 700 rows: the 10 with the highest and the"
+            "The report and explanation.json have 100 of 700 rows: the 10 with the highest and the"
             " 10 with the lowest predictions, and a random sample of the others."
         ),
         (
@@ -145,10 +145,7 @@ def test_exact_models_of_too_many_rows_are_refused(table, monkeypatch, tmp_path)
         tmp_path / "model.json",
         code=1,
     )
-    assert (
-        "700 are more than an exact model can take in reasonable time (500); use --estimator auto"
-        in said
-    )
+    assert "700 are too many for an exact model (at most 500); use --estimator auto" in said
     assert "quicker" not in said
 
 
