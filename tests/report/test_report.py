@@ -175,7 +175,7 @@ def test_rows_are_sorted_and_filtered(page, ex, opened):
             tab.fill("#filter", text)
             assert tab.inner_text("#count").startswith("invalid filter: try 17 or ")
         tab.fill("#filter", "nothing like it")
-        assert tab.inner_text("#count") == "no row matches"
+        assert tab.inner_text("#count") == "no matching rows"
         tab.fill("#filter", "")
         tab.click("#next")
         assert tab.inner_text("#count").startswith("26–50 of 80")
@@ -243,7 +243,7 @@ def test_it_says_of_which_rows_the_importance_is(opened, explainer, ex, rows, tm
         in said["sampled"]
     )
     assert (
-        "Typical attributions leave out the uncertainty that the importance on top contains"
+        "Typical attributions do not include their uncertainty, unlike the importance above"
         in said["many"]
     )
     assert (

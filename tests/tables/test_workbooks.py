@@ -93,9 +93,7 @@ def test_what_is_not_a_workbook(tmp_path, monkeypatch):
         raise ImportError
 
     monkeypatch.setattr(pd, "ExcelFile", absent)
-    with pytest.raises(
-        InvalidInputError, match="reading a workbook needs openpyxl"
-    ):
+    with pytest.raises(InvalidInputError, match="reading a workbook needs openpyxl"):
         read_table(path)
 
 
