@@ -45,7 +45,7 @@ def test_every_number_is_as_expected(name, out, request):
     if name not in WITHOUT_DATA:
         request.getfixturevalue("data_folder")
     said = []
-    (report,) = paper.reproduce([name], out, reduced=True, say=said.append)
+    (report,) = paper.reproduce([name], out, reduced=True, progress=said.append)
     assert [check.name for check in report.checks if not check.passed] == []
     assert report.passed
     assert said
