@@ -345,7 +345,7 @@ def test_nothing_of_the_users_is_written_over(prices, model, tmp_path):
         "explain", tmp_path, "--target", "y", "--out", tmp_path / "out", code=1
     )
     with (
-        pytest.raises(InvalidInputError, match="has other files than gpattr's"),
+        pytest.raises(InvalidInputError, match="contains files not written by gpattr"),
         whole_folder(tmp_path, force=True),
     ):
         pass
@@ -399,7 +399,7 @@ def test_what_is_said_of_a_table(prices, tmp_path):
     for options, words in (
         (["--baseline", "row:0"], "--baseline: expected rows from 1 to 2, got '0'"),
         (["--rows", "1_0"], "--rows: expected numbers and ranges"),
-        (["--kernel", "matern52"], "--kernel, --estimator: the model that is given has its own"),
+        (["--kernel", "matern52"], "--kernel, --estimator: cannot be combined with --model"),
         (["--drop", "colour"], "--drop: expected a column of"),
     ):
         other = called(
@@ -481,7 +481,7 @@ def test_a_table_as_people_have_it(messy, tmp_path):
     text = pd.read_csv(messy / "sales.csv", sep=";")["sold"][1]
     assert ex.labels["sold"][0] == "-".join(reversed(text.split("/")))
     written = called("explain", messy / "sales.csv", *options, "--force", code=1)
-    assert "--rows: row 10 was left out, for its target is missing" in written.replace("\n", " ")
+    assert "--rows: row 10 was left out because its target is missing" in written.replace("\n", " ")
     again = (
         "explain",
         messy / "sales.xlsx",

@@ -68,8 +68,8 @@ def test_many_rows(table, small_limits, tmp_path):
             " 10 with the lowest predictions, and a random sample of the others."
         ),
         (
-            "attributions.csv.gz holds every row, to 6 digits, without intervals; everything is"
-            " written with --full."
+            "attributions.csv.gz has every row, to 6 digits and without intervals; --full"
+            " writes everything."
         ),
     ):
         assert sentence in page

@@ -247,7 +247,7 @@ def test_it_says_of_which_rows_the_importance_is(opened, explainer, ex, rows, tm
         in said["many"]
     )
     assert (
-        "Means of absolute attributions over these rows. Baseline: mean of the training inputs."
+        "Mean absolute attribution over these rows. Baseline: mean of the training inputs."
         in said["none"]
     )
     assert "Typical attributions" not in said["none"]

@@ -33,7 +33,7 @@ def test_classifiers_are_exact_and_may_learn_from_some_rows():
     )
     name, sentence = chosen_estimator(20_000, "classification")
     assert name == "exact"
-    assert "learns from a random 2,000 of them" in sentence
+    assert "trained on a random 2,000 of them" in sentence
 
 
 def test_what_is_asked_for_is_taken():

@@ -223,7 +223,7 @@ def test_years_of_two_digits_and_time_zones_are_said():
         "Two-digit years in a were read as 1969 to 2068.",
         "The times in b are in 3 time zones, and were read as local times.",
     )
-    with pytest.raises(InvalidInputError, match="'a' has years of two digits, such as '31.12.68'"):
+    with pytest.raises(InvalidInputError, match="'a' has two-digit years, such as '31.12.68'"):
         Columns.of(frame, "y", strict=True)
     with pytest.raises(InvalidInputError, match="'b' has times in 3 time zones"):
         Columns.of(frame, "y", strict=True, drop=["a"])

@@ -80,20 +80,20 @@ def run(request: Request, terminal: Terminal) -> Result:
     places = chosen_rows(request.rows, table.X.index)
     baseline, name = chosen_baseline(request.baseline, table.X, table.columns, request.data.name)
     model = _model(request, table, fitted, terminal)
-    said = [*table.notes, *notes.of_model(model)]
-    terminal.print(said[len(table.notes) :])
+    known = [*table.notes, *notes.of_model(model)]
+    terminal.print(known[len(table.notes) :])
     if request.rows is None:
         places = default_rows(model, table.y, len(table.X))
         if len(places) < len(table.X):
-            said.append(
+            known.append(
                 f"{len(places):,} of {len(table.X):,} rows, chosen at random, are explained; --rows"
                 " all explains every row."
             )
-            terminal.print(said[-1:])
+            terminal.print(known[-1:])
     chosen = table.X.iloc[places]
     observed = None if table.y is None else table.y[places]
     asked = explainers(model, baseline, name, len(chosen))
-    result = _explain(Result(model, asked, {}, {}, observed, said), chosen, terminal)
+    result = _explain(Result(model, asked, {}, {}, observed, known), chosen, terminal)
     with whole_folder(request.out, force=request.force) as folder, terminal.working("drawing"):
         written = _write(folder, request, result)
     result.notes.extend(written)
@@ -192,7 +192,7 @@ def _write(folder: Path, request: Request, result: Result) -> list[str]:
 
 
 def _write_report(
-    path: Path, request: Request, result: Result, shown: np.ndarray, said: list[str]
+    path: Path, request: Request, result: Result, shown: np.ndarray, notes_shown: list[str]
 ) -> None:
     """Write the report on the ``shown`` rows, of one explanation or of several classes."""
     page = {
@@ -208,7 +208,7 @@ def _write_report(
         explainer=result.explainers[label],
         held_out=result.model.held_out,
         measured=None if result.observed is None else result.observed[shown],
-        notes=said,
+        notes=notes_shown,
         title=f"Predictions of {result.model.columns.target}, explained",
         level=request.level,
         data_name=request.data.name,

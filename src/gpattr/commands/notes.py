@@ -160,9 +160,9 @@ def _of_classes(model: TableModel, held_out: HeldOutClasses) -> list[str]:
         return notes
     probability, share, rows = max(held_out.calibration, key=lambda each: each[2])
     place = max(k for k, edge in enumerate(EDGES[:-1]) if probability >= edge)
-    sure = (
+    calibration = (
         f"of probabilities from {EDGES[place]:.0%} to {EDGES[place + 1]:.0%}, {share:.0%} are"
         f" correct ({rows} rows)"
     )
-    notes.append(f"Held-out rows: {words}; {sure}.")
+    notes.append(f"Held-out rows: {words}; {calibration}.")
     return [*notes, *_of_many_columns(model, sum(model.class_counts.values()))]

@@ -34,9 +34,8 @@ def run(setting: Setting) -> Outcome:
         rest = held_in(X.index, seed)
         scaled, raw = (train(inputs.loc[rest], y[rest], restarts=4) for inputs in (Z, X))
         explained.append((explain(raw, X), explain(scaled, Z)))
-        values, std = (
-            np.array([getattr(ex, what)[0] for ex in explained[-1]]) for what in ("values", "std")
-        )
+        values = np.array([ex.values[0] for ex in explained[-1]])
+        std = np.array([std_of(ex)[0] for ex in explained[-1]])
         apart.append(max(np.abs(np.diff(values, axis=0)).max(), np.abs(np.diff(std, axis=0)).max()))
         twin = explain(in_raw_units(scaled, X).fit(X.loc[rest], y[rest]), X)
         same.append(max(np.abs(twin.values - values[1]).max(), np.abs(std_of(twin) - std[1]).max()))

@@ -73,17 +73,13 @@ def by_rule(
 
 
 def order(model: GPRegressor, x: Any, baseline: Any) -> float:
-    """Return p where the rule's largest error of a mean attribution falls as L⁻ᵖ: the slope of a
-    line on logarithmic scales.
-    """
+    """Return p if the largest error of a mean attribution decreases as L⁻ᵖ."""
     table = compare_rules(model, x, baseline, rules="right", n_steps=LARGE)
     return -float(np.polyfit(np.log(table["n_steps"]), np.log(table["mean_error"]), 1)[0])
 
 
 def measure(approximate: np.ndarray, exact: tuple[float, float]) -> dict[str, float]:
-    """Return the exact attribution, and how many partitions the rule needs to come and stay within
-    a tenth of its sd.
-    """
+    """Return the exact attribution, and the partitions needed for an error below 0.1 sd."""
     far = np.flatnonzero(np.abs(approximate[0] - exact[0]) > 0.1 * exact[1])
     first = far[-1] + 1 if len(far) else 0
     needed = PARTITIONS[first] if first < len(PARTITIONS) else math.inf

@@ -71,9 +71,7 @@ def run(setting: Setting) -> Outcome:
 def measure(
     names: list[str], exact: np.ndarray, std: np.ndarray, values: np.ndarray, relevance: np.ndarray
 ) -> dict[str, float]:
-    """Return attributions and relevances, and the errors at five
-    partitions.
-    """
+    """Return attributions and relevances, and the errors at five partitions."""
     numbers = {}
     for name in ("alcohol", "sulphates", "total sulfur dioxide"):
         i = names.index(name)

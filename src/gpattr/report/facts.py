@@ -10,6 +10,7 @@ import numpy as np
 from gpattr._core.array import solve_lower_rows, to_numpy
 from gpattr.kernels import Radial, Scale
 from gpattr.posteriors import AffinePosterior, ExactPosterior, MultiOutputPosterior, Posterior
+from gpattr.posteriors.function_space import FunctionSpacePosterior
 from gpattr.tables.held_out import LEVELS, HeldOut
 from gpattr.tables.held_out_classes import HeldOutClasses
 
@@ -55,6 +56,7 @@ def model_card(
     if isinstance(posterior, MultiOutputPosterior):
         several, outer = list(posterior.outputs), next(iter(posterior.outputs.values()))
     inner: Any = outer.posterior if isinstance(outer, AffinePosterior) else outer
+    encoder = outer.encoder if isinstance(outer, AffinePosterior) else None
     rows = inner.training_inputs
     name = type(inner).__name__
     card = [("model", f"{KINDS[name]} ({name})" if name in KINDS else name)]
@@ -65,12 +67,13 @@ def model_card(
     card.append(
         (
             "features",
-            str(len(getattr(getattr(outer, "encoder", None), "features", ())) or inner.n_features),
+            str(inner.n_features if encoder is None else len(encoder.features)),
         )
     )
-    kernel = getattr(inner, "kernel", None)
-    if kernel is not None and not several:
-        card += _kernel(kernel, inner.feature_names or [f"x{i}" for i in range(inner.n_features)])
+    if isinstance(inner, FunctionSpacePosterior) and not several:
+        card += _kernel(
+            inner.kernel, inner.feature_names or [f"x{i}" for i in range(inner.n_features)]
+        )
     if isinstance(inner, ExactPosterior) and not several:
         noise = to_numpy(inner.noise)
         least, most = np.sqrt(noise.min()), np.sqrt(noise.max())
