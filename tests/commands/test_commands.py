@@ -413,7 +413,7 @@ def test_what_is_said_of_a_table(prices, tmp_path):
             code=1,
         )
         assert words in " ".join(other.split())
-    assert "must be named" in called(
+    assert "name the column to predict" in called(
         "explain", tmp_path / "new.csv", "--out", tmp_path / "x", code=1
     )
 
