@@ -456,8 +456,8 @@ def test_a_table_as_people_have_it(messy, tmp_path):
         "2 rows were left out because price is missing.",
         "Columns left out: owner (has 118 values, all distinct), remark (is empty).",
         (
-            "The most frequent categories were kept and the others grouped: city (1 of 51; 50 rows are"
-            " “other”)."
+            "The most frequent categories were kept and the others grouped: city (1 of 51; 50 rows"
+            " are “other”)."
         ),
         "nr looks like an identifier; leave it out with --drop nr.",
         found["notes"][4],
@@ -551,12 +551,14 @@ def test_letters_no_font_has_and_any_level(tmp_path):
 def test_an_interrupted_run_leaves_nothing(tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "report.html").write_text("kept")
-    with (
-        pytest.raises(KeyboardInterrupt),
-        whole_folder(tmp_path / "out", force=True) as folder,
-    ):
-        (folder / "half").write_text("")
-        raise KeyboardInterrupt
+
+    def interrupted():
+        with whole_folder(tmp_path / "out", force=True) as folder:
+            (folder / "half").write_text("")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert [path.name for path in tmp_path.rglob("*")] == ["out", "report.html"]
 
 

@@ -128,7 +128,8 @@ def test_rows_carry_their_published_names(data_folder):
     assert houses.index[0] == 1
     patients = datasets.load_breast_cancer_prognostic().frame
     assert (patients["outcome"] == "N").sum() == 151
-    assert patients.loc[119513, ["outcome", "time", "mean radius", "worst fractal dimension", "lymph nodes"]].tolist() == [
+    columns = ["outcome", "time", "mean radius", "worst fractal dimension", "lymph nodes"]
+    assert patients.loc[119513, columns].tolist() == [
         "N", 31.0, 18.02, 0.08113, 5.0,
     ]  # fmt: skip
     assert patients["lymph nodes"].isna().sum() == 4
@@ -198,8 +199,7 @@ def test_without_a_network_the_error_says_what_to_do(server, monkeypatch):
     with pytest.raises(
         OSError,
         match=(
-            "Cannot download .*wine.zip.*data_home= .* or in the environment variable"
-            " GPATTR_DATA_DIR"
+            "Cannot download .*wine.zip.*data_home= .* or the environment variable GPATTR_DATA_DIR"
         ),
     ):
         datasets.load_wine_quality()
@@ -237,7 +237,7 @@ def test_a_folder_with_an_altered_file_is_refused(case, tmp_path):
 
 
 def damaged(content: bytes, how: str) -> bytes:
-    """An archive whose first entry was marked as encrypted, or as packed by a method nobody knows."""
+    """An archive whose first entry is marked as encrypted, or as packed by an unknown method."""
     archive = bytearray(content)
     for signature, flags, method in ((b"PK\x03\x04", 6, 8), (b"PK\x01\x02", 8, 10)):
         start = archive.rindex(signature)
