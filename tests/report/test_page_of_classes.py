@@ -95,7 +95,7 @@ def test_the_class_is_chosen_for_the_whole_page(page, flowers, explainer, opened
                 (ex[other].quantity.split(" of ")[1] in others) == (other != name)
                 for other in SPECIES
             )
-        assert "No sliders for this model: sliders need a single latent output" in tab.inner_text(
+        assert "Not available: sliders need a single latent output" in tab.inner_text(
             "#what-if-note"
         )
         assert tab.locator("#sliders").is_hidden()

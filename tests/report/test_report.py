@@ -324,9 +324,7 @@ def test_what_is_said_of_rows(explainer, rows, opened, tmp_path):
     )
     with opened(path, color_scheme="dark", viewport={"width": 1100, "height": 900}) as tab:
         assert tab.inner_text("#notes li") == "3 missing values in <i>pH</i> were filled with 7."
-        assert tab.inner_text("#what-if-note").startswith(
-            "No sliders for this model: sliders need the model"
-        )
+        assert tab.inner_text("#what-if-note").startswith("Not available: sliders need the model")
         tab.fill("#filter", "4")
         tab.click("#rows tbody tr")
         assert tab.inner_text("#row-title").endswith("; observed: 1.25")

@@ -161,8 +161,8 @@ def _of_classes(model: TableModel, held_out: HeldOutClasses) -> list[str]:
     probability, share, rows = max(held_out.calibration, key=lambda each: each[2])
     place = max(k for k, edge in enumerate(EDGES[:-1]) if probability >= edge)
     calibration = (
-        f"of probabilities from {EDGES[place]:.0%} to {EDGES[place + 1]:.0%}, {share:.0%} are"
-        f" correct ({rows} rows)"
+        f"of predictions with a probability of {EDGES[place]:.0%} to {EDGES[place + 1]:.0%},"
+        f" {share:.0%} are correct ({rows} rows)"
     )
     notes.append(f"Held-out rows: {words}; {calibration}.")
     return [*notes, *_of_many_columns(model, sum(model.class_counts.values()))]
