@@ -113,7 +113,7 @@ def test_the_baseline_of_figure_4_is_the_mean_of_the_wines_of_quality_5(data_fol
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_a_module_reads_in_one_sitting(name):
     source = Path(import_module(EXPERIMENTS[name]).__file__).read_text(encoding="utf-8")
-    assert len(source.splitlines()) < 120
+    assert len(source.splitlines()) < 140  # of 100 columns
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
