@@ -1,6 +1,4 @@
-"""What training and explaining cost beside other programs: alone, and while two processes keep two
-cores busy, in turn.
-"""
+"""Cost of training and explaining on a busy machine: alone, and beside two busy processes."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import textwrap
 import time
 import warnings
 from collections.abc import Callable
@@ -215,7 +216,7 @@ def fit() -> Problem:
 
 
 class TorchGP(gpytorch.models.ExactGP):
-    """An exact GP with a constant mean and a scaled RBF kernel with one length-scale per feature."""
+    """An exact GP with a constant mean and a scaled ARD RBF kernel."""
 
     def __init__(self, Z: torch.Tensor, y: torch.Tensor) -> None:
         super().__init__(Z, y, gpytorch.likelihoods.GaussianLikelihood())
@@ -327,7 +328,7 @@ def true_product_kernel_shapley(gp: PlainGP, X: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Tool:
-    """One way to explain all rows; ``explain`` takes a seed, which only ``random`` tools look at."""
+    """A method to explain all rows; ``explain`` takes a seed, which only ``random`` tools use."""
 
     name: str
     computes: str
@@ -368,14 +369,14 @@ def gpattr_tools(problem: Problem) -> list[Tool]:
             column="gpattr",
         ),
         Tool(
-            "gpattr, means, one row a call",
+            "gpattr, means, one row per call",
             IG,
             lambda seed: one_by_one("none"),
             "not asked for",
             one_row_a_call=True,
         ),
         Tool(
-            "gpattr, means and covariance, one row a call",
+            "gpattr, means and covariance, one row per call",
             IG,
             lambda seed: one_by_one("cov"),
             joint,
@@ -528,7 +529,7 @@ def gp_shap(gp: PlainGP, x: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.n
 
 @dataclass(frozen=True)
 class Answer:
-    """What a tool said, how far it was from its truth, and what it took."""
+    """The result of a tool, its error, and its cost."""
 
     values: np.ndarray
     error: float
@@ -644,9 +645,10 @@ def brute_force(gp: PlainGP, x: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, 
 # The page.
 
 
-def say(text: str) -> str:
-    """A paragraph on one line."""
-    return " ".join(text.split())
+def paragraph(text: str) -> str:
+    """Return a paragraph of Markdown, wrapped at 100 columns."""
+    words = " ".join(text.split())
+    return "\n".join(textwrap.wrap(words, 100, break_long_words=False, break_on_hyphens=False))
 
 
 def table(head: list[str], rows: list[list[str]], right: bool = True) -> str:
@@ -675,21 +677,25 @@ def set_up(problem: Problem, truths: dict[str, np.ndarray]) -> list[str]:
     X, gp = problem.X, problem.gp
     reference = in_30_digits(gp, X[0], problem.b)
     check = np.abs(truths[IG][0] - reference).max() / np.abs(reference).max()
-    model = say(f"""
-        **One model, one question.** scikit-learn's diabetes data without s2 and s4, which mostly follow from s1 and s3:
-        {problem.d} features, {len(gp.Z)} patients to train on, {len(X)} others to explain. gpattr trained the GP (squared
-        exponential, one length-scale per feature, constant mean). Its hyperparameters were put into scikit-learn's
-        `GaussianProcessRegressor` (for SHAP and shapiq), into GPyTorch in double precision (for Captum) and into plain NumPy
-        (for the truths); all four predict the same to {problem.disagreement:.0e} in the units of the target. Rows are
-        explained against one baseline b, the mean of the training inputs: the start of the path of integrated gradients, and
-        the only background point of Shapley values.""")
-    truth = say(f"""
-        **Two quantities.** gpattr and Captum compute integrated gradients; SHAP, shapiq and GP-SHAP compute Shapley values.
-        Both add up to F(x) − F(b), the change of the prediction from b to x. They agree for additive functions and need not
-        otherwise: of x₁x₂² at (1, 1) against (0, 0), integrated gradients give ⅓ and ⅔ to the two features, Shapley values ½
-        and ½. Neither is an error of the other, so every tool is held against the truth of its own quantity. For integrated
-        gradients this is Gauss–Legendre quadrature with {N_NODES} nodes of the gradient written out in NumPy (for the first
-        row it agrees with 30-digit quadrature by mpmath to {check:.0e} of the largest attribution); for Shapley values,
+    model = paragraph(f"""
+        **One model, one question.** scikit-learn's diabetes data without s2 and s4, which
+        mostly follow from s1 and s3: {problem.d} features, {len(gp.Z)} patients to train on,
+        {len(X)} others to explain. gpattr trained the GP (squared exponential, one length-scale
+        per feature, constant mean). Its hyperparameters were copied to scikit-learn's
+        `GaussianProcessRegressor` (for SHAP and shapiq), to GPyTorch in double precision (for
+        Captum) and to plain NumPy (for the reference values); the predictions of all four agree
+        to {problem.disagreement:.0e} in the units of the target. Rows are explained against one
+        baseline b, the mean of the training inputs: the start of the path of integrated
+        gradients, and the only background point of Shapley values.""")
+    truth = paragraph(f"""
+        **Two quantities.** gpattr and Captum compute integrated gradients; SHAP, shapiq and
+        GP-SHAP compute Shapley values. Both sum to F(x) − F(b), the change of the prediction
+        from b to x. They agree for additive functions, but not in general: for x₁x₂² at (1, 1)
+        with the baseline (0, 0), integrated gradients are ⅓ and ⅔, Shapley values ½ and ½.
+        Neither is an error of the other, so every tool is compared with the exact values of its
+        own quantity. For integrated gradients this is Gauss–Legendre quadrature with {N_NODES}
+        nodes of the gradient written out in NumPy (for the first row it agrees with 30-digit
+        quadrature by mpmath to {check:.0e} of the largest attribution); for Shapley values,
         enumeration of all 2^{problem.d} = {2**problem.d} coalitions.""")
     return [model, truth]
 
@@ -700,16 +706,19 @@ def questions(problem: Problem, tools: list[Tool], answers: list[Answer]) -> lis
         for tool, answer in zip(tools, answers, strict=True)
         if not tool.one_row_a_call
     ]
-    notes = say(f"""
-        The points are counted, and averaged over rows; Captum takes a gradient at each as well. GP-SHAP (S. L. Chau, K.
-        Muandet, D. Sejdinovic, *Explaining the Uncertain: Stochastic Shapley Values for Gaussian Process Models*, NeurIPS
-        2023) has no package on PyPI. Both its lines are **our implementation of the definition, not the authors' code**, and
-        the worth of a coalition is f where the missing features take the baseline's values, as for the other tools here; the
-        paper takes conditional expectations. Shapley values are a linear map of the {2**problem.d} worths, whose joint
-        distribution under the posterior is normal, so their mean and covariance are exact; “shortened” applies the map before
-        the linear solve. shapiq's ProductKernelExplainer is made for models like this one, but takes no baseline: a missing
-        feature leaves the kernel, its factor becomes 1. That is another game; its values are held against that game's truth,
-        and cannot be compared with the others'.""")
+    notes = paragraph(f"""
+        The points are counted, and averaged over rows; Captum takes a gradient at each as well.
+        GP-SHAP (S. L. Chau, K. Muandet, D. Sejdinovic, *Explaining the Uncertain: Stochastic
+        Shapley Values for Gaussian Process Models*, NeurIPS 2023) has no package on PyPI. Both
+        lines are **our implementation of the definition, not the authors' code**, and the worth
+        of a coalition is f with the missing features set to the baseline, as for the other
+        tools here; the paper uses conditional expectations. Shapley values are a linear map of
+        the {2**problem.d} worths, whose joint distribution under the posterior is normal, so
+        their mean and covariance are exact; “shortened” applies the map before the linear
+        solve. shapiq's ProductKernelExplainer is designed for models like this one, but has no
+        baseline: for a missing feature, the factor of the kernel is set to 1. This is a
+        different game; its values are compared with the exact values of that game, and are not
+        comparable with the others.""")
     head = [
         "tool",
         "computes",
@@ -740,18 +749,20 @@ def speed(problem: Problem, tools: list[Tool], times: list[Times], rounds: int) 
         for tool, t in zip(tools, times, strict=True)
     ]
     theirs, bare = prediction_times(problem)
-    notes = say(f"""
-        Medians of {rounds} rounds over the same {N_ROWS} rows, everything on one thread. In every round gpattr is timed
-        immediately before each tool, and the ratio is the median of these pairs; that to means and covariance is given where
-        a covariance is part of the answer. Explainers are built beforehand, and a call before the clock starts pays for
-        compilation.
-        gpattr and Captum take all rows in one call and share its overhead among them; SHAP, shapiq and GP-SHAP go through the
-        rows one by one, so gpattr is also listed with one row a call, and the last column compares them with that, with its
-        covariance where they have one. SHAP and shapiq predict with scikit-learn's model,
-        which takes {1e3 * theirs:.2f} ms for all {2**problem.d} coalitions of a row (bare NumPy: {1e3 * bare:.2f} ms); the
-        rest is their own. GPyTorch is told to skip variances, which Captum does not need, and the 500 steps go in batches of
-        1000 points, faster here than all at once. The times of enumeration (shap Exact, shapiq at full budget, GP-SHAP, and
-        shap Kernel up to 11 features) at least double with every further feature.""")
+    notes = paragraph(f"""
+        Medians of {rounds} rounds over the same {N_ROWS} rows, all on one thread. In every
+        round gpattr is timed immediately before each tool, and the ratio is the median of these
+        pairs; the ratio to means and covariance is given if the tool computes a covariance.
+        Explainers are built beforehand, and a warm-up call is not timed. gpattr and Captum
+        explain all rows in one call and share its overhead; SHAP, shapiq and GP-SHAP process
+        rows one by one, so gpattr is also listed with one row per call, and the last column
+        compares them with that, including its covariance if they have one. SHAP and shapiq
+        predict with scikit-learn's model, which takes {1e3 * theirs:.2f} ms for all
+        {2**problem.d} coalitions of a row (bare NumPy: {1e3 * bare:.2f} ms); the rest is
+        overhead. GPyTorch skips variances, which Captum does not need, and the 500 steps are
+        evaluated in batches of 1000 points, which is faster here than all at once. The times of
+        enumeration (shap Exact, shapiq at full budget, GP-SHAP, and shap Kernel up to 11
+        features) at least double with every additional feature.""")
     return [
         "### Time per explained row",
         table(
@@ -760,7 +771,7 @@ def speed(problem: Problem, tools: list[Tool], times: list[Times], rounds: int) 
                 "ms",
                 "× gpattr's means",
                 "× gpattr's means and covariance",
-                "× gpattr, one row a call",
+                "× gpattr, one row per call",
             ],
             rows,
         ),
@@ -769,12 +780,12 @@ def speed(problem: Problem, tools: list[Tool], times: list[Times], rounds: int) 
 
 
 def digits(value: float) -> str:
-    """Two significant digits, without an exponent."""
+    """Return a number with two significant digits, without an exponent."""
     return np.format_float_positional(float(f"{value:.1e}"), trim="-")
 
 
 def power(value: float) -> str:
-    """The size of an error."""
+    """Return an error with one significant digit."""
     return f"{value:.0e}" if value else "0"
 
 
@@ -793,21 +804,26 @@ def errors(
     ]
     largest = ", ".join(f"{np.abs(truth).max():.1f} for {name}" for name, truth in truths.items())
     apart, ours, theirs = covariance_errors(problem)
-    notes = say(
+    notes = paragraph(
         f"""
-        Largest over all rows and features, relative to the largest attribution ({largest}), and the worse of two seeds; less
-        than 1e-13 is rounding. The completeness gap is that of Σ attributions = F(x) − F(b); for ProductKernelExplainer, of
-        F(x) less its own worth of no feature. Captum rounds the weights of its quadrature to single precision, whatever the
-        model's: its error is that, and more steps do not lower it. shap's KernelExplainer takes up to {2 * problem.d + 2048}
-        evaluations by default, enough for all coalitions of up to 11 features: here it enumerates, and is not random. Its
-        error comes from selecting features (`l1_reg="num_features(10)"`, by least-angle regression), which sets the smallest
-        attributions to zero. shapiq's KernelSHAP weights the empty and the full coalition with 10⁸ in place of a constraint,
-        hence its error at full budget. With {SAMPLED} evaluations both sample, as shap does by default from 12 features on."""
+        Largest over all rows and features, relative to the largest attribution ({largest}), and
+        the worse of two seeds; values below 1e-13 are rounding. The completeness gap is that of
+        Σ attributions = F(x) − F(b); for ProductKernelExplainer, of F(x) minus its worth of the
+        empty coalition. Captum rounds the weights of its quadrature to single precision,
+        whatever the precision of the model; this causes its error, which more steps do not
+        reduce. shap's KernelExplainer uses up to {2 * problem.d + 2048} evaluations by default,
+        enough for all coalitions of up to 11 features: here it enumerates them, and is not
+        random. Its error comes from selecting features (`l1_reg="num_features(10)"`, by
+        least-angle regression), which sets the smallest attributions to zero. shapiq's
+        KernelSHAP weights the empty and the full coalition with 10⁸ in place of a constraint,
+        hence its error at full budget. With {SAMPLED} evaluations both sample, as shap does by
+        default for 12 features or more."""
     )
-    more = say(
+    more = paragraph(
         f"""
-        Covariances: the two implementations of GP-SHAP differ by {apart:.0e} of the largest entry. The sum of all entries has
-        to be the variance of f(x) − f(b), and is, to {ours:.0e} for gpattr and to {theirs:.0e} for GP-SHAP."""
+        Covariances: the two implementations of GP-SHAP differ by {apart:.0e} of the largest
+        entry. The sum of all entries must be the variance of f(x) − f(b), and agrees with it to
+        {ours:.0e} for gpattr and to {theirs:.0e} for GP-SHAP."""
     )
     return [
         "### Errors",
@@ -848,11 +864,12 @@ def one_row(problem: Problem, tools: list[Tool], answers: list[Answer]) -> list[
     ]
     rows = [[*label, *(column[i] for column in columns.values())] for i, label in enumerate(labels)]
     at_x, at_b = problem.gp.predict(np.array([x, b]))
-    notes = say(f"""
-        In the units of the target, the progression of the disease (25 to 346); ± is one standard deviation. F(x) =
-        {at_x:.3f}, F(b) = {at_b:.3f}, F(x) − F(b) = {at_x - at_b:+.3f}. gpattr and Captum show integrated gradients, the
-        others Shapley values; ProductKernel's add up to F(x) less {problem.worth_of_nothing:.1f}, the worth of no feature in
-        its game. shapiq's exact values are those of shap Exact.""")
+    notes = paragraph(f"""
+        In the units of the target, the progression of the disease (25 to 346); ± is one
+        standard deviation. F(x) = {at_x:.3f}, F(b) = {at_b:.3f}, F(x) − F(b) =
+        {at_x - at_b:+.3f}. gpattr and Captum show integrated gradients, the others Shapley
+        values; ProductKernel's sum to F(x) minus {problem.worth_of_nothing:.1f}, the worth of
+        the empty coalition in its game. shapiq's exact values are those of shap Exact.""")
     return ["### The first explained row", table(["feature", "x", "b", *columns], rows), notes]
 
 
@@ -890,13 +907,14 @@ def difference(problem: Problem, truths: dict[str, np.ndarray]) -> list[str]:
             f"{middle:.2f} ({low:.2f} to {high:.2f})",
         ],
     ]
-    notes = say(
+    notes = paragraph(
         f"""
-        The truths of the two quantities, over {len(ig)} rows × {problem.d} features, and the exact standard deviations of
-        gpattr and GP-SHAP. They are of this GP; where features interact more, the two quantities differ more."""
+        The exact values of the two quantities, over {len(ig)} rows × {problem.d} features, and
+        the exact standard deviations of gpattr and GP-SHAP. They are specific to this GP; with
+        stronger interactions the two quantities differ more."""
     )
-    head = ["integrated gradients against Shapley values", "value"]
-    return ["### How far apart the two quantities are", table(head, rows), notes]
+    head = ["integrated gradients and Shapley values", "value"]
+    return ["### Differences between the two quantities", table(head, rows), notes]
 
 
 def rms(values: np.ndarray) -> float:
@@ -920,13 +938,15 @@ def uncertainty(problem: Problem) -> list[str]:
     ]
     apart = np.abs(np.corrcoef(draws.T) - cov / np.outer(std, std)).max()
     of_std, of_correlation = 100 / np.sqrt(2 * (N_DRAWS - 1)), 1 / np.sqrt(N_DRAWS)
-    notes = say(f"""
-        For the first row, f was drawn {N_DRAWS} times from the posterior, jointly at {2 * problem.d * N_STEPS} points about
-        the path (with the posterior covariance in plain NumPy), differentiated by finite differences and integrated over
-        {N_STEPS} steps. The standard deviation of {N_DRAWS} draws has itself a standard error of {of_std:.1f} %, a
-        correlation one of up to {of_correlation:.3f}. The last column takes the covariance of the same sums of differences
-        without drawing, which leaves the error of the differences. The correlations between features, of the draws and of
-        gpattr, differ by at most {apart:.3f}.""")
+    notes = paragraph(f"""
+        For the first row, f was drawn {N_DRAWS} times from the posterior, jointly at
+        {2 * problem.d * N_STEPS} points about the path (with the posterior covariance in plain
+        NumPy), differentiated by finite differences and integrated over {N_STEPS} steps. The
+        standard deviation of {N_DRAWS} draws has itself a standard error of {of_std:.1f} %, a
+        correlation one of up to {of_correlation:.3f}. The last column takes the covariance of
+        the same sums of differences without drawing, which leaves the error of the differences.
+        The correlations between features, of the draws and of gpattr, differ by at most
+        {apart:.3f}.""")
     head = [
         "feature",
         "std, gpattr",

@@ -1,6 +1,4 @@
-"""Explaining many rows: against the bare triangular solve, and against one matrix of kernel values
-times α.
-"""
+"""Cost of explaining many rows, relative to a triangular solve and to a kernel matrix times α."""
 
 from __future__ import annotations
 

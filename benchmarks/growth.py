@@ -1,4 +1,4 @@
-"""How the cost grows with rows, training points and features: doubling each in turn."""
+"""Growth of the cost with rows, training points and features: doubling each in turn."""
 
 from __future__ import annotations
 

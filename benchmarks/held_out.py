@@ -1,10 +1,9 @@
-"""Rows held out of all training: R² and coverage of every estimator, beside what the model says of
-itself.
-"""
+"""Held-out R² and coverage of every estimator, and the model's own estimates of them."""
 
 from __future__ import annotations
 
 import os
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -42,15 +41,13 @@ def held_out(X: np.ndarray, y: np.ndarray, quick: bool) -> tuple[str, list[dict[
 def judge(
     X: pd.DataFrame, y: np.ndarray, columns: Columns, estimator: str
 ) -> tuple[float, HeldOut, HeldOut | None]:
-    """Return the processor time of one training, what rows not seen say, and what the last model
-    says of itself.
-    """
+    """Return the time of one training, held-out performance, and the model's own estimate of it."""
     parts = np.array_split(np.random.default_rng(0).permutation(len(y)), FOLDS)
     means, variances, seconds, model = [], [], [], None
     for part in parts:
         others = np.delete(np.arange(len(y)), part)
         spent, model = processor(
-            lambda: TableModel.fit(X.iloc[others], y[others], columns, estimator=estimator)
+            partial(TableModel.fit, X.iloc[others], y[others], columns, estimator=estimator)
         )
         mean, std = model.predict(X.iloc[part], return_std=True)
         means.append(mean)

@@ -1,6 +1,4 @@
-"""Other kernels against the squared exponential on the same data, and the additive kernel with all
-orders.
-"""
+"""Cost of other kernels relative to the squared exponential, and of the additive kernel."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Explaining one fitted GP by other tools: time per row, and how far their answers are from the
-exact integrated gradients.
-"""
+"""Other tools on one fitted GP: time per row, and difference from exact integrated gradients."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ import numpy as np
 from scipy.special import erf
 from timing import best_time, once
 
-from gpattr import Explainer, memory_budget
+from gpattr import Explainer, Explanation, memory_budget
 from gpattr.kernels import SquaredExponential
 from gpattr.posteriors import ExactPosterior
 
@@ -105,7 +103,23 @@ def peers(X: np.ndarray, y: np.ndarray, quick: bool) -> tuple[str, list[dict[str
     many = rng.normal(size=(1000, d))
     time_mean = best_time(lambda: explainer(many, uncertainty="none")) / 1000
     time_cov = best_time(lambda: explainer(many)) / 1000
-    table = [
+    table = _of_gpattr(exact, time_mean, time_cov)
+    for name, (module, kind, compute) in _others(posterior, rows, b).items():
+        if find_spec(module) is None:
+            continue
+        compute()  # imports and caches do not count
+        seconds, values = once(compute)
+        gap = np.abs(np.asarray(values) - exact.values).max()
+        table.append(
+            _row(name, seconds / N_ROWS, time_mean, kind, "largest difference", f"{gap:.0e}")
+        )
+    for distance in (1e-6, 40.0):
+        table.append(_of_printed_formula(posterior, b, distance, time_mean))
+    return f"One GP of {m} points × {d} features, per explained row", table
+
+
+def _of_gpattr(exact: Explanation, time_mean: float, time_cov: float) -> list[dict[str, str]]:
+    return [
         _row(
             "gpattr, mean",
             time_mean,
@@ -123,7 +137,13 @@ def peers(X: np.ndarray, y: np.ndarray, quick: bool) -> tuple[str, list[dict[str
             "",
         ),
     ]
-    others: dict[str, tuple[str, str, Callable[[], np.ndarray]]] = {
+
+
+def _others(
+    posterior: ExactPosterior, rows: np.ndarray, b: np.ndarray
+) -> dict[str, tuple[str, str, Callable[[], np.ndarray]]]:
+    """Return {tool: (its package, what it computes, a call that computes it)}."""
+    return {
         "the paper's printed formula": (
             "gpattr",
             "integrated gradients",
@@ -136,7 +156,7 @@ def peers(X: np.ndarray, y: np.ndarray, quick: bool) -> tuple[str, list[dict[str
         ),
         "shap ExactExplainer": (
             "shap",
-            "Shapley values, another question",
+            "Shapley values",
             lambda: with_shap("Exact", posterior, rows, b),
         ),
         "shap KernelExplainer": (
@@ -145,33 +165,19 @@ def peers(X: np.ndarray, y: np.ndarray, quick: bool) -> tuple[str, list[dict[str
             lambda: with_shap("Kernel", posterior, rows, b),
         ),
     }
-    for name, (module, kind, compute) in others.items():
-        if find_spec(module) is None:
-            continue
-        compute()  # imports and caches do not count
-        seconds, values = once(compute)
-        gap = np.abs(np.asarray(values) - exact.values).max()
-        table.append(
-            _row(name, seconds / N_ROWS, time_mean, kind, "largest difference", f"{gap:.0e}")
-        )
-    for distance in (1e-6, 40.0):
-        direction = np.ones(d) / d**0.5 * 2.0
-        x, start = b + distance * direction, b
-        with np.errstate(all="ignore"):
-            printed = printed_formula(posterior, x[None], start)
-        ours = Explainer(posterior, start)(x[None])
-        wrong = np.abs(printed - ours.values).max() / np.abs(ours.values).max()
-        table.append(
-            _row(
-                f"the paper's formula at {distance:g} length-scales",
-                float("nan"),
-                time_mean,
-                "",
-                "relative error",
-                f"{wrong:.0e}",
-            )
-        )
-    return f"One GP of {m} points × {d} features, per explained row", table
+
+
+def _of_printed_formula(
+    posterior: ExactPosterior, b: np.ndarray, distance: float, time_mean: float
+) -> dict[str, str]:
+    """Compare the formula as printed with gpattr, for a path of this many length-scales."""
+    x = b + distance * np.ones(len(b)) / len(b) ** 0.5 * 2.0
+    with np.errstate(all="ignore"):
+        printed = printed_formula(posterior, x[None], b)
+    ours = Explainer(posterior, b)(x[None])
+    wrong = np.abs(printed - ours.values).max() / np.abs(ours.values).max()
+    name = f"the paper's formula at {distance:g} length-scales"
+    return _row(name, float("nan"), time_mean, "", "relative error", f"{wrong:.0e}")
 
 
 def _row(

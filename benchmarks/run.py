@@ -1,11 +1,11 @@
-"""Measure gpattr against the bare linear algebra and against other libraries; print ratios, all
-from this one run.
+"""Benchmarks: times of gpattr relative to bare linear algebra and other libraries, from one run.
 
-    python benchmarks/run.py [--quick] [--only explain,kernels,training,peers,growth,weights,rules,sparse,held-out,busy]
+    python benchmarks/run.py [--quick] [--only explain,kernels,...]
 
-The red wine data are used where GPATTR_DATA_DIR names a folder with them, simulated data of the
-same shape otherwise. Libraries not installed are left out: pip install -e ".[bench]" brings them
-all."""
+Parts are explain, kernels, training, peers, growth, weights, rules, sparse, held-out and busy. The
+red-wine data are used if GPATTR_DATA_DIR is set to a folder with them, simulated data of the same
+shape otherwise. Libraries that are not installed are skipped: pip install -e ".[bench]" installs
+them all."""
 
 from __future__ import annotations
 

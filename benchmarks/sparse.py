@@ -1,6 +1,4 @@
-"""Approximations of an exact GP: time and error of each against it, and sparse regression against
-GPyTorch's.
-"""
+"""Approximations of an exact GP: time and error, and sparse regression compared with GPyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How everything here is timed: the best of a few repetitions, after one that warms up."""
+"""Timing: the best of a few repetitions, after a warm-up."""
 
 from __future__ import annotations
 

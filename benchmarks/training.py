@@ -1,6 +1,4 @@
-"""Training by marginal likelihood: the same model, start and bounds in every library; log p(y) at
-the end beside the time.
-"""
+"""Training by marginal likelihood: the same model, start and bounds in every library."""
 
 from __future__ import annotations
 
@@ -175,9 +173,14 @@ def training(X: np.ndarray, y: np.ndarray, quick: bool) -> tuple[str, list[dict[
             seconds, value, peak = _alone(f"training.measure({name!r}, {n})")
             reference = reference or seconds
             rows.append(
-                {"what": f"{n} × 11, {name}", "time": f"{seconds:.3g} s", "comparison": f"{seconds / reference:.1f} × gpattr",
-                 "log p(y)": f"{value:.2f}", "peak memory": f"{peak:.2f} GB"}
-            )  # fmt: skip
+                {
+                    "what": f"{n} × 11, {name}",
+                    "time": f"{seconds:.3g} s",
+                    "comparison": f"{seconds / reference:.1f} × gpattr",
+                    "log p(y)": f"{value:.2f}",
+                    "peak memory": f"{peak:.2f} GB",
+                }
+            )
     if not quick:
         seconds, value, peak = _alone("training.measure('gpattr', 5000)")
         rows.append(

@@ -1,6 +1,4 @@
-"""Models in weight space: a stream of rows against the bare product ΦᵀΦ, explaining against the
-exact GP, and convergence.
-"""
+"""Weight-space models: streams, explaining compared with the exact GP, and convergence."""
 
 from __future__ import annotations
 

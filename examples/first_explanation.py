@@ -4,7 +4,7 @@ import numpy as np
 
 import gpattr
 
-# A process with four settings, forty expensive measurements: yield depends on three of them.
+# A process with four settings and forty measurements; the yield depends on three settings.
 rng = np.random.default_rng(0)
 names = ["temperature", "pressure", "catalyst", "stirring"]
 X = rng.uniform([300, 1, 0.1, 100], [400, 10, 0.9, 900], size=(40, 4))
@@ -21,7 +21,7 @@ posterior = gpattr.posteriors.ExactPosterior(
     kernel, X, y, noise=0.25, mean=gpattr.means.Constant(y.mean())
 )
 
-# Why does the model expect this yield here, rather than that of the average settings?
+# Why does the model predict this yield, rather than that of the average settings?
 explainer = gpattr.Explainer(posterior, baseline="mean", feature_names=names)
 explanation = explainer(np.array([[365.0, 8.0, 0.7, 300.0]]))
 print(explanation)

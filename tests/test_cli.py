@@ -28,7 +28,7 @@ def test_the_demo_tells_one_story(tmp_path, monkeypatch, opened):
     assert result.exit_code == 0
     lines = [line.split("│") for line in result.output.splitlines() if line.startswith("│")]
     patient, prediction = lines[0][1].strip(), lines[0][2].strip()
-    assert f"Patient {patient} as a picture" in result.output
+    assert f"Picture of Patient {patient}" in result.output
     (figure,) = drawn
     picture = figure.axes[0].get_title(loc="left")
     assert picture.startswith(f"Patient {patient}: predicted disease progression {prediction}")
@@ -38,7 +38,7 @@ def test_the_demo_tells_one_story(tmp_path, monkeypatch, opened):
     with opened(page) as tab:
         assert (
             tab.title()
-            == "Why the model expects this disease progression · scikit-learn's diabetes data"
+            == "Predictions of disease progression, explained · scikit-learn's diabetes data"
         )
         title = tab.inner_text("#row-title")
         assert title.startswith(

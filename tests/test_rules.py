@@ -111,8 +111,8 @@ def test_series_are_aligned_by_name():
     pd.testing.assert_frame_equal(one, two)
     assert len(one) == 4
     for options, message in [
-        ({"n_steps": 4.0}, "n_steps: expected one or more, got 4.0"),
-        ({"rules": []}, "rules: expected one or more"),
+        ({"n_steps": 4.0}, "n_steps: expected at least one, got 4.0"),
+        ({"rules": []}, "rules: expected at least one"),
     ]:
         with pytest.raises(InvalidInputError, match=message):
             compare_rules(posterior, Z[0], **options)

@@ -1,10 +1,9 @@
-"""Look at every page of the built site as a reader without the network would, on a screen and on a
-phone.
+"""A check of every page of the built site, without the network, on a screen and on a phone.
 
     python docs/_ext/check_site.py site
 
-Every link and anchor leads somewhere, formulas are typeset, nothing is wider than the window,
-nothing asks the network, and nothing is said on the console."""
+All links and anchors exist, formulas are rendered, nothing is wider than the window, nothing uses
+the network, and nothing is printed to the console."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ WINDOWS = (("light", 1280), ("dark", 390))
 
 
 def broken_links(site: Path) -> list[str]:
-    """Return links to pages, files and anchors that are not there."""
+    """Return links to pages, files and anchors that do not exist."""
     texts = {path: path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
     anchors = {path: set(re.findall(r'\bid="([^"]+)"', text)) for path, text in texts.items()}
     broken = []
@@ -38,15 +37,15 @@ def broken_links(site: Path) -> list[str]:
     return broken
 
 
-def complaints(page: Page, path: Path, width: int) -> list[str]:
-    """Return what is wrong with a page in a window of this width."""
-    said: list[str] = []
-    page.on("console", lambda message: said.append(f"console: {message.text}"))
-    page.on("pageerror", lambda error: said.append(f"error: {error}"))
+def problems(page: Page, path: Path, width: int) -> list[str]:
+    """Return the problems of a page in a window of this width."""
+    found: list[str] = []
+    page.on("console", lambda message: found.append(f"console: {message.text}"))
+    page.on("pageerror", lambda error: found.append(f"error: {error}"))
     page.on(
         "request",
         lambda request: (
-            said.append(f"asks {request.url}") if request.url.startswith("http") else None
+            found.append(f"requests {request.url}") if request.url.startswith("http") else None
         ),
     )
     page.goto(path.as_uri())
@@ -57,11 +56,11 @@ def complaints(page: Page, path: Path, width: int) -> list[str]:
             " document.querySelectorAll('.math').length"
         )
     wide = page.evaluate("document.documentElement.scrollWidth")
-    return said + ([f"{wide} px wide"] if wide > width else [])
+    return found + ([f"{wide} px wide"] if wide > width else [])
 
 
 def main() -> None:
-    """Check the site and leave with 1 if anything is wrong."""
+    """Check the site; exit with 1 if there are problems."""
     site = Path(sys.argv[1]).resolve()
     wrong = broken_links(site)
     pages = [
@@ -81,12 +80,12 @@ def main() -> None:
                 page = context.new_page()
                 wrong += [
                     f"{path.relative_to(site)}, {width} px: {what}"
-                    for what in complaints(page, path, width)
+                    for what in problems(page, path, width)
                 ]
                 page.close()
             context.close()
         browser.close()
-    print("\n".join([*wrong, f"{len(pages)} pages, {len(wrong)} complaints"]))
+    print("\n".join([*wrong, f"{len(pages)} pages, {len(wrong)} problems"]))
     raise SystemExit(bool(wrong))
 
 

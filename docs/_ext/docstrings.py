@@ -1,4 +1,4 @@
-"""Docstrings as pages want them: formulas that stand indented keep their lines, and a bar is a bar."""
+"""Docstrings for the pages: indented formulas are literal blocks, and bars are escaped."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from typing import Any
 
 
 def prepare(app: Any, what: str, name: str, obj: object, options: Any, lines: list[str]) -> None:
-    """Make indented paragraphs literal blocks, but for those of lists and of numpydoc sections; |x|
-    is no substitution.
-    """
+    """Make indented paragraphs literal blocks, except in lists and sections, and escape bars."""
     numpydoc = any(line.strip() and set(line.strip()) == {"-"} for line in lines)
     result: list[str] = []
     for line in lines:
@@ -29,7 +27,7 @@ def _bars(line: str) -> str:
 
 
 def skip(app: Any, what: str, name: str, obj: object, skipped: bool, options: Any) -> bool | None:
-    """Leave out what scikit-learn adds to every estimator."""
+    """Skip the methods that scikit-learn adds to every estimator."""
     return True if re.fullmatch(r"set_\w+_request", name) else None
 
 

@@ -1,4 +1,4 @@
-"""Figures in the gallery that were made without pyplot: what the script calls ``figure``."""
+"""Gallery figures made without pyplot: the variable ``figure`` of each script."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sphinx_gallery.scrapers import figure_rst
 def scrape_figures(
     block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any], **_: Any
 ) -> str:
-    """Save the figure that a block of an example left behind, once."""
+    """Save the figure that a block of an example created, once."""
     figure = block_vars["example_globals"].pop("figure", None)
     if not isinstance(figure, Figure):
         return ""

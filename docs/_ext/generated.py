@@ -1,6 +1,4 @@
-"""The directive ``generated``: what a function of the library returns, as Markdown, so that no
-table can be stale.
-"""
+"""The directive ``generated``: Markdown returned by a function, so that no table is outdated."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from sphinx.util.docutils import SphinxDirective
 
 
 class Generated(SphinxDirective):
-    """``generated:: module.function`` puts the Markdown that the function returns in its place."""
+    """``generated:: module.function`` inserts the Markdown that the function returns."""
 
     required_arguments = 1
 

@@ -1,6 +1,4 @@
-"""Tables of the reference, made from the library itself: commands, what each model can do, what
-files hold.
-"""
+"""Reference tables generated from the library: commands, capabilities of models, file formats."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ def command_reference() -> str:
     parts = []
     for name, command in group.commands.items():
         parts.append(
-            f"## `gpattr {name}`\n\n{command.help}\n\n| option | default | what |\n|---|---|---|"
+            f"## `gpattr {name}`\n\n{command.help}\n\n| option | default | meaning |\n|---|---|---|"
         )
         for option in command.params:
             if option.name == "help":
@@ -54,7 +52,7 @@ def _data() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _models() -> Iterator[tuple[str, Any]]:
-    """Go through all estimators, each trained on a few rows, and posteriors that are made directly."""
+    """Yield all estimators, each trained on a few rows, and a mixture."""
     X, y = _data()
     classes = np.where(y > 0, "yes", "no")
     kernel = SquaredExponential([1.0, 2.0])

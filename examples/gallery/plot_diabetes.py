@@ -1,9 +1,9 @@
 """
-Which measurements matter, and is the order sure?
-=================================================
+Which measurements matter, and how certain is their order?
+==========================================================
 
-Ten measurements of diabetes patients, and how far the disease went within a year. If only a few can
-be taken, which? A list of importances has an order; here it comes with the probability of every
+Ten measurements of diabetes patients, and their disease progression after one year. If only a few
+can be taken, which ones? Importances have an order; here it comes with the probability of every
 rank."""
 
 import matplotlib.pyplot as plt
@@ -28,9 +28,9 @@ model = gpattr.GPRegressor().fit(X.loc[train], y[train])
 print(f"R² on {len(new)} new patients: {model.score(X.loc[new], y[new]):.2f}")
 
 # %%
-# Importance is the mean size of a measurement's attributions in the new patients, against the
-# average patient. Its draws know that all patients share one unknown function. Each draw has an
-# order, which gives the probability of every rank.
+# Importance is the mean absolute attribution of a measurement over the new patients, with the
+# average patient as baseline. Its draws take into account that all patients share one unknown
+# function. Each draw has an order, which gives the probability of every rank.
 
 importance = gpattr.Explainer(model).importance(X.loc[new])
 order = np.argsort(-importance.values)[:7]
@@ -59,16 +59,16 @@ right.set(xticks=range(7), xticklabels=range(1, 8), yticks=[], xlabel="rank")
 right.spines[:].set_visible(False)
 
 # %%
-# Triglycerides come first and body mass index second, each with a good probability, not with
+# Triglycerides come first and body mass index second, each with a high probability, but not with
 # certainty. From the third place on the order is open: blood pressure is third in about half of the
 # draws.
 #
-# What is not drawn has almost no importance *in this model*. That does not prove that it is of no
-# use: total cholesterol and LDL go together so closely that one can stand in for the other, and the
-# length-scales that were learned chose one.
+# Features that are not shown have almost no importance *in this model*. That does not prove that
+# they are useless: total cholesterol and LDL are so strongly correlated that one can replace the
+# other, and the learned length-scales selected one of them.
 
 rest = importance.to_frame().index[7:]
 print(
-    f"not drawn: {', '.join(rest)}; correlation of total cholesterol and LDL:"
+    f"not shown: {', '.join(rest)}; correlation of total cholesterol and LDL:"
     f" {X['total cholesterol'].corr(X['LDL']):.2f}"
 )

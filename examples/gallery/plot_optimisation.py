@@ -2,9 +2,9 @@
 Why this experiment next?
 =========================
 
-An optimiser suggests how to fire the next ceramic (simulated here). Before somebody spends a day at
-the furnace, they ask why. With the best firing so far as the baseline, a suggestion says what each
-change should bring, and how much of that is a guess."""
+An optimiser suggests how to fire the next ceramic (simulated here). Before spending a day at the
+furnace, one would like to know why. With the best firing so far as the baseline, attributions show
+the expected effect of each change, and how uncertain it is."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,9 +31,9 @@ def fire(X):
 
 
 # %%
-# After ten firings near today's recipe, ten suggestions: of 3000 random recipes the one with the
-# largest upper confidence bound. Length-scales stay within twice the range of a setting, so that a
-# handful of firings cannot declare one of no effect.
+# After ten firings close to the current recipe, there are ten suggestions: each is the one of 3000
+# random recipes with the largest upper confidence bound. Length-scales are at most twice the range
+# of a setting, so that a handful of firings cannot make a setting appear irrelevant.
 
 X = pd.DataFrame(rng.uniform(low, (low + high) / 2, size=(10, 4)), columns=names)
 y, reasons = fire(X), []
@@ -48,12 +48,12 @@ for step in range(1, 11):
     X, y, reasons = pd.concat([X, new]), np.append(y, fire(new)), [*reasons, ex]
     gain = f"{ex.values.sum():+4.0f} ± {ex.cov.sum() ** 0.5:2.0f}"
     print(
-        f"{ex.row_names[0]:13}: expected {gain} MPa against the best so far, {y[:-1].max():.0f};"
-        f" measured {y[-1]:.0f}"
+        f"{ex.row_names[0]:13}: expected {gain} MPa compared with the best so far,"
+        f" {y[:-1].max():.0f}; measured {y[-1]:.0f}"
     )
 
 # %%
-# The first suggestion and the ninth, each against the best firing it knew:
+# The first and the ninth suggestion, each compared with the best firing before it:
 
 fig, axes = plt.subplots(2, figsize=(7.5, 5.0), layout="constrained")
 for ex, ax in zip((reasons[0], reasons[8]), axes, strict=True):
@@ -68,8 +68,8 @@ for ex, ax in zip((reasons[0], reasons[8]), axes, strict=True):
 _ = axes[1].set_xlabel("expected strength (MPa), with the 95 % interval of each step")
 
 # %%
-# The first suggestion explores. The model expects no gain and is sure of no sign; but the
-# temperature may bring 70 MPa, or cost as much. The ninth mostly exploits what was learned
-# meanwhile: a little less additive, with some 90 % probability of a gain, at a scale several times
-# finer. Means alone would give no reason for the first. (With so few firings the length-scales are
-# uncertain too, and the intervals do not contain that.)
+# The first suggestion explores. The expected gain is close to zero and all signs are uncertain; but
+# the temperature may add 70 MPa, or cost as much. The ninth mostly exploits what was learned in the
+# meantime: a little less additive, with about 90 % probability of a gain, and intervals several
+# times narrower. Means alone would not explain the first. (With so few firings the length-scales
+# are uncertain too, which the intervals do not include.)

@@ -2,8 +2,8 @@
 Trend and season of carbon dioxide
 ==================================
 
-How much of a month's CO₂ at Mauna Loa is trend and how much is season, and how sure are we of
-either? Fifteen years train the model; four more show what it knows of the years ahead."""
+How much of the monthly CO₂ at Mauna Loa is trend and how much is season, and how certain is either?
+The model is trained on fifteen years; four more show how well it extrapolates."""
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -18,8 +18,8 @@ X, y = pd.DataFrame({"year": time - 1983, "season": time % 1}), months.to_numpy(
 past = time < 1998
 
 # %%
-# The kernel is a sum: a line and slow swings in "year", and a function of "season" with a period of
-# one year, which is fixed.
+# The kernel is a sum: a line and slow variations in "year", and a function of "season" with a fixed
+# period of one year.
 
 kernel = (
     Select(Linear(2.0), [0])
@@ -29,9 +29,9 @@ kernel = (
 model = gpattr.GPRegressor(kernel, bounds={"2__kernel__period": "fixed"}).fit(X[past], y[past])
 
 # %%
-# In a sum the attribution of a feature is the change of its own terms. Averaged over six months of
-# 1983 as baselines, that of the season is the deviation from the mean of a year, and that of the
-# year is the rise since 1983.
+# In a sum the attribution of a feature is the change of its own terms. With six months of 1983 as
+# baselines, that of the season is the deviation from the annual mean, and that of the year is the
+# rise since 1983.
 
 ex = gpattr.Explainer(model, gpattr.Baselines(X[:12:2]))(X)
 lower, upper = ex.interval(0.95)
@@ -45,7 +45,7 @@ axes[0].plot(
     ".",
     ms=3,
     color="0.4",
-    label="measured, less the season",
+    label="observed, minus the season",
 )
 for i, (name, color) in enumerate({"trend": "#D55E00", "season": "#0072B2"}.items()):
     axes[i].fill_between(time, lower[:, i], upper[:, i], color=color, alpha=0.3, lw=0)
@@ -65,13 +65,13 @@ axes[2].legend(frameon=False, loc="upper left")
 _ = axes[2].set(xlim=(1983, 2002), xticks=range(1984, 2003, 2))
 
 # %%
-# In the grey years, which the model never saw, the trend becomes unsure soon. The season does not:
-# the kernel takes all years to have the same one.
+# In the grey years, which the model has not seen, the trend soon becomes uncertain. The season does
+# not: the kernel assumes that it is the same in all years.
 
 mean, std = model.predict(X[~past], return_std=True)
 inside = abs(y[~past] - mean) < 1.96 * (std**2 + model.noise_variance_) ** 0.5
 print(f"{inside.sum()} of {len(inside)} unseen months within their 95 % interval")
 
 # %%
-# Fewer than 95 %: after the El Niño of 1997 CO₂ rose faster than the model thought possible. A band
-# tells what follows from the data and the kernel; it does not know how far the kernel is wrong.
+# Fewer than 95 %: after the El Niño of 1997 CO₂ rose faster than the model expected. The bands
+# follow from the data and the kernel; they do not include the possibility that the kernel is wrong.

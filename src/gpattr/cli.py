@@ -8,14 +8,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.progress import Progress
 
 from gpattr import __version__
+
+if TYPE_CHECKING:
+    from gpattr.commands.explain import Result
 
 app = typer.Typer(
     add_completion=False,
@@ -39,24 +40,20 @@ def main(
         ),
     ] = False,
 ) -> None:
-    """Take the options that stand before any command."""
+    """Handle the options before the command."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(
-                errors="replace"
-            )  # a terminal or file that has no ω shows a question mark instead
+            stream.reconfigure(errors="replace")  # ω is a question mark where it is not available
 
 
 @app.command()
 def demo(
     out: Annotated[
-        Path, typer.Option(help="Folder for the table, the picture and the report.")
+        Path, typer.Option(help="Output folder for the table, the picture and the report.")
     ] = Path("gpattr-demo"),
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say only where the files are.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only the output paths.")] = False,
 ) -> None:
-    """Train on scikit-learn's diabetes data, explain held-out patients, write a table, a picture
-    and a report.
-    """
+    """Train on scikit-learn's diabetes data and explain held-out patients."""
     from gpattr.demo import run
 
     console = Console()
@@ -70,11 +67,11 @@ def demo(
 Data = Annotated[
     Path,
     typer.Argument(
-        help="A CSV file with column names in its first line, or Excel, or Parquet.",
+        help="CSV file with column names in the first line, or Excel or Parquet file.",
         show_default=False,
     ),
 ]
-Target = Annotated[str, typer.Option(help="The column that is predicted.", show_default=False)]
+Target = Annotated[str, typer.Option(help="The column to predict.", show_default=False)]
 Kernel = Annotated[
     str | None,
     typer.Option(
@@ -87,12 +84,12 @@ Estimator = Annotated[
 ]
 Drop = Annotated[
     list[str] | None,
-    typer.Option(help="A column to leave out; may be repeated.", show_default=False),
+    typer.Option(help="Column to leave out; may be repeated.", show_default=False),
 ]
 Task = Annotated[
     str | None,
     typer.Option(
-        help="regression or classification; decided from the target unless given.",
+        help="regression or classification; by default decided from the target.",
         show_default=False,
     ),
 ]
@@ -100,22 +97,59 @@ Strict = Annotated[
     bool,
     typer.Option(
         "--strict",
-        help="Refuse to fill missing values, leave columns out or group rare categories.",
+        help="Do not fill missing values, drop columns or group rare categories; fail instead.",
     ),
 ]
 Sheet = Annotated[
     str | None,
-    typer.Option(help="The sheet of an Excel workbook that has several.", show_default=False),
+    typer.Option(help="Sheet of an Excel workbook that has several.", show_default=False),
 ]
 Impute = Annotated[
-    bool, typer.Option("--impute", hidden=True, help="No longer needed: missing values are filled.")
+    bool,
+    typer.Option(
+        "--impute", hidden=True, help="No longer needed: missing values are filled by default."
+    ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Write over what is there.")]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", help="Say only what failed and where the files are.")
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print only errors and output paths.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
+
+
+ExplainTarget = Annotated[
+    str | None,
+    typer.Option(help="The column to predict; not needed with --model.", show_default=False),
 ]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print what was done as JSON, and nothing else.")
+Model = Annotated[
+    Path | None,
+    typer.Option(
+        help="Model file from gpattr fit; trained from the data if omitted.", show_default=False
+    ),
+]
+Rows = Annotated[
+    str | None,
+    typer.Option(
+        help="Rows to explain, counted from 1: 1-10,17. All by default.", show_default=False
+    ),
+]
+Baseline = Annotated[
+    str, typer.Option(help="mean, median, row:N, or a file with one or more rows.")
+]
+Level = Annotated[float, typer.Option(help="Level of the credible intervals.")]
+Folder = Annotated[Path, typer.Option(help="Output folder.")]
+Full = Annotated[
+    bool,
+    typer.Option("--full", help="Write everything about every row, however large the files are."),
+]
+Figure = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="1 to 7 (6 and 7 are in the appendix), linear or axioms; may be repeated. All by"
+        " default."
+    ),
+]
+DataHome = Annotated[
+    Path | None,
+    typer.Option(help="Folder with the data; by default GPATTR_DATA_DIR, or a cached download."),
 ]
 
 
@@ -123,7 +157,7 @@ AsJson = Annotated[
 def fit(
     data: Data,
     target: Target,
-    out: Annotated[Path, typer.Option(help="File for the model.")] = Path("model.json"),
+    out: Annotated[Path, typer.Option(help="Output file for the model.")] = Path("model.json"),
     estimator: Estimator = "auto",
     kernel: Kernel = None,
     drop: Drop = None,
@@ -138,53 +172,36 @@ def fit(
     from gpattr.commands import notes
     from gpattr.commands.fit import read_training, train
     from gpattr.commands.output import require_new, require_not
+    from gpattr.commands.terminal import Terminal
     from gpattr.tables.choice import resolved_estimator
 
-    with _one_sentence(out):
+    terminal = Terminal(quiet)
+    with _one_sentence_errors(out):
         require_new(out, force)
         require_not(out, data)
         out.parent.mkdir(parents=True, exist_ok=True)
         table = read_training(data, target, drop=drop or (), strict=strict, sheet=sheet, task=task)
         table.notes.extend(notes.of_few_rows(table.X))
         estimator, chosen = resolved_estimator(estimator, len(table.X), table.task)
-        _say([*table.notes, chosen], quiet)
+        terminal.print([*table.notes, chosen])
         model = train(table, estimator=estimator, kernel=kernel, verbose=not quiet)
         model.save(out)
         if not quiet:
             n, d = table.X.shape
-            score = "R²" if model.task == "regression" else "accuracy"
-            typer.echo(
-                f"{n} rows × {d} features; {score} on these rows"
-                f" {model.score(table.X, table.y):.3f}"
-            )
-        _say(notes.of_model(model), quiet)
+            name = "R²" if model.task == "regression" else "accuracy"
+            score = model.score(table.X, table.y)
+            typer.echo(f"{n} rows × {d} features; {name} on these rows {score:.3f}")
+        terminal.print(notes.of_model(model))
         typer.echo(f"Model: {out}")
 
 
 @app.command()
 def explain(
     data: Data,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            help="The column that is predicted; a model knows its own.", show_default=False
-        ),
-    ] = None,
-    model: Annotated[
-        Path | None,
-        typer.Option(
-            help="A model saved by gpattr fit; by default one is trained.", show_default=False
-        ),
-    ] = None,
-    rows: Annotated[
-        str | None,
-        typer.Option(
-            help="Rows to explain, counted from 1: 1-10,17. All by default.", show_default=False
-        ),
-    ] = None,
-    baseline: Annotated[
-        str, typer.Option(help="mean, median, row:17, or a file with one row or more.")
-    ] = "mean",
+    target: ExplainTarget = None,
+    model: Model = None,
+    rows: Rows = None,
+    baseline: Baseline = "mean",
     estimator: Estimator = "auto",
     kernel: Kernel = None,
     drop: Drop = None,
@@ -192,173 +209,76 @@ def explain(
     sheet: Sheet = None,
     impute: Impute = False,
     task: Task = None,
-    level: Annotated[float, typer.Option(help="Level of the credible intervals.")] = 0.95,
-    out: Annotated[Path, typer.Option(help="Folder for what is written.")] = Path(
-        "gpattr-explanation"
-    ),
-    full: Annotated[
-        bool,
-        typer.Option(
-            "--full", help="Write everything about every row, however large the files are."
-        ),
-    ] = False,
+    level: Level = 0.95,
+    out: Folder = Path("gpattr-explanation"),
+    full: Full = False,
     force: Force = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Explain the rows of a table: why does the model expect this, and how sure is it of each
-    reason?
-    """
-    import numpy as np
+    """Explain the predictions for the rows of a table, with the uncertainty of each attribution."""
+    from gpattr.commands import explain as command
+    from gpattr.commands.result_words import summary
+    from gpattr.commands.terminal import Terminal
 
-    from gpattr._core.normal import check_level
-    from gpattr.commands import classes, notes
-    from gpattr.commands import explain as work
-    from gpattr.commands.fit import read_rows, read_training, train
-    from gpattr.commands.output import (
-        recover,
-        require_new,
-        require_outside,
-        require_own,
-        whole_folder,
+    request = command.Request(
+        data=data,
+        target=target,
+        model=model,
+        rows=rows,
+        baseline=baseline,
+        estimator=estimator,
+        kernel=kernel,
+        drop=drop or (),
+        strict=strict,
+        sheet=sheet,
+        task=task,
+        level=level,
+        out=out,
+        full=full,
+        force=force,
     )
-    from gpattr.commands.selection import chosen_baseline, chosen_rows
-    from gpattr.exceptions import InvalidInputError
-    from gpattr.tables import TableModel
-    from gpattr.tables.choice import resolved_estimator
-
-    quiet = quiet or as_json
-    with _one_sentence(out):
-        recover(out)
-        require_new(out, force)
-        require_own(out)
-        for used in (data, model, Path(baseline)):
-            if used is not None and used.exists():
-                require_outside(out, used)
-        check_level(level)
-        fitted = None if model is None else TableModel.load(model)
-        if fitted is None:
-            if target is None:
-                raise InvalidInputError("--target: the column that is predicted must be named")
-            table = read_training(
-                data, target, drop=drop or (), strict=strict, sheet=sheet, task=task
-            )
-        else:
-            if target not in (None, fitted.columns.target):
-                raise InvalidInputError(
-                    f"--target: the model predicts {fitted.columns.target!r}, got {target!r}"
-                )
-            if kernel is not None or estimator != "auto":
-                raise InvalidInputError(
-                    "--kernel, --estimator: the model that is given has its own"
-                )
-            if task not in (None, fitted.task):
-                raise InvalidInputError(
-                    f"--task: the model that is given is for {fitted.task}, got {task!r}"
-                )
-            table = read_rows(data, fitted, drop=drop or (), strict=strict, sheet=sheet)
-        places = chosen_rows(rows, table.X.index)
-        start, start_name = chosen_baseline(baseline, table.X, table.columns, data.name)
-        if fitted is None:
-            table.notes.extend(notes.of_few_rows(table.X))
-            estimator, how = resolved_estimator(estimator, len(table.X), table.task)
-            _say([*table.notes, how], quiet)
-            fitted = train(table, estimator=estimator, kernel=kernel, verbose=not quiet)
-        else:
-            _say(table.notes, quiet)
-        said = [*table.notes, *notes.of_model(fitted)]
-        _say(said[len(table.notes) :], quiet)
-        if rows is None and len(
-            places := classes.chosen_by_default(fitted, table.y, len(table.X))
-        ) < len(table.X):
-            said.append(
-                f"{len(places):,} of {len(table.X):,} rows, chosen at random, are explained; --rows"
-                " all explains every row."
-            )
-            _say(said[-1:], quiet)
-        chosen, measured = table.X.iloc[places], None if table.y is None else table.y[places]
-        explainers = classes.explainers(fitted, start, start_name, len(chosen))
-        with _progress(quiet) as bar:
-            found = {
-                label: work.explained(
-                    explainer,
-                    chosen,
-                    lambda parts, n, label=label: bar.track(
-                        parts, n, description=f"explaining rows {escape(label)}"
-                    ),
-                )
-                for label, explainer in explainers.items()
-            }
-        with _working("finding out how sure the importance is", quiet):
-            importances = {
-                label: work.importance_of(explainers[label], chosen, each)
-                for label, each in found.items()
-            }
-        (ex, *_), (importance, *_) = found.values(), importances.values()
-        told = len(said)
-        with whole_folder(out, force=force) as folder, _working("drawing", quiet):
-            if model is None:
-                fitted.save(folder / "model.json")
-            shown = np.arange(len(ex)) if len(found) > 1 else work.shown_rows(ex, full)
-            if len(found) == 1:
-                said += work.write_tables(folder, ex, importance, level, shown, full)
-                said += work.draw_pictures(folder, ex, importance, level)
-            else:
-                said += classes.write_tables(folder, found, importances, level)
-                said += work.lacking_letters(
-                    classes.draw_pictures(folder, found, importances, level)
-                )
-            options = {
-                "held_out": fitted.held_out,
-                "measured": None if measured is None else measured[shown],
-            }
-            options |= {"notes": said, "level": level, "data_name": data.name}
-            options["title"] = f"Why the model expects this {fitted.columns.target}"
-            page = {
-                label: each if len(shown) == len(each) else each[shown]
-                for label, each in found.items()
-            }
-            classes.write_page(folder / "report.html", page, importances, explainers, **options)
+    with _one_sentence_errors(out):
+        result = command.run(request, Terminal(quiet or as_json))
         if as_json:
-            known = (
-                work.summary(ex, importance)
-                | classes.summary(fitted, importances)
-                | {
-                    "notes": said,
-                    "folder": str(out),
-                }
-            )
+            known = summary(result.model, result.explanations, result.importances)
+            known |= {"notes": result.notes, "folder": str(out)}
             typer.echo(json.dumps(known, ensure_ascii=False))
-            return
-        _say(said[told:], quiet)
-        if not quiet:
-            for label, each in importances.items():
-                typer.echo(f"{found[label].quantity}\n{each!r}" if label else repr(each))
-            _say(classes.sentences(fitted, found, measured), quiet)
-        rows_explained = "1 row" if len(ex) == 1 else f"{len(ex):,} rows"
-        typer.echo(f"{rows_explained} explained: {out}; open {out / 'report.html'} in a browser")
+        else:
+            _print_result(result, out, quiet)
+
+
+def _print_result(result: Result, out: Path, quiet: bool) -> None:
+    """Print the importance of the features, some rows of a classifier, and where the files are."""
+    from gpattr.commands.result_words import sentences
+
+    if not quiet:
+        for label, each in result.importances.items():
+            name = f"{result.explanations[label].quantity}\n" if label else ""
+            typer.echo(f"{name}{each!r}")
+        for sentence in sentences(result.model, result.explanations, result.observed):
+            typer.echo(sentence)
+    n = len(result.first)
+    rows = "1 row" if n == 1 else f"{n:,} rows"
+    typer.echo(f"{rows} explained: {out}; open {out / 'report.html'} in a browser")
 
 
 @app.command()
 def report(
     explanation: Annotated[
-        Path, typer.Argument(help="A file that Explanation.save wrote.", show_default=False)
+        Path, typer.Argument(help="File written by Explanation.save.", show_default=False)
     ],
-    out: Annotated[Path, typer.Option(help="File for the page.")] = Path("report.html"),
-    title: Annotated[
-        str, typer.Option(help="What stands above it.")
-    ] = "Why the model expects this",
-    level: Annotated[float, typer.Option(help="Level of the credible intervals.")] = 0.95,
+    out: Annotated[Path, typer.Option(help="Output file.")] = Path("report.html"),
+    title: Annotated[str, typer.Option(help="Title of the page.")] = "Predictions, explained",
+    level: Level = 0.95,
     force: Force = False,
 ) -> None:
-    """Make a page of an explanation that was saved: one file, to be opened in a browser or sent by
-    mail.
-    """
+    """Write a self-contained HTML report from a saved explanation."""
     from gpattr.commands.output import require_new, require_not
     from gpattr.explanation.explanation import Explanation
     from gpattr.report import write_report
 
-    with _one_sentence(out):
+    with _one_sentence_errors(out):
         require_new(out, force)
         require_not(out, explanation)
         ex = Explanation.load(explanation)
@@ -368,7 +288,7 @@ def report(
 
 @app.command()
 def info(as_json: AsJson = False) -> None:
-    """Show versions, what is installed, and which models of other libraries are known."""
+    """Show versions, installed libraries, and the supported models of each."""
     from rich.table import Table
 
     from gpattr.commands.info import information
@@ -383,7 +303,7 @@ def info(as_json: AsJson = False) -> None:
         ", ".join(f"{name} {found or '–'}" for name, found in known["parts"].items()),
         highlight=False,
     )
-    table = Table("library", "installed", "models that are explained")
+    table = Table("library", "installed", "supported models")
     for library, each in known["models"].items():
         table.add_row(library, each["installed"] or "–", ", ".join(each["models"]))
     console.print(table)
@@ -391,37 +311,16 @@ def info(as_json: AsJson = False) -> None:
 
 @app.command()
 def paper(
-    figure: Annotated[
-        list[str] | None,
-        typer.Option(
-            help=(
-                "1 to 7 (6 and 7 are the appendix's), linear or axioms; may be repeated. All by"
-                " default."
-            )
-        ),
-    ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for pictures and numbers.")] = Path(
-        "gpattr-paper"
-    ),
-    data_home: Annotated[
-        Path | None,
-        typer.Option(
-            help=(
-                "Folder with the data; unless given GPATTR_DATA_DIR, or a download kept in the"
-                " cache."
-            )
-        ),
-    ] = None,
+    figure: Figure = None,
+    out: Annotated[Path, typer.Option(help="Output folder.")] = Path("gpattr-paper"),
+    data_home: DataHome = None,
     reduced: Annotated[
-        bool, typer.Option("--reduced", help="Fewer restarts, models and repetitions.")
+        bool, typer.Option("--reduced", help="Use fewer restarts, models and repetitions.")
     ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", help="Say only what failed and where the files are.")
-    ] = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Reproduce the paper: every figure and its numbers, which are compared with what is expected
-    of them.
-    """
+    """Reproduce all figures of the paper, and check their numbers."""
+    from gpattr.commands.terminal import print_error
     from gpattr.exceptions import DatasetError
     from gpattr.paper import EXPERIMENTS
     from gpattr.paper.command import run
@@ -436,7 +335,7 @@ def paper(
         out.mkdir(parents=True, exist_ok=True)
         passed = run(names, out, Console(), data_home=data_home, reduced=reduced, quiet=quiet)
     except DatasetError as error:
-        Console(stderr=True).print(str(error), markup=False, soft_wrap=True)
+        print_error(str(error))
         raise typer.Exit(1) from None
     except OSError as error:
         raise _cannot(out, error) from None
@@ -445,54 +344,26 @@ def paper(
 
 
 @contextmanager
-def _one_sentence(out: Path) -> Iterator[None]:
-    """Say what went wrong in one sentence, without a traceback, and leave with an exit code."""
+def _one_sentence_errors(out: Path) -> Iterator[None]:
+    """Print an error as one sentence, without a traceback, and exit with code 1."""
+    from gpattr.commands.terminal import print_error
     from gpattr.exceptions import GpattrError
 
     try:
         yield
     except GpattrError as error:
-        Console(stderr=True).print(str(error), markup=False, highlight=False, soft_wrap=True)
+        print_error(str(error))
         raise typer.Exit(1) from None
     except FileNotFoundError as error:
-        Console(stderr=True).print(
-            f"{error.filename or error}: no such file",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
+        print_error(f"{error.filename or error}: no such file")
         raise typer.Exit(1) from None
     except OSError as error:
         raise _cannot(out, error) from None
 
 
-def _say(sentences: list[str], quiet: bool) -> None:
-    if not quiet:
-        for sentence in filter(None, sentences):
-            typer.echo(sentence)
-
-
-def _progress(quiet: bool) -> Progress:
-    """Return a bar that shows how much is done."""
-    return Progress(console=Console(stderr=True), transient=True, disable=quiet)
-
-
-@contextmanager
-def _working(what: str, quiet: bool) -> Iterator[None]:
-    """Show that something is being done, while it is."""
-    if quiet:
-        yield
-        return
-    with Console(stderr=True).status(what):
-        yield
-
-
 def _cannot(out: Path, error: OSError) -> typer.Exit:
-    """Say in one sentence what could not be read or written; return the exit."""
-    Console(stderr=True).print(
-        f"{error.filename or out}: {error.strerror or error}",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
-    )
+    """Print what could not be read or written; return the exit."""
+    from gpattr.commands.terminal import print_error
+
+    print_error(f"{error.filename or out}: {error.strerror or error}")
     return typer.Exit(1)

@@ -1,4 +1,4 @@
-"""The demonstration: why does a Gaussian process expect this patient's diabetes to progress?"""
+"""The demonstration: explanations of the predicted disease progression of diabetes patients."""
 
 from __future__ import annotations
 
@@ -35,11 +35,10 @@ HELD_OUT, SHOWN, LEVEL = 42, 4, 0.95
 
 
 def run(folder: Path, console: Console, *, quiet: bool = False) -> Explanation:
-    """Train, explain, print the strongest attributions; write a table, a picture and a report to
-    the folder.
+    """Train, explain, print the largest attributions, and write a table, a picture and a report.
 
-    All three tell of the same patient first: the one whose prediction is farthest from that of the
-    average patient."""
+    All three start with the patient whose prediction is farthest from that of the average
+    patient."""
     patients = load_patients()
     columns = Columns.of(patients, TARGET)
     X, y = columns.features(patients), columns.targets(patients)
@@ -57,7 +56,7 @@ def run(folder: Path, console: Console, *, quiet: bool = False) -> Explanation:
     first = farthest(ex)
     if not quiet:
         console.print(
-            f"score on the held-out patients: R² = {model.score(X.iloc[held_out], y[held_out]):.2f}"
+            f"R² on the held-out patients: {model.score(X.iloc[held_out], y[held_out]):.2f}"
         )
         console.print(strongest(ex, first[:SHOWN]))
     table, picture, page = (
@@ -71,25 +70,21 @@ def run(folder: Path, console: Console, *, quiet: bool = False) -> Explanation:
         importance=explainer.importance(X.iloc[held_out]),
         explainer=explainer,
         measured=y[held_out],
-        notes=[f"{HELD_OUT} patients that the model was not trained on.", NOTE],
-        title=f"Why the model expects this {TARGET}",
+        notes=[f"{HELD_OUT} patients, none of whom the model was trained on.", NOTE],
+        title=f"Predictions of {TARGET}, explained",
         level=LEVEL,
         data_name="scikit-learn's diabetes data",
         selected_row=int(first[0]),
     )
     name = ex.row_names[first[0]]
     console.print(f"All {len(ex)} patients: {table}", soft_wrap=True, highlight=False)
-    console.print(f"{name} as a picture: {picture}", soft_wrap=True, highlight=False)
-    console.print(
-        f"A page to look at in any browser, {name} first: {page}", soft_wrap=True, highlight=False
-    )
+    console.print(f"Picture of {name}: {picture}", soft_wrap=True, highlight=False)
+    console.print(f"Report, starting with {name}: {page}", soft_wrap=True, highlight=False)
     return ex
 
 
 def load_patients() -> pd.DataFrame:
-    """Return scikit-learn's bundled diabetes data in their own units, with readable names and the
-    target as last column.
-    """
+    """Return scikit-learn's diabetes data in the original units, with the target last."""
     from sklearn.datasets import load_diabetes
 
     data: Any = load_diabetes(as_frame=True, scaled=False)
@@ -100,25 +95,18 @@ def load_patients() -> pd.DataFrame:
 
 
 def farthest(ex: Explanation) -> np.ndarray:
-    """Return the positions of the patients, the one farthest from the average patient first."""
+    """Return the positions of the patients by decreasing distance from the average patient."""
     return np.argsort(-np.abs(ex.predictions - ex.base_values), kind="stable")
 
 
 def strongest(ex: Explanation, rows: np.ndarray) -> Table:
-    """Return a table of the strongest attributions of the patients at these positions."""
+    """Return a table of the largest attributions of the patients at these positions."""
     table = Table(
-        title="What moves the prediction away from that of the average patient",
+        title="Largest attributions, compared with the average patient",
         title_justify="left",
     )
-    for name, side in (
-        ("patient", "right"),
-        ("prediction", "right"),
-        ("feature", "left"),
-        ("value", "right"),
-        ("attribution", "right"),
-        ("P(sign)", "right"),
-    ):
-        table.add_column(name, justify=side)  # pyright: ignore[reportArgumentType]
+    for name in ("patient", "prediction", "feature", "value", "attribution", "P(sign)"):
+        table.add_column(name, justify="left" if name == "feature" else "right")
     assert ex.std is not None
     positive = ex.prob_positive()
     for row in rows:
@@ -140,9 +128,8 @@ def strongest(ex: Explanation, rows: np.ndarray) -> Table:
                 "> 0.999" if sure > 0.999 else f"{sure:.3f}",
                 end_section=place == 2,
             )
-    table.caption = (
-        f"± is one standard deviation; the average patient is predicted at {ex.base_values[0]:.1f}"
-    )
+    average = f"{ex.base_values[0]:.1f}"
+    table.caption = f"± is one standard deviation; prediction for the average patient: {average}"
     table.caption_justify = "left"
     return table
 

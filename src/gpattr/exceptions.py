@@ -1,4 +1,4 @@
-"""Every error gpattr raises on purpose; each is also the built-in error a caller would expect."""
+"""Errors that gpattr raises; each is also the built-in error a caller would expect."""
 
 import numpy as np
 
@@ -8,19 +8,19 @@ class GpattrError(Exception):
 
 
 class InvalidInputError(GpattrError, ValueError):
-    """An argument is not what was expected; the message names it, the expectation and what came."""
+    """An invalid argument; the message names it, what was expected and what was given."""
 
 
 class InvalidIndexError(InvalidInputError, IndexError):
-    """A row or feature that an explanation does not have."""
+    """An index of a row or feature that does not exist."""
 
 
 class InvalidTypeError(InvalidInputError, TypeError):
-    """An argument is of a type of which no numbers can be made."""
+    """An argument of a type that cannot be converted to numbers."""
 
 
 class SeveralOutputsError(InvalidInputError, AttributeError):
-    """A question that one output answers was asked of several; the message names them."""
+    """An attribute of a single output was requested from several; the message names them."""
 
 
 class NotFittedError(GpattrError, ValueError, AttributeError):
@@ -28,11 +28,11 @@ class NotFittedError(GpattrError, ValueError, AttributeError):
 
 
 class UnsupportedModelError(GpattrError, TypeError):
-    """The model, or a part of it, is not one gpattr can explain."""
+    """The model, or a part of it, is not supported."""
 
 
 class NoClosedFormError(GpattrError, NotImplementedError):
-    """``method="exact"`` was asked for a kernel that has no closed form."""
+    """``method="exact"`` was requested for a kernel without a closed form."""
 
 
 class NotPositiveDefiniteError(GpattrError, np.linalg.LinAlgError):
@@ -40,20 +40,20 @@ class NotPositiveDefiniteError(GpattrError, np.linalg.LinAlgError):
 
 
 class ToleranceError(GpattrError, ArithmeticError):
-    """Quadrature could not be made sure of its result to the tolerance."""
+    """Quadrature did not reach the requested tolerance."""
 
 
 class MissingUncertaintyError(GpattrError, ValueError):
-    """The explanation was computed without the uncertainty this question needs."""
+    """The explanation was computed without the required uncertainty."""
 
 
 class TooLargeError(GpattrError, MemoryError):
-    """The result would not fit in memory; the message says how large it is and what to do instead."""
+    """The result would not fit in memory; the message states its size and what to do instead."""
 
 
 class FileFormatError(GpattrError, ValueError):
-    """A file is not a complete, unaltered file that gpattr wrote."""
+    """A file is not a complete, unaltered file written by gpattr."""
 
 
 class DatasetError(GpattrError, OSError):
-    """A published data set cannot be read: not found, not downloaded, not whole, or altered."""
+    """A published data set is missing, incomplete or altered, or cannot be downloaded."""

@@ -1,6 +1,4 @@
-"""How fast quadrature rules approach the exact attributions: the comparison of the paper, for any
-model and row.
-"""
+"""Comparison of quadrature rules: their convergence to the exact attributions, as in the paper."""
 
 from __future__ import annotations
 
@@ -24,10 +22,9 @@ def compare_rules(
     rules: str | Sequence[str] = FIXED_RULES,
     n_steps: int | Sequence[int] = (1, 2, 4, 8, 16, 32, 64, 128),
 ) -> pd.DataFrame:
-    """Return the error of each rule against the number of gradients it evaluates, for one row x,
-    (d,) or (1, d).
+    """Return the error of each rule for one row x, (d,) or (1, d), by the number of evaluations.
 
-    One line for each rule and number of steps: ``rule``, ``n_steps``, ``evaluations``;
+    One line per rule and number of steps: ``rule``, ``n_steps``, ``evaluations``;
     ``mean_error`` is the largest error of a mean attribution and ``std_error`` that of a standard
     deviation, ``mse`` the mean square of the former over the features. The reference is
     ``method="auto"``."""
@@ -37,6 +34,7 @@ def compare_rules(
     reference = Explainer(model, baseline)
     row = reference._rows.point("x", x)[None]
     exact = reference(row, uncertainty="std")
+    assert exact.std is not None
     lines = []
     for rule in rules:
         check_choice("rules", rule, FIXED_RULES)
@@ -45,13 +43,14 @@ def compare_rules(
             ex = Explainer(model, reference.baseline, method=rule, n_steps=steps)(
                 row, uncertainty="std"
             )
+            assert ex.std is not None
             lines.append(
                 {
                     "rule": rule,
                     "n_steps": int(steps),
                     "evaluations": len(nodes_and_weights(rule, steps)[0]),
                     "mean_error": float(np.abs(ex.values - exact.values).max()),
-                    "std_error": float(np.abs(ex.std - exact.std).max()),  # pyright: ignore[reportOptionalOperand]
+                    "std_error": float(np.abs(ex.std - exact.std).max()),
                     "mse": float(((ex.values - exact.values) ** 2).mean()),
                 }
             )
@@ -59,11 +58,11 @@ def compare_rules(
 
 
 def _listed(name: str, value: Any) -> list[Any]:
-    """Return one value or several as a list with at least one."""
+    """Return one value or several as a non-empty list."""
     try:
         values = [value] if isinstance(value, (str, int, np.integer)) else list(value)
     except TypeError:
         values = []
     if not values:
-        raise InvalidInputError(f"{name}: expected one or more, got {value!r}")
+        raise InvalidInputError(f"{name}: expected at least one, got {value!r}")
     return values

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from gpattr import Explanation, MultiOutputExplanation
 from gpattr.cli import app
-from gpattr.commands.classes import file_names
 from gpattr.commands.output import OWN
+from gpattr.commands.result_pictures import file_names
 from gpattr.tables import TableModel
 
 
@@ -46,9 +46,9 @@ def test_two_classes_of_text(patients, tmp_path):
         f"The target has 2 classes (healthy {40 - n}, ill {n}): a classifier is trained.\n" in said
     )
     assert "Held-out rows: " in said
-    assert "% right (always saying healthy: " in said
+    assert "% correct (always predicting healthy: " in said
     assert ": probability of ill 0." in said
-    assert "; it was " in said
+    assert "; observed: " in said
     ex = Explanation.load(tmp_path / "out" / "explanation.json")
     model = TableModel.load(tmp_path / "out" / "model.json")
     assert ex.quantity == "probability of ill"
@@ -151,7 +151,7 @@ def test_whole_numbers_are_a_quantity_unless_told_otherwise(patients, tmp_path):
         tmp_path / "out",
     )
     assert (
-        f"The target has {marks.nunique()} whole numbers, taken as a quantity; --task"
+        f"The target has {marks.nunique()} distinct integers, taken as a quantity; --task"
         " classification treats" in called(*arguments)
     )
     assert Explanation.load(tmp_path / "out" / "explanation.json").quantity == "predicted state"
@@ -196,7 +196,7 @@ def test_two_numbers_as_a_quantity(patients, tmp_path):
         (
             [f"p{k}" for k in range(40)],
             (),
-            "all 40 values of the target 'state' are different; is it an identifier?",
+            "all 40 values of the target 'state' are distinct; is it an identifier?",
         ),
         ([f"p{k // 1.8:.0f}" for k in range(40)], (), "has 22 classes; at most 20 are supported"),
         (
@@ -206,7 +206,11 @@ def test_two_numbers_as_a_quantity(patients, tmp_path):
         ),
         (["True", "False"] * 20, ("--task", "regression"), "--task regression: expected numbers"),
         (["ill", "well"] * 20, ("--task", "ranking"), "task: expected one of"),
-        (["ill", "well"] * 20, ("--estimator", "sparse"), "estimator: a classifier is exact"),
+        (
+            ["ill", "well"] * 20,
+            ("--estimator", "sparse"),
+            "estimator: expected 'exact' for a classifier",
+        ),
         ([*range(38), "?", "ill"], (), "expected a number in column 'state', got 'ill' in row 40"),
     ],
 )
@@ -251,7 +255,7 @@ def test_a_model_of_a_file(patients, tmp_path):
         tmp_path / "x",
         code=1,
     )
-    assert "--task: the model that is given is for classification" in wrong
+    assert "--task: the given model is for classification" in wrong
 
 
 def test_missing_targets_are_left_out(patients, tmp_path):

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from gpattr import Explainer, Explanation
 from gpattr.cli import app
-from gpattr.commands import explain
+from gpattr.commands import result_tables
 from gpattr.commands.output import whole_folder
 from gpattr.exceptions import InvalidInputError
 from gpattr.explainer import importance
@@ -58,7 +58,7 @@ def test_a_table_is_explained_in_one_command(prices, tmp_path):
     )
     assert "Importance" in output
     assert f"6 rows explained: {out}" in output.replace("\n", "")
-    assert "Why the model expects this price" in (out / "report.html").read_text(encoding="utf-8")
+    assert "Predictions of price, explained" in (out / "report.html").read_text(encoding="utf-8")
     ex = Explanation.load(out / "explanation.json")
     assert ex.feature_names == ("area", "kind", "age")
     assert ex.row_names == (1, 2, 3, 4, 5, 9)
@@ -193,8 +193,8 @@ def test_baselines(prices, model, tmp_path):
     assert name == "median of the training inputs, with the commonest categories"
     for text, words in (
         ("row:99", "expected rows from 1 to 40"),
-        ("row:x", "expected row:17"),
-        ("nowhere.csv", "a file that exists"),
+        ("row:x", "expected row:N"),
+        ("nowhere.csv", "an existing file"),
     ):
         assert words in called(*table, "--baseline", text, code=1).replace("\n", " ")
     point.write_text("area,kind,age\n100,flat,30\n90,flat,30\n")
@@ -234,7 +234,7 @@ def test_models_of_other_kinds(prices, tmp_path, monkeypatch):
     assert "40 rows × 2 features; R² on these rows" in output
     assert type(TableModel.load(tmp_path / "model.json").regressor).__name__ == "SparseGPRegressor"
     assert "Held-out rows (40): R² " in output
-    assert " of targets in their 95% intervals." in output
+    assert " of targets inside their 95% intervals." in output
     again = [
         "--model",
         tmp_path / "model.json",
@@ -246,7 +246,7 @@ def test_models_of_other_kinds(prices, tmp_path, monkeypatch):
         tmp_path / "out",
     ]
     assert "Held-out rows (40): R² " in called("explain", prices / "houses.csv", *again)
-    assert "calibration, rows held out" in (tmp_path / "out" / "report.html").read_text(
+    assert "calibration, held-out rows" in (tmp_path / "out" / "report.html").read_text(
         encoding="utf-8"
     )
     monkeypatch.setattr("gpattr.estimators.random_feature_gp_regressor.CHANCE", 0.0)
@@ -259,7 +259,7 @@ def test_models_of_other_kinds(prices, tmp_path, monkeypatch):
     [
         (
             ["--target", "cost"],
-            "expected a column 'cost'; there are ['area', 'kind', 'age', 'price']",
+            "expected a column 'cost'; the columns are ['area', 'kind', 'age', 'price']",
         ),
         (
             ["--target", "kind", "--task", "regression"],
@@ -291,7 +291,7 @@ def test_files_that_are_not_there_or_are_in_the_way(prices, model, tmp_path):
     assert f"{missing}: no such file" in called(
         "explain", missing, "--target", "y", code=1
     ).replace("\n", "")
-    assert "exists already" in called(
+    assert "already exists" in called(
         "fit", prices / "houses.csv", "--target", "price", "--out", model, code=1
     )
     (tmp_path / "out").mkdir()
@@ -307,7 +307,7 @@ def test_files_that_are_not_there_or_are_in_the_way(prices, model, tmp_path):
         "--out",
         tmp_path / "out",
     ]
-    assert "exists already; choose another name, or write over it with --force" in called(
+    assert "already exists; choose another name, or overwrite it with --force" in called(
         *table, code=1
     ).replace("\n", " ")
     called(*table, "--force")
@@ -336,8 +336,8 @@ def test_nothing_of_the_users_is_written_over(prices, model, tmp_path):
     output = called(
         "explain", data, "--model", model, "--out", tmp_path, "--force", code=1
     ).replace("\n", " ")
-    assert "has other files than gpattr's, such as data.csv" in output
-    assert "is what is read" in called(
+    assert "contains files not written by gpattr, such as data.csv" in output
+    assert "would overwrite the input" in called(
         "fit", data, "--target", "price", "--out", data, "--force", code=1
     )
     assert data.read_bytes() == (prices / "houses.csv").read_bytes()
@@ -345,7 +345,7 @@ def test_nothing_of_the_users_is_written_over(prices, model, tmp_path):
         "explain", tmp_path, "--target", "y", "--out", tmp_path / "out", code=1
     )
     with (
-        pytest.raises(InvalidInputError, match="has other files than gpattr's"),
+        pytest.raises(InvalidInputError, match="contains files not written by gpattr"),
         whole_folder(tmp_path, force=True),
     ):
         pass
@@ -372,8 +372,8 @@ def test_what_is_said_of_a_table(prices, tmp_path):
     said = " ".join(called(*arguments).split())
     page = (out / "report.html").read_text(encoding="utf-8")
     for sentence in (
-        "The first column, which has no name, was left out.",
-        "3 missing values of age were filled in with ",
+        "The first column was left out because it has no name.",
+        "3 missing values in age were filled with ",
         "Taken as categories: kind (2).",
         "The model predicts unseen rows poorly: ",
     ):
@@ -399,7 +399,7 @@ def test_what_is_said_of_a_table(prices, tmp_path):
     for options, words in (
         (["--baseline", "row:0"], "--baseline: expected rows from 1 to 2, got '0'"),
         (["--rows", "1_0"], "--rows: expected numbers and ranges"),
-        (["--kernel", "matern52"], "--kernel, --estimator: the model that is given has its own"),
+        (["--kernel", "matern52"], "--kernel, --estimator: cannot be combined with --model"),
         (["--drop", "colour"], "--drop: expected a column of"),
     ):
         other = called(
@@ -413,7 +413,7 @@ def test_what_is_said_of_a_table(prices, tmp_path):
             code=1,
         )
         assert words in " ".join(other.split())
-    assert "must be named" in called(
+    assert "name the column to predict" in called(
         "explain", tmp_path / "new.csv", "--out", tmp_path / "x", code=1
     )
 
@@ -453,11 +453,11 @@ def test_a_table_as_people_have_it(messy, tmp_path):
     output = called("explain", messy / "sales.csv", *options, "--rows", "2-9,12", "--json")
     found = json.loads(output)
     assert found["notes"][:7] == [
-        "2 rows were left out, in which price is missing.",
-        "Columns that were left out: owner (has 118 texts, all different), remark (is empty).",
+        "2 rows were left out because price is missing.",
+        "Columns left out: owner (has 118 values, all distinct), remark (is empty).",
         (
-            "The most frequent categories were kept, the others grouped: city (1 of 51; 50 rows are"
-            " “other”)."
+            "The most frequent categories were kept and the others grouped: city (1 of 51; 50 rows"
+            " are “other”)."
         ),
         "nr looks like an identifier; leave it out with --drop nr.",
         found["notes"][4],
@@ -465,7 +465,7 @@ def test_a_table_as_people_have_it(messy, tmp_path):
         found["notes"][6],
     ]
     assert re.fullmatch(
-        r"3 missing values were filled in with medians and the most frequent categories: sold \(1"
+        r"3 missing values were filled with medians and the most frequent categories: sold \(1"
         r" with 2021-\d\d-\d\d\), "
         r"age \(2 with [\d.]+\)\.",
         found["notes"][4],
@@ -481,7 +481,7 @@ def test_a_table_as_people_have_it(messy, tmp_path):
     text = pd.read_csv(messy / "sales.csv", sep=";")["sold"][1]
     assert ex.labels["sold"][0] == "-".join(reversed(text.split("/")))
     written = called("explain", messy / "sales.csv", *options, "--force", code=1)
-    assert "--rows: row 10 was left out, for its target is missing" in written.replace("\n", " ")
+    assert "--rows: row 10 was left out because its target is missing" in written.replace("\n", " ")
     again = (
         "explain",
         messy / "sales.xlsx",
@@ -517,8 +517,8 @@ def test_strict_decides_nothing(messy, tmp_path):
     frame[frame["price"].notna()].to_csv(tmp_path / "known.csv", index=False, sep=";")
     arguments[1] = tmp_path / "known.csv"
     for name, words in {
-        "owner": "'owner' has 118 texts, all different",
-        "city": "'city' has 51 different texts",
+        "owner": "'owner' has 118 values, all distinct",
+        "city": "'city' has 51 distinct values",
         "remark": "'remark' is empty",
         "sold": "1 value is missing in column 'sold'",
         "age": "2 values are missing in column 'age'",
@@ -545,18 +545,20 @@ def test_letters_no_font_has_and_any_level(tmp_path):
         tmp_path / "out",
         "--json",
     )
-    assert "The pictures lack letters" in json.loads(output)["notes"][-1]
+    assert "Some characters of the names are missing" in json.loads(output)["notes"][-1]
 
 
 def test_an_interrupted_run_leaves_nothing(tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "report.html").write_text("kept")
-    with (
-        pytest.raises(KeyboardInterrupt),
-        whole_folder(tmp_path / "out", force=True) as folder,
-    ):
-        (folder / "half").write_text("")
-        raise KeyboardInterrupt
+
+    def interrupted():
+        with whole_folder(tmp_path / "out", force=True) as folder:
+            (folder / "half").write_text("")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert [path.name for path in tmp_path.rglob("*")] == ["out", "report.html"]
 
 
@@ -565,7 +567,7 @@ def test_a_page_of_an_explanation_that_was_saved(prices, model, tmp_path):
     Explainer(TableModel.load(model).posterior)(X).save(tmp_path / "ex.json")
     called("report", tmp_path / "ex.json", "--out", tmp_path / "page.html", "--title", "Prices")
     assert "<title>Prices</title>" in (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "exists already" in called(
+    assert "already exists" in called(
         "report", tmp_path / "ex.json", "--out", tmp_path / "page.html", code=1
     )
     assert "expected a file of format" in called(
@@ -607,7 +609,7 @@ def test_commands_that_are_shown_run(page, prices, tmp_path, monkeypatch):
 
 
 def test_covariances_are_left_out_of_a_large_file(prices, model, tmp_path, monkeypatch):
-    monkeypatch.setattr(explain, "MOST_COVARIANCES", 40)
+    monkeypatch.setattr(result_tables, "MOST_COVARIANCES", 40)
     for rows, kept in (("1-4", True), ("1-5", False)):  # 9 covariances a row
         out = tmp_path / rows
         said = json.loads(
@@ -624,5 +626,5 @@ def test_covariances_are_left_out_of_a_large_file(prices, model, tmp_path, monke
             )
         )
         assert (Explanation.load(out / "explanation.json").cov is not None) == kept
-        assert any("without the 45 covariances" in note for note in said["notes"]) != kept
+        assert any("omits the 45 covariances" in note for note in said["notes"]) != kept
         called("report", out / "explanation.json", "--out", tmp_path / f"{rows}.html")

@@ -99,7 +99,7 @@ def test_the_old_result_comes_back_where_a_run_was_killed_while_it_replaced_it(t
         assert not out.exists()
         killed(process)
     assert len(names(tmp_path)) == 2
-    with pytest.raises(InvalidInputError, match="exists already"), whole_folder(out, force=False):
+    with pytest.raises(InvalidInputError, match="already exists"), whole_folder(out, force=False):
         pass
     assert names(tmp_path) == ["out"]
     assert (out / "report.html").read_text() == "old"
@@ -128,7 +128,7 @@ def test_nothing_else_is_removed(tmp_path):
 
 
 def test_runs_to_the_same_place_at_the_same_time(tmp_path, monkeypatch):
-    """Another run may put its result between the two renames; the last one stays, and none fails."""
+    """Another run may come between the two renames; the last result stays, and none fails."""
     out, real, came = tmp_path / "out", os.rename, []
 
     def rename(source, target):
@@ -145,7 +145,7 @@ def test_runs_to_the_same_place_at_the_same_time(tmp_path, monkeypatch):
     assert (out / "report.html").read_text() == "ours"
     assert names(tmp_path) == ["out"]
     with (
-        pytest.raises(InvalidInputError, match="exists already"),
+        pytest.raises(InvalidInputError, match="already exists"),
         whole_folder(tmp_path / "other", force=False),
     ):
         (tmp_path / "other").mkdir()
@@ -181,11 +181,11 @@ def test_what_is_read_is_not_replaced(tmp_path):
     folder = tmp_path / "out"
     folder.mkdir()
     (folder / "model.json").write_text("{}")
-    with pytest.raises(InvalidInputError, match=r"holds model\.json, which is used"):
+    with pytest.raises(InvalidInputError, match=r"contains model\.json, which is an input"):
         require_outside(folder, folder / "model.json")
     require_outside(folder, tmp_path / "table.csv")
     (folder / "row_1.png").mkdir()
     with pytest.raises(
-        InvalidInputError, match=r"has other files than gpattr's, such as row_1\.png"
+        InvalidInputError, match=r"contains files not written by gpattr, such as row_1\.png"
     ):
         require_own(folder)

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from gpattr import Explainer, Explanation
 from gpattr.cli import app
-from gpattr.commands import explain
+from gpattr.commands import result_tables
 from gpattr.commands.notes import of_few_rows
 from gpattr.explainer import importance
 from gpattr.tables import TableModel, choice
@@ -40,7 +40,7 @@ def small_limits(monkeypatch):
         "FEWEST_SHOWN": 60,
         "EXTREME_ROWS": 10,
     }.items():
-        monkeypatch.setattr(explain, name, value)
+        monkeypatch.setattr(result_tables, name, value)
     monkeypatch.setattr(choice, "EXACT_ROWS", 300)
     for name, value in {"TOGETHER": 60, "ROWS": 60, "FEWEST": 10}.items():
         monkeypatch.setattr(importance, name, value)
@@ -61,16 +61,16 @@ def test_many_rows(table, small_limits, tmp_path):
         " would take" in said
     )
     assert f"Held-out rows ({N}): R² 0.9" in said
-    assert " of targets in their 95% intervals." in said
+    assert " of targets inside their 95% intervals." in said
     page = (out / "report.html").read_text(encoding="utf-8")
     for sentence in (
         (
-            "The report and explanation.json hold 100 of 700 rows: the 10 with the highest and the"
+            "The report and explanation.json have 100 of 700 rows: the 10 with the highest and the"
             " 10 with the lowest predictions, and a random sample of the others."
         ),
         (
-            "attributions.csv.gz holds every row, to 6 digits, without intervals; everything is"
-            " written with --full."
+            "attributions.csv.gz has every row, to 6 digits and without intervals; --full"
+            " writes everything."
         ),
     ):
         assert sentence in page
@@ -127,10 +127,10 @@ def test_fewer_rows_are_shown_of_many_features(small_limits, n, d, shown):
         values, predictions, shape = np.zeros((n, d)), np.arange(n), (n, d)
         __len__ = lambda self: n  # noqa: E731
 
-    chosen = explain.shown_rows(Sized(), full=False)
+    chosen = result_tables.shown_rows(Sized(), full=False)
     assert len(np.unique(chosen)) == shown
     assert {0, 9, n - 10, n - 1} <= set(chosen)
-    np.testing.assert_array_equal(explain.shown_rows(Sized(), full=True), np.arange(n))
+    np.testing.assert_array_equal(result_tables.shown_rows(Sized(), full=True), np.arange(n))
 
 
 def test_exact_models_of_too_many_rows_are_refused(table, monkeypatch, tmp_path):
@@ -146,10 +146,7 @@ def test_exact_models_of_too_many_rows_are_refused(table, monkeypatch, tmp_path)
         tmp_path / "model.json",
         code=1,
     )
-    assert (
-        "700 are more than an exact model can take in reasonable time (500); use --estimator auto"
-        in said
-    )
+    assert "700 are too many for an exact model (at most 500); use --estimator auto" in said
     assert "quicker" not in said
 
 
@@ -166,6 +163,6 @@ def test_few_rows_are_warned_of(tmp_path):
 
 def test_rounding_keeps_six_digits():
     values = np.array([0.0, 1.23456789, -123456.789, 1e-300, 1.23456789e-5, 5e-324, -1e300])
-    rounded = explain._rounded(values)
+    rounded = result_tables._rounded(values)
     np.testing.assert_allclose(rounded, values, rtol=5e-6)
     np.testing.assert_array_equal(rounded[:3], [0.0, 1.23457, -123457.0])

@@ -52,7 +52,7 @@ def test_every_number_is_as_expected(name, out, request):
     if name not in WITHOUT_DATA:
         request.getfixturevalue("data_folder")
     said = []
-    (report,) = paper.reproduce([name], out, reduced=True, say=said.append)
+    (report,) = paper.reproduce([name], out, reduced=True, progress=said.append)
     assert [check.name for check in report.checks if not check.passed] == []
     assert report.passed
     assert said
@@ -129,7 +129,7 @@ def test_the_baseline_of_figure_4_is_the_mean_of_the_wines_of_quality_5(
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_a_module_reads_in_one_sitting(name):
     source = Path(import_module(EXPERIMENTS[name]).__file__).read_text(encoding="utf-8")
-    assert len(source.splitlines()) < 120
+    assert len(source.splitlines()) < 140  # of 100 columns
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

@@ -43,7 +43,8 @@ SET = """([label, value]) => {
   const control = document.querySelector(`#sliders [aria-label="${label}"]`);
   control.value = value;
   control.dispatchEvent(new Event("input"));
-  return [document.getElementById("what-if").answer, document.getElementById("what-if-answer").textContent];
+  const text = document.getElementById("what-if-answer").textContent;
+  return [document.getElementById("what-if").answer, text];
 }"""
 
 
@@ -75,6 +76,6 @@ def test_the_page_asks_the_model_about_other_days(opened, tmp_path, timed):
             np.testing.assert_allclose(answer["stds"], expected.std[0], rtol=1e-7, atol=1e-9)
             assert "Outside" not in words
         assert (
-            "Outside the data: sold"
+            "Outside the range of the data: sold"
             in tab.evaluate(SET, ["sold", "2035-01-01T00:00" if timed else "2035-01-01"])[1]
         )

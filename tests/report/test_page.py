@@ -142,13 +142,11 @@ def test_a_small_table_makes_a_small_page(page):
 def test_prices_and_years_are_written_as_such(page, opened):
     with opened(page, viewport={"width": 1280, "height": 900}) as tab:
         text = tab.inner_text("body")
-        assert not re.search(
-            r"\d[eE][+−-]?\d", text.split("The model, and how this was computed")[0]
-        )
+        assert not re.search(r"\d[eE][+−-]?\d", text.split("Model and method")[0])
         title = tab.inner_text("#row-title")
         pattern = (
             r"Row \d+: predicted price \(€\) \d?,?\d{3},\d{3}, at the baseline \d{3},\d{3};"
-            r" measured \d?,?\d{3},\d{3}"
+            r" observed: \d?,?\d{3},\d{3}"
         )
         assert re.match(pattern, title), title
         assert re.search(r"built = (19|20)\d\d\s", tab.inner_text("#waterfall"))
@@ -165,11 +163,13 @@ OVERLAPS = """() => {
   for (const node of document.querySelectorAll(texts)) {
     if (!node.textContent || !node.offsetParent) continue;
     range.selectNodeContents(node);
-    for (const box of range.getClientRects()) if (box.width > 0) boxes.push({ text: node.textContent, node, box });
+    for (const box of range.getClientRects())
+      if (box.width > 0) boxes.push({ text: node.textContent, node, box });
   }
   const found = [];
   for (const one of boxes) {
-    if (one.box.left < 0 || one.box.right > document.documentElement.clientWidth + 0.5) found.push(`outside: ${one.text}`);
+    if (one.box.left < 0 || one.box.right > document.documentElement.clientWidth + 0.5)
+      found.push(`outside: ${one.text}`);
     for (const two of boxes) {
       if (one.node === two.node) continue;
       const wide = Math.min(one.box.right, two.box.right) - Math.max(one.box.left, two.box.left);
@@ -200,7 +200,7 @@ def test_points_are_asked_and_clicked(page, opened):
         tab.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
         tip = tab.inner_text("#tip")
         assert tip.startswith("Row ")
-        assert " sure of the sign" in tip
+        assert " certain" in tip
         tab.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
         assert tab.inner_text("#row-title").startswith(tip.split(":")[0] + ":")
         tab.select_option("#scatter-feature", label="kind")  # categories have words

@@ -2,8 +2,6 @@
 are classified.
 """
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,10 +11,11 @@ from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import SquaredExponential
 from gpattr.report import write_report
 from gpattr.report.facts import model_card
+from gpattr.tables.held_out_classes import HeldOutClasses
 
 SPECIES = ["setosa", "versi </script> color", "virginica"]
 BINS = ((0.55, 0.5, 40), (0.7, 0.7, 0), (0.984, 0.99, 1460))
-HELD_OUT = SimpleNamespace(
+HELD_OUT = HeldOutClasses(
     rows=1500, accuracy=0.961, most_frequent=0.34, log_loss=0.1234, calibration=BINS
 )
 
@@ -64,7 +63,7 @@ def test_the_class_is_chosen_for_the_whole_page(page, flowers, explainer, opened
             assert (
                 tab.inner_text("#row-title")
                 == f"Row 2: {one.quantity} {probability(one.predictions[2])}, at the baseline"
-                f" {probability(one.base_values[2])}; measured {flowers[1][2]}"
+                f" {probability(one.base_values[2])}; observed: {flowers[1][2]}"
             )
             order = np.argsort(-np.abs(one.values).mean(axis=0))
             assert tab.locator("#importance tbody th").all_inner_texts() == [
@@ -74,7 +73,7 @@ def test_the_class_is_chosen_for_the_whole_page(page, flowers, explainer, opened
             heads = [head.split("\xa0")[0] for head in tab.locator("#rows th").all_inner_texts()]
             assert heads == [
                 "row",
-                "measured",
+                "observed",
                 one.quantity,
                 "change",
                 *(one.feature_names[i] for i in order),
@@ -96,11 +95,11 @@ def test_the_class_is_chosen_for_the_whole_page(page, flowers, explainer, opened
                 (ex[other].quantity.split(" of ")[1] in others) == (other != name)
                 for other in SPECIES
             )
-        assert "No sliders here: sliders need a single latent output" in tab.inner_text(
+        assert "Not available: sliders need a single latent output" in tab.inner_text(
             "#what-if-note"
         )
         assert tab.locator("#sliders").is_hidden()
-        tab.fill("#filter", "measured = setosa")
+        tab.fill("#filter", "observed = setosa")
         assert f"of {(np.delete(flowers[1], 3) == 'setosa').sum()} " in tab.inner_text("#count")
 
 
@@ -119,8 +118,8 @@ def probability(p):
 def test_rows_held_out_are_classified(page, opened):
     with opened(page) as tab:
         card = tab.inner_text("#card")
-        assert "1,500 rows held out\n96.1% of the classes are right, log loss 0.123" in card
-        assert "always naming the most frequent class is right for 34.0%" in card
+        assert "1,500 held-out rows\n96.1% of the classes are correct, log loss 0.123" in card
+        assert "always predicting the most frequent class: 34.0%" in card
         assert f"classes\n{', '.join(SPECIES)}" in card
         lines = [
             line.locator("th, td").all_inner_texts()
@@ -128,13 +127,13 @@ def test_rows_held_out_are_classified(page, opened):
         ]
         assert lines == [["0.55", "", "50%", "40"], ["0.98", "", "99%", "1460"]]
         assert "flowers.csv" in tab.inner_text("h1")
-        assert tab.title() == "Why the model expects this · flowers.csv"
+        assert tab.title() == "Predictions, explained · flowers.csv"
 
 
 def test_a_poor_classifier_is_called_one(explainer):
-    poor = SimpleNamespace(rows=100, accuracy=0.5, most_frequent=0.6, log_loss=1.0, calibration=())
+    poor = HeldOutClasses(rows=100, accuracy=0.5, most_frequent=0.6, log_loss=1.0, calibration=())
     assert dict(model_card(explainer.posterior, poor))["for comparison"].endswith(
-        "60.0%: the model is no better than that"
+        "60.0%; the model is no better than that"
     )
 
 

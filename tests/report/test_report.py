@@ -93,16 +93,13 @@ def test_cards_of_other_models(rows):
     card = dict(model_card(model.posterior_))
     assert card["model"] == "exact Gaussian process (ExactPosterior)"
     assert "R²" in card["leave-one-out"]
-    assert "of rows in 95% intervals" in card["calibration, leaving one out"]
+    assert "of rows inside 95% intervals" in card["calibration, leave-one-out"]
     sparse = SparseGPRegressor(5, optimize=False).fit(rows, rows["alcohol"]).posterior_
-    assert (
-        dict(model_card(sparse))["rows not seen"]
-        == "how well they are predicted is not available for this model"
-    )
+    assert dict(model_card(sparse))["held-out rows"] == "performance not available for this model"
     card = dict(model_card(sparse, HeldOut(1000, 0.875, 0.25, (0.48, 0.79, 0.96))))
-    assert card["1,000 rows held out"] == "R² 0.875, typical error 0.25"
-    assert card["calibration, rows held out"].startswith(
-        "48% of rows in 50% intervals, 79% of rows in 80% intervals"
+    assert card["1,000 held-out rows"] == "R² 0.875, typical error 0.25"
+    assert card["calibration, held-out rows"].startswith(
+        "48% of rows inside 50% intervals, 79% of rows inside 80% intervals"
     )
 
 
@@ -124,7 +121,7 @@ def test_a_row_is_clicked_and_its_reasons_are_shown(page, ex, opened):
         strongest = NAMES[int(np.abs(ex.values[2]).argmax())]
         first = tab.inner_text("#sentences")
         assert first.startswith(f"{strongest} = ")
-        verb = "adds" if ex.values[2, NAMES.index(strongest)] > 0 else "takes away"
+        verb = "adds" if ex.values[2, NAMES.index(strongest)] > 0 else "subtracts"
         assert first.split(" = ")[1].split(" ", 1)[1].startswith(verb)
         shown = float(tab.inner_text("#sentences span:first-of-type").replace("−", "-"))
         assert shown == pytest.approx(np.abs(ex.values[2]).max(), rel=5e-3)
@@ -176,9 +173,9 @@ def test_rows_are_sorted_and_filtered(page, ex, opened):
             assert f"of {kept.sum()}" in tab.inner_text("#count"), text
         for text in ("alcohol >", "sweetness > 3", "alcohol > x"):
             tab.fill("#filter", text)
-            assert tab.inner_text("#count").startswith("not understood: try 17 or ")
+            assert tab.inner_text("#count").startswith("invalid filter: try 17 or ")
         tab.fill("#filter", "nothing like it")
-        assert tab.inner_text("#count") == "no row matches"
+        assert tab.inner_text("#count") == "no matching rows"
         tab.fill("#filter", "")
         tab.click("#next")
         assert tab.inner_text("#count").startswith("26–50 of 80")
@@ -243,11 +240,11 @@ def test_it_says_of_which_rows_the_importance_is(opened, explainer, ex, rows, tm
         with opened(tmp_path / f"{name}.html") as tab:
             said[name] = tab.inner_text("#importance-note") + tab.inner_text("#unsure-note")
     assert (
-        "Expected mean absolute attribution over 20 rows, with 95% credible intervals. It contains"
+        "Expected mean absolute attribution over 20 rows, with 95% credible intervals. It includes"
         in said["few"]
     )
     assert (
-        "over the rows, with 95% credible intervals (spread from 20 of 80 rows). It contains"
+        "over the rows, with 95% credible intervals (spread from 20 of 80 rows). It includes"
         in said["many"]
     )
     assert (
@@ -255,11 +252,11 @@ def test_it_says_of_which_rows_the_importance_is(opened, explainer, ex, rows, tm
         in said["sampled"]
     )
     assert (
-        "Typical attributions leave out the uncertainty that the importance on top contains"
+        "Typical attributions do not include their uncertainty, unlike the importance above"
         in said["many"]
     )
     assert (
-        "Means of absolute attributions over these rows. Baseline: mean of the training inputs."
+        "Mean absolute attribution over these rows. Baseline: mean of the training inputs."
         in said["none"]
     )
     assert "Typical attributions" not in said["none"]
@@ -313,7 +310,7 @@ def test_rows_start_where_they_are(opened, tmp_path):
         for row in range(1, 26):
             tab.evaluate(f"document.querySelector('#rows tbody tr:nth-child({row})').click()")
             answer = tab.inner_text("#what-if-answer")
-            assert ", as in row " in answer
+            assert ", as for row " in answer
             assert "Outside" not in answer
         before = tab.evaluate("document.getElementById('what-if').answer.prediction")
         tab.fill("[aria-label='time, value']", "")
@@ -332,14 +329,14 @@ def test_what_is_said_of_rows(explainer, rows, opened, tmp_path):
     ex = Explainer(explainer.posterior, point)(rows)
     measured = np.where(np.arange(80) < 40, 1.25, np.nan)
     write_report(
-        path, ex, measured=measured, notes=["3 missing values of <i>pH</i> were filled in by 7."]
+        path, ex, measured=measured, notes=["3 missing values in <i>pH</i> were filled with 7."]
     )
     with opened(path, color_scheme="dark", viewport={"width": 1100, "height": 900}) as tab:
-        assert tab.inner_text("#notes li") == "3 missing values of <i>pH</i> were filled in by 7."
-        assert tab.inner_text("#what-if-note").startswith("No sliders here: sliders need the model")
+        assert tab.inner_text("#notes li") == "3 missing values in <i>pH</i> were filled with 7."
+        assert tab.inner_text("#what-if-note").startswith("Not available: sliders need the model")
         tab.fill("#filter", "4")
         tab.click("#rows tbody tr")
-        assert tab.inner_text("#row-title").endswith("; measured 1.25")
+        assert tab.inner_text("#row-title").endswith("; observed: 1.25")
         assert tab.inner_text("#sentences") == ""  # the baseline itself has no reasons
         assert tab.locator("#waterfall tbody td:last-child").all_inner_texts() == [
             "",

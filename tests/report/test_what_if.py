@@ -122,7 +122,7 @@ def test_what_a_page_cannot_do():
     assert isinstance(what_if(own, own(X[:3], baselines=X[3:6])), str)
     one, other = (Explainer(MODELS["exact"], x) for x in X[:2])
     assert isinstance(what_if(one, one(X[:3])), dict)
-    assert what_if(one, other(X[:3])) == "the explanation has another baseline than the explainer"
+    assert what_if(one, other(X[:3])) == "the baselines of the explanation and the explainer differ"
     assert isinstance(what_if(Explainer(MODELS["exact"], Baselines(X[:5])), ex), str)
     assert isinstance(what_if(Explainer(MODELS["classes"], output="probability"), ex), str)
     others = [
@@ -147,7 +147,7 @@ def test_large_models_send_less(tmp_path):
         )
         held[m] = what_if(explainer, explainer(Z[:2], uncertainty="std"))
     assert (
-        held[2001] == "the model has more than 2000 training rows, and the page would be too large"
+        held[2001] == "the model has more than 2000 training rows, so the page would be too large"
     )
     assert [held[m]["factor"] is not None for m in (800, 801, 2000)] == [True, False, False]
 
@@ -185,11 +185,14 @@ def houses():
 SET = """(settings) => {
   for (const [name, value] of Object.entries(settings)) {
     const control = document.querySelector(`#sliders [aria-label="${name}"]`);
-    control.value = control.tagName === "SELECT" ? [...control.options].findIndex((option) => option.text === value) : value;
+    const place = (option) => option.text === value;
+    control.value =
+      control.tagName === "SELECT" ? [...control.options].findIndex(place) : value;
     control.dispatchEvent(new Event("input"));
   }
   const boxes = [...document.querySelectorAll("#sliders input[type=number]")];
-  const shown = Object.fromEntries(boxes.map((box) => [box.ariaLabel.replace(", value", ""), Number(box.value)]));
+  const named = (box) => [box.ariaLabel.replace(", value", ""), Number(box.value)];
+  const shown = Object.fromEntries(boxes.map(named));
   return [shown, document.getElementById("what-if").answer];
 }"""
 
@@ -248,7 +251,7 @@ def test_fifty_settings_of_the_sliders(houses, opened, tmp_path):
             "document.getElementById('what-if').answer.prediction"
         ) == pytest.approx(typed.predictions[0], rel=1e-9)
         tab.fill("[aria-label='area, value']", "1e4")
-        assert "Outside the data: area" in tab.inner_text("#what-if-answer")
+        assert "Outside the range of the data: area" in tab.inner_text("#what-if-answer")
         tab.fill("[aria-label='area, value']", "")  # being typed: the last answer stays
         tab.fill("#filter", "0-24")
         tab.click("#rows tbody tr:nth-child(3)")
@@ -256,7 +259,7 @@ def test_fifty_settings_of_the_sliders(houses, opened, tmp_path):
             rows["area"].iloc[2], rel=1e-6
         )
         title = tab.inner_text("#row-title")
-        assert f", as in row {title.split()[1].rstrip(':')}." in tab.inner_text("#what-if-answer")
+        assert f", as for row {title.split()[1].rstrip(':')}." in tab.inner_text("#what-if-answer")
         assert tab.inner_text("#what-if-answer").startswith(
             f"{title.split(': ')[1].split(',')[0].capitalize()} "
         )

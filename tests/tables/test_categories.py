@@ -38,7 +38,7 @@ def test_the_most_frequent_categories_are_kept():
     rows = int((labels == "other").sum())
     assert columns.notes == (
         (
-            "The most frequent categories were kept, the others grouped: city (29 of"
+            "The most frequent categories were kept and the others grouped: city (29 of"
             f" {len(counts)}; {rows} rows are “other”)."
         ),
     )
@@ -49,7 +49,7 @@ def test_the_most_frequent_categories_are_kept():
     assert Columns.of_content(columns.to_content()) == columns
     with pytest.raises(
         InvalidInputError,
-        match="'city' has 59 different texts; group them into at most 30 .*without --strict",
+        match="'city' has 59 distinct values; group them into at most 30 .*without --strict",
     ):
         Columns.of(frame, "y", strict=True)
 
@@ -86,7 +86,7 @@ def test_rare_texts_have_no_category_of_their_own():
     assert columns.categories == {"city": ("often", "other")}
     columns = Columns.of(frame_of(city=rare, a=range(80)), "y")
     assert columns.names == ("a",)
-    assert "city (has 40 texts, none of them in 5 rows or more)" in columns.notes[0]
+    assert "city (has 40 distinct values, none in 5 rows or more)" in columns.notes[0]
 
 
 def test_grouped_categories_are_explained_and_kept_in_files(tmp_path):
@@ -108,12 +108,12 @@ def test_ten_thousand_different_texts():
     columns = Columns.of(frame, "y")
     assert columns.names == ("a",)
     assert columns.left_out == ("text",)
-    assert columns.notes == ("Columns that were left out: text (has 10,000 texts, all different).",)
+    assert columns.notes == ("Columns left out: text (has 10,000 values, all distinct).",)
     assert (
         list(columns.features(frame)) == list(columns.features(frame.drop(columns="text"))) == ["a"]
     )
     with pytest.raises(
-        InvalidInputError, match="the column 'text' has 10,000 texts, all different; .*--drop text"
+        InvalidInputError, match="the column 'text' has 10,000 values, all distinct; .*--drop text"
     ):
         Columns.of(frame, "y", strict=True)
 
@@ -163,9 +163,7 @@ def test_columns_that_are_almost_empty_are_left_out():
     )
     columns = Columns.of(frame, "y")
     assert columns.names == ("half", "a")
-    assert columns.notes == (
-        "Columns that were left out: nearly (is 95% missing), empty (is empty).",
-    )
+    assert columns.notes == ("Columns left out: nearly (is 95% missing), empty (is empty).",)
     with pytest.raises(InvalidInputError, match="the column 'nearly' is 95% missing; fill it in"):
         Columns.of(frame, "y", strict=True)
     assert Columns.of(frame.assign(nearly=["1", "2", "3", *[""] * 37]), "y").names == (
@@ -175,6 +173,6 @@ def test_columns_that_are_almost_empty_are_left_out():
     )
     with pytest.raises(
         InvalidInputError,
-        match="at least one column that can be used besides the target 'y'; 'empty' is empty",
+        match="at least one usable column besides the target 'y'; 'empty' is empty",
     ):
         Columns.of(frame[["empty", "y"]], "y")

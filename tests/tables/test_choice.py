@@ -29,11 +29,11 @@ def test_estimators_by_rows(n, expected, words):
 def test_classifiers_are_exact_and_may_learn_from_some_rows():
     assert chosen_estimator(569, "classification") == (
         "exact",
-        "569 rows: a Gaussian process classifier of all of them.",
+        "569 rows: a Gaussian process classifier trained on all of them.",
     )
     name, sentence = chosen_estimator(20_000, "classification")
     assert name == "exact"
-    assert "learns from a random 2,000 of them" in sentence
+    assert "trained on a random 2,000 of them" in sentence
 
 
 def test_what_is_asked_for_is_taken():
@@ -43,5 +43,5 @@ def test_what_is_asked_for_is_taken():
     assert name == "exact"
     assert (
         sentence
-        == "4,000 rows: an exact Gaussian process takes minutes; --estimator auto would be quicker."
+        == "4,000 rows: an exact Gaussian process takes minutes; --estimator auto is faster."
     )

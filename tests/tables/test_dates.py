@@ -157,7 +157,7 @@ def test_the_order_of_day_and_month(first, second, order, said):
     if said:
         with pytest.raises(
             InvalidInputError,
-            match="'a' has dates such as .*, which can be read in two ways; .* --strict",
+            match="'a' has ambiguous dates such as .*; .* --strict",
         ):
             Columns.of(frame, "y", strict=True)
     # A model reads other tables in the order of its own.
@@ -220,10 +220,10 @@ def test_years_of_two_digits_and_time_zones_are_said():
     assert columns.features(frame)["a"].dt.year.tolist() == [2068, 1969, 2000]
     assert (columns.features(frame)["b"].dt.hour == 10).all()
     assert columns.notes == (
-        "Years of two digits in a were read as 1969 to 2068.",
-        "The times of b are in 3 time zones, and were taken as they are written.",
+        "Two-digit years in a were read as 1969 to 2068.",
+        "The times in b are in 3 time zones, and were read as local times.",
     )
-    with pytest.raises(InvalidInputError, match="'a' has years of two digits, such as '31.12.68'"):
+    with pytest.raises(InvalidInputError, match="'a' has two-digit years, such as '31.12.68'"):
         Columns.of(frame, "y", strict=True)
     with pytest.raises(InvalidInputError, match="'b' has times in 3 time zones"):
         Columns.of(frame, "y", strict=True, drop=["a"])
@@ -337,7 +337,7 @@ def test_missing_dates_of_other_tables_are_those_typical_of_the_model(sales, mod
         model.columns.features(nothing, typical=model.typical)["sold"] == model.typical["sold"]
     ).all()
     with pytest.raises(
-        InvalidInputError, match="the column 'sold' is empty, and nothing is known to fill it with"
+        InvalidInputError, match="the column 'sold' is empty, and there is no value to fill it with"
     ):
         model.columns.features(nothing)
 

@@ -90,7 +90,7 @@ def test_text_that_is_not_utf8(tmp_path):
     frame = read_table(path)
     assert list(frame.columns) == ["größe", "b"]
     assert frame.attrs["notes"] == [
-        "The file is not UTF-8 and was read as Windows-1252: check its letters."
+        "The file is not UTF-8 and was read as Windows-1252: check special characters."
     ]
     path.write_bytes("größe,b\n1,2\n".encode("utf-16"))
     with pytest.raises(InvalidInputError, match="expected text, got a binary file"):
@@ -100,7 +100,7 @@ def test_text_that_is_not_utf8(tmp_path):
 def test_an_index_that_was_written_along_is_left_out(tmp_path):
     frame = read_table(written(tmp_path, ",a,b\n0,1,2\n1,3,4\n"))
     assert list(frame.columns) == ["a", "b"]
-    assert frame.attrs["notes"] == ["The first column, which has no name, was left out."]
+    assert frame.attrs["notes"] == ["The first column was left out because it has no name."]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_points_commas_and_thousands(tmp_path, text, expected):
 
 def test_numbers_that_can_be_read_in_two_ways(tmp_path):
     with pytest.raises(
-        InvalidInputError, match="numbers such as '1,234' in column 'a' can be read in two ways"
+        InvalidInputError, match="numbers such as '1,234' in column 'a' are ambiguous"
     ):
         read_table(written(tmp_path, 'a,b\n"1,234",1\n"2,500",2\n'))
 
@@ -146,7 +146,7 @@ def test_columns_that_are_dropped():
     columns = Columns.of(frame, "y", drop=["rise"])
     assert set(columns.categories) == {"floor"}
     assert list(columns.features(frame)) == ["floor"]
-    with pytest.raises(InvalidInputError, match="'y' is the target, and cannot be left out"):
+    with pytest.raises(InvalidInputError, match="'y' is the target and cannot be left out"):
         Columns.of(frame, "y", drop=["y"])
 
 
@@ -186,7 +186,7 @@ Y = ["1", "2", "3", "4", "5", "6"]
         ),
         (
             {"a": [""] * 6},
-            "expected at least one column that can be used besides the target 'y'; 'a' is empty",
+            "expected at least one usable column besides the target 'y'; 'a' is empty",
         ),
         ({"a": ["1", "inf", "3", "4", "5", "6"]}, "expected finite numbers in column 'a', got inf"),
     ],
@@ -200,7 +200,7 @@ def test_columns_that_cannot_be_used(columns, words):
 def test_texts_that_are_no_categories():
     frame = frame_of(name=[f"person {i}" for i in range(40)], y=[str(i) for i in range(40)])
     with pytest.raises(
-        InvalidInputError, match="besides the target 'y'; 'name' has 40 texts, all different"
+        InvalidInputError, match="besides the target 'y'; 'name' has 40 values, all distinct"
     ):
         Columns.of(frame, "y")
     with pytest.raises(InvalidInputError, match="at least one column besides the target"):
@@ -238,7 +238,9 @@ def test_targets_that_cannot_be_learned(values, words):
     frame = frame_of(a=[str(i) for i in range(len(values))], y=values)
     with pytest.raises(InvalidInputError, match=words):
         Columns.of(frame, "y").targets(frame)
-    with pytest.raises(InvalidInputError, match=r"expected a column 'z'; there are \['a', 'y'\]"):
+    with pytest.raises(
+        InvalidInputError, match=r"expected a column 'z'; the columns are \['a', 'y'\]"
+    ):
         Columns.of(frame, "z")
 
 
@@ -361,11 +363,11 @@ def test_models_that_cannot_be_trained(prices, monkeypatch):
     monkeypatch.setattr("gpattr.tables.model.MOST_ROWS", 40)
     with pytest.raises(
         InvalidInputError,
-        match="rows: 50 are more than an exact model can take .* use --estimator auto",
+        match="rows: 50 are too many for an exact model .* use --estimator auto",
     ):
         TableModel.fit(X, y, columns)
     same = X.assign(area=1.0, kind="flat", rooms=2.0)
-    with pytest.raises(InvalidInputError, match="expected features that differ between rows"):
+    with pytest.raises(InvalidInputError, match="expected features that vary between rows"):
         TableModel.fit(same[:20], y[:20], columns)
 
 

@@ -12,7 +12,7 @@ from gpattr.kernels import SquaredExponential
 from gpattr.tables import Columns, TableModel
 from gpattr.tables import model as model_file
 from gpattr.tables.held_out_classes import HeldOutClasses
-from gpattr.tables.target import Target, known_labels, said_class
+from gpattr.tables.target import Target, class_words, known_labels
 
 RNG = np.random.default_rng(0)
 N = 60
@@ -62,7 +62,7 @@ def test_labels_and_words():
     frame = FRAME.assign(t=["1.0", " 0", "NA"] * 20)
     assert known_labels(frame, Columns(("a", "b"), {}, "t"))[:3].tolist() == ["1", "0", ""]
     assert known_labels(FRAME, Columns(("a", "b"), {}, "t")) is None
-    assert [said_class("churn", label) for label in ("yes", "1", "malignant", "B")] == [
+    assert [class_words("churn", label) for label in ("yes", "1", "malignant", "B")] == [
         "churn = yes",
         "churn = 1",
         "malignant",

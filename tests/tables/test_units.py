@@ -84,7 +84,7 @@ def test_what_is_written_is_read(amounts, pattern):
         (["3 kg", "4 kg", "5"], "got '3 kg' in row 1 and '5' in row 3"),
         (["5 €", "6 €", "cheap"], "expected a number in column 'a', got 'cheap' in row 3"),
         (["1", "2", "3", "n.a.", "x"], "expected a number in column 'a', got 'n.a.' in row 4"),
-        (["€ 1.234", "€ 2.500"], "numbers such as '€ 1.234' in column 'a' can be read in two ways"),
+        (["€ 1.234", "€ 2.500"], "numbers such as '€ 1.234' in column 'a' are ambiguous"),
         (["1,5", "1,234.5", "2"], "expected a number in column 'a', got '1,5' in row 1"),
         (["1 23 456", "2", "3"], "expected a number in column 'a', got '1 23 456' in row 1"),
         (["--5", "2", "3"], "expected a number in column 'a', got '--5' in row 1"),
@@ -100,10 +100,10 @@ def test_the_comma_of_a_dollar_amount_is_decided_and_said():
     frame = frame_of(["$85,000", "$120,500", "$900"])
     columns = Columns.of(frame, "y")
     assert columns.features(frame)["a"].tolist() == [85000.0, 120500.0, 900.0]
-    assert columns.notes == ("The comma of $85,000 in a was taken to separate thousands.",)
+    assert columns.notes == ("The comma in $85,000 (a) was read as a thousands separator.",)
     with pytest.raises(
         InvalidInputError,
-        match="amounts such as \\$85,000, which can be read in two ways; .* without --strict",
+        match="amounts such as \\$85,000, which are ambiguous; .* without --strict",
     ):
         Columns.of(frame, "y", strict=True)
 
@@ -113,7 +113,7 @@ def test_other_commas_that_can_be_read_in_two_ways(tmp_path, text):
     path = tmp_path / "table.csv"
     path.write_text(f'a,b\n"{text}",1\n"{text}",2\n', encoding="utf-8")
     with pytest.raises(
-        InvalidInputError, match=f"numbers such as '{text}' in column 'a' can be read in two ways"
+        InvalidInputError, match=f"numbers such as '{text}' in column 'a' are ambiguous"
     ):
         read_table(path)
 

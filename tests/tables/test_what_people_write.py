@@ -73,7 +73,7 @@ def test_thousands_that_may_be_decimals_are_refused(tmp_path, separator):
     path = tmp_path / "t.csv"
     quoted = '"1,234"' if separator == "," else "1,234"
     path.write_text(f"t{separator}c\n" + f"1{separator}{quoted}\n2{separator}999\n" * 5)
-    with pytest.raises(InvalidInputError, match=r"can be read in two ways.*--drop 'c'"):
+    with pytest.raises(InvalidInputError, match=r"are ambiguous.*--drop 'c'"):
         read_table(path)
 
 
@@ -82,7 +82,7 @@ def test_thousands_in_texts_of_a_workbook_are_refused(tmp_path):
         tmp_path / "t.xlsx", index=False
     )
     with pytest.raises(
-        InvalidInputError, match="numbers such as '1,234' in column 'c' can be read in two ways"
+        InvalidInputError, match="numbers such as '1,234' in column 'c' are ambiguous"
     ):
         read_table(tmp_path / "t.xlsx")
 

@@ -1,11 +1,11 @@
 """
-Digits lost: the printed formula and ours
+Lost digits: the printed formula and ours
 =========================================
 
-The closed form of a squared-exponential GP's attributions can be written in many ways that are the
-same on paper. In float64 they are not: the formula as printed overflows on long paths and cancels
-on short ones. Here both are compared with 50 digits, for one training point beside the path, from
-1e-8 to 1000 length-scales."""
+The closed form of a squared-exponential GP's attributions can be written in many mathematically
+equivalent forms. In float64 they differ: the formula as printed overflows on long paths and suffers
+from cancellation on short ones. Both are compared with 50-digit arithmetic, for one training point
+beside the path, from 1e-8 to 1000 length-scales."""
 
 import matplotlib.pyplot as plt
 import mpmath
@@ -76,7 +76,7 @@ def truth(x):
 
 
 # %%
-# 16 digits are all that float64 has; none are left where a curve ends in NaN or reaches 0.
+# float64 has 16 digits; none are correct where a curve ends in NaN or reaches 0.
 errors = np.full((2, 2, len(lengths)), np.nan)  # (printed or ours, A or B, length)
 for k, length in enumerate(lengths):
     x = length * np.array([0.8, 0.6])

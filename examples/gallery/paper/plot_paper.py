@@ -21,12 +21,11 @@ from gpattr.paper.experiment import Setting
 reduced = Setting(reduced=True)
 
 # %%
-# Section 2.1: Bayesian linear regression, where the uncertainty of an attribution is that of a
-# weight times a distance.
+# Section 2.1: Bayesian linear regression, where attributions are weights times distances.
 figure = linear.run(reduced).figure
 
 # %%
-# Section 2.2: the seven axioms that single out integrated gradients, each kept to rounding.
+# Section 2.2: the seven axioms of integrated gradients, which hold up to rounding.
 figure = axioms.run(reduced).figure
 
 # %%
@@ -34,25 +33,25 @@ figure = axioms.run(reduced).figure
 figure = figure_1.run(reduced).figure
 
 # %%
-# Figure 2: which measurements inform the predicted disease-free time of breast cancer patients?
+# Figure 2: attributions of the predicted disease-free time of breast cancer patients.
 figure = figure_2.run(reduced).figure
 
 # %%
-# Figure 3: normalising the inputs does not change attributions; houses in New Taipei.
+# Figure 3: affine scale invariance: houses in New Taipei, with and without normalised inputs.
 figure = figure_3.run(reduced).figure
 
 # %%
-# Figure 4: how the right-hand rule with more and more partitions approaches the exact attributions.
+# Figure 4: convergence of the right-hand rule to the exact attributions.
 figure = figure_4.run(reduced).figure
 
 # %%
-# Figure 5: random-feature GPs against the exact GP.
+# Figure 5: random-feature GPs and the exact GP.
 figure = figure_5.run(reduced).figure
 
 # %%
-# Figure 6, of the appendix: Figure 4 for all eleven features of the wine.
+# Figure 6 (appendix): Figure 4 for all eleven features of the wine.
 figure = figure_6.run(reduced).figure
 
 # %%
-# Figure 7, of the appendix: the right-hand rule, the trapezoid rule and Simpson's.
+# Figure 7 (appendix): the right-hand, trapezoid and Simpson rules.
 figure = figure_7.run(reduced).figure

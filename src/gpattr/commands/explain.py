@@ -2,182 +2,214 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.markup import escape
 
-from gpattr import plots
-from gpattr.commands.classes import thinned
-from gpattr.commands.letters import save_picture
+from gpattr._core.normal import check_level
+from gpattr.commands import notes
+from gpattr.commands.explainers import default_rows, explained, explainers, importance_of
+from gpattr.commands.fit import Table, read_rows, read_training, train
+from gpattr.commands.output import (
+    recover,
+    require_new,
+    require_outside,
+    require_own,
+    whole_folder,
+)
+from gpattr.commands.result_pictures import draw_pictures, draw_pictures_of_classes
+from gpattr.commands.result_tables import shown_rows, write_tables, write_tables_of_classes
+from gpattr.commands.selection import chosen_baseline, chosen_rows
+from gpattr.commands.terminal import Terminal
+from gpattr.exceptions import InvalidInputError
 from gpattr.explainer.explainer import Explainer
 from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.importance import Importance
-from gpattr.posteriors.base import require_covariance_room
-
-WATERFALLS = 3
-WHOLE = 100_000  # attributions, rows × features, up to which everything is written: some 30 MB
-MOST_COVARIANCES = 1_000_000  # that are written to a file, where each takes 20 bytes
-SHOWN_ROWS, FEWEST_SHOWN = (
-    5000,
-    500,
-)  # of many, on the page and in explanation.json; fewer where there are many features
-EXTREME_ROWS = 100  # of them with the highest predictions, and as many with the lowest
-DIGITS = 6  # of attributions of many rows
-BATCH = 250  # rows explained between two steps of the progress bar
+from gpattr.report import write_report
+from gpattr.tables import TableModel
+from gpattr.tables.choice import resolved_estimator
 
 
-def explained(
-    explainer: Explainer, X: Any, track: Callable[[Iterator[Any], int], Iterable[Any]]
-) -> Explanation:
-    """Explain the rows of X in batches that ``track(batches, how many)`` hands through."""
-    require_covariance_room(*X.shape)
-    return Explanation.concatenate(
-        track(explainer.batches(X, batch_size=BATCH), math.ceil(len(X) / BATCH))
+@dataclass(frozen=True)
+class Request:
+    """The options of ``gpattr explain``."""
+
+    data: Path
+    target: str | None = None
+    model: Path | None = None
+    rows: str | None = None
+    baseline: str = "mean"
+    estimator: str = "auto"
+    kernel: str | None = None
+    drop: Sequence[str] = ()
+    strict: bool = False
+    sheet: str | None = None
+    task: str | None = None
+    level: float = 0.95
+    out: Path = Path("gpattr-explanation")
+    full: bool = False
+    force: bool = False
+
+
+@dataclass(frozen=True)
+class Result:
+    """Explanations and importances by class, under "" if there is only one."""
+
+    model: TableModel
+    explainers: Mapping[str, Explainer]
+    explanations: Mapping[str, Explanation]
+    importances: Mapping[str, Importance]
+    observed: Any
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def first(self) -> Explanation:
+        """The explanation of the first class."""
+        return next(iter(self.explanations.values()))
+
+
+def run(request: Request, terminal: Terminal) -> Result:
+    """Explain the rows of a table and write everything to the output folder."""
+    _check(request)
+    fitted = None if request.model is None else TableModel.load(request.model)
+    table = _read(request, fitted)
+    places = chosen_rows(request.rows, table.X.index)
+    baseline, name = chosen_baseline(request.baseline, table.X, table.columns, request.data.name)
+    model = _model(request, table, fitted, terminal)
+    known = [*table.notes, *notes.of_model(model)]
+    terminal.print(known[len(table.notes) :])
+    if request.rows is None:
+        places = default_rows(model, table.y, len(table.X))
+        if len(places) < len(table.X):
+            known.append(
+                f"{len(places):,} of {len(table.X):,} rows, chosen at random, are explained; --rows"
+                " all explains every row."
+            )
+            terminal.print(known[-1:])
+    chosen = table.X.iloc[places]
+    observed = None if table.y is None else table.y[places]
+    asked = explainers(model, baseline, name, len(chosen))
+    result = _explain(Result(model, asked, {}, {}, observed, known), chosen, terminal)
+    with whole_folder(request.out, force=request.force) as folder, terminal.working("drawing"):
+        written = _write(folder, request, result)
+    result.notes.extend(written)
+    terminal.print(written)
+    return result
+
+
+def _check(request: Request) -> None:
+    """Refuse an output folder that would overwrite something, and a level that is none."""
+    recover(request.out)
+    require_new(request.out, request.force)
+    require_own(request.out)
+    for used in (request.data, request.model, Path(request.baseline)):
+        if used is not None and used.exists():
+            require_outside(request.out, used)
+    check_level(request.level)
+
+
+def _read(request: Request, fitted: TableModel | None) -> Table:
+    """Read the table, to train a model on or with the columns of one that is given."""
+    if fitted is None:
+        if request.target is None:
+            raise InvalidInputError("--target: name the column to predict")
+        return read_training(
+            request.data,
+            request.target,
+            drop=request.drop,
+            strict=request.strict,
+            sheet=request.sheet,
+            task=request.task,
+        )
+    if request.target not in (None, fitted.columns.target):
+        raise InvalidInputError(
+            f"--target: the model predicts {fitted.columns.target!r}, got {request.target!r}"
+        )
+    if request.kernel is not None or request.estimator != "auto":
+        raise InvalidInputError("--kernel, --estimator: cannot be combined with --model")
+    if request.task not in (None, fitted.task):
+        raise InvalidInputError(
+            f"--task: the given model is for {fitted.task}, got {request.task!r}"
+        )
+    return read_rows(
+        request.data, fitted, drop=request.drop, strict=request.strict, sheet=request.sheet
     )
 
 
-def importance_of(explainer: Explainer, X: Any, ex: Explanation) -> Importance:
-    """Return the importance of features over all rows of X, whose explanation is ``ex``."""
-    return explainer._importance(X, None, ex)
+def _model(
+    request: Request, table: Table, fitted: TableModel | None, terminal: Terminal
+) -> TableModel:
+    """Return the given model, or one trained on the table; print the notes of the table first."""
+    if fitted is not None:
+        terminal.print(table.notes)
+        return fitted
+    table.notes.extend(notes.of_few_rows(table.X))
+    estimator, choice = resolved_estimator(request.estimator, len(table.X), table.task)
+    terminal.print([*table.notes, choice])
+    return train(table, estimator=estimator, kernel=request.kernel, verbose=not terminal.quiet)
 
 
-def shown_rows(ex: Explanation, full: bool) -> np.ndarray:
-    """Return positions of the rows that the page shows: all of few; of many the most extreme and a
-    random sample of others.
-    """
-    number = max(FEWEST_SHOWN, min(SHOWN_ROWS, WHOLE // ex.shape[1]))
-    if full or len(ex) <= number or ex.values.size <= WHOLE:
-        return np.arange(len(ex))
-    order = np.argsort(ex.predictions, kind="stable")
-    extreme, others = (
-        np.r_[order[:EXTREME_ROWS], order[-EXTREME_ROWS:]],
-        order[EXTREME_ROWS:-EXTREME_ROWS],
-    )
-    sample = np.random.default_rng(0).choice(others, number - len(extreme), replace=False)
-    return np.sort(np.r_[extreme, sample])
+def _explain(asked: Result, X: Any, terminal: Terminal) -> Result:
+    """Return the result with the explanations of the rows X and their importance."""
+    with terminal.progress() as bar:
+        found = {
+            label: explained(
+                explainer,
+                X,
+                lambda parts, n, label=label: bar.track(
+                    parts, n, description=f"explaining rows {escape(label)}"
+                ),
+            )
+            for label, explainer in asked.explainers.items()
+        }
+    with terminal.working("estimating the uncertainty of the importance"):
+        importances = {
+            label: importance_of(asked.explainers[label], X, each) for label, each in found.items()
+        }
+    return Result(asked.model, asked.explainers, found, importances, asked.observed, asked.notes)
 
 
-def write_tables(
-    folder: Path,
-    ex: Explanation,
-    importance: Importance,
-    level: float,
-    shown: np.ndarray,
-    full: bool,
-) -> list[str]:
-    """Write the explanation of the ``shown`` rows and the tables of all; return what is left out of
-    them.
-    """
-    left_out = []
-    some = len(shown) < len(ex)
-    saved = ex[shown] if some else ex
-    if some:
-        left_out.append(
-            f"The report and explanation.json hold {len(shown):,} of {len(ex):,} rows: the"
-            f" {EXTREME_ROWS} with the highest and the {EXTREME_ROWS} with the lowest predictions,"
-            " and a random sample of the others."
-        )
-    if not full:
-        saved, note = thinned(saved)
-        left_out += [note] if note else []
-    if not full and saved.cov is not None and saved.cov.size > MOST_COVARIANCES:
-        left_out.append(
-            f"explanation.json is without the {saved.cov.size:,} covariances between features."
-        )
-        saved = replace(saved, distribution=saved.distribution.without_cov())
-    saved.save(folder / "explanation.json")
-    importance.to_frame(level).to_csv(folder / "importance.csv")
-    if ex.values.size > WHOLE and not full:
-        _write_compact(folder / "attributions.csv.gz", ex)
-        left_out.append(
-            f"attributions.csv.gz holds every row, to {DIGITS} digits, without intervals;"
-            " everything is written with --full."
-        )
-        return left_out
-    table = ex.to_frame(level)
-    table.to_csv(folder / "attributions.csv", index=False)
-    try:
-        import pyarrow  # noqa: F401  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        return left_out
-    table.to_parquet(folder / "attributions.parquet", index=False)
-    return left_out
+def _write(folder: Path, request: Request, result: Result) -> list[str]:
+    """Write model, tables, pictures and report; return notes on them."""
+    if request.model is None:
+        result.model.save(folder / "model.json")
+    found, importances, level = result.explanations, result.importances, request.level
+    if len(found) == 1:
+        ex, (importance,) = result.first, importances.values()
+        shown = shown_rows(ex, request.full)
+        written = write_tables(folder, ex, importance, level, shown, request.full)
+        written += draw_pictures(folder, ex, importance, level)
+    else:
+        shown = np.arange(len(result.first))
+        written = write_tables_of_classes(folder, found, importances, level)
+        written += draw_pictures_of_classes(folder, found, importances, level)
+    _write_report(folder / "report.html", request, result, shown, [*result.notes, *written])
+    return written
 
 
-def _write_compact(path: Path, ex: Explanation) -> None:
-    """Write one line per row and feature with the attribution and its standard deviation, rounded
-    and compressed.
-    """
-    table: Any = ex.to_frame()
-    table = table[
-        [
-            name
-            for name in ("row", "feature", "data", "label", "attribution", "std")
-            if name in table
-        ]
-    ]
-    for name in ("attribution", "std"):
-        if name in table:
-            table[name] = _rounded(table[name].to_numpy())
-    table.to_csv(path, index=False, compression={"method": "gzip", "compresslevel": 3, "mtime": 0})
-
-
-def _rounded(values: np.ndarray) -> np.ndarray:
-    """Return numbers with `DIGITS` significant digits; those too small or too large for that as
-    they are.
-    """
-    size = np.floor(np.log10(np.abs(values), out=np.zeros_like(values), where=values != 0))
-    unit = 10.0 ** (DIGITS - 1 - np.clip(size, -200, 200))
-    return np.where(np.abs(size) < 200, np.round(values * unit) / unit, values)
-
-
-def draw_pictures(folder: Path, ex: Explanation, importance: Importance, level: float) -> list[str]:
-    """Draw importance, all rows, and the rows farthest from the baseline one by one; return what is
-    wrong with the pictures.
-    """
-    from matplotlib.figure import Figure
-
-    lacking = False
-
-    def saved(name: str, draw: Any, *args: Any, height: float) -> None:
-        figure = Figure(figsize=(7.5, height), layout="constrained")
-        draw(*args, ax=figure.subplots(), level=level)
-        nonlocal lacking
-        lacking = save_picture(figure, folder / f"{name}.png") or lacking
-
-    tall = 1.4 + 0.42 * min(ex.shape[1], 10)
-    saved("importance", plots.bar, importance, height=tall)
-    if len(ex) > 1:
-        saved("beeswarm", plots.beeswarm, ex, height=tall)
-        saved("heatmap", plots.heatmap, ex, height=tall)
-    for row in np.argsort(-np.abs(ex.predictions - ex.base_values), kind="stable")[:WATERFALLS]:
-        saved(f"row_{ex.row_names[row]}", plots.waterfall, ex, int(row), height=tall)
-    return lacking_letters(lacking)
-
-
-def lacking_letters(lacking: bool) -> list[str]:
-    """Return what is wrong with pictures that lack letters."""
-    return (
-        ["The pictures lack letters of the names, which no font at hand has; the report has them."]
-        if lacking
-        else []
-    )
-
-
-def summary(ex: Explanation, importance: Importance) -> dict[str, Any]:
-    """Return what a program would ask first."""
-    order = np.argsort(-importance.values, kind="stable")
-    return {
-        "rows": len(ex),
-        "features": list(ex.feature_names),
-        "baseline": ex.baseline_name,
-        "method": ex.method,
-        "largest_error": float(ex.error.max(initial=0.0)),
-        "largest_gap": float(np.abs(ex.delta).max(initial=0.0)),
-        "importance": {importance.feature_names[i]: float(importance.values[i]) for i in order},
-        "importance_drawn_from_rows": importance.n_joint_rows,
+def _write_report(
+    path: Path, request: Request, result: Result, shown: np.ndarray, notes_shown: list[str]
+) -> None:
+    """Write the report on the ``shown`` rows, of one explanation or of several classes."""
+    page = {
+        label: each if len(shown) == len(each) else each[shown]
+        for label, each in result.explanations.items()
     }
+    several = len(page) > 1
+    label = next(iter(page))
+    write_report(
+        path,
+        page if several else page[label],
+        importance=result.importances if several else result.importances[label],
+        explainer=result.explainers[label],
+        held_out=result.model.held_out,
+        measured=None if result.observed is None else result.observed[shown],
+        notes=notes_shown,
+        title=f"Predictions of {result.model.columns.target}, explained",
+        level=request.level,
+        data_name=request.data.name,
+    )

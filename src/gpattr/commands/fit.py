@@ -16,9 +16,7 @@ from gpattr.tables.target import Target, known_labels
 
 @dataclass(frozen=True)
 class Table:
-    """A table as a model takes it: ``columns``, features ``X``, targets ``y`` where they are there,
-    and what to know of it.
-    """
+    """A table ready for a model: ``columns``, features ``X``, targets ``y`` if any, and notes."""
 
     columns: Columns
     X: Any
@@ -36,14 +34,14 @@ def read_training(
     sheet: str | None = None,
     task: str | None = None,
 ) -> Table:
-    """Return a table to learn from; rows without a target are left out, ``task`` is decided from
-    the target unless given.
-    """
+    """Return a table to train on, without the rows whose target is missing.
+
+    ``task`` is decided from the target by default."""
     frame = read_table(data, sheet=sheet)
     unknown = missing(frame[target]) if target in frame.columns else None
     if unknown is not None and unknown.any():
         if strict or unknown.all():
-            advice = "leave these rows out of the table" + (
+            advice = "remove these rows from the table" + (
                 ", or run without --strict" if not unknown.all() else ""
             )
             refuse_missing(unknown, target, str(data), f"the target cannot be filled in: {advice}")
@@ -51,15 +49,15 @@ def read_training(
         rows = "1 row was" if unknown.sum() == 1 else f"{unknown.sum():,} rows were"
         frame.attrs["notes"] = [
             *frame.attrs.get("notes", ()),
-            f"{rows} left out, in which {target} is missing.",
+            f"{rows} left out because {target} is missing.",
         ]
     columns = Columns.of(frame, target, drop=drop, strict=strict, source=str(data))
     asked = Target.of(frame, columns, task, source=str(data))
     classified = asked.task == "classification"
     y = known_labels(frame, columns) if classified else columns.targets(frame, source=str(data))
     X = columns.features(frame, strict=strict, source=str(data))
-    said = [asked.sentence] if asked.sentence else []
-    return Table(columns, X, y, [*said, *notes.of_table(frame, X, columns)], asked.task)
+    decided = [asked.sentence] if asked.sentence else []
+    return Table(columns, X, y, [*decided, *notes.of_table(frame, X, columns)], asked.task)
 
 
 def read_rows(
@@ -70,15 +68,14 @@ def read_rows(
     strict: bool = False,
     sheet: str | None = None,
 ) -> Table:
-    """Return a table whose rows a model is asked about; its target need not be there.
+    """Return a table whose rows a model is to explain; it need not have the target.
 
-    Missing values are filled with what is typical of the rows it was trained on.
-    """
+    Missing values are filled with values typical of the rows the model was trained on."""
     frame, columns = read_table(data, fewest=1, sheet=sheet), model.columns
     for name in drop:
         if name not in frame.columns:
             raise InvalidInputError(
-                f"--drop: expected a column of {data}, got {name!r}; there are"
+                f"--drop: expected a column of {data}, got {name!r}; the columns are"
                 f" {list(frame.columns)}"
             )
     X = columns.features(
@@ -89,7 +86,7 @@ def read_rows(
 
 
 def train(table: Table, *, estimator: str, kernel: str | None, verbose: bool) -> TableModel:
-    """Return a model of the table."""
+    """Train a model on the table."""
     options: dict[str, Any] = {
         "estimator": estimator,
         "kernel": kernel,

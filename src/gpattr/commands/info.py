@@ -1,4 +1,4 @@
-"""``gpattr info``: versions, and which libraries are here."""
+"""``gpattr info``: versions, and the installed libraries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DISTRIBUTIONS = {"sklearn": "scikit-learn"}
 
 
 def information() -> dict[str, Any]:
-    """Return versions, what is missing as None, and the models that are known of each library."""
+    """Return versions, None for what is not installed, and the supported models."""
     models = {
         library: {
             "installed": _version(DISTRIBUTIONS.get(package, package)),

@@ -1,5 +1,4 @@
-"""Names that a picture cannot show: letters that no font at hand has, and labels that leave no room
-for the axes.
+"""Labels that a picture cannot show: letters missing from all fonts, and texts that are too long.
 
 Matplotlib would draw boxes, or give up its layout, with a warning each; here they are replaced
 before the picture is drawn."""
@@ -16,11 +15,11 @@ from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter
 
 BOX = "□"
-LONGEST = 45  # letters at a tick: names that are longer would leave no room for the axes
+LONGEST = 45  # letters at a tick: longer names would leave no space for the axes
 
 
 def save_picture(figure: Figure, path: Path) -> bool:
-    """Write a figure with boxes for what its font lacks, and return whether there are any."""
+    """Write a figure, with boxes for letters its fonts lack; return whether there are any."""
     families = FontProperties().get_family()
     known = {
         code
@@ -39,9 +38,7 @@ def save_picture(figure: Figure, path: Path) -> bool:
     axes: list[Any] = figure.findobj(Axis)
     for axis in axes:
         formatter = axis.get_major_formatter()
-        if isinstance(
-            formatter, FuncFormatter
-        ):  # labels at ticks are written again whenever the figure is drawn
+        if isinstance(formatter, FuncFormatter):  # called again whenever the figure is drawn
             formatter.func = lambda value, place, write=formatter.func: shortened(
                 drawn(write(value, place))
             )
@@ -53,5 +50,5 @@ def save_picture(figure: Figure, path: Path) -> bool:
 
 
 def shortened(text: str) -> str:
-    """Return a text without its middle where it is too long: the end may be a value."""
+    """Return a text, without its middle if it is too long: the end may be a value."""
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 21]}…{text[-20:]}"

@@ -1,10 +1,10 @@
-"""A folder that is written whole or not at all.
+"""An output folder that is written completely or not at all.
 
-It is written under another name beside its own, ``out.1a2b3c4d.tmp``, and then renamed; what it
-replaces is called ``out.5e6f7a8b.old`` for the moment between. A run holds a lock on both as long
-as it lives. What a killed run leaves has none: the next run to the same place removes it, or puts
-the old result back if that was all there is. Without locks (on Windows, or where the file system
-has none) nothing is removed."""
+It is written under a temporary name beside its own, ``out.1a2b3c4d.tmp``, and then renamed; the
+folder it replaces is called ``out.5e6f7a8b.old`` in between. A run holds a lock on both as long as
+it lives. The remains of a killed run have no lock: the next run to the same folder removes them, or
+restores the old result if nothing else is left. Without locks (on Windows, or if the file system
+does not support them) nothing is removed."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from gpattr.exceptions import InvalidInputError
 
 try:
     import fcntl
-except ImportError:  # there is none on Windows
+except ImportError:  # not available on Windows
     fcntl = None
 
 OWN = re.compile(
-    r"(explanation|model)\.json|(attributions|importance)\.csv|attributions\.(csv\.gz|parquet)|report\.html|"
-    r"((importance|beeswarm)(_\w+)?|heatmap|row_.*)\.png"
+    r"(explanation|model)\.json|(attributions|importance)\.csv|attributions\.(csv\.gz|parquet)|"
+    r"report\.html|((importance|beeswarm)(_\w+)?|heatmap|row_.*)\.png"
 )
-UNFINISHED = r"(\.[0-9a-f]{8}\.tmp)?"  # of a file that was being written
-RETRIES = 100  # of a rename that another run to the same place came before
+UNFINISHED = r"(\.[0-9a-f]{8}\.tmp)?"  # ending of a file that was being written
+RETRIES = 100  # of a rename, if another run to the same folder came first
 
 
 def require_new(path: Path, force: bool) -> None:
-    """Refuse to write over something, unless that is wanted."""
+    """Refuse to overwrite something, unless ``force`` is set."""
     if path.exists() and not force:
         raise InvalidInputError(
-            f"{path}: exists already; choose another name, or write over it with --force"
+            f"{path}: already exists; choose another name, or overwrite it with --force"
         )
 
 
 def require_own(path: Path) -> None:
-    """Refuse to replace a folder that holds anything but what an earlier run wrote."""
+    """Refuse to replace a folder with files that no earlier run wrote."""
     if path.exists() and not path.is_dir():
         raise InvalidInputError(f"{path}: expected a folder, got a file")
     others = sorted(
@@ -52,29 +52,27 @@ def require_own(path: Path) -> None:
     )
     if others:
         raise InvalidInputError(
-            f"{path}: has other files than gpattr's, such as {others[0]}; choose a folder of"
-            " its own"
+            f"{path}: contains files not written by gpattr, such as {others[0]}; choose another"
+            " folder"
         )
 
 
 def require_not(path: Path, data: Path) -> None:
-    """Refuse to write over what is read."""
+    """Refuse to overwrite the input."""
     if path.resolve() == data.resolve():
-        raise InvalidInputError(f"{path}: is what is read; choose another name")
+        raise InvalidInputError(f"{path}: would overwrite the input; choose another name")
 
 
 def require_outside(path: Path, used: Path) -> None:
-    """Refuse to replace a folder that holds what is read."""
+    """Refuse to replace a folder that contains an input."""
     if path.resolve() in used.resolve().parents:
         raise InvalidInputError(
-            f"{path}: holds {used.name}, which is used; choose another folder with --out"
+            f"{path}: contains {used.name}, which is an input; choose another folder with --out"
         )
 
 
 def recover(path: Path) -> None:
-    """Remove what killed runs left beside ``path``; where one was killed while it replaced the old
-    result, put that back.
-    """
+    """Remove the remains of killed runs beside ``path``; restore a result that one replaced."""
     path = path.resolve()
     for left in sorted(path.parent.glob(f"{_literal(path.name)}.????????.*")):
         kind = re.fullmatch(re.escape(path.name) + r"\.[0-9a-f]{8}\.(tmp|old)", left.name)
@@ -91,9 +89,7 @@ def recover(path: Path) -> None:
 
 @contextmanager
 def whole_folder(path: Path, *, force: bool) -> Iterator[Path]:
-    """Yield a folder beside the one that is wanted, which takes its place when everything in it has
-    been written.
-    """
+    """Yield a temporary folder, which becomes ``path`` once everything in it has been written."""
     path = path.resolve()
     recover(path)
     require_new(path, force)
@@ -103,16 +99,14 @@ def whole_folder(path: Path, *, force: bool) -> Iterator[Path]:
         temporary = _new_folder(path, stack)
         try:
             yield temporary
-            require_new(path, force)  # another run may have written it meanwhile
+            require_new(path, force)  # another run may have written it in the meantime
             _replace(path, temporary)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _replace(path: Path, temporary: Path) -> None:
-    """Rename ``temporary`` to ``path``, and remove what was there; a run to the same place at the
-    same time may come between.
-    """
+    """Rename ``temporary`` to ``path`` and remove the old folder, whatever other runs do."""
     for _ in range(RETRIES):
         old = _beside(path, "old")
         with ExitStack() as stack:
@@ -130,17 +124,15 @@ def _replace(path: Path, temporary: Path) -> None:
                     os.rename(old, path)
                 shutil.rmtree(old, ignore_errors=True)
         return
-    raise InvalidInputError(f"{path}: is being written by other runs; choose another name")
+    raise InvalidInputError(f"{path}: other runs are writing to it; choose another name")
 
 
 def _new_folder(path: Path, stack: ExitStack) -> Path:
-    """Return a new folder that is locked until the stack is left."""
+    """Return a new folder, locked until the stack is closed."""
     while True:
         temporary = _beside(path, "tmp")
         temporary.mkdir()
-        with contextlib.suppress(
-            FileNotFoundError
-        ):  # another run may take it for a dead one's before it is locked
+        with contextlib.suppress(FileNotFoundError):  # removed by another run before it is locked
             stack.enter_context(_locked(temporary, wait=True))
             if temporary.exists():
                 return temporary
@@ -152,9 +144,7 @@ def _beside(path: Path, ending: str) -> Path:
 
 @contextmanager
 def _locked(folder: Path, *, wait: bool = False) -> Iterator[bool]:
-    """Lock a folder that no living run holds, and yield whether that could be done; the end of a
-    process ends its locks.
-    """
+    """Lock a folder if no other run holds it; yield whether. Locks end with the process."""
     if fcntl is None:
         yield False
         return
@@ -177,5 +167,5 @@ def _only_own(folder: Path) -> bool:
 
 
 def _literal(name: str) -> str:
-    """Return a pattern of `Path.glob` that means this name."""
+    """Return a `Path.glob` pattern that matches exactly this name."""
     return re.sub(r"([*?\[])", r"[\1]", name)

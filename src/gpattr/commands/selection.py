@@ -1,4 +1,4 @@
-"""Which rows are meant by 1-10,17, and which baseline by row:17 or a file."""
+"""Rows and baselines chosen on the command line: 1-10,17 and row:17."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from gpattr.tables import Columns, read_table
 
 
 def chosen_rows(text: str | None, rows: Any, option: str = "--rows") -> np.ndarray:
-    """Return positions, from 0, of ``rows`` with these numbers: ``1-10,17``; all of them for None.
+    """Return the positions, from 0, of the rows numbered ``1-10,17``; of all for None.
 
-    Rows are numbered from 1 as in their file; ``rows`` are the numbers of those that are there, or
-    how many there are."""
+    Rows are numbered from 1 as in their file; ``rows`` are the numbers of the rows that are left,
+    or how many rows there are."""
     numbers = np.arange(1, rows + 1) if isinstance(rows, int) else np.asarray(rows)
     n = int(numbers[-1]) if len(numbers) else 0
     if text is None or text.strip().lower() == "all":
@@ -37,15 +37,16 @@ def chosen_rows(text: str | None, rows: Any, option: str = "--rows") -> np.ndarr
     absent = wanted[~np.isin(wanted, numbers)]
     if len(absent):
         raise InvalidInputError(
-            f"{option}: row {absent[0]} was left out, for its target is missing; choose other rows"
+            f"{option}: row {absent[0]} was left out because its target is missing; choose other"
+            " rows"
         )
     return np.searchsorted(numbers, wanted)
 
 
 def chosen_baseline(text: str, X: Any, columns: Columns, source: str) -> tuple[Any, str | None]:
-    """Return a baseline and its name: ``mean``, ``median``, ``row:17``, or a file with one row, or
-    several to average over.
-    """
+    """Return the baseline given by ``mean``, ``median``, ``row:17`` or a file, and its name.
+
+    A file has one row, or several rows to average over."""
     if text in ("mean", "median"):
         return text, None
     if text.startswith("row:"):
@@ -55,11 +56,11 @@ def chosen_baseline(text: str, X: Any, columns: Columns, source: str) -> tuple[A
             else (None,)
         )
         if row is None:
-            raise InvalidInputError(f"--baseline: expected row:17 or the like, got {text!r}")
+            raise InvalidInputError(f"--baseline: expected row:N, for example row:17, got {text!r}")
         return X.iloc[[row]], f"row {X.index[row]} of {source}"
     if not Path(text).is_file():
         raise InvalidInputError(
-            f"--baseline: expected mean, median, row:17 or a file that exists, got {text!r}"
+            f"--baseline: expected mean, median, row:N or an existing file, got {text!r}"
         )
     points = columns.features(read_table(text, fewest=1), strict=True, source=text)
     if len(points) == 1:
@@ -67,6 +68,7 @@ def chosen_baseline(text: str, X: Any, columns: Columns, source: str) -> tuple[A
     if columns.encoder is not None:
         what = "categories" if columns.categories else "dates"
         raise InvalidInputError(
-            f"--baseline: expected one row in {text}, because there are {what}, got {len(points)}"
+            f"--baseline: expected one row in {text}, because the table has {what}, got"
+            f" {len(points)}"
         )
     return Baselines(points), f"average over {len(points)} points of {Path(text).name}"

@@ -1,6 +1,4 @@
-"""Data: the paper's published tables, its simulated one, and functions whose attributions are
-known.
-"""
+"""Data sets: the paper's published and simulated ones, and functions with known attributions."""
 
 from gpattr.datasets.breast_cancer_prognostic import load_breast_cancer_prognostic
 from gpattr.datasets.known_functions import (

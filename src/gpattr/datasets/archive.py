@@ -1,9 +1,8 @@
-"""Where a published table comes from: a folder the user names, the cache, or the official archive;
-verified in every case.
+"""Sources of published tables: a given folder, the cache, or the official archive, all verified.
 
-The official archive is a zip file whose own checksum may change when it is packed anew, so what is
-verified is the table that was read: its shape and a digest of its values to ten significant digits,
-which is the same for a spreadsheet and its CSV export."""
+The official archive is a zip file whose checksum may change if it is repacked, so the table itself
+is verified: its shape and a digest of its values to ten significant digits, which is the same for a
+spreadsheet and its CSV export."""
 
 from __future__ import annotations
 
@@ -26,17 +25,15 @@ from gpattr.exceptions import DatasetError, InvalidInputError
 
 FOLDER_VARIABLE = "GPATTR_DATA_DIR"
 BY_HAND = (
-    "or put it in a folder and name that folder in data_home= (--data-home) or in the environment"
+    "or save it to a folder and set data_home= (--data-home) to that folder, or the environment"
     f" variable {FOLDER_VARIABLE}"
 )
-LARGEST = 1 << 24  # bytes; the largest table has a quarter of a million
+LARGEST = 1 << 24  # bytes; the largest table has about 250 000
 
 
 @dataclass(frozen=True)
 class Source:
-    """One table: the archive that holds it, the file's name there (and others it goes by), how to
-    read it, what it must hold.
-    """
+    """One table: its archive, the names of its file, how to read it, and its shape and digest."""
 
     url: str
     names: tuple[str, ...]
@@ -45,9 +42,7 @@ class Source:
     digest: str
 
     def load(self, data_home: str | PathLike[str] | None = None) -> pd.DataFrame:
-        """Return the verified table from ``data_home``, else from ``GPATTR_DATA_DIR``, else from
-        the cache or the archive.
-        """
+        """Return the verified table from ``data_home``, ``GPATTR_DATA_DIR``, cache or archive."""
         if data_home is not None and not isinstance(data_home, (str, PathLike)):
             raise InvalidInputError(f"data_home: expected the path of a folder, got {data_home!r}")
         argument, folder = (
@@ -81,19 +76,17 @@ class Source:
                     return self._verified(str(path), name, path.read_bytes())
                 return self._verified(str(path), *self._unpacked(path))
         raise DatasetError(
-            f"{argument}: expected one of {[*self.names, packed]} in {str(folder)!r}, which has"
+            f"{argument}: expected one of {[*self.names, packed]} in {str(folder)!r}, found"
             f" none; it is published at {self.url}"
         )
 
     def _from_cache(self) -> pd.DataFrame:
-        """Read the file from the user's cache; download it first if it is not there or not whole."""
+        """Read the file from the user's cache; download it first if it is missing or incomplete."""
         import pooch
 
         cache = Path(pooch.os_cache("gpattr"))
         kept = cache / self.names[0]
-        with suppress(
-            OSError, DatasetError
-        ):  # not there, or not whole: the download below replaces it
+        with suppress(OSError, DatasetError):  # missing or incomplete: downloaded below
             return self._verified(str(kept), kept.name, kept.read_bytes())
         with tempfile.TemporaryDirectory() as folder:
             packed = Path(folder) / "archive.zip"
@@ -116,9 +109,9 @@ class Source:
                     name = Path(member.filename).name
                     if name in self.names and member.file_size <= LARGEST:
                         return name, archive.read(member)
-        except Exception as error:  # whatever zipfile makes of a broken archive
+        except Exception as error:  # zipfile raises many kinds
             raise DatasetError(
-                f"{origin or path}: expected a whole zip file, but it cannot be unpacked: {error}"
+                f"{origin or path}: expected a zip file, but it cannot be unpacked: {error}"
             ) from None
         found = [member.filename for member in inside[:10]]
         raise DatasetError(
@@ -127,10 +120,10 @@ class Source:
         )
 
     def _verified(self, origin: str, name: str, content: bytes) -> pd.DataFrame:
-        """Return the table if it holds what was published, to the last value."""
+        """Return the table if its values are the published ones."""
         try:
             table = self.read(name, content)
-        except Exception as error:  # whatever a parser makes of a broken file
+        except Exception as error:  # parsers raise many kinds
             raise DatasetError(
                 f"{origin}: expected the published table, but it cannot be read: {error}"
             ) from None
@@ -141,15 +134,13 @@ class Source:
             )
         if digest(table) != self.digest:
             raise DatasetError(
-                f"{origin}: the values are not those that were published; the file was altered"
+                f"{origin}: the values differ from the published ones; the file was altered"
             )
         return table
 
 
 def digest(table: pd.DataFrame) -> str:
-    """Return the SHA-256 of a table's values, numbers to ten significant digits; column names do
-    not matter.
-    """
+    """Return the SHA-256 of a table's values, with numbers to ten significant digits."""
     rows = table.to_numpy(object)
     lines = (
         ",".join(f"{v:.10g}" if isinstance(v, (int, float, np.number)) else str(v) for v in row)
@@ -159,7 +150,7 @@ def digest(table: pd.DataFrame) -> str:
 
 
 def _download(url: str, path: Path) -> None:
-    """Write what the address answers to a new file, with a progress bar where somebody watches."""
+    """Download a URL to a new file, with a progress bar on a terminal."""
     import pooch
     import requests
 
@@ -168,10 +159,7 @@ def _download(url: str, path: Path) -> None:
     with Bar(f"Downloading {unquote_plus(url.rsplit('/', 1)[1])}") as bar:
         try:
             pooch.HTTPDownloader(progressbar=bar, timeout=60)(url, path, None)  # pyright: ignore[reportArgumentType]
-        except (
-            requests.RequestException,
-            ValueError,
-        ) as error:  # ValueError: an answer that makes no sense
+        except (requests.RequestException, ValueError) as error:  # ValueError: an invalid answer
             reason = (
                 "no connection"
                 if isinstance(error, requests.ConnectionError)
@@ -183,7 +171,7 @@ def _download(url: str, path: Path) -> None:
 
 
 def _keep(content: bytes, path: Path) -> None:
-    """Put a file into the cache; one that cannot be written to is only slower."""
+    """Save a file to the cache, if that can be written to."""
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(content, path)

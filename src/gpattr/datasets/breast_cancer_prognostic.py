@@ -1,6 +1,4 @@
-"""Breast Cancer Wisconsin (Prognostic): how long patients stayed free of disease, and what their
-cell nuclei looked like.
-"""
+"""Breast Cancer Wisconsin (Prognostic): disease-free times and measurements of cell nuclei."""
 
 from __future__ import annotations
 
@@ -46,14 +44,13 @@ SOURCE = (
 
 
 def load_breast_cancer_prognostic(*, data_home: str | PathLike[str] | None = None) -> Bunch:
-    """Return 198 patients: thirty features of cell nuclei, the target is ``time`` in months;
-    ``frame`` also has the outcome.
+    """Return 198 patients: thirty features of cell nuclei, and the target ``time`` in months.
 
-    ``frame["outcome"] == "N"`` are the 151 patients without recurrence, whose time is the
-    disease-free one. The frame's tumour size and lymph nodes are no part of ``data``.
+    ``frame`` also has the outcome: "N" for the 151 patients without recurrence, whose time is the
+    disease-free time. Its tumour size and lymph nodes are not part of ``data``.
 
-    Read from the folder ``data_home`` or ``GPATTR_DATA_DIR`` where one is named, else from the
-    user's cache, which the first call fills from the official archive."""
+    The data are read from the folder ``data_home`` or ``GPATTR_DATA_DIR``, if given, or else from
+    the user's cache, which the first call fills from the official archive."""
     frame = (
         Source(URL, ("wpbc.data",), _read, (198, 35), DIGEST).load(data_home).set_index("patient")
     )

@@ -1,6 +1,4 @@
-"""What every loader returns: a table with the words that belong to it, as scikit-learn's loaders
-do.
-"""
+"""Bunches: tables with their description, as scikit-learn's loaders return them."""
 
 from __future__ import annotations
 
@@ -23,9 +21,7 @@ def as_bunch(
     about: str,
     source: str,
 ) -> Bunch:
-    """Return frame, data, target and what is known about them: names, units, description, source
-    (with its DOI) and licence.
-    """
+    """Return frame, data and target with names, units, description, source and licence."""
     from sklearn.utils import Bunch
 
     words: dict[str, Any] = {

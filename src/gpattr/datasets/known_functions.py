@@ -1,6 +1,4 @@
-"""Functions whose integrated gradients are known in closed form: the truth to hold a model's
-attributions against.
-"""
+"""Functions with known integrated gradients: references for the attributions of a model."""
 
 from __future__ import annotations
 
@@ -28,15 +26,14 @@ from gpattr.closed_forms import apply_to_basis
 from gpattr.exceptions import InvalidInputError
 from gpattr.operators import IntegratedGradients
 
-FASTEST = 1e14  # a faster wave has phases on [0, 10] whose digits float64 does not have
+FASTEST = 1e14  # phases of faster waves on [0, 10] have no correct digit in float64
 
 
 @dataclass(frozen=True, eq=False)
 class KnownFunction:
     """f(x) = Σⱼ wⱼ φⱼ(x) over a basis: its attributions are Σⱼ wⱼ 𝒜ᵢφⱼ(x), exactly, by linearity.
 
-    ``formula`` computes f itself at rows, (n, d) to (n,), where the sum over the basis would lose
-    digits."""
+    ``formula`` computes f at rows, (n, d) to (n,), if summing over the basis loses accuracy."""
 
     basis: Basis
     weights: Array
@@ -60,9 +57,7 @@ class KnownFunction:
         return self.basis(X) @ self.weights if self.formula is None else self.formula(X)
 
     def attributions(self, X: Any, baseline: Any) -> Array:
-        """Return the exact attributions of f at the rows of X, (n, d), from a baseline (d,), or one
-        per row (n, d).
-        """
+        """Return the exact attributions (n, d) at rows X, from baselines (d,) or (n, d)."""
         names = column_names(X) if is_frame(X) else None
         X = self._rows(X)
         if is_frame(baseline) or np.ndim(baseline) == 2:
@@ -86,9 +81,7 @@ class KnownFunction:
         noise: float = 0.0,
         random_state: Any = None,
     ) -> tuple[Array, Array]:
-        """Return inputs, uniform between low and high, (n, d), and f there plus normal noise of
-        this standard deviation, (n,).
-        """
+        """Return uniform inputs between low and high, (n, d), and f plus normal noise, (n,)."""
         if not finite_scalar("low", low) < finite_scalar("high", high):
             raise InvalidInputError(f"high: expected a number larger than low = {low}, got {high}")
         if finite_scalar("noise", noise) < 0:
@@ -122,24 +115,21 @@ def linear_function(weights: Any) -> KnownFunction:
 
 
 def product_function(n_features: int = 2) -> KnownFunction:
-    """Return f(x) = Π xᵢ, nothing but interaction; from the baseline 0 all features have equal
-    shares.
-    """
+    """Return f(x) = Π xᵢ, a pure interaction; from the baseline 0 all attributions are equal."""
     check_memory("n_features: the powers", (1, check_count("n_features", n_features)), "use fewer")
     return KnownFunction(Monomials(np.ones((1, n_features))), np.ones(1))
 
 
 def sine_product(frequency: float = 2.0) -> KnownFunction:
-    """Return f(x) = sin(x₁) sin(ω x₂), the function behind the paper's simulated data, as ½ cos(x₁
-    − ωx₂) − ½ cos(x₁ + ωx₂).
-    """
+    """Return f(x) = sin(x₁) sin(ω x₂), the function of the paper's simulated data.
+
+    As a sum of waves it is ½ cos(x₁ − ωx₂) − ½ cos(x₁ + ωx₂)."""
     frequency = finite_scalar("frequency", frequency)
     return KnownFunction(
         Fourier(np.array([[1.0, -frequency], [1.0, frequency]])),
         np.array([0.0, 0.0, 0.5, -0.5]),
-        formula=lambda X: (
-            np.sin(X[:, 0]) * np.sin(frequency * X[:, 1])
-        ),  # near 0 the cosines differ by rounding only
+        # Near 0 the cosines differ by rounding only.
+        formula=lambda X: np.sin(X[:, 0]) * np.sin(frequency * X[:, 1]),
     )
 
 
@@ -148,7 +138,7 @@ def make_heteroscedastic(
 ) -> tuple[Array, Array]:
     """Return the paper's simulated data: X uniform on [0, 10]², y = sin(x₁) sin(ω x₂) + noise.
 
-    ``frequency`` ω is 2 in the paper's text; its published Figure 1 was made with 1.5. ``noise`` is
+    ``frequency`` ω is 2 in the paper's text; its published Figure 1 uses 1.5. ``noise`` is
     a standard deviation. ``sine_product(frequency)`` has the attributions of the function without
     noise."""
     if abs(finite_scalar("frequency", frequency)) > FASTEST:

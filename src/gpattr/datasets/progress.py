@@ -1,4 +1,4 @@
-"""A download's progress bar: what pooch asks of one, drawn by rich."""
+"""A progress bar for downloads: the interface that pooch expects, drawn by rich."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
 
 class Bar:
-    """A bar on the terminal's error stream; silent where that is a file. To be used in a ``with``
-    block.
-    """
+    """A progress bar on the error stream if it is a terminal, for use in a ``with`` block."""
 
     def __init__(self, title: str) -> None:
         console = Console(stderr=True)
@@ -21,7 +19,7 @@ class Bar:
 
     @property
     def total(self) -> float | None:
-        """The number of bytes to come; None while it is not known."""
+        """The total number of bytes; None while it is unknown."""
         return self._progress.tasks[self._task].total
 
     @total.setter
@@ -29,7 +27,7 @@ class Bar:
         self._progress.update(self._task, total=size or None)
 
     def update(self, size: int) -> None:
-        """Count this many bytes more."""
+        """Add this many bytes."""
         self._progress.update(self._task, advance=size)
 
     def reset(self) -> None:
@@ -37,7 +35,7 @@ class Bar:
         self._progress.update(self._task, completed=0)
 
     def close(self) -> None:
-        """Do nothing: the ``with`` block ends the bar, also where a download fails."""
+        """Do nothing: the ``with`` block ends the bar, even if a download fails."""
 
     def __enter__(self) -> Bar:
         self._progress.start()

@@ -1,6 +1,4 @@
-"""Real estate valuation: what houses in the Sindian district of New Taipei were sold for in 2012
-and 2013.
-"""
+"""Real estate valuation: prices of houses in New Taipei in 2012 and 2013."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ ABOUT = (
     "414 house sales in the Sindian district of New Taipei, Taiwan: date of the sale, age of the"
     " house, distance to the nearest MRT (metro) station, number of convenience stores within"
     " walking distance, position, and the price per unit area (a ping is 3.3 m²). Rows are labelled"
-    " by the number they carry in the file, from 1."
+    " by their number in the file, from 1."
 )
 SOURCE = (
     "I-C. Yeh (2018), Real Estate Valuation, UCI Machine Learning Repository, doi:10.24432/C5J30W"
@@ -40,11 +38,12 @@ SOURCE = (
 
 
 def load_taipei_housing(*, data_home: str | PathLike[str] | None = None) -> Bunch:
-    """Return 414 houses: six features, the target is ``price per area``; the index is the number of
-    the house in the file.
+    """Return 414 houses: six features, and the target ``price per area``.
 
-    Read from the folder ``data_home`` or ``GPATTR_DATA_DIR`` where one is named, else from the
-    user's cache, which the first call fills from the official archive."""
+    The index is the number of the house in the file.
+
+    The data are read from the folder ``data_home`` or ``GPATTR_DATA_DIR``, if given, or else from
+    the user's cache, which the first call fills from the official archive."""
     frame = Source(URL, NAMES, _read, (414, 8), DIGEST).load(data_home).set_index("No")
     return as_bunch(
         frame, list(UNITS)[:-1], "price per area", units=UNITS, about=ABOUT, source=SOURCE

@@ -1,6 +1,4 @@
-"""Wine Quality: eleven measurements of Portuguese Vinho Verde wines and the score experts gave
-them.
-"""
+"""Wine Quality: eleven measurements of Portuguese Vinho Verde wines, and the scores of experts."""
 
 from __future__ import annotations
 
@@ -38,7 +36,7 @@ UNITS = {
 }
 ABOUT = (
     "{} wines of the Portuguese Vinho Verde region: eleven physicochemical measurements and the"
-    " median score of at least three experts. The file holds repeated rows."
+    " median score of at least three experts. The file contains repeated rows."
 )
 SOURCE = (
     "P. Cortez, A. Cerdeira, F. Almeida, T. Matos and J. Reis (2009), Wine Quality, UCI Machine"
@@ -49,10 +47,10 @@ SOURCE = (
 def load_wine_quality(
     colour: str = "red", *, data_home: str | PathLike[str] | None = None
 ) -> Bunch:
-    """Return the red (1599) or the white (4898) wines: eleven features, the target is ``quality``.
+    """Return the red (1599) or white (4898) wines: eleven features, and the target ``quality``.
 
-    Read from the folder ``data_home`` or ``GPATTR_DATA_DIR`` where one is named, else from the
-    user's cache, which the first call fills from the official archive."""
+    The data are read from the folder ``data_home`` or ``GPATTR_DATA_DIR``, if given, or else from
+    the user's cache, which the first call fills from the official archive."""
     check_choice("colour", colour, tuple(COLOURS))
     rows, values = COLOURS[colour]
     frame = Source(URL, (f"winequality-{colour}.csv",), _read, (rows, 12), values).load(data_home)

@@ -1,8 +1,7 @@
-"""Section 2.2: the seven axioms that single out integrated gradients, each shown in numbers on
-Gaussian processes.
+"""Section 2.2: the seven axioms of integrated gradients, checked numerically on GPs.
 
-What the picture shows is how far each axiom is violated, relative to the largest attribution (or
-variance): rounding at most."""
+The figure shows how far each axiom is violated, relative to the largest attribution (or variance):
+by rounding at most."""
 
 from __future__ import annotations
 
@@ -14,12 +13,12 @@ from gpattr.paper.drawing import BLUE, GREY, canvas, tidy
 from gpattr.paper.experiment import Outcome, Setting
 
 TITLE = "Section 2.2: the seven axioms"
-FLOOR = 1e-18  # where the picture's logarithmic axis ends
+FLOOR = 1e-18  # the end of the logarithmic axis
 
 
 def run(setting: Setting) -> Outcome:
     """Demonstrate every axiom."""
-    setting.say("seven axioms on Gaussian processes")
+    setting.progress("seven axioms on Gaussian processes")
     numbers = {
         **demonstrations.sensitivity(),
         **demonstrations.dummy(),
@@ -33,7 +32,7 @@ def run(setting: Setting) -> Outcome:
 
 
 def draw(numbers: dict[str, float]) -> Figure:
-    """Draw how far each axiom is violated; what must be positive is said in words."""
+    """Draw how far each axiom is violated."""
     violations = {name: value for name, value in numbers.items() if "smallest" not in name}
     violations["7 non-decreasing positivity"] = max(
         0.0, -numbers["7 non-decreasing positivity: smallest attribution"]

@@ -1,8 +1,8 @@
-"""Numbers against what is expected of them: ``expected/*.json``, one file for each experiment.
+"""Checks of numbers against their expected ranges: ``expected/*.json``, one file per experiment.
 
-An expectation is ``{"ours": …, "between": [low, high], "source": …}``: what a verified run of ours
-gave, what is accepted (null is an open end), and where the range comes from; ``"published"`` is
-what the paper's figure shows, where it can be read off."""
+An entry is ``{"ours": …, "between": [low, high], "source": …}``: the result of our own verified
+run, the accepted range (null is an open end), and where the range comes from; ``"published"`` is
+the number in the paper's figure, if it can be read off."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Check:
-    """One number, what was expected of it, and whether it is so."""
+    """One reproduced number, its accepted range, and whether it lies in it."""
 
     name: str
     value: float
@@ -43,14 +43,14 @@ class Check:
 
 
 def expectations(experiment: str) -> dict[str, dict[str, Any]]:
-    """Return what is expected of the numbers of one experiment."""
+    """Return the expected numbers of one experiment."""
     return json.loads(
         (files("gpattr.paper") / "expected" / f"{experiment}.json").read_text(encoding="utf-8")
     )
 
 
 def compare(experiment: str, numbers: dict[str, float]) -> list[Check]:
-    """Return a check for every number; that the names are those expected is itself required."""
+    """Return a check for every number; the names must be those expected."""
     expected = expectations(experiment)
     if set(numbers) != set(expected):
         raise RuntimeError(

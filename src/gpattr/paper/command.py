@@ -22,9 +22,9 @@ def run(
     reduced: bool,
     quiet: bool,
 ) -> bool:
-    """Run experiments with a progress bar, print the checks (only what failed if quiet), return
-    whether all passed.
-    """
+    """Run experiments with a progress bar, print the checks, and return whether all passed.
+
+    With ``quiet`` only failed checks are printed."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -38,13 +38,13 @@ def run(
         task = progress.add_task("", total=len(names))
         for name in names:
 
-            def say(what: str, name: str = name) -> None:
+            def show(what: str, name: str = name) -> None:
                 progress.update(task, description=f"{_kind(name)}: {what}")
-                if progress.disable and not quiet:  # a file or a pipe has lines instead of a bar
+                if progress.disable and not quiet:  # lines instead of a bar in a file or pipe
                     console.print(f"{_kind(name)}: {what}", soft_wrap=True, highlight=False)
 
             progress.update(task, description=_kind(name))
-            (report,) = reproduce([name], out, data_home=data_home, reduced=reduced, say=say)
+            (report,) = reproduce([name], out, data_home=data_home, reduced=reduced, progress=show)
             reports.append(report)
             progress.advance(task)
             if not quiet:
@@ -58,7 +58,7 @@ def run(
     if failed or not quiet:
         console.print(table(reports, only_failed=quiet))
     console.print(
-        f"{len(checks) - failed} of {len(checks)} numbers are as expected; pictures and numbers:"
+        f"{len(checks) - failed} of {len(checks)} numbers are as expected; figures and numbers:"
         f" {escape(str(out))}",
         soft_wrap=True,
     )
@@ -66,7 +66,7 @@ def run(
 
 
 def table(reports: list[Report], *, only_failed: bool) -> Table:
-    """Return a table of numbers, what the paper shows, what is accepted, and whether it passed."""
+    """Return a table of numbers, the published ones, the accepted ranges, and the results."""
     result = Table(title="Numbers behind the figures", title_justify="left")
     result.add_column("number", overflow="fold")
     for name in ("value", "published", "accepted"):

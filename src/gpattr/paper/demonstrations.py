@@ -1,6 +1,4 @@
-"""One demonstration for each of the seven axioms of integrated gradients, on Gaussian processes
-with 80 training points.
-"""
+"""Demonstrations of the seven axioms of integrated gradients, on GPs with 80 training points."""
 
 from __future__ import annotations
 
@@ -17,9 +15,8 @@ from gpattr.posteriors import ExactPosterior, WeightSpacePosterior
 
 NOISE = 0.01
 KERNEL = kernels.SquaredExponential(lengthscale=[0.8, 1.2, 1.0], variance=2.0)
-Z, X = np.split(
-    np.random.default_rng(0).uniform(-2, 2, (105, 3)), [80]
-)  # training rows, explained rows
+# Training rows and explained rows.
+Z, X = np.split(np.random.default_rng(0).uniform(-2, 2, (105, 3)), [80])
 B = np.array([0.4, -0.2, 0.7])
 
 
@@ -29,7 +26,7 @@ def target(Z: np.ndarray) -> np.ndarray:
 
 
 def trained(y: np.ndarray, kernel: kernels.Kernel = KERNEL) -> ExactPosterior:
-    """Return the Gaussian process that saw these targets."""
+    """Return the Gaussian process conditioned on these targets."""
     return ExactPosterior(kernel, Z, y, noise=NOISE)
 
 
@@ -39,9 +36,7 @@ def explained(model: object) -> Explanation:
 
 
 def sensitivity() -> dict[str, float]:
-    """Return what is left where one coordinate alone differs: its attribution is the whole
-    difference, the others are 0.
-    """
+    """Check rows with one changed feature, whose attribution must be the whole difference."""
     rows = np.repeat(B[None], 3, axis=0) + np.diag([1.0, -0.7, 0.4])
     ex = Explainer(trained(target(Z)), B)(rows)
     own, change = np.diagonal(ex.values), ex.predictions - ex.base_values
@@ -55,7 +50,7 @@ def sensitivity() -> dict[str, float]:
 
 
 def dummy() -> dict[str, float]:
-    """Return mean and standard deviation of the attribution of a feature the model does not use."""
+    """Return mean and standard deviation of the attribution of an unused feature."""
     ex = explained(trained(target(Z), kernels.Select(kernels.SquaredExponential(), [0, 1])))
     assert ex.std is not None
     return {
@@ -66,9 +61,7 @@ def dummy() -> dict[str, float]:
 
 
 def implementation_invariance() -> dict[str, float]:
-    """Return the distance between one model in function space and in weight space: k(x, x') = (x·x'
-    + 1)², ten monomials.
-    """
+    """Compare k(x, x') = (x·x' + 1)² in function space with ten monomials in weight space."""
     y, basis = target(Z), Monomials.up_to(2, 3, constant=True)
     prior = np.array(
         [
@@ -93,7 +86,7 @@ def implementation_invariance() -> dict[str, float]:
 
 
 def linearity() -> dict[str, float]:
-    """Return the distance of the attributions of 2F₁ − 3F₂ from 2 and −3 times those of F₁ and F₂."""
+    """Compare the attributions of 2F₁ − 3F₂ with 2 and −3 times those of F₁ and F₂."""
     y1, y2 = target(Z), np.cos(Z[:, 1] + Z[:, 2])
     both = explained(trained(2 * y1 - 3 * y2)).values
     apart = both - (2 * explained(trained(y1)).values - 3 * explained(trained(y2)).values)
@@ -101,9 +94,7 @@ def linearity() -> dict[str, float]:
 
 
 def completeness() -> dict[str, float]:
-    """Return how far attributions are from adding up: their means to F(x) − F(b), their covariances
-    to its variance.
-    """
+    """Compare the sums of means and covariances with F(x) − F(b) and its variance."""
     model = trained(target(Z))
     ex = explained(model)
     assert ex.cov is not None
@@ -116,9 +107,7 @@ def completeness() -> dict[str, float]:
 
 
 def symmetry() -> dict[str, float]:
-    """Return how far apart the attributions of x₁ and x₂ are, for a model that saw every row with
-    both of them swapped, too.
-    """
+    """Compare the attributions of x₁ and x₂, for a model of data symmetric in both."""
     swap = [1, 0, 2]
     inputs, y = np.vstack([Z, Z[:, swap]]), np.tile(target(Z), 2)
     model = ExactPosterior(kernels.SquaredExponential(), inputs, y, noise=NOISE)
@@ -131,9 +120,7 @@ def symmetry() -> dict[str, float]:
 
 
 def positivity() -> dict[str, float]:
-    """Return the smallest slope of a model that rises everywhere between baseline and rows, and its
-    smallest attribution.
-    """
+    """Return the smallest slope and the smallest attribution of an increasing model."""
     kernel = kernels.SquaredExponential(lengthscale=3.0, variance=10.0)
     model = trained((Z + np.tanh(Z)).sum(axis=1), kernel)
     low, rows = np.full(3, -1.0), np.abs(X) / 2

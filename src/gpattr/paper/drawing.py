@@ -1,6 +1,4 @@
-"""What the paper's pictures have in common: colours safe for colour-blind readers, light axes,
-bands.
-"""
+"""Common elements of the paper's figures: colours, axes, bands and bars."""
 
 from __future__ import annotations
 
@@ -16,17 +14,18 @@ __all__ = ["BLUE", "GREEN", "GREY", "ORANGE", "PURPLE", "band", "bars", "canvas"
 
 
 def canvas(width: float, height: float) -> Figure:
-    """Return an empty figure of this size in inches; nothing in it can overlap."""
+    """Return an empty figure of this size in inches, with a constrained layout."""
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def stacked(figure: Figure, *heights: float) -> list[SubFigure]:
     """Return parts of a figure, one above the other, with heights in these proportions."""
-    return list(figure.subfigures(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0])  # pyright: ignore[reportIndexIssue]
+    parts = np.asarray(figure.subfigures(len(heights), 1, squeeze=False, height_ratios=heights))
+    return list(parts[:, 0])
 
 
 def tidy(axes: Axes, title: str = "", x: str = "", y: str = "") -> Axes:
-    """Name the axes and take away what carries no information."""
+    """Label the axes and remove unnecessary spines."""
     axes.set_title(title, loc="left", fontsize=10)
     axes.set_xlabel(x, fontsize=9)
     axes.set_ylabel(y, fontsize=9)

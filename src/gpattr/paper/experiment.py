@@ -1,4 +1,4 @@
-"""What an experiment is given and what it returns."""
+"""The settings and the outcome of an experiment."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Setting:
-    """Where the data are, whether a reduced version will do, and where to say what is being done."""
+    """The folder of the data, whether to run a reduced version, and a progress callback."""
 
     data_home: str | PathLike[str] | None = None
     reduced: bool = False
-    say: Callable[[str], None] = lambda _: None
+    progress: Callable[[str], None] = lambda _: None
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A picture and the numbers behind it, which ``expected/`` holds expectations of."""
+    """A figure and its numbers, whose expected ranges are in ``expected/``."""
 
     figure: Figure
     numbers: dict[str, float]

@@ -1,13 +1,14 @@
 """Figure 1: the uncertainty of an attribution grows with the distance from the baseline.
 
 y = sin(x₁) sin(ω x₂) + ½ε, 500 samples on [0, 10]²; attributions along β(t) = t(1, 1) from the
-baseline 0. The paper's text says ω = 2, its published figure shows ω = 1.5: the picture is drawn
-with the latter, numbers are checked for both."""
+baseline 0. The paper's text says ω = 2, its published figure shows ω = 1.5: the figure uses the
+latter, numbers are checked for both."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gpattr.datasets import make_heteroscedastic, sine_product
@@ -27,10 +28,10 @@ def run(setting: Setting) -> Outcome:
     """Train on the simulated data and explain points along the diagonal."""
     numbers, shown = {}, None
     for frequency in (TEXT, PUBLISHED):
-        setting.say(f"training on 500 samples, frequency {frequency:g}")
+        setting.progress(f"training on 500 samples, frequency {frequency:g}")
         model = simulated_model(frequency, restarts=0 if setting.reduced else 4)
         t = np.linspace(0.0, 10.0, 51 if setting.reduced else 401)
-        setting.say(f"explaining {len(t)} points along the diagonal")
+        setting.progress(f"explaining {len(t)} points along the diagonal")
         ex = Explainer(model, "zeros")(np.column_stack([t, t]))
         numbers |= {
             f"{name}, ω = {frequency:g}": value
@@ -50,7 +51,7 @@ def simulated_model(frequency: float, *, restarts: int) -> GPRegressor:
 def measure(
     model: GPRegressor, ex: Explanation, t: np.ndarray, frequency: float
 ) -> dict[str, float]:
-    """Return what the figure claims, in numbers."""
+    """Return the numbers behind the figure."""
     truth = sine_product(frequency).attributions(ex.data, np.zeros(2))
     lower, upper = ex.interval(0.95)
     assert ex.var is not None
@@ -72,35 +73,10 @@ def measure(
 
 
 def draw(model: GPRegressor, ex: Explanation, t: np.ndarray, frequency: float) -> Figure:
-    """Draw the surface with the diagonal, the prediction along it, both attributions and their
-    variances.
-    """
+    """Draw the surface, the prediction along the diagonal, both attributions and variances."""
     figure = canvas(11.0, 5.0)
     axes = figure.subplot_mosaic("ABC;ADE", width_ratios=[1.5, 1.0, 1.0])
-    assert ex.std is not None
-    assert ex.var is not None
-
-    side = np.linspace(0.0, 10.0, 101)
-    surface = model.predict(np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)).reshape(
-        101, 101
-    )
-    image = axes["A"].contourf(
-        side, side, surface, levels=np.linspace(-1.2, 1.2, 25), cmap="RdBu_r", extend="both"
-    )
-    axes["A"].plot(t, t, color="k", lw=1.4, ls="--", label=r"$\beta(t) = t\,(1, 1)$")
-    axes["A"].plot(0, 0, "ko", clip_on=False, label="baseline")
-    axes["A"].set_aspect("equal")
-    axes["A"].legend(fontsize=8, loc="upper left", framealpha=0.9)
-    figure.colorbar(
-        image, ax=axes["A"], ticks=[-1, -0.5, 0, 0.5, 1], shrink=0.62, label="mean prediction"
-    )
-    tidy(
-        axes["A"],
-        rf"$y = \sin(x_1)\,\sin({frequency:g}\,x_2) + \varepsilon/2$, 500 samples",
-        "$x_1$",
-        "$x_2$",
-    )
-
+    draw_surface(axes["A"], model, t, frequency)
     mean, std = model.predict(ex.data, return_std=True)
     band(axes["B"], t, mean, std, GREY, "$F(\\beta(t))$, ±1 and ±2 sd")
     axes["B"].plot(
@@ -111,10 +87,43 @@ def draw(model: GPRegressor, ex: Explanation, t: np.ndarray, frequency: float) -
         lw=1.6,
         label="$F(b)$ + sum of attributions",
     )
-    axes["B"].set_ylim(-1.5, 2.4)  # room for the legend
+    axes["B"].set_ylim(-1.5, 2.4)  # leaves space for the legend
     axes["B"].legend(fontsize=8, loc="upper right")
     tidy(axes["B"], "prediction along the diagonal", "t", "prediction")
+    draw_attributions(axes, ex, t, frequency)
+    return figure
 
+
+def draw_surface(axes: Axes, model: GPRegressor, t: np.ndarray, frequency: float) -> None:
+    """Draw the predictions on a grid, and the diagonal."""
+    side = np.linspace(0.0, 10.0, 101)
+    surface = model.predict(np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)).reshape(
+        101, 101
+    )
+    image = axes.contourf(
+        side, side, surface, levels=np.linspace(-1.2, 1.2, 25), cmap="RdBu_r", extend="both"
+    )
+    axes.plot(t, t, color="k", lw=1.4, ls="--", label=r"$\beta(t) = t\,(1, 1)$")
+    axes.plot(0, 0, "ko", clip_on=False, label="baseline")
+    axes.set_aspect("equal")
+    axes.legend(fontsize=8, loc="upper left", framealpha=0.9)
+    axes.figure.colorbar(
+        image, ax=axes, ticks=[-1, -0.5, 0, 0.5, 1], shrink=0.62, label="mean prediction"
+    )
+    tidy(
+        axes,
+        rf"$y = \sin(x_1)\,\sin({frequency:g}\,x_2) + \varepsilon/2$, 500 samples",
+        "$x_1$",
+        "$x_2$",
+    )
+
+
+def draw_attributions(
+    axes: dict[str, Axes], ex: Explanation, t: np.ndarray, frequency: float
+) -> None:
+    """Draw both attributions along the diagonal, and their variances."""
+    assert ex.std is not None
+    assert ex.var is not None
     truth = sine_product(frequency).attributions(ex.data, np.zeros(2))
     for i, (panel, color) in enumerate((("D", BLUE), ("E", GREEN))):
         band(axes[panel], t, ex.values[:, i], ex.std[:, i], color, "mean, ±1 and ±2 sd")
@@ -125,4 +134,3 @@ def draw(model: GPRegressor, ex: Explanation, t: np.ndarray, frequency: float) -
     axes["C"].legend(fontsize=8)
     axes["C"].set_ylim(bottom=0.0)
     tidy(axes["C"], "variances of the attributions", "t", "variance")
-    return figure

@@ -1,4 +1,4 @@
-"""Figure 2: which measurements inform the predicted disease-free time of breast cancer patients?
+"""Figure 2: attributions of the predicted disease-free time of breast cancer patients.
 
 The 151 patients without recurrence; the first is left out of training. The baseline is the average
 patient."""
@@ -24,29 +24,27 @@ SHOWN, FOLLOWED = 6, 50  # patients in the upper and in the lower panels
 def run(setting: Setting) -> Outcome:
     """Train on 150 patients and explain the first 50."""
     X, y = patients(setting)
-    setting.say("training on 150 patients")
+    setting.progress("training on 150 patients")
     model = train(X.iloc[1:], y.iloc[1:], restarts=1 if setting.reduced else 9)
-    setting.say(f"explaining {FOLLOWED} patients")
+    setting.progress(f"explaining {FOLLOWED} patients")
     ex = Explainer(model, "zeros")(X.iloc[:FOLLOWED])
     return Outcome(draw(ex), measure(ex))
 
 
 def patients(setting: Setting) -> tuple[pd.DataFrame, pd.Series]:
-    """Return the thirty features, normalised, and the disease-free time of the patients without
-    recurrence.
-    """
+    """Return the normalised features and the times of the patients without recurrence."""
     data = load_breast_cancer_prognostic(data_home=setting.data_home)
     free = data.frame["outcome"] == "N"
     return normalised(data.data[free]), data.target[free]
 
 
 def strongest(ex: Explanation) -> np.ndarray:
-    """Return the features from the largest mean |attribution| down."""
+    """Return the features by decreasing mean |attribution|."""
     return np.argsort(-np.abs(ex.values).mean(axis=0))
 
 
 def measure(ex: Explanation) -> dict[str, float]:
-    """Return what the figure claims, in numbers."""
+    """Return the numbers behind the figure."""
     assert ex.std is not None
     order = strongest(ex)
     sizes = np.abs(ex.values).mean(axis=0)[order]
@@ -105,7 +103,7 @@ def draw_patient(axes: Axes, ex: Explanation, row: int) -> None:
     assert ex.std is not None
     places, values = np.arange(len(ex.feature_names)), ex.values[0]
     axes.bar(places, values, color=np.where(values < 0, BLUE, ORANGE), alpha=0.85, width=0.8)
-    shown = ex.std[0] > 0.05  # an error bar below the width of a line tells nothing
+    shown = ex.std[0] > 0.05  # smaller error bars would be invisible
     axes.errorbar(
         places[shown],
         values[shown],

@@ -1,9 +1,8 @@
-"""Figure 3: normalising the inputs does not change attributions (affine scale invariance), on
-houses in New Taipei.
+"""Figure 3: affine scale invariance: attributions of houses with and without normalised inputs.
 
 House 262 and 49 others, chosen at random, are left out of training; the baseline is the average
-house. The published choice of the 49 is not known, so ten choices are made: the numbers are medians
-over them, the picture shows the choice nearest to these."""
+house. The published choice of the 49 is unknown, so ten choices are made: the numbers are medians
+over them, the figure shows the choice closest to these."""
 
 from __future__ import annotations
 
@@ -18,29 +17,28 @@ from gpattr.explanation.explanation import Explanation
 from gpattr.kernels import SquaredExponential
 from gpattr.paper.drawing import bars, canvas, tidy
 from gpattr.paper.experiment import Outcome, Setting
-from gpattr.paper.models import noise_of, normalised, train
+from gpattr.paper.models import noise_of, normalised, std_of, train
 
 TITLE = "Figure 3: affine scale invariance, houses in New Taipei"
 HOUSE, HELD_OUT = 262, 50
 
 
 def run(setting: Setting) -> Outcome:
-    """Explain one house with and without normalisation, for several choices of the others held out."""
+    """Explain one house with and without normalisation, for several choices of held-out houses."""
     data = load_taipei_housing(data_home=setting.data_home)
     X, Z, y = data.data, normalised(data.data), data.target
     choices = 5 if setting.reduced else 10
     explained, apart, same = [], [], []
     for seed in range(choices):
-        setting.say(f"training on 364 houses, choice {seed + 1} of {choices}")
+        setting.progress(f"training on 364 houses, choice {seed + 1} of {choices}")
         rest = held_in(X.index, seed)
         scaled, raw = (train(inputs.loc[rest], y[rest], restarts=4) for inputs in (Z, X))
         explained.append((explain(raw, X), explain(scaled, Z)))
-        values, std = (
-            np.array([getattr(ex, what)[0] for ex in explained[-1]]) for what in ("values", "std")
-        )
+        values = np.array([ex.values[0] for ex in explained[-1]])
+        std = np.array([std_of(ex)[0] for ex in explained[-1]])
         apart.append(max(np.abs(np.diff(values, axis=0)).max(), np.abs(np.diff(std, axis=0)).max()))
         twin = explain(in_raw_units(scaled, X).fit(X.loc[rest], y[rest]), X)
-        same.append(max(np.abs(twin.values - values[1]).max(), np.abs(twin.std - std[1]).max()))  # pyright: ignore[reportOptionalOperand]
+        same.append(max(np.abs(twin.values - values[1]).max(), np.abs(std_of(twin) - std[1]).max()))
     numbers = medians([ex for _, ex in explained])
     numbers["largest difference, same hyperparameters"] = float(max(same))
     numbers["largest difference, trained separately"] = float(max(apart))
@@ -48,7 +46,7 @@ def run(setting: Setting) -> Outcome:
 
 
 def held_in(houses: pd.Index, seed: int) -> np.ndarray:
-    """Return the houses to train on: all but house 262 and 49 others."""
+    """Return the houses to train on: all except house 262 and 49 others."""
     others = houses.drop([HOUSE]).to_numpy()
     return np.sort(np.random.default_rng(seed).permutation(others)[HELD_OUT - 1 :])
 
@@ -59,9 +57,7 @@ def explain(model: GPRegressor, X: pd.DataFrame) -> Explanation:
 
 
 def in_raw_units(model: GPRegressor, X: pd.DataFrame) -> GPRegressor:
-    """Return the same model for inputs that are not normalised: length-scales times the features'
-    standard deviations.
-    """
+    """Return the same model for raw inputs: length-scales times standard deviations."""
     kernel = model.kernel_
     assert isinstance(kernel, SquaredExponential)
     raw = SquaredExponential(
@@ -75,20 +71,18 @@ def medians(explained: list[Explanation]) -> dict[str, float]:
     numbers = {}
     for i, name in enumerate(explained[0].feature_names):
         numbers[f"{name}, mean"] = float(np.median([ex.values[0, i] for ex in explained]))
-        numbers[f"{name}, sd"] = float(np.median([ex.std[0, i] for ex in explained]))  # pyright: ignore[reportOptionalSubscript]
+        numbers[f"{name}, sd"] = float(np.median([std_of(ex)[0, i] for ex in explained]))
     return numbers
 
 
 def typical(explained: list[tuple[Explanation, Explanation]]) -> tuple[Explanation, Explanation]:
-    """Return the pair whose attributions are nearest to the medians."""
+    """Return the pair whose attributions are closest to the medians."""
     values = np.array([ex.values[0] for _, ex in explained])
     return explained[int(np.linalg.norm(values - np.median(values, axis=0), axis=1).argmin())]
 
 
 def draw(raw: Explanation, scaled: Explanation, z: pd.Series, units: dict[str, str]) -> Figure:
-    """Draw the house as it enters the model, above, and its attributions, below; normalised on the
-    right.
-    """
+    """Draw the inputs of the house, above, and its attributions, below; normalised on the right."""
     figure = canvas(10.5, 6.0)
     (left, right), (below_left, below_right) = figure.subplots(2, 2, sharey=True)
     names = [f"{name} ({units[name]})" for name in raw.feature_names]

@@ -1,4 +1,4 @@
-"""Figure 4: how the right-hand rule with L partitions approaches the exact attributions.
+"""Figure 4: convergence of the right-hand rule with L partitions to the exact attributions.
 
 Left: alcohol, for a red wine of quality 8 that is left out of training, against the mean of the
 wines of quality 5. Right: x₁ in the simulated data of Figure 1, for the far corner (10, 10) against
@@ -18,16 +18,16 @@ from gpattr.explainer.explainer import Explainer
 from gpattr.paper.drawing import BLUE, ORANGE, canvas, tidy
 from gpattr.paper.experiment import Outcome, Setting
 from gpattr.paper.figure_1 import PUBLISHED, simulated_model
-from gpattr.paper.models import wines
+from gpattr.paper.models import std_of, wines
 from gpattr.rules import compare_rules
 
 TITLE = "Figure 4: convergence of the right-hand rule"
 PARTITIONS = range(1, 51)
-LARGE = (256, 512, 1024)  # partitions from which the order of convergence is read
+LARGE = (256, 512, 1024)  # partitions for the order of convergence
 
 
 def run(setting: Setting) -> Outcome:
-    """Explain one wine and one simulated point with more and more partitions."""
+    """Explain one wine and one simulated point with an increasing number of partitions."""
     data = wines(setting)
     simulated = simulated_model(PUBLISHED, restarts=0 if setting.reduced else 4)
     cases = (
@@ -45,7 +45,7 @@ def run(setting: Setting) -> Outcome:
     for axes, (name, model, x, baseline, feature, title) in zip(
         figure.subplots(1, 2), cases, strict=True
     ):
-        setting.say(f"{name}: up to {PARTITIONS[-1]} partitions")
+        setting.progress(f"{name}: up to {PARTITIONS[-1]} partitions")
         ex = Explainer(model, baseline)(x)[:, [feature]]
         assert ex.std is not None
         exact = float(ex.values[0, 0]), float(ex.std[0, 0])
@@ -65,27 +65,21 @@ def run(setting: Setting) -> Outcome:
 def by_rule(
     model: GPRegressor, x: Any, baseline: Any, feature: int, rule: str, steps: Sequence[int]
 ) -> np.ndarray:
-    """Return mean and standard deviation of one attribution for each number of steps, (2,
-    len(steps)).
-    """
+    """Return mean and standard deviation of one attribution by steps, (2, len(steps))."""
     explained = (
         Explainer(model, baseline, method=rule, n_steps=int(L))(x, uncertainty="std") for L in steps
     )
-    return np.array([(ex.values[0, feature], ex.std[0, feature]) for ex in explained]).T  # pyright: ignore[reportOptionalSubscript]
+    return np.array([(ex.values[0, feature], std_of(ex)[0, feature]) for ex in explained]).T
 
 
 def order(model: GPRegressor, x: Any, baseline: Any) -> float:
-    """Return p where the rule's largest error of a mean attribution falls as L⁻ᵖ: the slope of a
-    line on logarithmic scales.
-    """
+    """Return p if the largest error of a mean attribution decreases as L⁻ᵖ."""
     table = compare_rules(model, x, baseline, rules="right", n_steps=LARGE)
     return -float(np.polyfit(np.log(table["n_steps"]), np.log(table["mean_error"]), 1)[0])
 
 
 def measure(approximate: np.ndarray, exact: tuple[float, float]) -> dict[str, float]:
-    """Return the exact attribution, and how many partitions the rule needs to come and stay within
-    a tenth of its sd.
-    """
+    """Return the exact attribution, and the partitions needed for an error below 0.1 sd."""
     far = np.flatnonzero(np.abs(approximate[0] - exact[0]) > 0.1 * exact[1])
     first = far[-1] + 1 if len(far) else 0
     needed = PARTITIONS[first] if first < len(PARTITIONS) else math.inf

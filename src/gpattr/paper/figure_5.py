@@ -1,10 +1,9 @@
-"""Figure 5: random-feature GPs against the exact GP, the attribution of alcohol to the quality of
-one wine.
+"""Figure 5: random-feature GPs and the exact GP: the attribution of alcohol for one wine.
 
-Single models with M frequencies scatter around the exact density and are too sure of themselves;
-the mixture of 500 models comes close to it as M grows. Baseline: the mean of all wines. All models
-share the exact GP's hyperparameters; frequencies are plain independent draws. The published
-figure's code used standard deviations where variances are meant; these are the variances."""
+Single models with M frequencies vary around the exact density and are overconfident; the mixture of
+500 models approaches it as M grows. Baseline: the mean of all wines. All models
+share the exact GP's hyperparameters; frequencies are plain independent draws. The code of the
+published figure used standard deviations in place of variances; these are the variances."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ def run(setting: Setting) -> Outcome:
     models = 100 if setting.reduced else 500
     mixtures = {}
     for M in FREQUENCIES:
-        setting.say(f"{models} random-feature GPs with {M} frequencies")
+        setting.progress(f"{models} random-feature GPs with {M} frequencies")
         ensemble = RandomFeatureGPRegressor.from_exact(
             data.model, M, ensemble=models, sampling="plain", random_state=0
         )
@@ -67,7 +66,7 @@ def moments(ex: Explanation) -> tuple[float, float]:
 
 
 def measure(mixture: Explanation, exact: Explanation) -> dict[str, float]:
-    """Return how far the mixture is from the exact density, and how the single models err."""
+    """Return the distance of the mixture from the exact density, and errors of single models."""
     mean, std = moments(exact)
     grid = np.linspace(mean - 12 * std, mean + 12 * std, 4001)
     difference = density(mixture, grid) - norm.pdf(grid, mean, std)
@@ -90,9 +89,7 @@ def density(ex: Explanation, grid: np.ndarray) -> np.ndarray:
 
 
 def draw(mixtures: dict[int, Explanation], exact: Explanation) -> Figure:
-    """Draw the exact density, the mixture's and some single models', a panel for each number of
-    frequencies.
-    """
+    """Draw the densities of the exact GP, the mixture and some models, a panel per size."""
     mean, std = moments(exact)
     grid = np.linspace(mean - 6 * std, mean + 6 * std, 601)
     figure = canvas(11.0, 3.6)

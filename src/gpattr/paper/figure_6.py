@@ -1,9 +1,8 @@
-"""Figure 6 (appendix): Figure 4 for all eleven features of the wine, with their attributions and
-relevances.
+"""Figure 6 (appendix): Figure 4 for all eleven features, with attributions and relevances.
 
 The relevance of a normalised feature is 1/ℓᵢ. Features of little relevance have small attributions,
-and the rule's error soon drowns in their uncertainty; relative to their own size they do not
-converge sooner than the others."""
+and the error of the rule is soon below their uncertainty; relative to their own size they do not
+converge faster than the others."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from gpattr.explainer.explainer import Explainer
 from gpattr.kernels import SquaredExponential
 from gpattr.paper.drawing import BLUE, ORANGE, bars, canvas, stacked, tidy
 from gpattr.paper.experiment import Outcome, Setting
-from gpattr.paper.models import wines
+from gpattr.paper.models import std_of, wines
 
 TITLE = "Figure 6 (appendix): all eleven features of a red wine"
 RELEVANT = 0.025  # a length-scale of forty standard deviations of the feature
@@ -27,13 +26,13 @@ def run(setting: Setting) -> Outcome:
     assert isinstance(kernel, SquaredExponential)
     relevance = 1.0 / np.asarray(kernel.lengthscale)
     exact = Explainer(data.model, data.average)(data.x)
-    setting.say(f"right-hand rule with up to {PARTITIONS[-1]} partitions")
+    setting.progress(f"right-hand rule with up to {PARTITIONS[-1]} partitions")
     rules = [
         Explainer(data.model, data.average, method="right", n_steps=L)(data.x, uncertainty="std")
         for L in PARTITIONS
     ]
     values = np.array([ex.values[0] for ex in rules])  # (steps, d)
-    std = np.array([ex.std[0] for ex in rules])  # pyright: ignore[reportOptionalSubscript]
+    std = np.array([std_of(ex)[0] for ex in rules])
     assert exact.std is not None
 
     names = list(exact.feature_names)
@@ -72,9 +71,7 @@ def run(setting: Setting) -> Outcome:
 def measure(
     names: list[str], exact: np.ndarray, std: np.ndarray, values: np.ndarray, relevance: np.ndarray
 ) -> dict[str, float]:
-    """Return attributions and relevances, and how far from convergence features are at five
-    partitions.
-    """
+    """Return attributions and relevances, and the errors at five partitions."""
     numbers = {}
     for name in ("alcohol", "sulphates", "total sulfur dioxide"):
         i = names.index(name)

@@ -1,10 +1,9 @@
-"""Figure 7 (appendix): the right-hand rule, the trapezoid rule and Simpson's, against partitions
-and evaluations.
+"""Figure 7 (appendix): the right-hand, trapezoid and Simpson rules by partitions and evaluations.
 
 The attribution of alcohol for the wine of Figure 4. Simpson's rule is (g₀ + 4g½ + g₁)/6; the
 formula printed in the paper is the trapezoid rule on 2L partitions. The right-hand rule evaluates
-at l/L, l = 1 … L. Gauss–Legendre, which the paper does not try, is added: it needs eight
-evaluations for all digits."""
+at l/L, l = 1 … L. Gauss–Legendre, which the paper does not include, needs eight evaluations
+for full accuracy."""
 
 from __future__ import annotations
 
@@ -45,14 +44,14 @@ ALCOHOL = 10
 
 
 def run(setting: Setting) -> Outcome:
-    """Explain one wine by four rules with more and more evaluations."""
+    """Explain one wine by four rules with an increasing number of evaluations."""
     data = wines(setting)
     ex = Explainer(data.model, data.average)(data.x)
     assert ex.std is not None
     mean, std = float(ex.values[0, ALCOHOL]), float(ex.std[0, ALCOHOL])
     tables = {}
     for rule in RULES:
-        setting.say(f"{NAMES[rule]} rule")
+        setting.progress(f"{NAMES[rule]} rule")
         tables[rule] = errors(data, rule, mean)
     numbers = {
         f"{NAMES[rule]}: order": order(tables[rule], *steps) for rule, steps in FITTED.items()
@@ -66,7 +65,7 @@ def run(setting: Setting) -> Outcome:
 
 
 def evaluations(rule: str, steps: int) -> int:
-    """Return how many gradients a rule takes."""
+    """Return the number of gradients that a rule evaluates."""
     return len(nodes_and_weights(rule, steps)[0])
 
 
@@ -93,9 +92,7 @@ def needed(table: pd.DataFrame, accuracy: float) -> float:
 
 
 def draw(data: Wines, tables: dict[str, pd.DataFrame], mean: float, std: float) -> Figure:
-    """Draw the attribution against partitions and against evaluations, and the squared error of its
-    mean.
-    """
+    """Draw the attribution by partitions and by evaluations, and its squared error."""
     figure = canvas(12.0, 4.0)
     by_partition, by_evaluation, error = figure.subplots(1, 3)
     for axes in (by_partition, by_evaluation):

@@ -1,5 +1,4 @@
-"""Section 2.1: Bayesian linear regression, where the uncertainty of an attribution is that of a
-weight times a distance.
+"""Section 2.1: Bayesian linear regression, where attributions are weights times distances.
 
 attrᵢ ~ N(μ′ᵢ (xᵢ − bᵢ), Σ′ᵢᵢ (xᵢ − bᵢ)²) with the posterior N(μ′, Σ′) of the weights, here of
 houses in New Taipei, normalised and with centred prices, prior N(0, σ_w² I). The same as Theorem 1
@@ -27,12 +26,10 @@ NOISE, PRIOR = 75.0, 25.0  # variances of the noise and of a weight, (10 000 TWD
 
 
 def run(setting: Setting) -> Outcome:
-    """Explain all houses by a Bayesian linear model, by the paper's formula and by a GP with a
-    linear kernel.
-    """
+    """Explain all houses by a linear model, the paper's formula, and a GP with a linear kernel."""
     data = load_taipei_housing(data_home=setting.data_home)
     X, y = normalised(data.data), data.target - data.target.mean()
-    setting.say("Bayesian linear regression on 413 houses")
+    setting.progress("Bayesian linear regression on 413 houses")
     rest, d = X.index != HOUSE, X.shape[1]
     model = BayesianLinearRegressor(
         prior_mean=np.zeros(d),
@@ -49,9 +46,7 @@ def run(setting: Setting) -> Outcome:
 def measure(
     ex: Explanation, same: Explanation, X: pd.DataFrame, y: pd.Series, explained: pd.DataFrame
 ) -> dict[str, float]:
-    """Return the distances from the paper's formula, written out, and from the Gaussian process;
-    and one house's numbers.
-    """
+    """Return the distances from the paper's formula and from the GP, and one house's numbers."""
     Z, x = X.to_numpy(), explained.to_numpy()
     cov = np.linalg.inv(np.eye(Z.shape[1]) / PRIOR + Z.T @ Z / NOISE)
     mean = cov @ (Z.T @ y.to_numpy()) / NOISE
@@ -80,9 +75,7 @@ def measure(
 
 
 def draw(ex: Explanation) -> Figure:
-    """Draw the attributions of one house, and how the uncertainty of all houses grows with the
-    distance from the baseline.
-    """
+    """Draw the attributions of one house, and the uncertainty of all against the distance."""
     assert ex.std is not None
     figure = canvas(10.5, 3.8)
     one, all_houses = figure.subplots(1, 2)

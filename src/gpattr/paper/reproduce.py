@@ -1,4 +1,4 @@
-"""Run experiments, write their pictures and numbers, compare the numbers with what is expected."""
+"""Reproduction of the experiments: figures, numbers, and their comparison with expectations."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from gpattr._core.arguments import a_function
 from gpattr._core.files import write_whole
@@ -35,7 +36,7 @@ EXPERIMENTS = {
 
 @dataclass(frozen=True)
 class Report:
-    """What became of one experiment."""
+    """The result of one experiment."""
 
     title: str
     checks: list[Check]
@@ -54,20 +55,20 @@ def reproduce(
     *,
     data_home: str | PathLike[str] | None = None,
     reduced: bool = False,
-    say: Callable[[str], None] = lambda _: None,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> list[Report]:
     """Run experiments by name, in order, and return their reports.
 
-    Pictures and numbers go to the folder ``out`` as each experiment ends, ``figure_1.png`` and
-    ``figure_1.json``; with None nothing is written. ``data_home`` is the folder with the data; by
-    default they come from ``GPATTR_DATA_DIR``, the cache or the official archive. ``reduced`` is
-    quicker: fewer restarts, models and repetitions. ``say`` is told what is going on."""
+    Figures and numbers are written to the folder ``out`` as each experiment ends, ``figure_1.png``
+    and ``figure_1.json``; with None nothing is written. ``data_home`` is the folder with the data,
+    by default ``GPATTR_DATA_DIR``, the cache or the official archive. ``reduced`` uses fewer
+    restarts, models and repetitions. ``progress`` is called with a text at every step."""
     several = (
         isinstance(experiments, Iterable)
         and not isinstance(experiments, (str, bytes))
         and getattr(experiments, "ndim", 1)
     )
-    names: list[str] = list(experiments) if several else [experiments]  # pyright: ignore[reportAssignmentType]
+    names: list[Any] = list(experiments) if several else [experiments]
     for name in names:
         if not isinstance(name, str) or name not in EXPERIMENTS:
             raise InvalidInputError(
@@ -77,11 +78,11 @@ def reproduce(
         if folder is not None:
             check_path(argument, folder, "folder, or None")
     check_flag("reduced", reduced)
-    a_function("say", say)
+    a_function("progress", progress)
     folder = None if out is None else Path(os.fsdecode(out)).expanduser()
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-    return [_run(name, Setting(data_home, reduced, say), folder) for name in names]
+    return [_run(name, Setting(data_home, reduced, progress), folder) for name in names]
 
 
 def _run(name: str, setting: Setting, folder: Path | None) -> Report:

@@ -1,4 +1,4 @@
-"""A self-contained HTML report: one file that explains a model to people, without the network."""
+"""A self-contained HTML report: one file that works without the network."""
 
 from gpattr.report.document import write_report
 

@@ -1,26 +1,26 @@
-"""All that the page shows, as JSON values."""
+"""Contents of the report as JSON values."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
 from gpattr import __version__
 from gpattr.distributions import Draws, Mixture
+from gpattr.explainer.explainer import Explainer
 from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.importance import Importance
 from gpattr.report.facts import calibration, model_card
 from gpattr.report.packing import packed
 from gpattr.report.what_if import what_if
+from gpattr.tables.held_out import HeldOut
+from gpattr.tables.held_out_classes import HeldOutClasses
 
-if TYPE_CHECKING:
-    from gpattr.explainer.explainer import Explainer
-
-NO_MODEL = "sliders need the model, which is not part of an explanation"
-SEVERAL = "sliders need a single latent output, and these are several classes or outputs"
+NO_MODEL = "sliders need the model, which a saved explanation does not contain"
+SEVERAL = "sliders need a single latent output, and there are several classes or outputs"
 
 
 def content(
@@ -28,13 +28,13 @@ def content(
     importances: Mapping[str, Importance],
     explainer: Explainer | None,
     level: float,
-    held_out: Any = None,
+    held_out: HeldOut | HeldOutClasses | None = None,
     targets: np.ndarray | None = None,
     classes: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """Return what all classes or outputs share, and what each has; long arrays as base64 of
-    float32, row by row.
-    """
+    """Return what all classes or outputs share, and what each has.
+
+    Long arrays are base64 of float32, row by row."""
     ex = next(iter(outputs.values()))
     return {
         "version": __version__,
@@ -57,7 +57,7 @@ def content(
         else what_if(explainer, ex),
         "classes": None if classes is None else _coded(classes),
         "arrays": {
-            "data": packed(ex.data, "<f8"),  # sliders start there, and filters compare with it
+            "data": packed(ex.data, "<f8"),  # used by sliders and filters
             "measured": None if targets is None else packed(targets),
         },
         "outputs": [
@@ -69,7 +69,7 @@ def content(
 def _output(
     name: str, ex: Explanation, importance: Importance | None, level: float
 ) -> dict[str, Any]:
-    """Return what is said about one class or output."""
+    """Return the contents for one class or output."""
     known = ex.var is not None
     # The rest follows from std.
     gaussian = not known or not isinstance(ex.distribution, (Mixture, Draws))
@@ -105,9 +105,9 @@ def _output(
 
 
 def _shared_baseline(ex: Explanation) -> list[float | None] | None:
-    """Return the values of the one baseline of all rows, None for features that have no number;
-    None where there are several.
-    """
+    """Return the values of the common baseline, None for features without a number.
+
+    None if rows have different baselines."""
     point = ex.baselines[0]
     if (
         ex.baseline_weights is not None
@@ -118,7 +118,7 @@ def _shared_baseline(ex: Explanation) -> list[float | None] | None:
 
 
 def _coded(texts: Sequence[str]) -> dict[str, Any]:
-    """Return texts of which many are the same: those there are, and which one each row has."""
+    """Return repeated texts as the distinct ones, and the index of each row's."""
     distinct = list(dict.fromkeys(texts))
     place = {text: k for k, text in enumerate(distinct)}
     return {

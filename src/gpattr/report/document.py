@@ -1,4 +1,4 @@
-"""The page itself: data, style and scripts in one file."""
+"""The report page: data, style and scripts in one HTML file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,21 +17,18 @@ from gpattr._core.files import write_whole
 from gpattr._core.normal import check_level
 from gpattr._core.validation import check_path, check_text, numbers
 from gpattr.exceptions import InvalidInputError
+from gpattr.explainer.explainer import Explainer
 from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.importance import Importance
 from gpattr.explanation.multi_output import MultiOutputExplanation
 from gpattr.explanation.text import variance_note
 from gpattr.posteriors import MultiOutputPosterior
 from gpattr.report.contents import content
+from gpattr.tables.held_out import HeldOut
+from gpattr.tables.held_out_classes import HeldOutClasses
 
-if TYPE_CHECKING:
-    from gpattr.explainer.explainer import Explainer
-    from gpattr.tables.held_out import HeldOut
-
-# bytes, the limit of many mail servers; larger pages drop the factor, so that sliders show no
-# deviations
-LARGEST = 14_900_000
-TITLE = "Why the model expects this"
+LARGEST = 14_900_000  # bytes, the e-mail attachment limit; larger pages drop the factor
+TITLE = "Predictions, explained"
 SCRIPTS = ("numbers", "pictures", "what_if", "filter", "page")
 
 
@@ -41,7 +38,7 @@ def write_report(
     *,
     importance: Importance | Mapping[str, Importance] | None = None,
     explainer: Explainer | None = None,
-    held_out: HeldOut | Any = None,
+    held_out: HeldOut | HeldOutClasses | None = None,
     measured: Any = None,
     notes: Sequence[str] = (),
     title: str = TITLE,
@@ -49,17 +46,16 @@ def write_report(
     data_name: str = "",
     selected_row: int | None = None,
 ) -> None:
-    """Write one HTML file that needs no network: whole or not at all.
+    """Write a self-contained HTML report, completely or not at all.
 
     ``explanation`` may be that of several classes or outputs, {name: explanation}, among which the
-    page then lets one choose; so may ``importance``, that of `Explainer.importance`, with its
-    intervals. ``explainer``, the one that made the explanation, adds what is known about the model,
-    and sliders that ask it about rows like these, where a page can hold it (`what_if`).
-    ``held_out``, that of a `TableModel`, says how well the model predicts rows it has not seen.
-    ``measured`` (n,) are the targets of the rows, NaN where they are not known, or the labels of
-    their classes, "" where they are not; ``notes`` are shown at the top of the page, and
-    ``data_name``, such as that of a file, beside the title. ``selected_row`` is the position of the
-    row that is shown first: unless given, the one farthest from the baseline."""
+    reader can choose; so may ``importance``, the result of `Explainer.importance`. ``explainer``,
+    the one that made the explanation, adds facts about the model and, for models that fit in a page
+    (`what_if`), what-if sliders. ``held_out`` of a `TableModel` adds the held-out performance.
+    ``measured`` (n,) are the observed targets of the rows, NaN where unknown, or the labels of
+    their classes, "" where unknown; ``notes`` are shown at the top of the page, and ``data_name``,
+    such as that of a file, beside the title. ``selected_row`` is the position of the row to show
+    first, by default the one farthest from the baseline."""
     check_path("path", path)
     outputs = _outputs(explanation)
     first = next(iter(outputs.values()))
@@ -68,22 +64,8 @@ def write_report(
     check_level(level)
     check_text("title", title)
     check_text("data_name", data_name)
-    if (
-        isinstance(notes, str)
-        or not isinstance(notes, (list, tuple))
-        or not all(isinstance(note, str) for note in notes)
-    ):
-        raise InvalidInputError(f"notes: expected a list of sentences, got {notes!r}")
-    if explainer is not None and not hasattr(explainer, "posterior"):
-        raise InvalidInputError(
-            f"explainer: expected a gpattr Explainer, or None, got a {type(explainer).__name__}"
-        )
-    if (
-        explainer is not None
-        and isinstance(explanation, Explanation)
-        and isinstance(explainer.posterior, MultiOutputPosterior)
-    ):
-        raise InvalidInputError("explainer: expected that of one output, explainer[name]")
+    _check_notes(notes)
+    _check_explainer(explainer, explanation)
     importances = _importances(importance, outputs)
     targets, classes = (None, None) if measured is None else _measured(measured, len(first))
     facts = content(outputs, importances, explainer, level, held_out, targets, classes)
@@ -92,8 +74,13 @@ def write_report(
     facts["selected"] = (
         _farthest(outputs) if selected_row is None else _position(selected_row, len(first))
     )
+    write_whole(_page(facts).encode("utf-8", "replace"), path)
+
+
+def _page(facts: dict[str, Any]) -> str:
+    """Return the HTML page of these facts; too large a model in it goes without its factor."""
     folder = files("gpattr.report")
-    page = (folder / "page.html").read_text(encoding="utf-8")
+    title, data_name = facts["title"], facts["data_name"]
     parts = {
         "title": escape(f"{title} · {data_name}" if data_name else title),
         "style": (folder / "page.css").read_text(encoding="utf-8"),
@@ -104,15 +91,31 @@ def write_report(
     }
     if sum(map(len, parts.values())) > LARGEST and isinstance(facts["what_if"], dict):
         parts["data"] = _embedded(facts | {"what_if": facts["what_if"] | {"factor": None}})
-    # In one pass: what is filled in may look like a place to fill in.
-    page = re.sub(r"/\*(\w+)\*/|<!--(\w+)-->", lambda place: parts[place[1] or place[2]], page)
-    write_whole(page.encode("utf-8", "replace"), path)
+    page = (folder / "page.html").read_text(encoding="utf-8")
+    # In one pass: inserted text may look like a placeholder.
+    return re.sub(r"/\*(\w+)\*/|<!--(\w+)-->", lambda place: parts[place[1] or place[2]], page)
+
+
+def _check_notes(notes: Any) -> None:
+    if not isinstance(notes, (list, tuple)) or not all(isinstance(note, str) for note in notes):
+        raise InvalidInputError(f"notes: expected a list of sentences, got {notes!r}")
+
+
+def _check_explainer(explainer: Any, explanation: Any) -> None:
+    """Refuse what is not an explainer, and that of several outputs for a single explanation."""
+    if explainer is None:
+        return
+    if not isinstance(explainer, Explainer):
+        raise InvalidInputError(
+            f"explainer: expected a gpattr Explainer, or None, got a {type(explainer).__name__}"
+        )
+    several = isinstance(explainer.posterior, MultiOutputPosterior)
+    if several and isinstance(explanation, Explanation):
+        raise InvalidInputError("explainer: expected that of one output, explainer[name]")
 
 
 def _outputs(explanation: Any) -> dict[str, Explanation]:
-    """Return explanations by the name of their class or output, which is empty where there is only
-    one.
-    """
+    """Return explanations by class or output, under "" if there is only one."""
     if isinstance(explanation, Explanation):
         return {"": explanation}
     if isinstance(explanation, MultiOutputExplanation):
@@ -129,7 +132,7 @@ def _outputs(explanation: Any) -> dict[str, Explanation]:
 
 
 def _importances(importance: Any, outputs: Mapping[str, Explanation]) -> dict[str, Importance]:
-    """Return what is known about importance, by the name of the class or output."""
+    """Return importances by class or output."""
     if importance is None:
         return {}
     known = importance if isinstance(importance, Mapping) else dict.fromkeys(outputs, importance)
@@ -143,9 +146,7 @@ def _importances(importance: Any, outputs: Mapping[str, Explanation]) -> dict[st
                 f"importance: expected those of {list(outputs)} by name, got {list(known)}"
             )
         if each.feature_names != next(iter(outputs.values())).feature_names:
-            raise InvalidInputError(
-                "importance: expected the features of the explanation, got others"
-            )
+            raise InvalidInputError("importance: expected the same features as in the explanation")
     return dict(known)
 
 
@@ -159,22 +160,19 @@ def _measured(measured: Any, n: int) -> tuple[np.ndarray | None, list[str] | Non
     if texts:
         if len(labels) != n or not all(isinstance(label, str) for label in labels):
             raise InvalidInputError(
-                f"measured: expected {n} labels, one per row, '' where it is not known, got"
-                f" {len(labels)}"
+                f"measured: expected {n} labels, one per row, '' where unknown, got {len(labels)}"
             )
         return None, [str(label) for label in labels]
     targets = to_numpy(numbers("measured", measured))
     if targets.shape != (n,):
         raise InvalidInputError(
-            f"measured: expected {n} numbers, one per row, got the shape {targets.shape}"
+            f"measured: expected {n} numbers, one per row, got shape {targets.shape}"
         )
     return targets, None
 
 
 def _farthest(outputs: Mapping[str, Explanation]) -> int:
-    """Return the position of the row whose prediction, of the first class or output, is farthest
-    from that of the baseline.
-    """
+    """Return the row whose prediction, of the first output, is farthest from the baseline's."""
     ex = next(iter(outputs.values()))
     return int(np.abs(ex.predictions - ex.base_values).argmax())
 
@@ -188,9 +186,7 @@ def _position(row: Any, n: int) -> int:
 
 
 def _embedded(facts: dict[str, Any]) -> str:
-    """Return JSON in which nothing looks like the end of a script element, whatever the columns are
-    called.
-    """
+    """Return JSON in which nothing looks like the end of a script element."""
     return (
         json.dumps(facts, ensure_ascii=True)
         .replace("<", "\\u003c")

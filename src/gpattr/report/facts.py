@@ -1,6 +1,4 @@
-"""Facts about a model for the report: its size, kernel and noise, and how well it predicts rows it
-has not seen.
-"""
+"""Facts about a model for the report: size, kernel, noise and held-out performance."""
 
 from __future__ import annotations
 
@@ -18,7 +16,9 @@ from gpattr.posteriors import (
     MultiOutputPosterior,
     Posterior,
 )
+from gpattr.posteriors.function_space import FunctionSpacePosterior
 from gpattr.tables.held_out import LEVELS, HeldOut
+from gpattr.tables.held_out_classes import HeldOutClasses
 
 KINDS = {
     "ExactPosterior": "exact Gaussian process",
@@ -27,14 +27,13 @@ KINDS = {
     "LaplacePosterior": "Gaussian process classifier",
 }
 
-MOST = 12  # length-scales that are written out
+MOST = 12  # length-scales that are listed
 
 
 def leave_one_out(posterior: ExactPosterior) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and variance of each training target given all others, (m,) each, from the factor
-    of all.
+    """Return the mean and variance of each training target given all others, (m,) each.
 
-    With q the diagonal of (K + noise)⁻¹, they are y − α/q and 1/q; hyperparameters, and the mean,
+    With q the diagonal of (K + noise)⁻¹, they are y − α/q and 1/q; hyperparameters and the mean
     stay as learned from all rows."""
     L = to_numpy(posterior.factor)
     inverse = solve_lower_rows(L, np.eye(len(L)))  # row i is L⁻¹eᵢ
@@ -50,9 +49,7 @@ def innermost(posterior: Posterior) -> Any:
 
 
 def left_out(posterior: Posterior) -> HeldOut | None:
-    """Judge predictions of the training targets, each from all others; None where they are not
-    known.
-    """
+    """Judge leave-one-out predictions of the training targets; None if not available."""
     inner = innermost(posterior)
     if not isinstance(inner, ExactPosterior):
         return None
@@ -60,14 +57,14 @@ def left_out(posterior: Posterior) -> HeldOut | None:
 
 
 def model_card(
-    posterior: Posterior, held_out: Any = None, outputs: Iterable[str] = ()
+    posterior: Posterior,
+    held_out: HeldOut | HeldOutClasses | None = None,
+    outputs: Iterable[str] = (),
 ) -> list[tuple[str, str]]:
-    """Return what is known about a model, as names and words; ``held_out`` says how well it
-    predicts rows it has not seen.
+    """Return facts about a model as pairs of texts, including its held-out performance.
 
-    ``held_out`` is a `HeldOut`, or of classes what has an ``accuracy``. ``outputs`` are the names
-    of several classes or outputs, of which ``posterior`` may be the first: each has a kernel of its
-    own, and none is shown."""
+    ``outputs`` are the names of several classes or outputs, of which ``posterior`` may be the
+    first: each has its own kernel, and none is shown."""
     several, outer = list(outputs), cast(Any, posterior)
     if isinstance(posterior, MultiOutputPosterior):
         several, outer = list(posterior.outputs), next(iter(posterior.outputs.values()))
@@ -82,12 +79,13 @@ def model_card(
     card.append(
         (
             "features",
-            str(posterior.n_features if posterior.encoder is not None else inner.n_features),
+            str(inner.n_features if posterior.encoder is None else posterior.n_features),
         )
     )
-    kernel = getattr(inner, "kernel", None)
-    if kernel is not None and not several:
-        card += _kernel(kernel, inner.feature_names or [f"x{i}" for i in range(inner.n_features)])
+    if isinstance(inner, FunctionSpacePosterior) and not several:
+        card += _kernel(
+            inner.kernel, inner.feature_names or [f"x{i}" for i in range(inner.n_features)]
+        )
     if isinstance(inner, ExactPosterior) and not several:
         noise = to_numpy(inner.noise)
         least, most = np.sqrt(noise.min()), np.sqrt(noise.max())
@@ -98,32 +96,23 @@ def model_card(
             )
         )
         judged = HeldOut.of(to_numpy(inner.y), *leave_one_out(inner))
-        card += _quality("leave-one-out", "calibration, leaving one out", judged)
-    elif of_classes(held_out):
+        card += _quality("leave-one-out", "calibration, leave-one-out", judged)
+    elif isinstance(held_out, HeldOutClasses):
         card += _accuracy(held_out)
     elif held_out is not None:
-        card += _quality(f"{held_out.rows:,} rows held out", "calibration, rows held out", held_out)
+        card += _quality(f"{held_out.rows:,} held-out rows", "calibration, held-out rows", held_out)
     else:
-        card.append(
-            ("rows not seen", "how well they are predicted is not available for this model")
-        )
+        card.append(("held-out rows", "performance not available for this model"))
     return card
 
 
-def of_classes(held_out: Any) -> bool:
-    """Return whether rows held out are those of a classifier."""
-    return hasattr(held_out, "accuracy")
-
-
-def calibration(held_out: Any) -> list[tuple[float, float, int]] | None:
-    """Return for bins of rows held out the mean probability of the named class, the share that is
-    right, and how many rows.
-    """
-    if not of_classes(held_out):
+def calibration(
+    held_out: HeldOut | HeldOutClasses | None,
+) -> list[tuple[float, float, int]] | None:
+    """Return the bins of a classifier: mean probability, share of correct rows, number of rows."""
+    if not isinstance(held_out, HeldOutClasses):
         return None
-    return [
-        (float(said), float(right), int(rows)) for said, right, rows in held_out.calibration if rows
-    ]
+    return [bin_ for bin_ in held_out.calibration if bin_[2]]
 
 
 def _kernel(kernel: Any, names: Any) -> list[tuple[str, str]]:
@@ -154,7 +143,7 @@ def _kernel(kernel: Any, names: Any) -> list[tuple[str, str]]:
 def _quality(name: str, calibration: str, judged: HeldOut) -> list[tuple[str, str]]:
     score = "" if judged.score is None else f"R² {judged.score:.3f}, "
     inside = (
-        f"{share:.0%} of rows in {level:.0%} intervals"
+        f"{share:.0%} of rows inside {level:.0%} intervals"
         for level, share in zip(LEVELS, judged.inside, strict=True)
     )
     return [
@@ -163,16 +152,16 @@ def _quality(name: str, calibration: str, judged: HeldOut) -> list[tuple[str, st
     ]
 
 
-def _accuracy(judged: Any) -> list[tuple[str, str]]:
-    gain = "" if judged.accuracy > judged.most_frequent else ": the model is no better than that"
+def _accuracy(judged: HeldOutClasses) -> list[tuple[str, str]]:
+    gain = "" if judged.accuracy > judged.most_frequent else "; the model is no better than that"
     return [
         (
-            f"{judged.rows:,} rows held out",
-            f"{judged.accuracy:.1%} of the classes are right, log loss {judged.log_loss:.3f}",
+            f"{judged.rows:,} held-out rows",
+            f"{judged.accuracy:.1%} of the classes are correct, log loss {judged.log_loss:.3f}",
         ),
         (
             "for comparison",
-            f"always naming the most frequent class is right for {judged.most_frequent:.1%}{gain}",
+            f"always predicting the most frequent class: {judged.most_frequent:.1%}{gain}",
         ),
     ]
 

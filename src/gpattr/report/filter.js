@@ -1,11 +1,11 @@
 "use strict";
-// Which rows a text asks for: "17", "3-10, 17", "loft", or conditions such as "alcohol > 11, kind = loft, prediction < 5,5".
+// A filter of rows by a text: "17", "3-10, 17", "loft", or conditions such as "alcohol > 11, kind = loft, prediction < 5,5".
 //
 // rowFilter(names of the rows, numbers by column: row -> number, texts by column: an array) returns a function of the text, which
-// returns a test of a row, or null where the text is not understood. Nothing here knows of the page.
+// returns a test of a row, or null if the text is invalid. Nothing here depends on the page.
 const rowFilter = (rows, numbers, texts) => {
   const SIGN = /^\s*(<=|>=|≤|≥|!=|≠|<|>|=)\s*(.+)$/;
-  // Names are found whatever their case, unless two differ by nothing else.
+  // Names are found regardless of case, unless two differ only in case.
   const fold = (name) => name.toLowerCase();
   const all = [...numbers.keys(), ...texts.keys()], twice = new Set(all.map(fold).filter((name, k, folded) => folded.indexOf(name) !== k));
   const key = (name) => (twice.has(fold(name)) ? name : fold(name));

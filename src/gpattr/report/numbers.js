@@ -1,8 +1,8 @@
 "use strict";
-// Numbers as people write them: 690,400 and not 6.904e+05, a true minus, and the same decimals for all numbers of a column.
-// Nothing here knows of the page.
+// Readable numbers: 690,400 and not 6.904e+05, a true minus sign, and the same decimals for all numbers of a column.
+// Nothing here depends on the page.
 const numbers = (() => {
-  const LARGE = 1e12, SMALL = 1e-4; // beyond, powers of ten are easier to read
+  const LARGE = 1e12, SMALL = 1e-4; // beyond these, powers of ten are easier to read
   const SEPARATED = 10000; // from here on thousands are separated: 2024 may be a year
   const minus = (text) => text.replaceAll("-", "−");
   const separated = (text) => { const [whole, rest] = text.split("."); return whole.replace(/\B(?=(\d{3})+$)/g, ",") + (rest ? `.${rest}` : ""); };
@@ -10,14 +10,14 @@ const numbers = (() => {
   const power = (x, digits) => { const [head, tail] = x.toExponential(digits - 1).split("e"); return `${minus(head)}e${minus(tail.replace("+", ""))}`; };
   const extreme = (x) => x !== 0 && (Math.abs(x) >= LARGE || Math.abs(x) < SMALL);
 
-  // x with `places` decimals; what is zero as shown has no sign.
+  // x with `places` decimals; what is shown as zero has no sign.
   function fixed(x, places, { sign = false, comma = Math.abs(x) >= SEPARATED - 0.5 } = {}) {
     if (!Number.isFinite(x)) return Number.isNaN(x) ? "–" : x > 0 ? "∞" : "−∞";
     const text = Math.abs(x).toFixed(places), zero = !/[1-9]/.test(text);
     return (zero ? "" : x < 0 ? "−" : sign ? "+" : "") + (comma ? separated(text) : text);
   }
 
-  // x with so many digits that matter: 690,400 of 690,412.3 with four; zeros that carry nothing are left out.
+  // x with the given number of significant digits: 690,400 for 690,412.3 with four; trailing zeros are left out.
   function readable(x, digits = 4, options = {}) {
     if (!Number.isFinite(x)) return fixed(x, 0);
     if (extreme(x)) return (options.sign && x > 0 ? "+" : "") + power(x, Math.min(digits, 3));
@@ -26,8 +26,8 @@ const numbers = (() => {
   }
 
   // A function that writes numbers like these, all with the decimals that give the largest of them `digits` digits. With `unit`,
-  // whole numbers are rounded as well, to five digits of the largest: 690,410 of 690,412.3. A number
-  // that stands `beside` them decides with them whether thousands are separated.
+  // whole numbers are rounded as well, to five digits of the largest: 690,410 for 690,412.3. A number
+  // shown `beside` them also decides whether thousands are separated.
   function column(values, digits = 3, { sign = false, unit = false, beside = 0 } = {}) {
     let top = 0;
     for (const x of values) if (Number.isFinite(x)) top = Math.max(top, Math.abs(x));
@@ -52,13 +52,13 @@ const numbers = (() => {
     return (x) => (places === 0 && !Number.isInteger(x) ? readable(x, 5, { comma }) : fixed(x, places, { comma }));
   }
 
-  // A probability: 0.97, and never a certainty that it is not.
+  // A probability: 0.97, but never 0 or 1 unless it is.
   function probability(p) {
     if (!Number.isFinite(p)) return "–";
     return p > 0.999 ? "> 0.999" : p < 0.001 ? "< 0.001" : p > 0.99 || p < 0.01 ? p.toFixed(3) : p.toFixed(2);
   }
 
-  // The same in per cent, rounded down: what is not 95% sure must not read as if it were.
+  // The same in per cent, rounded down, so that 94.96% does not read as 95%.
   function percent(p) {
     if (!Number.isFinite(p)) return "–";
     return p > 0.999 ? "> 99.9%" : `${Math.floor(1000 * p + 1e-9) / 10}%`;

@@ -1,4 +1,4 @@
-"""Arrays as text in a page."""
+"""Arrays encoded as text."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ import numpy as np
 
 def packed(array: np.ndarray, dtype: str = "<f4") -> str:
     """Return the numbers of an array, row by row, in base64."""
-    with np.errstate(over="ignore"):  # what float32 does not reach is infinite on a screen
+    with np.errstate(over="ignore"):  # infinite if too large for float32
         return base64.b64encode(np.ascontiguousarray(array, dtype=dtype).tobytes()).decode("ascii")

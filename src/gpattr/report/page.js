@@ -19,7 +19,7 @@
 
   const probPositive = (x, std) => (std > 0 ? numbers.normal(x / std) : x > 0 ? 1 : x < 0 ? 0 : 0.5);
 
-  // One class or output: its arrays, its names, how its numbers are written.
+  // One class or output: its arrays, its names, the format of its numbers.
   let A, order, out, write, columns, thing;
   const opened = new Map();
   function arraysOf(k) {
@@ -52,10 +52,10 @@
   const writers = features.map((name, i) => (labels.has(name) ? null : numbers.measured(all.map((r) => at(data, r, i)))));
   const written = (i, x) => (writers[i] ? writers[i](x) : numbers.readable(x));
   const value = (row, i) => (labels.has(features[i]) ? labels.get(features[i])[row] : written(i, at(data, row, i)));
-  const brief = (name) => (name.length > LONG ? `${name.slice(0, LONG - 12)}…${name.slice(-10)}` : name); // beside a picture
+  const brief = (name) => (name.length > LONG ? `${name.slice(0, LONG - 12)}…${name.slice(-10)}` : name); // next to a picture
   const equation = (name, text) => (text === "–" ? name : `${name} = ${text}`);
-  const nothing = (row, i) => at(A.values, row, i) === 0 && at(A.std, row, i) === 0; // it equals the baseline, or the model does not use it
-  const tone = (text) => (text.startsWith("−") ? "down" : text.startsWith("+") ? "up" : ""); // what is zero as shown has no colour
+  const nothing = (row, i) => at(A.values, row, i) === 0 && at(A.std, row, i) === 0; // equal to the baseline, or not used by the model
+  const tone = (text) => (text.startsWith("−") ? "down" : text.startsWith("+") ? "up" : ""); // no colour for what is shown as zero
   const sure = (row, i) => Math.max(at(A.positive, row, i), 1 - at(A.positive, row, i));
   const target = (row) => (classes ? classes[row] : measured && !Number.isNaN(measured[row]) ? write.measured(measured[row]) : "");
 
@@ -74,18 +74,18 @@
       foot: more("importance", d - shown.length, drawImportance),
     });
     const many = numbers.fixed(v.rows, 0);
-    el("importance-note").textContent = (v.low === null ? "Means of absolute attributions over these rows" : `Expected mean absolute attribution over ${v.rows === n ? "the" : many} rows, with ${percentLevel} credible intervals${v.note && ` (${v.note})`}. It contains the uncertainty of each attribution`) + `. Baseline: ${facts.baseline}.`;
+    el("importance-note").textContent = (v.low === null ? "Mean absolute attribution over these rows" : `Expected mean absolute attribution over ${v.rows === n ? "the" : many} rows, with ${percentLevel} credible intervals${v.note && ` (${v.note})`}. It includes the uncertainty of each attribution`) + `. Baseline: ${facts.baseline}.`;
   }
 
   const expanded = { importance: false, waterfall: false, "what-if": false, sliders: false };
   function more(id, hidden, draw) {
     if (hidden <= 0 && !expanded[id]) return null;
-    const button = make("button", expanded[id] ? `Show the ${MOST_BARS} largest only` : `Show ${hidden} more feature${hidden > 1 ? "s" : ""}`, { type: "button", class: "more" });
+    const button = make("button", expanded[id] ? `Show only the ${MOST_BARS} largest` : `Show ${hidden} more feature${hidden > 1 ? "s" : ""}`, { type: "button", class: "more" });
     button.addEventListener("click", () => { expanded[id] = !expanded[id]; draw(); });
     return button;
   }
 
-  // From the baseline to the prediction: `features` are {name, x} and, where they are known, std, low, high and sure.
+  // From the baseline to the prediction: `parts` are {name, x} and, if available, std, low, high and sure.
   function drawWaterfall(id, parts, base, prediction, redraw) {
     const falling = parts.slice().sort((one, two) => Math.abs(two.x) - Math.abs(one.x));
     const steps = expanded[id] ? falling : falling.slice(0, MOST_BARS), rest = falling.slice(steps.length);
@@ -113,7 +113,7 @@
     });
     pictures.table(el(id), {
       s, axis: `${out.quantity}${uncertain ? `, with ${percentLevel} intervals` : ""}`,
-      heads: [{ name: "" }, { name: "", kind: "picture" }, { name: "attribution" }, ...(uncertain ? [{ name: "± std", kind: "wide" }, { name: "sure of the sign" }] : [])],
+      heads: [{ name: "" }, { name: "", kind: "picture" }, { name: "attribution" }, ...(uncertain ? [{ name: "± std", kind: "wide" }, { name: "P(sign)" }] : [])],
       lines: [
         { name: upper(brief(thing.name)), cells: [{ text: write.prediction(prediction) }, ...blank], picture: mark(prediction), kind: "end" }, ...lines,
         { name: `Baseline: ${brief(facts.baseline)}`, cells: [{ text: write.prediction(base) }, ...blank], picture: mark(base), kind: "end" },
@@ -132,7 +132,7 @@
     }));
     const size = drawWaterfall("waterfall", parts, A.base[chosen], A.predictions[chosen], drawRow);
     const known = target(chosen);
-    el("row-title").textContent = `${upper(rowName(chosen))}: ${thing.name} ${write.prediction(A.predictions[chosen])}, at the baseline ${write.prediction(A.base[chosen])}${known ? `; measured ${known}` : ""}`;
+    el("row-title").textContent = `${upper(rowName(chosen))}: ${thing.name} ${write.prediction(A.predictions[chosen])}, at the baseline ${write.prediction(A.base[chosen])}${known ? `; observed: ${known}` : ""}`;
     drawSentences(parts, size);
     const others = facts.outputs.map((other, k) => (other === out ? "" : `${other.quantity} ${other.quantity.startsWith("probability of ") ? numbers.probability(arraysOf(k).predictions[chosen]) : numbers.readable(arraysOf(k).predictions[chosen])}`)).filter(Boolean);
     el("row-note").textContent = others.length ? `${upper(others.join(", "))}.` : "";
@@ -140,19 +140,19 @@
     startWhatIf();
   }
 
-  // The row in words: its strongest reasons, and what is not certain.
+  // The row in words: its largest attributions, and what is uncertain.
   function drawSentences(parts, size) {
     const falling = parts.filter((p) => !nothing(chosen, p.i)).sort((one, two) => Math.abs(two.x) - Math.abs(one.x));
     const certain = falling.filter((p) => !out.uncertain || p.sure >= level), strongest = certain.slice(0, 3);
     const text = (node) => document.createTextNode(node), nodes = [];
     strongest.forEach((p, k) => {
       nodes.push(text(k === 0 ? "" : k === strongest.length - 1 ? " and " : ", "));
-      nodes.push(make("strong", equation(brief(p.feature), p.value)), text(p.x < 0 ? " takes away " : " adds "), make("span", size(Math.abs(p.x)), { class: p.x < 0 ? "down" : "up" }));
+      nodes.push(make("strong", equation(brief(p.feature), p.value)), text(p.x < 0 ? " subtracts " : " adds "), make("span", size(Math.abs(p.x)), { class: p.x < 0 ? "down" : "up" }));
     });
     if (strongest.length) {
       const weakest = Math.min(...strongest.map((p) => p.sure ?? 1));
-      nodes.push(text(out.uncertain ? `; the model is ${weakest > 0.999 ? "more than 99.9%" : `${strongest.length > 1 ? "at least " : ""}${numbers.percent(weakest)}`} sure of ${strongest.length > 1 ? "each sign" : "this sign"}.` : "."));
-    } else if (falling.length) nodes.push(text(`No single feature has a sign that is ${percentLevel} certain.`));
+      nodes.push(text(out.uncertain ? `; the model is ${weakest > 0.999 ? "more than 99.9%" : `${strongest.length > 1 ? "at least " : ""}${numbers.percent(weakest)}`} certain of ${strongest.length > 1 ? "each sign" : "this sign"}.` : "."));
+    } else if (falling.length) nodes.push(text(`The sign of no single attribution is ${percentLevel} certain.`));
     if (out.uncertain && strongest.length) {
       const doubtful = falling.filter((p) => p.sure < level).map((p) => brief(p.feature));
       const named = doubtful.length > 4 ? [...doubtful.slice(0, 3), `${doubtful.length - 3} others`] : doubtful;
@@ -161,7 +161,7 @@
     el("sentences").replaceChildren(...nodes);
   }
 
-  // What if? The model itself, asked about values of one's own.
+  // What if? The model itself, for values that the reader chooses.
   const model = typeof facts.what_if === "string" ? null : whatIf.load(facts.what_if);
   const startWhatIf = () => { if (model) { for (const control of controls) control.start(); drawWhatIf(); } };
   function makeControl(i) {
@@ -182,7 +182,7 @@
       const input = make("input", undefined, { type: dates.timed ? "datetime-local" : "date", step: dates.timed ? 1 : "any", "aria-label": name });
       const own = () => labels.get(name)[chosen].replace(" ", "T");
       let current = "";
-      input.addEventListener("input", () => { if (input.value) { current = input.value; drawWhatIf(); } }); // empty while it is typed
+      input.addEventListener("input", () => { if (input.value) { current = input.value; drawWhatIf(); } }); // empty while being typed
       box.append(make("span", name), input);
       el("sliders").append(box);
       return {
@@ -194,15 +194,15 @@
     const [place] = places;
     let low = model.low[place], high = model.high[place], whole = true, current = 0;
     for (let r = 0; r < n; r++) { const x = at(data, r, i); low = Math.min(low, x); high = Math.max(high, x); whole = whole && Number.isInteger(x); }
-    const step = whole || high === low ? 1 : 10 ** Math.floor(Math.log10((high - low) / 1000)); // a slider has about this many places
+    const step = whole || high === low ? 1 : 10 ** Math.floor(Math.log10((high - low) / 1000)); // about 1000 steps per slider
     const slack = 1e-9 * (high - low);
     const slider = make("input", undefined, { type: "range", min: low, max: high, step: "any", "aria-label": name });
     const number = make("input", undefined, { type: "number", step: "any", "aria-label": `${name}, value` });
-    const shownPlaces = Math.min(12, Math.max(0, 7 - Math.floor(Math.log10(high - low || Math.abs(high) || 1)))); // what the range needs, and more
+    const shownPlaces = Math.min(12, Math.max(0, 7 - Math.floor(Math.log10(high - low || Math.abs(high) || 1)))); // more than the range needs
     const show = (x, text = x.toPrecision(12)) => { current = x; number.value = Number(text); };
     slider.addEventListener("input", () => { show(Math.min(high, Math.max(low, step * Math.round(Number(slider.value) / step)))); drawWhatIf(); });
     number.addEventListener("input", () => {
-      if (number.value === "" || !(Math.abs(Number(number.value)) < FARTHEST)) return; // being typed
+      if (number.value === "" || !(Math.abs(Number(number.value)) < FARTHEST)) return; // still being typed
       current = Number(number.value);
       slider.value = current;
       drawWhatIf();
@@ -221,7 +221,7 @@
     for (const control of controls) control.write(row);
     const answer = whatIf.explain(model, row), { prediction, base, values, stds, std } = answer;
     const moved = controls.some((control) => control.changed());
-    el("what-if").hidden = !moved; // the row as it is stands above already
+    el("what-if").hidden = !moved; // the unchanged row is shown above
     el("reset").hidden = !moved;
     if (moved) {
       drawWaterfall("what-if", controls.map(({ i, text }) => ({
@@ -233,8 +233,8 @@
     const change = prediction - A.predictions[chosen], same = Math.abs(change) < 1e-6 * (Math.abs(prediction) + Math.abs(change));
     el("what-if-answer").replaceChildren(
       make("strong", `${upper(thing.name)} ${write.prediction(prediction)}${std === null ? "" : ` ± ${numbers.column([std], 2, { beside: prediction })(std)}`}`),
-      document.createTextNode(`${same ? ", as in" : `, ${write.change(change)} against`} ${rowName(chosen)}.`),
-      make("span", outside.length ? ` Outside the data: ${outside.join(", ")}.` : "", { class: "outside" }),
+      document.createTextNode(`${same ? ", as for" : `, ${write.change(change)} compared with`} ${rowName(chosen)}.`),
+      make("span", outside.length ? ` Outside the range of the data: ${outside.join(", ")}.` : "", { class: "outside" }),
     );
     el("what-if").answer = answer;
   }
@@ -249,14 +249,14 @@
     const texts = classes || [];
     return [
       { name: "row", get: (r) => rows[r], number: (r) => (facts.numbered ? Number(rows[r]) : rows[r]), length: longest },
-      ...(classes ? [{ name: "measured", get: (r) => texts[r] || "–", number: (r) => texts[r], text: true }] : []),
-      ...(measured ? [{ name: "measured", get: (r) => target(r) || "–", number: (r) => measured[r] }] : []),
+      ...(classes ? [{ name: "observed", get: (r) => texts[r] || "–", number: (r) => texts[r], text: true }] : []),
+      ...(measured ? [{ name: "observed", get: (r) => target(r) || "–", number: (r) => measured[r] }] : []),
       { name: thing.name, get: (r) => write.prediction(A.predictions[r]), number: (r) => A.predictions[r] },
       { name: "change", get: (r) => write.change(A.predictions[r] - A.base[r]), number: (r) => A.predictions[r] - A.base[r] },
       ...order.map((i) => ({ name: features[i], get: (r) => write.attribution(at(A.values, r, i)), number: (r) => at(A.values, r, i), feature: i })),
     ];
   }
-  const alphabet = new Intl.Collator("en", { numeric: true }); // Patient 9 stands before Patient 10
+  const alphabet = new Intl.Collator("en", { numeric: true }); // Patient 9 comes before Patient 10
   let visible = all, sorted = { column: 0, up: true }, page = 0, understood = true, matches, example;
 
   function startFilter() {
@@ -266,7 +266,7 @@
     const known = new Map([["prediction", (r) => A.predictions[r]]]);
     for (const column of columns) if (column.feature === undefined && !column.text) known.set(column.name, column.number);
     features.forEach((feature, i) => { if (!labels.has(feature)) known.set(feature, (r) => at(data, r, i)); });
-    matches = rowFilter(rows, known, classes ? new Map([["measured", classes], ...labels]) : labels);
+    matches = rowFilter(rows, known, classes ? new Map([["observed", classes], ...labels]) : labels);
   }
 
   function arrange() {
@@ -307,7 +307,7 @@
     }
     el("rows").tBodies[0].replaceChildren(body);
     const whole = (x) => numbers.fixed(x, 0);
-    el("count").textContent = !understood ? `not understood: try ${example}` : visible.length ? `${whole(first + 1)}–${whole(Math.min(first + SHOWN, visible.length))} of ${whole(visible.length)}${visible.length < n ? ` (${whole(n)} in all)` : ""}` : "no row matches";
+    el("count").textContent = !understood ? `invalid filter: try ${example}` : visible.length ? `${whole(first + 1)}–${whole(Math.min(first + SHOWN, visible.length))} of ${whole(visible.length)}${visible.length < n ? ` (${whole(n)} in total)` : ""}` : "no matching rows";
     el("previous").disabled = page === 0;
     el("next").disabled = first + SHOWN >= visible.length;
   }
@@ -355,7 +355,7 @@
     if (color !== "") el("scatter-color").value = color;
   }
   const stride = Math.max(1, Math.ceil(n / MOST_POINTS)), some = all.filter((r) => r % stride === 0);
-  // Colours of the rows by a feature, and what they mean.
+  // Colours of the rows by a feature, and their legend.
   function coloring(j) {
     if (j < 0) return { of: () => "", legend: [] };
     const name = make("span", `${features[j]}:`);
@@ -380,7 +380,7 @@
     const points = some.map((r) => ({
       row: r, x: amount(r, i), y: at(A.values, r, i), color: color.of(r), hollow: out.uncertain && !nothing(r, i) && sure(r, i) < level,
       ...(out.uncertain ? { low: at(A.low, r, i), high: at(A.high, r, i) } : {}),
-      tip: `${upper(rowName(r))}: ${equation(features[i], value(r, i))}, ${write.attribution(at(A.values, r, i))}${out.uncertain ? ` ± ${numbers.column([at(A.std, r, i)], 2, { beside: at(A.values, r, i) })(at(A.std, r, i))}\n${nothing(r, i) ? "" : `${numbers.percent(sure(r, i))} sure of the sign`}` : ""}${j < 0 ? "" : `\n${equation(features[j], value(r, j))}`}`,
+      tip: `${upper(rowName(r))}: ${equation(features[i], value(r, i))}, ${write.attribution(at(A.values, r, i))}${out.uncertain ? ` ± ${numbers.column([at(A.std, r, i)], 2, { beside: at(A.values, r, i) })(at(A.std, r, i))}\n${nothing(r, i) ? "" : `sign ${numbers.percent(sure(r, i))} certain`}` : ""}${j < 0 ? "" : `\n${equation(features[j], value(r, j))}`}`,
     }));
     const show = (r) => { chosen = r; drawRow(); el("row-section").scrollIntoView({ block: "start" }); };
     const said = `attribution of ${features[i]} to the ${out.quantity}${out.uncertain ? `, with ${percentLevel} intervals` : ""}`;
@@ -392,7 +392,7 @@
       pictures.strips(el("scatter"), { xName: said, head: features[i], last: "mean", choose: show, groups: ordered.map(([name, own]) => ({ name: `${name} (${own.length})`, points: own, text: write.attribution(mean(own)) })) });
     } else pictures.scatter(el("scatter"), { points, xName: features[i], yName: said, choose: show, ...(days.has(features[i]) ? { xText: dayText } : {}) });
     el("scatter-legend").replaceChildren(...color.legend, ...(points.some((p) => p.hollow) ? [make("span", undefined, {}, [make("i", undefined, { class: "open" }), `hollow: sign less than ${percentLevel} certain`])] : []));
-    el("scatter-note").textContent = (stride > 1 ? `${numbers.fixed(some.length, 0)} of ${numbers.fixed(n, 0)} rows. ` : "") + `Baseline: ${facts.baseline}. Click a point to see its row.` + (j < 0 ? "" : " Vertical spread that goes with the colour is an interaction.");
+    el("scatter-note").textContent = (stride > 1 ? `${numbers.fixed(some.length, 0)} of ${numbers.fixed(n, 0)} rows. ` : "") + `Baseline: ${facts.baseline}. Click a point to see its row.` + (j < 0 ? "" : " Vertical variation that follows the colour indicates an interaction.");
   }
   el("scatter-feature").addEventListener("change", drawScatter);
   el("scatter-color").addEventListener("change", drawScatter);
@@ -401,7 +401,7 @@
     el("unsure-section").hidden = !out.uncertain;
     if (!out.uncertain) return;
     const head = make("tr");
-    for (const name of ["feature", "rows whose sign is uncertain", "typical |attribution|", "typical ±"]) head.append(make("th", name, { scope: "col" }));
+    for (const name of ["feature", "rows with an uncertain sign", "typical |attribution|", "typical ±"]) head.append(make("th", name, { scope: "col" }));
     el("unsure").tHead.replaceChildren(head);
     const lines = features.map((name, i) => {
       let doubtful = 0, size = 0, spread = 0;
@@ -411,32 +411,32 @@
     const number = thing.probability ? (x) => numbers.fixed(x, 3) : numbers.column(lines.flatMap((line) => [line.size, line.spread]), 3);
     el("unsure").tBodies[0].replaceChildren(...lines.map((line) => make("tr", undefined, {}, [make("td", line.name), make("td", `${Math.round(100 * line.doubtful)}%`), make("td", number(line.size)), make("td", number(line.spread))])));
     const widest = all.slice().sort((a, b) => A.total[b] - A.total[a]).slice(0, Math.min(3, n));
-    el("unsure-note").textContent = `Signs from ${percentLevel} on count as certain; attributions that are exactly 0 do not count.` + (out.importance.low === null ? "" : " Typical attributions leave out the uncertainty that the importance on top contains, and so are smaller.") + (A.total[widest[0]] > 0 ? ` The change from the baseline is most uncertain in ${list(widest.map((r) => `${rowName(r)} (± ${number(A.total[r])})`))}.` : "");
+    el("unsure-note").textContent = `Signs with a probability of at least ${percentLevel} count as certain; attributions that are exactly 0 are ignored.` + (out.importance.low === null ? "" : " Typical attributions do not include their uncertainty, unlike the importance above, and are therefore smaller.") + (A.total[widest[0]] > 0 ? ` The change from the baseline is most uncertain in ${list(widest.map((r) => `${rowName(r)} (± ${number(A.total[r])})`))}.` : "");
   }
 
   function drawWords() {
     el("sliders").hidden = !model;
     el("what-if").hidden = el("reset").hidden = true;
-    el("what-if-note").textContent = !model ? `No sliders here: ${facts.what_if}.` : "Change values of the chosen row: the model in this page answers, exactly, " + (model.factor ? "and says how sure it is." : "with its mean (the file would be too large for its uncertainty).");
-    el("lead").textContent = `${numbers.fixed(n, 0)} row${n > 1 ? "s" : ""} × ${d} feature${d > 1 ? "s" : ""}. The ${out.quantity} of each row is compared with that at the baseline (${facts.baseline}), and the difference is divided among the features.`;
+    el("what-if-note").textContent = !model ? `Not available: ${facts.what_if}.` : "Change the values of the selected row: this page contains the model, and computes exact attributions " + (model.factor ? "with their uncertainty." : "without their uncertainty (the file would be too large).");
+    el("lead").textContent = `${numbers.fixed(n, 0)} row${n > 1 ? "s" : ""} × ${d} feature${d > 1 ? "s" : ""}. The ${out.quantity} of each row is compared with that of the baseline (${facts.baseline}), and the difference is divided among the features.`;
     el("notes").replaceChildren(...facts.notes.map((note) => make("li", note)));
-    el("rows-note").textContent = `What each feature adds to the ${out.quantity} of a row, or takes from it, compared with the baseline (${facts.baseline}).${out.uncertain ? " Faint numbers: the sign is uncertain." : ""} Click a row, or move with the arrow keys, to see its reasons above; click a heading to sort.`;
+    el("rows-note").textContent = `Attributions: what each feature adds to the ${out.quantity} of a row, or subtracts from it, compared with the baseline (${facts.baseline}).${out.uncertain ? " Faint numbers: the sign is uncertain." : ""} Click a row, or use the arrow keys, to explain it above; click a heading to sort.`;
     const point = facts.baseline_values ? order.filter((i) => facts.baseline_values[i] !== null).map((i) => `${features[i]} ${Number.isInteger(facts.baseline_values[i]) ? written(i, facts.baseline_values[i]) : numbers.readable(facts.baseline_values[i])}`) : [];
     const shown = point.length > MOST_BARS ? [...point.slice(0, MOST_BARS), `${point.length - MOST_BARS} others`] : point;
-    const card = [...facts.card, ["baseline", facts.baseline + (shown.length ? `: ${shown.join(", ")}` : "")], ["method", `integrated gradients, ${out.method}`], ["error of the evaluation", out.error === null ? "not known" : `at most ${numbers.readable(out.error, 2)}`], ["completeness", `attributions add up to the difference within ${numbers.readable(out.gap, 2)}`]];
+    const card = [...facts.card, ["baseline", facts.baseline + (shown.length ? `: ${shown.join(", ")}` : "")], ["method", `integrated gradients, ${out.method}`], ["numerical error", out.error === null ? "unknown" : `at most ${numbers.readable(out.error, 2)}`], ["completeness", `attributions sum to the difference up to ${numbers.readable(out.gap, 2)}`]];
     el("card").replaceChildren(...card.flatMap(([name, text]) => [make("dt", name), make("dd", text)]));
-    el("footer").textContent = `Made by gpattr ${facts.version}. ± is one standard deviation of what the model does not know; it is not the noise of the data.`;
+    el("footer").textContent = `Made with gpattr ${facts.version}. ± is one standard deviation of the model's uncertainty; it does not include the noise of the data.`;
   }
 
-  // Of rows held out: how often the class that was named is right, against the probability it was named with.
+  // Of held-out rows: how often the predicted class is correct, against its probability.
   function drawCalibration() {
     const bins = facts.calibration || [];
     el("calibration-section").hidden = !bins.length;
     if (!bins.length) return;
     const s = pictures.scale([], { fixed: [0, 1], margin: 0.02 });
-    el("calibration-note").textContent = "Rows held out, by the probability of the class that the model named: the bar is the share of rows where it was right, the line is what it promised.";
+    el("calibration-note").textContent = "Held-out rows, grouped by the probability of the predicted class: the bar is the share of correct predictions, the line the mean probability.";
     pictures.table(el("calibration"), {
-      s, axis: "share of rows where the named class is right", heads: [{ name: "probability" }, { name: "", kind: "picture" }, { name: "right" }, { name: "rows" }],
+      s, axis: "share of correct predictions", heads: [{ name: "probability" }, { name: "", kind: "picture" }, { name: "correct" }, { name: "rows" }],
       lines: bins.map(([promised, right, count]) => ({
         name: numbers.probability(promised), cells: [{ text: `${Math.round(100 * right)}%` }, { text: numbers.fixed(count, 0) }],
         picture: pictures.drawing(s, [pictures.across([pictures.bar(s, 0, right, "down"), pictures.line(s.at(promised), -11, s.at(promised), 11, "whisker")])]),
@@ -467,7 +467,7 @@
   const controls = !model ? [] : order.map(makeControl);
   if (model) foldSliders();
   drawAll();
-  page = Math.max(0, Math.floor(visible.indexOf(chosen) / SHOWN)); // the row that is shown first is in sight
+  page = Math.max(0, Math.floor(visible.indexOf(chosen) / SHOWN)); // the first row shown is visible
   drawTable();
   drawCalibration();
   document.documentElement.dataset.ready = "yes";

@@ -1,7 +1,7 @@
 "use strict";
 // Pictures as tables whose cells are drawn: a name, a bar on a scale that all rows share, numbers. The browser breaks long names
 // into lines, changes colours with the scheme, and reads the table aloud. Positions are percentages, so that nothing is drawn
-// again when the window changes. Text is never HTML: a column may be called anything. Nothing here knows of the data of the page.
+// again when the window changes. Text is never HTML: a column may be called anything. Nothing here depends on the data of the page.
 const pictures = (() => {
   const NS = "http://www.w3.org/2000/svg";
   const CIVIDIS = [[0, 34, 78], [18, 53, 112], [59, 73, 108], [87, 93, 109], [112, 113, 115], [138, 134, 120], [165, 156, 116], [195, 179, 105], [225, 204, 85], [253, 231, 55]];
@@ -25,8 +25,8 @@ const pictures = (() => {
     let [low, high] = fixed || [Infinity, -Infinity];
     for (const x of values) if (Number.isFinite(x)) [low, high] = [Math.min(low, x), Math.max(high, x)];
     if (low > high) [low, high] = [0, 1];
-    if (low === high) { const room = Math.abs(low) || 1; [low, high] = [low - room / 2, high + room / 2]; }
-    const room = margin * (high - low), from = low - room, width = high - low + 2 * room;
+    if (low === high) { const width = Math.abs(low) || 1; [low, high] = [low - width / 2, high + width / 2]; }
+    const edge = margin * (high - low), from = low - edge, width = high - low + 2 * edge;
     const part = (x) => (100 * (Math.min(Math.max(x, from - width), from + 2 * width) - from)) / width;
     return { at: (x) => `${part(x).toFixed(3)}%`, part, low, high, ...{ ticks: numbers.ticks(low, high, count) } };
   }
@@ -65,7 +65,7 @@ const pictures = (() => {
     thin(ticks);
   }
 
-  // Numbers below a picture that would touch are left out, every second one at a time.
+  // Tick labels that would touch are hidden, every second one at a time.
   function thin(ticks) {
     const all = [...ticks.children];
     for (let every = 1; every <= all.length; every *= 2) {
@@ -97,7 +97,7 @@ const pictures = (() => {
   const faint = (count) => Math.min(0.55, Math.max(0.12, 60 / count)).toFixed(2); // many intervals would cover everything
   const dot = (cx, cy, p) => shape("circle", { cx, cy, r: 3.6, class: `dot${p.hollow ? " hollow" : ""}`, "data-row": p.row, ...(p.color ? { style: `--dot:${p.color}` } : {}) });
 
-  // What the nearest of some points says, while the mouse is near it, and what a click on it does.
+  // The tooltip of the nearest point, and the action of a click on it.
   function pointed(area, points, place, choose) {
     const nearest = (event) => {
       const size = area.getBoundingClientRect();
@@ -117,7 +117,7 @@ const pictures = (() => {
   function strips(box, { groups, xName, head, last, choose }) {
     const all = groups.flatMap((group) => group.points);
     const s = scale(all.flatMap((p) => [p.y, p.low, p.high]), { fixed: [0, 0] });
-    const spread = (k) => ((k * 0.618034) % 1) - 0.5; // golden steps: neighbours do not cover each other
+    const spread = (k) => ((k * 0.618034) % 1) - 0.5; // golden-ratio steps: neighbours do not overlap
     table(box, {
       s, axis: xName, heads: [{ name: head }, { name: "", kind: "picture" }, { name: last }],
       lines: groups.map(({ name, points, text }) => {
@@ -138,7 +138,7 @@ const pictures = (() => {
     return `rgb(${CIVIDIS[k].map((c, i) => Math.round(c + (place - k) * (CIVIDIS[k + 1][i] - c))).join(",")})`;
   }
 
-  // The note beside the mouse.
+  // The tooltip.
   const note = make("div", undefined, { id: "tip", role: "status", hidden: "" });
   function tell(text, event) {
     if (!note.isConnected) document.body.append(note);

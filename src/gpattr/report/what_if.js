@@ -1,8 +1,8 @@
 "use strict";
 // The attributions of one row, computed in the page: integrated gradients of a Gaussian process whose kernel is a sum of squared
-// exponentials, in closed form. A model is what gpattr.report.what_if writes; nothing here knows of the page.
+// exponentials, in closed form. A model is what gpattr.report.what_if writes; nothing here depends on the page.
 //
-//   mean    𝒜ᵢ = Σₘ αₘ aᵢₘ,          aᵢₘ = −σ² pᵢ (pᵢ M₁ + vᵢ M₀)
+//   mean    Aᵢ = Σₘ αₘ aᵢₘ,          aᵢₘ = −σ² pᵢ (pᵢ M₁ + vᵢ M₀)
 //   cov     P − V (I − RRᵀ) Vᵀ,       V = a diag(w) L⁻ᵀ,   Pᵢⱼ = σ² pᵢpⱼ (δᵢⱼ G₀ − pᵢpⱼ G₂)
 //
 // with p = (x − b)/ℓ, v the difference to point m where the path is nearest to it, at t*, and Mₖ = ∫ (t − t*)ᵏ exp(−‖·‖²/2) dt.
@@ -29,7 +29,7 @@ const whatIf = (() => {
   }
   const [nodes, weights] = gaussLegendre(NODES);
 
-  // Sum f(t) over the nodes of as many panels as the path from `from` to `to` has pairs of length-scales.
+  // Sum f(t) over the nodes of panels of two length-scales each, on the path from `from` to `to`.
   function integrate(from, to, length, add) {
     const panels = Math.max(1, Math.ceil(0.5 * length * (to - from))), width = (to - from) / panels;
     for (let k = 0; k < panels; k++) for (let i = 0; i < NODES; i++) add(from + width * (k + nodes[i]), width * weights[i]);
@@ -102,7 +102,7 @@ const whatIf = (() => {
     }
   }
 
-  // What the data explain of the variances whose covariances with the points are `lines`, each (m): the diagonal of V(I − RRᵀ)Vᵀ.
+  // The reduction by the data of the variances whose covariances with the points are `lines`, (m) each: the diagonal of V(I − RRᵀ)Vᵀ.
   function explained(model, lines) {
     const { m, factor: L, root: R, column_scale: w } = model;
     lines = lines.map((line) => line.slice());
@@ -123,7 +123,7 @@ const whatIf = (() => {
     });
   }
 
-  // What the model says of a row of columns: the prediction, that at the baseline, attributions, and standard deviations of all.
+  // The explanation of a row of columns: prediction, that of the baseline, attributions, and standard deviations of all.
   function explain(model, row) {
     const { m, terms, columns, owner, mean } = model, d = columns.length;
     const x = model.inside(row), b = model.inside(model.baseline);

@@ -1,17 +1,17 @@
-"""The choice of an estimator by the number of rows, with the sentence that says so.
+"""The choice of an estimator by the number of rows, with a sentence that explains it.
 
-An exact process costs O(n³) for each of about 80 steps of training, a sparse one O(n m²) once for m
+An exact process costs O(n³) for each of about 80 training steps, a sparse one O(n m²) once for m
 inducing inputs, after its hyperparameters have been learned from exact blocks of rows. Random
 features predict as well as inducing inputs, but explaining a row with them takes twice as long (at
-20 000 rows, where both predict equally well): they are never chosen."""
+20 000 rows): they are never chosen."""
 
 from __future__ import annotations
 
 from gpattr.estimators.inducing import default_number
 
 AUTO = "auto"
-EXACT_ROWS = 2000  # up to which exact training takes less than half a minute on two cores
-CLASSIFIED_ROWS = 2000  # that a classifier learns from
+EXACT_ROWS = 2000  # exact training takes less than half a minute on two cores
+CLASSIFIED_ROWS = 2000  # used to train a classifier
 TRAINING = 2e-9  # seconds of exact training for each n³, on two cores
 DURATIONS = (
     (90, "a minute"),
@@ -23,49 +23,39 @@ DURATIONS = (
 
 
 def chosen_estimator(n: int, task: str = "regression") -> tuple[str, str]:
-    """Return the estimator for n rows, ``"exact"`` or ``"sparse"``, and one sentence that says
-    which and why.
-    """
+    """Return the estimator for n rows, ``"exact"`` or ``"sparse"``, and why, in one sentence."""
     if task == "classification":
         if n <= CLASSIFIED_ROWS:
-            return "exact", f"{n:,} rows: a Gaussian process classifier of all of them."
+            return "exact", f"{n:,} rows: a Gaussian process classifier trained on all of them."
         return (
             "exact",
-            (
-                f"{n:,} rows: a Gaussian process classifier that learns from a random"
-                f" {CLASSIFIED_ROWS:,} of them."
-            ),
+            f"{n:,} rows: a Gaussian process classifier trained on a random {CLASSIFIED_ROWS:,} of"
+            " them.",
         )
     if n <= EXACT_ROWS:
         return "exact", f"{n:,} rows: an exact Gaussian process."
     why = f"--estimator exact would take {_duration(n)}"
     return (
         "sparse",
-        (
-            f"{n:,} rows: a sparse Gaussian process with up to {default_number(n):,} inducing"
-            f" inputs; {why}."
-        ),
+        f"{n:,} rows: a sparse Gaussian process with up to {default_number(n):,} inducing inputs;"
+        f" {why}.",
     )
 
 
 def resolved_estimator(estimator: str, n: int, task: str = "regression") -> tuple[str, str]:
-    """Return the estimator that ``estimator`` means, ``"auto"`` or a name, and a sentence on it, or
-    "" where none is needed.
-    """
+    """Return the estimator called ``estimator``, or chosen if ``"auto"``, and a sentence or ""."""
     if estimator == AUTO:
         return chosen_estimator(n, task)
     if estimator == "exact" and task == "regression" and n > EXACT_ROWS:
         return (
             estimator,
-            (
-                f"{n:,} rows: an exact Gaussian process takes {_duration(n)}; --estimator auto"
-                " would be quicker."
-            ),
+            f"{n:,} rows: an exact Gaussian process takes {_duration(n)}; --estimator auto is"
+            " faster.",
         )
     return estimator, ""
 
 
 def _duration(n: int) -> str:
-    """Return how long exact training on n rows takes, in a word."""
+    """Return roughly how long exact training on n rows takes, in words."""
     seconds = TRAINING * n**3
     return next(word for limit, word in DURATIONS if seconds < limit)

@@ -1,6 +1,4 @@
-"""Which columns are numbers, categories or dates, which are left out, and which cannot be
-explained.
-"""
+"""Columns of a table: numbers, categories and dates, and those that are left out."""
 
 from __future__ import annotations
 
@@ -33,14 +31,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Columns:
-    """The features ``names`` of a table; those in ``categories`` have labels, {name: labels},
-    ``dates`` are dates.
+    """The features ``names`` of a table, and how each of them is read.
 
-    ``target`` is the column that is predicted. ``units`` are the signs or units that numbers are
-    written with, {name: unit}, and ``separators`` what separates their thousands, {name: "," or
-    "."}. ``others`` are the labels that stand for all categories that are too rare to have their
-    own, {name: label}. Columns that are ``left_out`` may be in a table, and are not looked at.
-    ``notes`` say what was decided, in sentences."""
+    ``categories`` are the labels of the categorical ones, {name: labels}, and ``dates`` the
+    encodings of dates. ``target`` is the column to predict. ``units`` are the signs or units that
+    numbers are written with, {name: unit}, and ``separators`` their thousands separators, {name:
+    "," or "."}. ``others`` are the labels that stand for all rare categories, {name: label}.
+    Columns in ``left_out`` may be in a table, and are ignored. ``notes`` are sentences on what was
+    decided."""
 
     names: Names
     categories: Mapping[str, tuple[str, ...]]
@@ -71,7 +69,7 @@ class Columns:
 
     @property
     def encoder(self) -> Encoder | None:
-        """What makes numbers of features; None where they are numbers already."""
+        """The encoder of the features as numbers; None if they are all numbers."""
         if not self.categories and not self.dates:
             return None
         return Encoder(self.names, dict(self.categories), dates=dict(self.dates))
@@ -91,9 +89,7 @@ class Columns:
 
     @classmethod
     def of_content(cls, content: Any) -> Columns:
-        """Return what `to_content` made; files of earlier versions have names, categories and the
-        target only.
-        """
+        """Return what `to_content` wrote; older files have names, categories and target only."""
         if not isinstance(content, Mapping):
             raise InvalidInputError(
                 f"content: expected what Columns.to_content returns, got a {type(content).__name__}"
@@ -121,33 +117,12 @@ class Columns:
         strict: bool = False,
         source: str = "table",
     ) -> Columns:
-        """Return what the columns of a table are, and say in `notes` what was decided; with
-        ``strict`` refuse to decide.
+        """Decide what each column of a table is, with `notes` on it; with ``strict``, fail instead.
 
-        Columns that are empty, almost all missing or identifiers are left out, rare categories are
-        grouped. Text among numbers, mixed currencies and dates that cannot be read are refused."""
-        labels = list(require_frame("frame", frame).columns)
-        check_text("target", target)
+        Columns that are empty, almost empty or identifiers are left out, rare categories are
+        grouped. Text among numbers, mixed currencies and unreadable dates are errors."""
         check_flag("strict", strict)
-        if isinstance(drop, str) or not isinstance(drop, (list, tuple)):
-            raise InvalidInputError(f"drop: expected a list of columns, got {drop!r}")
-        for name in (target, *drop):
-            if name not in labels:
-                raise InvalidInputError(f"{source}: expected a column {name!r}; there are {labels}")
-        if target in drop:
-            raise InvalidInputError(
-                f"{source}: the column {target!r} is the target, and cannot be left out"
-            )
-        if len(set(labels)) < len(labels):
-            repeated = next(label for label in labels if labels.count(label) > 1)
-            raise InvalidInputError(
-                f"{source}: expected different column names, got {repeated!r} more than once"
-            )
-        names = [name for name in labels if name != target and name not in drop]
-        if not names:
-            raise InvalidInputError(
-                f"{source}: expected at least one column besides the target {target!r}"
-            )
+        names = _candidates(frame, target, drop, source)
         found = Decisions(frame, source, strict)
         for name in names:
             found.look_at(name)
@@ -155,8 +130,7 @@ class Columns:
         kept = tuple(name for name in names if name not in found.left_out)
         if not kept:
             raise InvalidInputError(
-                f"{source}: expected at least one column that can be used besides the target"
-                f" {target!r}; "
+                f"{source}: expected at least one usable column besides the target {target!r}; "
                 + "; ".join(f"{name!r} {why}" for name, why in found.left_out.items())
             )
         units, separators = dict(found.units), dict(found.separators)
@@ -165,17 +139,16 @@ class Columns:
             units[target] = numbers.unit
         if numbers.separator:
             separators[target] = numbers.separator
-        left_out = (*drop, *found.left_out)
         return cls(
             kept,
             found.categories,
             target,
-            found.dates,
-            units,
-            found.others,
-            left_out,
-            tuple(found.notes()),
-            separators,
+            dates=found.dates,
+            units=units,
+            others=found.others,
+            left_out=(*drop, *found.left_out),
+            notes=tuple(found.notes()),
+            separators=separators,
         )
 
     def features(
@@ -187,12 +160,11 @@ class Columns:
         typical: Mapping[str, Any] | None = None,
         source: str = "table",
     ) -> pd.DataFrame:
-        """Return the features of a table: numbers as float64, categories as text, dates as
-        datetime64.
+        """Return the features: numbers as float64, categories as text, dates as datetime64.
 
         Missing values are filled with ``typical`` values, or with medians and the most frequent
-        categories of the table itself; with ``strict``, or impute=False, they are refused. Texts
-        that are not known become the label for other categories, where the column has one."""
+        categories of the table itself; with ``strict``, or impute=False, they are errors. Unknown
+        texts become the label for other categories, if the column has one."""
         import pandas as pd
 
         refuse = check_flag("strict", strict) or not check_flag("impute", impute)
@@ -218,16 +190,16 @@ class Columns:
         return pd.DataFrame(columns, index=frame.index)
 
     def _filled(self, values: Any, name: str, usual: Any, refuse: bool, source: str) -> Any:
-        """Return a column without missing values; with ``refuse`` there must be none."""
-        holes = values.isna()
-        if not holes.any():
+        """Return a column with missing values filled; with ``refuse`` they are errors."""
+        gaps = values.isna()
+        if not gaps.any():
             return values
         if refuse:
-            refuse_missing(holes, name, source)
-        known = values[~holes]
+            refuse_missing(gaps, name, source)
+        known = values[~gaps]
         if usual is None and not len(known):
             raise InvalidInputError(
-                f"{source}: the column {name!r} is empty, and nothing is known to fill it with"
+                f"{source}: the column {name!r} is empty, and there is no value to fill it with"
             )
         if usual is None and name in self.categories:
             usual = known.mode().iloc[0]
@@ -236,18 +208,16 @@ class Columns:
             usual = encoding.decode(np.median(encoding.encode(known.to_numpy()), axis=0)[None])[0]
         elif usual is None:
             usual = known.median()
-        return values.where(~holes, usual)
+        return values.where(~gaps, usual)
 
     def _numbers(self, column: Any, name: str, source: str) -> Any:
-        """Return a column as numbers, as those it is known by are written."""
+        """Return a column as numbers, with the unit and separator it is known by."""
         return _numbers(
             column, name, source, self.units.get(name, ""), self.separators.get(name, "")
         )
 
     def measured(self, frame: Any) -> Array | None:
-        """Return the target as numbers, with NaN where it is not a number; None where the table has
-        none.
-        """
+        """Return the target as numbers, NaN where it is not one; None if the table has none."""
         require_frame("frame", frame)
         if self.target not in frame.columns:
             return None
@@ -279,10 +249,38 @@ class Columns:
 
 
 def require_frame(name: str, frame: Any) -> Any:
-    """Return ``frame`` if it is one."""
+    """Return ``frame`` if it is a data frame."""
     if not is_frame(frame):
-        raise InvalidInputError(f"{name}: expected a frame, got a {type(frame).__name__}")
+        raise InvalidInputError(f"{name}: expected a data frame, got a {type(frame).__name__}")
     return frame
+
+
+def _candidates(frame: Any, target: str, drop: Sequence[str], source: str) -> list[str]:
+    """Return the columns besides the target and those to drop; refuse impossible requests."""
+    labels = list(require_frame("frame", frame).columns)
+    check_text("target", target)
+    if isinstance(drop, str) or not isinstance(drop, (list, tuple)):
+        raise InvalidInputError(f"drop: expected a list of columns, got {drop!r}")
+    for name in (target, *drop):
+        if name not in labels:
+            raise InvalidInputError(
+                f"{source}: expected a column {name!r}; the columns are {labels}"
+            )
+    if target in drop:
+        raise InvalidInputError(
+            f"{source}: the column {target!r} is the target and cannot be left out"
+        )
+    if len(set(labels)) < len(labels):
+        repeated = next(label for label in labels if labels.count(label) > 1)
+        raise InvalidInputError(
+            f"{source}: expected different column names, got {repeated!r} more than once"
+        )
+    names = [name for name in labels if name != target and name not in drop]
+    if not names:
+        raise InvalidInputError(
+            f"{source}: expected at least one column besides the target {target!r}"
+        )
+    return names
 
 
 def _check_mapping(name: str, value: Any, known: Sequence[str], kind: type) -> None:
@@ -297,9 +295,7 @@ def _check_mapping(name: str, value: Any, known: Sequence[str], kind: type) -> N
 
 
 def _numbers(column: Any, name: str, source: str, unit: str = "", separator: str = "") -> Any:
-    """Return a column as float64, with NaN where values are missing; they may be written with their
-    unit, or without.
-    """
+    """Return a column as float64, NaN where values are missing, with or without their unit."""
     found = read_numbers(column, name, source, separator)
     values, known = found.values, ~missing(column)
     wrong = values.isna() & known
@@ -338,13 +334,13 @@ def _dates(column: Any, name: str, dates: Dates, source: str) -> Any:
 
 def _labels(column: Any, name: str, known: tuple[str, ...], other: str | None, source: str) -> Any:
     """Return a column as labels, with NaN where values are missing."""
-    holes = missing(column)
+    gaps = missing(column)
     text = column.astype(str).str.strip().astype(object)
-    strange = ~text.isin(known) & ~holes
+    strange = ~text.isin(known) & ~gaps
     if strange.any() and other is None:
         label, row = text[strange].iloc[0], first_row(strange)
         raise InvalidInputError(
             f"{source}: expected one of {list(known)} in column {name!r}, got {label!r} in row"
             f" {row}"
         )
-    return text.where(~strange, other).where(~holes)
+    return text.where(~strange, other).where(~gaps)

@@ -1,6 +1,4 @@
-"""Dates as people write them: 2024-12-31, 31/12/2024, 12/31/2024, 31.12.2024, 31 Dec 2024, with and
-without times.
-"""
+"""Dates written as 2024-12-31, 31/12/2024, 12/31/2024, 31.12.2024 or 31 Dec 2024, with times."""
 
 from __future__ import annotations
 
@@ -25,7 +23,8 @@ TIME = (
 )
 FORMS = (
     rf"(?P<year>\d{{4}})(?P<sep>[-/.])(?P<two>\d{{1,2}})(?P=sep)(?P<one>\d{{1,2}}){TIME}",
-    rf"(?P<first>\d{{1,2}})(?P<sep>[-/.])(?P<second_>\d{{1,2}})(?P=sep)(?P<year>\d{{4}}|\d{{2}}){TIME}",
+    rf"(?P<first>\d{{1,2}})(?P<sep>[-/.])(?P<second_>\d{{1,2}})(?P=sep)"
+    rf"(?P<year>\d{{4}}|\d{{2}}){TIME}",
     (
         rf"(?P<one>\d{{1,2}})(?:st|nd|rd|th|\.)?[ /-]?{NAMED_MONTH},?["
         rf" /-]?(?P<year>\d{{4}}|\d{{2}}){TIME}"
@@ -48,15 +47,13 @@ NAMES = (
     "half",
     "zone",
 )
-PIVOT = 69  # years of two digits are 1969 to 2068, as on most computers
-SHARE = 0.5  # of the known values that must look like dates
+PIVOT = 69  # two-digit years are 1969 to 2068, as in POSIX
+SHARE = 0.5  # of the values that must look like dates
 
 
 @dataclass(frozen=True)
 class DateTexts:
-    """The dates of a column, taken apart: ``texts`` as they are written, their ``parts``, one
-    column each, and their ``rows``.
-    """
+    """The parsed dates of a column: ``texts``, their ``parts`` (a column each), and ``rows``."""
 
     texts: Any
     parts: Any
@@ -64,9 +61,7 @@ class DateTexts:
 
     @classmethod
     def of(cls, known: Any, *, fewest: float = SHARE) -> DateTexts | None:
-        """Return the known values of a column taken apart, or None where fewer than half of them
-        look like dates.
-        """
+        """Return the parsed values of a column, or None if fewer than half look like dates."""
         import pandas as pd
 
         texts = known.astype(str).str.strip().reset_index(drop=True)
@@ -86,20 +81,17 @@ class DateTexts:
 
     @property
     def ambiguous(self) -> str:
-        """An example of a date that can be read in two ways: day and month differ, if there is one."""
+        """An example of an ambiguous date, with different day and month if there is one."""
         first, second = (_whole(self.parts[label]) for label in ("first", "second_"))
         told = self.texts[(first >= 0) & (first != second)]
         return str((told if len(told) else self.texts[first >= 0]).iloc[0])
 
     @property
     def orders(self) -> set[str]:
-        """The orders of day and month that no value contradicts; both where none tells, and where
-        there are only other forms.
-        """
+        """The orders of day and month that no value contradicts."""
         first, second = self._large
-        dotted = (
-            (self.parts["sep"] == ".") & (self.parts["first"] != "")
-        ).any()  # nobody writes 12.31.2024
+        # 12.31.2024 is not in use.
+        dotted = ((self.parts["sep"] == ".") & (self.parts["first"] != "")).any()
         orders = set()
         if not (second & ~first).any():
             orders.add(DAY_FIRST)
@@ -109,7 +101,7 @@ class DateTexts:
 
     @property
     def _large(self) -> tuple[Array, Array]:
-        """Where the first number is too large for a month, and where the second one is."""
+        """Masks: the first number, and the second, is too large for a month."""
         first, second = (_whole(self.parts[label]) > 12 for label in ("first", "second_"))
         return first, second
 
@@ -120,9 +112,7 @@ class DateTexts:
 
     @property
     def likely(self) -> str:
-        """The order that is chosen where nothing tells: a place that is always 1 is that of the
-        day; else the day is first.
-        """
+        """The default order: the day is a number that is always 1, or else comes first."""
         first, second = (
             _whole(self.parts[label])[self.parts["first"] != ""] for label in ("first", "second_")
         )
@@ -130,18 +120,18 @@ class DateTexts:
 
     @property
     def short_years(self) -> str:
-        """An example of a year of two digits, or ""."""
+        """An example of a two-digit year, or ""."""
         short = self.parts["year"].str.len() == 2
         return str(self.texts[short].iloc[0]) if short.any() else ""
 
     @property
     def zones(self) -> int:
-        """How many different time zones are written."""
+        """The number of distinct time zones."""
         timed = self.parts["hour"] != ""
         return self.parts["zone"][timed].nunique()
 
     def refuse_contradiction(self, name: str, source: str) -> None:
-        """Refuse dates in which the day stands first in one row, and second in another."""
+        """Refuse a column where the day comes first in one row and second in another."""
         if self.orders:
             return
         first, second = self._large
@@ -155,7 +145,7 @@ class DateTexts:
         )
 
     def dates(self, order: str | None, name: str, source: str) -> Array:
-        """Return the dates as datetime64[us]; refuse what cannot be read."""
+        """Return the dates as datetime64[us]; refuse unreadable ones."""
         parts = self.parts
         one, two = (_whole(parts[label]) for label in ("one", "two"))
         first, second = (_whole(parts[label]) for label in ("first", "second_"))
@@ -194,9 +184,7 @@ class DateTexts:
         return days.astype("datetime64[us]") + microseconds
 
     def _times(self) -> tuple[Array, Array]:
-        """Return the time of day of every date in microseconds, 0 where none is written, and
-        whether there is such a time.
-        """
+        """Return the times of day in microseconds, 0 where absent, and whether they exist."""
         parts = self.parts
         hour, minute, second = (
             np.maximum(_whole(parts[label]), 0) for label in ("hour", "minute", "second")
@@ -218,10 +206,9 @@ class DateTexts:
 
 
 def chosen_order(column: DateTexts, others: Mapping[str, DateTexts]) -> tuple[str | None, bool]:
-    """Return the order of day and month in a column, None where none is needed, and whether its
-    values do not tell it.
+    """Return the order of day and month in a column, or None, and whether it is ambiguous.
 
-    Then the other columns of dates decide, where they agree.
+    An ambiguous order is taken from the other columns of dates, if they agree.
     """
     if not column.numeric:
         return None, False
@@ -236,9 +223,7 @@ def chosen_order(column: DateTexts, others: Mapping[str, DateTexts]) -> tuple[st
 
 
 def wall_clock(column: Any) -> Array:
-    """Return a column of datetime64 as an array of datetime64[us], by the clock of its time zone
-    where it has one.
-    """
+    """Return a column of datetime64 as datetime64[us], in local time if it has a time zone."""
     if getattr(column.dtype, "tz", None) is not None:
         column = column.dt.tz_localize(None)
     return column.to_numpy().astype("datetime64[us]")
@@ -249,5 +234,5 @@ def _looks_like_date(text: str) -> bool:
 
 
 def _whole(texts: Any) -> Array:
-    """Return texts of digits as whole numbers, −1 for no text."""
+    """Return texts of digits as integers, −1 for an empty text."""
     return texts.where(texts != "", "-1").astype(np.int64).to_numpy()

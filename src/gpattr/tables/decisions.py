@@ -1,4 +1,4 @@
-"""Decisions about the columns of a table: what each of them is, and how that is said."""
+"""Decisions about the columns of a table: what each of them is, with notes on it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gpattr.tables.identifiers import looks_like_identifier, looks_numbered
 from gpattr.tables.missing import missing
 from gpattr.tables.numbers import Numbers, read_numbers, refuse_mixed_units, refuse_text
 
-ALMOST_ALL = 0.95  # of the values of a column that is not worth keeping, when they are missing
+ALMOST_ALL = 0.95  # share of missing values from which a column is left out
 
 
 class Decisions:
-    """What is decided about the columns of a ``frame``, one after the other, and how it is said."""
+    """Decisions about the columns of a ``frame``, one after the other."""
 
     def __init__(self, frame: Any, source: str, strict: bool) -> None:
         self.frame, self.source, self.strict = frame, source, strict
@@ -30,15 +30,15 @@ class Decisions:
         self.texts: dict[str, DateTexts] = {}
         self.grouped: list[str] = []
         self.numbered: list[str] = []
-        self.readings: list[str] = []  # of dates and amounts that could mean something else
+        self.readings: list[str] = []  # of ambiguous dates and amounts
 
     def look_at(self, name: str) -> None:
-        """Decide what a column is; dates are only found."""
+        """Decide what a column is; dates are read later."""
         column = self.frame[name]
-        holes = missing(column)
-        known = column[~holes]
-        if not len(known) or (holes.mean() >= ALMOST_ALL and len(column) > 1):
-            self._leave_out(name, f"is {holes.mean():.0%} missing" if len(known) else "is empty")
+        gaps = missing(column)
+        known = column[~gaps]
+        if not len(known) or (gaps.mean() >= ALMOST_ALL and len(column) > 1):
+            self._leave_out(name, f"is {gaps.mean():.0%} missing" if len(known) else "is empty")
             return
         if known.dtype.kind == "M":
             self.dates[name] = Dates.of(wall_clock(known))
@@ -48,7 +48,7 @@ class Decisions:
             self._take_numbers(name, known, read_numbers(known, name, self.source))
 
     def _take_numbers(self, name: str, known: Any, numbers: Numbers) -> None:
-        """Take a column as numbers, if they are; as categories if most of it is text."""
+        """Take a column as numbers, or as categories if most of it is text."""
         wrong = numbers.values.isna()
         if 0 < wrong.mean() < 0.5:
             refuse_text(wrong, known, name, self.source)
@@ -64,11 +64,11 @@ class Decisions:
         if numbers.thousands:
             self._decide(
                 name,
-                f"has amounts such as {numbers.thousands}, which can be read in two ways",
+                f"has ambiguous amounts such as {numbers.thousands}",
                 "write them without commas",
             )
             self.readings.append(
-                f"The comma of {numbers.thousands} in {name} was taken to separate thousands."
+                f"The comma in {numbers.thousands} ({name}) was read as a thousands separator."
             )
         if looks_numbered(numbers.values, name):
             self.numbered.append(name)
@@ -77,16 +77,16 @@ class Decisions:
         different = texts.nunique()
         if looks_like_identifier(texts):
             nearly = "" if different == len(texts) else "nearly "
-            self._leave_out(name, f"has {different:,} texts, {nearly}all different")
+            self._leave_out(name, f"has {different:,} values, {nearly}all distinct")
             return
         labels, other = frequent_labels(texts)
         if other is not None and len(labels) == 1:
             self._leave_out(
-                name, f"has {different:,} texts, none of them in {FEWEST_ROWS} rows or more"
+                name, f"has {different:,} distinct values, none in {FEWEST_ROWS} rows or more"
             )
             return
         if other is not None:
-            self._decide(name, f"has {different:,} different texts", "group them into at most 30")
+            self._decide(name, f"has {different:,} distinct values", "group them into at most 30")
             self.others[name] = other
             rows = int((~texts.isin(labels)).sum())
             self.grouped.append(
@@ -96,9 +96,7 @@ class Decisions:
         self.categories[name] = labels
 
     def read_dates(self) -> None:
-        """Read the columns of dates that were found; the order of day and month in one may be told
-        by another.
-        """
+        """Read the columns of dates; one may settle the order of day and month of another."""
         for name, texts in self.texts.items():
             texts.refuse_contradiction(name, self.source)
             order, chosen = chosen_order(
@@ -108,7 +106,7 @@ class Decisions:
                 example = texts.ambiguous
                 self._decide(
                     name,
-                    f"has dates such as {example!r}, which can be read in two ways",
+                    f"has ambiguous dates such as {example!r}",
                     "write them as 2024-12-31",
                 )
                 self.readings.append(
@@ -117,31 +115,33 @@ class Decisions:
             if texts.short_years:
                 self._decide(
                     name,
-                    f"has years of two digits, such as {texts.short_years!r}",
-                    "write them with four",
+                    f"has two-digit years, such as {texts.short_years!r}",
+                    "write them with four digits",
                 )
                 years = f"{1900 + PIVOT} to {1999 + PIVOT}"
-                self.readings.append(f"Years of two digits in {name} were read as {years}.")
+                self.readings.append(f"Two-digit years in {name} were read as {years}.")
             if texts.zones > 1:
-                self._decide(name, f"has times in {texts.zones} time zones", "write them in one")
+                self._decide(
+                    name, f"has times in {texts.zones} time zones", "write them in one zone"
+                )
                 self.readings.append(
-                    f"The times of {name} are in {texts.zones} time zones, and were taken as they"
-                    " are written."
+                    f"The times in {name} are in {texts.zones} time zones, and were read as local"
+                    " times."
                 )
             self.dates[name] = Dates.of(texts.dates(order, name, self.source), order)
 
     def notes(self) -> list[str]:
-        """Return what was decided, in a few sentences."""
+        """Return sentences on what was decided."""
         notes = list(self.readings)
         if self.left_out:
             notes.append(
-                "Columns that were left out: "
+                "Columns left out: "
                 + ", ".join(f"{name} ({why})" for name, why in self.left_out.items())
                 + "."
             )
         if self.grouped:
             notes.append(
-                "The most frequent categories were kept, the others grouped:"
+                "The most frequent categories were kept and the others grouped:"
                 f" {', '.join(self.grouped)}."
             )
         if self.numbered:
@@ -159,7 +159,7 @@ class Decisions:
         self.left_out[name] = why
 
     def _decide(self, name: str, problem: str, advice: str) -> None:
-        """Refuse to decide, where that is asked for."""
+        """Raise an error if ``strict`` asks for it."""
         if self.strict:
             advice = f"{advice} (--drop {shlex.quote(name)} leaves it out), or run without --strict"
             raise InvalidInputError(f"{self.source}: the column {name!r} {problem}; {advice}")

@@ -1,16 +1,15 @@
-"""Figures of held-out rows: how well an approximate model predicts rows it has not seen, and how
-often its intervals hold them.
+"""Held-out performance of an approximate model: R², error, and coverage of its intervals.
 
 Hyperparameters, the constant mean, inducing inputs and frequencies stay as learned from all rows;
-the posterior is that without the rows that are held out, at most a tenth of all and 200 at a time.
-Of more than 1000 rows a random 1000 are held out.
+the posterior excludes the held-out rows, at most a tenth of all and 200 at a time. Of more than
+1000 rows a random 1000 are held out.
 
-No model is formed again. With f ~ N(m, S) at some rows given all targets, S as far as the targets
-have changed it, and noise σ²,
+No model is refitted. With f ~ N(m, S) at some rows given all targets, where S is the part of the
+covariance that the targets have changed, and noise σ²,
 
     m₋ = m + S(σ²I − S)⁻¹(m − y),      S₋ = S + S(σ²I − S)⁻¹S
 
-are mean and covariance without the targets y of these rows.
+are the mean and covariance without the targets y of these rows.
 """
 
 from __future__ import annotations
@@ -25,19 +24,18 @@ from gpattr._core.array import outer_products, product, solve_lower_rows, to_num
 from gpattr.posteriors import SparsePosterior
 
 LEVELS = (0.5, 0.8, 0.95)
-MOST = 1000  # rows that are held out
+MOST = 1000  # held-out rows
 PARTS = 10
-TOGETHER = 200  # rows that are held out at a time, at most
-SMALLEST = (
-    1e-9  # of the noise variance: what is left of it where a target determines its own prediction
-)
+TOGETHER = 200  # rows held out at a time, at most
+SMALLEST = 1e-9  # fraction of the noise variance left if a target determines its own prediction
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """``rows`` rows predicted by a model without them: R² (``score``, None where all targets are
-    the same), root mean square ``error``, and the shares of targets ``inside`` of their intervals
-    at `LEVELS`."""
+    """Predictions for ``rows`` held-out rows.
+
+    R² (``score``, None if all targets are equal), root mean square ``error``, and the shares of
+    targets ``inside`` their intervals at `LEVELS`."""
 
     rows: int
     score: float | None
@@ -46,7 +44,7 @@ class HeldOut:
 
     @classmethod
     def of(cls, y: np.ndarray, mean: np.ndarray, var: np.ndarray) -> HeldOut:
-        """Judge the predictive ``mean`` and ``var`` of targets y, the noise included, (n,) each."""
+        """Judge the predictive ``mean`` and ``var`` of targets y, including noise, (n,) each."""
         off = y - mean
         score = (
             None if np.ptp(y) == 0 else 1.0 - float((off**2).sum() / ((y - y.mean()) ** 2).sum())
@@ -59,9 +57,9 @@ class HeldOut:
 
     @classmethod
     def of_model(cls, regressor: Any, X: Any, y: Any) -> HeldOut | None:
-        """Judge a sparse or random-feature regressor that was fitted to the frame X and y; None
-        where there are too few rows.
-        """
+        """Judge a sparse or random-feature regressor fitted to the frame X and y.
+
+        None if there are too few rows."""
         n, y = len(X), np.asarray(y, dtype=np.float64)
         if n < 2 * PARTS:
             return None
@@ -80,16 +78,14 @@ class HeldOut:
 
     @classmethod
     def of_content(cls, content: Any) -> HeldOut | None:
-        """Return what `to_content` made; None where there was nothing."""
+        """Return what `to_content` wrote, or None."""
         return None if content is None else cls(**content | {"inside": tuple(content["inside"])})
 
 
 def _without(posterior: Any, X: Any, y: np.ndarray, noise: float) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and variance of the function at rows X without their targets y, (r,) each."""
     missed: Any = 0.0
-    if isinstance(
-        posterior, SparsePosterior
-    ):  # what inducing inputs miss is what no target has changed
+    if isinstance(posterior, SparsePosterior):  # targets change only what inducing inputs capture
         rows = X.to_numpy(dtype=np.float64)
         T = solve_lower_rows(posterior.factor, posterior.kernel(rows, posterior.inputs))  # (r, m)
         mean = posterior.predict(X)
@@ -99,9 +95,8 @@ def _without(posterior: Any, X: Any, y: np.ndarray, noise: float) -> tuple[np.nd
         mean, S = posterior.predict(X, return_cov=True)
     values, vectors = np.linalg.eigh(to_numpy(S))
     values = np.maximum(values, 0.0)
-    gain = values / np.maximum(
-        noise - values, SMALLEST * noise
-    )  # of S(σ²I − S)⁻¹, where rounding may leave nothing of σ² − S
+    # Eigenvalues of S(σ²I − S)⁻¹; rounding may leave nothing of σ² − S.
+    gain = values / np.maximum(noise - values, SMALLEST * noise)
     off = product(vectors.T, to_numpy(mean) - y)
     return to_numpy(mean) + product(vectors, gain * off), product(
         vectors**2, values * (1.0 + gain)

@@ -1,10 +1,8 @@
-"""Held-out accuracy of a classifier: how often it is right about rows it has not seen, and whether
-its probabilities hold.
+"""Held-out performance of a classifier: accuracy, log loss and calibration.
 
-Hyperparameters stay as learned from all rows; the posterior is formed again without the rows that
-are held out. Up to 1000 rows each is held out once, a tenth of them at a time; of more, a random
-tenth. A model that was trained on a sample is judged by the rows it was not trained on, 2000 at
-most."""
+Hyperparameters stay as learned from all rows; the posterior is computed again without the held-out
+rows. Of up to 1000 rows each is held out once, a tenth at a time; of more, a random tenth is. A
+model trained on a sample is judged by at most 2000 of the other rows."""
 
 from __future__ import annotations
 
@@ -19,17 +17,17 @@ from gpattr.special.logistic import expected_probability
 
 MOST, MOST_UNSEEN = 1000, 2000
 PARTS = 10
-EDGES = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # of the probabilities of the named class
+EDGES = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # of the probabilities of the predicted class
 
 
 @dataclass(frozen=True)
 class HeldOutClasses:
-    """``rows`` rows classified by a model without them.
+    """Predictions for ``rows`` held-out rows.
 
-    ``accuracy`` is the share it is right about, ``most_frequent`` that of always naming the most
-    frequent class, ``log_loss`` the mean of −log p(true class). ``calibration`` are bins by the
-    probability of the class it names: (mean probability, share of rows where it was right, number
-    of rows)."""
+    ``accuracy`` is the share of correct predictions, ``most_frequent`` that of always predicting
+    the most frequent class, ``log_loss`` the mean of −log p(true class). ``calibration`` are bins
+    by the probability of the predicted class: (mean probability, share of correct rows, number of
+    rows)."""
 
     rows: int
     accuracy: float
@@ -63,9 +61,8 @@ class HeldOutClasses:
         """Judge a `GPClassifier` that was fitted to the frame X and the labels y."""
         codes, n = np.searchsorted(classifier.classes_, y), len(X)
         order = np.random.default_rng(0).permutation(n)
-        order = order[
-            np.argsort(codes[order], kind="stable")
-        ]  # every part has its share of each class
+        # Sorted by class, so that every part has its share of each.
+        order = order[np.argsort(codes[order], kind="stable")]
         parts = [np.sort(order[k::PARTS]) for k in range(PARTS if n <= MOST else 1)]
         parts = [part for part in parts if len(part)]
         rows = X.to_numpy(dtype=np.float64)
@@ -86,7 +83,7 @@ class HeldOutClasses:
 
     @classmethod
     def of_content(cls, content: Any) -> HeldOutClasses | None:
-        """Return what `to_content` made; None where there was nothing."""
+        """Return what `to_content` wrote, or None."""
         if content is None:
             return None
         bins = tuple(

@@ -1,4 +1,4 @@
-"""Identifiers: columns whose values name rows, and say nothing of other rows."""
+"""Identifiers: columns whose values only name rows."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 from gpattr.tables.missing import missing
 
-NEARLY_ALL = 0.9  # of the texts that are different, where there are many
-MANY = 30  # different texts, more than a column of categories has
-FEWEST = 10  # rows from which on texts that are all different name them
+NEARLY_ALL = 0.9  # share of distinct texts among many
+MANY = 30  # distinct texts, more than a column of categories has
+FEWEST = 10  # rows; fewer may all be distinct by chance
 NAMED = re.compile(r"(?:.*[_\s.-])?(?i:id|index|idx|nr|no|number|key|uuid)|.*[a-z](?:Id|ID|Nr|No)")
 
 
 def looks_like_identifier(column: Any) -> bool:
-    """Tell whether texts are all different, or nearly so where there are many of them."""
+    """Return whether texts are all distinct, or nearly so if there are many."""
     known = column[~missing(column)].astype(str).str.strip()
     different = known.nunique()
     if different == len(known):
@@ -25,9 +25,7 @@ def looks_like_identifier(column: Any) -> bool:
 
 
 def looks_numbered(values: Any, name: str) -> bool:
-    """Tell whether numbers are whole and all different, and count the rows from 0 or 1, or are
-    called an identifier.
-    """
+    """Return whether distinct integers count the rows, or are named like an identifier."""
     values = np.asarray(values, dtype=np.float64)
     values = values[~np.isnan(values)]
     if (

@@ -1,4 +1,4 @@
-"""A model of a table: a regressor or classifier, and what its columns are; a file holds both."""
+"""A model of a table: a regressor or classifier together with its columns."""
 
 from __future__ import annotations
 
@@ -40,19 +40,18 @@ KERNELS = {
     "matern32": kernels.Matern32,
     "rational-quadratic": kernels.RationalQuadratic,
 }
-MOST_ROWS = 5000  # for an exact model, which takes minutes and 0.6 GB there
-MOST_CLASSIFIED = 2000  # rows a classifier is conditioned on
-MOST_LEARNED = 600  # of them, from which its hyperparameters are learned: half a minute
+MOST_ROWS = 5000  # of an exact model: minutes and 0.6 GB
+MOST_CLASSIFIED = 2000  # rows that a classifier is conditioned on
+MOST_LEARNED = 600  # of them that hyperparameters are learned from: half a minute
 FORMAT = "gpattr.table_model"
 
 
 @dataclass(frozen=True)
 class TableModel:
-    """A fitted ``regressor``, or a classifier, of the ``columns`` of a table; categories are
-    encoded as columns of 0 and 1.
+    """A fitted ``regressor``, or classifier, of the ``columns`` of a table.
 
-    ``held_out`` says how well an approximate model or a classifier predicts rows it has not seen;
-    an exact regressor knows it by itself."""
+    Categories are one-hot encoded. ``held_out`` is the held-out performance of an approximate model
+    or a classifier; that of an exact regressor follows from its posterior."""
 
     regressor: Any
     columns: Columns
@@ -69,7 +68,7 @@ class TableModel:
             )
         if not isinstance(self.held_out, HeldOut | HeldOutClasses | None):
             raise InvalidInputError(
-                f"held_out: expected what HeldOut knows of a model, or None, got {self.held_out!r}"
+                f"held_out: expected a HeldOut, a HeldOutClasses or None, got {self.held_out!r}"
             )
 
     @classmethod
@@ -86,9 +85,9 @@ class TableModel:
     ) -> TableModel:
         """Train on features as `Columns.features` returns them.
 
-        With ``task="classification"`` y are labels, and the model is a `GPClassifier`, which is
-        exact; of more than 2000 rows it is trained on a random 2000, of each class its share, and
-        judged by the others. Hyperparameters are learned from at most 600 rows."""
+        With ``task="classification"`` y are labels, and the model is an exact `GPClassifier`; of
+        more than 2000 rows it is trained on a stratified random sample of 2000, and judged by the
+        others. Hyperparameters are learned from at most 600 rows."""
         check_choice("task", task, TASKS)
         for name, value, known in (
             ("estimator", estimator, ESTIMATORS),
@@ -111,8 +110,8 @@ class TableModel:
         y = to_numpy(as_vector("y", y, length=len(X), unit="targets (one per row of X)"))
         if estimator == "exact" and len(X) > MOST_ROWS:
             raise InvalidInputError(
-                f"rows: {len(X):,} are more than an exact model can take in reasonable time"
-                f" ({MOST_ROWS:,}); use --estimator auto, which takes a sparse one"
+                f"rows: {len(X):,} are too many for an exact model (at most {MOST_ROWS:,}); use"
+                " --estimator auto, which chooses a sparse one"
             )
         options = _options(X, columns, kernel, verbose)
         rows = _encoded(columns, X)
@@ -129,8 +128,8 @@ class TableModel:
     ) -> TableModel:
         if estimator != "exact":
             raise InvalidInputError(
-                f"estimator: a classifier is exact, got {estimator!r}; of many rows a random sample"
-                " trains it"
+                f"estimator: expected 'exact' for a classifier, got {estimator!r}; of many rows a"
+                " random sample is used"
             )
         labels = np.asarray(y, dtype=object)
         if labels.shape != (len(X),) or not all(
@@ -157,7 +156,7 @@ class TableModel:
 
     @property
     def task(self) -> str:
-        """What it does: "regression" or "classification"."""
+        """The task of the model: "regression" or "classification"."""
         return "classification" if isinstance(self.regressor, GPClassifier) else "regression"
 
     @property
@@ -167,7 +166,7 @@ class TableModel:
 
     @property
     def class_counts(self) -> dict[str, int]:
-        """How many of the rows it was trained on each class of a classifier has."""
+        """The number of training rows in each class of a classifier."""
         targets = (
             [to_numpy(part.y).sum() for part in self.regressor._posteriors] if self.classes else []
         )
@@ -177,17 +176,16 @@ class TableModel:
 
     @property
     def posterior(self) -> Posterior:
-        """The posterior, as a function of the table's features; of several classes each has one:
-        `posteriors`.
-        """
+        """The posterior over functions of the table's features; see `posteriors` for classes."""
         if len(self.classes) > 2:
-            raise InvalidInputError("posterior: there is one for each class; ask for posteriors")
+            raise InvalidInputError("posterior: each class has its own; use posteriors")
         return self._of_features(self.regressor.posterior_)
 
     @property
     def posteriors(self) -> dict[str, Posterior]:
-        """The posteriors by class: that of the second of two, or of each against the rest; a
-        regressor's has the name "".
+        """The posteriors by class: of the second of two, or of each against the rest.
+
+        The posterior of a regressor has the name "".
         """
         if self.task == "regression":
             return {"": self.posterior}
@@ -205,22 +203,20 @@ class TableModel:
 
     @property
     def typical(self) -> dict[str, Any]:
-        """The medians and the commonest categories of the rows it was trained on, by column."""
+        """The medians and the most frequent categories of the training rows, by column."""
         encoder, points = self.columns.encoder, self.regressor.posterior_.reference_points
         if encoder is None:
             return dict(zip(self.columns.names, np.asarray(points["median"]).tolist(), strict=True))
         return encoder.decode(encoder.reference_points(points)["median"][None]).iloc[0].to_dict()
 
     def predict(self, X: Any, **options: Any) -> Any:
-        """Return what the regressor predicts for features as `Columns.features` returns them; of a
-        classifier the labels.
-        """
+        """Return predictions, or labels, for features as `Columns.features` returns them."""
         return self.regressor.predict(_encoded(self.columns, X), **options)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probabilities of the classes, (n, K), in the order of `classes`."""
         if self.task == "regression":
-            raise InvalidInputError("predict_proba: the model predicts a number, not a class")
+            raise InvalidInputError("predict_proba: the model is a regressor, not a classifier")
         return self.regressor.predict_proba(_encoded(self.columns, X))
 
     def score(self, X: Any, y: Any) -> float:
@@ -256,26 +252,24 @@ class TableModel:
             kinds = {kind.__name__: kind for kind in (*ESTIMATORS.values(), GPClassifier)}
             judged = HeldOutClasses if content["kind"] == "GPClassifier" else HeldOut
             regressor = storage.model_of(kinds[content["kind"]], content["regressor"])
-            held_out = judged.of_content(
-                content.get("held_out")
-            )  # files of earlier versions have none
+            held_out = judged.of_content(content.get("held_out"))  # older files have none
             return cls(regressor, Columns.of_content(content["columns"]), held_out)
 
         return documents.read(FORMAT, path, build)
 
 
 def _options(X: Any, columns: Columns, kernel: str | None, verbose: int) -> dict[str, Any]:
-    """Return the options of an estimator; refuse features that are constant, all of them."""
+    """Return the options of an estimator; refuse a table whose features are all constant."""
     if all(X[name].nunique() < 2 for name in columns.names):
         raise InvalidInputError(
-            "columns: expected features that differ between rows, got constant ones only"
+            "columns: expected features that vary between rows, got only constant ones"
         )
     options: dict[str, Any] = {"verbose": verbose, "random_state": 0}
     return options if kernel is None else options | {"kernel": KERNELS[kernel]}
 
 
 def _conditioned(classifier: GPClassifier, X: Any, y: np.ndarray) -> GPClassifier:
-    """Return a classifier with the same hyperparameters, given more rows of the same classes."""
+    """Return a classifier with the same hyperparameters, conditioned on more rows."""
     targets = classifier._targets(np.searchsorted(classifier.classes_, y), len(classifier.classes_))
     parts = zip(classifier._posteriors, targets, strict=True)
     posteriors = [
@@ -285,9 +279,9 @@ def _conditioned(classifier: GPClassifier, X: Any, y: np.ndarray) -> GPClassifie
 
 
 def stratified(labels: np.ndarray, most: int) -> np.ndarray:
-    """Return the positions of at most ``most`` rows, in their order: a random share of each class,
-    two rows of it at least.
-    """
+    """Return the sorted positions of a stratified random sample of about ``most`` rows.
+
+    Each class has at least two."""
     n = len(labels)
     if n <= most:
         return np.arange(n)

@@ -1,4 +1,4 @@
-"""Numbers as people write them: decimal commas, thousands, currency and percent signs, units."""
+"""Numbers in text: decimal commas, thousands separators, currency and percent signs, units."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from gpattr.exceptions import InvalidInputError
 from gpattr.tables.missing import first_row, missing
 
 SIGNS = "$€£¥₹₽₩₺₫₴₪₦฿₱₡₵₸₼₾"
-CODES = "USD|EUR|GBP|JPY|CHF|CAD|AUD|NZD|SEK|NOK|DKK|CNY|INR|BRL|PLN|CZK|HUF|MXN|ZAR|kr|Kr|Rs|Fr|zł|Kč|Ft"
+CODES = (
+    "USD|EUR|GBP|JPY|CHF|CAD|AUD|NZD|SEK|NOK|DKK|CNY|INR|BRL|PLN|CZK|HUF|MXN|ZAR"
+    "|kr|Kr|Rs|Fr|zł|Kč|Ft"
+)
 CURRENCY = re.compile(rf"[A-Za-z]{{0,3}}[{SIGNS}]|{CODES}")
-COMMA_PARTS_THOUSANDS = re.compile(
-    r"(?!R)[A-Z]{0,2}\$|[£¥₹]|USD|GBP|JPY|INR|CAD|AUD|NZD|MXN"
-)  # where these are used
+# Currencies of countries where a comma separates thousands.
+COMMA_SEPARATES_THOUSANDS = re.compile(r"(?!R)[A-Z]{0,2}\$|[£¥₹]|USD|GBP|JPY|INR|CAD|AUD|NZD|MXN")
 UNIT = (
     rf"[%‰°][^\s\d]*|[A-Za-z]{{0,3}}[{SIGNS}]\S*|[^\W\d_][^\s,;:()]*(?: [^\W\d_][^\s,;:()]*){{0,2}}"
 )
@@ -25,7 +27,7 @@ NUMBER = re.compile(
     r"(?P<digits>[0-9][0-9.,'’"
     rf" ]*|[.,][0-9]+)(?P<power>[eE][-+]?[0-9]+)?\s*(?P<after>{UNIT})?\s*(?P<close>\))?"
 )
-ONE_GROUP = r"[1-9][0-9]{{0,2}}\{0}[0-9]{{3}}"  # 1,234 can be read in two ways
+ONE_GROUP = r"[1-9][0-9]{{0,2}}\{0}[0-9]{{3}}"  # 1,234 is ambiguous
 WRITTEN = str.maketrans(
     dict.fromkeys("\u00a0\u2002\u2003\u2007\u2009\u202f", " ") | dict.fromkeys("−–", "-")
 )
@@ -33,12 +35,11 @@ WRITTEN = str.maketrans(
 
 @dataclass(frozen=True)
 class Numbers:
-    """A column read as numbers: ``values`` with NaN where there is none, and the ``units`` they are
-    written with, "" for none.
+    """A column read as numbers: ``values``, NaN where there is none, and their ``units`` or "".
 
-    ``thousands`` is an example of a number whose comma was taken to separate thousands for its
-    currency's sake; ``separator`` is what separates thousands in this column, "" where nothing does
-    that could be taken for a decimal point."""
+    ``thousands`` is an example of a number whose comma was read as a thousands separator because of
+    its currency; ``separator`` is the thousands separator of the column, "" if there is none that
+    could be mistaken for a decimal point."""
 
     values: Any
     units: Any
@@ -55,10 +56,9 @@ class Numbers:
 def read_numbers(
     column: Any, name: str = "", source: str = "table", separator: str = ""
 ) -> Numbers:
-    """Return a column as numbers with their units; refuse amounts whose point or comma can be read
-    in two ways.
+    """Return a column as numbers with their units; refuse ambiguous points and commas.
 
-    ``separator`` is known to separate thousands, where the column is read as another was.
+    ``separator`` is the thousands separator, if it is known from an earlier table.
     """
     import pandas as pd
 
@@ -70,19 +70,19 @@ def read_numbers(
     none = pd.Series("", index=column.index, dtype=object)
     if column.dtype.kind in "iufb":
         return Numbers(column.astype(np.float64), none)
-    holes = missing(column)
+    gaps = missing(column)
     if (
         separator != "."
         and column.dtype == object
-        and not ((values := _floats(column)).isna() & ~holes).any()
+        and not ((values := _floats(column)).isna() & ~gaps).any()
     ):
         return Numbers(values, none)
-    text = column.astype(str).str.translate(WRITTEN).str.strip().astype(object).where(~holes)
+    text = column.astype(str).str.translate(WRITTEN).str.strip().astype(object).where(~gaps)
     values = _floats(text)
     parts = text.str.extract(rf"^{NUMBER.pattern}$").fillna("")
     parts = parts.where(parts["open"].ne("") == parts["close"].ne(""), "")
     units = (parts["before"] + " " + parts["after"]).str.strip().astype(object)
-    currency = bool(units[~holes].map(lambda unit: CURRENCY.fullmatch(unit) is not None).all())
+    currency = bool(units[~gaps].map(lambda unit: CURRENCY.fullmatch(unit) is not None).all())
     signs = parts["sign"] + parts["inner"]
     known = (units, column, currency, name, source)
     digits, thousands, separator = _with_points(
@@ -90,7 +90,7 @@ def read_numbers(
     )
     magnitudes = _floats(digits + parts["power"])
     negative = signs.eq("-") ^ parts["open"].ne("")
-    # Infinity is written without digits, and is refused by name later.
+    # Infinity has no digits, and is refused later.
     infinite = values.where(np.isinf(values))
     read = magnitudes.where(~negative, -magnitudes).where(signs.str.len() < 2).fillna(infinite)
     return Numbers(read, units.where(read.notna(), ""), thousands, separator)
@@ -99,17 +99,13 @@ def read_numbers(
 def _with_points(
     digits: Any, units: Any, column: Any, currency: bool, name: str, source: str, *, separator: str
 ) -> tuple[Any, str, str]:
-    """Return digits with points, an example where a comma's meaning was chosen, and the separator
-    of thousands, if any.
-    """
+    """Return digits with decimal points, an example of a chosen reading, and the separator."""
     spaced = digits.str.contains(r"[ '’]", regex=True)
     grouped = digits.str.fullmatch(r"[0-9]{1,3}(?:[ '’][0-9]{3})+(?:[.,][0-9]+)?")
     digits = digits.str.replace(r"[ '’]", "", regex=True).where(~spaced | grouped, "")
-    chosen, told_by = "", separator
-    for between, point in (
-        (".", ","),
-        (",", "."),
-    ):  # thousands are told by one number that has both, or two groups of them
+    chosen, found = "", separator
+    # Thousands separators are recognised by one number that has both signs, or two groups.
+    for between, point in ((".", ","), (",", ".")):
         groups = rf"(?:\{between}[0-9]{{2,3}})*\{between}[0-9]{{3}}"
         told = rf"[0-9]{{1,3}}(?:{groups}\{point}[0-9]+|\{between}[0-9]{{2,3}}{groups})"
         where = digits.str.contains(between, regex=False)
@@ -119,24 +115,27 @@ def _with_points(
         )
         if both_ways and separator != between and not digits.str.contains(point, regex=False).any():
             example = str(column[where].iloc[0]).strip()
-            if between == "," and units[where].str.fullmatch(COMMA_PARTS_THOUSANDS.pattern).all():
+            if (
+                between == ","
+                and units[where].str.fullmatch(COMMA_SEPARATES_THOUSANDS.pattern).all()
+            ):
                 chosen = example
             else:
                 raise InvalidInputError(
-                    f"{source}: numbers such as {example!r} in column {name!r} can be read in two"
-                    " ways; write them without thousands separators, or with two decimals"
+                    f"{source}: numbers such as {example!r} in column {name!r} are ambiguous; write"
+                    " them without thousands separators, or with two decimals"
                 )
         if chosen or separator == between or digits.str.fullmatch(told).any():
             whole = digits.str.fullmatch(
                 rf"[0-9]{{1,3}}{groups}(?:\{point}[0-9]+)?|[0-9]*(?:\{point}[0-9]+)?"
             )
-            digits, told_by = digits.where(whole, "").str.replace(between, "", regex=False), between
+            digits, found = digits.where(whole, "").str.replace(between, "", regex=False), between
             break
-    return digits.str.replace(",", ".", regex=False), chosen, told_by
+    return digits.str.replace(",", ".", regex=False), chosen, found
 
 
 def refuse_mixed_units(numbers: Numbers, column: Any, name: str, source: str) -> None:
-    """Refuse numbers that are written with different signs: they cannot be compared."""
+    """Refuse numbers with different units, which cannot be compared."""
     units = numbers.units
     found = list(dict.fromkeys(units))
     signs = [unit for unit in found if CURRENCY.fullmatch(unit) or unit[:1] in ("%", "‰")]

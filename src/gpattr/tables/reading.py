@@ -1,6 +1,4 @@
-"""Files of columns: CSV with any usual separator, Excel, Parquet. What is wrong with one is said in
-one sentence.
-"""
+"""Table files: CSV with any common separator, Excel and Parquet."""
 
 from __future__ import annotations
 
@@ -19,21 +17,19 @@ from gpattr.tables import workbooks
 if TYPE_CHECKING:
     import pandas as pd
 
-THOUSANDS = re.compile(
-    r"[-+(]?[^\d,.$£¥₹]*[1-9]\d{0,2},\d{3}[^\d,.$£¥₹]*"
-)  # the comma of $1,234 has one meaning
-SAMPLE = 20  # lines that are looked at to find the separator
+# The comma in $1,234 is not ambiguous.
+THOUSANDS = re.compile(r"[-+(]?[^\d,.$£¥₹]*[1-9]\d{0,2},\d{3}[^\d,.$£¥₹]*")
+SAMPLE = 20  # lines that determine the separator
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 
 
 def read_table(
     path: str | PathLike[str], *, fewest: int = 2, sheet: str | None = None
 ) -> pd.DataFrame:
-    """Return a file as a frame of text, as it stands there, or of what a workbook or a Parquet file
-    holds; rows count from 1.
+    """Return a CSV file as a frame of text, or a workbook or Parquet file with its own types.
 
-    A table with fewer columns than ``fewest`` is refused: its separator is none that is known.
-    ``sheet`` is that of a workbook."""
+    Rows are numbered from 1. A table with fewer columns than ``fewest`` is refused, since its
+    separator is probably not supported. ``sheet`` is that of a workbook."""
     name = check_path("path", path)
     check_count("fewest", fewest, most=10**6)
     if sheet is not None:
@@ -59,7 +55,7 @@ def _read(name: str, fewest: int, sheet: str | None) -> pd.DataFrame:
         )
     if ending in workbooks.OLD_ENDINGS:
         raise InvalidInputError(
-            f"{name}: expected CSV, Parquet or .xlsx; save the table as one of them"
+            f"{name}: expected a CSV, Parquet or .xlsx file; save the table as one of them"
         )
     if ending in (".parquet", ".pq"):
         return _parquet(name)
@@ -78,8 +74,8 @@ def _read(name: str, fewest: int, sheet: str | None) -> pd.DataFrame:
 
 
 def _without_index(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
-    if "" in frame.columns:  # an index that was written along
-        notes.append("The first column, which has no name, was left out.")
+    if "" in frame.columns:  # an index that was saved with the table
+        notes.append("The first column was left out because it has no name.")
         frame = frame.drop(columns="")
     frame.attrs["notes"] = notes
     return frame
@@ -100,7 +96,7 @@ def _workbook(name: str, sheet: str | None) -> pd.DataFrame:
 
 
 def _text(name: str) -> tuple[str, list[str]]:
-    """Return a file as text, and what a reader should know of it."""
+    """Return a file as text, and notes on its encoding."""
     with open(name, "rb") as file:
         content = file.read()
     if b"\0" in content:
@@ -113,7 +109,7 @@ def _text(name: str) -> tuple[str, list[str]]:
         pass
     try:
         return content.decode("cp1252"), [
-            "The file is not UTF-8 and was read as Windows-1252: check its letters."
+            "The file is not UTF-8 and was read as Windows-1252: check special characters."
         ]
     except UnicodeDecodeError:
         raise InvalidInputError(
@@ -122,9 +118,7 @@ def _text(name: str) -> tuple[str, list[str]]:
 
 
 def _separator(name: str, text: str, fewest: int) -> str:
-    """Return the separator that cuts the first lines into the most columns, and all of them into as
-    many.
-    """
+    """Return the separator that splits the first lines into equally many, and most, columns."""
 
     def columns(separator: str) -> tuple[bool, int]:
         lines = (
@@ -168,10 +162,10 @@ def _frame(name: str, rows: list[list[str]], separator: str) -> pd.DataFrame:
             for cell in row
         ):
             raise InvalidInputError(
-                f"{name}: a cell of the row in line {number} holds other rows; is a quotation mark"
-                " not closed?"
+                f"{name}: a cell in line {number} contains other rows; is a quotation mark not"
+                " closed?"
             )
-    if separator != ";":  # beside which commas are points
+    if separator != ";":  # with semicolons, commas are decimal points
         refuse_ambiguous(name, header, [row for _, row in body])
     return pd.DataFrame(
         [row for _, row in body], columns=header, index=range(1, len(body) + 1), dtype=object
@@ -179,21 +173,19 @@ def _frame(name: str, rows: list[list[str]], separator: str) -> pd.DataFrame:
 
 
 def refuse_ambiguous(name: str, header: list[str], body: list[list[str]]) -> None:
-    """Refuse columns whose commas may be points or may part thousands: all are followed by three
-    digits.
-    """
+    """Refuse columns whose commas may be decimal points or thousands separators."""
     for label, cells in zip(header, zip(*body, strict=True), strict=True):
         with_comma = [cell for cell in cells if "," in cell]
         if with_comma and all(THOUSANDS.fullmatch(cell) for cell in with_comma):
             raise InvalidInputError(
-                f"{name}: numbers such as {with_comma[0]!r} in column {label!r} can be read in two"
-                " ways; write them without the comma, or with a point, or leave the column out:"
+                f"{name}: numbers such as {with_comma[0]!r} in column {label!r} are ambiguous;"
+                " write them without the comma, or with a point, or leave the column out:"
                 f" --drop {label!r}"
             )
 
 
 def check_header(name: str, header: list[str]) -> None:
-    """Refuse column names that are missing (but for the first), repeated, or numbers."""
+    """Refuse column names that are missing (except the first), repeated, or numbers."""
     if "" in header[1:] or header == [""]:
         raise InvalidInputError(
             f"{name}: expected a name for every column, got none for column"

@@ -1,4 +1,4 @@
-"""The target of a table: a number to regress, or the classes to tell apart, and why."""
+"""The target of a table: a number for regression, or classes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,12 @@ from gpattr.tables.numbers import read_numbers
 TASKS = ("regression", "classification")
 MOST_CLASSES = 20
 FEWEST_ROWS = 5
-FEW_NUMBERS = 10  # distinct whole numbers that may as well be classes
+FEW_NUMBERS = 10  # distinct integers that may as well be classes
 
 
 @dataclass(frozen=True)
 class Target:
-    """What a column asks for: the ``task``, and one sentence that says so; ``labels`` are the
-    classes, none of a regression.
-    """
+    """The ``task`` of a target, with a ``sentence`` on it, and the ``labels`` of its classes."""
 
     task: str
     labels: tuple[str, ...]
@@ -33,8 +31,7 @@ class Target:
     def of(
         cls, frame: Any, columns: Columns, task: str | None = None, *, source: str = "table"
     ) -> Target:
-        """Decide from the target's column, whose missing entries do not count; ``task`` overrides
-        where it can be done.
+        """Decide the task from the target's known values; ``task`` overrides the decision.
 
         Texts, booleans and two distinct values are classes; numbers, also as text, are not.
         """
@@ -43,7 +40,7 @@ class Target:
         name = columns.target
         if name not in require_frame("frame", frame).columns:
             raise InvalidInputError(
-                f"{source}: expected a column {name!r}; there are {list(frame.columns)}"
+                f"{source}: expected a column {name!r}; the columns are {list(frame.columns)}"
             )
         column = frame[name]
         known = column[~missing(column)]
@@ -52,7 +49,7 @@ class Target:
         found = read_numbers(known, name, source)
         numbers = found.values
         boolean = bool(counts.index.str.lower().isin(["true", "false"]).all())
-        # "2A" and "2B" are no numbers with units: numbers have one unit, or none.
+        # "2A" and "2B" are not numbers with units: numbers have one unit, or none.
         numeric = (
             len(known) > 0
             and not numbers.isna().any()
@@ -74,7 +71,7 @@ class Target:
         if chosen == "regression":
             few = numeric and distinct <= FEW_NUMBERS and bool((numbers % 1 == 0).all())
             why = (
-                f"The target has {distinct} whole numbers, taken as a quantity; --task"
+                f"The target has {distinct} distinct integers, taken as a quantity; --task"
                 " classification treats them as classes."
             )
             return cls("regression", (), why if few and distinct > 2 and task is None else "")
@@ -83,9 +80,7 @@ class Target:
 
 
 def label_texts(column: Any) -> Any:
-    """Return the labels of a column as text; equal numbers are one label, and True is True however
-    it is written.
-    """
+    """Return the labels of a column as text; equal numbers, and equal booleans, are one label."""
     texts = column.astype(str).str.strip()
     lower = texts.str.lower()
     if lower.isin(["true", "false"]).all():
@@ -97,9 +92,7 @@ def label_texts(column: Any) -> Any:
 
 
 def known_labels(frame: Any, columns: Columns) -> np.ndarray | None:
-    """Return the target's labels, with "" where one is missing; None where the table has no such
-    column.
-    """
+    """Return the target's labels, "" where one is missing; None if the table has no target."""
     if columns.target not in require_frame("frame", frame).columns:
         return None
     column = frame[columns.target]
@@ -109,10 +102,8 @@ def known_labels(frame: Any, columns: Columns) -> np.ndarray | None:
     return labels.to_numpy().astype(object)
 
 
-def said_class(target: str, label: str) -> str:
-    """Return the class in words: "malignant", but "churn = yes", "survived = 1" where the label
-    says nothing by itself.
-    """
+def class_words(target: str, label: str) -> str:
+    """Return a class in words: "malignant", but "churn = yes" if the label is not descriptive."""
     check_text("target", target)
     plain = check_text("label", label).lower() in (
         "yes",
@@ -130,7 +121,7 @@ def said_class(target: str, label: str) -> str:
 
 
 def _require_not_mostly_numbers(numbers: Any, known: Any, name: str, source: str) -> None:
-    """Refuse a column of numbers among which a few texts stand: a slip is likelier than a class."""
+    """Refuse a column of numbers with a few texts, which are more likely errors than classes."""
     wrong = numbers.isna()
     if len(known) and wrong.mean() < 0.5 and numbers.nunique() > MOST_CLASSES:
         row, text = wrong.index[wrong.to_numpy().argmax()], known[wrong].iloc[0]
@@ -140,7 +131,7 @@ def _require_not_mostly_numbers(numbers: Any, known: Any, name: str, source: str
 
 
 def _require_classes(counts: Any, name: str, source: str) -> None:
-    """Refuse classes that cannot be told apart, in one sentence."""
+    """Refuse targets with too few or too many classes, or classes with a single row."""
     n, total = len(counts), int(counts.sum())
     if n < 2:
         raise InvalidInputError(
@@ -149,7 +140,7 @@ def _require_classes(counts: Any, name: str, source: str) -> None:
         )
     if n == total:
         raise InvalidInputError(
-            f"{source}: all {n} values of the target {name!r} are different; is it an identifier?"
+            f"{source}: all {n} values of the target {name!r} are distinct; is it an identifier?"
         )
     if n > MOST_CLASSES:
         raise InvalidInputError(
@@ -158,8 +149,8 @@ def _require_classes(counts: Any, name: str, source: str) -> None:
     if counts.min() < 2:
         single = counts.index[counts.to_numpy().argmin()]
         raise InvalidInputError(
-            f"{source}: the class {single!r} of the target {name!r} has a single row; two are"
-            " needed at least"
+            f"{source}: the class {single!r} of the target {name!r} has a single row; at"
+            " least two are needed"
         )
 
 

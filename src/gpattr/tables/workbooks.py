@@ -1,4 +1,4 @@
-"""Workbooks of Excel: one sheet with the names of its columns in the first row."""
+"""Excel workbooks: one sheet with the column names in its first row."""
 
 from __future__ import annotations
 
@@ -15,25 +15,21 @@ OLD_ENDINGS = (".xls", ".xlsb", ".ods")
 
 
 def read_workbook(name: str, sheet: str | None = None) -> tuple[list[str], pd.DataFrame]:
-    """Return the column names and the cells of a ``sheet``; of the only one that is not empty,
-    unless it is given.
-    """
+    """Return the column names and cells of a ``sheet``, by default the only one not empty."""
     import pandas as pd
 
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # openpyxl speaks of styles and controls that it does not keep
+        warnings.simplefilter("ignore")  # openpyxl warns about styles and controls it drops
         try:
             with pd.ExcelFile(name, engine="openpyxl") as book:
                 cells = _cells(book, _chosen(name, book, sheet))
         except ImportError:
             raise InvalidInputError(
-                f"{name}: a workbook needs openpyxl, which is not installed: pip install openpyxl"
+                f"{name}: reading a workbook needs openpyxl: pip install openpyxl"
             ) from None
         except (InvalidInputError, FileNotFoundError):
             raise
-        except Exception as error:  # zip, XML and cells can be broken in many ways
+        except Exception as error:  # zip, XML and cells may be broken
             raise InvalidInputError(
                 f"{name}: expected an Excel workbook, but it cannot be read: {error}"
             ) from None
@@ -54,20 +50,18 @@ def _chosen(name: str, book: Any, sheet: str | None) -> str:
     if sheet is not None:
         if sheet not in sheets:
             raise InvalidInputError(
-                f"--sheet: expected one of {', '.join(map(repr, sheets))}, which {name} has, got"
-                f" {sheet!r}"
+                f"--sheet: expected one of {', '.join(map(repr, sheets))} in {name}, got {sheet!r}"
             )
         return sheet
     full = [label for label in sheets if len(sheets) == 1 or not _cells(book, label, 5).empty]
     if len(full) > 1:
         raise InvalidInputError(
-            f"{name}: has {len(full)} sheets, {', '.join(map(repr, full))}; choose one of them with"
-            " --sheet"
+            f"{name}: has {len(full)} sheets, {', '.join(map(repr, full))}; choose one with --sheet"
         )
     return full[0] if full else sheets[0]
 
 
 def _cells(book: Any, sheet: str, rows: int | None = None) -> pd.DataFrame:
-    """Return the cells of a sheet without empty rows, and without empty columns beside the table."""
+    """Return the cells of a sheet without empty rows and columns."""
     cells = book.parse(sheet, header=None, dtype=object, nrows=rows).dropna(how="all")
     return cells.dropna(axis=1, how="all")

@@ -1,0 +1,72 @@
+"""Explainers of a table's model: one for a regressor or two classes, one per class otherwise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from gpattr.explainer.explainer import Explainer
+from gpattr.explanation.explanation import Explanation
+from gpattr.explanation.importance import Importance
+from gpattr.posteriors.bound import check_covariance_memory
+from gpattr.tables import TableModel
+from gpattr.tables.model import stratified
+from gpattr.tables.target import class_words
+
+MOST_ROWS = 2000  # rows × classes explained by default: half a minute per thousand
+DRAWS, FEWEST_DRAWS = 500, 100  # per row
+MOST_DRAWN = 10_000_000  # attributions drawn in total: 80 MB
+BATCH = 250  # rows explained between two steps of the progress bar
+
+
+def explainers(
+    model: TableModel, baseline: Any, baseline_name: str | None, n: int
+) -> dict[str, Explainer]:
+    """Return the explainers of n rows by class, under "" for a regressor or two classes."""
+    posteriors = model.posteriors
+    options: dict[str, Any] = {}
+    if model.task == "classification":
+        drawn = MOST_DRAWN // (max(n, 1) * len(model.columns.names) * len(posteriors))
+        options = {"output": "probability", "n_draws": int(np.clip(drawn, FEWEST_DRAWS, DRAWS))}
+    found = {}
+    for label, posterior in posteriors.items():
+        name = target_words(model, label)
+        explainer = Explainer(posterior, baseline, target_name=name, **options)
+        explainer.baseline_name = baseline_name or explainer.baseline_name
+        found[label if len(posteriors) > 1 else ""] = explainer
+    return found
+
+
+def target_words(model: TableModel, label: str) -> str:
+    """Return what is explained, in words: the target with its unit, or the class."""
+    target = model.columns.target
+    if model.task == "regression":
+        unit = model.columns.units.get(target)
+        return f"{target} ({unit})" if unit else target
+    return class_words(target, label) + (" against the rest" if len(model.classes) > 2 else "")
+
+
+def default_rows(model: TableModel, y: Any, n: int) -> np.ndarray:
+    """Return the rows explained by default: all, or a random sample for a classifier of many."""
+    if model.task == "regression":
+        return np.arange(n)
+    most = MOST_ROWS // len(model.posteriors)
+    return stratified(np.full(n, "") if y is None else np.asarray(y, dtype=str), most)
+
+
+def explained(
+    explainer: Explainer, X: Any, track: Callable[[Iterator[Any], int], Iterable[Any]]
+) -> Explanation:
+    """Explain the rows of X in batches, which pass through ``track(batches, number of them)``."""
+    check_covariance_memory(*X.shape)
+    return Explanation.concatenate(
+        track(explainer.batches(X, batch_size=BATCH), math.ceil(len(X) / BATCH))
+    )
+
+
+def importance_of(explainer: Explainer, X: Any, ex: Explanation) -> Importance:
+    """Return the importance of the features over all rows of X, which ``ex`` explains."""
+    return explainer._importance(X, None, ex)
