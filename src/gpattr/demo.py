@@ -50,8 +50,7 @@ def run(folder: Path, console: Console, *, quiet: bool = False) -> Explanation:
             f" {HELD_OUT} held out"
         )
     model = TableModel.fit(X.iloc[train], y[train], columns, verbose=not quiet)
-    explainer = Explainer(model.posterior, baseline="mean")
-    explainer.baseline_name = "average patient"
+    explainer = Explainer(model.posterior, baseline="mean", baseline_name="average patient")
     ex = replace(explainer(X.iloc[held_out]), quantity=f"predicted {TARGET}")
     first = farthest(ex)
     if not quiet:

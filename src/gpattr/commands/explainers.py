@@ -34,9 +34,8 @@ def explainers(
     found = {}
     for label, posterior in posteriors.items():
         name = target_words(model, label)
-        explainer = Explainer(posterior, baseline, target_name=name, **options)
-        explainer.baseline_name = baseline_name or explainer.baseline_name
-        found[label if len(posteriors) > 1 else ""] = explainer
+        options |= {"target_name": name, "baseline_name": baseline_name}
+        found[label if len(posteriors) > 1 else ""] = Explainer(posterior, baseline, **options)
     return found
 
 

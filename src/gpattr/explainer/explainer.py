@@ -59,7 +59,7 @@ class Explainer:
 
     ``target_name`` names what is predicted, with its unit: explanations are then of the "predicted
     price (€)", and those of one class of the "probability of malignant" rather than of the label
-    the classifier was trained with.
+    the classifier was trained with. ``baseline_name`` names the baseline, such as "average patient".
 
     Frames are aligned by column name with the frame the model was trained on; ``feature_names``
     names the columns of a model that was trained on an array. Explainers are immutable.
@@ -75,6 +75,7 @@ class Explainer:
     random_state: Any
     target_name: str | None
     feature_names: Names | None
+    _rows: Rows
 
     def __init__(
         self,
@@ -90,14 +91,16 @@ class Explainer:
         n_draws: int = 1000,
         random_state: Any = 0,
         target_name: str | None = None,
+        baseline_name: str | None = None,
         scale: str | None = None,
     ) -> None:
         if scale is not None:
             output = check_choice("scale", scale, OUTPUTS)
             warnings.warn("scale= is now called output=", FutureWarning, stacklevel=2)
         posterior = as_posterior(model)
-        if target_name is not None and not check_text("target_name", target_name).strip():
-            raise InvalidInputError(f"target_name: expected a name, got {target_name!r}")
+        for key, text in (("target_name", target_name), ("baseline_name", baseline_name)):
+            if text is not None and not check_text(key, text).strip():
+                raise InvalidInputError(f"{key}: expected a name, got {text!r}")
         check_attribution(attribution, baseline)
         evaluation = Evaluation("cov", method, n_steps, tolerance)
         _check_output(posterior, check_choice("output", output, OUTPUTS), method, attribution)
@@ -119,7 +122,7 @@ class Explainer:
             "target_name": target_name,
             "feature_names": rows.columns,
             "baseline": point,
-            "baseline_name": name,
+            "baseline_name": baseline_name or name,
             "_rows": rows,
         }
         for key, value in values.items():
@@ -444,6 +447,7 @@ def explain(
     n_draws: int = 1000,
     random_state: Any = 0,
     target_name: str | None = None,
+    baseline_name: str | None = None,
     uncertainty: str = "cov",
     scale: str | None = None,
 ) -> Any:
@@ -460,6 +464,7 @@ def explain(
         n_draws=n_draws,
         random_state=random_state,
         target_name=target_name,
+        baseline_name=baseline_name,
         scale=scale,
     )
     return explainer(X, uncertainty=uncertainty)

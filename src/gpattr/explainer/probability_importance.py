@@ -95,7 +95,7 @@ def _drawn(
     """Return draws of mean |A| over ``rows``, (count, features), and the mean over rows of Var|A|,
     (features,).
     """
-    terms = operator.rows(rows).terms(X[rows])
+    terms: list[Any] = operator.rows(rows).terms(X[rows])
     pieces, d, share = (
         first_pieces(part, terms),
         X.shape[1],

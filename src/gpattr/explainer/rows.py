@@ -196,7 +196,7 @@ class Rows:
         return self.point("baseline", baseline), "given point"
 
     def _coded_zeros(self) -> Array:
-        if not self.jumps:
+        if self.encoder is None or not self.jumps:
             raise InvalidInputError(
                 'baseline: "zeros" has no categories; give a frame with one row'
             )

@@ -12,7 +12,7 @@ from gpattr._core.arguments import Checked, an_array, instance
 from gpattr._core.array import Array
 from gpattr._core.cards import card
 from gpattr._core.frozen import Frozen
-from gpattr._core.validation import Names, as_matrix, check_flag
+from gpattr._core.validation import Names, as_matrix, as_vector, check_flag, read_only
 from gpattr.encoders import Encoder
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.operators import Operator
@@ -235,6 +235,19 @@ def shared_reference_points(posteriors: Sequence[Posterior]) -> dict[str, Array]
         )
 
     return {name: point for name, point in first.items() if shared(name, point)}
+
+
+def checked_points(points: Any, d: int) -> dict[str, Array]:
+    """Return reference points that a user gives, {name: point (d,)}; none for None."""
+    if points is not None and not isinstance(points, Mapping):
+        raise InvalidInputError(
+            "reference_points: expected a dictionary {name: point}, got a"
+            f" {type(points).__name__}"
+        )
+    return {
+        name: read_only(as_vector(f"reference_points[{name!r}]", point, length=d))
+        for name, point in (points or {}).items()
+    }
 
 
 def check_single(name: str, value: Any) -> None:

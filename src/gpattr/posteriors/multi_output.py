@@ -17,19 +17,10 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from gpattr._core.array import Array, namespace, product, to_numpy
+from gpattr._core.array import Array, namespace, product
 from gpattr._core.cards import card
 from gpattr._core.memory import check_memory
-from gpattr._core.validation import (
-    Names,
-    as_matrix,
-    as_vector,
-    check_names,
-    column_names,
-    is_frame,
-    numbers,
-    read_only,
-)
+from gpattr._core.validation import Names, as_matrix, check_names, read_only
 from gpattr.exceptions import InvalidIndexError, InvalidInputError, UnsupportedModelError
 from gpattr.kernels import Kernel
 from gpattr.means import Mean
@@ -45,7 +36,7 @@ from gpattr.posteriors.bound import Bound
 from gpattr.posteriors.combination import CombinationPosterior, known_mean
 from gpattr.posteriors.evaluation import TOLERANCE, Evaluation
 from gpattr.posteriors.exact import ExactPosterior
-from gpattr.posteriors.matrices import matrix, root_of
+from gpattr.posteriors.rotation import Rotation, checked_targets
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -113,74 +104,38 @@ class MultiOutputPosterior(Posterior):
         means: Sequence[Mean] | None = None,
         output_names: Sequence[str] | None = None,
     ) -> MultiOutputPosterior:
-        """Return the posterior of outputs with Cov[f_o(x), f_p(x')] = B_op k(x, x') given targets Y
-        = f(X) + noise, (m, P).
+        """Return the posterior of correlated outputs, Cov[f_o(x), f_p(x')] = B_op k(x, x').
 
-        ``covariance`` B (P, P) says how the outputs belong together (intrinsic coregionalisation);
-        ``noise`` is a variance, one number or one per output; ``means`` are the prior means, one
-        per output. Columns of a frame Y name the outputs."""
+        It is that given targets Y = f(X) + noise, (m, P). ``covariance`` B (P, P) is the covariance
+        between outputs (intrinsic coregionalisation); ``noise`` is a variance, one number or one
+        per output; ``means`` are the prior means, one per output. Columns of a frame Y name the
+        outputs.
+        """
         if not isinstance(kernel, Kernel):
             raise InvalidInputError(
                 f"kernel: expected a gpattr kernel, got {type(kernel).__name__}"
             )
         Z = as_matrix("X", X)
-        if not is_frame(Y) and numbers("Y", Y).ndim == 1:
-            raise InvalidInputError(
-                "Y: expected targets (m, P), got one dimension; ExactPosterior takes one output"
-            )
-        targets = as_matrix("Y", Y, like=Z)
-        m, P = targets.shape
-        if m != len(Z):
-            raise InvalidInputError(
-                f"Y: expected one row of targets per row of X ({len(Z)}), got {m}"
-            )
-        default = tuple(f"y{i}" for i in range(P))
-        names = check_names(
-            "output_names", column_names(Y) or default if output_names is None else output_names, P
-        )
-        root = root_of("covariance", to_numpy(matrix("covariance", covariance, P, P)))
-        levels = to_numpy(as_vector("noise", np.atleast_1d(to_numpy(numbers("noise", noise)))))
-        if len(levels) not in (1, P):
-            raise InvalidInputError(
-                f"noise: expected one variance or one per output ({P}), got {len(levels)}"
-            )
-        levels = np.broadcast_to(levels, (P,))
-        if (levels < 0).any() or ((levels == 0).any() and (levels > 0).any()):
-            raise InvalidInputError(
-                "noise: expected variances larger than 0, or 0 for all outputs, got"
-                f" {levels.tolist()}"
-            )
+        targets, names = checked_targets(Y, Z, output_names)
+        P = targets.shape[1]
         if means is not None and (not isinstance(means, Sequence) or len(means) != P):
             raise InvalidInputError(
                 f"means: expected {P} gpattr means, one per output, got {means!r}"
             )
-        means = None if means is None else [known_mean(mean) for mean in means]
-        scale = np.sqrt(levels) if (levels > 0).all() else np.ones(P)
-        vectors, values, _ = np.linalg.svd(root / scale[:, None])
-        shares = values**2
-        if not shares.any():
-            raise InvalidInputError("covariance: expected a matrix that is not zero")
-        # What adds to no output's variance more than rounding is zero.
-        variances = (root**2).sum(axis=1)[:, None]
-        kept = ((scale[:, None] * vectors) ** 2 * shares > 1e-14 * variances).any(axis=0)
-        if not kept.all() and levels[0] == 0:
-            raise InvalidInputError(
-                "noise: expected variances larger than 0, because the covariance of the outputs is"
-                " singular"
-            )
+        rotation = Rotation.of(covariance, noise, P)
+        prior = None if means is None else [known_mean(mean) for mean in means]
         xp = namespace(Z)
-        if means is not None:
-            targets = targets - xp.stack([mean(Z) for mean in means], axis=1)
-        rotated = product(targets, xp.asarray(vectors / scale[:, None]))
+        if prior is not None:
+            targets = targets - xp.stack([mean(Z) for mean in prior], axis=1)
+        rotated = product(targets, xp.asarray(rotation.vectors / rotation.scale[:, None]))
         latents = tuple(
-            ExactPosterior(share * kernel, X, rotated[:, q], noise=0.0 if levels[0] == 0 else 1.0)
-            for q, share in enumerate(shares.tolist())
-            if kept[q]
+            ExactPosterior(share * kernel, X, rotated[:, q], noise=rotation.noise)
+            for q, share in enumerate(rotation.shares.tolist())
+            if rotation.kept[q]
         )
-        mixing = (scale[:, None] * vectors)[:, kept]
-        prior = [None] * P if means is None else means
+        mixing = (rotation.scale[:, None] * rotation.vectors)[:, rotation.kept]
         outputs = {
-            name: CombinationPosterior(latents, mixing[o], mean=prior[o])
+            name: CombinationPosterior(latents, mixing[o], mean=None if prior is None else prior[o])
             for o, name in enumerate(names)
         }
         result = cls.__new__(cls)

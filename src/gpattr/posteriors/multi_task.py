@@ -82,51 +82,21 @@ class MultiTaskPosterior(MultiOutputPosterior):
         m = len(Z)
         kernel.check_features(Z.shape[1])
         y = as_vector("y", y, length=m, unit="targets (one per row of X)")
-        P = len(np.atleast_1d(covariance))
-        B = np.asarray(matrix("covariance", covariance, P, P), dtype=np.float64)
-        root_of("covariance", B)
-        at = as_vector("tasks", tasks, length=m, unit="tasks (one per row of X)")
-        if not np.isin(at, np.arange(P)).all():
-            raise InvalidInputError(
-                f"tasks: expected numbers from 0 to {P - 1}, one task for each row of the"
-                " covariance"
-            )
-        at = at.astype(int)
-        if not (B.diagonal() > 0).all():
-            raise InvalidInputError("covariance: expected variances larger than 0 for every task")
+        B, at = _checked_tasks(covariance, tasks, m)
+        P = len(B)
         if means is not None and (not isinstance(means, Sequence) or len(means) != P):
             raise InvalidInputError(f"means: expected {P} gpattr means, one per task")
         prior = [known_mean(None if means is None else means[p]) for p in range(P)]
-        labels = check_names(
-            "output_names",
-            tuple(f"y{p}" for p in range(P)) if output_names is None else output_names,
-            P,
-        )
-        levels = check_noise(noise, Z)
-        check_memory("The covariance of the training targets", (m, m), "use fewer rows")
-        A = B[np.ix_(at, at)] * kernel(Z, Z)
-        A[np.arange(m), np.arange(m)] += levels
-        try:
-            L = cholesky(A)
-        except LinAlgError:
-            raise NotPositiveDefiniteError(
-                "noise: the covariance of the training targets is singular; increase the noise variance"
-            ) from None
+        default = tuple(f"y{p}" for p in range(P))
+        labels = check_names("output_names", default if output_names is None else output_names, P)
+        L = _factor(kernel, Z, B[np.ix_(at, at)], check_noise(noise, Z))
         known = np.stack([mean(Z) for mean in prior])[at, np.arange(m)]
         alpha = solve_cholesky(L, y - known)
         outputs = {}
         for p, label in enumerate(labels):
-            share = B[p, at] / B[p, p]
-            outputs[label] = TaskPosterior(
-                float(B[p, p]) * kernel,
-                Z,
-                alpha * share,
-                L,
-                None,
-                share,
-                mean=prior[p],
-                feature_names=names,
-            )
+            share, own = B[p, at] / B[p, p], float(B[p, p]) * kernel
+            options: dict[str, Any] = {"mean": prior[p], "feature_names": names}
+            outputs[label] = TaskPosterior(own, Z, alpha * share, L, None, share, **options)
         super().__init__(outputs)
         for name, value in {
             "kernel": kernel,
@@ -157,3 +127,32 @@ class MultiTaskPosterior(MultiOutputPosterior):
             prior = np.einsum("nij,op->niojp", own, self.covariance)
             result[rows] = prior - outer_products(V.reshape(len(V), q * P, -1)).reshape(prior.shape)
         return result
+
+
+def _checked_tasks(covariance: Any, tasks: Any, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the covariance between tasks, (P, P), and the task of each row, (m,)."""
+    P = len(np.atleast_1d(covariance))
+    B = np.asarray(matrix("covariance", covariance, P, P), dtype=np.float64)
+    root_of("covariance", B)
+    at = as_vector("tasks", tasks, length=m, unit="tasks (one per row of X)")
+    if not np.isin(at, np.arange(P)).all():
+        raise InvalidInputError(
+            f"tasks: expected numbers from 0 to {P - 1}, one task for each row of the covariance"
+        )
+    if not (B.diagonal() > 0).all():
+        raise InvalidInputError("covariance: expected variances larger than 0 for every task")
+    return B, at.astype(int)
+
+
+def _factor(kernel: Kernel, Z: Array, shares: np.ndarray, noise: Array) -> Array:
+    """Return chol(B_tₙtₘ k(xₙ, xₘ) + diag noise), (m, m)."""
+    m = len(Z)
+    check_memory("The covariance of the training targets", (m, m), "use fewer rows")
+    A = shares * kernel(Z, Z)
+    A[np.arange(m), np.arange(m)] += noise
+    try:
+        return cholesky(A)
+    except LinAlgError:
+        raise NotPositiveDefiniteError(
+            "noise: the covariance of the training targets is singular; increase the noise variance"
+        ) from None

@@ -38,6 +38,7 @@ from gpattr._core.validation import (
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel
 from gpattr.means import Mean
+from gpattr.posteriors.base import checked_points
 from gpattr.posteriors.exact import check_noise, factorise
 from gpattr.posteriors.function_space import FunctionSpacePosterior
 from gpattr.posteriors.matrices import matrix, root_of
@@ -96,15 +97,7 @@ class SparsePosterior(FunctionSpacePosterior):
                 _whitened(factor, centre - mean(Z)),
                 solve_lower_rows(factor, root.T + 0.0).T,
             )
-        if reference_points is not None and not isinstance(reference_points, Mapping):
-            raise InvalidInputError(
-                "reference_points: expected a dictionary {name: point}, got a"
-                f" {type(reference_points).__name__}"
-            )
-        points = {
-            name: read_only(as_vector(f"reference_points[{name!r}]", x, length=d))
-            for name, x in (reference_points or {}).items()
-        }
+        points = checked_points(reference_points, d)
         super().__init__(
             kernel, Z, solve_upper(factor, centre), factor, root, mean=mean, feature_names=names
         )

@@ -40,10 +40,10 @@ from gpattr.closed_forms.table import BasisFormulas, MeanFormulas
 from gpattr.closed_forms.verbs import weighted_basis, weighted_images, weighted_mean
 from gpattr.distributions import Gaussian
 from gpattr.exceptions import InvalidInputError
-from gpattr.means import Mean, Zero
+from gpattr.means import Mean
 from gpattr.operators import Operator
 from gpattr.posteriors.attributions import Attributions
-from gpattr.posteriors.base import Posterior
+from gpattr.posteriors.base import Posterior, checked_points
 from gpattr.posteriors.bound import (
     Bound,
     check_covariance_memory,
@@ -54,6 +54,7 @@ from gpattr.posteriors.bound import (
 )
 from gpattr.posteriors.evaluation import Evaluation
 from gpattr.posteriors.matrices import matrix, root_of
+from gpattr.posteriors.prior import checked_mean
 
 WELL_CONDITIONED = 1e3  # where rounding of the weights is no more than that of their sum
 
@@ -93,50 +94,13 @@ class WeightSpacePosterior(Posterior):
         positive_scalar("condition", condition)
         if not isinstance(basis, Basis):
             raise InvalidInputError(f"basis: expected a gpattr basis, got {type(basis).__name__}")
-        mean = Zero() if mean is None else mean
-        if not isinstance(mean, Mean):
-            raise InvalidInputError(
-                f"mean: expected a gpattr mean or None, got {type(mean).__name__}"
-            )
         d, p = basis.n_features, len(basis)
-        mean.check_features(d)
+        mean = checked_mean(mean, d)
         weights = read_only(
             as_vector("weights", weights, length=p, unit="weights (one per function of the basis)")
         )
-        if sum(given is not None for given in (covariance, root, precision_factor)) != 1:
-            raise InvalidInputError(
-                "covariance: expected exactly one of covariance, root and precision_factor"
-            )
-        factor = None
-        if covariance is not None:
-            root = namespace(weights).asarray(
-                root_of("covariance", to_numpy(matrix("covariance", covariance, p, p)))
-            )
-        elif root is not None:
-            root = beside("root", matrix("root", root, p, None), weights)
-        else:
-            factor = beside(
-                "precision_factor", matrix("precision_factor", precision_factor, p, p), weights
-            )
-            if not (factor.diagonal() > 0).all() or namespace(factor).triu(factor, 1).any():
-                raise InvalidInputError(
-                    "precision_factor: expected a lower triangular matrix with a positive diagonal"
-                )
-            factor = (
-                factor if is_tensor(factor) else np.asfortranarray(factor)
-            )  # columns are what BLAS reads
-        for part in (root, factor):
-            if part is not None and not is_tensor(part):
-                part.flags.writeable = False
-        if reference_points is not None and not isinstance(reference_points, Mapping):
-            raise InvalidInputError(
-                "reference_points: expected a dictionary {name: point}, got a"
-                f" {type(reference_points).__name__}"
-            )
-        points = {
-            name: read_only(as_vector(f"reference_points[{name!r}]", x, length=d))
-            for name, x in (reference_points or {}).items()
-        }
+        root, factor = _factored(covariance, root, precision_factor, weights)
+        points = checked_points(reference_points, d)
         names = None if feature_names is None else check_names("feature_names", feature_names, d)
         state: dict[str, Any] = {
             "condition": float(condition),
@@ -231,6 +195,35 @@ class WeightSpacePosterior(Posterior):
         kind = type(self.basis).__name__
         size = f"{len(self.basis)} functions of {self.n_features} features"
         return f"WeightSpacePosterior({size}, basis={kind})"
+
+
+def _factored(
+    covariance: Any, root: Any, precision_factor: Any, weights: Array
+) -> tuple[Array | None, Array | None]:
+    """Return R with S = RRᵀ, or L with S⁻¹ = LLᵀ, of the covariance S of the weights."""
+    if sum(given is not None for given in (covariance, root, precision_factor)) != 1:
+        raise InvalidInputError(
+            "covariance: expected exactly one of covariance, root and precision_factor"
+        )
+    p, factor = len(weights), None
+    if covariance is not None:
+        S = to_numpy(matrix("covariance", covariance, p, p))
+        root = namespace(weights).asarray(root_of("covariance", S))
+    elif root is not None:
+        root = beside("root", matrix("root", root, p, None), weights)
+    else:
+        given = matrix("precision_factor", precision_factor, p, p)
+        factor = beside("precision_factor", given, weights)
+        if not (factor.diagonal() > 0).all() or namespace(factor).triu(factor, 1).any():
+            raise InvalidInputError(
+                "precision_factor: expected a lower triangular matrix with a positive diagonal"
+            )
+        # BLAS reads columns.
+        factor = factor if is_tensor(factor) else np.asfortranarray(factor)
+    for part in (root, factor):
+        if part is not None and not is_tensor(part):
+            part.flags.writeable = False
+    return root, factor
 
 
 @dataclass(frozen=True, eq=False)
