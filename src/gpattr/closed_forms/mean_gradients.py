@@ -52,12 +52,16 @@ def register_mean_gradient(
     """
     subclass(Basis, "a class of bases")("basis", basis)
     a_function("mean_gradient", mean_gradient)
+    if contract is not None:
+        a_function("contract", contract)
 
     def contracted(b: Basis, paths: Paths, w: Array) -> Pair:
         values = mean_gradient(b, paths)
         return product(values, w), product(abs(values), abs(w))
 
-    MEAN_GRADIENTS[basis] = MeanGradient(mean_gradient, contract or contracted)
+    MEAN_GRADIENTS[basis] = MeanGradient(
+        mean_gradient, contracted if contract is None else contract
+    )
 
 
 def mean_gradient_of(basis: Basis) -> MeanGradient:

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
+from gpattr._core.arguments import Checked, an_array, positions, some_rows
 from gpattr._core.array import Array, namespace
+from gpattr._core.validation import check_count
 
 
 @dataclass(frozen=True, eq=False)
-class AffineMap:
+class AffineMap(Checked):
     """u(x) = (x[source] − ``shift``)/``scale``; shift and scale are in the units of x.
 
     ``source`` (D,) are the positions of the features of x, of which there are ``n_features``.
     """
 
+    checks: ClassVar[Any] = {"X": some_rows, "U": some_rows, "like": an_array}
+
     shift: Array
     scale: Array
     source: tuple[int, ...]
     n_features: int
+
+    def __post_init__(self) -> None:
+        for name, value in (("shift", self.shift), ("scale", self.scale)):
+            an_array(name, value)
+        positions("source", self.source)
+        check_count("n_features", self.n_features)
 
     def inside(self, X: Array) -> Array:
         """Return rows (n, d) in the units of u, (n, D)."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from gpattr._core.arguments import Checked, positions, some_rows
+from gpattr._core.arguments import Checked, an_array, instance, positions, some_rows
 from gpattr._core.array import Array, namespace
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.operators.affine_map import AffineMap
@@ -80,7 +80,13 @@ class Operator(Checked, ABC):
     methods: ClassVar[tuple[str, ...]] = ("auto", "exact")
     vanishes_on_constants: ClassVar[bool] = False
     additive: ClassVar[bool] = False
-    checks: ClassVar[Any] = {"X": some_rows, "rows": positions}
+    checks: ClassVar[Any] = {
+        "X": some_rows,
+        "rows": positions,
+        "units": instance(AffineMap, "a gpattr AffineMap"),
+        "like": an_array,
+        "encoding": some_rows,
+    }
 
     @abstractmethod
     def terms(self, X: Array) -> list[tuple[float, Sites]]:
@@ -145,6 +151,9 @@ def over_axes(operator: Operator, matrix: Array) -> Array:
 
     It acts on every axis called "feature", and other axes stay: the Kronecker product.
     """
+    if not isinstance(operator, Operator):
+        raise InvalidInputError(f"operator: expected a gpattr operator, got {operator!r}")
+    some_rows("matrix", matrix)
     xp = namespace(matrix)
     result = xp.ones((1, 1))
     for axis, size in zip(operator.axes, operator.sizes(matrix.shape[1]), strict=True):
