@@ -34,7 +34,8 @@ def check_kernel(kernel: Kernel, X: Any = None, *, random_state: int = 0) -> Non
     those of the values, alone and inside a nested sum and product; attributions are complete, leave
     features that do not move at zero, and are the same by closed form and by quadrature. ``X`` (n,
     d) are rows in the range where the kernel is used; standard normal ones by default. A kernel
-    without derivatives raises `UnsupportedModelError`."""
+    without derivatives raises `UnsupportedModelError`.
+    """
     if not isinstance(kernel, Kernel):
         raise InvalidInputError(f"kernel: expected a gpattr kernel, got {type(kernel).__name__}")
     rng = random_generator(random_state)
@@ -198,7 +199,8 @@ def check_posterior(posterior: Posterior, X: Any, *, random_state: int = 0) -> N
     differences of its own predictions add up to; they leave features that do not move at zero,
     change sign with the path's direction, and do not depend on the other rows; draws have their
     mean and covariance. ``X`` (n, d) are at least 5 rows in the range where the posterior is used.
-    Of several outputs each is checked."""
+    Of several outputs each is checked.
+    """
     if isinstance(posterior, MultiOutputPosterior):
         for output in posterior.outputs.values():
             check_posterior(output, X, random_state=random_state)
@@ -234,7 +236,8 @@ def check_adapter(
     Its own predictive mean and variance are those of the posterior that its adapter makes, at
     training rows, between and beyond them, and at the rows of X, (n, d) with n ≥ 5; and that
     posterior passes `check_posterior`. ``data`` and further options are those of
-    `gpattr.as_posterior`."""
+    `gpattr.as_posterior`.
+    """
     adapted = adapt(model, data=data, **options)
     posterior, name = adapted.posterior, type(model).__name__
     rows = to_numpy(posterior.rows("X", X))

@@ -6,7 +6,8 @@ Along a path the phase is linear, so with v = 2π/p, θ = v·(x − b), mid = v�
     𝒜ᵢk(·, z)(x) = −σ² vᵢ(xᵢ − bᵢ) sinc(θ/2) sin(mid),
 
 and between two paths the covariance is vᵢ(xᵢ − bᵢ) sinc(θ/2) · vⱼ(x'ⱼ − b'ⱼ) sinc(θ'/2) · σ²
-cos(mid − mid')."""
+cos(mid − mid').
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 gradients are.
 
 Inputs x and y have shapes (..., d) that broadcast, so one formula serves paired rows and, with x[:,
-None, :], all pairs."""
+None, :], all pairs.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +67,8 @@ def register_derivatives(
     """Enter the derivatives of a kernel: a function of (kernel, x, y, second) that returns a `Jet`.
 
     From then on the kernel can be explained, by quadrature, alone and inside sums, products, scales
-    and selections."""
+    and selections.
+    """
     subclass(Kernel, "a class of kernels")("kernel", kernel)
     a_function("function", function)
     DERIVATIVES[kernel] = function
@@ -264,7 +266,8 @@ def leave_one_out(z: list[Array], variances: list[float]) -> list[Array]:
 
     Reverse mode through the recurrence eₙ ← eₙ + zᵢeₙ₋₁: 2dD additions and products for all i
     together, of positive terms where z is positive, so nothing cancels. In chunks that stay in the
-    cache, for the recurrence passes over them 2d times."""
+    cache, for the recurrence passes over them 2d times.
+    """
     if not z or not variances:
         return [namespace(part).zeros_like(part) for part in z]
     xp = namespace(z[0])

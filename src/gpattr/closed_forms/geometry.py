@@ -3,7 +3,8 @@ length.
 
 With p = (x − b)/ℓ and e = (b − z)/ℓ, a path is ‖e + t p‖² = a t² + 2β t + c, a = p·p, β = p·e, c =
 e·e. Everything is computed from differences x − b, b − z, x − z, so data far from the origin lose
-nothing."""
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +67,8 @@ def neighbourhoods(kernel: Radial, paths: Paths, Z: Array) -> Iterator[Geometry]
     all of them).
 
     They share an origin; paths that start far apart must not, or e would lose ε times their
-    distance."""
+    distance.
+    """
     xp = namespace(paths.start)
     starts = paths.start / xp.asarray(kernel.lengthscale)
     everything = xp.arange(paths.shape[0])

@@ -128,7 +128,8 @@ def _monomials(
     asks for.
 
     Points of the path are found in the basis's own coordinates: far from the origin they would lose
-    their digits."""
+    their digits.
+    """
     local = Paths(basis.local(paths.start), basis.local(paths.stop))
     total = 0.0 * local.stop[:, :, None]
     for t, w in zip(
@@ -152,7 +153,8 @@ def _wave_slopes(V: Array, origin: Any, paths: Paths) -> Array:
 
     With θ = v·(x − b) and the phase in the middle of the path, mid: cos(mid) sinc(θ/2) and
     −sin(mid) sinc(θ/2). Nothing is divided by θ, so a frequency orthogonal to the path is no
-    special case."""
+    special case.
+    """
     middle = 0.5 * ((paths.start - origin) + (paths.stop - origin))
     return mean_slopes(product(middle, V.T), product(0.5 * paths.step, V.T))
 

@@ -304,7 +304,8 @@ class _Evidence:
 
         The search is over one number, on a grid and then by Brent's method. That number is the
         noise where τ² is given, else the ratio ρ = τ²/σ². For a given ratio the best noise is
-        known, σ² = (Σ u²/(1 + ρs²) + rest)/n."""
+        known, σ² = (Σ u²/(1 + ρs²) + rest)/n.
+        """
 
         def at(log: float) -> tuple[float, float]:
             number = math.exp(log)

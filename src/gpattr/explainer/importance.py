@@ -77,7 +77,8 @@ def draw_importance(
 
     The expectation of each |attribution| is that of a folded normal; what the rows share enters
     through the draws. ``columns`` is the number of columns whose covariance is evaluated, ``terms``
-    that of the paths to each row."""
+    that of the paths to each row.
+    """
     n_samples, generator = check_count("n_samples", n_samples), random_generator(random_state)
     d = len(names)
     check_memory("n_samples: the draws", (n_samples, d), "use fewer draws")
@@ -205,7 +206,8 @@ def _root(C: Array) -> Array:
     C is singular where rows repeat or features tie, and of sparse models always nearly so. A jitter
     relative to each entry's own variance, the least that suffices, lets Cholesky through; where
     variances are themselves rounding none does, and the eigenvectors serve, which take ten times as
-    long."""
+    long.
+    """
     free = np.flatnonzero(C.diagonal() > 0)
     root = np.zeros((len(C), len(free)))
     core = C[np.ix_(free, free)]

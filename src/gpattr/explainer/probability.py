@@ -12,7 +12,8 @@ from draws of f and its gradient along the path, each of which satisfies complet
 
 σ bends far more than f does: the paths of real classifiers are mostly shorter than a length-scale,
 while their log odds change by many units. So f and its gradient are drawn at a few Chebyshev nodes,
-as many as f needs, and interpolated to the nodes of the integral, as many as σ needs."""
+as many as f needs, and interpolated to the nodes of the integral, as many as σ needs.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +102,8 @@ def drawn_attributions(
     each row, (n,).
 
     Features are joint within a row. The same standard draws serve every row, so a row's draws do
-    not depend on the others."""
+    not depend on the others.
+    """
     X = to_numpy(X)
     n, d = X.shape
     check_memory("The draws", (n_draws, n, d), "use fewer draws or rows")
@@ -294,7 +296,8 @@ def path_draws(
     Chebyshev nodes of paths.
 
     ``jet`` is (K, T, 1 + d, S) for K paths to one row, with weights ``share`` (K,) and ``steps``
-    (K, d)."""
+    (K, d).
+    """
     f, pieces = jet[:, :, 0], jet.shape[1] - 1
     change = float((f.max(axis=1) - f.min(axis=1)).max(initial=0.0))
     wanted = np.clip(max(change / UNITS, pieces * 4 / ORDER), 1.0, MOST_FINE)

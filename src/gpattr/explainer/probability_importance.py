@@ -3,7 +3,8 @@ joint draws of some of them.
 
 The latent function and its gradient are drawn together at the nodes of several rows' paths, as many
 as make `LARGEST` numbers, and each draw is integrated as in `gpattr.explainer.probability`: what
-rows share is kept. The rest is scaled as for other models (`Importance`)."""
+rows share is kept. The rest is scaled as for other models (`Importance`).
+"""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def draw_probability_importance(
     all rows of E|A| and Var|A|.
 
     ``gathering`` adds columns up to features. The parts of a mixture have their share of the draws
-    each."""
+    each.
+    """
     n_samples, generator, n = (
         check_count("n_samples", n_samples),
         random_generator(random_state),

@@ -39,7 +39,8 @@ class Rows:
     """How rows become numbers for one ``posterior``: frames aligned by name, categories encoded.
 
     ``columns`` are the names of what the posterior sees, where they are known: of the frame it was
-    trained on, or ``feature_names``, or those of a ``baseline`` with names."""
+    trained on, or ``feature_names``, or those of a ``baseline`` with names.
+    """
 
     def __init__(
         self,

@@ -12,7 +12,8 @@ class Contributions(np.ndarray):
     the row ``row_name``.
 
     ``row_name`` is None where the row had no name. Whatever is computed from the array is about
-    nothing in particular."""
+    nothing in particular.
+    """
 
     feature: str = ""
     quantity: str = "prediction"

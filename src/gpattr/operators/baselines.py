@@ -18,7 +18,8 @@ class Baselines(Frozen):
     them, exactly.
 
     ``weights`` (k,) are not negative and sum to one; equal weights by default. Points in a frame
-    keep their column names."""
+    keep their column names.
+    """
 
     def __init__(self, points: Any, weights: Any = None) -> None:
         self.points: Array = read_only(as_matrix("points", points))

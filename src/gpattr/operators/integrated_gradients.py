@@ -96,7 +96,8 @@ class IntegratedGradients(Operator):
 
     Features at the positions ``jumps`` have no values in between (they encode categories): all of
     them move first and the others after, or the others first, and 𝒜 is the average of both. So
-    completeness holds, and reversing the path reverses the signs."""
+    completeness holds, and reversing the path reverses the signs.
+    """
 
     methods = ("auto", "exact", "quadrature", "right", "trapezoid", "simpson", "gauss_legendre")
     vanishes_on_constants = True

@@ -24,7 +24,8 @@ def run(
 ) -> bool:
     """Run experiments with a progress bar, print the checks, and return whether all passed.
 
-    With ``quiet`` only failed checks are printed."""
+    With ``quiet`` only failed checks are printed.
+    """
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

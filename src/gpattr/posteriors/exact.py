@@ -39,7 +39,8 @@ class ExactPosterior(FunctionSpacePosterior):
 
     Where the coefficients β of the mean are uncertain, N(β₀, B) or flat (B⁻¹ = 0), with Φ their
     basis at X and A = k(X, X) + noise: C = (B⁻¹ + ΦᵀA⁻¹Φ)⁻¹, β̄ = β₀ + C ΦᵀA⁻¹(y − Φβ₀), α = A⁻¹(y
-    − Φβ̄), ``mean`` has the coefficients β̄, and ``trend`` holds C."""
+    − Φβ̄), ``mean`` has the coefficients β̄, and ``trend`` holds C.
+    """
 
     y: Array = field(kw_only=True)
     noise: Array = field(kw_only=True)
@@ -74,7 +75,8 @@ class ExactPosterior(FunctionSpacePosterior):
         same rows.
 
         Nothing is factorised again: several outputs with one kernel and one noise cost one
-        factorisation."""
+        factorisation.
+        """
         Z = self.inputs
         mean = checked_mean(mean, Z.shape[1])
         y = read_only(as_vector("y", y, length=len(Z), unit="targets (one per row of X)", like=Z))
@@ -133,7 +135,8 @@ def _trend(mean: Expansion, Z: Array, factor: Array, residual: Array) -> tuple[T
     log evidence.
 
     p(y) has ½ log|B⁻¹| − ½ log|B⁻¹ + ΦᵀA⁻¹Φ| more than with known coefficients; a flat prior has no
-    first term and p factors of √2π less (Rasmussen and Williams, section 2.7)."""
+    first term and p factors of √2π less (Rasmussen and Williams, section 2.7).
+    """
     xp = namespace(Z)
     basis = mean.basis(Z)
     W = solve_cholesky(factor, basis)

@@ -8,7 +8,8 @@ p(y = 1 | f) = σ(f), the logistic function. At the mode f̂ of the latent value
     Cov[f(x), f(x')] = k(x, x') − T(x)ᵀT(x'),      T(x) = L⁻¹ W^½ k(X, x),  L = chol(I + W^½ K W^½)
 
 The mode is found by Newton's method (Rasmussen and Williams, algorithm 3.1), which needs no inverse
-of K."""
+of K.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ class LaplacePosterior(FunctionSpacePosterior):
     ``X`` (m, d) may be a frame, whose column names are kept. ``log_marginal_likelihood`` is
     Laplace's approximation of it; ``mode`` (m,) are the most likely latent values at X. Predictions
     and attributions are of f, on the scale of log odds; ``label`` says in words of what, for
-    explanations to print."""
+    explanations to print.
+    """
 
     y: Array = field(kw_only=True)
     mode: Array = field(kw_only=True)

@@ -45,7 +45,8 @@ class MixturePosterior(Posterior):
     Fitted estimators stand for their posteriors.
 
     Means are averaged; covariances are averaged, and the covariance of the means is added (total
-    variance). Attributions are not Gaussian: `apply` returns their components too."""
+    variance). Attributions are not Gaussian: `apply` returns their components too.
+    """
 
     posteriors: tuple[Posterior, ...]
     weights: Array

@@ -118,7 +118,8 @@ class MultiOutputPosterior(Posterior):
 
         ``covariance`` B (P, P) says how the outputs belong together (intrinsic coregionalisation);
         ``noise`` is a variance, one number or one per output; ``means`` are the prior means, one
-        per output. Columns of a frame Y name the outputs."""
+        per output. Columns of a frame Y name the outputs.
+        """
         if not isinstance(kernel, Kernel):
             raise InvalidInputError(
                 f"kernel: expected a gpattr kernel, got {type(kernel).__name__}"

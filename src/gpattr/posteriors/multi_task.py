@@ -3,7 +3,8 @@
     Cov[f_o(x), f_p(x')] = B_op k(x, x'),   yₙ = f_tₙ(xₙ) + noiseₙ,   L = chol(B_tₙtₘ k(xₙ, xₘ) + diag noise)
 
 The posterior of one task is that of a GP with kernel B_oo k whose covariances with the data are
-multiplied by B_otₙ / B_oo."""
+multiplied by B_otₙ / B_oo.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ class MultiTaskPosterior(MultiOutputPosterior):
 
     ``covariance`` B (P, P) is the covariance between tasks; ``noise`` is a variance, one number
     or one per row; ``means`` are the prior means, one per task. Where every row has all targets,
-    `MultiOutputPosterior.coregionalised` is quicker."""
+    `MultiOutputPosterior.coregionalised` is quicker.
+    """
 
     kernel: Kernel
     inputs: Array

@@ -6,7 +6,8 @@ Wᵀ; an error δC changes Σ by 2 δC·W.
 
 The lengths of the rows of W are estimated without another solve: for a standard normal g, (V·L⁻¹g)²
 has the mean ‖W‖². With 32 of them, twice the estimate is too short once in 300 000 times. Where V
-is not formed, ‖W‖² ≤ P ‖L⁻¹‖² is used, for Σ ≥ 0."""
+is not formed, ‖W‖² ≤ P ‖L⁻¹‖² is used, for Σ ≥ 0.
+"""
 
 from __future__ import annotations
 

@@ -5,7 +5,8 @@ N(m, S).
     T(x)ᵀ (I − RRᵀ) T(x'),      T(x) = L⁻¹k(Z, x),  L = chol(K),  R = L⁻¹S^½
 
 Whitened, f(Z) = m₀(Z) + Lv with v ~ N(m, S), it is α = L⁻ᵀm and R = S^½. K is k(Z, Z) plus
-``jitter``."""
+``jitter``.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ class SparsePosterior(FunctionSpacePosterior):
     does not keep.
 
     `SparsePosterior.fit` finds the best q for given data; ``bound`` is then the lower bound of the
-    log marginal likelihood. ``whitened_mean`` is the mean of v."""
+    log marginal likelihood. ``whitened_mean`` is the mean of v.
+    """
 
     whitened_mean: Array = field(kw_only=True)
     points: Mapping[str, Array] = field(kw_only=True)
@@ -132,7 +134,8 @@ class SparsePosterior(FunctionSpacePosterior):
 
         ``noise`` is a variance, one number or one per row, Λ its diagonal. With A = L⁻¹k(Z, X)Λ^−½
         and B = I + AAᵀ, v has the covariance B⁻¹ and the mean B⁻¹AΛ^−½(y − m₀(X)). Rows are taken
-        by blocks; memory does not grow with them."""
+        by blocks; memory does not grow with them.
+        """
         kernel, mean, Z, names = smooth_prior(kernel, mean, "inducing", inducing)
         X = as_matrix("X", X, names=names, n_features=Z.shape[1], like=Z)
         y = as_vector("y", y, length=len(X), unit="targets (one per row of X)", like=Z)

@@ -67,7 +67,8 @@ class WeightSpacePosterior(Posterior):
     with S⁻¹ = LLᵀ. ``mean`` is a known prior mean. ``feature_names`` are the columns of the frame
     it was trained on, ``reference_points`` points that can serve as baselines, such as ``{"mean": …}`` of
     the training inputs. ``condition`` is the condition number of what the root and the weights were
-    computed from: rounding is amplified by it."""
+    computed from: rounding is amplified by it.
+    """
 
     basis: Basis
     weights: Array
