@@ -230,8 +230,7 @@ def check_posterior(posterior: Posterior, X: Any, *, random_state: int = 0) -> N
 def check_adapter(
     model: Any, X: Any, *, data: Any = None, random_state: int = 0, **options: Any
 ) -> None:
-    """Check that a model of another library is understood; raise an error that says what differs or
-    which law is broken.
+    """Check that a model of another library is adapted correctly; raise if anything differs.
 
     Its own predictive mean and variance are those of the posterior that its adapter makes, at
     training rows, between and beyond them, and at the rows of X, (n, d) with n ≥ 5; and that
@@ -385,9 +384,7 @@ def _check_several_baselines(posterior: Posterior, x: np.ndarray, rows: np.ndarr
 
 
 def _check_integrals(posterior: Posterior, x: np.ndarray, b: np.ndarray) -> None:
-    """Attributions are integrals of the posterior's gradients, and gradients the slopes of its
-    predictions.
-    """
+    """Attributions are integrals of the posterior's gradients, the slopes of its predictions."""
     n, d = x.shape
     by_integral = []
     for panels in (8, 12):
@@ -429,9 +426,7 @@ def _check_integrals(posterior: Posterior, x: np.ndarray, b: np.ndarray) -> None
 
 
 def _check_brute_force(posterior: Posterior, x: np.ndarray, b: np.ndarray) -> None:
-    """Attributions are sums of differences of f along the path, whose joint distribution the
-    posterior itself predicts.
-    """
+    """Attributions are sums of differences of f along the path, as jointly predicted."""
     d = len(x)
     nodes, weights = gauss_legendre(8, max(1, min(8, 80 // d)))
     step = 1e-3 * np.abs(x - b).max()
@@ -490,9 +485,7 @@ def _check_draws(
 
 
 def _check_rows_covariance(posterior: Posterior, x: np.ndarray, rows: np.ndarray) -> None:
-    """What is said of each feature by itself is what the joint covariance says of it, with a
-    baseline for each row too.
-    """
+    """Each feature's variance is that in the joint covariance, also with a baseline per row."""
     d = x.shape[1]
     G = np.stack([np.ones(d), np.arange(d) % 2.0], axis=1)
     for op in (IntegratedGradients(rows[0]), IntegratedGradients(rows[: len(x)])):

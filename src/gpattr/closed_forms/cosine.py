@@ -48,9 +48,7 @@ def cross_dot(kernel: Cosine, paths: Paths, Z: Array, w: Array) -> Array:
 
 
 def error(kernel: Cosine, paths: Paths, Z: Array, w: Array) -> Array:
-    """Return a bound (n,) on the rounding of `cross_dot`: ε times the phases, and the rounding of
-    the sum.
-    """
+    """Return a bound (n,) on the rounding of `cross_dot`: ε times the phases, plus the sum's."""
     xp = namespace(Z)
     far = xp.abs(kernel.phase(xp.abs(paths.stop - Z[0]) + xp.abs(paths.start - Z[0])))
     reach = far + float(xp.abs(kernel.phase(xp.abs(Z - Z[0]))).max())

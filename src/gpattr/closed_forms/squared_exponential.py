@@ -108,11 +108,10 @@ def between(kernel: SquaredExponential, paths: Paths, other: Paths) -> Array:
 
 
 def _second_moments(p: Array, q: Array, e: Array, q_norm: Array) -> Array:
-    """Return ∫∫ exp(−‖u‖²/2)(δᵢⱼ − uᵢuⱼ) ds dt, (n, d, d), for ‖p‖ ≥ ‖q‖: symmetric in i, j and
-    under p ↔ q, e ↔ −e.
+    """Return ∫∫ exp(−‖u‖²/2)(δᵢⱼ − uᵢuⱼ) ds dt, (n, d, d), for ‖p‖ ≥ ‖q‖.
 
-    Panels of 16 nodes cover at most two length-scales of q each; pairs are grouped by their number,
-    a power of two.
+    It is symmetric in i and j, and under p ↔ q, e ↔ −e. Panels of 16 nodes cover at most two
+    length-scales of q each; pairs are grouped by their number, a power of two.
     """
     xp = namespace(p)
     n, d = p.shape
@@ -158,8 +157,7 @@ def _short_pair(p: Array, q: Array, e: Array) -> Array:
 
 
 def _long_pair(p: Array, q: Array, e: Array, t: Array, w: Array) -> Array:
-    """Along p in closed form about the closest approach, u = v(t) + τ p with v ⟂ p; along q by the
-    given rule.
+    """Along p in closed form about u = v(t) + τ p, v ⟂ p, the closest; along q by the given rule.
 
     v(t) = f − (t − t*) q⊥ is taken about the t* in [0, 1] closest to the other path, so that no
     large terms cancel.

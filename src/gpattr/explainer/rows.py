@@ -86,9 +86,7 @@ class Rows:
         return () if self.encoder is None else self.encoder.jumps
 
     def names(self, X: Any) -> Names:
-        """Return the names of the columns that the posterior sees; those of X where it has none of
-        its own.
-        """
+        """Return the names of the columns that the posterior sees; those of X if it has none."""
         own = self.columns or (None if is_series(X) else column_names(X))
         return own or tuple(f"x{i}" for i in range(self.posterior.n_columns))
 
@@ -246,9 +244,7 @@ def row_names(X: Any, n: int) -> RowNames:
 
 
 def row_name(x: Any) -> str | int | None:
-    """Return what one row is called: the name of a series, the index of a frame; None where it has
-    none.
-    """
+    """Return the name of one row, from a series or the index of a frame; None if it has none."""
     name = (
         x.name
         if is_series(x)

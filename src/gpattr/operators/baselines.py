@@ -14,8 +14,7 @@ from gpattr.exceptions import InvalidInputError
 
 
 class Baselines(Frozen):
-    """Weighted points (k, d) that together serve as the baseline: attributions are averaged over
-    them, exactly.
+    """Weighted points (k, d) as one baseline: attributions are averaged over them, exactly.
 
     ``weights`` (k,) are not negative and sum to one; equal weights by default. Points in a frame
     keep their column names.

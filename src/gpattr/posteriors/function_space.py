@@ -47,8 +47,7 @@ FARTHEST = 1e140  # length-scales: beyond, squares of distances overflow
 
 @dataclass(frozen=True, eq=False)
 class Trend:
-    """What is still uncertain about the coefficients of a prior mean Σⱼ βⱼφⱼ: it adds R C Rᵀ, C =
-    GGᵀ, to every covariance.
+    """Uncertain coefficients of a prior mean Σⱼ βⱼφⱼ: they add R C Rᵀ, C = GGᵀ, to covariances.
 
     R(x) = φ(x) − k(x, Z) W with ``weights`` W = (K + noise)⁻¹Φ, (m, p), and ``root`` G, (p, p); φ
     are those of ``basis``.

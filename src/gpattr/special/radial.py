@@ -1,8 +1,8 @@
 """Integrals of radial kernels along a straight path: Hₖ = ∫₀¹ tᵏ h(r(t)) dt.
 
-Here r² = a t² + 2β t + c. h(r) = g'(r)/r is analytic except at branch points where r² = −core (core
-= 0 for Matérn, 2α for the rational quadratic). Seen from the path they lie √(c₀ + core) and √(c₁ +
-core) from its two ends, so on the Bernstein ellipse through them
+Here r² = a t² + 2β t + c. h(r) = g'(r)/r is analytic except at branch points where r² = −core, with
+core = 0 for Matérn and 2α for the rational quadratic. Seen from the path they lie √(c₀ + core) and
+√(c₁ + core) from its two ends, so on the Bernstein ellipse through them
 
     A = (√(c₀ + core) + √(c₁ + core))/√a,
 

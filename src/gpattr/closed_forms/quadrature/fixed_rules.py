@@ -47,7 +47,7 @@ def nodes_and_weights(rule: str, n_steps: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def check_steps(method: str, n_steps: Any) -> int | None:
-    """Return the number of steps for a method: an integer for the fixed rules, None for the others."""
+    """Return the number of steps of a method: an integer for fixed rules, None for the others."""
     if method not in FIXED_RULES:
         if n_steps is not None:
             raise InvalidInputError(

@@ -417,7 +417,7 @@ def _beside_the_diagonal(kernel: Kernel, paths: Paths, order: int, halvings: int
 def _square(
     kernel: Kernel, one: Paths, two: Paths, outer: tuple[Array, Array], inner: tuple[Array, Array]
 ) -> Array:
-    """Return ∫∫ ∂∂'k, (n, d, d), by the product of two rules, nodes and weights (n, S) and (n, T)."""
+    """Return ∫∫ ∂∂'k, (n, d, d), by the product of two rules with nodes (n, S) and (n, T)."""
     xp = namespace(one.stop)
     (n, d), (s, ws), (t, wt) = one.shape, outer, inner
     result = xp.zeros((n, d, d))
