@@ -78,8 +78,7 @@ def minimise(
 ) -> Result:
     """Return the minimum found from ``start`` within ``limits`` (n, 2); names are SciPy's.
 
-    It ends where the projected gradient is ``gtol`` or less, where a step gains ``ftol`` or less,
-    relative to the value, and after ``maxiter`` steps or ``maxfun`` evaluations.
+    It ends by ``gtol`` (projected gradient), ``ftol`` (relative gain), ``maxiter`` or ``maxfun``.
     """
     box = _Box.of(limits)
     x = np.clip(start, box.lower, box.upper)

@@ -18,18 +18,12 @@ TOGETHER = 3000  # attributions that are drawn together: a factor of 72 MB, and 
 GUIDE = (
     1500  # attributions whose joint draws tell what features share, where each is drawn by itself
 )
-ROWS, FEWEST = (
-    300,
-    40,
-)  # rows that are drawn where there are more: as a rule, and however many features there are
+# Rows that are drawn where there are more: as a rule, and however many features there are.
+ROWS, FEWEST = 300, 40
 WORK = 2e9  # entries of the prior covariance between rows that are evaluated: about ten seconds
 PAIR = 500  # what a pair of rows costs besides, in entries
-JITTERS = (
-    1e-12,
-    1e-9,
-    1e-6,
-    # of each variance; the largest is far below the hundredth to which draws give a std
-)
+# Relative to each variance; the largest is far below the hundredth to which draws give a std.
+JITTERS = (1e-12, 1e-9, 1e-6)
 ESTIMATED_BY = 500  # draws, at least, from which a variance is estimated
 
 

@@ -23,9 +23,9 @@ class Importance:
     ``samples`` (s, d) are draws of it. ``quantity`` says what the features are important to,
     ``baseline_name`` what attributions are compared with.
 
-    The expectation of |attribution| contains its uncertainty: a feature of no effect that the model
-    is unsure about is not near zero. The mean of |``Explanation.values``| does not contain it, and
-    is smaller.
+    The expectation of |attribution| contains its uncertainty: a feature without effect still has a
+    positive importance if the model is uncertain about it. The mean of |``Explanation.values``|
+    does not contain it, and is smaller.
 
     ``values`` are exact and of all rows. The draws are joint ones of all rows and features where
     these are at most 3000 numbers. Beyond that:
