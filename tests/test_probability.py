@@ -405,7 +405,7 @@ def test_bad_input_is_named():
         ({"output": "probability", "n_draws": 2.5}, "n_draws: expected an integer"),
         (
             {"output": "probability", "method": "exact"},
-            'method: probabilities are integrated in one way, method="auto", got',
+            'method: output="probability" supports only method="auto", got',
         ),
     ):
         with pytest.raises(InvalidInputError, match=words):

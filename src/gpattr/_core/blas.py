@@ -546,9 +546,9 @@ def _outer_product(blas: Library, V: np.ndarray) -> np.ndarray:
 def cholesky(A: np.ndarray) -> np.ndarray:
     """Return the lower Cholesky factor of A (m, m), column-major, in place of A if A is too.
 
-    The lower triangle of A is read. By tiles of columns, each from those before it: L_ik = (A_ik −
-    Σ_j<k L_ij L_kjᵀ) L_kk⁻ᵀ; the tile next on the diagonal follows at once, so that threads meet
-    once a tile.
+    The lower triangle of A is read. By tiles of columns, each from those before it:
+    L_ik = (A_ik − Σ_j<k L_ij L_kjᵀ) L_kk⁻ᵀ; the tile next on the diagonal follows at once, so that
+    threads meet once a tile.
     """
     A = _in_place(A, "F")
     blas, m = library(), len(A)

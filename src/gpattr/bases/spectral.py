@@ -84,9 +84,11 @@ def mixing(kernel: Radial, u: np.ndarray) -> np.ndarray:
 def log_spectral_density(kernel: Radial, omega: Array) -> tuple[np.ndarray, np.ndarray]:
     """Return log S(ω), (p,), at frequencies (p, d), and ∂ log S/∂ log ℓ, (p, d).
 
-    With q = Σᵢ (ℓᵢωᵢ)²: SE: (2π)^(d/2) e^(−q/2); Matérn: 2^d π^(d/2) Γ(ν + d/2) (2ν)^ν / Γ(ν) · (2ν
-    + q)^(−ν−d/2); rational quadratic: (2π)^(d/2) 2 α^α / Γ(α) · (q/2α)^(m/2) K_m(√(2αq)), m = α −
-    d/2; each times σ² Πᵢ ℓᵢ.
+    With q = Σᵢ (ℓᵢωᵢ)² and m = α − d/2 it is σ² Πᵢ ℓᵢ times
+
+        squared exponential    (2π)^(d/2) e^(−q/2)
+        Matérn                 2^d π^(d/2) Γ(ν + d/2) (2ν)^ν / Γ(ν) · (2ν + q)^(−ν−d/2)
+        rational quadratic     (2π)^(d/2) 2 α^α / Γ(α) · (q/2α)^(m/2) K_m(√(2αq))
     """
     check_spectral(kernel)
     d = omega.shape[1]

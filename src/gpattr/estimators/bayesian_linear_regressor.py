@@ -58,8 +58,8 @@ class BayesianLinearRegressor(PosteriorRegressor):
     ----------
     posterior_ : WeightSpacePosterior
         What `Explainer` explains. In a linear model the attribution of feature i is wᵢ(xᵢ − bᵢ).
-        Its ``weights`` are those of the monomials with ``basis.powers``, in the coordinates (x −
-        ``basis.origin``)/``basis.scale``.
+        Its ``weights`` are those of the monomials with ``basis.powers``, in the coordinates
+        (x − ``basis.origin``)/``basis.scale``.
     coef_, intercept_
         The posterior means of w (d,) and c, in the units of the data; of a linear model only.
     noise_variance_, prior_variance_, log_marginal_likelihood_

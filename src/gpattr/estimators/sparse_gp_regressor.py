@@ -410,8 +410,8 @@ class SparseGPRegressor(KernelRegressor):
 def missed_share(posterior: SparsePosterior, X: Array) -> float:
     """Return the share of posterior variance that inducing inputs miss, over `SAMPLED` rows.
 
-    At x it is (k(x, x) − q(x, x)) / (k(x, x) − q(x, x) + ‖RᵀT(x)‖²) with q(x, x) = ‖T(x)‖², T(x) =
-    L⁻¹k(Z, x).
+    At x it is (k(x, x) − q(x, x)) / (k(x, x) − q(x, x) + ‖RᵀT(x)‖²) with q(x, x) = ‖T(x)‖²,
+    T(x) = L⁻¹k(Z, x).
     """
     some = X[:: max(1, len(X) // SAMPLED)][:SAMPLED]
     T = solve_lower_rows(posterior.factor, posterior.kernel(some, posterior.inputs))  # (r, m)

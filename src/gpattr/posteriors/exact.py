@@ -38,8 +38,8 @@ class ExactPosterior(FunctionSpacePosterior):
     is added to it, and is no longer part of ``kernel``.
 
     Where the coefficients β of the mean are uncertain, N(β₀, B) or flat (B⁻¹ = 0), with Φ their
-    basis at X and A = k(X, X) + noise: C = (B⁻¹ + ΦᵀA⁻¹Φ)⁻¹, β̄ = β₀ + C ΦᵀA⁻¹(y − Φβ₀), α = A⁻¹(y
-    − Φβ̄), ``mean`` has the coefficients β̄, and ``trend`` holds C.
+    basis at X and A = k(X, X) + noise: C = (B⁻¹ + ΦᵀA⁻¹Φ)⁻¹, β̄ = β₀ + C ΦᵀA⁻¹(y − Φβ₀),
+    α = A⁻¹(y − Φβ̄), ``mean`` has the coefficients β̄, and ``trend`` holds C.
     """
 
     y: Array = field(kw_only=True)

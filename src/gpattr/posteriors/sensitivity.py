@@ -1,8 +1,8 @@
 """Sensitivity of a posterior to errors of what it is computed from.
 
-With covariances C with the data and A = LLᵀ, the mean is Cα, α = A⁻¹y, and the covariance Σ = P −
-VVᵀ, V = CL⁻ᵀ. An error δA changes the mean by W δA α to first order, W = VL⁻¹ = CA⁻¹, and Σ by W δA
-Wᵀ; an error δC changes Σ by 2 δC·W.
+With covariances C with the data and A = LLᵀ, the mean is Cα, α = A⁻¹y, and the covariance
+Σ = P − VVᵀ, V = CL⁻ᵀ. An error δA changes the mean by W δA α to first order, W = VL⁻¹ = CA⁻¹, and
+Σ by W δA Wᵀ; an error δC changes Σ by 2 δC·W.
 
 The lengths of the rows of W are estimated without another solve: for a standard normal g, (V·L⁻¹g)²
 has the mean ‖W‖². With 32 of them, twice the estimate is too short once in 300 000 times. Where V

@@ -38,8 +38,8 @@ def integrate_graded(
     """Return ∫₀¹ fₖ(t) dt for N functions, (N, ...).
 
     ``edges`` (N, E), ascending from 0 to 1, are panels on which f is smooth except at the points
-    ``centres`` (N, K), towards which panels halve down to ``deltas`` (N, K), all in units of t; δ =
-    0 means only an edge there, δ = ∞ nothing. With ``singular``, f is not smooth to
+    ``centres`` (N, K), towards which panels halve down to ``deltas`` (N, K), all in units of t;
+    δ = 0 means only an edge there, δ = ∞ nothing. With ``singular``, f is not smooth to
     one side of the centres with δ = 0. ``evaluate(rows, t, w)`` returns Σ_T w f(t), (len(rows),
     ...), for nodes and weights (len(rows), T).
     """

@@ -72,10 +72,10 @@ class Objective:
     """log p(y | θ) of y = m + f + noise, for rows X (centred) and targets y.
 
     ``noise`` is the known noise variance, (n,) or a number, or None where it is one of the
-    hyperparameters. With ``free_mean`` an unknown constant mean takes its best value for each θ, c
-    = 1ᵀA⁻¹y / 1ᵀA⁻¹1, which leaves the gradient by θ as it is. ``trend`` is (Φ, B⁻¹) of a prior
-    mean with uncertain coefficients, which are integrated out: A⁻¹ becomes P = A⁻¹ − WCWᵀ with W =
-    A⁻¹Φ.
+    hyperparameters. With ``free_mean`` an unknown constant mean takes its best value for each θ,
+    c = 1ᵀA⁻¹y / 1ᵀA⁻¹1, which leaves the gradient by θ as it is. ``trend`` is (Φ, B⁻¹) of a prior
+    mean with uncertain coefficients, which are integrated out: A⁻¹ becomes P = A⁻¹ − WCWᵀ with
+    W = A⁻¹Φ.
     """
 
     X: Array
