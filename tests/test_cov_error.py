@@ -161,7 +161,7 @@ def test_averages_over_baselines(kernel):
 
 @pytest.mark.parametrize("outputs", ["separate", "shared", "coregionalised"])
 def test_exactly_linear_targets(outputs):
-    """Posterior variances are 1e-7 of the prior's and less: what rounding leaves of them is said."""
+    """Posterior variances are at most 1e-7 of the prior's; the error by rounding is reported."""
     rows = RNG.normal(size=(40, 3))
     targets = rows @ RNG.normal(size=(3, 2))
     explainer = gpattr.Explainer(

@@ -47,7 +47,9 @@ def test_an_unresolved_prior_mean_is_refused():
         lambda X: steep / np.cosh(np.clip(steep * (X - 0.37), -300, 300)) ** 2,
     )
     posterior = ExactPosterior(SquaredExponential(1.0), [[0.0]], [0.0], noise=0.1, mean=mean)
-    with pytest.raises(ToleranceError, match=r"row 0 are sure to 2.0e\+00 only, not to 1e-06"):
+    with pytest.raises(
+        ToleranceError, match=r"row 0 are accurate only to 2.0e\+00; the tolerance is 1e-06"
+    ):
         Explainer(posterior, [0.0])([[1.0]])
     ex = Explainer(posterior, [0.0], tolerance=10.0)([[1.0]])
     truth = posterior.predict([[1.0]])[0] - posterior.predict([[0.0]])[0]

@@ -21,7 +21,7 @@ def exactly(values):
 
 
 def means_of_a_squared_exponential(posterior, x, targets):
-    """Means of the attributions from the origin, (d,), by 60 digits and Gauss–Legendre integrals."""
+    """Means of the attributions from the origin, (d,), by Gauss–Legendre with 60 digits."""
     with mp.workdps(60):
         Z, x, n = [exactly(z) for z in posterior.inputs], exactly(x), len(posterior.inputs)
         squares = [

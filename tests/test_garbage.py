@@ -49,7 +49,7 @@ MODULES = [
     for name in gpattr.__all__
     if inspect.ismodule(getattr(gpattr, name)) and name not in ("exceptions", "special")
 ]
-ROOMS = ["gpattr", *(f"gpattr.{name}" for name in MODULES), "gpattr.rules"]
+MODULE_NAMES = ["gpattr", *(f"gpattr.{name}" for name in MODULES), "gpattr.rules"]
 GARBAGE = {
     "None": None,
     "NaN": float("nan"),
@@ -486,9 +486,9 @@ SPOKEN = {
 
 @dataclasses.dataclass(frozen=True)
 class Subject:
-    """A public function, class or method, with the room and the class it was found in."""
+    """A public function, class or method, with the module and the class it was found in."""
 
-    room: str
+    module_name: str
     owner: type | None
     function: object
 
@@ -517,7 +517,7 @@ class Subject:
         if inspect.isclass(self.function):
             own = self.function.__name__
         for key in (
-            f"{self.room.removeprefix('gpattr.')}.{own}.{name}",
+            f"{self.module_name.removeprefix('gpattr.')}.{own}.{name}",
             f"{own}.{name}",
             f"{self.name}.{name}",
         ):
@@ -561,7 +561,9 @@ class Subject:
         function = self.function
         if self.bound:
             instance = (
-                OBJECTS[self.name]() if self.name in OBJECTS else instance_of(self.room, self.owner)
+                OBJECTS[self.name]()
+                if self.name in OBJECTS
+                else instance_of(self.module_name, self.owner)
             )
             function = getattr(instance, function.__name__)
         result = function(*positional, **arguments)
@@ -579,28 +581,28 @@ def _made(value):
     return value.make() if isinstance(value, Made) else value
 
 
-def instance_of(room, cls):
+def instance_of(module_name, cls):
     for key in (
-        f"{room}.{cls.__name__}",
-        f"{room.removeprefix('gpattr.')}.{cls.__name__}",
+        f"{module_name}.{cls.__name__}",
+        f"{module_name.removeprefix('gpattr.')}.{cls.__name__}",
         cls.__name__,
     ):
         if key in OBJECTS:
             return OBJECTS[key]()
     if cls.__name__ in OPTIONS:
         return fitted(cls.__name__)
-    return Subject(room, None, cls).call({})
+    return Subject(module_name, None, cls).call({})
 
 
 def surface():
     """Yield every public callable once."""
     seen = set()
-    for room in ROOMS:
-        module = importlib.import_module(room)
+    for module_name in MODULE_NAMES:
+        module = importlib.import_module(module_name)
         own = [
             name
             for name, value in vars(module).items()
-            if getattr(value, "__module__", "") == room and name[0] != "_"
+            if getattr(value, "__module__", "") == module_name and name[0] != "_"
         ]
         for name in getattr(module, "__all__", own):
             value = getattr(module, name)
@@ -618,7 +620,7 @@ def surface():
             for owner, function in found:
                 key, subject = (
                     (function.__module__, function.__qualname__),
-                    Subject(room, owner, function),
+                    Subject(module_name, owner, function),
                 )
                 if key not in seen and subject.parameters:
                     seen.add(key)
@@ -667,7 +669,7 @@ def too_long(*_):
 
 
 def outcome(subject, name, value):
-    """Return what is wrong with what came of giving this value; None if nothing is."""
+    """Return what is wrong with the outcome of this value; None if nothing is."""
     signal.signal(signal.SIGALRM, too_long)
     signal.alarm(SECONDS)
     try:
@@ -714,7 +716,8 @@ def _untouched(monkeypatch, tmp_path):
 
 
 SUBJECTS = {
-    f"{subject.room.removeprefix('gpattr.')}:{subject.name}": subject for subject in surface()
+    f"{subject.module_name.removeprefix('gpattr.')}:{subject.name}": subject
+    for subject in surface()
 }
 
 
@@ -725,7 +728,7 @@ def test_good_arguments(name):
     try:
         missing = nan_in(subject.call({}))
         assert (
-            not missing or subject.room == "gpattr.datasets"
+            not missing or subject.module_name == "gpattr.datasets"
         )  # published tables have missing values
     except DatasetError:  # the published data are no part of the project
         assert name.startswith("datasets:load_")

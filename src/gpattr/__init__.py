@@ -1,7 +1,8 @@
 """gpattr: exact feature attributions of Gaussian processes, with their joint uncertainty.
 
 Names are imported on first use (PEP 562), so that ``import gpattr`` is quick and pulls in nothing
-that is not needed."""
+that is not needed.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -38,7 +38,8 @@ def run(folder: Path, console: Console, *, quiet: bool = False) -> Explanation:
     """Train, explain, print the largest attributions, and write a table, a picture and a report.
 
     All three start with the patient whose prediction is farthest from that of the average
-    patient."""
+    patient.
+    """
     patients = load_patients()
     columns = Columns.of(patients, TARGET)
     X, y = columns.features(patients), columns.targets(patients)

@@ -66,7 +66,8 @@ class Expansion(Mean):
 
     The coefficients are known, or uncertain with prior N(β, ``covariance``), or with a flat prior,
     ``covariance="flat"`` (universal kriging). Their uncertainty enters predictions and
-    attributions."""
+    attributions.
+    """
 
     covariance: Array | str | None
 
@@ -111,7 +112,8 @@ class Linear(Expansion):
     ``covariance`` (d + 1, d + 1) is that of intercept and coefficients, in this order, where they
     are uncertain; ``"flat"`` if nothing is known about them; None if they are known. A posterior
     with a flat prior puts the origin in the middle of its data, where intercept and slope can be
-    distinguished however far away the data lie."""
+    distinguished however far away the data lie.
+    """
 
     coefficients: Array
     intercept: float = 0.0
@@ -186,7 +188,8 @@ class Polynomial(Expansion):
 
     ``powers`` (p, d) are whole numbers, 0 or larger, such as ``PolynomialFeatures.powers_`` of
     scikit-learn. ``covariance`` (p, p) is that of uncertain coefficients, ``"flat"`` if nothing is
-    known about them, None if they are known."""
+    known about them, None if they are known.
+    """
 
     coefficients: Array
     powers: Array
@@ -229,7 +232,8 @@ class Function(Mean):
     """m(x) = value(x), any differentiable function, given with its gradient.
 
     ``function`` maps rows (n, d) to values (n,), ``derivative`` maps rows (n, d) to gradients (n,
-    d)."""
+    d).
+    """
 
     function: Callable[[Array], Array]
     derivative: Callable[[Array], Array]

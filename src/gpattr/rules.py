@@ -27,7 +27,8 @@ def compare_rules(
     One line per rule and number of steps: ``rule``, ``n_steps``, ``evaluations``;
     ``mean_error`` is the largest error of a mean attribution and ``std_error`` that of a standard
     deviation, ``mse`` the mean square of the former over the features. The reference is
-    ``method="auto"``."""
+    ``method="auto"``.
+    """
     rules, n_steps = (
         _listed(name, value) for name, value in (("rules", rules), ("n_steps", n_steps))
     )

@@ -34,7 +34,8 @@ def check_kernel(kernel: Kernel, X: Any = None, *, random_state: int = 0) -> Non
     those of the values, alone and inside a nested sum and product; attributions are complete, leave
     features that do not move at zero, and are the same by closed form and by quadrature. ``X`` (n,
     d) are rows in the range where the kernel is used; standard normal ones by default. A kernel
-    without derivatives raises `UnsupportedModelError`."""
+    without derivatives raises `UnsupportedModelError`.
+    """
     if not isinstance(kernel, Kernel):
         raise InvalidInputError(f"kernel: expected a gpattr kernel, got {type(kernel).__name__}")
     rng = random_generator(random_state)
@@ -198,7 +199,8 @@ def check_posterior(posterior: Posterior, X: Any, *, random_state: int = 0) -> N
     differences of its own predictions add up to; they leave features that do not move at zero,
     change sign with the path's direction, and do not depend on the other rows; draws have their
     mean and covariance. ``X`` (n, d) are at least 5 rows in the range where the posterior is used.
-    Of several outputs each is checked."""
+    Of several outputs each is checked.
+    """
     if isinstance(posterior, MultiOutputPosterior):
         for output in posterior.outputs.values():
             check_posterior(output, X, random_state=random_state)
@@ -228,13 +230,13 @@ def check_posterior(posterior: Posterior, X: Any, *, random_state: int = 0) -> N
 def check_adapter(
     model: Any, X: Any, *, data: Any = None, random_state: int = 0, **options: Any
 ) -> None:
-    """Check that a model of another library is understood; raise an error that says what differs or
-    which law is broken.
+    """Check that a model of another library is adapted correctly; raise if anything differs.
 
     Its own predictive mean and variance are those of the posterior that its adapter makes, at
     training rows, between and beyond them, and at the rows of X, (n, d) with n ≥ 5; and that
     posterior passes `check_posterior`. ``data`` and further options are those of
-    `gpattr.as_posterior`."""
+    `gpattr.as_posterior`.
+    """
     adapted = adapt(model, data=data, **options)
     posterior, name = adapted.posterior, type(model).__name__
     rows = to_numpy(posterior.rows("X", X))
@@ -382,9 +384,7 @@ def _check_several_baselines(posterior: Posterior, x: np.ndarray, rows: np.ndarr
 
 
 def _check_integrals(posterior: Posterior, x: np.ndarray, b: np.ndarray) -> None:
-    """Attributions are integrals of the posterior's gradients, and gradients the slopes of its
-    predictions.
-    """
+    """Attributions are integrals of the posterior's gradients, the slopes of its predictions."""
     n, d = x.shape
     by_integral = []
     for panels in (8, 12):
@@ -426,9 +426,7 @@ def _check_integrals(posterior: Posterior, x: np.ndarray, b: np.ndarray) -> None
 
 
 def _check_brute_force(posterior: Posterior, x: np.ndarray, b: np.ndarray) -> None:
-    """Attributions are sums of differences of f along the path, whose joint distribution the
-    posterior itself predicts.
-    """
+    """Attributions are sums of differences of f along the path, as jointly predicted."""
     d = len(x)
     nodes, weights = gauss_legendre(8, max(1, min(8, 80 // d)))
     step = 1e-3 * np.abs(x - b).max()
@@ -487,9 +485,7 @@ def _check_draws(
 
 
 def _check_rows_covariance(posterior: Posterior, x: np.ndarray, rows: np.ndarray) -> None:
-    """What is said of each feature by itself is what the joint covariance says of it, with a
-    baseline for each row too.
-    """
+    """Each feature's variance is that in the joint covariance, also with a baseline per row."""
     d = x.shape[1]
     G = np.stack([np.ones(d), np.arange(d) % 2.0], axis=1)
     for op in (IntegratedGradients(rows[0]), IntegratedGradients(rows[: len(x)])):

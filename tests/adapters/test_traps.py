@@ -318,7 +318,7 @@ def test_scikit_learn_in_float32_and_targets_of_one_column():
         assert "float32" in ex.method
 
 
-def test_pipelines_of_people():
+def test_realistic_pipelines():
     """Texts imputed before they are encoded, columns that nothing reads, several targets in other
     units.
     """

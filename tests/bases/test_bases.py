@@ -227,7 +227,8 @@ def test_basis_of_ones_own():
     basis, X, b = Own(), RNG.normal(size=(4, 2)), np.array([0.1, 0.2])
     with pytest.raises(
         UnsupportedModelError,
-        match=r"Own: there is no formula for its mean gradient; gpattr.closed_forms.register_mean_gradient adds one",
+        match="Own: there is no formula for its mean gradient;"
+        r" gpattr\.closed_forms\.register_mean_gradient adds one",
     ):
         closed_forms.apply_to_basis(IntegratedGradients(b), basis, X)
     closed_forms.register_mean_gradient(

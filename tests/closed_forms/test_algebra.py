@@ -30,7 +30,7 @@ OPERATORS = [
 
 
 def embedded(values, axes):
-    """Scatter the inner kernel's two features (3 and 1 of 4) into all four, along the given axes."""
+    """Scatter the inner kernel's two features (3 and 1 of 4) into all four, along given axes."""
     for axis in axes:
         wide = np.zeros((*values.shape[:axis], 4, *values.shape[axis + 1 :]))
         np.moveaxis(wide, axis, 0)[[3, 1]] = np.moveaxis(values, axis, 0)
@@ -141,9 +141,9 @@ class Rough(Kernel):
 
 
 def test_unknown_kernels_are_refused_by_name():
-    with pytest.raises(UnsupportedModelError, match="kernel: derivatives of Rough are not known"):
+    with pytest.raises(UnsupportedModelError, match="kernel: Rough has no registered derivatives"):
         closed_forms.cross(OPERATORS[0], 2.0 * Rough(), X, Z)
-    with pytest.raises(UnsupportedModelError, match="kernel: derivatives of Rough are not known"):
+    with pytest.raises(UnsupportedModelError, match="kernel: Rough has no registered derivatives"):
         closed_forms.cross(Gradient(), Rough(), X, Z)
 
 

@@ -113,7 +113,7 @@ def test_weighted_baselines_against_two_dimensional_integration():
 
 
 def test_an_offset_of_a_million_lengthscales_loses_nothing():
-    """With inputs on a grid the shifted differences are the same doubles, and so are all results."""
+    """With inputs on a grid, shifted differences are the same doubles, and so are all results."""
     rng = np.random.default_rng(3)
     on_grid = lambda *shape: np.round(rng.normal(size=shape) * 2**20) / 2**20  # noqa: E731
     X, Z, b, scale = on_grid(5, 4), on_grid(9, 4), on_grid(4), np.array([0.5, 1.0, 2.0, 0.25])

@@ -121,17 +121,17 @@ def test_parquet_in_and_out(prices, tmp_path):
         table, pd.read_csv(out / "attributions.csv").fillna({"label": ""}), check_dtype=False
     )
     frame["age"] = frame["age"].mask(frame["age"] > 70)
-    frame.to_parquet(tmp_path / "holes.parquet")
+    frame.to_parquet(tmp_path / "missing.parquet")
     arguments = (
         "explain",
-        tmp_path / "holes.parquet",
+        tmp_path / "missing.parquet",
         "--target",
         "price",
         "--rows",
         "1",
         "--quiet",
         "--out",
-        tmp_path / "holes",
+        tmp_path / "missing",
     )
     assert "missing in column 'age'" in called(*arguments, "--strict", code=1)
     called(*arguments, "--impute")  # as in earlier versions, without any effect
@@ -190,7 +190,7 @@ def test_baselines(prices, model, tmp_path):
     called(*table, "--rows", "1", "--baseline", point)
     called(*table, "--rows", "1", "--baseline", "median")
     name = Explanation.load(tmp_path / "out" / "explanation.json").baseline_name
-    assert name == "median of the training inputs, with the commonest categories"
+    assert name == "median of the training inputs, with the most frequent categories"
     for text, words in (
         ("row:99", "expected rows from 1 to 40"),
         ("row:x", "expected row:N"),

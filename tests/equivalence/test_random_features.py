@@ -1,4 +1,4 @@
-"""Random-feature models of the red wine data: the road to the exact GP, and Figure 5 of the paper."""
+"""Random-feature models of the red wine data: convergence to the exact GP, and Figure 5."""
 
 import numpy as np
 import pytest

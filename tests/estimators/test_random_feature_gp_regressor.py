@@ -340,7 +340,7 @@ def test_what_is_wrong_with_a_stream():
     bad[3, 1] = np.nan
     with pytest.raises(InvalidInputError, match="chunks: chunk 1: .*NaN"):
         model.fit_chunks([(X[:20], Y[:20]), (bad, Y[20:40]), (X[40:], Y[40:])])
-    # What came before stays usable, as if the stream had ended there.
+    # Rows given before stay usable, as if the stream had ended there.
     good = RandomFeatureGPRegressor(15, kernel=KERNEL, random_state=0).fit_chunks(
         [(X[:20], Y[:20])]
     )

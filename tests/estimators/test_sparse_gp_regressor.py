@@ -286,7 +286,7 @@ def test_bad_data():
         SparseGPRegressor(5).fit(X, Y, noise=-LEVELS)
     with pytest.raises(InvalidInputError, match="y: expected targets that differ"):
         SparseGPRegressor(5).fit(X, np.ones(N))
-    with pytest.raises(UnsupportedModelError, match="derivatives of Unknown are not known"):
+    with pytest.raises(UnsupportedModelError, match="Unknown has no registered derivatives"):
         SparseGPRegressor(3, Unknown()).fit(X, Y)
 
 

@@ -1,4 +1,4 @@
-"""Dates are drawn by their day: along an axis, and by a colour scale instead of a colour for each."""
+"""Dates are drawn by their day: along an axis, and by a colour scale, not separate colours."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Tasks with rows of their own, against the joint posterior of all of them by plain linear algebra."""
+"""Tasks with rows of their own, against their joint posterior by plain linear algebra."""
 
 import numpy as np
 import pandas as pd
@@ -99,7 +99,7 @@ def test_tasks_conform(kernel):
     check_posterior(tasks(kernel=kernel), np.vstack([X, Z])[:8])
 
 
-def test_frames_shares_and_landmarks():
+def test_frames_shares_and_reference_points():
     frame = pd.DataFrame(Z, columns=["a", "b", "c"])
     posterior = MultiTaskPosterior(KERNEL, frame, Y, TASKS, covariance=B, noise=NOISE)
     explainer = Explainer(posterior)

@@ -76,9 +76,10 @@ def value(kernel, x, y):
             )
         case k.Matern():
             nu = mp.mpf(kernel.nu)
-            profile = lambda s: (
-                2 ** (1 - nu) / mp.gamma(nu) * s**nu * mp.besselk(nu, s) if s else mp.mpf(1)
-            )
+
+            def profile(s):
+                return 2 ** (1 - nu) / mp.gamma(nu) * s**nu * mp.besselk(nu, s) if s else mp.mpf(1)
+
             return radial(kernel, x, y, lambda r: profile(mp.sqrt(2 * nu) * r))
         case k.RationalQuadratic():
             alpha = mp.mpf(kernel.alpha)

@@ -79,7 +79,7 @@ def test_the_class_is_chosen_for_the_whole_page(page, flowers, explainer, opened
                 *(one.feature_names[i] for i in order),
             ]
             cells = tab.locator("#rows tbody tr").nth(3).locator("td").all_inner_texts()
-            assert cells[1] == "–"  # what is not known
+            assert cells[1] == "–"  # not available
             assert cells[2] == probability(one.predictions[3])
             assert [float(cell.replace("−", "-")) for cell in cells[4:]] == pytest.approx(
                 one.values[3, order], abs=6e-4

@@ -205,7 +205,7 @@ def test_ten_thousand_rows(explainer, tmp_path, opened):
 
 
 def test_thirty_features_and_ten_thousand_rows_can_be_sent(tmp_path):
-    """Digits are what takes room: random ones stand for those that would take a minute."""
+    """Digits make up most of the size: random ones stand for those that would take a minute."""
     rng = np.random.default_rng(3)
     X = rng.normal(size=(2000, 30))
     explainer = Explainer(

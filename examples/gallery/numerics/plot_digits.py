@@ -83,7 +83,7 @@ for k, length in enumerate(lengths):
     exact = truth(x)
     ours = (
         closed_forms.cross(operator, kernel, x[None], z[None])[0, 0, 0],
-        closed_forms.auto(operator, kernel, x[None])[0, 0, 0],
+        closed_forms.prior_cov(operator, kernel, x[None])[0, 0, 0],
     )
     with np.errstate(all="ignore"):
         for row, found in enumerate((printed(x), ours)):

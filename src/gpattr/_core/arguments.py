@@ -1,7 +1,8 @@
 """Argument checks by name, declared once for a family of classes.
 
 Formulas take arrays and do not check them. Only cheap checks are made: whether it is an array, and
-of how many dimensions. Data are checked in full by `validation` where they enter."""
+of how many dimensions. Data are checked in full by `validation` where they enter.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ def checked(function: F, checks: Mapping[str, Check]) -> F:
 class Checked:
     """A mixin that checks the arguments named in ``checks``, in public methods of our subclasses.
 
-    A user's class may call its arguments as it likes."""
+    A user's class may call its arguments as it likes.
+    """
 
     checks: ClassVar[Mapping[str, Check]] = {}
 

@@ -1,7 +1,8 @@
 """Array functions for NumPy and PyTorch; no other module depends on the array library.
 
 `namespace(x)` gives the functions for x under NumPy's names; what it creates (`zeros`, `eye`, …) is
-float64 on x's device."""
+float64 on x's device.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ def chunk_rows(x: Array, width: int) -> int:
     """Return how many rows of this width to treat at a time.
 
     On a CPU temporaries of 256 KiB stay in the cache (larger ones are mapped and page-faulted anew
-    each time); a GPU wants work."""
+    each time); a GPU wants work.
+    """
     elements = (
         2**27 if type(x) is not np.ndarray and is_tensor(x) and x.device.type != "cpu" else 2**15
     )
@@ -77,7 +79,8 @@ def squared_distances(X: Array, Z: Array, lengthscale: Any) -> Array:
     """Return Σᵢ ((xᵢ − zᵢ)/ℓᵢ)² for every pair, (n, m), from differences.
 
     The expansion ‖x‖² + ‖z‖² − 2x·z is faster but loses as many digits as the data lie away from
-    the origin."""
+    the origin.
+    """
     xp = namespace(X, Z)
     inverse = xp.broadcast_to(1.0 / xp.asarray(lengthscale), X.shape[1:])
     # Squares would over- or underflow.
@@ -95,7 +98,8 @@ def squared_distances(X: Array, Z: Array, lengthscale: Any) -> Array:
 def cholesky(A: Array) -> Array:
     """Return the lower Cholesky factor of A, (m, m), overwriting A if possible.
 
-    Raises ``LinAlgError`` if there is none."""
+    Raises ``LinAlgError`` if there is none.
+    """
     if is_tensor(A):
         L, failed = sys.modules["torch"].linalg.cholesky_ex(A)
         if failed:
@@ -114,7 +118,8 @@ def product(A: Array, B: Array) -> Array:
     """Return AB, summed over the last axis of A and the first of B, like ``@``.
 
     It does not start threads that spin (`_core.blas`). A is (..., k) and B (k,) or (k, c); a vector
-    A takes B (k, ...)."""
+    A takes B (k, ...).
+    """
     if type(A) is not np.ndarray and is_tensor(A):
         return sys.modules["torch"].tensordot(A, B, dims=1)
     if A.ndim == 1:
@@ -149,7 +154,8 @@ def symmetric_product(S: Array, B: Array) -> Array:
 def solve_lower_rows(L: Array, A: Array) -> Array:
     """Return V with V Lᵀ = A for rows A (r, m), in place of A if possible.
 
-    The rows of V are L⁻¹ times those of A."""
+    The rows of V are L⁻¹ times those of A.
+    """
     if is_tensor(A):
         return sys.modules["torch"].linalg.solve_triangular(L.mT, A, upper=True, left=False)
     return blas.solve_lower_rows(L, A)

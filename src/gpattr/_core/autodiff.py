@@ -1,7 +1,8 @@
 """Derivatives of a user's PyTorch functions, by automatic differentiation in float64.
 
 Rows go in and results come out in the caller's array library; PyTorch is imported when the first
-function is given."""
+function is given.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from gpattr.exceptions import InvalidInputError
 def own_copy(name: str, function: Any) -> Callable[..., Any]:
     """Return a function to differentiate: for a module, a frozen float64 copy in evaluation mode.
 
-    The user's module is never changed, and training it further does not change the copy."""
+    The user's module is never changed, and training it further does not change the copy.
+    """
     try:
         import torch
     except ImportError:
@@ -45,7 +47,8 @@ def value(name: str, function: Callable[..., Any], *rows: Array) -> Array:
 def jacobian(name: str, function: Callable[..., Any], x: Array) -> Array:
     """Return ∂functionⱼ/∂xᵢ, (n, D, d), of rows (n, d) ↦ (n, D) that do not mix.
 
-    It is (n, d) where the function returns one number per row."""
+    It is (n, d) where the function returns one number per row.
+    """
     import torch
 
     with torch.enable_grad():

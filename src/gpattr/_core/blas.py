@@ -9,7 +9,8 @@ when they wait: a result is the same, to the last bit, however many threads ther
 else the machine does.
 
 Where there is no such library (another BLAS, or no folder to load one from), SciPy's own functions
-are used as they are."""
+are used as they are.
+"""
 
 from __future__ import annotations
 
@@ -352,7 +353,8 @@ def symmetric_exponential(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Return exp(AB), (m, m), for A (m, k) and B (k, m) with symmetric AB.
 
     It is row-major; only the upper triangle is set. By tiles of rows from the diagonal on, each
-    taken to its exponential while it is in the cache."""
+    taken to its exponential while it is in the cache.
+    """
     m, k = A.shape
     C = np.zeros((m, m))
     blas = _loaded[0] if _loaded else library()
@@ -420,7 +422,8 @@ def multiply_vector(A: np.ndarray, x: np.ndarray) -> np.ndarray:
 def add_gram(G: np.ndarray, F: np.ndarray) -> np.ndarray:
     """Return G + FᵀF for F (r, p), in the lower triangle only.
 
-    It is in place of G (p, p) if that is column-major."""
+    It is in place of G (p, p) if that is column-major.
+    """
     G = _in_place(G, "F")
     r, p = F.shape
     if not F.size:
@@ -543,9 +546,10 @@ def _outer_product(blas: Library, V: np.ndarray) -> np.ndarray:
 def cholesky(A: np.ndarray) -> np.ndarray:
     """Return the lower Cholesky factor of A (m, m), column-major, in place of A if A is too.
 
-    The lower triangle of A is read. By tiles of columns, each from those before it: L_ik = (A_ik −
-    Σ_j<k L_ij L_kjᵀ) L_kk⁻ᵀ; the tile next on the diagonal follows at once, so that threads meet
-    once a tile."""
+    The lower triangle of A is read. By tiles of columns, each from those before it:
+    L_ik = (A_ik − Σ_j<k L_ij L_kjᵀ) L_kk⁻ᵀ; the tile next on the diagonal follows at once, so that
+    threads meet once a tile.
+    """
     A = _in_place(A, "F")
     blas, m = library(), len(A)
     if not m:
@@ -594,7 +598,8 @@ _kept = threading.local()
 def _workspace(m: int) -> np.ndarray:
     """Return a column-major (m, m) buffer; up to 8 MiB per thread are kept for reuse.
 
-    Fresh memory costs a tenth of an inverse."""
+    Fresh memory costs a tenth of an inverse.
+    """
     if m * m > 2**20:
         return np.empty((m, m), order="F")
     if getattr(_kept, "space", np.empty(0)).size < m * m:
@@ -606,7 +611,8 @@ def cholesky_inverse(L: np.ndarray) -> np.ndarray:
     """Return (LLᵀ)⁻¹, (m, m), in the lower triangle only.
 
     It is in place of L if that is column-major. W = L⁻¹ by tiles of columns, W_ij = −L_ii⁻¹ Σ_j≤k<i
-    L_ik W_kj, then WᵀW by tiles of rows."""
+    L_ik W_kj, then WᵀW by tiles of rows.
+    """
     L = _in_place(L, "F")
     blas, m = library(), len(L)
     if not m:

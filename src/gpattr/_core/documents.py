@@ -1,7 +1,8 @@
 """JSON files that are readable, versioned, checked, and exact to the last bit.
 
 A file is ``{"format": …, "schema": 1, "sha256": …, "content": …}``, the digest being of the
-content. Nothing is ever unpickled."""
+content. Nothing is ever unpickled.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +92,8 @@ def encode(
     """Return an array with named dimensions as JSON values; NaN becomes null.
 
     With ``compact`` an array of more than `READABLE` numbers is base64 of float64, little endian,
-    at half the size."""
+    at half the size.
+    """
     if compact and array.size > READABLE:
         text = base64.b64encode(np.ascontiguousarray(array, dtype="<f8").tobytes()).decode("ascii")
         return {"dims": list(dimensions), "shape": list(array.shape), "base64": text}

@@ -44,7 +44,8 @@ def memory_budget(*, working: float | None = None, result: float | None = None) 
 def blocks(n: int, bytes_per_row: float, like: Array | None = None) -> Iterator[slice]:
     """Yield slices that cover range(n), each within the working budget of the device of ``like``.
 
-    Each has at least one row."""
+    Each has at least one row.
+    """
     budget = _BUDGETS["working"].get() or free_device_memory(like) / 8 or WORKING
     size = max(1, min(n, int(budget // max(bytes_per_row, 1.0))))
     for start in range(0, n, size):

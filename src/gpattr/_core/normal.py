@@ -55,7 +55,8 @@ def prob_positive(mean: Array, var: Array) -> Array:
 def roots(C: Array) -> Array:
     """Return symmetric A (n, d, d) with A² = C, keeping exact zeros.
 
-    C is singular wherever an attribution is exactly zero."""
+    C is singular wherever an attribution is exactly zero.
+    """
     values, vectors = np.linalg.eigh(C)
     roots = (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ vectors.transpose(0, 2, 1)
     return roots * (np.diagonal(C, axis1=1, axis2=2) > 0)[:, :, None]
@@ -66,7 +67,8 @@ def jittered_root(C: Array) -> Array:
 
     1e-10 or more is added to the correlations. It takes a tenth of the time of a symmetric root,
     and like that one it hardly changes where C hardly does: with 1e-13 a change in the last digit
-    of C moved it by 3e-3, with 1e-10 by 3e-6."""
+    of C moved it by 3e-3, with 1e-10 by 3e-6.
+    """
     size = np.sqrt(np.maximum(C.diagonal(), 0.0))
     scale = np.where(size > 0, size, 1.0)
     unit, jitter = C / scale[:, None] / scale, 1e-10
@@ -80,7 +82,8 @@ def jittered_root(C: Array) -> Array:
 def rank_shares(draws: Array) -> Array:
     """Return how often each of d features has each rank in draws (n, s, d): (n, d, d), rank last.
 
-    Rank 0 is the largest."""
+    Rank 0 is the largest.
+    """
     n, _, d = draws.shape
     order, result = np.argsort(-draws, axis=2, kind="stable"), np.empty((n, d, d))
     for rank in range(d):

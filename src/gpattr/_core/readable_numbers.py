@@ -14,7 +14,8 @@ def readable(value: float, digits: int = 4, *, sign: str = "", minus: bool = Fal
     """Return a number rounded to ``digits`` significant digits: "690,400", "0.0123", "−3.5".
 
     Digits of whole numbers are kept. ``sign="+"`` writes a plus too, ``minus=True`` a proper minus,
-    "−"; zero has no sign."""
+    "−"; zero has no sign.
+    """
     (text,) = readable_all([value], digits, sign=sign, minus=minus)
     if "." not in text:
         return text

@@ -114,7 +114,8 @@ def require_derivative(
 ) -> None:
     """Raise `InvalidInputError` if a derivative disagrees with its function at rows of X.
 
-    The function is (n, ...), its derivative (n, ..., d)."""
+    The function is (n, ...), its derivative (n, ..., d).
+    """
     rows = to_numpy(X)[:8]
     base = to_numpy(numbers(of_what, function(rows)))
     given = to_numpy(returned(name, derivative(rows), (*base.shape, rows.shape[1])))
@@ -192,7 +193,8 @@ def as_matrix(
 ) -> Array:
     """Return X as a finite float64 array (n, d), with a frame's columns in the order of ``names``.
 
-    Tensors stay tensors; with ``like``, the result is of its array library and on its device."""
+    Tensors stay tensors; with ``like``, the result is of its array library and on its device.
+    """
     if is_frame(X):
         X = _align(name, X, names)
         array = _frame_values(name, X)
@@ -258,7 +260,8 @@ def beside(name: str, x: Array, like: Array) -> Array:
     """Return x in the array library and on the device of ``like``.
 
     For a model on the host tensors are copied there, from a GPU too; between devices they are
-    refused, not moved."""
+    refused, not moved.
+    """
     if is_tensor(x) and is_tensor(like) and x.device != like.device:
         raise InvalidInputError(
             f"{name}: expected a tensor on the model's device {like.device}, got one on {x.device}"

@@ -2,7 +2,8 @@
 
 Waiting threads sleep, so a machine whose cores are busy with something else slows a call by their
 share and no more. Pieces are cut by whoever calls `share`, never by the number of threads: who does
-which piece changes nothing in the result."""
+which piece changes nothing in the result.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +65,8 @@ class Pool:
         """Run the work for every piece, in this thread and the pool's; raise what a piece raised.
 
         The caller takes pieces like the others and waits only for those that are under way, so
-        calls inside a piece, and any number of callers at once, cannot block each other."""
+        calls inside a piece, and any number of callers at once, cannot block each other.
+        """
         job = Job(work, pieces)
         with self.changed:
             self.jobs.append(job)

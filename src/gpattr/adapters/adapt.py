@@ -29,7 +29,8 @@ def as_posterior(
     The model is read, never changed. With ``check`` its own predictive mean and variance are
     compared with those of the posterior; where they differ, `UnsupportedModelError` is raised.
     ``data`` is (X, y) for libraries that do not keep them; ``output_names`` are the names of
-    several outputs, in their order; further options are those of the library's adapter."""
+    several outputs, in their order; further options are those of the library's adapter.
+    """
     check_flag("check", check)
     adapted = adapt(model, data=data, **options)
     _check_data(adapted.posterior, data)

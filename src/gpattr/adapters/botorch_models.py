@@ -1,7 +1,8 @@
 """Models of BoTorch: GPyTorch's, behind transforms of inputs and outcomes.
 
 Everything is read from a copy in evaluation mode: only there training inputs are transformed, and
-`.train()` would destroy a fully Bayesian fit."""
+`.train()` would destroy a fully Bayesian fit.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ def single_task(
     """Return the posterior of a `SingleTaskGP` in original units, with one output per outcome.
 
     Columns of a `CategoricalKernel` have categories, as in a `MixedSingleTaskGP`: those
-    of the training inputs, and any in ``categories``, {column: codes}."""
+    of the training inputs, and any in ``categories``, {column: codes}.
+    """
     copy = copy_of(model)
     X, y = (tensor.detach().numpy() for tensor in (copy.train_inputs[0], copy.train_targets))
     if y.ndim > 2:
@@ -68,7 +70,8 @@ def single_task(
 class Inputs:
     """The map from rows to a model's inputs: categories encoded, then (x − ``shift``)/``scale``.
 
-    ``rows`` are training rows."""
+    ``rows`` are training rows.
+    """
 
     rows: np.ndarray
     shift: np.ndarray
@@ -98,7 +101,8 @@ class Inputs:
         """Return the rows at which to compare the model.
 
         These are training rows; with categories, also rows between them in all other
-        columns."""
+        columns.
+        """
         points = self.shift + self.scale * self.encode(self.rows)
         if self.encoder is None:
             return points
@@ -255,7 +259,8 @@ def model_list(model: Any, data: Any = None) -> Adapted:
 def multi_task(model: Any, data: Any = None) -> Adapted:
     """Return one output for each task of a `MultiTaskGP`.
 
-    Its kernel is one of the features times a covariance of the tasks."""
+    Its kernel is one of the features times a covariance of the tasks.
+    """
     if type(model).__name__.startswith(("Saas", "FullyBayesian")):
         raise UnsupportedModelError(f"model: {type(model).__name__} is not supported")
     copy = copy_of(model)
@@ -371,7 +376,8 @@ def input_units(model: Any, d: int) -> tuple[np.ndarray, np.ndarray]:
 def outcome_units(model: Any, outputs: int) -> tuple[np.ndarray, np.ndarray] | None:
     """Return shift and scale, (outputs,) each, of outcomes y = shift + scale·f, or None.
 
-    None means that the outcomes are not affine in f."""
+    None means that the outcomes are not affine in f.
+    """
     import torch
 
     transform = getattr(model, "outcome_transform", None)
@@ -398,7 +404,8 @@ def in_units(
 ) -> Posterior:
     """Return the posterior in the units of the i-th outcome.
 
-    Where these are not affine in f, it is on the latent scale, with a note."""
+    Where these are not affine in f, it is on the latent scale, with a note.
+    """
     if outcomes is None:
         return with_note(posterior, "of the latent function: the outcome transform is not affine")
     shift, scale = float(outcomes[0][i]), float(outcomes[1][i])
@@ -438,7 +445,8 @@ def untransformed(
     """Return means and variances of the outcomes, (..., n, outputs), at transformed rows.
 
     They are those of ``copy.posterior``. ``moments`` are of the latent function, (n,), (outputs,
-    n), or (members, n) of a mixture whose members share one output."""
+    n), or (members, n) of a mixture whose members share one output.
+    """
     import torch
     from botorch.posteriors import GPyTorchPosterior
     from gpytorch.distributions import MultitaskMultivariateNormal, MultivariateNormal

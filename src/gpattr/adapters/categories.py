@@ -4,7 +4,8 @@ With a = exp(−1/ℓ) and columns e of 0 and 1, one for each category and one o
 x']/ℓ) is a + (1 − a) e·e': a constant and a linear kernel. Between two categories that is a
 straight line, which is easy to integrate. It is also the squared exponential of e with the
 length-scale √ℓ (two categories are √2 apart), whose products with other squared exponentials have
-closed forms."""
+closed forms.
+"""
 
 from __future__ import annotations
 

@@ -65,7 +65,8 @@ def collapsed(model: Any, data: Any = None) -> Adapted:
 def variational(model: Any, data: Any = None) -> Adapted:
     """Return the posterior of the latent function of an `SVGP` or a `VGP`.
 
-    The inducing inputs of a `VGP` are its training inputs."""
+    The inducing inputs of a `VGP` are its training inputs.
+    """
     at_rows = hasattr(model, "data")
     Z = value(model.data[0]) if at_rows else _inducing(model)
     kernel = translate(model.kernel, Z.shape[1])
@@ -95,7 +96,8 @@ def variational(model: Any, data: Any = None) -> Adapted:
 def translate(kernel: Any, d: int) -> Kernel:
     """Return a GPflow kernel on d features.
 
-    ``active_dims`` are positions among all of them; a combination has none of its own."""
+    ``active_dims`` are positions among all of them; a combination has none of its own.
+    """
     name = type(kernel).__name__
     if not type(kernel).__module__.startswith("gpflow.kernels"):
         raise UnsupportedModelError(f"kernel: {type(kernel).__module__}.{name} is not supported")
@@ -200,7 +202,8 @@ def _inducing(model: Any) -> np.ndarray:
 def _smooth(kernel: Kernel, Z: np.ndarray) -> tuple[Kernel, float]:
     """Return the kernel without White, and the variance to add to the diagonal of k(Z, Z).
 
-    The latter is the library's jitter plus any White."""
+    The latter is the library's jitter plus any White.
+    """
     from gpflow.config import default_jitter  # pyright: ignore[reportMissingImports]  # NumPy 1
 
     smooth, white = fold_white(kernel, Z)

@@ -67,7 +67,8 @@ def sparse(posterior: Any, data: Any = None) -> Adapted:
 def collapsed(posterior: Any, data: Any = None) -> Adapted:
     """Return the posterior of a collapsed variational family.
 
-    q(u) has a closed form, from A = L⁻¹k(Z, X)/σ and B = I + AAᵀ."""
+    q(u) has a closed form, from A = L⁻¹k(Z, X)/σ and B = I + AAᵀ.
+    """
     LB, A = (
         np.asarray(part, dtype=np.float64)
         for part in (posterior.cholesky_b, posterior.scaled_cross)
@@ -99,7 +100,8 @@ def _inducing(posterior: Any, q_mean: Any, root: np.ndarray, whitened: bool) -> 
 def translate(kernel: Any, d: int) -> Kernel:
     """Return a GPJax kernel on d features.
 
-    ``active_dims`` are positions among all of them; a combination has none of its own."""
+    ``active_dims`` are positions among all of them; a combination has none of its own.
+    """
     name = type(kernel).__name__
     if name in ("SumKernel", "ProductKernel"):
         parts: list[Any] = [translate(part, d) for part in kernel.kernels]

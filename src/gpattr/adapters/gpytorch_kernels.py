@@ -1,7 +1,8 @@
 """Translation of GPyTorch's kernels and means.
 
 ``active_dims`` select columns where a kernel is *called*; a `ScaleKernel` copies those of its base
-and calls the base's forward, so that the base does not select again."""
+and calls the base's forward, so that the base does not select again.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ MATERN = {0.5: Matern12, 1.5: Matern32, 2.5: Matern52}
 def number(parameter: Any, trailing: int, batch: int | None) -> np.ndarray:
     """Return a parameter, of one member of a batch, in float64.
 
-    Its last ``trailing`` dimensions are kept."""
+    Its last ``trailing`` dimensions are kept.
+    """
     array = parameter.detach().double().cpu().numpy()
     leading = array.ndim - trailing
     if leading > 1:

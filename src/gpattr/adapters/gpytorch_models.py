@@ -2,7 +2,8 @@
 
 A model is never called: a copy in float64 predicts, with exact linear algebra
 (`gpytorch_predictions`). With more than 800 rows the library solves by conjugate gradients, and its
-cached solutions are wrong by several per cent."""
+cached solutions are wrong by several per cent.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def exact(model: Any, data: Any = None, feature_extractor: Any = None) -> Adapte
     """Return the posterior of an `ExactGP`; of a batch, one output for each.
 
     ``feature_extractor`` is the network of a deep kernel: the model's forward sends rows through it
-    before its kernel and mean."""
+    before its kernel and mean.
+    """
     if model.train_inputs is None or model.train_targets is None:
         raise InvalidInputError(
             "model: expected an ExactGP with training data, got one without; restore it"

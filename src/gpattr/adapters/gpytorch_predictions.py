@@ -5,7 +5,8 @@ and with them PyTorch's default dtype and Python's warning filters. The library 
 settings by itself whenever an `ExactGP` predicts or a kernel is evaluated. All of these belong to
 the whole process, and other threads would compute with them. So ``forward``, which contains all
 the user's code, gives the prior at training rows (or inducing points) and new points, and it is
-conditioned here with Cholesky factors in float64."""
+conditioned here with Cholesky factors in float64.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ def exact_moments(model: Any, points: Tensor) -> Moments:
 
     m(x) + k(x, X)A⁻¹(y − m(X)) and k(x, x) − k(x, X)A⁻¹k(X, x), with A what the likelihood makes of
     k(X, X). The prior of the training rows is that of forward on these alone, as in the library: a
-    forward may depend on all the rows it is given."""
+    forward may depend on all the rows it is given.
+    """
     require_library_method(model, ExactGP, *CONDITIONING)
     X, y = model.train_inputs[0], model.train_targets
     batch = torch.broadcast_shapes(X.shape[:-2], points.shape[:-2])
@@ -61,7 +63,8 @@ def variational_moments(model: Any, points: Tensor) -> Moments:
 
     With k(Z, Z) + jitter = LLᵀ and V = L⁻¹k(Z, x): whitened, m(x) + Vᵀμ and k(x, x) + Vᵀ(S − I)V;
     else μ and S are first replaced by L⁻¹(μ − m(Z)) and L⁻¹SL⁻ᵀ. The jitter that the whitened
-    strategy adds to variances, as if it were noise, is left out."""
+    strategy adds to variances, as if it were noise, is left out.
+    """
     require_library_method(model, ApproximateGP, "__call__")
     strategy = model.variational_strategy
     Z = strategy.inducing_points
@@ -177,7 +180,8 @@ def evaluated(model: Any) -> Any:
 def dense(matrix: Any) -> Tensor:
     """Return an operator as a matrix.
 
-    Kernels that are not modules of the model may still be unevaluated inside it."""
+    Kernels that are not modules of the model may still be unevaluated inside it.
+    """
     if isinstance(matrix, LazyEvaluatedKernelTensor):
         kernel = evaluated(deepcopy(matrix.kernel))
         kernel.active_dims = None  # its rows have been selected
@@ -221,7 +225,8 @@ OF_VALUES = (
 class DoubleByDefault(TorchFunctionMode):
     """A mode in which tensors without a dtype are float64, in this thread only.
 
-    PyTorch's default dtype would affect all threads."""
+    PyTorch's default dtype would affect all threads.
+    """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}

@@ -26,7 +26,8 @@ class Adapted:
     ``predict(X)`` returns mean and variance of f, (n,) or (n, P) each. ``points`` (n, d) are rows
     where the two are compared. ``accuracy`` is the relative accuracy of the library's own
     arithmetic on a perfectly conditioned model. Points that are ``mixable`` are also compared
-    between and beyond each other."""
+    between and beyond each other.
+    """
 
     posterior: Posterior
     predict: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -85,7 +86,8 @@ def register_adapter(name: str, adapter: Adapter) -> None:
     ``name`` is ``"package.Class"``, the class found in the package or any of its modules;
     ``adapter(model, data=…)`` returns `gpattr.adapters.Adapted`. A package announces its adapters
     by an entry point in the group ``gpattr.adapters``: a function without arguments that calls
-    `register_adapter`."""
+    `register_adapter`.
+    """
     if not isinstance(name, str) or name.count(".") != 1:
         raise InvalidInputError(f'name: expected "package.Class", got {name!r}')
     if not callable(adapter):

@@ -30,7 +30,8 @@ def regressor(model: Any, data: Any = None) -> Adapted:
     """Return the posterior of a `GaussianProcessRegressor`, in the units of its targets.
 
     ``y_train_`` is normalised where ``normalize_y`` was set; ``alpha`` is noise, and so is every
-    `WhiteKernel`, which its predicted standard deviations contain."""
+    `WhiteKernel`, which its predicted standard deviations contain.
+    """
     require_fitted(model, "X_train_")
     X = with_columns(np.asarray(model.X_train_, dtype=np.float64), model)
     rows = np.asarray(X, dtype=np.float64)
@@ -79,7 +80,8 @@ def _moments(model: Any, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     They are those of the normalised targets. `predict` computes the same, but changes warning
     filters while it checks its rows, and warns where rounding makes a variance negative, as at
-    training rows without noise."""
+    training rows without noise.
+    """
     # A subclass that overrides predict.
     if type(model).predict is not GaussianProcessRegressor.predict:
         shift, scale = (np.ravel(part) for part in (model._y_train_mean, model._y_train_std))
@@ -157,7 +159,8 @@ def linear(model: Any, data: Any = None) -> Adapted:
 
     It is f = intercept + w·x with w ~ N(coef_, sigma_). Its standard deviations contain the noise
     1/alpha_, and are taken about the mean of the training rows, where the level is known.
-    ARDRegression keeps the covariance of the weights it has not pruned."""
+    ARDRegression keeps the covariance of the weights it has not pruned.
+    """
     require_fitted(model, "coef_")
     d = len(model.coef_)
     pruned = hasattr(model, "threshold_lambda")

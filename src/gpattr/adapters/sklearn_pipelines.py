@@ -1,7 +1,8 @@
 """scikit-learn's wrappers of models: pipelines, transformed targets and searches.
 
 A fitted transformer is a list of columns: each is a feature, or one category of a feature, shifted
-and scaled."""
+and scaled.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +65,8 @@ def behind(
 ) -> Adapted:
     """Return an adapted model as a function of the features that its columns are made of.
 
-    It is compared through the model's own transformer."""
+    It is compared through the model's own transformer.
+    """
     encoder, sources, labels = (
         None,
         [column.feature for column in columns],

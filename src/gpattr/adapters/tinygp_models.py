@@ -3,7 +3,8 @@
 Most of its stationary kernels measure distance by the sum of absolute differences. In one dimension
 that is the usual distance; in more, they are not positive definite (on a line along one axis their
 functions would have gradients, across it they could not), and the exponential, which is, has no
-gradients."""
+gradients.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ from gpattr.posteriors import ExactPosterior
 def gaussian_process(model: Any, data: Any = None) -> Adapted:
     """Return the posterior of a conditioned GP, or of a GP with its targets.
 
-    A conditioned one is ``gp.condition(y, X).gp``; targets are given as ``data=y`` or (X, y)."""
+    A conditioned one is ``gp.condition(y, X).gp``; targets are given as ``data=y`` or (X, y).
+    """
     conditioned, prior_mean, solver, inputs, kernel, known = _conditioned(model, data)
     alpha = np.asarray(conditioned.mean_function.alpha, dtype=np.float64)
     if not hasattr(solver, "scale_tril"):
@@ -80,7 +82,8 @@ def gaussian_process(model: Any, data: Any = None) -> Adapted:
 def _conditioned(model: Any, data: Any) -> tuple[Any, Any, Any, Any, Any, np.ndarray | None]:
     """Return the conditioned GP, and the prior mean, solver, inputs, kernel and noise behind it.
 
-    The noise is None where it must be read from the solver's factor."""
+    The noise is None where it must be read from the solver's factor.
+    """
     mean = model.mean_function
     if type(mean).__name__ == "Conditioned":
         prior_mean = mean.mean_function if mean.include_mean else None

@@ -17,7 +17,8 @@ MARGIN = 100.0  # times accuracy and condition number: a bound on rounding error
 def verify(adapted: Adapted, name: str, points: np.ndarray | None = None) -> None:
     """Raise `UnsupportedModelError` unless means and variances agree with the library's.
 
-    They are compared at ``points``, or at training rows, between and beyond them."""
+    They are compared at ``points``, or at training rows, between and beyond them.
+    """
     points = comparison_points(adapted.points, adapted.mixable) if points is None else points
     with np.errstate(all="ignore"):  # local to this thread, unlike warning filters
         theirs = adapted.predict(points)

@@ -20,7 +20,8 @@ class Fourier(Basis):
     """φ(x) = [sin(vₘ·(x − o)), cos(vₘ·(x − o))], m = 1 … M: first all sines, then all cosines.
 
     ``frequencies`` (M, d) are the vectors vₘ; ``origin`` o (d,), 0 unless it is given, belongs in
-    the middle of the data, so that phases stay small and keep their digits."""
+    the middle of the data, so that phases stay small and keep their digits.
+    """
 
     frequencies: Array
     origin: Array | None = None

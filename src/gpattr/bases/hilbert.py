@@ -25,7 +25,8 @@ class Hilbert(Basis):
     ``centre`` c and ``half_width`` L are (d,); ``n_basis`` (d,) is the number of functions of each
     feature: all their products are in the basis, so that p = Πᵢ n_basisᵢ. ``extent`` (d,) is half
     the range of the data, from which an error computes the box that is needed, and ``labels`` are
-    the names of the features in it. (Solin and Särkkä 2020; Riutort-Mayol et al. 2023.)"""
+    the names of the features in it. (Solin and Särkkä 2020; Riutort-Mayol et al. 2023.)
+    """
 
     centre: Array
     half_width: Array

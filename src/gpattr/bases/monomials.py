@@ -29,7 +29,8 @@ class Monomials(Basis):
     """φⱼ(x) = Πᵢ uᵢ^powersⱼᵢ, u = (x − origin)/scale.
 
     ``powers`` (p, d) are whole numbers, 0 or larger, such as ``PolynomialFeatures.powers_`` of
-    scikit-learn; ``origin`` and ``scale`` (d,) are 0 and 1 unless they are given."""
+    scikit-learn; ``origin`` and ``scale`` (d,) are 0 and 1 unless they are given.
+    """
 
     powers: Array
     origin: Array | None = None

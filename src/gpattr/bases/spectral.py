@@ -2,7 +2,8 @@
 
 Squared exponential: v = ε/ℓ with standard normal ε. Matérn-ν and rational-quadratic kernels are
 scale mixtures of it: ε is divided by √s, s ~ Gamma(ν)/ν (so a Student t with 2ν degrees of
-freedom), or multiplied by √s, s ~ Gamma(α)/α."""
+freedom), or multiplied by √s, s ~ Gamma(α)/α.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ def standard_frequencies(
 
     ``"plain"`` draws are independent. ``"orthogonal"`` ones come in blocks of d at right angles,
     lengths as before (Yu et al. 2016). ``"quasi-random"`` ones are Sobol points, shifted at random,
-    through the quantiles."""
+    through the quantiles.
+    """
     check_spectral(kernel)
     if sampling == "quasi-random":
         from scipy.stats.qmc import Sobol
@@ -82,9 +84,12 @@ def mixing(kernel: Radial, u: np.ndarray) -> np.ndarray:
 def log_spectral_density(kernel: Radial, omega: Array) -> tuple[np.ndarray, np.ndarray]:
     """Return log S(ω), (p,), at frequencies (p, d), and ∂ log S/∂ log ℓ, (p, d).
 
-    With q = Σᵢ (ℓᵢωᵢ)²: SE: (2π)^(d/2) e^(−q/2); Matérn: 2^d π^(d/2) Γ(ν + d/2) (2ν)^ν / Γ(ν) · (2ν
-    + q)^(−ν−d/2); rational quadratic: (2π)^(d/2) 2 α^α / Γ(α) · (q/2α)^(m/2) K_m(√(2αq)), m = α −
-    d/2; each times σ² Πᵢ ℓᵢ."""
+    With q = Σᵢ (ℓᵢωᵢ)² and m = α − d/2 it is σ² Πᵢ ℓᵢ times
+
+        squared exponential    (2π)^(d/2) e^(−q/2)
+        Matérn                 2^d π^(d/2) Γ(ν + d/2) (2ν)^ν / Γ(ν) · (2ν + q)^(−ν−d/2)
+        rational quadratic     (2π)^(d/2) 2 α^α / Γ(α) · (q/2α)^(m/2) K_m(√(2αq))
+    """
     check_spectral(kernel)
     d = omega.shape[1]
     scale = np.broadcast_to(np.asarray(kernel.lengthscale, dtype=np.float64), (d,))

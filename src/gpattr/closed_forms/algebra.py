@@ -87,7 +87,7 @@ def total(operator: Operator, kernel: Sum, resolve: Resolve) -> Formulas:
 
 
 def select(operator: Operator, kernel: Select, resolve: Resolve) -> Formulas:
-    """Outputs of features that the kernel does not see are zero; the others are the inner kernel's."""
+    """Outputs of features that the kernel ignores are zero; the others are the inner kernel's."""
     inner, features = resolve(kernel.kernel), list(kernel.features)
     places = cache(lambda d: (operator.size(d), positions(operator, features, d)))
 

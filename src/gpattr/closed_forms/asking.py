@@ -51,9 +51,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def asked(function: F) -> F:
-    """Return a verb with its arguments checked; weights ``w`` are one for each row of Z, or for
-    each function of the basis.
-    """
+    """Return a verb with checked arguments; ``w`` is one weight per row of Z or basis function."""
     form = signature(function)
     names = form.parameters
     checks = CLASSES if function.__name__.startswith("register") else CHECKS

@@ -6,7 +6,8 @@ Along a path the phase is linear, so with v = 2π/p, θ = v·(x − b), mid = v�
     𝒜ᵢk(·, z)(x) = −σ² vᵢ(xᵢ − bᵢ) sinc(θ/2) sin(mid),
 
 and between two paths the covariance is vᵢ(xᵢ − bᵢ) sinc(θ/2) · vⱼ(x'ⱼ − b'ⱼ) sinc(θ'/2) · σ²
-cos(mid − mid')."""
+cos(mid − mid').
+"""
 
 from __future__ import annotations
 
@@ -47,9 +48,7 @@ def cross_dot(kernel: Cosine, paths: Paths, Z: Array, w: Array) -> Array:
 
 
 def error(kernel: Cosine, paths: Paths, Z: Array, w: Array) -> Array:
-    """Return a bound (n,) on the rounding of `cross_dot`: ε times the phases, and the rounding of
-    the sum.
-    """
+    """Return a bound (n,) on the rounding of `cross_dot`: ε times the phases, plus the sum's."""
     xp = namespace(Z)
     far = xp.abs(kernel.phase(xp.abs(paths.stop - Z[0]) + xp.abs(paths.start - Z[0])))
     reach = far + float(xp.abs(kernel.phase(xp.abs(Z - Z[0]))).max())

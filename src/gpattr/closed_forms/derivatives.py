@@ -1,8 +1,8 @@
-"""First and mixed second derivatives of kernels: what quadrature integrates along a path, and what
-gradients are.
+"""First and mixed second derivatives of kernels, for gradients and for quadrature along a path.
 
-Inputs x and y have shapes (..., d) that broadcast, so one formula serves paired rows and, with x[:,
-None, :], all pairs."""
+Inputs x and y have shapes (..., d) that broadcast, so one formula serves paired rows and, with
+``x[:, None, :]``, all pairs.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +43,9 @@ TWO_PI = 6.283185307179586477
 
 
 class Jet(NamedTuple):
-    """k(x, y), ∂k/∂xᵢ, ∂k/∂yⱼ and ∂²k/∂xᵢ∂yⱼ: shapes (...), (..., d), (..., d), (..., d, d). The
-    last two if asked for.
+    """k, ∂k/∂xᵢ, ∂k/∂yⱼ and ∂²k/∂xᵢ∂yⱼ: (...), (..., d), (..., d) and (..., d, d).
+
+    The last two are there if they were asked for.
     """
 
     value: Array
@@ -66,30 +67,27 @@ def register_derivatives(
     """Enter the derivatives of a kernel: a function of (kernel, x, y, second) that returns a `Jet`.
 
     From then on the kernel can be explained, by quadrature, alone and inside sums, products, scales
-    and selections."""
+    and selections.
+    """
     subclass(Kernel, "a class of kernels")("kernel", kernel)
     a_function("function", function)
     DERIVATIVES[kernel] = function
 
 
 def differentiate(kernel: Kernel, x: Array, y: Array, second: bool = False) -> Jet:
-    """Return the kernel and its first, with ``second`` also its mixed second derivatives, for x and
-    y that broadcast.
-    """
+    """Return k and its first, with ``second`` also mixed, derivatives; x and y broadcast."""
     return DERIVATIVES[type(kernel)](kernel, x, y, second)
 
 
 def require_derivatives(kernel: Kernel) -> None:
-    """Raise `UnsupportedModelError`, with the reason, for a kernel some part of which has no
-    derivatives.
-    """
+    """Raise `UnsupportedModelError` for a kernel of which some part has no derivatives."""
     for _, part in kernel.walk():
         if type(part) in REFUSED:
             raise UnsupportedModelError(f"kernel: {REFUSED[type(part)]}")
         if type(part) not in DERIVATIVES:
             raise UnsupportedModelError(
-                f"kernel: derivatives of {type(part).__name__} are not known;"
-                " gpattr.closed_forms.register_derivatives enters them"
+                f"kernel: {type(part).__name__} has no registered derivatives;"
+                " gpattr.closed_forms.register_derivatives adds them"
             )
 
 
@@ -98,8 +96,9 @@ def _outer(u: Array, v: Array) -> Array:
 
 
 def _radial(kernel: Any, x: Array, y: Array, second: bool) -> Jet:
-    """∂k/∂xᵢ = σ² h uᵢ/ℓᵢ and ∂²k/∂xᵢ∂yⱼ = −σ² (h δᵢⱼ + (h'/r) uᵢuⱼ)/(ℓᵢℓⱼ), with u = (x − y)/ℓ and
-    h = g'(r)/r.
+    """∂k/∂xᵢ = σ² h uᵢ/ℓᵢ and ∂²k/∂xᵢ∂yⱼ = −σ² (h δᵢⱼ + (h'/r) uᵢuⱼ)/(ℓᵢℓⱼ).
+
+    Here u = (x − y)/ℓ and h = g'(r)/r.
     """
     xp = namespace(x, y)
     inverse = xp.broadcast_to(1.0 / xp.asarray(kernel.lengthscale), x.shape[-1:])
@@ -117,8 +116,9 @@ def _radial(kernel: Any, x: Array, y: Array, second: bool) -> Jet:
 
 
 def _periodic(kernel: Periodic, x: Array, y: Array, second: bool) -> Jet:
-    """With Dᵢ = ∂ log k/∂xᵢ: ∂k/∂xᵢ = k Dᵢ and ∂²k/∂xᵢ∂yⱼ = k (δᵢⱼ (2π/pᵢℓᵢ)² cos(2π(xᵢ − yᵢ)/pᵢ) −
-    DᵢDⱼ).
+    """∂k/∂xᵢ = k Dᵢ and ∂²k/∂xᵢ∂yⱼ = k (δᵢⱼ (2π/pᵢℓᵢ)² cos(2π(xᵢ − yᵢ)/pᵢ) − DᵢDⱼ).
+
+    Here Dᵢ = ∂ log k/∂xᵢ.
     """
     xp = namespace(x, y)
     rate = xp.broadcast_to(TWO_PI / xp.asarray(kernel.period), x.shape[-1:])
@@ -147,8 +147,10 @@ def _cosine(kernel: Cosine, x: Array, y: Array, second: bool) -> Jet:
 
 
 def _polynomial(kernel: Any, x: Array, y: Array, second: bool) -> Jet:
-    """With q = c + Σ σᵢ²xᵢyᵢ: ∂k/∂xᵢ = D q^(D−1) σᵢ²yᵢ, ∂²k/∂xᵢ∂yⱼ = D q^(D−1) σᵢ² δᵢⱼ + D(D − 1)
-    q^(D−2) σᵢ²yᵢ σⱼ²xⱼ.
+    """Powers of q = c + Σ σᵢ²xᵢyᵢ.
+
+    ∂k/∂xᵢ     = D q^(D−1) σᵢ²yᵢ
+    ∂²k/∂xᵢ∂yⱼ = D q^(D−1) σᵢ² δᵢⱼ + D(D − 1) q^(D−2) σᵢ²yᵢ σⱼ²xⱼ
     """
     xp = namespace(x, y)
     D, offset = (1, 0.0) if isinstance(kernel, Linear) else (kernel.degree, kernel.offset)
@@ -195,9 +197,7 @@ def _product(kernel: Product, x: Array, y: Array, second: bool) -> Jet:
 
 
 def multiply(a: Jet, b: Jet) -> Jet:
-    """Return the derivatives of a product: ∂(ab) = ∂a b + a ∂b, and ∂∂'(ab) = ∂∂'a b + ∂a ∂'b + ∂b
-    ∂'a + a ∂∂'b.
-    """
+    """∂(ab) = ∂a b + a ∂b, and ∂∂'(ab) = ∂∂'a b + ∂a ∂'b + ∂b ∂'a + a ∂∂'b."""
     va, vb = a.value[..., None], b.value[..., None]
     value, left = a.value * b.value, a.left * vb + va * b.left
     if a.mixed is None or b.mixed is None or a.right is None or b.right is None:
@@ -227,8 +227,9 @@ def _select(kernel: Select, x: Array, y: Array, second: bool) -> Jet:
 
 
 def _full_additive(kernel: FullAdditive, x: Array, y: Array, second: bool) -> Jet:
-    """∂k/∂xᵢ = zᵢ' Σₙ σₙ² eₙ₋₁ without i; ∂²k/∂xᵢ∂yⱼ has eₙ₋₂ without i and j. Prefix times suffix,
-    no subtraction.
+    """∂k/∂xᵢ = zᵢ' Σₙ σₙ² eₙ₋₁ without i; ∂²k/∂xᵢ∂yⱼ has eₙ₋₂ without i and j.
+
+    They are products of a prefix and a suffix: nothing is subtracted.
     """
     xp = namespace(x, y)
     d = len(kernel.bases)
@@ -264,7 +265,8 @@ def leave_one_out(z: list[Array], variances: list[float]) -> list[Array]:
 
     Reverse mode through the recurrence eₙ ← eₙ + zᵢeₙ₋₁: 2dD additions and products for all i
     together, of positive terms where z is positive, so nothing cancels. In chunks that stay in the
-    cache, for the recurrence passes over them 2d times."""
+    cache, for the recurrence passes over them 2d times.
+    """
     if not z or not variances:
         return [namespace(part).zeros_like(part) for part in z]
     xp = namespace(z[0])
@@ -313,9 +315,7 @@ def _rescaled(kernel: Rescaled, x: Array, y: Array, second: bool) -> Jet:
 
 
 def _function(kernel: Function, x: Array, y: Array, second: bool) -> Jet:
-    """What the user gave, or what automatic differentiation gives; ∂k/∂y follows from the symmetry
-    of k.
-    """
+    """Given derivatives, or automatic ones; ∂k/∂y follows from the symmetry of k."""
     xp = namespace(x, y)
     shape = (x + 0.0 * y).shape
     if kernel.gradient is None or kernel.mixed is None:

@@ -1,9 +1,9 @@
-"""Paths and points as radial kernels see them: whitened, from a near origin, in chunks of like
-length.
+"""Paths and points as radial kernels see them: whitened, from a near origin, in chunks by length.
 
-With p = (x − b)/ℓ and e = (b − z)/ℓ, a path is ‖e + t p‖² = a t² + 2β t + c, a = p·p, β = p·e, c =
-e·e. Everything is computed from differences x − b, b − z, x − z, so data far from the origin lose
-nothing."""
+With p = (x − b)/ℓ and e = (b − z)/ℓ, a path is ‖e + t p‖² = a t² + 2β t + c, a = p·p, β = p·e,
+c = e·e. Everything is computed from differences x − b, b − z, x − z, so data far from the origin
+lose nothing.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ REACH = 32.0  # length-scales within which different baselines share an origin
 
 @dataclass(frozen=True)
 class Geometry:
-    """Paths and points seen from one origin o: e = (b − o)/ℓ + (o − z)/ℓ, so that products with e
-    are matrix products.
+    """Paths and points seen from one origin o: e = (b − o)/ℓ + (o − z)/ℓ.
+
+    Products with e are then matrix products.
     """
 
     kernel: Radial
@@ -46,9 +47,7 @@ class Geometry:
         return cls(kernel, paths, Z, rows, step, a, E, shift, c0[0] if shared else c0)
 
     def chunks(self) -> Iterator[tuple[Array, tuple[Array, Array, Array, Array | None]]]:
-        """Yield row numbers, in order of the paths' length, and the arguments of the moments for
-        them: a, β, c₀, c₁.
-        """
+        """Yield row numbers, by length of path, and the arguments of the moments: a, β, c₀, c₁."""
         for rows, is_short in rows_by_length(self.a, chunk_rows(self.Z, len(self.Z))):
             beta = product(self.step[rows], self.E.T)
             if self.shift is not None:
@@ -62,11 +61,11 @@ class Geometry:
 
 
 def neighbourhoods(kernel: Radial, paths: Paths, Z: Array) -> Iterator[Geometry]:
-    """Yield the paths that start within 32 length-scales of each other in every feature (mostly:
-    all of them).
+    """Yield the paths that start within 32 length-scales of each other in every feature.
 
-    They share an origin; paths that start far apart must not, or e would lose ε times their
-    distance."""
+    Mostly these are all of them. They share an origin; paths that start far apart must not, or e
+    would lose ε times their distance.
+    """
     xp = namespace(paths.start)
     starts = paths.start / xp.asarray(kernel.lengthscale)
     everything = xp.arange(paths.shape[0])
@@ -92,9 +91,7 @@ def from_moments(
     moments: Callable[..., tuple[Array, Array]],
     factor: float,
 ) -> Array:
-    """Return factor · pᵢ (eᵢ M₀ + pᵢ M₁), (n, d, m), for the moments M₀ and M₁ of each path and
-    point.
-    """
+    """Return factor · pᵢ (eᵢ M₀ + pᵢ M₁), (n, d, m), for the moments of each path and point."""
     result = namespace(Z).empty((*paths.shape, len(Z)))
     for g in neighbourhoods(kernel, paths, Z):
         for rows, arguments in g.chunks():

@@ -128,11 +128,11 @@ def attributions_by_scheme(basis: Basis, method: str, n_steps: int | None) -> Ba
 def _monomials(
     basis: Monomials, paths: Paths, part: Callable[[Array], Array] = lambda gradient: gradient
 ) -> Array:
-    """A polynomial is integrated exactly by Gauss–Legendre with as many nodes as half its degree
-    asks for.
+    """Polynomials of degree D are integrated exactly by Gauss–Legendre with ⌊D/2⌋ + 1 nodes.
 
     Points of the path are found in the basis's own coordinates: far from the origin they would lose
-    their digits."""
+    their digits.
+    """
     local = Paths(basis.local(paths.start), basis.local(paths.stop))
     total = 0.0 * local.stop[:, :, None]
     for t, w in zip(
@@ -156,7 +156,8 @@ def _wave_slopes(V: Array, origin: Any, paths: Paths) -> Array:
 
     With θ = v·(x − b) and the phase in the middle of the path, mid: cos(mid) sinc(θ/2) and
     −sin(mid) sinc(θ/2). Nothing is divided by θ, so a frequency orthogonal to the path is no
-    special case."""
+    special case.
+    """
     middle = 0.5 * ((paths.start - origin) + (paths.stop - origin))
     return mean_slopes(product(middle, V.T), product(0.5 * paths.step, V.T))
 
@@ -181,9 +182,7 @@ def _contracted_waves(basis: Fourier, paths: Paths, w: Array) -> Pair:
 
 
 def _hilbert(basis: Hilbert, paths: Paths) -> Array:
-    """A product of sines is a sum of waves: Πᵢ sin aᵢ = 2^(1−d) Σₛ cos(Σᵢ sᵢaᵢ − (π/2)Σᵢ sᵢ), over
-    signs with s₁ = +1.
-    """
+    """Πᵢ sin aᵢ = 2^(1−d) Σₛ cos(Σᵢ sᵢaᵢ − (π/2)Σᵢ sᵢ), waves over signs s with s₁ = +1."""
     xp = namespace(paths.stop)
     omega, d = xp.asarray(basis.frequencies), basis.n_features
     lower = xp.asarray(basis.lower)

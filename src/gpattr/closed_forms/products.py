@@ -1,5 +1,4 @@
-"""Products of kernels that have a closed form: multiplied out, every term a squared exponential or
-a polynomial.
+"""Products of kernels with a closed form: every term a squared exponential or a polynomial.
 
 SE × SE is SE with the inverse squared length-scales added, feature by feature.
 """
@@ -18,8 +17,9 @@ Term = list[Kernel]
 
 
 def multiplied_out(kernel: Kernel) -> list[Term] | None:
-    """Return the kernel as a sum of products of leaves; scales become `Constant` factors. None if
-    there are too many terms.
+    """Return the kernel as a sum of products of leaves; None if there are too many terms.
+
+    Scales become `Constant` factors.
     """
     if isinstance(kernel, Sum):
         parts = [multiplied_out(part) for part in kernel.kernels]
@@ -44,9 +44,7 @@ def multiplied_out(kernel: Kernel) -> list[Term] | None:
 
 
 def closed_terms(kernel: Product) -> list[tuple[float, Term]] | None:
-    """Return the terms of a product, each a scale and leaves to multiply, if every one has a closed
-    form; else None.
-    """
+    """Return the terms of a product, each a scale and leaves; None if one has no closed form."""
     terms = []
     for term in multiplied_out(kernel) or [[kernel]]:
         scale = prod(leaf.variance for leaf in term if isinstance(leaf, Constant))
@@ -62,9 +60,7 @@ def closed_terms(kernel: Product) -> list[tuple[float, Term]] | None:
 
 
 def merged(leaves: Term, d: int) -> Kernel:
-    """Return the product of leaves as one kernel on d features: squared exponentials become one,
-    others stay a product.
-    """
+    """Return the product of leaves as one kernel on d features; squared exponentials become one."""
     if len(leaves) == 1:
         return leaves[0]
     if not all(isinstance(_inner(leaf), SquaredExponential) for leaf in leaves):

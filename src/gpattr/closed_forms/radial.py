@@ -6,7 +6,8 @@ With p = (x − b)/ℓ, e = (b − z)/ℓ, h(r) = g'(r)/r and Hₖ = ∫₀¹ t�
     𝒜ᵢk(·, z)(x) = σ² pᵢ (pᵢ H₁ + eᵢ H₀).
 
 H₀ has no elementary form, but one number a pair suffices for all features; quadrature is to 1e-12
-(`special.radial`)."""
+(`special.radial`).
+"""
 
 from __future__ import annotations
 
@@ -78,7 +79,8 @@ def prior_cov(kernel: Radial, paths: Paths) -> Bounded:
         (𝒜k𝒜ᵀ)ᵢⱼ = −σ² pᵢpⱼ pᵢpⱼ B off the diagonal,   σ² pᵢ² (F + (a − pᵢ²) B) on it
 
     with B = 2∫₀¹ (1 − u) u² h'(r)/r du, r = u√a, and F = 2(1 − g(√a))/a: positive terms, as for the
-    squared exponential."""
+    squared exponential.
+    """
     xp = namespace(paths.stop)
     p2 = (paths.step / xp.asarray(kernel.lengthscale)) ** 2
     d = p2.shape[1]
@@ -164,7 +166,8 @@ def _touching(kernel: Radial, A: Array, B: Array) -> Array:
     integral, over μ.
 
     With h = g'/r the integrals over λ are elementary, and for c ≤ 1, where they would cancel, a
-    fixed rule (`corner_moments`)."""
+    fixed rule (`corner_moments`).
+    """
     xp = namespace(A)
     BB = (B * B).sum(axis=1)
     safe = xp.where(BB > 0, BB, 1.0)
@@ -197,7 +200,8 @@ def _triangle(kernel: Radial, u: Array, A: Array, B: Array) -> Array:
     """Return ∫∫ λ (h δᵢⱼ + b vᵢvⱼ) dλ dμ, (n, d, d), v = u + λ(A + μB), r = ‖v‖, b = h'/r.
 
     With C = A − (A·B/B·B) B and ν = μ + A·B/B·B, v = u + λC + λνB and C ⟂ B: where paths are nearly
-    parallel and long, the large terms of A + μB cancel before anything is squared."""
+    parallel and long, the large terms of A + μB cancel before anything is squared.
+    """
     xp = namespace(u)
     BB = (B * B).sum(axis=1)
     BB = xp.where(BB > 0, BB, 1.0)

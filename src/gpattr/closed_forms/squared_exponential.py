@@ -5,7 +5,8 @@ With p = (x − b)/ℓ, e = (b − z)/ℓ and the path moments Jₖ = ∫₀¹ t
     𝒜ᵢk(·, z)(x) = −σ² pᵢ (pᵢ J₁ + eᵢ J₀).
 
 Everything is computed from differences x − b, b − z, x − z, so data far from the origin lose
-nothing."""
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ def error(kernel: SquaredExponential, paths: Paths, Z: Array, w: Array) -> Array
     """Return a bound (n,) on the rounding error of `cross_dot`.
 
     Every entry is at most about σ² min(1, ‖p‖∞), is a sum over m, and loses ε × (distance in
-    length-scales)² in the exponent."""
+    length-scales)² in the exponent.
+    """
     xp = namespace(paths.stop)
     scale = xp.asarray(kernel.lengthscale)
     step = paths.step / scale
@@ -70,7 +72,8 @@ def prior_cov(kernel: SquaredExponential, paths: Paths) -> Array:
 
     On the diagonal G₀ − pᵢ²G₂ = (G₀ − aG₂) + (a − pᵢ²)G₂, and G₀ − aG₂ = (2/a)(1 − e^(−a/2)): two
     positive terms, the second with the sum of the *other* squares, so nothing cancels on long
-    paths."""
+    paths.
+    """
     xp = namespace(paths.stop)
     p2 = (paths.step / xp.asarray(kernel.lengthscale)) ** 2
     d = p2.shape[1]
@@ -91,7 +94,8 @@ def between(kernel: SquaredExponential, paths: Paths, other: Paths) -> Array:
         σ² pᵢ qⱼ ∫₀¹∫₀¹ exp(−‖u‖²/2) (δᵢⱼ − uᵢuⱼ) ds dt,   u = e + s p − t q
 
     with q = (x' − b')/ℓ, e = (b − b')/ℓ. The integral along the longer path is done in closed form,
-    that along the shorter by Gauss–Legendre panels (see `_second_moments`)."""
+    that along the shorter by Gauss–Legendre panels (see `_second_moments`).
+    """
     xp = namespace(paths.stop)
     scale = xp.asarray(kernel.lengthscale)
     p, q = paths.step / scale, other.step / scale
@@ -104,11 +108,11 @@ def between(kernel: SquaredExponential, paths: Paths, other: Paths) -> Array:
 
 
 def _second_moments(p: Array, q: Array, e: Array, q_norm: Array) -> Array:
-    """Return ∫∫ exp(−‖u‖²/2)(δᵢⱼ − uᵢuⱼ) ds dt, (n, d, d), for ‖p‖ ≥ ‖q‖: symmetric in i, j and
-    under p ↔ q, e ↔ −e.
+    """Return ∫∫ exp(−‖u‖²/2)(δᵢⱼ − uᵢuⱼ) ds dt, (n, d, d), for ‖p‖ ≥ ‖q‖.
 
-    Panels of 16 nodes cover at most two length-scales of q each; pairs are grouped by their number,
-    a power of two."""
+    It is symmetric in i and j, and under p ↔ q, e ↔ −e. Panels of 16 nodes cover at most two
+    length-scales of q each; pairs are grouped by their number, a power of two.
+    """
     xp = namespace(p)
     n, d = p.shape
     result = xp.empty((n, d, d))
@@ -153,11 +157,11 @@ def _short_pair(p: Array, q: Array, e: Array) -> Array:
 
 
 def _long_pair(p: Array, q: Array, e: Array, t: Array, w: Array) -> Array:
-    """Along p in closed form about the closest approach, u = v(t) + τ p with v ⟂ p; along q by the
-    given rule.
+    """Along p in closed form about u = v(t) + τ p, v ⟂ p, the closest; along q by the given rule.
 
     v(t) = f − (t − t*) q⊥ is taken about the t* in [0, 1] closest to the other path, so that no
-    large terms cancel."""
+    large terms cancel.
+    """
     xp = namespace(p)
     t, w = xp.asarray(t), xp.asarray(w)
     a = (p * p).sum(axis=1)[:, None]

@@ -174,7 +174,7 @@ def register_mean(
 
 
 def rounded(value: Array | Bounded) -> Bounded:
-    """Return prior covariances (n, q, q) with a bound on their rounding, unless they have a bound."""
+    """Return prior covariances (n, q, q) with a bound on their rounding, unless they have one."""
     if isinstance(value, Bounded):
         return value
     xp = namespace(value)

@@ -36,7 +36,8 @@ def read_training(
 ) -> Table:
     """Return a table to train on, without the rows whose target is missing.
 
-    ``task`` is decided from the target by default."""
+    ``task`` is decided from the target by default.
+    """
     frame = read_table(data, sheet=sheet)
     unknown = missing(frame[target]) if target in frame.columns else None
     if unknown is not None and unknown.any():
@@ -70,7 +71,8 @@ def read_rows(
 ) -> Table:
     """Return a table whose rows a model is to explain; it need not have the target.
 
-    Missing values are filled with values typical of the rows the model was trained on."""
+    Missing values are filled with values typical of the rows the model was trained on.
+    """
     frame, columns = read_table(data, fewest=1, sheet=sheet), model.columns
     for name in drop:
         if name not in frame.columns:

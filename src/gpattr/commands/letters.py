@@ -1,7 +1,8 @@
 """Labels that a picture cannot show: letters missing from all fonts, and texts that are too long.
 
 Matplotlib would draw boxes, or give up its layout, with a warning each; here they are replaced
-before the picture is drawn."""
+before the picture is drawn.
+"""
 
 from __future__ import annotations
 

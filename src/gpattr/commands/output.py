@@ -4,7 +4,8 @@ It is written under a temporary name beside its own, ``out.1a2b3c4d.tmp``, and t
 folder it replaces is called ``out.5e6f7a8b.old`` in between. A run holds a lock on both as long as
 it lives. The remains of a killed run have no lock: the next run to the same folder removes them, or
 restores the old result if nothing else is left. Without locks (on Windows, or if the file system
-does not support them) nothing is removed."""
+does not support them) nothing is removed.
+"""
 
 from __future__ import annotations
 

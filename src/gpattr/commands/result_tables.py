@@ -65,7 +65,8 @@ def write_tables_of_classes(
 ) -> list[str]:
     """Write the explanations and tables of several classes; return notes on omissions.
 
-    Tables have a column ``class``."""
+    Tables have a column ``class``.
+    """
     import pandas as pd
 
     saved = {label: thinned(ex, len(found)) for label, ex in found.items()}

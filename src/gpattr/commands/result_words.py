@@ -19,7 +19,8 @@ MOST_SENTENCES = 3  # rows that are printed
 def sentences(model: TableModel, found: Mapping[str, Explanation], y: Any) -> list[str]:
     """Return the rows of a classifier farthest from the baseline, in words.
 
-    For example "Row 372: probability of malignant 0.97; observed: malignant"."""
+    For example "Row 372: probability of malignant 0.97; observed: malignant".
+    """
     if model.task == "regression":
         return []
     moves = np.max([np.abs(ex.predictions - ex.base_values) for ex in found.values()], axis=0)

@@ -17,7 +17,8 @@ def chosen_rows(text: str | None, rows: Any, option: str = "--rows") -> np.ndarr
     """Return the positions, from 0, of the rows numbered ``1-10,17``; of all for None.
 
     Rows are numbered from 1 as in their file; ``rows`` are the numbers of the rows that are left,
-    or how many rows there are."""
+    or how many rows there are.
+    """
     numbers = np.arange(1, rows + 1) if isinstance(rows, int) else np.asarray(rows)
     n = int(numbers[-1]) if len(numbers) else 0
     if text is None or text.strip().lower() == "all":
@@ -46,7 +47,8 @@ def chosen_rows(text: str | None, rows: Any, option: str = "--rows") -> np.ndarr
 def chosen_baseline(text: str, X: Any, columns: Columns, source: str) -> tuple[Any, str | None]:
     """Return the baseline given by ``mean``, ``median``, ``row:17`` or a file, and its name.
 
-    A file has one row, or several rows to average over."""
+    A file has one row, or several rows to average over.
+    """
     if text in ("mean", "median"):
         return text, None
     if text.startswith("row:"):

@@ -2,7 +2,8 @@
 
 The official archive is a zip file whose checksum may change if it is repacked, so the table itself
 is verified: its shape and a digest of its values to ten significant digits, which is the same for a
-spreadsheet and its CSV export."""
+spreadsheet and its CSV export.
+"""
 
 from __future__ import annotations
 

@@ -50,7 +50,8 @@ def load_breast_cancer_prognostic(*, data_home: str | PathLike[str] | None = Non
     disease-free time. Its tumour size and lymph nodes are not part of ``data``.
 
     The data are read from the folder ``data_home`` or ``GPATTR_DATA_DIR``, if given, or else from
-    the user's cache, which the first call fills from the official archive."""
+    the user's cache, which the first call fills from the official archive.
+    """
     frame = (
         Source(URL, ("wpbc.data",), _read, (198, 35), DIGEST).load(data_home).set_index("patient")
     )

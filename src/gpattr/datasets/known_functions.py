@@ -33,7 +33,8 @@ FASTEST = 1e14  # phases of faster waves on [0, 10] have no correct digit in flo
 class KnownFunction:
     """f(x) = Σⱼ wⱼ φⱼ(x) over a basis: its attributions are Σⱼ wⱼ 𝒜ᵢφⱼ(x), exactly, by linearity.
 
-    ``formula`` computes f at rows, (n, d) to (n,), if summing over the basis loses accuracy."""
+    ``formula`` computes f at rows, (n, d) to (n,), if summing over the basis loses accuracy.
+    """
 
     basis: Basis
     weights: Array
@@ -123,7 +124,8 @@ def product_function(n_features: int = 2) -> KnownFunction:
 def sine_product(frequency: float = 2.0) -> KnownFunction:
     """Return f(x) = sin(x₁) sin(ω x₂), the function of the paper's simulated data.
 
-    As a sum of waves it is ½ cos(x₁ − ωx₂) − ½ cos(x₁ + ωx₂)."""
+    As a sum of waves it is ½ cos(x₁ − ωx₂) − ½ cos(x₁ + ωx₂).
+    """
     frequency = finite_scalar("frequency", frequency)
     return KnownFunction(
         Fourier(np.array([[1.0, -frequency], [1.0, frequency]])),
@@ -140,7 +142,8 @@ def make_heteroscedastic(
 
     ``frequency`` ω is 2 in the paper's text; its published Figure 1 uses 1.5. ``noise`` is
     a standard deviation. ``sine_product(frequency)`` has the attributions of the function without
-    noise."""
+    noise.
+    """
     if abs(finite_scalar("frequency", frequency)) > FASTEST:
         raise InvalidInputError(
             f"frequency: expected a number of at most {FASTEST:.0e} in size, got {frequency}"

@@ -43,7 +43,8 @@ def load_taipei_housing(*, data_home: str | PathLike[str] | None = None) -> Bunc
     The index is the number of the house in the file.
 
     The data are read from the folder ``data_home`` or ``GPATTR_DATA_DIR``, if given, or else from
-    the user's cache, which the first call fills from the official archive."""
+    the user's cache, which the first call fills from the official archive.
+    """
     frame = Source(URL, NAMES, _read, (414, 8), DIGEST).load(data_home).set_index("No")
     return as_bunch(
         frame, list(UNITS)[:-1], "price per area", units=UNITS, about=ABOUT, source=SOURCE

@@ -50,7 +50,8 @@ def load_wine_quality(
     """Return the red (1599) or white (4898) wines: eleven features, and the target ``quality``.
 
     The data are read from the folder ``data_home`` or ``GPATTR_DATA_DIR``, if given, or else from
-    the user's cache, which the first call fills from the official archive."""
+    the user's cache, which the first call fills from the official archive.
+    """
     check_choice("colour", colour, tuple(COLOURS))
     rows, values = COLOURS[colour]
     frame = Source(URL, (f"winequality-{colour}.csv",), _read, (rows, 12), values).load(data_home)

@@ -31,7 +31,8 @@ class Distribution(Frozen, ABC):
     Arrays are NumPy arrays or PyTorch tensors; probabilities, intervals and draws are NumPy arrays.
 
     A subclass names its arrays and their dimensions in ``arrays``, and those that it cannot do
-    without in ``required``: rows and entries are selected, joined and stored by these names."""
+    without in ``required``: rows and entries are selected, joined and stored by these names.
+    """
 
     arrays: ClassVar[Mapping[str, Dimensions]]
     required: ClassVar[tuple[str, ...]] = ("mean",)
@@ -95,7 +96,8 @@ class Distribution(Frozen, ABC):
         """Return P(number has rank r), (n, q, q) with the rank last, rank 0 the largest.
 
         Ranks go by absolute size, or by signed value with ``absolute=False``. Exact ties share
-        their ranks evenly."""
+        their ranks evenly.
+        """
 
     @abstractmethod
     def sample(self, n: int = 1, random_state: Any = None) -> np.ndarray:

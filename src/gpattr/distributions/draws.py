@@ -32,7 +32,8 @@ class Draws(Distribution):
 
     ``mean``, ``var`` and ``cov`` may be given where they are known better than by the draws; mean
     and variances are those of the draws otherwise. Intervals and probabilities are those of the
-    draws; `standard_error` and `interval_error` give their Monte-Carlo error."""
+    draws; `standard_error` and `interval_error` give their Monte-Carlo error.
+    """
 
     draws: Array
     mean: Array = None
@@ -58,7 +59,8 @@ class Draws(Distribution):
     def standard_error(self) -> np.ndarray:
         """Return the standard error of the mean of the draws, (n, q).
 
-        The draws agree with ``mean`` to about this."""
+        The draws agree with ``mean`` to about this.
+        """
         draws = to_numpy(self.draws)
         return draws.std(axis=0, ddof=1) / np.sqrt(len(draws))
 
@@ -71,7 +73,8 @@ class Draws(Distribution):
         """Return the standard errors of both ends of the interval, each (n, q).
 
         The number of draws below a quantile q is binomial: half the distance between the quantiles
-        one standard deviation of that share, √(q(1 − q)/S), to either side."""
+        one standard deviation of that share, √(q(1 − q)/S), to either side.
+        """
         tail = 0.5 * (1.0 - check_level(level))
         margin = np.sqrt(tail * (1.0 - tail) / len(self.draws))
         around = np.clip(
@@ -100,7 +103,8 @@ class Draws(Distribution):
     ) -> np.ndarray:
         """Return P(number has rank r), (n, q, q) with the rank last, from the draws.
 
-        ``n_samples`` and ``random_state`` are not used: the draws are already there."""
+        ``n_samples`` and ``random_state`` are not used: the draws are already there.
+        """
         size = np.abs if check_flag("absolute", absolute) else np.asarray
         (n, q), draws = self.shape, to_numpy(self.draws)
         ranks = np.empty((n, q, q))

@@ -60,7 +60,8 @@ class Gaussian(Distribution):
 
         The same standard draws serve every row, so a row's answer does not depend on the others.
         Ranks go by absolute size, or by signed value with ``absolute=False``. Exact ties share
-        their ranks evenly."""
+        their ranks evenly.
+        """
         check_flag("absolute", absolute)
         normal = standard_draws("n_samples", n_samples, self.shape[1], random_state)
         return self._ranks_in(normal, absolute)

@@ -22,7 +22,8 @@ MAX_STEPS = 1200
 class Marginals(Frozen):
     """Σₖ weightₖ N(meanₖ, varₖ) for every entry of arrays ``means`` and ``variances`` (K, ...).
 
-    ``weights`` (K,) sum to 1."""
+    ``weights`` (K,) sum to 1.
+    """
 
     weights: Array
     means: Array
@@ -43,7 +44,8 @@ class Marginals(Frozen):
     def between(self) -> Array:
         """The share of each entry's variance that is the variance of the means.
 
-        It is 0 for an entry without variance."""
+        It is 0 for an entry without variance.
+        """
         xp = namespace(self.means)
         apart = xp.tensordot(self.weights, (self.means - self.mean) ** 2, axes=1)
         return apart / xp.where(apart > 0, self.var, 1.0)
@@ -51,7 +53,8 @@ class Marginals(Frozen):
     def density(self, x: Any) -> np.ndarray:
         """Return the density of each entry at x, which broadcasts against the entries.
 
-        A component without variance has no density."""
+        A component without variance has no density.
+        """
         return self._density(points(x, self.means.shape[1:]))
 
     def cdf(self, x: Any) -> np.ndarray:

@@ -29,7 +29,8 @@ class Mixture(Distribution):
     """Σₖ weightₖ N(meanₖ, covₖ) in each row, with the same ``weights`` (K,) in all of them.
 
     ``means`` and ``variances`` are (K, n, q), ``covs`` (K, n, q, q). ``mean``, ``var`` and ``cov``
-    are those of the mixture, by total variance unless they are given."""
+    are those of the mixture, by total variance unless they are given.
+    """
 
     weights: Array
     means: Array
@@ -84,7 +85,8 @@ class Mixture(Distribution):
     ) -> np.ndarray:
         """Return P(number has rank r), (n, q, q) with the rank last, from ``n_samples`` draws.
 
-        The same standard draws serve every row and every component."""
+        The same standard draws serve every row and every component.
+        """
         check_flag("absolute", absolute)
         normal = standard_draws("n_samples", n_samples, self.shape[1], random_state)
         return self._averaged(lambda part: part._ranks_in(normal, absolute))

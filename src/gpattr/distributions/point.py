@@ -52,7 +52,8 @@ class Point(Distribution):
     ) -> np.ndarray:
         """Return 1 for the rank that each number has, (n, q, q); ties share their ranks evenly.
 
-        ``n_samples`` and ``random_state`` are not used: nothing is drawn."""
+        ``n_samples`` and ``random_state`` are not used: nothing is drawn.
+        """
         mean = to_numpy(self.mean)
         size = np.abs(mean) if check_flag("absolute", absolute) else mean
         return share_ties(rank_shares(size[:, None, :]), size, to_numpy(self.var))

@@ -29,7 +29,8 @@ def _year(dates: Array) -> Array:
 def _week(dates: Array) -> Array:
     """Return the weekday of each date in parts of a week, from Monday 0 to Sunday 6/7.
 
-    1970-01-01 was a Thursday."""
+    1970-01-01 was a Thursday.
+    """
     return (dates.astype("datetime64[D]").astype(np.int64) + 3) % 7 / 7.0
 
 
@@ -51,7 +52,8 @@ class Dates:
 
     Each cycle gives two columns, sin 2πu and cos 2πu. The cycles are among "season", "weekday" and
     "time of day"; ``timed`` says that the dates have times. ``order`` is that of days and months in
-    texts such as 3/4/2024, where there are any."""
+    texts such as 3/4/2024, where there are any.
+    """
 
     cycles: tuple[str, ...] = ()
     timed: bool = False
@@ -75,7 +77,8 @@ class Dates:
         """Return the encoding for given dates.
 
         It has a season if they span more than half a year, and the other cycles in which
-        they differ."""
+        they differ.
+        """
         dates = dates.astype("datetime64[us]")
         days = dates.astype(np.int64) / DAY
         differ = {name: len(np.unique(cycle(dates))) > 1 for name, cycle in CYCLES.items()}

@@ -1,6 +1,7 @@
 """The encoding of frames with categories and dates as numeric columns.
 
-There is one column for each number and each category, and several for a date."""
+There is one column for each number and each category, and several for a date.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ class Encoder:
 
     With ``as_one_feature`` the columns with categories, whose labels are numbers, are one feature
     that jumps: there is nothing between categories. Rows may then also be arrays. Columns that are
-    not ``named`` by the user are taken in their order. Values in unused columns are not checked."""
+    not ``named`` by the user are taken in their order. Values in unused columns are not checked.
+    """
 
     names: Names
     categories: Mapping[str, tuple[Any, ...]]
@@ -105,7 +107,8 @@ class Encoder:
         """Return the points with the most frequent categories and with whole dates.
 
         The mean keeps category frequencies, unless categories jump, and the means of encoded
-        dates."""
+        dates.
+        """
         if "mean" not in points:
             return dict(points)
         places = [i for i, (name, _) in enumerate(self.columns) if name in self.categories]

@@ -81,7 +81,8 @@ class PosteriorRegressor(RegressorMixin, PosteriorEstimator):
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """Return the mean of the latent function at X, with its std or covariance on request.
 
-        Neither contains the noise."""
+        Neither contains the noise.
+        """
         check_is_fitted(self)
         if check_flag("return_std", return_std) and check_flag("return_cov", return_cov):
             raise InvalidInputError(

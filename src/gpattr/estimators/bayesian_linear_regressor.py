@@ -58,8 +58,8 @@ class BayesianLinearRegressor(PosteriorRegressor):
     ----------
     posterior_ : WeightSpacePosterior
         What `Explainer` explains. In a linear model the attribution of feature i is wᵢ(xᵢ − bᵢ).
-        Its ``weights`` are those of the monomials with ``basis.powers``, in the coordinates (x −
-        ``basis.origin``)/``basis.scale``.
+        Its ``weights`` are those of the monomials with ``basis.powers``, in the coordinates
+        (x − ``basis.origin``)/``basis.scale``.
     coef_, intercept_
         The posterior means of w (d,) and c, in the units of the data; of a linear model only.
     noise_variance_, prior_variance_, log_marginal_likelihood_
@@ -304,7 +304,8 @@ class _Evidence:
 
         The search is over one number, on a grid and then by Brent's method. That number is the
         noise where τ² is given, else the ratio ρ = τ²/σ². For a given ratio the best noise is
-        known, σ² = (Σ u²/(1 + ρs²) + rest)/n."""
+        known, σ² = (Σ u²/(1 + ρs²) + rest)/n.
+        """
 
         def at(log: float) -> tuple[float, float]:
             number = math.exp(log)

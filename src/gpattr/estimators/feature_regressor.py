@@ -48,7 +48,8 @@ class FeatureRegressor(KernelRegressor):
         """Return the most likely kernel and noise for n targets of this variance.
 
         ``names`` are the hyperparameters to learn, all by default. The noise is learned unless it
-        is ``known``. ``limits`` (2, size) are bounds by default."""
+        is ``known``. ``limits`` (2, size) are bounds by default.
+        """
         _check_targets(n, variance)
         start = {
             name: value

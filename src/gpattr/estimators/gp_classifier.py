@@ -120,7 +120,8 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
         """Return the mean of the latent log odds, with their standard deviation if asked.
 
         They are those of the second of two classes, (n,), or of each class against all others, (n,
-        K)."""
+        K).
+        """
         return self._latent(X, return_std=check_flag("return_std", return_std))
 
     def predict(self, X: Any) -> np.ndarray:
@@ -134,7 +135,8 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
         """Return the probabilities of the classes, (n, K), averaged over the latent function.
 
         Its uncertainty moves them towards ½. Those of more than two classes, each against all
-        others, are divided by their sum."""
+        others, are divided by their sum.
+        """
         mean, std = (to_numpy(part) for part in self._latent(X, return_std=True))
         if mean.ndim == 1:
             return np.column_stack([expected_probability(sign * mean, std) for sign in (-1.0, 1.0)])
@@ -236,7 +238,8 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
 def _start(units: Units, kind: type[Radial] | None) -> Radial:
     """Return the kernel where training starts: a smooth one of some log odds.
 
-    Labels carry little information about a function."""
+    Labels carry little information about a function.
+    """
     kernel = default_kernel(units, kind)
     return kernel.with_params(lengthscale=kernel.lengthscale / 0.6, variance=4.0)
 

@@ -108,7 +108,8 @@ class GPRegressor(KernelRegressor):
     def fit(self, X: Any, y: Any, noise: Any = None) -> Self:
         """Learn the hyperparameters and condition on the data.
 
-        ``noise`` is the known noise variance of each row."""
+        ``noise`` is the known noise variance of each row.
+        """
         check_prior(self, ("constant", "zero", "linear"))
         with self._unchanged_on_error():
             return self._fit(X, y, noise)

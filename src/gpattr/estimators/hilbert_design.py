@@ -9,7 +9,8 @@ its variance,
 for v drawn from its spectral density in one dimension with ℓ = 1.
 
 For δ = 1 % this is the advice of Riutort-Mayol et al. (2023), to a few per cent, and it extends to
-any kernel of known density."""
+any kernel of known density.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +91,8 @@ def design_for(
 
     ``extent`` has one entry for each feature of the term. ``slack`` makes room for length-scales
     shorter and longer by that factor. What is fixed beforehand is kept: ``boundary`` and
-    ``n_basis``, one for each feature."""
+    ``n_basis``, one for each feature.
+    """
     kernel = leaf.kernel
     scale = np.broadcast_to(np.asarray(kernel.lengthscale), extent.shape)
     if boundary is None:
@@ -129,7 +131,8 @@ def within(designs: list[Design], most: int) -> list[Design]:
 class Plan:
     """The range of the data, ``centre`` ± ``extent`` (d,), and the user's choices, if any.
 
-    These are ``n_basis`` and ``boundary``, None where not fixed."""
+    These are ``n_basis`` and ``boundary``, None where not fixed.
+    """
 
     centre: Array
     extent: Array
@@ -140,7 +143,8 @@ class Plan:
     def of(cls, X: Array, n_basis: Any, boundary: Any, domain: Any) -> Plan:
         """Return the plan for rows X, and all others in the ``domain`` (2, d).
 
-        A feature that does not vary has extent 1."""
+        A feature that does not vary has extent 1.
+        """
         low, high = to_numpy(X).min(axis=0), to_numpy(X).max(axis=0)
         if domain is not None:
             low, high = np.minimum(low, domain[0]), np.maximum(high, domain[1])
@@ -173,7 +177,8 @@ class Plan:
     def limits(self, leaves: list[Leaf[Radial]], designs: list[Design]) -> dict[str, Array]:
         """Return the bounds of length-scales, (2, size), that a basis chosen for them represents.
 
-        A basis that the user fixed sets no limits; the diagnostics show where it is too small."""
+        A basis that the user fixed sets no limits; the diagnostics show where it is too small.
+        """
         result = {}
         for leaf, design in zip(leaves, designs, strict=True):
             extent = self.extent[self.columns(leaf)]

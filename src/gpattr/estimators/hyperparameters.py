@@ -1,7 +1,8 @@
 """Kernels as vectors of hyperparameters, with the gradient of the marginal likelihood.
 
 With G = ½(ααᵀ − A⁻¹), ∂ log p(y)/∂ log θ = Σ G∘∂K/∂ log θ. G goes down the kernel's tree by the
-product rule, and every leaf has a formula for the sum over its own hyperparameters."""
+product rule, and every leaf has a formula for the sum over its own hyperparameters.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ def register_gradient(kernel: type[Kernel], gradient: Gradient) -> None:
     ``gradient(kernel, X, G)`` returns, for every name in ``kernel.trainable``, Σₙₘ Gₙₘ ∂k(xₙ, xₘ)/∂
     log θ: a number, or an array for a hyperparameter with one value per feature. X is (n, d), G is
     (n, n) and symmetric. For a kernel made of others it also returns what
-    `hyperparameters.gradient_of_parts` does."""
+    `hyperparameters.gradient_of_parts` does.
+    """
     subclass(Kernel, "a class of kernels")("kernel", kernel)
     a_function("gradient", gradient)
     GRADIENTS[kernel] = gradient
@@ -79,7 +81,8 @@ def likelihood_gradient(kernel: Kernel, X: Array, G: Array) -> dict[str, Any]:
 def gradient_of_parts(kernel: Kernel, seen: Iterable[tuple[Array, Array]]) -> dict[str, Any]:
     """Return the gradients of a kernel's parts, given the rows and the G∘∂K/∂Kₚ of each part.
 
-    Names are those of `get_params`, values as in `register_gradient`."""
+    Names are those of `get_params`, values as in `register_gradient`.
+    """
     return {
         f"{prefix}__{name}": value
         for (prefix, part), (X, G) in zip(kernel.parts().items(), seen, strict=True)
@@ -95,7 +98,8 @@ def _per_feature(value: Any, slopes: Array) -> Any:
 def squared_difference_sums(Q: Array, W: Array) -> Array:
     """Return Σₙₘ Qₙₘ (Wₙᵢ − Wₘᵢ)², (d,), for symmetric Q.
 
-    It takes two matrix products, or differences on wide data."""
+    It takes two matrix products, or differences on wide data.
+    """
     xp = namespace(W)
     W = W - W.mean(axis=0)
     if float((W * W).sum(axis=1).max()) > WIDE:

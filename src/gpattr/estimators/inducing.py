@@ -31,7 +31,8 @@ def placed(
     """Return at most m inducing inputs for a given kernel, clustered in its length-scales.
 
     A kernel without length-scales of its own is given clusters in units of the ``std`` of each
-    feature."""
+    feature.
+    """
     if how == "greedy":
         some = X if len(X) <= CLUSTERED else X[generator.permutation(len(X))[:CLUSTERED]]
         return greedy(kernel, some, m)
@@ -43,7 +44,8 @@ def k_means(X: np.ndarray, m: int, generator: np.random.Generator) -> np.ndarray
     """Return the centres of at most m clusters of rows, (m, d): Lloyd's algorithm after k-means++.
 
     (scikit-learn's k-means would change the number of linear-algebra threads of the whole process
-    while it runs.)"""
+    while it runs.)
+    """
     chosen = X if len(X) <= CLUSTERED else X[generator.permutation(len(X))[:CLUSTERED]]
     distinct = np.unique(chosen, axis=0)
     if len(distinct) <= m:

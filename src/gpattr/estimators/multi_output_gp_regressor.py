@@ -110,7 +110,8 @@ class MultiOutputGPRegressor(KernelRegressor):
         """Learn the hyperparameters and condition on the data.
 
         ``Y`` is (n, P), a frame, or {name: targets}, rows in the order of X; ``noise`` (n, P) are
-        known variances of the noise, for separate outputs."""
+        known variances of the noise, for separate outputs.
+        """
         check_choice("outputs", self.outputs, OUTPUTS)
         together = self.outputs != "separate"
         check_prior(self, ("constant", "zero") if together else ("constant", "zero", "linear"))

@@ -2,7 +2,8 @@
 
 Their messages are familiar to users, but they change Python's warning filters while they run, and
 these belong to the whole process: other threads would see them changed. Data that are obviously
-valid need no such check."""
+valid need no such check.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ def checked_training_data(
 
     Targets are (n,), with ``multi_output`` also (n, P). The number of features, and their names,
     are stored in the estimator. ``labels`` are of any kind that has an order; ``target`` is what
-    the targets are called."""
+    the targets are called.
+    """
     rows, targets = _plain_rows(X), _plain_labels(y) if labels else _plain(y)
     shapes = (1, 2) if multi_output else (1,)
     if (

@@ -15,7 +15,8 @@ def training_progress(
     """Yield a function that updates one progress line on stderr; None if nothing is shown.
 
     ``offset`` takes log p(y), or ``what`` is maximised in its place, from the units of training to
-    the user's."""
+    the user's.
+    """
     if not verbose:
         yield None
         return

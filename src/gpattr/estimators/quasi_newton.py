@@ -5,7 +5,8 @@ wake for each of them and then spin, which takes a core for as long as training 
 its time on a busy machine; here no threads are woken.
 
 With steps S and changes of the gradient Y, B = θI − W M Wᵀ, W = [Y, θS], M⁻¹ = [[−D, Lᵀ], [L,
-θSᵀS]], D the diagonal of SᵀY and L what is below it."""
+θSᵀS]], D the diagonal of SᵀY and L what is below it.
+"""
 
 from __future__ import annotations
 
@@ -77,8 +78,8 @@ def minimise(
 ) -> Result:
     """Return the minimum found from ``start`` within ``limits`` (n, 2); names are SciPy's.
 
-    It ends where the projected gradient is ``gtol`` or less, where a step gains ``ftol`` or less,
-    relative to the value, and after ``maxiter`` steps or ``maxfun`` evaluations."""
+    It ends by ``gtol`` (projected gradient), ``ftol`` (relative gain), ``maxiter`` or ``maxfun``.
+    """
     box = _Box.of(limits)
     x = np.clip(start, box.lower, box.upper)
     here = _Point(x, *function(x))
@@ -176,7 +177,8 @@ def _line_search(
 ) -> tuple[_Search | None, _Point | None, int]:
     """Return the search towards ``target``, the point found, and the number of evaluations.
 
-    There is no search uphill, and no point where it failed. The ``first`` step is cautious."""
+    There is no search uphill, and no point where it failed. The ``first`` step is cautious.
+    """
     direction, longest = target - here.x, 1e10
     if box.bounded:
         longest = 1.0 if first else _longest(here.x, direction, box.lower, box.upper)
@@ -213,7 +215,8 @@ def _cauchy_point(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the Cauchy point, which variables are free there, and Wᵀ times the step.
 
-    It is the quadratic model's first minimum along the projected gradient."""
+    It is the quadratic model's first minimum along the projected gradient.
+    """
     theta, W, M = memory.theta, memory.W, memory.M
     held = ((x <= lower) & (g >= 0)) | ((x >= upper) & (g <= 0))
     d = np.where(held, 0.0, -g)

@@ -168,7 +168,8 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         """Add rows to those already learned from.
 
         The first chunk fixes the length-scales: those of the kernel given, or learned from this
-        chunk."""
+        chunk.
+        """
         self._stream, self._cache = self._with_chunk(getattr(self, "_stream", None), X, y), None
         return self
 
@@ -177,7 +178,8 @@ class RandomFeatureGPRegressor(FeatureRegressor):
 
         The result does not depend on how the rows are cut into chunks, given the kernel. Chunks
         without rows are passed over. An error names the chunk it is in, counted from 0; what was
-        learned from the chunks before stays."""
+        learned from the chunks before stays.
+        """
         if not isinstance(chunks, Iterable) or getattr(chunks, "ndim", 1) == 0:
             raise InvalidInputError(f"chunks: expected an iterable of pairs (X, y), got {chunks!r}")
         stream, before = (
@@ -345,7 +347,8 @@ class RandomFeatureGPRegressor(FeatureRegressor):
     def _exact_start(self, X: Array, y: Array, kernel: Radial) -> Radial:
         """Return the kernel that an exact GP learns from a few rows.
 
-        It is a better starting point than a guess, and cheap to compute."""
+        It is a better starting point than a guess, and cheap to compute.
+        """
         every = max(1, len(X) // SUBSAMPLE)
         model = GPRegressor(type(kernel), mean=self.mean, noise_variance=self.noise_variance)
         try:
@@ -367,7 +370,8 @@ class RandomFeatureGPRegressor(FeatureRegressor):
     ) -> Any:
         """Return kernel and noise of the largest evidence.
 
-        It is that with these frequencies, or of blocks of rows where there are none."""
+        It is that with these frequencies, or of blocks of rows where there are none.
+        """
         free_mean = self.mean == "constant"
         # The constant that is learned is relative to it.
         middle = float(y.mean()) if free_mean else 0.0

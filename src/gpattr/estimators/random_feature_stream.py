@@ -41,7 +41,8 @@ class Stream:
 
     ``draws`` are standard frequencies; ``noise`` is given (``known``), learned, or None where it is
     to follow from all rows; ``like`` is an empty array of the library and device of the first rows;
-    ``streamed`` is whether rows came in chunks."""
+    ``streamed`` is whether rows came in chunks.
+    """
 
     draws: list[np.ndarray]
     kernel: Radial
@@ -68,7 +69,8 @@ class Stream:
     def add(self, X: Array, y: Array) -> None:
         """Add rows X (r, d) with targets y (r,), or raise without adding any.
 
-        Rows beyond the precision of the waves or of the sums raise."""
+        Rows beyond the precision of the waves or of the sums raise.
+        """
         if not (largest := float(abs(y).max())) < LARGEST:
             raise InvalidInputError(
                 f"y: expected targets whose square float64 can hold, got {largest:.0e}; rescale"

@@ -33,7 +33,8 @@ NOISE_SHARE = 0.2  # of the targets' variance, to start with
 class Units:
     """The units of training: ``std`` (d,) of the features and ``unit`` of the targets.
 
-    Both are in the user's units."""
+    Both are in the user's units.
+    """
 
     std: np.ndarray
     unit: float
@@ -73,7 +74,8 @@ def default_kernel(units: Units, kind: type[Radial] | None = None) -> Radial:
     """Return the ARD kernel of this kind where training starts, in the user's units.
 
     Standardised points lie about √(2d) apart; length-scales of 0.6 √d correlate a point with
-    its neighbours only."""
+    its neighbours only.
+    """
     return (kind or SquaredExponential)(
         lengthscale=0.6 * len(units.std) ** 0.5 * units.std, variance=units.unit**2
     )
@@ -99,7 +101,8 @@ def bounds_for(
     """Return lower and upper bounds, (2, size), of every hyperparameter in the units of training.
 
     A start of our own moves inside the user's bounds; a user's start must lie inside them. One that
-    is ``"fixed"`` has no bounds."""
+    is ``"fixed"`` has no bounds.
+    """
     given = {} if given is None else given
     if not isinstance(given, Mapping):
         raise InvalidInputError(

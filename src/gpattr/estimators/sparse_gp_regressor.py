@@ -56,7 +56,8 @@ STARTS = ("k-means", "greedy")
 class _Data(NamedTuple):
     """Training data, ``rows`` relative to ``middle``, in ``units``; ``own`` are those of the data.
 
-    ``level`` (n,) is the noise where it is known, ``variance`` that of the targets."""
+    ``level`` (n,) is the noise where it is known, ``variance`` that of the targets.
+    """
 
     rows: np.ndarray
     targets: np.ndarray
@@ -239,7 +240,8 @@ class SparseGPRegressor(KernelRegressor):
         """Return inducing inputs that miss at most `TOLERATED` of the variance, or the maximum.
 
         The share is that of a posterior given some rows, each weighted by the number of rows it
-        represents."""
+        represents.
+        """
         X, generator, std = data.rows, data.generator, data.own.std / data.units.std
         n, most = len(X), min(len(X), default_number(len(X)))
         some = np.arange(n) if n <= CLUSTERED else generator.permutation(n)[:CLUSTERED]
@@ -408,8 +410,9 @@ class SparseGPRegressor(KernelRegressor):
 def missed_share(posterior: SparsePosterior, X: Array) -> float:
     """Return the share of posterior variance that inducing inputs miss, over `SAMPLED` rows.
 
-    At x it is (k(x, x) − q(x, x)) / (k(x, x) − q(x, x) + ‖RᵀT(x)‖²) with q(x, x) = ‖T(x)‖², T(x) =
-    L⁻¹k(Z, x)."""
+    At x it is (k(x, x) − q(x, x)) / (k(x, x) − q(x, x) + ‖RᵀT(x)‖²) with q(x, x) = ‖T(x)‖²,
+    T(x) = L⁻¹k(Z, x).
+    """
     some = X[:: max(1, len(X) // SAMPLED)][:SAMPLED]
     T = solve_lower_rows(posterior.factor, posterior.kernel(some, posterior.inputs))  # (r, m)
     left = max(float((posterior.kernel.diagonal(some) - (T**2).sum(axis=1)).sum()), 0.0)

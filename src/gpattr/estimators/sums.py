@@ -1,7 +1,8 @@
 """Sums over rows that a weight-space model needs: ΦᵀΦ, Φᵀ1, Φᵀy, Σy, Σy².
 
 Rows may come in portions of any size. They are gathered into blocks of a fixed size before they are
-added, so the sums do not depend on the portions, to the last bit."""
+added, so the sums do not depend on the portions, to the last bit.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ BLOCK_ON_GPU = 65536
 class Sums:
     """n rows of a basis Φ (n, p) with targets y: ΦᵀΦ, Φᵀ1, Φᵀy, Σy and Σy².
 
-    ``gram`` is ΦᵀΦ (lower triangle), ``ones`` Φᵀ1, ``cross`` Φᵀy."""
+    ``gram`` is ΦᵀΦ (lower triangle), ``ones`` Φᵀ1, ``cross`` Φᵀy.
+    """
 
     n: int
     gram: Array
@@ -100,7 +102,8 @@ class RowSums:
 
     ``bases_at(origin)`` makes the bases, once the mean of the first block of rows, where their
     waves start, is known. With ``centre_targets`` they are taken relative to the mean of the first
-    block, which keeps the digits of their squares."""
+    block, which keeps the digits of their squares.
+    """
 
     def __init__(
         self, bases_at: Callable[[Array], Sequence[Fourier]], *, centre_targets: bool

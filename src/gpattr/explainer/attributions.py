@@ -15,7 +15,7 @@ ATTRIBUTIONS: dict[str, Callable[[Any, tuple[int, ...]], Operator]] = {
 
 
 def check_attribution(attribution: Any, baseline: Any) -> str | Operator:
-    """Return the name of an attribution, or an operator of one's own, which has its own baseline."""
+    """Return the name of an attribution, or a user-defined operator, which has its own baseline."""
     if isinstance(attribution, str) and attribution in ATTRIBUTIONS:
         return attribution
     if not isinstance(attribution, Operator):

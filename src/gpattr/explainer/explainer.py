@@ -315,7 +315,7 @@ class Explainer:
         if reference is not None:
             points = self._rows.data(reference.points)
             averaged = not reference.per_row and len(points) > 1
-            averaged = averaged or isinstance(self.baseline, Baselines) and not per_row
+            averaged = averaged or (isinstance(self.baseline, Baselines) and not per_row)
             weights = to_numpy(reference.weights) if averaged else None
             baselines = points if averaged else np.broadcast_to(points, shown.shape)
         shared = {

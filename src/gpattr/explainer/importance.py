@@ -18,25 +18,17 @@ TOGETHER = 3000  # attributions that are drawn together: a factor of 72 MB, and 
 GUIDE = (
     1500  # attributions whose joint draws tell what features share, where each is drawn by itself
 )
-ROWS, FEWEST = (
-    300,
-    40,
-)  # rows that are drawn where there are more: as a rule, and however many features there are
+# Rows that are drawn where there are more: as a rule, and however many features there are.
+ROWS, FEWEST = 300, 40
 WORK = 2e9  # entries of the prior covariance between rows that are evaluated: about ten seconds
 PAIR = 500  # what a pair of rows costs besides, in entries
-JITTERS = (
-    1e-12,
-    1e-9,
-    1e-6,
-    # of each variance; draws tell a standard deviation to a hundredth, which the largest is far below
-)
+# Relative to each variance; the largest is far below the hundredth to which draws give a std.
+JITTERS = (1e-12, 1e-9, 1e-6)
 ESTIMATED_BY = 500  # draws, at least, from which a variance is estimated
 
 
 class Part(Protocol):
-    """A Gaussian of the mixture that a posterior is, as it is asked here; ``chosen`` are positions
-    of rows.
-    """
+    """One Gaussian of a posterior's mixture; ``chosen`` are positions of rows."""
 
     @property
     def weight(self) -> float:
@@ -44,9 +36,7 @@ class Part(Protocol):
         ...
 
     def moments(self) -> Iterator[tuple[Array, Array]]:
-        """Yield means and variances of the attributions, (r, d) each, of blocks of rows that
-        together are all of them.
-        """
+        """Yield means and variances of the attributions, (r, d) each, by blocks of rows."""
         ...
 
     def mean(self, chosen: Array) -> Array:
@@ -72,12 +62,12 @@ def draw_importance(
     columns: int = 1,
     terms: int = 1,
 ) -> Importance:
-    """Return the importance over n rows for a mixture of Gaussian ``parts``, of which each has its
-    share of the draws.
+    """Return the importance over n rows for a mixture of Gaussian ``parts``.
 
-    The expectation of each |attribution| is that of a folded normal; what the rows share enters
-    through the draws. ``columns`` is the number of columns whose covariance is evaluated, ``terms``
-    that of the paths to each row."""
+    Each part has its share of the draws. The expectation of each |attribution| is that of a folded
+    normal; what the rows share enters through the draws. ``columns`` is the number of columns whose
+    covariance is evaluated, ``terms`` that of the paths to each row.
+    """
     n_samples, generator = check_count("n_samples", n_samples), random_generator(random_state)
     d = len(names)
     check_memory("n_samples: the draws", (n_samples, d), "use fewer draws")
@@ -141,9 +131,7 @@ def _folded_moments(part: Part, n: int) -> tuple[Array, Array]:
 def _drawn_together(
     part: Part, rows: Array, count: int, generator: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Return draws of the deviation of mean |A| over ``rows`` from its expectation, (count, d), and
-    the mean of Var|A|, (d,).
-    """
+    """Return draws of mean |A| − E[mean |A|] over ``rows``, (count, d), and mean Var|A|, (d,)."""
     mean = part.mean(rows)
     s, d = mean.shape
     C = part.joint(rows).reshape(s * d, s * d)
@@ -155,9 +143,7 @@ def _drawn_together(
 def _drawn_alone(
     part: Part, rows: Array, few: Array, count: int, generator: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Return the same of each feature by itself, in the order that joint draws of the ``few`` rows
-    have.
-    """
+    """Return the same for each feature by itself, ordered like joint draws of the ``few`` rows."""
     mean, covariances = part.mean(rows), part.alone(rows)
     s, d = mean.shape
     deviation, scatter = np.empty((count, d)), np.empty(d)
@@ -189,10 +175,10 @@ def _sizes(
 
 
 def scale_of(drawn: Array, scatter: Array, own: Array, s: int, n: int) -> Array:
-    """Return by what deviations of a mean over s rows, with the variances ``drawn``, become those
-    of a mean over n rows.
+    """Return the factors that turn deviations of a mean over s rows into those over n rows.
 
-    ``scatter`` and ``own`` are the mean variances of one row's |A|, in the sample and in all rows.
+    ``drawn`` are the variances of the former. ``scatter`` and ``own`` are the mean variances of one
+    row's |A|, in the sample and in all rows.
     """
     shared = np.maximum((drawn - scatter / s) / (1.0 - 1.0 / s), 0.01 * drawn)
     variance = shared * (1.0 - 1.0 / n) + own / n
@@ -205,7 +191,8 @@ def _root(C: Array) -> Array:
     C is singular where rows repeat or features tie, and of sparse models always nearly so. A jitter
     relative to each entry's own variance, the least that suffices, lets Cholesky through; where
     variances are themselves rounding none does, and the eigenvectors serve, which take ten times as
-    long."""
+    long.
+    """
     free = np.flatnonzero(C.diagonal() > 0)
     root = np.zeros((len(C), len(free)))
     core = C[np.ix_(free, free)]

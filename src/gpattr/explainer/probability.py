@@ -1,6 +1,7 @@
 """Attributions of a class probability: integrated gradients of σ(f), with f a Gaussian process.
 
-    Aᵢ = (xᵢ − bᵢ) ∫₀¹ σ'(f(γ(t))) ∂ᵢf(γ(t)) dt,      Σᵢ Aᵢ = σ(f(x)) − σ(f(b)),      γ(t) = b + t(x − b)
+    Aᵢ = (xᵢ − bᵢ) ∫₀¹ σ'(f(γ(t))) ∂ᵢf(γ(t)) dt,      γ(t) = b + t(x − b)
+    Σᵢ Aᵢ = σ(f(x)) − σ(f(b))
 
 is not Gaussian. Its mean is one integral, because f and ∂ᵢf are jointly Gaussian at every point
 (Stein's lemma):
@@ -12,7 +13,8 @@ from draws of f and its gradient along the path, each of which satisfies complet
 
 σ bends far more than f does: the paths of real classifiers are mostly shorter than a length-scale,
 while their log odds change by many units. So f and its gradient are drawn at a few Chebyshev nodes,
-as many as f needs, and interpolated to the nodes of the integral, as many as σ needs."""
+as many as f needs, and interpolated to the nodes of the integral, as many as σ needs.
+"""
 
 from __future__ import annotations
 
@@ -71,8 +73,9 @@ def probability(posterior: Posterior, X: Array) -> np.ndarray:
 def mean_attributions(
     posterior: Posterior, operator: IntegratedGradients, X: Array, tolerance: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return E[A], (n, d), and an estimate of its error, (n,): what doubling the nodes changed, and
-    the completeness gap.
+    """Return E[A], (n, d), and an estimate of its error, (n,).
+
+    The error is what doubling the nodes changed, and the completeness gap.
     """
     X = to_numpy(X)
     terms: list[Any] = operator.terms(X)
@@ -86,10 +89,10 @@ def mean_attributions(
         row = int(error.argmax())
         length = float(_length(posterior, terms)[row])
         raise ToleranceError(
-            f"tolerance: attributions of the probability of row {row} are sure to {error[row]:.0e}"
-            f" only, not to {tolerance:.0e}; its path is {length:.3g} length-scales long, or the"
-            " probability changes too fast on it; choose a baseline nearer to the row, or accept"
-            " it by a larger tolerance="
+            f"tolerance: attributions of the probability of row {row} are accurate only to"
+            f" {error[row]:.0e}; the tolerance is {tolerance:.0e}. Its path is {length:.3g}"
+            " length-scales long, or the probability changes too fast on it; choose a baseline"
+            " nearer to the row, or accept it by a larger tolerance="
         )
     return values, error
 
@@ -97,11 +100,11 @@ def mean_attributions(
 def drawn_attributions(
     posterior: Posterior, operator: IntegratedGradients, X: Array, n_draws: int, random_state: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return draws of A, (n_draws, n, d), and the root mean square of their completeness gaps in
-    each row, (n,).
+    """Return draws of A, (n_draws, n, d), and the rms of their completeness gaps in each row, (n,).
 
     Features are joint within a row. The same standard draws serve every row, so a row's draws do
-    not depend on the others."""
+    not depend on the others.
+    """
     X = to_numpy(X)
     n, d = X.shape
     check_memory("The draws", (n_draws, n, d), "use fewer draws or rows")
@@ -198,7 +201,7 @@ def _refine(
     values: np.ndarray,
     error: np.ndarray,
 ) -> None:
-    """Fill in ``values`` and ``error`` of some rows, doubling the nodes until the error is small."""
+    """Fill in ``values`` and ``error`` of some rows; nodes are doubled until the error is small."""
     known, before = _slopes_at(part, paths[rows], nodes(pieces)), None
     change = np.ptp(known[0], axis=1).max(initial=0.0)
     finer = int(2 ** np.ceil(np.log2(np.clip(change / UNITS, 1.0, MOST_FINE))))
@@ -223,7 +226,7 @@ def _refine(
 
 
 def _slopes_at(part: Posterior, paths: Any, t: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return E[f] and Var[f], (n, T), E[∂ᵢf] and Cov[f, ∂ᵢf], (n, T, d), at points of every path."""
+    """Return E[f] and Var[f], (n, T), E[∂ᵢf] and Cov[f, ∂ᵢf], (n, T, d), at points of each path."""
     points = np.swapaxes(paths.at(t), 0, 1)
     n, T, d = points.shape
     return tuple(
@@ -240,9 +243,7 @@ def _gain(known: tuple[np.ndarray, ...]) -> np.ndarray:
 
 
 def _contracted(known: tuple[np.ndarray, ...], panels: int) -> np.ndarray:
-    """Return ∫₀¹ E[σ'(f)] E[∂ᵢf] + E[σ''(f)] Cov[f, ∂ᵢf] dt, (n, d), from what is known at
-    Chebyshev nodes.
-    """
+    """Return ∫₀¹ E[σ'(f)] E[∂ᵢf] + E[σ''(f)] Cov[f, ∂ᵢf] dt, (n, d), from Chebyshev nodes."""
     mean, var, gradient, cov = known
     P, w = _interpolation(mean.shape[1] - 1, panels)
     result = np.empty((len(mean), gradient.shape[2]))
@@ -261,8 +262,9 @@ def _contracted(known: tuple[np.ndarray, ...], panels: int) -> np.ndarray:
 
 
 def first_pieces(posterior: Posterior, terms: list[tuple[float, Any]]) -> np.ndarray:
-    """Return into how many pieces the Chebyshev nodes cut each path to begin with, (n,): a power of
-    two, by its length-scales.
+    """Return the number of pieces that each path is first cut into, (n,), a power of two.
+
+    It depends on the path's length in length-scales.
     """
     wanted = np.clip(_length(posterior, terms), 1.0, 4.0 * MOST_PIECES)
     return PIECES * 2 ** np.ceil(np.log2(wanted)).astype(int)
@@ -275,9 +277,7 @@ def nodes(pieces: int) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def _interpolation(pieces: int, panels: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return what makes of values at the Chebyshev nodes those at the nodes of a rule, (Q, T), and
-    the rule's weights, (Q,).
-    """
+    """Return the map from Chebyshev nodes to those of a rule, (Q, T), and its weights, (Q,)."""
     t, w = gauss_legendre(ORDER, panels)
     signs = (-1.0) ** np.arange(pieces + 1)
     signs[[0, -1]] *= 0.5
@@ -290,11 +290,11 @@ def _interpolation(pieces: int, panels: int) -> tuple[np.ndarray, np.ndarray]:
 def path_draws(
     jet: np.ndarray, share: np.ndarray, steps: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return A, (S, d), and its completeness gaps, (S,), for draws of f and its gradient at the
-    Chebyshev nodes of paths.
+    """Return A, (S, d), and its completeness gaps, (S,), for draws of f and its gradient on paths.
 
     ``jet`` is (K, T, 1 + d, S) for K paths to one row, with weights ``share`` (K,) and ``steps``
-    (K, d)."""
+    (K, d).
+    """
     f, pieces = jet[:, :, 0], jet.shape[1] - 1
     change = float((f.max(axis=1) - f.min(axis=1)).max(initial=0.0))
     wanted = np.clip(max(change / UNITS, pieces * 4 / ORDER), 1.0, MOST_FINE)
@@ -308,9 +308,7 @@ def path_draws(
 def _draws(
     part: Posterior, terms: list[tuple[float, Paths]], pieces: int, count: int, seed: list[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return draws of A at every row, (count, n, d), and the root mean square of their completeness
-    gaps, (n,).
-    """
+    """Return draws of A at each row, (count, n, d), and the rms completeness gaps, (n,)."""
     t, (n, d), K = nodes(pieces), terms[0][1].shape, len(terms)
     along = [paths.at(t) for _, paths in terms]
     points = np.swapaxes(np.concatenate(along), 0, 1)  # (n, KT, d)

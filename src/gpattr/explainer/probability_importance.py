@@ -1,9 +1,9 @@
-"""Importance of features for a probability: mean |attribution| over rows, whose spread comes from
-joint draws of some of them.
+"""Importance of features for a probability: mean |attribution|, with joint draws of some rows.
 
 The latent function and its gradient are drawn together at the nodes of several rows' paths, as many
 as make `LARGEST` numbers, and each draw is integrated as in `gpattr.explainer.probability`: what
-rows share is kept. The rest is scaled as for other models (`Importance`)."""
+rows share is kept. The rest is scaled as for other models (`Importance`).
+"""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def draw_probability_importance(
     n_samples: int,
     random_state: Any,
 ) -> Importance:
-    """Return the importance over the rows of X; ``expected`` and ``own`` (d,) are the means over
-    all rows of E|A| and Var|A|.
+    """Return the importance over the rows of X.
 
-    ``gathering`` adds columns up to features. The parts of a mixture have their share of the draws
-    each."""
+    ``expected`` and ``own`` (d,) are the means of E|A| and Var|A| over all rows. ``gathering`` adds
+    columns up to features. Each part of a mixture has its share of the draws.
+    """
     n_samples, generator, n = (
         check_count("n_samples", n_samples),
         random_generator(random_state),
@@ -92,9 +92,7 @@ def _drawn(
     count: int,
     generator: np.random.Generator,
 ) -> tuple[Array, Array]:
-    """Return draws of mean |A| over ``rows``, (count, features), and the mean over rows of Var|A|,
-    (features,).
-    """
+    """Return draws of mean |A| over ``rows``, (count, features), and mean Var|A|, (features,)."""
     terms: list[Any] = operator.rows(rows).terms(X[rows])
     pieces, d, share = (
         first_pieces(part, terms),

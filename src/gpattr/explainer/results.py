@@ -41,7 +41,7 @@ class Setting:
     gathering: np.ndarray | None = None
 
     def base_values(self, at: Any) -> np.ndarray:
-        """Return F(b), (n,), for a function ``at`` of points; NaN if rows are compared with nothing."""
+        """Return F(b), (n,), for a function ``at`` of points; NaN if there is no baseline."""
         reference = self.operator.reference
         if reference is None:
             return np.full(len(self.rows), np.nan)
@@ -84,7 +84,7 @@ def of_probability(
     n_draws: int,
     random_state: Any,
 ) -> Explanation:
-    """Return the explanation of E[σ(f)]: means by quadrature, and with ``uncertainty`` draws too."""
+    """Return the explanation of E[σ(f)]: means by quadrature, with ``uncertainty`` also draws."""
     operator, rows, uncertainty = setting.operator, setting.rows, evaluation.uncertainty
     assert isinstance(operator, IntegratedGradients)
     if uncertainty == "cov":

@@ -39,7 +39,8 @@ class Rows:
     """How rows become numbers for one ``posterior``: frames aligned by name, categories encoded.
 
     ``columns`` are the names of what the posterior sees, where they are known: of the frame it was
-    trained on, or ``feature_names``, or those of a ``baseline`` with names."""
+    trained on, or ``feature_names``, or those of a ``baseline`` with names.
+    """
 
     def __init__(
         self,
@@ -85,9 +86,7 @@ class Rows:
         return () if self.encoder is None else self.encoder.jumps
 
     def names(self, X: Any) -> Names:
-        """Return the names of the columns that the posterior sees; those of X where it has none of
-        its own.
-        """
+        """Return the names of the columns that the posterior sees; those of X if it has none."""
         own = self.columns or (None if is_series(X) else column_names(X))
         return own or tuple(f"x{i}" for i in range(self.posterior.n_columns))
 
@@ -245,9 +244,7 @@ def row_names(X: Any, n: int) -> RowNames:
 
 
 def row_name(x: Any) -> str | int | None:
-    """Return what one row is called: the name of a series, the index of a frame; None where it has
-    none.
-    """
+    """Return the name of one row, from a series or the index of a frame; None if it has none."""
     name = (
         x.name
         if is_series(x)

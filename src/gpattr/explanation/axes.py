@@ -70,7 +70,8 @@ def check_axes(axes: Any) -> tuple[str, ...]:
 def check_coordinates(axes: Names, coordinates: Any, d: int, q: int) -> dict[str, Labels]:
     """Return the labels of every axis but "feature", positions where none are given.
 
-    A distribution of q entries in each row has the axes; d is the number of features."""
+    A distribution of q entries in each row has the axes; d is the number of features.
+    """
     named = [axis for axis in dict.fromkeys(axes) if axis != FEATURE]
     if not isinstance(coordinates, Mapping) or not set(coordinates) <= set(named):
         raise InvalidInputError(

@@ -8,11 +8,11 @@ import numpy as np
 
 
 class Contributions(np.ndarray):
-    """Shares of the training rows, (m,), in the attribution of ``feature`` to the ``quantity`` at
-    the row ``row_name``.
+    """Shares of the training rows, (m,), in the attribution of ``feature`` to the ``quantity``.
 
-    ``row_name`` is None where the row had no name. Whatever is computed from the array is about
-    nothing in particular."""
+    ``row_name`` is the name of the explained row, or None. Arrays computed from this one carry no
+    such description.
+    """
 
     feature: str = ""
     quantity: str = "prediction"

@@ -94,7 +94,8 @@ class Explanation(Frozen):
     (n,) bounds the error of each entry of ``cov``, and so of ``var``: that of integration, and that
     of rounding, which is what remains where a posterior variance is the small difference of large
     numbers. ``draw_error`` (n,), of draws, is the root mean square of the completeness gaps of a
-    row's draws: the error of their own integrals."""
+    row's draws: the error of their own integrals.
+    """
 
     distribution: Distribution
     predictions: Array
@@ -264,7 +265,8 @@ class Explanation(Frozen):
     def standard_error(self) -> Array:
         """Return the standard error of the mean of the draws, (n, d).
 
-        The draws agree with ``values`` to about this."""
+        The draws agree with ``values`` to about this.
+        """
         return self._in_axes(self.distribution.standard_error())
 
     def interval_error(self, level: float = 0.95) -> tuple[Array, Array]:
@@ -282,14 +284,16 @@ class Explanation(Frozen):
         """Return the share of each variance from between the models of a mixture, (n, d).
 
         Where the models have different hyperparameters, it is how much of the uncertainty comes
-        from not knowing these. It is 0 for a single Gaussian."""
+        from not knowing these. It is 0 for a single Gaussian.
+        """
         return self._in_axes(self.distribution.shares_between())
 
     def prob_positive(self) -> Array:
         """Return P(attribution > 0), (n, d).
 
         An attribution that is exactly zero with no variance gives ½: no evidence for either
-        sign."""
+        sign.
+        """
         return self._in_axes(self.distribution.prob_positive())
 
     def prob_greater(self, i: str | int, j: str | int) -> Array:
@@ -305,7 +309,8 @@ class Explanation(Frozen):
 
         They are estimated from joint draws. Ranks go by absolute size, or by signed value with
         ``absolute=False``. The same standard draws serve every row, so a row's answer does not
-        depend on the others. Exact ties share their ranks evenly."""
+        depend on the others. Exact ties share their ranks evenly.
+        """
         self.require_features("rank_probabilities")
         return self.distribution.rank_probabilities(n_samples, random_state, absolute)
 
@@ -313,7 +318,8 @@ class Explanation(Frozen):
         """Return n draws of all attributions, (n, rows, d), joint within a row.
 
         Rows are drawn independently, but all rows of a draw from a mixture are of the same model.
-        (For rows drawn jointly use `Posterior.sample`.)"""
+        (For rows drawn jointly use `Posterior.sample`.)
+        """
         draws = self.distribution.sample(n, random_state)
         return draws.reshape(len(draws), *self.shape)
 
@@ -323,7 +329,8 @@ class Explanation(Frozen):
         Features that are not named stay as they are. Variances and covariances add with all their
         cross terms, and errors too: the bound is that of the largest group. A group stands where
         its first feature stood; it has no single value, so its ``data`` and ``baselines`` are
-        NaN."""
+        NaN.
+        """
         labels = group_names(groups, self.feature_names)
         names = tuple(dict.fromkeys(labels))
         column = [labels.index(name) for name in names]
@@ -351,7 +358,8 @@ class Explanation(Frozen):
     def __getitem__(self, key: Any) -> Explanation:
         """Select rows, or ``[rows, features]``, along every axis called "feature".
 
-        Rows are given by position, features by name or position. All axes stay."""
+        Rows are given by position, features by name or position. All axes stay.
+        """
         rows, features = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
         if isinstance(rows, str):
             raise InvalidIndexError(
@@ -403,14 +411,16 @@ class Explanation(Frozen):
     def to_shap(self, level: float = 0.95) -> Any:
         """Return a ``shap.Explanation`` with standard deviations and the ends of the intervals.
 
-        They are its ``error_std``, ``lower_bounds`` and ``upper_bounds``."""
+        They are its ``error_std``, ``lower_bounds`` and ``upper_bounds``.
+        """
         self.require_features("to_shap")
         return export.to_shap(self, level)
 
     def to_xarray(self) -> xr.Dataset:
         """Return an ``xarray.Dataset`` whose dimensions are row and the axes.
 
-        Axes that repeat are numbered: the covariance has the dimensions feature and feature_2."""
+        Axes that repeat are numbered: the covariance has the dimensions feature and feature_2.
+        """
         return export.to_xarray(self)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -421,7 +431,8 @@ class Explanation(Frozen):
     def load(cls, path: str | PathLike[str]) -> Any:
         """Read what `save` wrote, of several outputs a `MultiOutputExplanation`.
 
-        A truncated or foreign file is refused."""
+        A truncated or foreign file is refused.
+        """
         return storage.load(path)
 
     def require_features(self, name: str) -> None:

@@ -18,21 +18,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Importance:
-    """Mean |attribution| over ``n_rows`` rows: ``values`` (d,) its expectation, ``samples`` (s, d)
-    draws of it, ``std`` (d,).
+    """Mean |attribution| over ``n_rows`` rows: its expectation ``values`` (d,) and ``std`` (d,).
 
-    ``quantity`` says what the features are important to, ``baseline_name`` what attributions are
-    compared with.
+    ``samples`` (s, d) are draws of it. ``quantity`` says what the features are important to,
+    ``baseline_name`` what attributions are compared with.
 
-    The expectation of |attribution| contains its uncertainty: a feature of no effect that the model
-    is unsure about is not near zero. The mean of |``Explanation.values``| does not contain it, and
-    is smaller.
+    The expectation of |attribution| contains its uncertainty: a feature without effect still has a
+    positive importance if the model is uncertain about it. The mean of |``Explanation.values``|
+    does not contain it, and is smaller.
 
     ``values`` are exact and of all rows. The draws are joint ones of all rows and features where
     these are at most 3000 numbers. Beyond that:
 
-    - Each feature is drawn by itself, from its exact covariance between rows. Which draws of
-      different features belong together is copied, rank by rank, from joint draws of as many rows
+    - Each feature is drawn by itself, from its exact covariance between rows. The correlation of
+      different features is copied, rank by rank, from joint draws of as many rows
       as make 1500 numbers; of more than 1500 features they are independent.
     - Of more than 300 rows (3000/d where that is more, fewer where there are hundreds of features
       or many baselines, but at least 40) a random sample is drawn: ``n_joint_rows`` of them.
@@ -58,9 +57,7 @@ class Importance:
 
     @property
     def note(self) -> str:
-        """What must be said of the intervals where they do not come from all rows: "spread from 300
-        of 20,000 rows".
-        """
+        """A note if the intervals do not come from all rows: "spread from 300 of 20,000 rows"."""
         return (
             ""
             if self.n_joint_rows == self.n_rows

@@ -43,7 +43,8 @@ class MultiOutputExplanation(Frozen):
     its methods, and ``ex[rows]`` or ``ex[rows, features]`` selects from all. ``values``, ``var``
     and ``std`` are (n, d, P), ``cov`` is (n, d, d, P), ``predictions``, ``base_values``, ``error``
     and ``delta`` are (n, P); other axes than ("feature",) stand in the place of d. Covariances
-    between outputs are those of `Explainer.across_outputs`."""
+    between outputs are those of `Explainer.across_outputs`.
+    """
 
     outputs: Mapping[str, Explanation]
 

@@ -23,8 +23,9 @@ class FullAdditive(Kernel):
 
     The cost grows with d times the number of orders; there are no 2^d terms. ``bases`` are
     one-dimensional kernels kᵢ, one for each feature; ``order_variances`` σ₁², σ₂², … at most d of
-    them, not negative. The elementary symmetric polynomials eₙ come from the recurrence eₙ ← eₙ +
-    zᵢeₙ₋₁, which adds positive terms."""
+    them, not negative. The elementary symmetric polynomials eₙ come from the recurrence
+    eₙ ← eₙ + zᵢeₙ₋₁, which adds positive terms.
+    """
 
     bases: tuple[Kernel, ...]
     order_variances: Array

@@ -104,7 +104,8 @@ class _Several(Kernel):
 class Sum(_Several):
     """k(x, x') = k₁(x, x') + k₂(x, x') + …: independent functions added.
 
-    Nested sums are flattened."""
+    Nested sums are flattened.
+    """
 
     @property
     def polynomial_degree(self) -> int | None:
@@ -154,7 +155,8 @@ def separable(kernel: Callable[..., Kernel], lengthscale: Any, **params: Any) ->
     """Return the product Πᵢ kᵢ(xᵢ, xᵢ') of one-dimensional kernels with ``lengthscale`` ℓᵢ (d,).
 
     Only the squared exponential is the same as its radial form; ``separable(Matern52, [1.0, 2.0])``
-    is a kernel of its own. Other parameters are those of every factor."""
+    is a kernel of its own. Other parameters are those of every factor.
+    """
     scales = np.asarray(positive("lengthscale", lengthscale))
     if scales.ndim == 0:
         raise InvalidInputError(

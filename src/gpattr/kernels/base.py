@@ -30,7 +30,8 @@ class Kink(NamedTuple):
 
     r is the distance in units of ``lengthscale``; ``features`` None means all. Within the radius
     ``floor`` the kink is too small to affect an integral. If it is not ``one_sided``, derivatives
-    are not even smooth in r ≥ 0."""
+    are not even smooth in r ≥ 0.
+    """
 
     features: tuple[int, ...] | None
     lengthscale: float | Array
@@ -48,7 +49,8 @@ class Kernel(Checked, Frozen, ABC):
 
     A kernel made of others holds them in fields, one kernel or a tuple of kernels in each; `parts`,
     `map_parts`, `walk` and `leaves` follow from that. A class that stores them otherwise overrides
-    `parts` and `map_parts`."""
+    `parts` and `map_parts`.
+    """
 
     checks: ClassVar[Any] = {
         "X": some_rows,
@@ -137,7 +139,8 @@ class Kernel(Checked, Frozen, ABC):
     def walk(self, prefix: str = "") -> Iterator[tuple[str, Kernel]]:
         """Yield this kernel and all kernels inside, each with the prefix of its parameters' names.
 
-        Prefixes are as in `get_params`, after the given one; a kernel comes before its parts."""
+        Prefixes are as in `get_params`, after the given one; a kernel comes before its parts.
+        """
         yield prefix, self
         for name, part in self.parts().items():
             yield from part.walk(f"{prefix}{name}__")

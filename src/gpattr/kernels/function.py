@@ -21,7 +21,8 @@ class Function(Kernel):
     Each function takes x and x' of shapes (..., d) that broadcast, and acts on the last axis:
     ``value`` returns k, (...), ``gradient`` ∂k/∂xᵢ, (..., d), and ``mixed`` ∂²k/∂xᵢ∂x'ⱼ, (..., d,
     d). A PyTorch function needs neither of the last two: it is differentiated automatically.
-    ``lengthscale`` is a hint, the distance over which k changes."""
+    ``lengthscale`` is a hint, the distance over which k changes.
+    """
 
     value: Callable[[Array, Array], Array] = field(repr=False)
     gradient: Callable[[Array, Array], Array] | None = field(default=None, repr=False)

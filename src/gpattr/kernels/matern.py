@@ -30,7 +30,8 @@ class Matern12(Radial):
     """k(x, x') = σ² exp(−r), r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)²: continuous functions without gradients.
 
     It has values and predictions only. Gradients, and so integrated gradients, are refused: their
-    variance does not exist."""
+    variance does not exist.
+    """
 
     nu: ClassVar[float] = 0.5
 
@@ -49,7 +50,8 @@ class Matern12(Radial):
 class Matern32(Radial):
     """k(x, x') = σ² (1 + √3 r) exp(−√3 r): once differentiable functions.
 
-    r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)²."""
+    r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)².
+    """
 
     nu: ClassVar[float] = 1.5
 
@@ -87,7 +89,8 @@ class Matern32(Radial):
 class Matern52(Radial):
     """k(x, x') = σ² (1 + √5 r + 5r²/3) exp(−√5 r): twice differentiable functions.
 
-    r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)²."""
+    r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)².
+    """
 
     nu: ClassVar[float] = 2.5
 
@@ -128,7 +131,8 @@ class Matern(Radial):
 
     r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)². Its functions have ⌈ν⌉ − 1 derivatives. With ν = 3/2 and 5/2 it is
     `Matern32` and `Matern52`, which are far faster: this one needs Bessel functions, which only
-    SciPy has, so that tensors are computed on the host."""
+    SciPy has, so that tensors are computed on the host.
+    """
 
     one_sided: ClassVar[bool] = False
 

@@ -16,7 +16,8 @@ class Periodic(Kernel):
     """k(x, x') = σ² exp(−2 Σᵢ sin²(π(xᵢ − xᵢ')/pᵢ)/ℓᵢ²): periodic with pᵢ in feature i.
 
     ``period`` p is in the units of the inputs, ``lengthscale`` ℓ has no unit; both are one number
-    or one per feature."""
+    or one per feature.
+    """
 
     lengthscale: float | Array = 1.0
     period: float | Array = 1.0
@@ -63,7 +64,8 @@ class Periodic(Kernel):
 class Cosine(Kernel):
     """k(x, x') = σ² cos(2π Σᵢ (xᵢ − xᵢ')/pᵢ): a wave of unknown phase and amplitude.
 
-    Its period along feature i is pᵢ."""
+    Its period along feature i is pᵢ.
+    """
 
     period: float | Array = 1.0
     variance: float = 1.0

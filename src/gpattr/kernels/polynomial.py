@@ -16,7 +16,8 @@ from gpattr.kernels.base import Kernel
 class Linear(Kernel):
     """k(x, x') = Σᵢ σᵢ² xᵢxᵢ': linear functions through the origin, coefficients N(0, σᵢ²).
 
-    ``variance`` is one number or one per feature. Add a `Constant` for an unknown intercept."""
+    ``variance`` is one number or one per feature. Add a `Constant` for an unknown intercept.
+    """
 
     variance: float | Array = 1.0
 

@@ -17,7 +17,8 @@ class Radial(Kernel):
 
     ``lengthscale`` ℓ is one number or one per feature (ARD), in the units of the inputs;
     ``variance`` σ² is in the units of the squared target. A radial kernel is its profile g with
-    h(r) = g'(r)/r, from which all derivatives follow."""
+    h(r) = g'(r)/r, from which all derivatives follow.
+    """
 
     lengthscale: float | Array = 1.0
     variance: float = 1.0

@@ -13,7 +13,8 @@ class SquaredExponential(Radial):
     """k(x, x') = σ² exp(−r²/2), r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)².
 
     ``lengthscale`` ℓ is one number or one per feature, in the units of the inputs; ``variance`` σ²
-    is in the units of the squared target. Other libraries call this kernel RBF."""
+    is in the units of the squared target. Other libraries call this kernel RBF.
+    """
 
     def profile(self, r2: Array) -> Array:
         return namespace(r2).exp(-0.5 * r2)

@@ -19,7 +19,8 @@ class Warped(Kernel):
 
     ``map`` takes rows (n, d) to (n, D), ``jacobian`` takes rows to ∂φⱼ/∂xᵢ, (n, D, d). A PyTorch
     module or function needs no jacobian; of a module a frozen copy in float64 is kept, so training
-    it further does not change the kernel."""
+    it further does not change the kernel.
+    """
 
     kernel: Kernel
     map: Callable[[Array], Array] = field(repr=False)
@@ -85,7 +86,8 @@ class Rescaled(Kernel):
     """k(x, x') = s(x) k₁(x, x') s(x'): a function whose amplitude varies over the inputs.
 
     ``factor`` s takes rows (n, d) to (n,), ``gradient`` to ∂s/∂xᵢ, (n, d); a PyTorch function needs
-    no gradient."""
+    no gradient.
+    """
 
     kernel: Kernel
     factor: Callable[[Array], Array] = field(repr=False)

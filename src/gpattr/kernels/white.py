@@ -17,7 +17,8 @@ class White(Kernel):
     """k(x, x') = σ² if x and x' are the same observation, else 0.
 
     Posteriors fold it into their noise: predictions and explanations are of the function without
-    it. Two arrays are the same observations only if they are the same object."""
+    it. Two arrays are the same observations only if they are the same object.
+    """
 
     variance: float = 1.0
 

@@ -70,8 +70,8 @@ class Operator(Checked, ABC):
     """A linear map from functions f to numbers at every row, 𝒜f(xₙ).
 
     ``axes`` are the names of its output dimensions after the row: ("feature",) for one number a
-    feature, ("feature", "feature") for one a pair, () for a single number. Inside, outputs are flat:
-    q is the product of their sizes. ``methods`` are the values of ``method=`` that it has.
+    feature, ("feature", "feature") for one a pair, () for a single number. Inside, outputs are
+    flat: q is the product of their sizes. ``methods`` are the values of ``method=`` that it has.
     ``vanishes_on_constants`` says that 𝒜1 = 0, ``additive`` that the values of several columns that
     encode one feature add up to that of the feature.
     """
@@ -90,7 +90,7 @@ class Operator(Checked, ABC):
 
     @abstractmethod
     def terms(self, X: Array) -> list[tuple[float, Sites]]:
-        """Return weights and sites such that 𝒜f(xₙ) is the weighted sum of elementary functionals."""
+        """Return weights and sites: 𝒜f(xₙ) is the weighted sum of elementary functionals."""
 
     def rows(self, rows: Any) -> Operator:
         """Return the operator for these rows of X only (a slice or an index array)."""

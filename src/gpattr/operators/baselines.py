@@ -14,11 +14,11 @@ from gpattr.exceptions import InvalidInputError
 
 
 class Baselines(Frozen):
-    """Weighted points (k, d) that together serve as the baseline: attributions are averaged over
-    them, exactly.
+    """Weighted points (k, d) as one baseline: attributions are averaged over them, exactly.
 
     ``weights`` (k,) are not negative and sum to one; equal weights by default. Points in a frame
-    keep their column names."""
+    keep their column names.
+    """
 
     def __init__(self, points: Any, weights: Any = None) -> None:
         self.points: Array = read_only(as_matrix("points", points))

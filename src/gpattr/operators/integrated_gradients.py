@@ -69,9 +69,7 @@ class Paths(Sites):
         return xp.where(t < 0.5, self.start + t * self.step, self.stop - (1.0 - t) * self.step)
 
     def along(self, t: Array) -> Array:
-        """Return the points b + t(x − b), (n, ..., d), for each path's own t, (n, ...), in [0, 1];
-        exact at both ends.
-        """
+        """Return b + t(x − b), (n, ..., d), for each path's own t, (n, ...); exact at both ends."""
         an_array("t", t)
         if t.ndim == 0 or len(t) != len(self.stop):
             raise InvalidInputError(
@@ -96,7 +94,8 @@ class IntegratedGradients(Operator):
 
     Features at the positions ``jumps`` have no values in between (they encode categories): all of
     them move first and the others after, or the others first, and 𝒜 is the average of both. So
-    completeness holds, and reversing the path reverses the signs."""
+    completeness holds, and reversing the path reverses the signs.
+    """
 
     methods = ("auto", "exact", "quadrature", "right", "trapezoid", "simpson", "gauss_legendre")
     vanishes_on_constants = True
@@ -151,9 +150,7 @@ class IntegratedGradients(Operator):
         return [piece for w, b in parts if w > 0 for piece in self._pieces(float(w), b[None, :], X)]
 
     def _pieces(self, weight: float, start: Array, stop: Array) -> list[tuple[float, Sites]]:
-        """Return the straight pieces of the path from start, (n, d) or (1, d), to stop, (n, d), with
-        their weights.
-        """
+        """Return straight pieces from start, (n, d) or (1, d), to stop, (n, d), with weights."""
         if not self.jumps:
             return [(weight, Paths(start, stop))]
         xp, columns = namespace(stop), list(self.jumps)

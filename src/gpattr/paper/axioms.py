@@ -1,7 +1,8 @@
 """Section 2.2: the seven axioms of integrated gradients, checked numerically on GPs.
 
 The figure shows how far each axiom is violated, relative to the largest attribution (or variance):
-by rounding at most."""
+by rounding at most.
+"""
 
 from __future__ import annotations
 

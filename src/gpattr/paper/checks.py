@@ -2,7 +2,8 @@
 
 An entry is ``{"ours": …, "between": [low, high], "source": …}``: the result of our own verified
 run, the accepted range (null is an open end), and where the range comes from; ``"published"`` is
-the number in the paper's figure, if it can be read off."""
+the number in the paper's figure, if it can be read off.
+"""
 
 from __future__ import annotations
 

@@ -22,9 +22,7 @@ def run(
     reduced: bool,
     quiet: bool,
 ) -> bool:
-    """Run experiments with a progress bar, print the checks, and return whether all passed.
-
-    With ``quiet`` only failed checks are printed."""
+    """Run experiments, print checks (failed ones if ``quiet``), and return whether all passed."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -1,7 +1,8 @@
 """Figure 2: attributions of the predicted disease-free time of breast cancer patients.
 
 The 151 patients without recurrence; the first is left out of training. The baseline is the average
-patient."""
+patient.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 House 262 and 49 others, chosen at random, are left out of training; the baseline is the average
 house. The published choice of the 49 is unknown, so ten choices are made: the numbers are medians
-over them, the figure shows the choice closest to these."""
+over them, the figure shows the choice closest to these.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 Left: alcohol, for a red wine of quality 8 that is left out of training, against the mean of the
 wines of quality 5. Right: x₁ in the simulated data of Figure 1, for the far corner (10, 10) against
-the origin."""
+the origin.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 Single models with M frequencies vary around the exact density and are overconfident; the mixture of
 500 models approaches it as M grows. Baseline: the mean of all wines. All models
 share the exact GP's hyperparameters; frequencies are plain independent draws. The code of the
-published figure used standard deviations in place of variances; these are the variances."""
+published figure used standard deviations in place of variances; these are the variances.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 The relevance of a normalised feature is 1/ℓᵢ. Features of little relevance have small attributions,
 and the error of the rule is soon below their uncertainty; relative to their own size they do not
-converge faster than the others."""
+converge faster than the others.
+"""
 
 from __future__ import annotations
 

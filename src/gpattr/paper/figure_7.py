@@ -3,7 +3,8 @@
 The attribution of alcohol for the wine of Figure 4. Simpson's rule is (g₀ + 4g½ + g₁)/6; the
 formula printed in the paper is the trapezoid rule on 2L partitions. The right-hand rule evaluates
 at l/L, l = 1 … L. Gauss–Legendre, which the paper does not include, needs eight evaluations
-for full accuracy."""
+for full accuracy.
+"""
 
 from __future__ import annotations
 

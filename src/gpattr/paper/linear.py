@@ -2,7 +2,8 @@
 
 attrᵢ ~ N(μ′ᵢ (xᵢ − bᵢ), Σ′ᵢᵢ (xᵢ − bᵢ)²) with the posterior N(μ′, Σ′) of the weights, here of
 houses in New Taipei, normalised and with centred prices, prior N(0, σ_w² I). The same as Theorem 1
-with a linear kernel."""
+with a linear kernel.
+"""
 
 from __future__ import annotations
 

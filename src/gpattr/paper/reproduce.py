@@ -62,7 +62,8 @@ def reproduce(
     Figures and numbers are written to the folder ``out`` as each experiment ends, ``figure_1.png``
     and ``figure_1.json``; with None nothing is written. ``data_home`` is the folder with the data,
     by default ``GPATTR_DATA_DIR``, the cache or the official archive. ``reduced`` uses fewer
-    restarts, models and repetitions. ``progress`` is called with a text at every step."""
+    restarts, models and repetitions. ``progress`` is called with a text at every step.
+    """
     several = (
         isinstance(experiments, Iterable)
         and not isinstance(experiments, (str, bytes))

@@ -44,7 +44,8 @@ def bar(
     """Draw bars with credible intervals: of one row, or of ``explainer.importance(X)``.
 
     Of an explanation with several rows the bars are mean |attribution|, without an interval: rows
-    share one unknown function, and only the explainer knows their joint distribution."""
+    share one unknown function, and only the explainer knows their joint distribution.
+    """
     if isinstance(explanation, Importance):
         return _importance(explanation, max_display, ax, level)
     if row is None and len(some_rows(explanation)) > 1:

@@ -42,7 +42,8 @@ def beeswarm(
     """Draw a point for each row and feature: its attribution, coloured by the feature's value.
 
     Points are hollow and grey where the model is less than ``level`` sure of the sign. Of many rows
-    5,000 are drawn, a random sample that is always the same."""
+    5,000 are drawn, a random sample that is always the same.
+    """
     ex = some_rows(explanation)
     shown = leading(sampled(ex, MOST_ROWS), np.abs(ex.values).mean(axis=0), max_display)
     n, d = shown.shape
@@ -103,7 +104,8 @@ def _value_scale(ax: Axes, d: int) -> None:
 def _by_value(values: Array) -> Array:
     """Return the colour of each value by its place among the others, (n, 4).
 
-    It is grey where they do not differ or there are none."""
+    It is grey where they do not differ or there are none.
+    """
     if np.isnan(values).any() or np.ptp(values) == 0:
         return np.tile(NO_VALUE, (len(values), 1))
     distinct, place = np.unique(values, return_inverse=True)

@@ -21,8 +21,9 @@ LONGEST = 14  # letters, so that one line of a legend fits into a picture
 
 
 def category_colors(labels: Sequence[str]) -> tuple[Array, list[tuple[str, str]]]:
-    """Return the colour of each row, (n, 4), and what the colours mean, most frequent first:
-    [("wood", "#0072B2"), …].
+    """Return the colour of each row, (n, 4), and a legend: [("wood", "#0072B2"), …].
+
+    The most frequent categories come first.
     """
     counts = Counter(labels)
     names = sorted(counts, key=lambda name: (-counts[name], name))

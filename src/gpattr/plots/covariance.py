@@ -34,7 +34,8 @@ def covariance(
     """Draw the correlations between the attributions of one row.
 
     Their standard deviations are on the diagonal. Where a correlation is strongly negative, the
-    model knows the sum of two attributions better than each of them."""
+    model knows the sum of two attributions better than each of them.
+    """
     ex = one_row(explanation, row)
     ex.distribution.need("cov")
     ex = leading(ex, np.abs(ex.values[0]), max_display)

@@ -36,7 +36,8 @@ def density(
 ) -> Axes:
     """Draw the density of the attributions of ``features``, by default the largest.
 
-    The credible interval is filled darker."""
+    The credible interval is filled darker.
+    """
     ex = one_row(explanation, row)
     ex.distribution.need("var")
     ex = ex[:, _chosen(ex, features, max_display)]

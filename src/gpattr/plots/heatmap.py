@@ -36,7 +36,8 @@ def heatmap(
     A cell is drawn in full where the model is sure of the sign to ``level``, and fades towards
     white as it is less so. The line above is the prediction. Colours end where few attributions are
     larger, or only those of one feature; the colour bar has arrows then. Of many rows 500 are
-    drawn, at equal distances in the order of their predictions."""
+    drawn, at equal distances in the order of their predictions.
+    """
     ex = some_rows(explanation)
     order = np.argsort(ex.predictions, kind="stable")
     if len(ex) > MOST_ROWS:

@@ -26,7 +26,8 @@ def path(
     """Draw attributions of rows on one line, such as ``explainer.along(x)``, with credible bands.
 
     The horizontal axis is the feature that changes, where only one does; else how far along the
-    line the rows are, from 0 to 1."""
+    line the rows are, from 0 to 1.
+    """
     ex = some_rows(explanation)
     t, name = _position(ex)
     order = np.argsort(t, kind="stable")

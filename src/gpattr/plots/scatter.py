@@ -46,7 +46,8 @@ def scatter(
 
     Points are hollow where the model is less than ``level`` sure of the sign. ``color`` is a second
     feature, whose values or categories colour the points: vertical spread that goes with the colour
-    is an interaction. Of many rows 3,000 are drawn, a random sample that is always the same."""
+    is an interaction. Of many rows 3,000 are drawn, a random sample that is always the same.
+    """
     whole = some_rows(explanation)
     index = one_feature(whole, "feature", feature)
     second = None if color is None else one_feature(whole, "color", color)

@@ -211,7 +211,8 @@ def largest(size: Array, max_display: int) -> Array:
 def leading(ex: Explanation, size: Array, max_display: int) -> Explanation:
     """Return the features of the largest ``size`` (d,), in falling order, and the sum of the rest.
 
-    Without the covariance between features the variance of that sum is unknown: it is NaN then."""
+    Without the covariance between features the variance of that sum is unknown: it is NaN then.
+    """
     order = largest(size, max_display)
     if len(order) == len(size):
         return ex[:, order]
@@ -252,7 +253,8 @@ def uncertainty_words(ex: Explanation, drawn: str) -> str:
 def sure_of_sign(ex: Explanation, level: float) -> Array:
     """Return whether each sign is certain to ``level`` or more, (n, d).
 
-    All are where nothing is known about it."""
+    All are where nothing is known about it.
+    """
     check_level(level)
     if not uncertain(ex):
         return np.ones(ex.shape, dtype=bool)
@@ -263,7 +265,8 @@ def sure_of_sign(ex: Explanation, level: float) -> Array:
 def certainty(ex: Explanation, level: float) -> Array:
     """Return how certain each sign is, (n, d): from 0, of ½, to 1, of ``level`` and above.
 
-    It is 1 where nothing is known about it."""
+    It is 1 where nothing is known about it.
+    """
     full = max(2.0 * check_level(level) - 1.0, 1e-9)
     if not uncertain(ex):
         return np.ones(ex.shape)

@@ -32,7 +32,8 @@ def training(
     ``contributions`` is ``explainer.training_contributions(x, feature)``. The other rows are added
     up, those that raise the attribution and those that lower it separately; the last bar is the sum
     of all. Where shares nearly cancel it is far shorter than they are. ``names`` are those of the
-    training rows, by default their positions."""
+    training rows, by default their positions.
+    """
     shares = to_numpy(numbers("contributions", contributions))
     if shares.ndim != 1 or not len(shares):
         raise InvalidInputError(

@@ -44,7 +44,8 @@ def waterfall(
     """Draw one row as steps from F(b), at the bottom, to F(x), at the top.
 
     Each step has the credible interval of its attribution around its end, and beside it how certain
-    the model is of its sign."""
+    the model is of its sign.
+    """
     ex = one_row(explanation, row)
     if not has_baseline(ex):
         raise InvalidInputError(

@@ -177,7 +177,7 @@ class Posterior(Checked, Frozen, ABC):
     def across(
         self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None
     ) -> Array:
-        """Return the covariance of each row between outputs of operator and model, (n, q, P, q, P)."""
+        """Return each row's covariance between outputs of operator and model, (n, q, P, q, P)."""
         bound = self.bind(operator, Evaluation("none", method, n_steps))
         return bound.across(self.rows("X", X))
 
@@ -208,7 +208,7 @@ class Posterior(Checked, Frozen, ABC):
         raise UnsupportedModelError(f"{type(self).__name__}: it has no joint gradients")
 
     def jets(self, X: Array) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean and covariance of (f, ∂₁f … ∂_df) at T points for each of r rows, X (r, T, d).
+        """Return mean and covariance of (f, ∂₁f … ∂_df) at T points for each row of X (r, T, d).
 
         They are (r, T, 1 + d) and (r, T(1 + d), T(1 + d)).
         """

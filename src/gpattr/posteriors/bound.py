@@ -21,7 +21,7 @@ TOGETHER = 4000  # outputs of which one joint covariance is formed: 128 MB
 
 
 class Bound(ABC):
-    """An ``operator`` bound to a posterior with an ``evaluation``: it is asked about rows X, (n, d).
+    """An ``operator`` bound to a posterior with an ``evaluation``, to be applied to rows X, (n, d).
 
     Formulas are resolved when it is made. Rows have been checked: they are those that
     `Posterior.rows` returns, and as many as the operator is for.
@@ -73,7 +73,7 @@ class Bound(ABC):
         )
 
     def across(self, X: Array) -> Array:
-        """Return the covariance of each row between its outputs and the model's, (n, q, P, q, P)."""
+        """Return each row's covariance between its outputs and the model's, (n, q, P, q, P)."""
         raise UnsupportedModelError(
             "model: this model has one output, and so no covariance between outputs"
         )

@@ -28,8 +28,9 @@ from gpattr.posteriors.evaluation import Evaluation
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class CombinationPosterior(Posterior):
-    """f = m + Σ_q c_q g_q for independent Gaussian ``posteriors`` g_q, ``coefficients`` c (q,) and
-    a known ``mean`` m.
+    """f = m + Σ_q c_q g_q of independent Gaussian ``posteriors`` g_q with ``coefficients`` c (q,).
+
+    The ``mean`` m is known.
     """
 
     posteriors: tuple[Posterior, ...]

@@ -38,8 +38,9 @@ class ExactPosterior(FunctionSpacePosterior):
     is added to it, and is no longer part of ``kernel``.
 
     Where the coefficients β of the mean are uncertain, N(β₀, B) or flat (B⁻¹ = 0), with Φ their
-    basis at X and A = k(X, X) + noise: C = (B⁻¹ + ΦᵀA⁻¹Φ)⁻¹, β̄ = β₀ + C ΦᵀA⁻¹(y − Φβ₀), α = A⁻¹(y
-    − Φβ̄), ``mean`` has the coefficients β̄, and ``trend`` holds C."""
+    basis at X and A = k(X, X) + noise: C = (B⁻¹ + ΦᵀA⁻¹Φ)⁻¹, β̄ = β₀ + C ΦᵀA⁻¹(y − Φβ₀),
+    α = A⁻¹(y − Φβ̄), ``mean`` has the coefficients β̄, and ``trend`` holds C.
+    """
 
     y: Array = field(kw_only=True)
     noise: Array = field(kw_only=True)
@@ -70,11 +71,11 @@ class ExactPosterior(FunctionSpacePosterior):
         self._condition(kernel, Z, y, noise, mean, factorise(kernel, Z, noise), names)
 
     def given(self, y: Any, *, mean: Mean | None = None) -> ExactPosterior:
-        """Return the posterior of the same prior, with this ``mean``, given other targets of the
-        same rows.
+        """Return the posterior of the same prior, with this ``mean``, for other targets.
 
         Nothing is factorised again: several outputs with one kernel and one noise cost one
-        factorisation."""
+        factorisation.
+        """
         Z = self.inputs
         mean = checked_mean(mean, Z.shape[1])
         y = read_only(as_vector("y", y, length=len(Z), unit="targets (one per row of X)", like=Z))
@@ -129,11 +130,11 @@ class ExactPosterior(FunctionSpacePosterior):
 
 
 def _trend(mean: Expansion, Z: Array, factor: Array, residual: Array) -> tuple[Trend, Array, float]:
-    """Return what is uncertain about the coefficients, β̄ − β₀ (p,), and what they take from the
-    log evidence.
+    """Return the uncertain trend, β̄ − β₀ (p,), and what it takes from the log evidence.
 
     p(y) has ½ log|B⁻¹| − ½ log|B⁻¹ + ΦᵀA⁻¹Φ| more than with known coefficients; a flat prior has no
-    first term and p factors of √2π less (Rasmussen and Williams, section 2.7)."""
+    first term and p factors of √2π less (Rasmussen and Williams, section 2.7).
+    """
     xp = namespace(Z)
     basis = mean.basis(Z)
     W = solve_cholesky(factor, basis)
@@ -144,8 +145,9 @@ def _trend(mean: Expansion, Z: Array, factor: Array, residual: Array) -> tuple[T
 def coefficients_given(
     basis: Array, W: Array, precision: Array, residual: Array
 ) -> tuple[Array, Array, float]:
-    """Return G with C = GGᵀ, C Wᵀ residual, and −log of what the coefficients add to the evidence,
-    for W = A⁻¹Φ.
+    """Return G with C = GGᵀ, C Wᵀ residual, and −log of what the coefficients add to the evidence.
+
+    Here W = A⁻¹Φ.
     """
     xp = namespace(basis)
     M = product(basis.T, W) + precision
@@ -187,9 +189,7 @@ def check_noise(noise: Any, Z: Array) -> Array:
 
 
 def factorise(kernel: Kernel, Z: Array, noise: Array) -> Array:
-    """Return chol(k(Z, Z) + diag(noise)), (m, m); refuse a matrix that is singular to rounding,
-    with advice.
-    """
+    """Return chol(k(Z, Z) + diag(noise)), (m, m); refuse a matrix that is singular to rounding."""
     xp = namespace(Z)
     K, scale = kernel(Z, Z), kernel.diagonal(Z)
     i = xp.arange(len(Z))

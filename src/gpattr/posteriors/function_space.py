@@ -5,7 +5,8 @@
 
 Exact regression has Z = the training inputs, L = chol(K + noise), no R, no w; sparse and Laplace
 posteriors fill in the rest. The form stays factored: forming K⁻¹ and k − kK⁻¹k loses five digits of
-variance on ordinary data."""
+variance on ordinary data.
+"""
 
 from __future__ import annotations
 
@@ -46,11 +47,11 @@ FARTHEST = 1e140  # length-scales: beyond, squares of distances overflow
 
 @dataclass(frozen=True, eq=False)
 class Trend:
-    """What is still uncertain about the coefficients of a prior mean Σⱼ βⱼφⱼ: it adds R C Rᵀ, C =
-    GGᵀ, to every covariance.
+    """Uncertain coefficients of a prior mean Σⱼ βⱼφⱼ: they add R C Rᵀ, C = GGᵀ, to covariances.
 
     R(x) = φ(x) − k(x, Z) W with ``weights`` W = (K + noise)⁻¹Φ, (m, p), and ``root`` G, (p, p); φ
-    are those of ``basis``."""
+    are those of ``basis``.
+    """
 
     basis: Basis
     weights: Array
@@ -78,7 +79,8 @@ class FunctionSpacePosterior(Posterior):
     ``kernel`` and ``mean`` are the prior's; ``inputs`` Z (m, d), ``alpha`` (m,), ``factor`` L (m,
     m) lower triangular, ``root`` R (m, r) or None, ``column_scale`` w (m,) or None.
     ``feature_names`` are the columns of the frame it was trained on. ``trend`` is what is uncertain
-    about the coefficients of the mean."""
+    about the coefficients of the mean.
+    """
 
     kernel: Kernel
     inputs: Array

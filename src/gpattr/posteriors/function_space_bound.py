@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class FunctionSpaceBound(Bound):
-    """An operator bound to a `FunctionSpacePosterior`, with its formulas for kernel, mean, trend."""
+    """An operator bound to a `FunctionSpacePosterior`: its formulas for kernel, mean and trend."""
 
     posterior: FunctionSpacePosterior
     operator: Operator
@@ -165,7 +165,8 @@ class FunctionSpaceBound(Bound):
     def _trend(self, operator: Operator, X: Array, cross: Array) -> Array:
         """Return what is uncertain about the coefficients of the mean, (r, q, p)."""
         trend, formulas = self.posterior.trend, self.trend_formulas
-        assert trend is not None and formulas is not None
+        assert trend is not None
+        assert formulas is not None
         return trend.residual(weighted_images(formulas, operator, X, len(trend.basis)), cross)
 
     def _prior_std(self, X: Array) -> Array:
@@ -206,8 +207,8 @@ class FunctionSpaceBound(Bound):
         if not (excess <= 0).all():
             row = int(excess.argmax())
             raise ToleranceError(
-                f"tolerance: attributions of row {row} are accurate only to {float(error[row]):.1e};"
-                f" the tolerance is {tolerance:.0e} × {float(size[row]):.2g} (the larger of the"
+                f"tolerance: attributions of row {row} are accurate only to {float(error[row]):.1e}"
+                f"; the tolerance is {tolerance:.0e} × {float(size[row]):.2g} (the larger of the"
                 " attributions and the prior's standard deviation). The kernel changes too fast"
                 " along the path, its derivatives are not smooth (run gpattr.testing.check_kernel"
                 " to check), or rounding does not allow more; a larger tolerance= accepts it"

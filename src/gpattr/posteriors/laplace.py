@@ -1,14 +1,14 @@
-"""Binary classification by Laplace's approximation: a Gaussian around the most likely latent
-function.
+"""Binary classification by Laplace's approximation: a Gaussian around the mode.
 
-p(y = 1 | f) = σ(f), the logistic function. At the mode f̂ of the latent values at X, with W =
-σ(f̂)(1 − σ(f̂)):
+p(y = 1 | f) = σ(f), the logistic function. At the mode f̂ of the latent values at X, with
+W = σ(f̂)(1 − σ(f̂)):
 
     E[f(x)]          = m(x) + k(x, X) (y − σ(f̂))
     Cov[f(x), f(x')] = k(x, x') − T(x)ᵀT(x'),      T(x) = L⁻¹ W^½ k(X, x),  L = chol(I + W^½ K W^½)
 
 The mode is found by Newton's method (Rasmussen and Williams, algorithm 3.1), which needs no inverse
-of K."""
+of K.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ class LaplacePosterior(FunctionSpacePosterior):
     ``X`` (m, d) may be a frame, whose column names are kept. ``log_marginal_likelihood`` is
     Laplace's approximation of it; ``mode`` (m,) are the most likely latent values at X. Predictions
     and attributions are of f, on the scale of log odds; ``label`` says in words of what, for
-    explanations to print."""
+    explanations to print.
+    """
 
     y: Array = field(kw_only=True)
     mode: Array = field(kw_only=True)
@@ -127,8 +128,9 @@ class LaplacePosterior(FunctionSpacePosterior):
         mean: Mean | None = None,
         label: str = "1 against 0",
     ) -> LaplacePosterior:
-        """Return the posterior of a mode found elsewhere: α = y − σ(f̂), w = W^½ and L = chol(I +
-        W^½ K W^½) as they are there.
+        """Return the posterior of a mode found elsewhere.
+
+        There, α = y − σ(f̂), w = W^½ and L = chol(I + W^½ K W^½).
         """
         kernel, mean, Z, names = smooth_prior(kernel, mean, "X", X)
         self = cls.__new__(cls)
@@ -166,9 +168,7 @@ class LaplacePosterior(FunctionSpacePosterior):
 
 
 def mode(K: Array, y: Array, mean: Array) -> Array:
-    """Return the latent values with the largest posterior density, by Newton's method with steps
-    halved where one overshoots.
-    """
+    """Return the mode of the latent values by Newton's method; steps that overshoot are halved."""
     a, f = 0.0 * y, mean + 0.0 * y
     new, value = f, log_likelihood(f, y)
     for _ in range(STEPS):
@@ -203,9 +203,7 @@ def factor_at(K: Array, scale: Array) -> Array:
 
 
 def score(f: Array, y: Array) -> Array:
-    """Return y − σ(f), the gradient of log p(y | f), with all its digits where the model is nearly
-    sure.
-    """
+    """Return y − σ(f), the gradient of log p(y | f), exact where σ(f) is nearly 0 or 1."""
     xp, sign = namespace(f), 2.0 * y - 1.0
     e = xp.exp(-abs(f))
     return sign * xp.where(sign * f >= 0, e, 1.0) / (1.0 + e)

@@ -1,6 +1,4 @@
-"""A mixture of posteriors: models that differ in their hyperparameters, or in their random
-features.
-"""
+"""Mixtures of posteriors: models that differ in their hyperparameters or random features."""
 
 from __future__ import annotations
 
@@ -39,13 +37,13 @@ from gpattr.posteriors.evaluation import Evaluation
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class MixturePosterior(Posterior):
-    """Σₖ weightₖ p(f | modelₖ): one of the ``posteriors`` is right, and ``weights`` say how
-    probable each is (equal by default).
+    """Σₖ weightₖ p(f | modelₖ): one of the ``posteriors`` is right; ``weights`` are probabilities.
 
-    Fitted estimators stand for their posteriors.
+    They are equal by default. Fitted estimators stand for their posteriors.
 
     Means are averaged; covariances are averaged, and the covariance of the means is added (total
-    variance). Attributions are not Gaussian: `apply` returns their components too."""
+    variance). Attributions are not Gaussian: `apply` returns their components too.
+    """
 
     posteriors: tuple[Posterior, ...]
     weights: Array

@@ -104,11 +104,11 @@ class MultiOutputPosterior(Posterior):
         means: Sequence[Mean] | None = None,
         output_names: Sequence[str] | None = None,
     ) -> MultiOutputPosterior:
-        """Return the posterior of correlated outputs, Cov[f_o(x), f_p(x')] = B_op k(x, x').
+        """Return the posterior of correlated outputs given targets Y = f(X) + noise, (m, P).
 
-        It is that given targets Y = f(X) + noise, (m, P). ``covariance`` B (P, P) is the covariance
-        between outputs (intrinsic coregionalisation); ``noise`` is a variance, one number or one
-        per output; ``means`` are the prior means, one per output. Columns of a frame Y name the
+        Cov[f_o(x), f_p(x')] = B_op k(x, x') with ``covariance`` B (P, P), the covariance between
+        outputs (intrinsic coregionalisation); ``noise`` is a variance, one number or one per
+        output; ``means`` are the prior means, one per output. Columns of a frame Y name the
         outputs.
         """
         if not isinstance(kernel, Kernel):
@@ -243,7 +243,7 @@ class MultiOutputPosterior(Posterior):
         return self.bind(operator, evaluation).by_output(self.rows("X", X))
 
     def across_at(self, bound: MultiOutputBound, X: Array) -> Array:
-        """Return the covariance of each row between outputs, (n, q, P, q, P), for a bound operator."""
+        """Return each row's covariance between outputs, (n, q, P, q, P), for a bound operator."""
         xp, n, P = namespace(X), len(X), len(self.outputs)
         q = bound.operator.size(self.n_features)
         check_memory("The covariance across outputs", (n, q, P, q, P), "use fewer rows")

@@ -1,9 +1,11 @@
 """Coregionalised outputs whose targets are not all known in every row: each row is of one task.
 
-    Cov[f_o(x), f_p(x')] = B_op k(x, x'),   yₙ = f_tₙ(xₙ) + noiseₙ,   L = chol(B_tₙtₘ k(xₙ, xₘ) + diag noise)
+    Cov[f_o(x), f_p(x')] = B_op k(x, x'),      yₙ = f_tₙ(xₙ) + noiseₙ
+    L = chol(B_tₙtₘ k(xₙ, xₘ) + diag noise)
 
 The posterior of one task is that of a GP with kernel B_oo k whose covariances with the data are
-multiplied by B_otₙ / B_oo."""
+multiplied by B_otₙ / B_oo.
+"""
 
 from __future__ import annotations
 
@@ -49,12 +51,13 @@ class TaskPosterior(FunctionSpacePosterior):
 
 
 class MultiTaskPosterior(MultiOutputPosterior):
-    """The posterior of several tasks given rows X (m, d), each with the target y (m,) of one of
-    them, ``tasks`` (m,), 0 … P − 1.
+    """The posterior of several tasks given rows X (m, d), each with the target y (m,) of one task.
 
-    ``covariance`` B (P, P) is the covariance between tasks; ``noise`` is a variance, one number
-    or one per row; ``means`` are the prior means, one per task. Where every row has all targets,
-    `MultiOutputPosterior.coregionalised` is quicker."""
+    ``tasks`` (m,) are the tasks of the rows, 0 … P − 1. ``covariance`` B (P, P) is the covariance
+    between tasks; ``noise`` is a variance, one number or one per row; ``means`` are the prior
+    means, one per task. Where every row has all targets, `MultiOutputPosterior.coregionalised` is
+    quicker.
+    """
 
     kernel: Kernel
     inputs: Array

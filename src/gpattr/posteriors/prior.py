@@ -15,9 +15,7 @@ from gpattr.means import Mean, Zero
 def smooth_prior(
     kernel: Any, mean: Any, name: str, inputs: Any
 ) -> tuple[Kernel, Mean, Array, Names | None]:
-    """Return kernel, mean, the inputs called ``name`` as an array, and their column names; refuse a
-    kernel with a White part.
-    """
+    """Return kernel, mean, the inputs ``name`` and their column names; refuse White parts."""
     if not isinstance(kernel, Kernel):
         raise InvalidInputError(f"kernel: expected a gpattr kernel, got {type(kernel).__name__}")
     names = column_names(inputs)

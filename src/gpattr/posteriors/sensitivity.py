@@ -1,12 +1,13 @@
 """Sensitivity of a posterior to errors of what it is computed from.
 
-With covariances C with the data and A = LLᵀ, the mean is Cα, α = A⁻¹y, and the covariance Σ = P −
-VVᵀ, V = CL⁻ᵀ. An error δA changes the mean by W δA α to first order, W = VL⁻¹ = CA⁻¹, and Σ by W δA
-Wᵀ; an error δC changes Σ by 2 δC·W.
+With covariances C with the data and A = LLᵀ, the mean is Cα, α = A⁻¹y, and the covariance
+Σ = P − VVᵀ, V = CL⁻ᵀ. An error δA changes the mean by W δA α to first order, W = VL⁻¹ = CA⁻¹, and
+Σ by W δA Wᵀ; an error δC changes Σ by 2 δC·W.
 
 The lengths of the rows of W are estimated without another solve: for a standard normal g, (V·L⁻¹g)²
 has the mean ‖W‖². With 32 of them, twice the estimate is too short once in 300 000 times. Where V
-is not formed, ‖W‖² ≤ P ‖L⁻¹‖² is used, for Σ ≥ 0."""
+is not formed, ‖W‖² ≤ P ‖L⁻¹‖² is used, for Σ ≥ 0.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +24,7 @@ HIDDEN = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Sensitivity:
-    """How much errors of covariances with the data, and rounding, are amplified in a posterior's
-    mean and covariance.
-    """
+    """How much a posterior amplifies rounding, and errors of covariances with its data."""
 
     directions: Array  # L⁻¹g, (m, s)
     sketch: Array  # A⁻¹g of some of them, (m, s')
@@ -35,9 +34,7 @@ class Sensitivity:
 
     @classmethod
     def of(cls, L: Array, alpha: Array, column_scale: Array | None) -> Sensitivity:
-        """Return that of a posterior with L (m, m), α (m,), and the scale (m,) or None of the
-        covariances with its data.
-        """
+        """Return that of a posterior with L (m, m), α (m,) and a scale (m,) or None."""
         xp = namespace(L)
         normal = xp.asarray(np.random.default_rng(0).standard_normal((N_DIRECTIONS, len(L))))
         directions = xp.swapaxes(solve_lower_rows(L, normal), 0, 1)
@@ -59,15 +56,14 @@ class Sensitivity:
         return 2.0 * _largest_root_mean_square(product(V, self.directions))
 
     def beside(self, alpha: Array) -> Array:
-        """Return α and beside it the sketch, (m, 1 + s'), made so small that its errors hide behind
-        those of α.
+        """Return α and the sketch beside it, (m, 1 + s').
+
+        The sketch is made so small that its errors are hidden by those of α.
         """
         return namespace(alpha).concatenate([alpha[None], self._smallness * self.sketch.T]).T
 
     def lengths_from(self, products: Array) -> Array:
-        """Return what `lengths` does, from covariances with the data times the sketch as `beside`
-        made it, (r, d, s').
-        """
+        """Return what `lengths` does, from covariances times the sketch of `beside`, (r, d, s')."""
         return (4.0 / (self._smallness or 1.0)) * _largest_root_mean_square(products)
 
     @property
@@ -76,24 +72,18 @@ class Sensitivity:
         return HIDDEN * self.weights / (float((self.sketch**2).sum()) ** 0.5 or 1.0)
 
     def longest(self, std: Array) -> Array:
-        """Return an upper estimate of ‖W‖, (r,), for the largest prior standard deviation of each
-        row, (r,).
-        """
+        """Return an upper estimate of ‖W‖, (r,), from each row's largest prior std, (r,)."""
         inverse = (
             float((self.directions * self.directions).sum(axis=0).mean()) ** 0.5
         )  # ‖L⁻¹‖, Frobenius's
         return 2.0 * inverse * std
 
     def rounding_of_mean(self, lengths: Array) -> Array:
-        """Return what rounding of the covariances of the data makes of the mean, (r,), for lengths
-        of W (r,).
-        """
+        """Return the error of the mean by rounding of the data's covariances, (r,), from ‖W‖."""
         return EPS * (16.0 + len(self.directions) ** 0.5) * self.size * self.weights * lengths
 
     def rounding(self, lengths: Array, size: Array) -> Array:
-        """Return what rounding makes of the covariance, (r,), for lengths of W and the largest
-        prior variance, (r,) each.
-        """
+        """Return the error of the covariance by rounding, (r,), from ‖W‖ and prior variances."""
         m = len(self.directions)
         return EPS * (16.0 + m**0.5) * (size + self.size * lengths * lengths)
 

@@ -1,11 +1,12 @@
-"""Sparse posteriors: a Gaussian process known through its values at inducing inputs, f(Z) ~ q =
-N(m, S).
+"""Sparse posteriors: Gaussian processes known by their values at inducing inputs, f(Z) ~ N(m, S).
 
-    E[f(x)]          = m₀(x) + k(x, Z) α,      α = K⁻¹(m − m₀(Z)) Cov[f(x), f(x')] = k(x, x') −
-    T(x)ᵀ (I − RRᵀ) T(x'),      T(x) = L⁻¹k(Z, x),  L = chol(K),  R = L⁻¹S^½
+    E[f(x)]          = m₀(x) + k(x, Z) α,                     α = K⁻¹(m − m₀(Z))
+    Cov[f(x), f(x')] = k(x, x') − T(x)ᵀ (I − RRᵀ) T(x'),      T(x) = L⁻¹k(Z, x),
+                                                              L = chol(K),  R = L⁻¹S^½
 
 Whitened, f(Z) = m₀(Z) + Lv with v ~ N(m, S), it is α = L⁻ᵀm and R = S^½. K is k(Z, Z) plus
-``jitter``."""
+``jitter``.
+"""
 
 from __future__ import annotations
 
@@ -47,18 +48,18 @@ from gpattr.posteriors.prior import smooth_prior
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class SparsePosterior(FunctionSpacePosterior):
-    """The posterior of f ~ GP(mean, kernel) whose values at inducing inputs have the distribution q
-    = N(``q_mean``, ``q_cov``).
+    """The posterior of f ~ GP(mean, kernel) with q = N(``q_mean``, ``q_cov``) at inducing inputs.
 
     ``inducing`` (m, d) may be a frame, whose column names are kept. q is that of f(Z), or with
     ``whitened`` that of v in f(Z) = m₀(Z) + Lv. Its covariance is ``q_cov`` (m, m), or ``q_root``
     (m, r) with q_cov = q_root q_rootᵀ, which keeps more digits. ``jitter`` is added to the diagonal
-    of k(Z, Z); libraries that add one to it must be matched. ``reference_points`` are points that can
-    serve as baselines, such as ``{"mean": …}`` of the training inputs, which a sparse posterior
+    of k(Z, Z); libraries that add one to it must be matched. ``reference_points`` can serve as
+    baselines, such as ``{"mean": …}`` of the training inputs, which a sparse posterior
     does not keep.
 
     `SparsePosterior.fit` finds the best q for given data; ``bound`` is then the lower bound of the
-    log marginal likelihood. ``whitened_mean`` is the mean of v."""
+    log marginal likelihood. ``whitened_mean`` is the mean of v.
+    """
 
     whitened_mean: Array = field(kw_only=True)
     points: Mapping[str, Array] = field(kw_only=True)
@@ -120,12 +121,12 @@ class SparsePosterior(FunctionSpacePosterior):
         mean: Mean | None = None,
         jitter: float = 0.0,
     ) -> SparsePosterior:
-        """Return the sparse posterior nearest to the exact one given y = f(X) + noise (Titsias
-        2009).
+        """Return the sparse posterior nearest to the exact one for y = f(X) + noise (Titsias 2009).
 
         ``noise`` is a variance, one number or one per row, Λ its diagonal. With A = L⁻¹k(Z, X)Λ^−½
         and B = I + AAᵀ, v has the covariance B⁻¹ and the mean B⁻¹AΛ^−½(y − m₀(X)). Rows are taken
-        by blocks; memory does not grow with them."""
+        by blocks; memory does not grow with them.
+        """
         kernel, mean, Z, names = smooth_prior(kernel, mean, "inducing", inducing)
         X = as_matrix("X", X, names=names, n_features=Z.shape[1], like=Z)
         y = as_vector("y", y, length=len(X), unit="targets (one per row of X)", like=Z)

@@ -1,7 +1,7 @@
-"""Gaussian weights over a finite basis: linear, polynomial, random-feature and Hilbert-space
-models.
+"""Gaussian weights over a finite basis, such as monomials, random features or eigenfunctions.
 
-    f(x) = m(x) + φ(x)ᵀw,     w ~ N(μ, S):      E[𝒜f] = 𝒜m + (𝒜φ)ᵀμ,      Cov[𝒜f, 𝒜'f] = (𝒜φ)ᵀ S (𝒜'φ)
+    f(x) = m(x) + φ(x)ᵀw,      w ~ N(μ, S)
+    E[𝒜f] = 𝒜m + (𝒜φ)ᵀμ,      Cov[𝒜f, 𝒜'f] = (𝒜φ)ᵀ S (𝒜'φ)
 
 S stays factored, S = RRᵀ or S⁻¹ = LLᵀ: variances are sums of squares, and nothing is subtracted.
 """
@@ -66,9 +66,10 @@ class WeightSpacePosterior(Posterior):
     S is given as ``covariance`` (p, p), symmetric and positive semi-definite, or by a factor, which
     keeps more digits: ``root`` R (p, r) with S = RRᵀ, or ``precision_factor`` L, lower triangular
     with S⁻¹ = LLᵀ. ``mean`` is a known prior mean. ``feature_names`` are the columns of the frame
-    it was trained on, ``reference_points`` points that can serve as baselines, such as ``{"mean": …}`` of
-    the training inputs. ``condition`` is the condition number of what the root and the weights were
-    computed from: rounding is amplified by it."""
+    it was trained on, ``reference_points`` points that can serve as baselines, such as
+    ``{"mean": …}`` of the training inputs. ``condition`` is the condition number of what the root
+    and the weights were computed from: rounding is amplified by it.
+    """
 
     basis: Basis
     weights: Array

@@ -34,7 +34,8 @@ def content(
 ) -> dict[str, Any]:
     """Return what all classes or outputs share, and what each has.
 
-    Long arrays are base64 of float32, row by row."""
+    Long arrays are base64 of float32, row by row.
+    """
     ex = next(iter(outputs.values()))
     return {
         "version": __version__,
@@ -107,7 +108,8 @@ def _output(
 def _shared_baseline(ex: Explanation) -> list[float | None] | None:
     """Return the values of the common baseline, None for features without a number.
 
-    None if rows have different baselines."""
+    None if rows have different baselines.
+    """
     point = ex.baselines[0]
     if (
         ex.baseline_weights is not None

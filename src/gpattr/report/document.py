@@ -55,7 +55,8 @@ def write_report(
     ``measured`` (n,) are the observed targets of the rows, NaN where unknown, or the labels of
     their classes, "" where unknown; ``notes`` are shown at the top of the page, and ``data_name``,
     such as that of a file, beside the title. ``selected_row`` is the position of the row to show
-    first, by default the one farthest from the baseline."""
+    first, by default the one farthest from the baseline.
+    """
     check_path("path", path)
     outputs = _outputs(explanation)
     first = next(iter(outputs.values()))

@@ -34,7 +34,8 @@ def leave_one_out(posterior: ExactPosterior) -> tuple[np.ndarray, np.ndarray]:
     """Return the mean and variance of each training target given all others, (m,) each.
 
     With q the diagonal of (K + noise)⁻¹, they are y − α/q and 1/q; hyperparameters and the mean
-    stay as learned from all rows."""
+    stay as learned from all rows.
+    """
     L = to_numpy(posterior.factor)
     inverse = solve_lower_rows(L, np.eye(len(L)))  # row i is L⁻¹eᵢ
     q = (inverse**2).sum(axis=1)
@@ -64,7 +65,8 @@ def model_card(
     """Return facts about a model as pairs of texts, including its held-out performance.
 
     ``outputs`` are the names of several classes or outputs, of which ``posterior`` may be the
-    first: each has its own kernel, and none is shown."""
+    first: each has its own kernel, and none is shown.
+    """
     several, outer = list(outputs), cast(Any, posterior)
     if isinstance(posterior, MultiOutputPosterior):
         several, outer = list(posterior.outputs), next(iter(posterior.outputs.values()))

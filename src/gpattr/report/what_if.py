@@ -2,7 +2,8 @@
 
 Kernels are sums of squared exponentials, each a variance and inverse length-scales, 0 for features
 it does not depend on; a product of squared exponentials is one. The script `what_if.js` computes in
-the page what `gpattr.closed_forms.squared_exponential` computes here."""
+the page what `gpattr.closed_forms.squared_exponential` computes here.
+"""
 
 from __future__ import annotations
 

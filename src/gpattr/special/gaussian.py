@@ -1,7 +1,8 @@
 """Integrals of the squared exponential along a straight path.
 
 On the path e + t p, t ∈ [0, 1], the squared exponential is exp(−(a t² + 2β t + c)/2) with a = p·p,
-β = p·e, c = e·e. Its moments in t carry every attribution of a squared-exponential GP."""
+β = p·e, c = e·e. Its moments in t carry every attribution of a squared-exponential GP.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ LONGEST_SHORT = SHORT_PATHS[-1][0]
 def rows_by_length(a: Array, chunk: int) -> Iterator[tuple[Array, bool]]:
     """Yield row numbers in the order of a, in chunks, and whether these are short (a ≤ 4).
 
-    Rows of like length share a rule; a chunk fits the cache."""
+    Rows of like length share a rule; a chunk fits the cache.
+    """
     xp = namespace(a)
     order = xp.argsort(a)
     short = int((a <= LONGEST_SHORT).sum())
@@ -73,7 +75,8 @@ def path_products(
     """Return J₀ @ right and J₁ @ right, (n, q): moments of `path_moments` times right (m, q).
 
     On short paths the moments are never formed: the product is taken node by node, an exponential
-    and a matrix product each."""
+    and a matrix product each.
+    """
     xp = namespace(a, beta)
     if c1 is not None:
         J0, J1 = path_moments(a, beta, c0, c1)
@@ -93,7 +96,8 @@ def _along_short_paths(a: Array, beta: Array, c0: Array) -> Iterator[tuple[Array
     """Yield, node by node, exp(−βt − c/2), the weight w exp(−a t²/2) of each row, and t.
 
     The first, (n, m), is in one buffer that is reused; the second is (n, 1). The first factor is at
-    most exp(a t²/2) ≤ e², so nothing overflows."""
+    most exp(a t²/2) ≤ e², so nothing overflows.
+    """
     xp = namespace(a, beta)
     largest = float(a.max())
     order = next(order for upper, order in SHORT_PATHS if largest <= upper)
@@ -124,7 +128,8 @@ def centred_moments(a: Array, beta: Array, rho2: Array) -> tuple[Array, Array, A
 
         M₀ = J₀,   M₁ = (k₀ − k₁)/a,   M₂ = (M₀ − (1 + β/a) k₁ + (β/a) k₀)/a.
 
-    Moments about t = 0 would lose ε·a where these keep all digits. All arguments broadcast."""
+    Moments about t = 0 would lose ε·a where these keep all digits. All arguments broadcast.
+    """
     xp = namespace(a, beta)
     t0 = beta / a
     k0 = xp.exp(-0.5 * (rho2 + t0 * beta))
@@ -137,7 +142,8 @@ def g0(a: Array) -> Array:
     """Return G₀(a) = 2∫₀¹ (1 − u) exp(−a u²/2) du for a ≥ 0.
 
     In closed form √(2π/a) erf √(a/2) − (2/a)(1 − exp(−a/2)). See `g2` for the branches; relative
-    error a few ε everywhere."""
+    error a few ε everywhere.
+    """
     return _g(a, 0)
 
 
@@ -147,7 +153,8 @@ def g2(a: Array) -> Array:
     In closed form √(2π) a^(−3/2) erf √(a/2) − (4/a²)(1 − exp(−a/2)). Branches: for a ≤ 16 the
     integral itself by 20 Gauss–Legendre nodes, whose terms are all positive, so nothing cancels
     (the closed form has no digit left at a = 1e-8); above, the closed form, whose two terms differ
-    by a factor of two or more. Relative error a few ε everywhere."""
+    by a factor of two or more. Relative error a few ε everywhere.
+    """
     return _g(a, 2)
 
 

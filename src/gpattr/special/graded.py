@@ -6,7 +6,8 @@ wherever the branch points lie.
 
 Where ρ = 0 there is one panel to each side of t*. A function that is not smooth even to one side,
 such as |t − t*|^0.4, is integrated there in v, t = t* ± v⁵: its powers become ones that 20 nodes
-integrate to 1e-13."""
+integrate to 1e-13.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +38,11 @@ def integrate_graded(
     """Return ∫₀¹ fₖ(t) dt for N functions, (N, ...).
 
     ``edges`` (N, E), ascending from 0 to 1, are panels on which f is smooth except at the points
-    ``centres`` (N, K), towards which panels halve down to ``deltas`` (N, K), all in units of t; δ =
-    0 means only an edge there, δ = ∞ nothing. With ``singular``, f is not smooth to
+    ``centres`` (N, K), towards which panels halve down to ``deltas`` (N, K), all in units of t;
+    δ = 0 means only an edge there, δ = ∞ nothing. With ``singular``, f is not smooth to
     one side of the centres with δ = 0. ``evaluate(rows, t, w)`` returns Σ_T w f(t), (len(rows),
-    ...), for nodes and weights (len(rows), T)."""
+    ...), for nodes and weights (len(rows), T).
+    """
     xp = namespace(edges)
     width = xp.max(edges[:, 1:] - edges[:, :-1], axis=1)[:, None]
     finest = xp.where(deltas > 0, deltas, xp.inf)
@@ -95,7 +97,8 @@ def _nodes(
 ) -> tuple[Array, Array]:
     """Return nodes and weights, (n, T), on panels (n, P), graded towards the ``points``.
 
-    Towards such an end they are taken to the fifth power."""
+    Towards such an end they are taken to the fifth power.
+    """
     xp = namespace(lower)
     width = (upper - lower)[:, :, None]
     if points is None:
@@ -119,7 +122,8 @@ def approach(p: Array, e: Array, floor: float) -> tuple[Array, Array]:
     """Return where paths e + t p, t ∈ [0, 1], are nearest the origin, and how near, in units of t.
 
     A distance below ``floor``, in the units of e and p, is 0. A path that does not move has no
-    nearest point: its distance is infinite."""
+    nearest point: its distance is infinite.
+    """
     xp = namespace(p, e)
     a = (p * p).sum(axis=-1)
     moving = a > 0

@@ -13,7 +13,8 @@ def expected_probability(mean: np.ndarray, std: np.ndarray) -> np.ndarray:
     """Return E[σ(f)], (n,), for f ~ N(mean, std²) and the logistic function σ, to the last digits.
 
     As ∫ φ(z) σ(mean + std z) dz where f varies less than σ, and else as ∫ σ'(u) Φ((mean − u)/std)
-    du: whichever factor is wider is the smooth one."""
+    du: whichever factor is wider is the smooth one.
+    """
     mean, std = (
         np.asarray(mean, dtype=np.float64)[:, None],
         np.asarray(std, dtype=np.float64)[:, None],
@@ -30,7 +31,8 @@ def expected_probability(mean: np.ndarray, std: np.ndarray) -> np.ndarray:
 def expected_slopes(mean: np.ndarray, std: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return E[σ'(f)] and E[σ''(f)], (n,), for f ~ N(mean, std²).
 
-    They are the derivatives of E[σ(f)] by the mean, by the same rules."""
+    They are the derivatives of E[σ(f)] by the mean, by the same rules.
+    """
     mean, std = (
         np.asarray(mean, dtype=np.float64)[:, None],
         np.asarray(std, dtype=np.float64)[:, None],

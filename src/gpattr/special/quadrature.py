@@ -15,7 +15,8 @@ def gauss_legendre(order: int, panels: int = 1) -> tuple[Array, Array]:
     """Return nodes and weights, (panels · order,) each, of composite Gauss–Legendre on [0, 1].
 
     Exact for polynomials of degree 2·order − 1 on each of the equal panels. The arrays are shared
-    and read-only."""
+    and read-only.
+    """
     x, w = _unit_rule(order)
     nodes = ((np.arange(panels)[:, None] + x) / panels).astype(np.float64).ravel()
     weights = np.tile((w / panels).astype(np.float64), panels)
@@ -27,7 +28,8 @@ def _unit_rule(order: int) -> tuple[Array, Array]:
     """Return one panel's rule on [0, 1] in extended precision, by Newton's method from NumPy's.
 
     NumPy's weights have relative errors of up to 7e-14 at 20 nodes, which would be the largest
-    error of the library."""
+    error of the library.
+    """
     x = np.polynomial.legendre.leggauss(order)[0].astype(np.longdouble)
     for _ in range(3):
         value, slope = _legendre(order, x)
@@ -52,7 +54,8 @@ def integrate(
     ``f`` maps nodes (T,) to values (T, ...). The number of panels doubles until three successive
     rules agree to ``tolerance`` relative to ∫|f|, or ``max_panels`` is reached. The error, of the
     shape of the value, is the difference of the last two rules (so that of the coarser one) plus
-    the rounding of the sum; where the tolerance is not met it is correspondingly large."""
+    the rounding of the sum; where the tolerance is not met it is correspondingly large.
+    """
     panels, coarse, agreements = 1, None, 0
     while True:
         nodes, weights = gauss_legendre(order, panels)

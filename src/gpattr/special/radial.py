@@ -1,13 +1,14 @@
 """Integrals of radial kernels along a straight path: Hₖ = ∫₀¹ tᵏ h(r(t)) dt.
 
-Here r² = a t² + 2β t + c. h(r) = g'(r)/r is analytic except at branch points where r² = −core (core
-= 0 for Matérn, 2α for the rational quadratic). Seen from the path they lie √(c₀ + core) and √(c₁ +
-core) from its two ends, so on the Bernstein ellipse through them
+Here r² = a t² + 2β t + c. h(r) = g'(r)/r is analytic except at branch points where r² = −core, with
+core = 0 for Matérn and 2α for the rational quadratic. Seen from the path they lie √(c₀ + core) and
+√(c₁ + core) from its two ends, so on the Bernstein ellipse through them
 
     A = (√(c₀ + core) + √(c₁ + core))/√a,
 
 n Gauss–Legendre nodes have an error of (A + √(A² − 1))^(−2n). A short rule serves every pair that
-keeps its distance; the few that come near get panels graded towards the nearest point."""
+keeps its distance; the few that come near get panels graded towards the nearest point.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def nearest_allowed(kernel: Any, order: int) -> float:
 def finest_panel(kernel: Any) -> float:
     """Return the length below which no panel is needed.
 
-    A kink is too small there to matter, or g is singular at that distance."""
+    A kink is too small there to matter, or g is singular at that distance.
+    """
     return min(kernel.core**0.5, 1.0) if kernel.core else kernel.kink_floor
 
 
@@ -55,7 +57,8 @@ def radial_moments(
     """Return H₀ and H₁, (n, m), for a (n,), β (n, m), c₀ (m,) or (n, m), and c₁ (n, m).
 
     Only long paths (a > 4) need c₁. Absolute error below 5e-13 for every position of the path,
-    those through a point included."""
+    those through a point included.
+    """
     xp = namespace(a, beta)
     a = a[:, None]
     ends = c0 + 2.0 * beta + a if c1 is None else c1
@@ -172,7 +175,8 @@ def integrate_from(
     """Return ∫₀¹ of functions of r(t), (N, ...), on panels that double from the ``nearest`` point.
 
     That point is ``distance`` from r = 0. The first panel is as wide as that distance, or two
-    length-scales where there is none to speak of (r² = a(t − t*)²)."""
+    length-scales where there is none to speak of (r² = a(t − t*)²).
+    """
     xp = namespace(a)
     finest = finest_panel(kernel)
     near = xp.maximum(xp.minimum(distance, 2.0), finest)
@@ -194,7 +198,8 @@ def corner_moments(kernel: Any, c2: Array) -> tuple[Array, Array]:
     """Return ∫₀¹ λ h(λc) dλ and ∫₀¹ λ³ b(λc) dλ, b = h'/r, for c² (...).
 
     They are (g(c) − 1)/c² and (h(c) − 2(g(c) − 1)/c²)/c². Up to c = 1, where the differences would
-    cancel, they are integrated (up to √core, beyond which g is not smooth enough)."""
+    cancel, they are integrated (up to √core, beyond which g is not smooth enough).
+    """
     xp = namespace(c2)
     least = min(kernel.core, 1.0) if kernel.core else 1.0
     far = xp.maximum(c2, least)
@@ -220,7 +225,8 @@ def prior_moments(kernel: Any, a: Array) -> tuple[Array, Array]:
     """Return F = 2(1 − g(√a))/a and B = 2∫₀¹ (1 − u) u² b(u√a) du, b = h'(r)/r, (n,) each.
 
     They give the prior covariance along one path. Panels have edges at u√a = 2, 4, 8, …, for b
-    falls off like a length-scale. F is an integral too where 1 − g would cancel."""
+    falls off like a length-scale. F is an integral too where 1 − g would cancel.
+    """
     xp = namespace(a)
     edges = xp.zeros((len(a), 1)) + xp.asarray([0.0, 1.0])
     delta = (min(2.0, kernel.core**0.5) if kernel.core else 2.0) / xp.sqrt(xp.maximum(a, 1e-300))

@@ -12,7 +12,8 @@ def sin_cos(x: Array) -> Array:
 
     Both follow from t = tan(x/2): sin = 2t/(1 + t²), cos = (1 − t²)/(1 + t²). NumPy's tangent costs
     as much as one sine, so this takes a third of the time of a sine and a cosine. Rows go through
-    in blocks that stay in the cache."""
+    in blocks that stay in the cache.
+    """
     if is_tensor(x):
         xp = namespace(x)
         return xp.concatenate([xp.sin(x), xp.cos(x)], axis=1)
@@ -39,7 +40,8 @@ def mean_slopes(middle: Array, half: Array) -> Array:
     """Return mean derivatives of sine and cosine over middle ± half, (n, 2m), for arrays (n, m).
 
     They are cos(middle) sinc(half) beside −sin(middle) sinc(half), sinc x = sin(x)/x. Nothing is
-    divided where ``half`` is so small that its sinc is 1 to the last digit."""
+    divided where ``half`` is so small that its sinc is 1 to the last digit.
+    """
     xp = namespace(middle)
     n, m = middle.shape
     both = sin_cos(middle)

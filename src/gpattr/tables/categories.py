@@ -13,7 +13,8 @@ def frequent_labels(texts: Any) -> tuple[tuple[str, ...], str | None]:
     """Return the sorted labels of a column, and the one that stands for all others, or None.
 
     Of more than 30 texts, the 29 most frequent with at least 5 rows each are kept, and "other" is
-    the last label. If no text has 5 rows, "other" is the only one."""
+    the last label. If no text has 5 rows, "other" is the only one.
+    """
     counts = texts.value_counts()
     if len(counts) <= MOST_CATEGORIES:
         return tuple(sorted(counts.index)), None

@@ -3,7 +3,8 @@
 An exact process costs O(n³) for each of about 80 training steps, a sparse one O(n m²) once for m
 inducing inputs, after its hyperparameters have been learned from exact blocks of rows. Random
 features predict as well as inducing inputs, but explaining a row with them takes twice as long (at
-20 000 rows): they are never chosen."""
+20 000 rows): they are never chosen.
+"""
 
 from __future__ import annotations
 

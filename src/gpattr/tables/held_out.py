@@ -35,7 +35,8 @@ class HeldOut:
     """Predictions for ``rows`` held-out rows.
 
     R² (``score``, None if all targets are equal), root mean square ``error``, and the shares of
-    targets ``inside`` their intervals at `LEVELS`."""
+    targets ``inside`` their intervals at `LEVELS`.
+    """
 
     rows: int
     score: float | None
@@ -59,7 +60,8 @@ class HeldOut:
     def of_model(cls, regressor: Any, X: Any, y: Any) -> HeldOut | None:
         """Judge a sparse or random-feature regressor fitted to the frame X and y.
 
-        None if there are too few rows."""
+        None if there are too few rows.
+        """
         n, y = len(X), np.asarray(y, dtype=np.float64)
         if n < 2 * PARTS:
             return None

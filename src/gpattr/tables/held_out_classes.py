@@ -2,7 +2,8 @@
 
 Hyperparameters stay as learned from all rows; the posterior is computed again without the held-out
 rows. Of up to 1000 rows each is held out once, a tenth at a time; of more, a random tenth is. A
-model trained on a sample is judged by at most 2000 of the other rows."""
+model trained on a sample is judged by at most 2000 of the other rows.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ class HeldOutClasses:
     ``accuracy`` is the share of correct predictions, ``most_frequent`` that of always predicting
     the most frequent class, ``log_loss`` the mean of −log p(true class). ``calibration`` are bins
     by the probability of the predicted class: (mean probability, share of correct rows, number of
-    rows)."""
+    rows).
+    """
 
     rows: int
     accuracy: float

@@ -51,7 +51,8 @@ class TableModel:
     """A fitted ``regressor``, or classifier, of the ``columns`` of a table.
 
     Categories are one-hot encoded. ``held_out`` is the held-out performance of an approximate model
-    or a classifier; that of an exact regressor follows from its posterior."""
+    or a classifier; that of an exact regressor follows from its posterior.
+    """
 
     regressor: Any
     columns: Columns
@@ -87,7 +88,8 @@ class TableModel:
 
         With ``task="classification"`` y are labels, and the model is an exact `GPClassifier`; of
         more than 2000 rows it is trained on a stratified random sample of 2000, and judged by the
-        others. Hyperparameters are learned from at most 600 rows."""
+        others. Hyperparameters are learned from at most 600 rows.
+        """
         check_choice("task", task, TASKS)
         for name, value, known in (
             ("estimator", estimator, ESTIMATORS),
@@ -281,7 +283,8 @@ def _conditioned(classifier: GPClassifier, X: Any, y: np.ndarray) -> GPClassifie
 def stratified(labels: np.ndarray, most: int) -> np.ndarray:
     """Return the sorted positions of a stratified random sample of about ``most`` rows.
 
-    Each class has at least two."""
+    Each class has at least two.
+    """
     n = len(labels)
     if n <= most:
         return np.arange(n)

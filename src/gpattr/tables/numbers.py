@@ -39,7 +39,8 @@ class Numbers:
 
     ``thousands`` is an example of a number whose comma was read as a thousands separator because of
     its currency; ``separator`` is the thousands separator of the column, "" if there is none that
-    could be mistaken for a decimal point."""
+    could be mistaken for a decimal point.
+    """
 
     values: Any
     units: Any

@@ -3,7 +3,8 @@ a given number of steps.
 
 The rule stands on both sides of the derivative kernel, so mean and covariance are those of the
 Gaussian Σ_t w_t ∂f(b + t(x − b)), f being without its prior mean: what is known beforehand is
-integrated exactly."""
+integrated exactly.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def nodes_and_weights(rule: str, n_steps: int) -> tuple[np.ndarray, np.ndarray]:
     (nodes, for Gauss–Legendre).
 
     right: l/L, l = 1 … L; trapezoid: both ends of every partition; Simpson: both ends and the
-    middle with weights 1/6, 4/6, 1/6."""
+    middle with weights 1/6, 4/6, 1/6.
+    """
     L = n_steps
     if rule == "gauss_legendre":
         return gauss_legendre(L)
@@ -47,7 +49,7 @@ def nodes_and_weights(rule: str, n_steps: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def check_steps(method: str, n_steps: Any) -> int | None:
-    """Return the number of steps for a method: an integer for the fixed rules, None for the others."""
+    """Return the number of steps of a method: an integer for fixed rules, None for the others."""
     if method not in FIXED_RULES:
         if n_steps is not None:
             raise InvalidInputError(

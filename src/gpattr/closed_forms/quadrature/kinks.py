@@ -3,7 +3,8 @@ path passes them.
 
 A kink sits where a distance, in some features, is zero. Along a path to a point z that is one place
 for every (path, z); between two paths it is a point of the (s, t) square, or a line where the
-distance is of one feature."""
+distance is of one feature.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +89,8 @@ def between_with_kinks(
     """Return ∫∫ ∂∂'k for the k-th path of each, (n, d, d).
 
     ``apart`` treats paths without a common end, where the kernel does not say where else its kinks
-    are."""
+    are.
+    """
     per_span = PER_SPAN[kernel.singular] * 0.5**halvings
     xp = namespace(one.stop)
     result = xp.empty((*one.shape, one.shape[1]))
@@ -130,7 +132,8 @@ def quartered(kernel: Kernel, one: Paths, two: Paths) -> tuple[Array, Array]:
     positions, and its error, (n,).
 
     The (s, t) square is quartered until two rules agree on each part, and it adds up: Σᵢⱼ pᵢqⱼ ∫∫
-    ∂ᵢ∂'ⱼk over [s₀, s₁] × [t₀, t₁] is what k itself says at the corners."""
+    ∂ᵢ∂'ⱼk over [s₀, s₁] × [t₀, t₁] is what k itself says at the corners.
+    """
     xp = namespace(one.stop)
     n, d = one.shape
     p, q = one.step, two.step
@@ -235,7 +238,8 @@ def _from_corner(
     or λ(μ, 1) from that corner.
 
     All kinks start from the corner, each in a direction μ of its own, so that only μ needs graded
-    panels."""
+    panels.
+    """
     xp = namespace(one.stop)
     n, d = one.shape
     turn_s, turn_t = 1.0 - 2.0 * s0, 1.0 - 2.0 * t0  # the direction in which s and t go
@@ -328,7 +332,8 @@ def _outer_kinks(kernel: Kernel, p: Array, q: Array, e: Array) -> tuple[Array, A
     """Return centres and deltas in s, (n, K'), of paths e + s p − t q.
 
     The inner integral is not smooth where the first path passes an end of the second, where it
-    comes closest to the second, and where the kinks of two single features cross."""
+    comes closest to the second, and where the kinks of two single features cross.
+    """
     xp = namespace(p)
     found, lines = [_passes(kernel, p, e, FLOOR), _passes(kernel, p, e - q, FLOOR)], []
     for kink in kernel.kinks():

@@ -6,7 +6,8 @@
 
 Panels along a path are as many as its length in length-scales asks for, and halve where the kernel
 changes faster (`panels.py`). A smooth kernel shares its nodes among all points z; one with kinks
-(Matérn) is the matter of `kinks.py`."""
+(Matérn) is the matter of `kinks.py`.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def quadrature(kernel: Kernel) -> Formulas:
 
     A polynomial of known degree is integrated exactly, by as many nodes as it needs. Everything is
     integrated by two rules, and panels are halved where these differ, or where the result does not
-    add up."""
+    add up.
+    """
     require_derivatives(kernel)
     degree = kernel.polynomial_degree
     orders = ORDERS if degree is None else (degree // 2 + 1, degree // 2 + 2)
@@ -132,7 +134,8 @@ def _near_origin(kernel: Kernel, *points: Array) -> list[Array]:
     is exact.
 
     It is where they lie far out compared with the distances between them, and only there it
-    matters."""
+    matters.
+    """
     moved = [point - points[0][:1] for point in points]
     exact = kernel.stationary and all(
         (new + points[0][:1] == old).all() for new, old in zip(moved, points, strict=True)
@@ -250,7 +253,8 @@ def _completed(
     ``integrate(one, two, order, halvings)`` returns ∫∫ ∂∂'k. The error is the largest difference to
     a second rule, and the gap to the covariance of f(x) − f(b) and f(x') − f(b'), to which the
     entries must add up. A kernel with kinks at unknown positions (a warped Matérn) gets a second
-    try by squares that are quartered around them."""
+    try by squares that are quartered around them.
+    """
     xp = namespace(paths.stop)
     n, d = paths.shape
     steps = paths.step[:, :, None] * other.step[:, None, :]
@@ -397,7 +401,8 @@ def _beside_the_diagonal(kernel: Kernel, paths: Paths, order: int, halvings: int
     = t.
 
     M over s > t is ∫∫ (1 − u) ∂∂'k(t + u, t) du dτ with t = (1 − u)τ: what is not smooth is so at u
-    = 0 only."""
+    = 0 only.
+    """
     xp = namespace(paths.stop)
     d, result = paths.shape[1], xp.zeros((*paths.shape, paths.shape[1]))
     for group, edges in panel_groups(kernel, paths, 2.0 * 0.5**halvings):
@@ -417,7 +422,7 @@ def _beside_the_diagonal(kernel: Kernel, paths: Paths, order: int, halvings: int
 def _square(
     kernel: Kernel, one: Paths, two: Paths, outer: tuple[Array, Array], inner: tuple[Array, Array]
 ) -> Array:
-    """Return ∫∫ ∂∂'k, (n, d, d), by the product of two rules, nodes and weights (n, S) and (n, T)."""
+    """Return ∫∫ ∂∂'k, (n, d, d), by the product of two rules with nodes (n, S) and (n, T)."""
     xp = namespace(one.stop)
     (n, d), (s, ws), (t, wt) = one.shape, outer, inner
     result = xp.zeros((n, d, d))

@@ -42,7 +42,8 @@ def panel_groups(
 
     One panel for every ``per_span`` length-scales. For a stationary kernel that is all; one that
     may change in other ways along the path (warped, rescaled, a user's own) is integrated by two
-    rules against points on the path (and ``targets``), and panels where they differ are halved."""
+    rules against points on the path (and ``targets``), and panels where they differ are halved.
+    """
     xp = namespace(paths.stop)
     n = paths.shape[0]
     if kernel.polynomial_degree is not None:
@@ -108,7 +109,8 @@ def nodes_on(edges: Array, order: int, *, singular: bool = False) -> tuple[Array
     """Return nodes and weights, (n, P · order), on panels with these edges (n, P + 1).
 
     With ``singular``, what is integrated is not smooth at the first edge: on the first panel u = v⁵
-    (`special.graded`)."""
+    (`special.graded`).
+    """
     xp = namespace(edges)
     x, w = map(xp.asarray, gauss_legendre(order))
     lower, width = edges[:, :-1, None], (edges[:, 1:] - edges[:, :-1])[:, :, None]

@@ -4,7 +4,8 @@
 
 A model with few inducing inputs or frequencies that learns its own hyperparameters takes
 length-scales that are too long, and its intervals become too narrow. F has neither fault: its
-blocks are exact Gaussian processes, drawn at random."""
+blocks are exact Gaussian processes, drawn at random.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ class BlockEvidence:
     ) -> BlockEvidence:
         """Draw up to `MOST_BLOCKS` blocks of at most `BLOCK_ROWS` rows each.
 
-        ``noise`` is given, (n,) or a number, or None."""
+        ``noise`` is given, (n,) or a number, or None.
+        """
         number = min(MOST_BLOCKS, -(-len(y) // BLOCK_ROWS))
         chosen = (
             np.arange(len(y))

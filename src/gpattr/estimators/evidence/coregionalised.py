@@ -37,7 +37,8 @@ class CoregionalisedEvidence:
 
     R is diagonal where ``independent``. ``noise`` are known variances (P,), None where they are
     hyperparameters. With ``free_mean`` the unknown constant mean of each output takes its best
-    value, which leaves the other derivatives as they are."""
+    value, which leaves the other derivatives as they are.
+    """
 
     X: Array
     Y: Array

@@ -30,7 +30,8 @@ def radial_terms(kernel: Kernel) -> list[Leaf[Radial]]:
 def prior_variances(kernel: Kernel, parts: list[Hilbert]) -> tuple[np.ndarray, list[np.ndarray]]:
     """Return the prior variances S(ω)/Πᵢ Lᵢ of the weights, (p,).
 
-    Their relative derivatives by log ℓ come with them, term by term."""
+    Their relative derivatives by log ℓ come with them, term by term.
+    """
     values, slopes = [], []
     for leaf, basis in zip(radial_terms(kernel), parts, strict=True):
         value, slope = log_spectral_density(leaf.kernel, basis.frequencies)

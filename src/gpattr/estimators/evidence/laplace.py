@@ -7,7 +7,8 @@ With f̂ the mode, g = ∇ log p(y | f̂), W = −∇² log p, R = W^½B⁻¹W^�
     u = (I − RK)s,   s = ½ diag(K − KRK)∘∇³ log p(y | f̂)
 
 (Rasmussen and Williams, section 5.5.1). The last part of G is due to the mode, which moves
-with the hyperparameters."""
+with the hyperparameters.
+"""
 
 from __future__ import annotations
 

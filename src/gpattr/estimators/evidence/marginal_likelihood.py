@@ -58,7 +58,8 @@ _SILENT: ContextVar[bool] = ContextVar("silent", default=False)
 def without_warning() -> Iterator[None]:
     """Suppress warnings about non-convergence in this thread.
 
-    Warning filters would affect all threads."""
+    Warning filters would affect all threads.
+    """
     token = _SILENT.set(True)
     try:
         yield
@@ -71,10 +72,11 @@ class Objective:
     """log p(y | θ) of y = m + f + noise, for rows X (centred) and targets y.
 
     ``noise`` is the known noise variance, (n,) or a number, or None where it is one of the
-    hyperparameters. With ``free_mean`` an unknown constant mean takes its best value for each θ, c
-    = 1ᵀA⁻¹y / 1ᵀA⁻¹1, which leaves the gradient by θ as it is. ``trend`` is (Φ, B⁻¹) of a prior
-    mean with uncertain coefficients, which are integrated out: A⁻¹ becomes P = A⁻¹ − WCWᵀ with W =
-    A⁻¹Φ."""
+    hyperparameters. With ``free_mean`` an unknown constant mean takes its best value for each θ,
+    c = 1ᵀA⁻¹y / 1ᵀA⁻¹1, which leaves the gradient by θ as it is. ``trend`` is (Φ, B⁻¹) of a prior
+    mean with uncertain coefficients, which are integrated out: A⁻¹ becomes P = A⁻¹ − WCWᵀ with
+    W = A⁻¹Φ.
+    """
 
     X: Array
     y: Array
@@ -154,7 +156,8 @@ def maximise(
     moved inside. Where no start converges, the best point so far is kept with a warning. A search
     ends where a step gains less than ``ftol``, relatively. ``free`` are further parameters, any
     numbers, which the objective takes last and whose derivatives it gives under `FREE`; they are
-    then returned last, too."""
+    then returned last, too.
+    """
     search = _Search(objective, kernel, noise, starts[0], bounds, free)
     options: dict[str, Any] = OPTIONS | {"ftol": ftol}
     converged, message = False, ""
@@ -187,7 +190,8 @@ def maximise(
 class _Search:
     """The objective as a function of one vector: log hyperparameters, then free parameters.
 
-    ``best`` is the best point so far, None before any; ``walls`` counts singular points."""
+    ``best`` is the best point so far, None before any; ``walls`` counts singular points.
+    """
 
     def __init__(
         self,
@@ -257,7 +261,8 @@ class _Search:
         """Search from a point; return whether it converged, and the optimiser's message.
 
         A search that met a singular point, or rounding, stops where it is: it goes on from the best
-        point while that helps."""
+        point while that helps.
+        """
         before, converged, message = -math.inf, False, ""
         for _ in range(20):
             self.walls = 0

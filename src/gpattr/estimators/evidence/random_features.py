@@ -1,6 +1,7 @@
 """The evidence of a random-feature model and its derivatives.
 
-Standard draws ε are fixed; the frequencies are ε/ℓ."""
+Standard draws ε are fixed; the frequencies are ε/ℓ.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ class FrequencyEvidence:
 
     With A⁻¹ = S^½B⁻¹S^½/σ² the derivative by the features is G = αwᵀ − ΦA⁻¹, α = (y − c − Φw)/σ².
     By log ℓᵢ it is then −Σₙₘ Qₙₘ (xₙᵢ/ℓᵢ) εₘᵢ, where Q = G_sin∘cos − G_cos∘sin: two passes over the
-    rows, in blocks, with a matrix product each."""
+    rows, in blocks, with a matrix product each.
+    """
 
     X: Array
     y: Array
@@ -80,7 +82,8 @@ class FrequencyEvidence:
 class AmplitudeEvidence:
     """log p(y) from sums over rows, given the kernel's variance and the noise.
 
-    The length-scales are already in the sums."""
+    The length-scales are already in the sums.
+    """
 
     sums: Sums
     n_frequencies: int

@@ -10,7 +10,8 @@ With A = L⁻¹k(Z, X)Λ^−½, B = I + AAᵀ, residuals r, and μ = L⁻ᵀB⁻
 
 A radial kernel σ²g(r) with h = g'/r turns these into those by length-scales and inducing inputs:
 with E = −(∂F/∂k)∘σ²h, ∂F/∂ log ℓᵢ = Σ E (xᵢ − zᵢ)²/ℓᵢ² and ∂F/∂zᵢ = Σ E (xᵢ − zᵢ)/ℓᵢ². Other
-kernels use a general form, which is several times slower."""
+kernels use a general form, which is several times slower.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ from gpattr.kernels import Constant, Kernel, Matern32, Matern52, Radial, Squared
 class Bound:
     """F, the constant mean, and the matrices of the module's formulas.
 
-    ``half`` is LB⁻¹AΛ^−½r with B = LB LBᵀ, R is LB⁻ᵀ."""
+    ``half`` is LB⁻¹AΛ^−½r with B = LB LBᵀ, R is LB⁻ᵀ.
+    """
 
     value: float
     centre: float
@@ -59,7 +61,8 @@ class SparseObjective:
 
     Rows X are centred and of order one. ``noise`` (n,) is known, or None where it is a
     hyperparameter. With ``free_mean`` a constant mean takes its best value for each of them, which
-    leaves the gradient as it is. ``jitter`` is added to the diagonal of K."""
+    leaves the gradient as it is. ``jitter`` is added to the diagonal of K.
+    """
 
     X: np.ndarray
     y: np.ndarray
@@ -156,7 +159,8 @@ class RadialGradient:
     def add(self, X: np.ndarray, G: np.ndarray, *, symmetric: bool = False) -> None:
         """Add the part of G (r, m), the derivatives by k(X, Z).
 
-        ``symmetric`` means that X is Z itself and moves with it."""
+        ``symmetric`` means that X is Z itself and moves with it.
+        """
         for i, leaf in enumerate(self.leaves):
             x, z = leaf.inputs(X), leaf.inputs(self.Z)
             if not isinstance(leaf.kernel, Radial):
@@ -204,7 +208,8 @@ class KernelGradient:
     def add(self, X: np.ndarray, G: np.ndarray, *, symmetric: bool = False) -> None:
         """Add the part of G (r, m), the derivatives by k(X, Z).
 
-        ``symmetric`` means that X is Z itself and moves with it."""
+        ``symmetric`` means that X is Z itself and moves with it.
+        """
         m = len(self.Z)
         if symmetric:
             self._take(likelihood_gradient(self.kernel, X, G))

@@ -2,7 +2,8 @@
 
 A kernel matrix takes one product, its gradient two. A kernel built of sums, scales and selections
 of squared exponentials and constants is a weighted sum of leaves: k(x, x') = Σ_f c_f
-k_f(x[columns_f], x'[columns_f]). Other kernels use `hyperparameters.likelihood_gradient`."""
+k_f(x[columns_f], x'[columns_f]). Other kernels use `hyperparameters.likelihood_gradient`.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ K = TypeVar("K", bound=Kernel)
 class Leaf(Generic[K]):
     """One term of the sum: ``kernel`` on ``columns`` (None: all), times ``factor``.
 
-    The factor is the product of the named ``scales``."""
+    The factor is the product of the named ``scales``.
+    """
 
     kernel: K
     prefix: str

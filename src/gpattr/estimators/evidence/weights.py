@@ -29,8 +29,9 @@ from gpattr.exceptions import NotPositiveDefiniteError
 class WeightFit:
     """The weights given data: ``weights`` (p,) with precision FFᵀ, the ``constant`` c, log p(y).
 
-    The rest is what derivatives need. ``scale`` is S^½, ``factor`` L, and ``residual`` (‖r‖² −
-    ‖u‖²)/σ²."""
+    The rest is what derivatives need. ``scale`` is S^½, ``factor`` L, and ``residual``
+    (‖r‖² − ‖u‖²)/σ².
+    """
 
     weights: Array
     scale: Array
@@ -54,7 +55,8 @@ class WeightFit:
         """Return ∂ log p(y)/∂ log Sⱼ, (p,), and ∂ log p(y)/∂ log σ², for B⁻¹ = ``inverse``.
 
         The first is ½[wⱼ²/Sⱼ − 1 + (B⁻¹)ⱼⱼ]. All together, noise included, give ½[rᵀC⁻¹r − n]:
-        scaling all variances."""
+        scaling all variances.
+        """
         by_variance = 0.5 * ((self.weights / self.scale) ** 2 - 1.0 + inverse.diagonal())
         return by_variance, 0.5 * (self.residual - self.n) - float(by_variance.sum())
 
@@ -62,7 +64,8 @@ class WeightFit:
 def fit_weights(sums: Sums, variances: Array, noise: float, *, free_mean: bool) -> WeightFit:
     """Return the posterior of the weights with prior variances S (p,).
 
-    With ``free_mean`` it has the most likely constant c, else 0."""
+    With ``free_mean`` it has the most likely constant c, else 0.
+    """
     xp = namespace(sums.gram)
     scale = xp.sqrt(variances)
     B = sums.whole_gram() * (scale[:, None] / noise) * scale
