@@ -1,13 +1,13 @@
-"""The rules of the paper, for comparison: right-hand, trapezoid, Simpson, and Gauss–Legendre, with
-a given number of steps.
+"""The rules of the paper, for comparison, with a given number of steps.
 
-The rule stands on both sides of the derivative kernel, so mean and covariance are those of the
-Gaussian Σ_t w_t ∂f(b + t(x − b)), f being without its prior mean: what is known beforehand is
-integrated exactly.
+They are the right-hand, trapezoid, Simpson and Gauss–Legendre rules. A rule stands on both sides of
+the derivative kernel, so mean and covariance are those of the Gaussian Σ_t w_t ∂f(b + t(x − b)), f
+being without its prior mean: what is known beforehand is integrated exactly.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from operator import index
 from typing import Any
 
@@ -28,11 +28,10 @@ METHODS = ("auto", "exact", "quadrature", *FIXED_RULES)
 
 
 def nodes_and_weights(rule: str, n_steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return nodes and weights on [0, 1] of a rule with L = ``n_steps`` partitions of width 1/L
-    (nodes, for Gauss–Legendre).
+    """Return nodes and weights on [0, 1] of a rule with L = ``n_steps`` partitions of width 1/L.
 
     right: l/L, l = 1 … L; trapezoid: both ends of every partition; Simpson: both ends and the
-    middle with weights 1/6, 4/6, 1/6.
+    middle with weights 1/6, 4/6, 1/6. Gauss–Legendre has L nodes.
     """
     L = n_steps
     if rule == "gauss_legendre":
@@ -49,7 +48,7 @@ def nodes_and_weights(rule: str, n_steps: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def check_steps(method: str, n_steps: Any) -> int | None:
-    """Return the number of steps of a method: an integer for fixed rules, None for the others."""
+    """Return the number of steps for a method: an integer for fixed rules, None for the others."""
     if method not in FIXED_RULES:
         if n_steps is not None:
             raise InvalidInputError(
@@ -70,53 +69,67 @@ def check_steps(method: str, n_steps: Any) -> int | None:
 
 
 def fixed_rule(kernel: Kernel, name: str, n_steps: int, exact: Formulas) -> Formulas:
-    """Return the rule with these nodes; its error is what separates it from ``exact``."""
+    """Return formulas with these nodes; their error is the difference to ``exact``."""
     require_derivatives(kernel)
-    nodes, weights = nodes_and_weights(name, n_steps)
+    rule = _Rule(kernel, *nodes_and_weights(name, n_steps))
 
-    def cross(paths: Paths, Z: Array) -> Array:
-        xp = namespace(paths.stop)
-        total = xp.zeros((*paths.shape, len(Z)))
-        for t, w in zip(nodes.tolist(), weights.tolist(), strict=True):
-            for rows in blocks(len(total), 40.0 * Z.shape[1] * len(Z), Z):
-                part = paths[rows]
-                left = differentiate(kernel, part.at([t])[0][:, None, :], Z).left  # (r, m, d)
-                total[rows] += w * xp.swapaxes(left * part.step[:, None, :], 1, 2)
-        return total
-
-    def contract(paths: Paths, Z: Array, w: Array) -> Bounded:
-        xp = namespace(paths.stop)
-        value = product(cross(paths, Z), w)
-        reference, error = exact.contract(paths, Z, w)
-        return Bounded(value, xp.max(xp.abs(value - reference), axis=(1, 2)) + error)
-
-    def compared(value: Array, reference: Bounded) -> Bounded:
-        xp = namespace(value)
-        return Bounded(
-            value, xp.max(xp.abs(value - reference.value), axis=(1, 2)) + reference.error
-        )
-
-    def with_error(paths: Any, Z: Array) -> Bounded:
-        xp, value, reference = namespace(Z), cross(paths, Z), exact.cross(paths, Z)
+    def cross(paths: Paths, Z: Array) -> Bounded:
+        xp, value, reference = namespace(Z), rule.cross(paths, Z), exact.cross(paths, Z)
         wrong = xp.max(xp.abs(value - reference.value), axis=1)
         return Bounded(value, xp.sqrt((wrong * wrong).sum(axis=1)) + reference.error)
 
-    def between(paths: Paths, other: Paths) -> Array:
+    def contract(paths: Paths, Z: Array, w: Array) -> Bounded:
+        return _compared(product(rule.cross(paths, Z), w), exact.contract(paths, Z, w))
+
+    def prior_cov(paths: Paths) -> Bounded:
+        return _compared(rule.between(paths, paths), exact.prior_cov(paths))
+
+    def between(paths: Paths, other: Paths) -> Bounded:
+        return _compared(rule.between(paths, other), exact.between(paths, other))
+
+    return Formulas(
+        cross=cross,
+        contract=contract,
+        prior_cov=prior_cov,
+        between=between,
+        methods=frozenset({f"{name} rule, {n_steps} steps"}),
+    )
+
+
+def _compared(value: Array, reference: Bounded) -> Bounded:
+    """Return a value, (n, q, k), with its difference to an exact one as error, (n,)."""
+    xp = namespace(value)
+    return Bounded(value, xp.max(xp.abs(value - reference.value), axis=(1, 2)) + reference.error)
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """Sums over nodes on [0, 1] in place of the integrals of a kernel's derivatives."""
+
+    kernel: Kernel
+    nodes: np.ndarray
+    weights: np.ndarray
+
+    def cross(self, paths: Paths, Z: Array) -> Array:
+        """Return (xᵢ − bᵢ) Σ w ∂ᵢk(b + t(x − b), z), (n, d, m)."""
+        xp = namespace(paths.stop)
+        total = xp.zeros((*paths.shape, len(Z)))
+        for t, w in zip(self.nodes.tolist(), self.weights.tolist(), strict=True):
+            for rows in blocks(len(total), 40.0 * Z.shape[1] * len(Z), Z):
+                part = paths[rows]
+                left = differentiate(self.kernel, part.at([t])[0][:, None, :], Z).left  # (r, m, d)
+                total[rows] += w * xp.swapaxes(left * part.step[:, None, :], 1, 2)
+        return total
+
+    def between(self, paths: Paths, other: Paths) -> Array:
+        """Return (xᵢ − bᵢ)(x'ⱼ − b'ⱼ) Σ Σ w w' ∂ᵢ∂'ⱼk for the k-th path of each, (n, d, d)."""
         xp = namespace(paths.stop)
         n, d = paths.shape
         result = xp.zeros((n, d, d))
-        Y = xp.swapaxes(other.at(nodes), 0, 1)  # (n, T, d)
-        for s, w in zip(nodes.tolist(), weights.tolist(), strict=True):
+        Y = xp.swapaxes(other.at(self.nodes), 0, 1)  # (n, T, d)
+        for s, w in zip(self.nodes.tolist(), self.weights.tolist(), strict=True):
             X = paths.at([s])[0][:, None, :]
-            for rows in blocks(n, 80.0 * d * d * len(nodes), Y):
-                mixed = differentiate(kernel, X[rows], Y[rows], True).mixed
-                result[rows] += w * xp.einsum("t,rtij->rij", xp.asarray(weights), mixed)
+            for rows in blocks(n, 80.0 * d * d * len(self.nodes), Y):
+                mixed = differentiate(self.kernel, X[rows], Y[rows], True).mixed
+                result[rows] += w * xp.einsum("t,rtij->rij", xp.asarray(self.weights), mixed)
         return result * paths.step[:, :, None] * other.step[:, None, :]
-
-    return Formulas(
-        cross=with_error,
-        contract=contract,
-        prior_cov=lambda paths: compared(between(paths, paths), exact.prior_cov(paths)),
-        between=lambda paths, other: compared(between(paths, other), exact.between(paths, other)),
-        methods=frozenset({f"{name} rule, {n_steps} steps"}),
-    )

@@ -1,5 +1,4 @@
-"""Quadrature of kernels with kinks, such as products with a Matérn: panels graded towards where the
-path passes them.
+"""Quadrature of kernels with kinks, such as products with a Matérn, on panels graded towards them.
 
 A kink sits where a distance, in some features, is zero. Along a path to a point z that is one place
 for every (path, z); between two paths it is a point of the (s, t) square, or a line where the
@@ -9,6 +8,7 @@ distance is of one feature.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from gpattr._core.array import Array, namespace
 from gpattr._core.memory import blocks
@@ -24,13 +24,11 @@ from gpattr.operators import Paths
 from gpattr.special.graded import ORDER, approach, integrate_graded
 from gpattr.special.quadrature import gauss_legendre
 
-PER_SPAN = {
-    False: 1.0,
-    True: 2.0,
-}  # length-scales to a panel, of 12 nodes or, for a singular kernel, 20
-QUARTER_GAP = (
-    1e-11  # of the prior variance: a part of the square that is known to this is not cut further
-)
+# length-scales to a panel, of 12 nodes or, for a singular kernel, 20
+PER_SPAN = {False: 1.0, True: 2.0}
+QUARTER_ORDERS = (10, 7)  # nodes along a side of a quarter, and those of the second rule
+QUARTER_GAP = 1e-11  # of the prior variance: quarters as accurate as this are not cut further
+QUARTER_DEPTH = 16  # levels, of which the first has 4 × 4 quarters
 MOST_QUARTERS = {False: 20_000, True: 8_000}  # of a singular kernel, which is the slowest, fewer
 # length-scales: the radius of a kink that is integrated twice within which it does not matter
 FLOOR = 1e-4
@@ -60,10 +58,9 @@ def pairwise(
             def evaluate(
                 pairs: Array, t: Array, w: Array, own: Paths = own, targets: Array = targets
             ) -> Array:
-                left = differentiate(
-                    kernel, own[pairs].along(t), targets[pairs][:, None, :]
-                ).left  # (pairs, T, d)
-                return (w[:, None, :] @ left)[:, 0, :]
+                points = own[pairs].along(t)
+                left = differentiate(kernel, points, targets[pairs][:, None, :]).left
+                return (w[:, None, :] @ left)[:, 0, :]  # (pairs, T) by (pairs, T, d)
 
             panels = (edges[some][path], *_passes(kernel, own.step, own.start - targets))
             first, second = (
@@ -88,8 +85,7 @@ def between_with_kinks(
 ) -> Array:
     """Return ∫∫ ∂∂'k for the k-th path of each, (n, d, d).
 
-    ``apart`` treats paths without a common end, where the kernel does not say where else its kinks
-    are.
+    ``apart`` treats paths without a common end, for kernels with other kinks at unknown positions.
     """
     per_span = PER_SPAN[kernel.singular] * 0.5**halvings
     xp = namespace(one.stop)
@@ -116,9 +112,7 @@ def _hides_kinks(kernel: Kernel) -> bool:
 
 
 def _evenly_cut(kernel: Kernel, paths: Paths) -> Array:
-    """Tell which paths have panels of one width, (n,): those along which the kernel changes in no
-    other way than by distance.
-    """
+    """Return which paths have panels of one width, (n,): there the kernel changes by distance only."""
     xp = namespace(paths.stop)
     even = xp.zeros(paths.shape[0])
     for rows, edges in panel_groups(kernel, paths, PER_SPAN[kernel.singular]):
@@ -128,62 +122,97 @@ def _evenly_cut(kernel: Kernel, paths: Paths) -> Array:
 
 
 def quartered(kernel: Kernel, one: Paths, two: Paths) -> tuple[Array, Array]:
-    """Return the covariance between the attributions of paths, (n, d, d), for kinks at unknown
-    positions, and its error, (n,).
+    """Return the covariance between attributions, (n, d, d), for kinks at unknown positions.
 
-    The (s, t) square is quartered until two rules agree on each part, and it adds up: Σᵢⱼ pᵢqⱼ ∫∫
-    ∂ᵢ∂'ⱼk over [s₀, s₁] × [t₀, t₁] is what k itself says at the corners.
+    Its error, (n,), comes with it. The (s, t) square is quartered until two rules agree on each
+    part, and it adds up.
     """
     xp = namespace(one.stop)
     n, d = one.shape
-    p, q = one.step, two.step
     peak = xp.sqrt(kernel.diagonal(one.stop) * kernel.diagonal(two.stop)) + xp.sqrt(
-        kernel.diagonal(one.stop - p)
+        kernel.diagonal(one.stop - one.step)
     )
-    rule, second_rule = (tuple(map(xp.asarray, gauss_legendre(order))) for order in (10, 7))
-    corners = xp.asarray([i / 4 for i in range(4)])
-    row = xp.repeat(xp.arange(n), 16)
-    s, t, width = xp.tile(xp.repeat(corners, 4), n), xp.tile(xp.tile(corners, 4), n), 0.25
+    todo = _Quarters.first(one)
     result, error = xp.zeros((n, d, d)), xp.zeros(n)
-    for depth in range(16):
+    for depth in range(QUARTER_DEPTH):
         unfinished = []
-        last = depth == 15 or len(row) > MOST_QUARTERS[kernel.singular]
-        for some in blocks(len(row), 800.0 * d * d * 10, row):
-            at, s0, t0 = row[some], s[some, None], t[some, None]
-            mine, theirs = one[at], two[at]
-            steps = width * width * p[at][:, :, None] * q[at][:, None, :]
-            part, check = (
-                _on_square(kernel, mine, theirs, s0 + width * x, t0 + width * x, w) * steps
-                for x, w in (rule, second_rule)
-            )
-            a, b = (
-                batch.along(xp.concatenate([low, low + width], axis=1))
-                for batch, low in ((mine, s0), (theirs, t0))
-            )
-            k = differentiate(kernel, a[:, :, None, :], b[:, None, :, :]).value  # (N, 2, 2)
-            gain = k[:, 1, 1] - k[:, 1, 0] - k[:, 0, 1] + k[:, 0, 0]
-            gap = xp.maximum(
-                xp.abs(part.sum(axis=(1, 2)) - gain), xp.max(xp.abs(part - check), axis=(1, 2))
-            )
-            good = (gap <= QUARTER_GAP * peak[at]) | last
-            mine_only = (
-                xp.asarray(at[:, None] == xp.arange(n)) * xp.asarray(good)[:, None]
-            )  # (N, n)
-            result += (1.0 * mine_only.T @ part.reshape(len(at), -1)).reshape(n, d, d)
-            error += (
-                2.0 * mine_only.T @ gap
-            )  # the difference of two rules is no bound where neither has converged
-            unfinished.append((at[~good], s[some][~good], t[some][~good]))
-        row, s, t = (xp.concatenate([piece[k] for piece in unfinished]) for k in range(3))
-        if not len(row):
+        last = depth == QUARTER_DEPTH - 1 or len(todo.row) > MOST_QUARTERS[kernel.singular]
+        for some in blocks(len(todo.row), 800.0 * d * d * 10, todo.row):
+            part = todo[some]
+            value, gap = _on_quarters(kernel, one[part.row], two[part.row], part)
+            good = (gap <= QUARTER_GAP * peak[part.row]) | last
+            # The finished quarters of each path, as a 0/1 matrix that adds them up, (N, n).
+            own = xp.asarray(part.row[:, None] == xp.arange(n)) * xp.asarray(good)[:, None]
+            result += (1.0 * own.T @ value.reshape(len(part.row), -1)).reshape(n, d, d)
+            # The difference of two rules is no bound where neither has converged.
+            error += 2.0 * own.T @ gap
+            unfinished.append(part[~good])
+        todo = _Quarters.halved(unfinished)
+        if not len(todo.row):
             break
-        width *= 0.5
-        row = xp.tile(row, 4)
+    return result, error
+
+
+@dataclass(frozen=True)
+class _Quarters:
+    """Squares [s, s + width] × [t, t + width] of the k-th paths, k = ``row``, (N,) each."""
+
+    row: Array
+    s: Array
+    t: Array
+    width: float
+
+    @classmethod
+    def first(cls, paths: Paths) -> _Quarters:
+        """Return 4 × 4 squares for every path."""
+        xp, n = namespace(paths.stop), paths.shape[0]
+        corners = xp.asarray([i / 4 for i in range(4)])
+        s, t = xp.repeat(corners, 4), xp.tile(corners, 4)
+        return cls(xp.repeat(xp.arange(n), 16), xp.tile(s, n), xp.tile(t, n), 0.25)
+
+    @classmethod
+    def halved(cls, pieces: list[_Quarters]) -> _Quarters:
+        """Return the four quarters of every square of ``pieces``."""
+        xp = namespace(pieces[0].s)
+        width = pieces[0].width * 0.5
         s, t = (
+            xp.concatenate(each)
+            for each in ([piece.s for piece in pieces], [piece.t for piece in pieces])
+        )
+        return cls(
+            xp.tile(xp.concatenate([piece.row for piece in pieces]), 4),
             xp.concatenate([s, s + width, s, s + width]),
             xp.concatenate([t, t, t + width, t + width]),
+            width,
         )
-    return result, error
+
+    def __getitem__(self, some: Array | slice) -> _Quarters:
+        return _Quarters(self.row[some], self.s[some], self.t[some], self.width)
+
+
+def _on_quarters(kernel: Kernel, one: Paths, two: Paths, squares: _Quarters) -> tuple[Array, Array]:
+    """Return pᵢqⱼ ∫∫ ∂ᵢ∂'ⱼk over squares, (N, d, d), with p = x − b and q = x' − b', and its gap, (N,).
+
+    The gap is the larger of the difference to a second rule and that to the change of k from corner
+    to corner, k(s₁, t₁) − k(s₁, t₀) − k(s₀, t₁) + k(s₀, t₀), to which the entries must add up.
+    """
+    xp = namespace(one.stop)
+    s, t, width = squares.s[:, None], squares.t[:, None], squares.width
+    rules = (tuple(map(xp.asarray, gauss_legendre(order))) for order in QUARTER_ORDERS)
+    steps = width * width * one.step[:, :, None] * two.step[:, None, :]
+    value, second = (
+        _on_square(kernel, one, two, s + width * x, t + width * x, w) * steps for x, w in rules
+    )
+    a, b = (
+        batch.along(xp.concatenate([low, low + width], axis=1))
+        for batch, low in ((one, s), (two, t))
+    )
+    k = differentiate(kernel, a[:, :, None, :], b[:, None, :, :]).value  # (N, 2, 2)
+    gain = k[:, 1, 1] - k[:, 1, 0] - k[:, 0, 1] + k[:, 0, 0]
+    gap = xp.maximum(
+        xp.abs(value.sum(axis=(1, 2)) - gain), xp.max(xp.abs(value - second), axis=(1, 2))
+    )
+    return value, gap
 
 
 def _on_square(kernel: Kernel, one: Paths, two: Paths, s: Array, t: Array, w: Array) -> Array:
@@ -195,8 +224,9 @@ def _on_square(kernel: Kernel, one: Paths, two: Paths, s: Array, t: Array, w: Ar
 
 
 def _passes(kernel: Kernel, p: Array, e: Array, floor: float | None = None) -> tuple[Array, Array]:
-    """Return centres and deltas, (n, K), of the kinks that paths e + t p pass, for p and e (n, d)
-    in the user's units.
+    """Return centres and deltas, (n, K), of the kinks that paths e + t p pass.
+
+    p and e, (n, d), are in the user's units.
     """
     xp = namespace(p, e)
     p, e = p + 0.0 * e, e + 0.0 * p
@@ -207,20 +237,16 @@ def _passes(kernel: Kernel, p: Array, e: Array, floor: float | None = None) -> t
         columns = slice(None) if kink.features is None else list(kink.features)
         scale = xp.asarray(kink.lengthscale)
         centre, delta = approach(p[:, columns] / scale, e[:, columns] / scale, floor or kink.floor)
-        if (
-            kink.one_sided and p[:, columns].shape[1] == 1
-        ):  # the distance is linear in t: smooth, but where it changes its sign
+        # The distance in one feature is linear in t: smooth, but where it changes its sign.
+        if kink.one_sided and p[:, columns].shape[1] == 1:
             delta = xp.where(delta > 0, xp.inf, 0.0)
         passes.append((centre, delta))
-    return xp.stack([centre for centre, _ in passes], axis=1), xp.stack(
-        [delta for _, delta in passes], axis=1
-    )
+    centres, deltas = (xp.stack([each[k] for each in passes], axis=1) for k in (0, 1))
+    return centres, deltas
 
 
 def _common_end(one: Paths, two: Paths) -> tuple[Array, Array]:
-    """Return the ends s, t ∈ {0, 1}, (n,) each, at which two paths have a point in common; −1 where
-    they have none.
-    """
+    """Return the ends s, t ∈ {0, 1}, (n,) each, that two paths have in common; −1 without any."""
     xp = namespace(one.stop)
     ends = [[xp.broadcast_to(paths.start, paths.shape), paths.stop] for paths in (one, two)]
     s, t = (xp.zeros(one.shape[0]) - 1.0 for _ in range(2))
@@ -234,9 +260,9 @@ def _common_end(one: Paths, two: Paths) -> tuple[Array, Array]:
 def _from_corner(
     kernel: Kernel, one: Paths, two: Paths, s0: Array, t0: Array, order: int, per_span: float
 ) -> Array:
-    """Return ∫∫ ∂∂'k, (n, d, d), for paths with a common end, in two triangles: (s, t) is λ(1, μ)
-    or λ(μ, 1) from that corner.
+    """Return ∫∫ ∂∂'k, (n, d, d), for paths with a common end.
 
+    The square is cut into two triangles, in which (s, t) is λ(1, μ) or λ(μ, 1) from that corner.
     All kinks start from the corner, each in a direction μ of its own, so that only μ needs graded
     panels.
     """
@@ -281,9 +307,7 @@ def _from_corner(
 
 
 def _crossing(kernel: Kernel, one: Paths, two: Paths, order: int, per_span: float) -> Array:
-    """Return ∫∫ ∂∂'k, (n, d, d), for paths anywhere: graded outside in s, and for every s inside in
-    t.
-    """
+    """Return ∫∫ ∂∂'k, (n, d, d), for paths anywhere: graded in s, and for every s in t."""
     xp = namespace(one.stop)
     n, d = one.shape
     result, inner_options = xp.empty((n, d, d)), {"order": order, "singular": kernel.singular}

@@ -1,5 +1,6 @@
-"""How a path is cut into panels on which a kernel varies slowly enough for a fixed Gauss–Legendre
-rule.
+"""Panels of a path, on each of which a kernel varies slowly enough for a fixed rule.
+
+Rules are those of Gauss and Legendre.
 """
 
 from __future__ import annotations
@@ -17,19 +18,14 @@ from gpattr.special.quadrature import gauss_legendre
 
 ORDER, CHECK_ORDER = 16, 12
 AGREEMENT = 1e-11  # of the two rules, relative to ∫|f|; the finer rule is then far better
-# panels that must be narrower than this box in a jump of a gradient; they are halved on, to place
-# it exactly
+# narrower panels enclose a jump of a gradient; they are halved further, to place it exactly
 JUMP = 1e-4
-CHANGE = (
-    1e-4  # the relative change of a gradient from end to end of such a panel for which it is halved
-)
+CHANGE = 1e-4  # of a gradient, relative, from end to end of such a panel: more, and it is halved
 MOST = 128  # panels of one path that may need halving at a time
 LONGEST = 4096  # panels of a path
-MOST_ENTRIES = {
-    False: 2**17,
-    True: 2**13,
-}  # squares of panels of two paths × entries of a covariance; fewer of singular kernels
-COMPOSITE = 4  # times as long takes a kernel that is made of others
+# squares of panels of two paths × entries of a covariance; fewer of singular kernels
+MOST_ENTRIES = {False: 2**17, True: 2**13}
+COMPOSITE = 4  # a kernel that is made of others takes this many times as long
 DEEPEST = 44  # halvings: 6e-14 of the path
 
 Groups = list[tuple[Array, Array]]
@@ -52,8 +48,8 @@ def panel_groups(
     if not (counts <= LONGEST).all():
         raise ToleranceError(
             f"tolerance: a path covers {float(counts.max()) * per_span:.0e} length-scales, and this"
-            f" kernel has no closed form; quadrature goes to {LONGEST * per_span:.0f}. Explain rows"
-            " nearer to the baseline, or a slower kernel"
+            f" kernel has no closed form; quadrature goes to {LONGEST * per_span:.0f}. Choose a"
+            " baseline nearer to the rows, or a kernel with longer length-scales"
         )
     uniform = []
     for count in sorted(map(int, set(counts.tolist()))):
@@ -70,8 +66,9 @@ def panel_groups(
 
 
 def _stand_in(kernel: Kernel) -> Kernel:
-    """Return the kernel with a smooth part for every singular one, whose kinks would be halved
-    towards without end.
+    """Return the kernel with a smooth part for every singular one.
+
+    Towards the kinks of those, panels would be halved without end.
     """
     if isinstance(kernel, Matern):
         return SquaredExponential(kernel.lengthscale, kernel.variance)
@@ -90,9 +87,7 @@ def paired_groups(one: Groups, two: Groups) -> Iterator[tuple[Array, Array, Arra
 
 
 def require_few_squares(kernel: Kernel, s_edges: Array, t_edges: Array, d: int) -> None:
-    """Raise `ToleranceError` where the covariance would need more squares of panels than can be
-    integrated in reasonable time.
-    """
+    """Raise `ToleranceError` for more squares of panels than take a reasonable time."""
     squares = (s_edges.shape[1] - 1) * (t_edges.shape[1] - 1)
     most = MOST_ENTRIES[kernel.singular] // (
         d**2 * (COMPOSITE if kernel.parts() and not kernel.singular else 1)
@@ -126,8 +121,7 @@ def nodes_on(edges: Array, order: int, *, singular: bool = False) -> tuple[Array
 def _halved(
     kernel: Kernel, paths: Paths, uniform: Groups, targets: Array | None, *, own: bool = True
 ) -> Groups:
-    """Return panels halved until two rules agree on each; where a gradient jumps, an edge is put,
-    and that is enough.
+    """Return panels halved until two rules agree on each, with an edge where a gradient jumps.
 
     They are tried against ``targets`` and, with ``own``, against points of the path and beside it.
     """
@@ -225,50 +219,64 @@ def _disagreement(
     """Return by how much two rules differ on each panel, and ∫|f| there, (panels,) each."""
     xp = namespace(paths.stop)
     difference, absolute = xp.zeros(len(owner)), xp.zeros(len(owner))
-    # A panel is probed at its own ends, where the kernel sees it best, and at those of the path; in
-    # its middle only if that does not put a kink there.
-    K = 7 if kernel.smooth else 6
-    width = K if targets is None else K + len(targets)
-    for some in blocks(len(owner), 80.0 * (ORDER + CHECK_ORDER) * width * paths.shape[1], lower):
+    probes = (7 if kernel.smooth else 6) + (0 if targets is None else len(targets))
+    for some in blocks(len(owner), 80.0 * (ORDER + CHECK_ORDER) * probes * paths.shape[1], lower):
         mine, low, high = paths[owner[some]], lower[some], upper[some]
-        places = xp.stack(
-            [low, high, 0.0 * low, 0.0 * low + 1.0, 0.5 * (low + high)][: K - 2], axis=1
-        )
-        # Beside the path too: a kernel may be constant along it though its partial derivatives are
-        # not.
-        Y = mine.along(places)
-        turned = mine.step[:, None, :] * xp.asarray([0.5 - (i % 2) for i in range(mine.shape[1])])
-        Y = xp.concatenate([Y, Y[:, :2] + turned], axis=1)
-        if targets is not None:
-            others = xp.broadcast_to(targets, (len(low), *targets.shape))
-            Y = xp.concatenate([Y, others], axis=1) if own else others
-        Y, values = Y[:, None], []  # (panels, 1, K, d)
-        for order in (ORDER, CHECK_ORDER):
-            t, w = nodes_on(xp.stack([low, high], axis=1), order)
-            left = (
-                differentiate(kernel, mine.along(t)[:, :, None, :], Y).left
-                * mine.step[:, None, None, :]
-            )  # (panels, T, K, d)
-            values.append(xp.einsum("pt,ptkd->pkd", w, left))
-            if order == ORDER:
-                absolute[some] = xp.max(xp.einsum("pt,ptkd->pkd", w, xp.abs(left)), axis=(1, 2))
-        # Both rules are blind to a jump beyond their outermost nodes; the values at the ends of the
-        # panel are not.
-        start, end = (
-            differentiate(kernel, mine.along(t)[:, None, :], Y[:, 0]).value for t in (low, high)
-        )
-        gap = xp.abs(values[0].sum(axis=2) - (end - start)) - 64.0 * EPS * (
-            xp.abs(start) + xp.abs(end)
-        )
-        difference[some] = xp.maximum(
-            xp.max(xp.abs(values[0] - values[1]), axis=(1, 2)), xp.max(gap, axis=1)
-        )
+        Y = _probes(kernel, mine, low, high, targets, own)
+        difference[some], absolute[some] = _by_two_rules(kernel, mine, low, high, Y)
     return difference, absolute
 
 
+def _probes(
+    kernel: Kernel, paths: Paths, low: Array, high: Array, targets: Array | None, own: bool
+) -> Array:
+    """Return the points z for which k(·, z) is integrated on each panel, (panels, K, d).
+
+    They are ``targets`` and, with ``own``, points of the path and beside it: the ends of the panel,
+    where the kernel sees it best, those of the path, and the middle of the panel unless that puts a
+    kink there.
+    """
+    xp = namespace(paths.stop)
+    others = None if targets is None else xp.broadcast_to(targets, (len(low), *targets.shape))
+    if others is not None and not own:
+        return others
+    places = [low, high, 0.0 * low, 0.0 * low + 1.0]
+    if kernel.smooth:
+        places.append(0.5 * (low + high))
+    Y = paths.along(xp.stack(places, axis=1))
+    # A kernel may be constant along the path though its partial derivatives are not.
+    aside = xp.asarray([0.5 - (i % 2) for i in range(paths.shape[1])])
+    Y = xp.concatenate([Y, Y[:, :2] + paths.step[:, None, :] * aside], axis=1)
+    return Y if others is None else xp.concatenate([Y, others], axis=1)
+
+
+def _by_two_rules(
+    kernel: Kernel, paths: Paths, low: Array, high: Array, Y: Array
+) -> tuple[Array, Array]:
+    """Return by how much the rules differ for any z of Y on each panel, and ∫|f|, (panels,) each."""
+    xp = namespace(Y)
+
+    def weights_and_slopes(order: int) -> tuple[Array, Array]:
+        t, w = nodes_on(xp.stack([low, high], axis=1), order)
+        left = differentiate(kernel, paths.along(t)[:, :, None, :], Y[:, None]).left
+        return w, left * paths.step[:, None, None, :]  # (panels, T), (panels, T, K, d)
+
+    first, second = weights_and_slopes(ORDER), weights_and_slopes(CHECK_ORDER)
+    value, check = (xp.einsum("pt,ptkd->pkd", w, slopes) for w, slopes in (first, second))
+    absolute = xp.max(xp.einsum("pt,ptkd->pkd", first[0], xp.abs(first[1])), axis=(1, 2))
+    # Both rules are blind to a jump beyond their outermost nodes; the values at the ends of the
+    # panel are not.
+    start, end = (differentiate(kernel, paths.along(t)[:, None, :], Y).value for t in (low, high))
+    rounding = 64.0 * EPS * (xp.abs(start) + xp.abs(end))
+    gap = xp.abs(value.sum(axis=2) - (end - start)) - rounding
+    difference = xp.max(xp.abs(value - check), axis=(1, 2))
+    return xp.maximum(difference, xp.max(gap, axis=1)), absolute
+
+
 def _changes(kernel: Kernel, paths: Paths, lower: Array, upper: Array) -> Array:
-    """Return the relative change of the gradient from end to end of each panel, (panels,): a jump
-    inside makes it large.
+    """Return the relative change of the gradient from end to end of each panel, (panels,).
+
+    A jump inside makes it large.
     """
     xp = namespace(lower)
     # Seen from the ends of the path and from a point beside the panel, where the gradient is not

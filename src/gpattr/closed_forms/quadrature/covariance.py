@@ -1,0 +1,172 @@
+"""Prior covariances of attributions by quadrature, checked against what they must add up to.
+
+    Σᵢⱼ (𝒜k𝒜'ᵀ)ᵢⱼ = k(x, x') − k(x, b') − k(b, x') + k(b, b')
+
+Two rules integrate every entry. Where they differ, or the entries do not add up, panels are halved;
+a kernel with kinks gets a second try by squares that are quartered around them (`kinks.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+
+from gpattr._core.array import EPS, Array, namespace
+from gpattr.closed_forms.derivatives import differentiate
+from gpattr.closed_forms.quadrature.kinks import quartered
+from gpattr.closed_forms.table import Bounded
+from gpattr.exceptions import ToleranceError
+from gpattr.kernels import Kernel
+from gpattr.operators import Paths
+
+GOOD = 1e-10  # of the prior variance: an error for which panels are halved
+QUARTERED = 1e-9  # and one for which a second method is tried
+UNRESOLVED = 1e-6  # and one that is not accepted
+MOST_HALVINGS = 3
+ROUNDED = {False: 16, True: 128}  # ε of a value of the kernel; Bessel functions are good to 1e-14
+
+# (one, two, order, halvings) -> ∫∫ ∂∂'k for the k-th path of each, (n, d, d)
+Integrate = Callable[[Paths, Paths, int, int], Array]
+
+
+def completed(
+    kernel: Kernel,
+    paths: Paths,
+    other: Paths,
+    orders: tuple[int, int],
+    integrate: Integrate,
+    most_halvings: int = MOST_HALVINGS,
+) -> Bounded:
+    """Return the covariance between the k-th path of each, (n, d, d), with its error, (n,).
+
+    The error is the largest difference to a second rule, plus the gap to the sum that the entries
+    must have, plus rounding. `ToleranceError` where it exceeds ``UNRESOLVED``.
+    """
+    xp = namespace(paths.stop)
+    pairs = _Pairs.of(kernel, paths, other)
+    result, error = _halved(pairs, orders, integrate, most_halvings)
+    if not kernel.smooth:
+        _retry_by_quarters(pairs, result, error)
+    error = error + pairs.rounding * xp.sqrt(
+        uncancelled(kernel, paths) * uncancelled(kernel, other)
+    )
+    excess = error / pairs.size(result, xp.arange(len(error)))
+    if not (excess <= UNRESOLVED).all():
+        raise ToleranceError(
+            "tolerance: the prior covariance of the attributions is accurate only to"
+            f" {float(excess.max()):.1e} of the prior variance; the kernel changes too fast along"
+            ' the path. uncertainty="none" explains without it; gpattr.testing.check_kernel checks'
+            " the kernel"
+        )
+    return Bounded(result, error)
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """The k-th path of two batches, and what is known about the covariance of their attributions.
+
+    Entries add up to ``gain``, the covariance of f(x) − f(b) and f(x') − f(b'). Errors are relative
+    to ``variance``, the largest prior variance at the four ends, and ``rounding`` is one that
+    cannot be avoided. All are (n,).
+    """
+
+    kernel: Kernel
+    paths: Paths
+    other: Paths
+    gain: Array
+    variance: Array
+    rounding: Array
+
+    @classmethod
+    def of(cls, kernel: Kernel, paths: Paths, other: Paths) -> _Pairs:
+        xp = namespace(paths.stop)
+        (b, x), (b2, x2) = (
+            (xp.broadcast_to(batch.start, batch.shape), batch.stop) for batch in (paths, other)
+        )
+        ends = ((1.0, x, x2), (-1.0, x, b2), (-1.0, b, x2), (1.0, b, b2))
+        gain = reduce(
+            add, (sign * differentiate(kernel, one, two).value for sign, one, two in ends)
+        )
+        variance = reduce(xp.maximum, (kernel.diagonal(end) for end in (b, x, b2, x2)))
+        rounding = EPS * (32.0 + position(kernel, paths) + position(kernel, other))
+        return cls(kernel, paths, other, gain, xp.maximum(variance, 1e-300), rounding)
+
+    @property
+    def hides_kinks(self) -> bool:
+        """Whether there are kinks at unknown positions (a warped Matérn), which no halving finds."""
+        return not self.kernel.smooth and not self.kernel.kinks()
+
+    def size(self, result: Array, rows: Array) -> Array:
+        """Return what errors of some rows are relative to: σ², or a larger entry."""
+        xp = namespace(result)
+        return xp.maximum(self.variance[rows], xp.max(xp.abs(result[rows]), axis=(1, 2)))
+
+    def error(self, first: Array, second: Array, rows: Array) -> Array:
+        """Return by how much two rules differ at some rows, plus the gap to ``gain``."""
+        xp = namespace(first)
+        # The values that `gain` is made of are rounded themselves.
+        gap = (
+            xp.abs(first.sum(axis=(1, 2)) - self.gain[rows])
+            - ROUNDED[self.kernel.singular] * EPS * self.variance[rows]
+        )
+        return xp.max(xp.abs(first - second), axis=(1, 2)) + xp.maximum(gap, 0.0)
+
+
+def _halved(
+    pairs: _Pairs, orders: tuple[int, int], integrate: Integrate, most_halvings: int
+) -> tuple[Array, Array]:
+    """Return covariances, (n, d, d), and errors, (n,), with panels halved where it helps."""
+    xp = namespace(pairs.paths.stop)
+    n, d = pairs.paths.shape
+    steps = pairs.paths.step[:, :, None] * pairs.other.step[:, None, :]
+    result, error = xp.zeros((n, d, d)), xp.zeros(n)
+    most = min(most_halvings, 1) if pairs.hides_kinks else most_halvings
+    todo, halvings = xp.arange(n), 0
+    while len(todo):
+        one, two = pairs.paths[todo], pairs.other[todo]
+        try:
+            first, second = (integrate(one, two, order, halvings) * steps[todo] for order in orders)
+        except ToleranceError:  # too many panels
+            if not halvings:
+                raise
+            break
+        result[todo] = first
+        error[todo] = pairs.error(first, second, todo)
+        if halvings == most:
+            break
+        good = (GOOD + pairs.rounding[todo]) * pairs.size(result, todo)
+        todo, halvings = todo[error[todo] > good], halvings + 1
+    return result, error
+
+
+def _retry_by_quarters(pairs: _Pairs, result: Array, error: Array) -> None:
+    """Replace, in place, covariances that quartered squares give with a smaller error."""
+    everything = namespace(result).arange(len(result))
+    limit = QUARTERED if pairs.hides_kinks else UNRESOLVED
+    again = everything[error > limit * pairs.size(result, everything)]
+    if len(again):
+        second, bound = quartered(pairs.kernel, pairs.paths[again], pairs.other[again])
+        better = bound < error[again]
+        result[again[better]], error[again[better]] = second[better], bound[better]
+
+
+def position(kernel: Kernel, paths: Paths) -> Array:
+    """Return how many length-scales from the origin paths lie, (n,): points round by ε of that."""
+    xp = namespace(paths.stop)
+    return kernel.n_lengthscales(xp.abs(paths.stop) + xp.abs(paths.start))
+
+
+def uncancelled(kernel: Kernel, paths: Paths) -> Array:
+    """Return the largest (xᵢ − bᵢ)² ∂ᵢ∂'ᵢk(x, x) along each path, (n,).
+
+    Whatever cancels, no integrand exceeds it. Rounding is ε of it, and vanishes with the path as
+    the attributions do.
+    """
+    xp = namespace(paths.stop)
+    t = xp.zeros((paths.shape[0], 1)) + xp.asarray([0.0, 0.25, 0.5, 0.75, 1.0])
+    points = paths.along(t)
+    mixed = differentiate(kernel, points, points, True).mixed
+    slopes = xp.diagonal(mixed, axis1=2, axis2=3)  # (n, 5, d)
+    return xp.max(xp.max(xp.abs(slopes), axis=1) * paths.step**2, axis=1)
