@@ -632,7 +632,7 @@ def test_progress_and_bounds(capsys):
 
 
 def test_training_contributions_need_the_rows():
-    with pytest.raises(UnsupportedModelError, match="this WeightSpacePosterior does not know them"):
+    with pytest.raises(UnsupportedModelError, match="posteriors that keep their rows"):
         Explainer(RandomFeatureGPRegressor(5, **FIXED).fit(X, Y)).training_contributions(X[0], 0)
     assert isinstance(
         RandomFeatureGPRegressor(5, **FIXED).fit(X, Y).posterior_, WeightSpacePosterior

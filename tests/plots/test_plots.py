@@ -511,7 +511,7 @@ def test_what_cannot_be_drawn_says_why(explainer, ex):
         InvalidInputError, match="names: expected 3, one for each training row, got 2"
     ):
         plots.training(np.ones(3), names=["a", "b"])
-    with pytest.raises(UnsupportedModelError, match="a way leads from one point to another"):
+    with pytest.raises(UnsupportedModelError, match="`along` needs one numeric baseline"):
         Explainer(explainer.posterior, gpattr.Baselines(ex.data[:3])).along(ex.data[0])
     with pytest.raises(
         InvalidInputError, match="n_points: expected an integer of 2 or more, got 1"
