@@ -88,6 +88,6 @@ def test_parts_of_the_importance():
     assert (averaged.values > 0).all()
     several = GPClassifier(SquaredExponential(2.0, 4.0), optimize=False).fit(Z, np.arange(40) % 3)
     explainer = Explainer(several, output="probability", n_draws=50)
-    with pytest.raises(UnsupportedModelError, match="one output"):
+    with pytest.raises(UnsupportedModelError, match="single output"):
         explainer.importance(X)
     assert explainer["1"].importance(X).n_rows == 12

@@ -106,7 +106,7 @@ def test_a_function_that_changes_fast_gets_more_functions():
 def test_too_few_functions_are_noticed(options):
     with pytest.warns(
         BasisWarning,
-        match=r"the basis misses \d+% of the prior variance .* n_basis=\d+ .* would do",
+        match=r"the basis misses \d+% of the prior variance .* n_basis=\d+ .* would suffice",
     ):
         model = HilbertGPRegressor(**options).fit(X, Y)
     entry = model.diagnostics_[0]

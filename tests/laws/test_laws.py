@@ -107,7 +107,7 @@ def test_linearity_over_sums_and_scales(problem, factor):
     w = problem.rng.normal(size=len(problem.Z))
     for verb, args in (
         ("cross_dot", (problem.X, problem.Z, w)),
-        ("auto", (problem.X,)),
+        ("prior_cov", (problem.X,)),
         ("between", (problem.X, problem.X[::-1])),
     ):
         function = getattr(closed_forms, verb)

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from gpattr import Explainer, GPRegressor, SparseGPRegressor
+from gpattr.distributions import Gaussian
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import SquaredExponential
 from gpattr.posteriors import ExactPosterior
@@ -214,12 +215,11 @@ def test_thirty_features_and_ten_thousand_rows_can_be_sent(tmp_path):
     rows, values = rng.normal(size=(2, 10_000, 30))
     ex = replace(
         explainer(rows[:1], uncertainty="std"),
-        values=values,
+        distribution=Gaussian(values, rng.random((10_000, 30))),
         predictions=rng.normal(size=10_000),
         base_values=np.zeros(10_000),
         data=rows,
         baselines=np.tile(explainer.baseline, (10_000, 1)),
-        var=rng.random((10_000, 30)),
         row_names=tuple(range(10_000)),
         **dict.fromkeys(("error", "delta", "cov_error"), np.zeros(10_000)),
     )

@@ -14,7 +14,7 @@ from gpattr._core.array import Array, to_numpy
 from gpattr._core.cards import card
 from gpattr._core.memory import check_memory
 from gpattr._core.normal import check_count, random_generator
-from gpattr._core.validation import Names, check_choice, check_text
+from gpattr._core.validation import Names, beside, check_choice, check_text
 from gpattr.adapters import as_posterior
 from gpattr.exceptions import InvalidIndexError, InvalidInputError, UnsupportedModelError
 from gpattr.explainer.attributions import ATTRIBUTIONS, check_attribution, reference_name
@@ -242,7 +242,8 @@ class Explainer:
         They are in the order of training and add up to the attribution, less that of a prior mean;
         neighbouring rows often have large shares of opposite sign.
         """
-        one, features = self._rows.point("x", x)[None, :], self._rows.features(x)
+        point, features = self._rows.point("x", x)[None, :], self._rows.features(x)
+        one = beside("x", point, self.posterior.like)
         index = feature_index(feature, features)
         evaluation = replace(self.evaluation, uncertainty="none")
         bound = self._single.bind(self._operator(one, None), evaluation)
