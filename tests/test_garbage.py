@@ -632,11 +632,10 @@ def methods_of(cls):
         if not name.startswith("_") or name in ("__call__", "__getitem__"):
             method = getattr(cls, name)
             static = inspect.getattr_static(cls, name)
-            if (
-                inspect.isfunction(method) or isinstance(static, classmethod)
-            ) and method.__module__.startswith("gpattr"):
-                if name not in PROTOCOL and f"{cls.__name__}.{name}" not in PROTOCOL:
-                    yield method
+            own = inspect.isfunction(method) or isinstance(static, classmethod)
+            inside = name in PROTOCOL or f"{cls.__name__}.{name}" in PROTOCOL
+            if own and not inside and method.__module__.startswith("gpattr"):
+                yield method
 
 
 def nan_in(result, depth=0):

@@ -103,7 +103,7 @@ def test_the_comma_of_a_dollar_amount_is_decided_and_said():
     assert columns.notes == ("The comma in $85,000 (a) was read as a thousands separator.",)
     with pytest.raises(
         InvalidInputError,
-        match="amounts such as \\$85,000, which are ambiguous; .* without --strict",
+        match="ambiguous amounts such as \\$85,000; .* without --strict",
     ):
         Columns.of(frame, "y", strict=True)
 

@@ -59,7 +59,8 @@ class Explainer:
 
     ``target_name`` names what is predicted, with its unit: explanations are then of the "predicted
     price (€)", and those of one class of the "probability of malignant" rather than of the label
-    the classifier was trained with. ``baseline_name`` names the baseline, such as "average patient".
+    the classifier was trained with. ``baseline_name`` names the baseline:
+    "average patient".
 
     Frames are aligned by column name with the frame the model was trained on; ``feature_names``
     names the columns of a model that was trained on an array. Explainers are immutable.
