@@ -324,14 +324,13 @@ def multiply(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     if blas is None:
         return _gemm(1.0, B.T, A.T).T
     C = np.empty((r, c))
-    left, right = Matrix.of(A), Matrix.of(B)
-    result = Matrix(C, C.ctypes.data, c, False, r, c)
     down, longer = r >= c, max(r, c)  # the longer side is cut
     # Every piece reads the other factor anew, so there are no more of them than cores can use.
     tile = max(-64 * (-PIECE // (64 * k * min(r, c))), min(-64 * (-longer // (64 * 8)), 384))
-    if tile >= longer:
-        _add_product(blas, 1.0, left, right, 0.0, result)
+    if tile >= longer and _multiplied(blas, A, B, C):
         return C
+    left, right = Matrix.of(A), Matrix.of(B)
+    result = Matrix(C, C.ctypes.data, c, False, r, c)
     every_row, every_column, inner = slice(0, r), slice(0, c), slice(0, k)
 
     def work(some: slice) -> None:
@@ -347,6 +346,34 @@ def multiply(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
     _share(blas, work, tiles(longer, tile), r * c * k)
     return C
+
+
+def _multiplied(blas: Library, A: np.ndarray, B: np.ndarray, C: np.ndarray) -> bool:
+    """Write AB over C, (r, c) by rows, in one call; return whether A and B lie so that it can."""
+    a, b = A.flags, B.flags
+    contiguous = (a.c_contiguous or a.f_contiguous) and (b.c_contiguous or b.f_contiguous)
+    if not contiguous or A.dtype != np.float64 or B.dtype != np.float64:
+        return False
+    if not (a.aligned and b.aligned):
+        return False
+    (r, k), c = A.shape, B.shape[1]
+    blas.gemm(
+        BY_ROWS,
+        PLAIN if a.c_contiguous else TRANSPOSED,
+        PLAIN if b.c_contiguous else TRANSPOSED,
+        r,
+        c,
+        k,
+        1.0,
+        A.ctypes.data,
+        k if a.c_contiguous else r,
+        B.ctypes.data,
+        c if b.c_contiguous else k,
+        0.0,
+        C.ctypes.data,
+        c,
+    )
+    return True
 
 
 def symmetric_exponential(A: np.ndarray, B: np.ndarray) -> np.ndarray:

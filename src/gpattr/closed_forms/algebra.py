@@ -69,8 +69,11 @@ def total(operator: Operator, kernel: Sum, resolve: Resolve) -> Formulas:
 
     def added(verbs: list[Callable[..., Bounded]]) -> Callable[..., Bounded]:
         def added_verb(*args: Any) -> Bounded:
-            values, errors = zip(*(verb(*args) for verb in verbs), strict=True)
-            return Bounded(reduce(add, values), reduce(add, errors))
+            value, error = verbs[0](*args)
+            for verb in verbs[1:]:
+                more, bound = verb(*args)
+                value, error = value + more, error + bound
+            return Bounded(value, error)
 
         return added_verb
 

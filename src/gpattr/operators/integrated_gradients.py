@@ -25,8 +25,9 @@ class Paths(Sites):
     stop: Array
 
     def __post_init__(self) -> None:
-        some_rows("start", self.start)
-        some_rows("stop", self.stop)
+        for name, value in (("start", self.start), ("stop", self.stop)):
+            if type(value) is not np.ndarray or value.ndim != 2:
+                some_rows(name, value)
 
     @property
     def shape(self) -> tuple[int, int]:
