@@ -379,7 +379,7 @@ def test_rows_at_and_near_the_baseline_are_quick_and_exact():
 
 
 def test_components_with_few_draws():
-    """A component of a mixture that gets one draw, or none, has no standard deviation of its own."""
+    """A component of a mixture that gets one draw, or none, has no standard deviation itself."""
     parts = [part for _, part in POSTERIORS["mixture"].components]
     mixture = MixturePosterior(parts, [0.98, 0.02])
     ex = Explainer(mixture, b, output="probability", n_draws=50, random_state=0)(X)
@@ -405,7 +405,7 @@ def test_bad_input_is_named():
         ({"output": "probability", "n_draws": 2.5}, "n_draws: expected an integer"),
         (
             {"output": "probability", "method": "exact"},
-            'method: probabilities are integrated in one way, method="auto", got',
+            'method: output="probability" supports only method="auto", got',
         ),
     ):
         with pytest.raises(InvalidInputError, match=words):
@@ -431,7 +431,8 @@ def test_bad_input_is_named():
     with pytest.raises(InvalidInputError, match="random_state"):
         Explainer(posterior, b, output="probability", random_state="seed")(X)
     with pytest.raises(
-        ToleranceError, match=r"tolerance: attributions of the probability of row 0 are sure to"
+        ToleranceError,
+        match=r"tolerance: attributions of the probability of row 0 are accurate only to",
     ):
         Explainer(POSTERIORS["rough"], b, output="probability", tolerance=1e-18)(X)
     with pytest.raises(InvalidInputError, match="draws: expected at least 2"):

@@ -112,7 +112,7 @@ def _hides_kinks(kernel: Kernel) -> bool:
 
 
 def _evenly_cut(kernel: Kernel, paths: Paths) -> Array:
-    """Return which paths have panels of one width, (n,): there the kernel changes by distance only."""
+    """Return which paths have panels of one width, (n,): the kernel changes by distance only."""
     xp = namespace(paths.stop)
     even = xp.zeros(paths.shape[0])
     for rows, edges in panel_groups(kernel, paths, PER_SPAN[kernel.singular]):
@@ -191,7 +191,7 @@ class _Quarters:
 
 
 def _on_quarters(kernel: Kernel, one: Paths, two: Paths, squares: _Quarters) -> tuple[Array, Array]:
-    """Return pᵢqⱼ ∫∫ ∂ᵢ∂'ⱼk over squares, (N, d, d), with p = x − b and q = x' − b', and its gap, (N,).
+    """Return (xᵢ − bᵢ)(x'ⱼ − b'ⱼ) ∫∫ ∂ᵢ∂'ⱼk over squares, (N, d, d), and its gap, (N,).
 
     The gap is the larger of the difference to a second rule and that to the change of k from corner
     to corner, k(s₁, t₁) − k(s₁, t₀) − k(s₀, t₁) + k(s₀, t₀), to which the entries must add up.
