@@ -358,7 +358,7 @@ def test_rows_baselines_and_names_of_mixed_models():
     explainer = Explainer(model, feature_names=["flow", "temperature", "acid", "solvent", "vessel"])
     ex = explainer(CODES[:6])
     assert ex.feature_names == ("flow", "temperature", "acid", "solvent & vessel")
-    assert ex.baseline_name == "mean of the training inputs, with the commonest categories"
+    assert ex.baseline_name == "mean of the training inputs, with the most frequent categories"
     with torch.no_grad():
         np.testing.assert_allclose(
             ex.predictions, model.posterior(CODES[:6]).mean[:, 0].numpy(), atol=1e-10

@@ -2,7 +2,8 @@
 
 y = sin(x₁) sin(ω x₂) + ½ε, 500 samples on [0, 10]²; attributions along β(t) = t(1, 1) from the
 baseline 0. The paper's text says ω = 2, its published figure shows ω = 1.5: the figure uses the
-latter, numbers are checked for both."""
+latter, numbers are checked for both.
+"""
 
 from __future__ import annotations
 

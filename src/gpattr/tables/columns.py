@@ -38,7 +38,8 @@ class Columns:
     numbers are written with, {name: unit}, and ``separators`` their thousands separators, {name:
     "," or "."}. ``others`` are the labels that stand for all rare categories, {name: label}.
     Columns in ``left_out`` may be in a table, and are ignored. ``notes`` are sentences on what was
-    decided."""
+    decided.
+    """
 
     names: Names
     categories: Mapping[str, tuple[str, ...]]
@@ -120,7 +121,8 @@ class Columns:
         """Decide what each column of a table is, with `notes` on it; with ``strict``, fail instead.
 
         Columns that are empty, almost empty or identifiers are left out, rare categories are
-        grouped. Text among numbers, mixed currencies and unreadable dates are errors."""
+        grouped. Text among numbers, mixed currencies and unreadable dates are errors.
+        """
         check_flag("strict", strict)
         names = _candidates(frame, target, drop, source)
         found = Decisions(frame, source, strict)
@@ -164,7 +166,8 @@ class Columns:
 
         Missing values are filled with ``typical`` values, or with medians and the most frequent
         categories of the table itself; with ``strict``, or impute=False, they are errors. Unknown
-        texts become the label for other categories, if the column has one."""
+        texts become the label for other categories, if the column has one.
+        """
         import pandas as pd
 
         refuse = check_flag("strict", strict) or not check_flag("impute", impute)
