@@ -169,9 +169,9 @@ def _require_good_draws(gaps: np.ndarray, draws: np.ndarray, length: np.ndarray)
         row = int(excess.argmax())
         raise ToleranceError(
             f"output: draws of the probability of row {row} would be accurate only to"
-            f" {gaps[row]:.0e}. Its path is {length[row]:.3g} length-scales long, or the probability"
-            " changes too fast on it; choose a baseline nearer to the row, or ask for means alone,"
-            ' uncertainty="none"'
+            f" {gaps[row]:.0e}. Its path is {length[row]:.3g} length-scales long, or the"
+            " probability changes too fast on it; choose a baseline nearer to the row, or"
+            ' ask for means alone, uncertainty="none"'
         )
 
 
