@@ -363,7 +363,7 @@ def test_paths_that_pass_the_data_far_away():
     assert np.abs(ex.values).max() > 0.01
     with pytest.raises(ToleranceError, match="draws of the probability of row 0"):
         explainer(ends[1][None])
-    with pytest.raises(ToleranceError, match=r"Its path is 1.*e\+06 length-scales long"):
+    with pytest.raises(ToleranceError, match=r"its path is 1.*e\+06 length-scales long"):
         explainer(np.full((1, 3), 1e6), uncertainty="none")
 
 
@@ -379,7 +379,7 @@ def test_rows_at_and_near_the_baseline_are_quick_and_exact():
 
 
 def test_components_with_few_draws():
-    """A mixture component that gets one draw, or none, has no standard deviation of its own."""
+    """A component of a mixture that gets one draw, or none, has no standard deviation itself."""
     parts = [part for _, part in POSTERIORS["mixture"].components]
     mixture = MixturePosterior(parts, [0.98, 0.02])
     ex = Explainer(mixture, b, output="probability", n_draws=50, random_state=0)(X)
@@ -432,7 +432,7 @@ def test_bad_input_is_named():
         Explainer(posterior, b, output="probability", random_state="seed")(X)
     with pytest.raises(
         ToleranceError,
-        match=r"tolerance: attributions of the probability of row 0 are accurate only",
+        match=r"tolerance: attributions of the probability of row 0 are accurate only to",
     ):
         Explainer(POSTERIORS["rough"], b, output="probability", tolerance=1e-18)(X)
     with pytest.raises(InvalidInputError, match="draws: expected at least 2"):

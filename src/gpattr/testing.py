@@ -20,11 +20,9 @@ from gpattr.posteriors import MultiOutputPosterior, Posterior
 from gpattr.special.quadrature import gauss_legendre
 
 STEP = 6e-6  # ε^(1/3): where truncation and rounding of a central difference balance
-LOOSE, TIGHT = (
-    1e-5,
-    1e-9,
-)  # relative to the size of what is compared: finite differences, and everything else
-BRUTE = 1e-3  # differences of what a rough kernel draws converge slowly
+# relative to the size of what is compared: finite differences, and everything else
+LOOSE, TIGHT = 1e-5, 1e-9
+BRUTE = 1e-3  # differences of samples of a rough kernel converge slowly
 
 
 def check_kernel(kernel: Kernel, X: Any = None, *, random_state: int = 0) -> None:
@@ -93,7 +91,7 @@ def _check_values(kernel: Kernel, X: np.ndarray) -> None:
         f"positive definiteness: the kernel matrix has the eigenvalue {lowest:.2g}"
     )
     assert kernel.n_lengthscales(X).shape == (n,), (
-        f"span: expected ({n},), got {np.shape(kernel.n_lengthscales(X))}"
+        f"n_lengthscales: expected ({n},), got {np.shape(kernel.n_lengthscales(X))}"
     )
 
 
@@ -193,7 +191,7 @@ def _check_attributions(kernel: Kernel, X: np.ndarray) -> None:
 def check_posterior(posterior: Posterior, X: Any, *, random_state: int = 0) -> None:
     """Check that a posterior can be trusted; raise ``AssertionError`` that names the law it breaks.
 
-    Predictions agree with each other, whichever way they are asked for; attributions are complete
+    Predictions agree with each other, whatever is asked for with them; attributions are complete
     in mean and in covariance, also between rows and over weighted baselines; they are the integral
     of the posterior's own gradients, within the error they state, and in mean and covariance what
     differences of its own predictions add up to; they leave features that do not move at zero,
@@ -230,7 +228,7 @@ def check_posterior(posterior: Posterior, X: Any, *, random_state: int = 0) -> N
 def check_adapter(
     model: Any, X: Any, *, data: Any = None, random_state: int = 0, **options: Any
 ) -> None:
-    """Check that a model of another library is adapted correctly; raise if anything differs.
+    """Check that a model of another library is understood; raise an error that names what is not.
 
     Its own predictive mean and variance are those of the posterior that its adapter makes, at
     training rows, between and beyond them, and at the rows of X, (n, d) with n ≥ 5; and that
@@ -298,6 +296,7 @@ def _check_predictions(posterior: Posterior, X: np.ndarray) -> tuple[np.ndarray,
 def _check_posterior_attributions(
     posterior: Posterior, x: np.ndarray, b: np.ndarray, mean: np.ndarray, cov: np.ndarray
 ) -> None:
+    """Check attributions of x against the predictions ``mean`` and ``cov`` at x and, last, at b."""
     n, d = x.shape
     op = IntegratedGradients(b)
     result = posterior.apply(op, x)
@@ -309,44 +308,71 @@ def _check_posterior_attributions(
     assert values.shape == var.shape == (n, d), "attributions: expected (n, d)"
     assert C.shape == (n, d, d), "attributions: expected a covariance (n, d, d)"
     assert error.shape == (n,), "attributions: expected one error per row"
+    sizes = float(np.abs(mean).max()), float(np.diagonal(cov).max())
+    _check_laws_of_one_row(values, var, C, mean, cov)
+    _check_less_uncertainty(posterior, op, x, values, var, sizes)
+    reverse = posterior.apply(IntegratedGradients(x), np.broadcast_to(b, x.shape).copy())
+    _agree_in_both("path reversal of the {}", reverse, (-values, C), sizes)
+    alone = posterior.apply(op, x[1:2])
+    _agree_in_both("the {} does not depend on the other rows", alone, (values[1:2], C[1:2]), sizes)
+    _check_between_rows(to_numpy(posterior.joint(op, x)), C, cov)
+
+
+def _agree_in_both(
+    law: str, got: Any, expected: tuple[np.ndarray, np.ndarray], sizes: tuple[float, float]
+) -> None:
+    """Check the mean and the covariance of attributions, whose name stands at {} in ``law``."""
+    for name, one, two, size in zip(
+        ("mean", "covariance"), (got.mean, got.cov), expected, sizes, strict=True
+    ):
+        _agree(law.format(name), to_numpy(one), two, TIGHT, size)
+
+
+def _check_laws_of_one_row(
+    values: np.ndarray, var: np.ndarray, C: np.ndarray, mean: np.ndarray, cov: np.ndarray
+) -> None:
+    """Check completeness, variances, definiteness, and that feature 0 of row 0 gets nothing."""
     size, spread = float(np.abs(mean).max()), float(np.diagonal(cov).max())
     gain = mean[:-1] - mean[-1]
     _agree("completeness of the mean", values.sum(axis=1), gain, TIGHT, size)
     variance = np.diagonal(cov)[:-1] - 2.0 * cov[:-1, -1] + cov[-1, -1]
     _agree("completeness of the covariance", C.sum(axis=(1, 2)), variance, TIGHT, spread)
-    _agree(
-        "variances are those of the covariance",
-        var,
-        np.diagonal(C, axis1=1, axis2=2),
-        TIGHT,
-        spread,
-    )
-    for uncertainty in ("std", "none"):
-        other = posterior.apply(op, x, uncertainty=uncertainty)
-        assert other.cov is None, f'uncertainty="{uncertainty}": expected no covariance'
-        _agree(f'means with uncertainty="{uncertainty}"', to_numpy(other.mean), values, TIGHT, size)
-        if uncertainty == "std":
-            _agree('variances with uncertainty="std"', to_numpy(other.var), var, TIGHT, spread)
+    diagonal = np.diagonal(C, axis1=1, axis2=2)
+    _agree("variances are those of the covariance", var, diagonal, TIGHT, spread)
     lowest = np.linalg.eigvalsh(C).min()
     assert lowest >= -TIGHT * spread, (
         f"attributions: their covariance has the eigenvalue {lowest:.2g}"
     )
     still = np.concatenate([values[0, :1], C[0, 0], C[0, :, 0]])
     assert not still.any(), f"dummy: a feature that does not move gets {np.abs(still).max():.2g}"
-    reverse = posterior.apply(IntegratedGradients(x), np.broadcast_to(b, x.shape).copy())
-    _agree("path reversal of the mean", to_numpy(reverse.mean), -values, TIGHT, size)
-    _agree("path reversal of the covariance", to_numpy(reverse.cov), C, TIGHT, spread)
-    alone = posterior.apply(op, x[1:2])
-    _agree("means do not depend on the other rows", to_numpy(alone.mean), values[1:2], TIGHT, size)
-    _agree(
-        "covariances do not depend on the other rows", to_numpy(alone.cov), C[1:2], TIGHT, spread
-    )
-    joint = to_numpy(posterior.joint(op, x))
+
+
+def _check_less_uncertainty(
+    posterior: Posterior,
+    op: IntegratedGradients,
+    x: np.ndarray,
+    values: np.ndarray,
+    var: np.ndarray,
+    sizes: tuple[float, float],
+) -> None:
+    """Check that means and variances are the same when less is asked for."""
+    for uncertainty in ("std", "none"):
+        other = posterior.apply(op, x, uncertainty=uncertainty)
+        assert other.cov is None, f'uncertainty="{uncertainty}": expected no covariance'
+        law = f'means with uncertainty="{uncertainty}"'
+        _agree(law, to_numpy(other.mean), values, TIGHT, sizes[0])
+        if uncertainty == "std":
+            _agree('variances with uncertainty="std"', to_numpy(other.var), var, TIGHT, sizes[1])
+
+
+def _check_between_rows(joint: np.ndarray, C: np.ndarray, cov: np.ndarray) -> None:
+    """Check the joint covariance of all rows against that of each and that of the predictions."""
+    n, d = C.shape[:2]
+    spread = float(np.diagonal(cov).max())
     _agree("between a row and itself", joint[range(n), :, range(n)], C, TIGHT, spread)
     across = cov[:-1, :-1] - cov[:-1, -1:] - cov[-1:, :-1] + cov[-1, -1]
-    _agree(
-        "completeness of the covariance between rows", joint.sum(axis=(1, 3)), across, TIGHT, spread
-    )
+    law = "completeness of the covariance between rows"
+    _agree(law, joint.sum(axis=(1, 3)), across, TIGHT, spread)
     lowest = np.linalg.eigvalsh(joint.reshape(n * d, n * d)).min()
     assert lowest >= -TIGHT * spread * n * d, (
         f"attributions: their joint covariance has the eigenvalue {lowest:.2g}"
@@ -384,7 +410,7 @@ def _check_several_baselines(posterior: Posterior, x: np.ndarray, rows: np.ndarr
 
 
 def _check_integrals(posterior: Posterior, x: np.ndarray, b: np.ndarray) -> None:
-    """Attributions are integrals of the posterior's gradients, the slopes of its predictions."""
+    """Attributions are integrals of the posterior's gradients, those the slopes of predictions."""
     n, d = x.shape
     by_integral = []
     for panels in (8, 12):
@@ -398,14 +424,14 @@ def _check_integrals(posterior: Posterior, x: np.ndarray, b: np.ndarray) -> None
     values, error = to_numpy(result.mean), to_numpy(result.error)
     size = float(np.abs(to_numpy(posterior.predict(points))).max())
     _agree("attributions against the integral of gradients", values, by_integral[0], 1e-8, size)
-    # The integral is as good as a finer one changes it.
+    # The integral is as accurate as a finer one shows.
     off, doubt = (
         np.abs(values - by_integral[1]).max(axis=1),
         np.abs(by_integral[1] - by_integral[0]).max(axis=1),
     )
     excess = off - error - 4.0 * doubt - 1e-12 * size
     assert (excess <= 0).all(), (
-        f"error: {error[excess.argmax()]:.2g} is said of means that are off by"
+        f"error: {error[excess.argmax()]:.2g} is reported for means that are off by"
         f" {off[excess.argmax()]:.2g}"
     )
     spread = np.abs(x - b).max(axis=0) + 1e-300
@@ -426,12 +452,12 @@ def _check_integrals(posterior: Posterior, x: np.ndarray, b: np.ndarray) -> None
 
 
 def _check_brute_force(posterior: Posterior, x: np.ndarray, b: np.ndarray) -> None:
-    """Attributions are sums of differences of f along the path, as jointly predicted."""
+    """Attributions are sums of differences of f along the path, which the posterior predicts."""
     d = len(x)
     nodes, weights = gauss_legendre(8, max(1, min(8, 80 // d)))
     step = 1e-3 * np.abs(x - b).max()
-    ways = step * np.stack([np.eye(d), -np.eye(d)])  # (2, d, d)
-    points = (b + nodes[:, None] * (x - b))[:, None, None, :] + ways
+    offsets = step * np.stack([np.eye(d), -np.eye(d)])  # (2, d, d)
+    points = (b + nodes[:, None] * (x - b))[:, None, None, :] + offsets
     mean, cov = (
         to_numpy(part) for part in posterior.predict(points.reshape(-1, d), return_cov=True)
     )
@@ -485,7 +511,10 @@ def _check_draws(
 
 
 def _check_rows_covariance(posterior: Posterior, x: np.ndarray, rows: np.ndarray) -> None:
-    """Each feature's variance is that in the joint covariance, also with a baseline per row."""
+    """Covariances of single features and of sums are those of the joint covariance.
+
+    Also with a baseline for each row.
+    """
     d = x.shape[1]
     G = np.stack([np.ones(d), np.arange(d) % 2.0], axis=1)
     for op in (IntegratedGradients(rows[0]), IntegratedGradients(rows[: len(x)])):

@@ -236,7 +236,7 @@ class Faulty(WeightSpacePosterior):
         ("weights", "means over weighted baselines"),
         ("weights' covariance", "completeness over weighted baselines"),
         ("gradient", "integral of gradients"),
-        ("error", "error: .* is said of means that are off by"),
+        ("error", "error: .* is reported for means that are off by"),
         ("hidden", "their covariance against that of differences"),
         ("draws", "draws: their mean"),
         ("spread", "draws: their covariance"),

@@ -257,50 +257,19 @@ def model_list(model: Any, data: Any = None) -> Adapted:
 
 
 def multi_task(model: Any, data: Any = None) -> Adapted:
-    """Return one output for each task of a `MultiTaskGP`.
-
-    Its kernel is one of the features times a covariance of the tasks.
-    """
+    """Return one output for each task of a `MultiTaskGP`, in original units."""
     if type(model).__name__.startswith(("Saas", "FullyBayesian")):
         raise UnsupportedModelError(f"model: {type(model).__name__} is not supported")
     copy = copy_of(model)
-    X, y = (tensor.detach().numpy() for tensor in (copy.train_inputs[0], copy.train_targets))
+    X = copy.train_inputs[0].detach().numpy()
     task, outcomes = int(copy._task_feature), outcome_units(copy, 1)
-    columns = [i for i in range(X.shape[1]) if i != task]
-    parts = list(getattr(copy.covar_module, "kernels", []))
-    if (
-        type(copy.covar_module).__name__ != "ProductKernel"
-        or len(parts) != 2
-        or not hasattr(parts[1], "covar_matrix")
-    ):
-        raise UnsupportedModelError(
-            f"covar_module: a {type(copy.covar_module).__name__} of tasks is not supported"
-        )
     if outcomes is None:
         raise UnsupportedModelError(
             "outcome_transform: only affine transforms of tasks are supported"
         )
-    if parts[0].active_dims is None or parts[0].active_dims.tolist() != columns:
-        raise UnsupportedModelError(
-            "covar_module: expected a kernel of all features except the task"
-        )
-    # The noise of each row as the likelihood computes it: for tasks that are not numbered 0, 1, …
-    # it differs from the parameter.
-    noise = copy.likelihood._shaped_noise_covar(copy.train_targets.shape, copy.train_inputs[0])
-    values = sorted(int(value) for value in copy._expected_task_values)
-    B = parts[1].covar_matrix
-    B = (B.to_dense() if hasattr(B, "to_dense") else B).detach().numpy()
-    means = getattr(copy.mean_module, "base_means", [copy.mean_module] * len(B))
-    tasks = MultiTaskPosterior(
-        forward(parts[0], len(columns)),
-        X[:, columns],
-        y,
-        copy._map_tasks(copy.train_inputs[0][:, task]).numpy(),
-        covariance=B,
-        noise=noise.to_dense().diagonal(dim1=-1, dim2=-2).detach().numpy(),
-        means=[mean_of(mean, len(columns)) for mean in means],
-        output_names=[f"y{value}" for value in values],
-    )
+    columns = [i for i in range(X.shape[1]) if i != task]
+    codes = sorted(int(value) for value in copy._expected_task_values)
+    tasks = _tasks(copy, columns, codes)
     shift, scale = (part[columns] for part in input_units(copy, X.shape[1]))
     behind = {name: AffinePosterior(output, shift, scale) for name, output in tasks.outputs.items()}
     outputs = {name: in_units(output, outcomes, 0) for name, output in behind.items()}
@@ -309,15 +278,60 @@ def multi_task(model: Any, data: Any = None) -> Adapted:
 
     def by_task(copy: Any, rows: Any) -> Moments:
         mean, var = exact_moments(copy, rows)
-        return mean.reshape(len(values), -1), var.reshape(len(values), -1)
+        return mean.reshape(len(codes), -1), var.reshape(len(codes), -1)
 
     def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        rows = [np.insert(points, task, value, axis=1) for value in values]
+        rows = [np.insert(points, task, code, axis=1) for code in codes]
         return untransformed(
             copy, copy.transform_inputs(inputs.tensor(np.concatenate(rows))), by_task
         )
 
     return Adapted(in_double(result, model), predict, inputs.points)
+
+
+def _tasks(model: Any, columns: list[int], codes: list[int]) -> MultiTaskPosterior:
+    """Return the posterior of a `MultiTaskGP` in its own units.
+
+    ``columns`` are the features, and ``codes`` the values of the task column that stand for tasks.
+    """
+    kernel, B = _task_kernel(model, columns)
+    inputs, y = model.train_inputs[0], model.train_targets
+    # The noise of each row as the likelihood computes it: for tasks that are not numbered 0, 1, …
+    # it differs from the parameter.
+    noise = model.likelihood._shaped_noise_covar(y.shape, inputs)
+    means = getattr(model.mean_module, "base_means", [model.mean_module] * len(B))
+    return MultiTaskPosterior(
+        forward(kernel, len(columns)),
+        inputs.detach().numpy()[:, columns],
+        y.detach().numpy(),
+        model._map_tasks(inputs[:, int(model._task_feature)]).numpy(),
+        covariance=B,
+        noise=noise.to_dense().diagonal(dim1=-1, dim2=-2).detach().numpy(),
+        means=[mean_of(mean, len(columns)) for mean in means],
+        output_names=[f"y{code}" for code in codes],
+    )
+
+
+def _task_kernel(model: Any, columns: list[int]) -> tuple[Any, np.ndarray]:
+    """Return the library's kernel of the features and the covariance of the tasks.
+
+    The kernel of a `MultiTaskGP` must be the product of the two.
+    """
+    parts = list(getattr(model.covar_module, "kernels", []))
+    if (
+        type(model.covar_module).__name__ != "ProductKernel"
+        or len(parts) != 2
+        or not hasattr(parts[1], "covar_matrix")
+    ):
+        raise UnsupportedModelError(
+            f"covar_module: a {type(model.covar_module).__name__} of tasks is not supported"
+        )
+    if parts[0].active_dims is None or parts[0].active_dims.tolist() != columns:
+        raise UnsupportedModelError(
+            "covar_module: expected a kernel of all features except the task"
+        )
+    B = parts[1].covar_matrix
+    return parts[0], (B.to_dense() if hasattr(B, "to_dense") else B).detach().numpy()
 
 
 def single_task_variational(model: Any, data: Any = None) -> Adapted:

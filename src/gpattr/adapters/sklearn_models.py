@@ -159,52 +159,70 @@ def linear(model: Any, data: Any = None) -> Adapted:
 
     It is f = intercept + w·x with w ~ N(coef_, sigma_). Its standard deviations contain the noise
     1/alpha_, and are taken about the mean of the training rows, where the level is known.
-    ARDRegression keeps the covariance of the weights it has not pruned.
     """
     require_fitted(model, "coef_")
     d = len(model.coef_)
-    pruned = hasattr(model, "threshold_lambda")
-    kept = np.flatnonzero(model.lambda_ < model.threshold_lambda) if pruned else np.arange(d)
-    covariance = np.zeros((d, d))
-    sigma = np.asarray(model.sigma_, dtype=np.float64)
     single = str(model.sigma_.dtype) == "float32"
-    # In float32 it is neither symmetric nor positive.
-    shares, vectors = np.linalg.eigh(0.5 * (sigma + sigma.T))
-    covariance[np.ix_(kept, kept)] = (
-        (vectors * np.maximum(shares, 0.0)) @ vectors.T if single else sigma
-    )
     origin = np.asarray(model.X_offset_ if model.fit_intercept else np.zeros(d), dtype=np.float64)
-    basis = Monomials.up_to(1, d, constant=False, origin=origin)
     level = float(model.intercept_) + float(origin @ model.coef_)
     names = getattr(model, "feature_names_in_", None)
     posterior = WeightSpacePosterior(
-        basis,
+        Monomials.up_to(1, d, constant=False, origin=origin),
         model.coef_,
-        covariance,
+        _weight_covariance(model, single),
         mean=Constant(level),
         feature_names=None if names is None else tuple(map(str, names)),
         reference_points={"mean": origin} if model.fit_intercept else {},
     )
+    unchecked = _without_checks(model)
 
     def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean, std = unchecked.predict(points, return_std=True)
         return mean, std**2 - 1.0 / model.alpha_
 
+    return Adapted(
+        with_note(posterior, FLOAT32) if single else posterior,
+        predict,
+        _points_around(origin, model),
+        accuracy=_accuracy(single),
+    )
+
+
+def _weight_covariance(model: Any, single: bool) -> np.ndarray:
+    """Return the covariance of all weights, (d, d).
+
+    `ARDRegression` keeps that of the weights it has not pruned; the others are zero.
+    """
+    d = len(model.coef_)
+    pruned = hasattr(model, "threshold_lambda")
+    kept = np.flatnonzero(model.lambda_ < model.threshold_lambda) if pruned else np.arange(d)
+    covariance = np.zeros((d, d))
+    sigma = np.asarray(model.sigma_, dtype=np.float64)
+    if single:  # neither symmetric nor positive in float32
+        shares, vectors = np.linalg.eigh(0.5 * (sigma + sigma.T))
+        sigma = (vectors * np.maximum(shares, 0.0)) @ vectors.T
+    covariance[np.ix_(kept, kept)] = sigma
+    return covariance
+
+
+def _without_checks(model: Any) -> Any:
+    """Return a copy of a linear model that does not check the rows it predicts for.
+
+    Checking them would change warning filters, which are shared by all threads.
+    """
     unchecked, kind = copy(model), type(model)
-    # Checking the rows would change warning filters, which are shared by all threads.
     unchecked.__class__ = type(
         kind.__name__,
         (kind,),
         {"_decision_function": lambda self, X: X @ self.coef_ + self.intercept_},
     )
+    return unchecked
+
+
+def _points_around(origin: np.ndarray, model: Any) -> np.ndarray:
+    """Return rows, (8, d), whose predictions differ by about the noise, to compare the model at."""
     generator = np.random.default_rng(0)
     scale = np.sqrt(1.0 / model.alpha_) / np.maximum(
         np.abs(model.coef_), 1e-8 * np.abs(model.coef_).max() + 1e-300
     )
-    points = origin + np.minimum(scale, 1e6) * generator.normal(size=(8, d))
-    return Adapted(
-        with_note(posterior, FLOAT32) if single else posterior,
-        predict,
-        points,
-        accuracy=_accuracy(single),
-    )
+    return origin + np.minimum(scale, 1e6) * generator.normal(size=(8, len(origin)))

@@ -67,53 +67,10 @@ def behind(
 
     It is compared through the model's own transformer.
     """
-    encoder, sources, labels = (
-        None,
-        [column.feature for column in columns],
-        tuple(names) if named else None,
-    )
-    width = len(names)
-    if any(column.categories for column in columns):
-        unused = frozenset(names) - {names[column.feature] for column in columns}
-        categories = {
-            names[column.feature]: column.categories for column in columns if column.categories
-        }
-        encoder = Encoder(tuple(names), categories, named=named, unused=unused)
-        places = {key: position for position, key in enumerate(encoder.columns)}
-        sources = [places[names[column.feature], column.category] for column in columns]
-        labels, width = encoder.encoded_names, len(encoder.columns)
-    shift, scale = (
-        np.array([getattr(column, part) for column in columns]) for part in ("shift", "scale")
-    )
-
-    def mapped(posterior: Any) -> AffinePosterior:
-        return AffinePosterior(
-            posterior,
-            shift,
-            scale,
-            source=sources,
-            n_features=width,
-            feature_names=labels,
-        )
-
-    posterior = inner.posterior
-    if isinstance(posterior, MultiOutputPosterior):
-        outputs = {name: mapped(output) for name, output in posterior.outputs.items()}
-        result: Posterior = WrappedOutputs(posterior, outputs, next(iter(outputs.values())))
-    else:
-        result = mapped(posterior)
-    if encoder is not None:
-        result = of_features(result, encoder)
-    points = np.zeros((len(inner.points), width))
-    points[:, sources] = shift + scale * inner.points
-    if encoder is not None:
-        points = encoder.nearest_one_hot(points)
+    features = _Features.of(columns, names, named)
 
     def predict(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if encoder is None:
-            rows: Any = _frame(X, names) if named else X
-        else:
-            rows = encoder.decode(X) if named else encoder.decode(X).to_numpy(dtype=object)
+        rows = features.table(X)
         made: Any = transformer.transform(rows) if len(transformer) else rows
         return inner.predict(
             np.asarray(made.toarray() if hasattr(made, "toarray") else made, dtype=np.float64)
@@ -121,11 +78,84 @@ def behind(
 
     return replace(
         inner,
-        posterior=result,
-        points=points,
+        posterior=features.pulled_back(inner.posterior),
+        points=features.points(inner.points),
         predict=predict,
-        mixable=inner.mixable and encoder is None,
+        mixable=inner.mixable and features.encoder is None,
     )
+
+
+@dataclass(frozen=True)
+class _Features:
+    """The features of a pipeline, and how the columns that its model sees are made of them.
+
+    Categories are encoded first, if there are any; then column i is (z[source[i]] − shift[i]) /
+    scale[i]. Tables have the feature ``names`` as columns if ``named``.
+    """
+
+    names: list[str]
+    named: bool
+    encoder: Encoder | None
+    source: list[int]
+    shift: np.ndarray
+    scale: np.ndarray
+
+    @classmethod
+    def of(cls, columns: Sequence[Column], names: list[str], named: bool) -> _Features:
+        shift = np.array([column.shift for column in columns])
+        scale = np.array([column.scale for column in columns])
+        categories = {
+            names[column.feature]: column.categories for column in columns if column.categories
+        }
+        if not categories:
+            source = [column.feature for column in columns]
+            return cls(names, named, None, source, shift, scale)
+        unused = frozenset(names) - {names[column.feature] for column in columns}
+        encoder = Encoder(tuple(names), categories, named=named, unused=unused)
+        places = {key: position for position, key in enumerate(encoder.columns)}
+        source = [places[names[column.feature], column.category] for column in columns]
+        return cls(names, named, encoder, source, shift, scale)
+
+    @property
+    def width(self) -> int:
+        """The number of features after encoding."""
+        return len(self.names) if self.encoder is None else len(self.encoder.columns)
+
+    def pulled_back(self, posterior: Any) -> Posterior:
+        """Return a posterior of columns, of one output or several, as one of features."""
+        if not isinstance(posterior, MultiOutputPosterior):
+            result: Posterior = self._of_encoded(posterior)
+        else:
+            outputs = {name: self._of_encoded(part) for name, part in posterior.outputs.items()}
+            result = WrappedOutputs(posterior, outputs, next(iter(outputs.values())))
+        return result if self.encoder is None else of_features(result, self.encoder)
+
+    def _of_encoded(self, posterior: Any) -> AffinePosterior:
+        if self.encoder is None:
+            labels = tuple(self.names) if self.named else None
+        else:
+            labels = self.encoder.encoded_names
+        return AffinePosterior(
+            posterior,
+            self.shift,
+            self.scale,
+            source=self.source,
+            n_features=self.width,
+            feature_names=labels,
+        )
+
+    def points(self, columns: np.ndarray) -> np.ndarray:
+        """Return encoded features that make these columns; those that make none are zero."""
+        points = np.zeros((len(columns), self.width))
+        points[:, self.source] = self.shift + self.scale * columns
+        return points if self.encoder is None else self.encoder.nearest_one_hot(points)
+
+    def table(self, X: np.ndarray) -> Any:
+        """Return encoded features as the model's transformer takes them."""
+        if self.encoder is None:
+            return _frame(X, self.names) if self.named else X
+        rows = self.encoder.decode(X)
+        return rows if self.named else rows.to_numpy(dtype=object)
 
 
 def of_features(posterior: Posterior, encoder: Encoder) -> Posterior:
@@ -159,9 +189,8 @@ def target(model: Any, data: Any = None) -> Adapted:
             ),
         )
     # Transformed targets are (y − shift)/scale.
-    shift, scale = (
-        np.array([getattr(column, part) for column in columns]) for part in ("shift", "scale")
-    )
+    shift = np.array([column.shift for column in columns])
+    scale = np.array([column.scale for column in columns])
 
     def back(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean, var = inner.predict(X)

@@ -1,16 +1,16 @@
-"""Integrated gradients of Matérn and rational-quadratic kernels: everything from a few scalar
-integrals of the profile.
+"""Integrated gradients of Matérn and rational-quadratic kernels, from a few scalar integrals.
 
 With p = (x − b)/ℓ, e = (b − z)/ℓ, h(r) = g'(r)/r and Hₖ = ∫₀¹ tᵏ h(‖e + t p‖) dt,
 
     𝒜ᵢk(·, z)(x) = σ² pᵢ (pᵢ H₁ + eᵢ H₀).
 
-H₀ has no elementary form, but one number a pair suffices for all features; quadrature is to 1e-12
-(`special.radial`).
+H₀ has no elementary form, but one number a pair suffices for all features; its quadrature is
+accurate to 1e-12 (`special.radial`).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 from gpattr._core.array import EPS, Array, namespace, product
@@ -44,9 +44,8 @@ def cross_dot(kernel: Radial, paths: Paths, Z: Array, w: Array) -> Array:
     (m, q), d = w.shape, Z.shape[1]
     result = xp.empty((*paths.shape, q))
     for g in neighbourhoods(kernel, paths, Z):
-        right = xp.concatenate(
-            [w.T, (g.E.T[:, None, :] * w.T).reshape(d * q, m)]
-        ).T  # (m, q + dq): w and E∘w
+        # w and E∘w, (m, q + dq).
+        right = xp.concatenate([w.T, (g.E.T[:, None, :] * w.T).reshape(d * q, m)]).T
         for rows, arguments in g.chunks():
             H0, H1 = radial_moments(kernel, *arguments)
             first, second = product(H0, right), product(H1, w)
@@ -59,9 +58,7 @@ def cross_dot(kernel: Radial, paths: Paths, Z: Array, w: Array) -> Array:
 
 
 def error(kernel: Radial, paths: Paths, Z: Array, w: Array) -> Array:
-    """Return a bound (n,) on the error of `cross_dot`: that of H₀, and the rounding of the sum and
-    of distances.
-    """
+    """Return a bound (n,) on the error of `cross_dot`: that of H₀, and rounding."""
     xp = namespace(paths.stop)
     step = paths.step / xp.asarray(kernel.lengthscale)
     reach = (step * step).sum(axis=1) + (0.0 if paths.shared_start else REACH * step.shape[1])
@@ -92,9 +89,8 @@ def prior_cov(kernel: Radial, paths: Paths) -> Bounded:
     reach = kernel.variance * xp.minimum(xp.max(p2, axis=1), 1.0) + 2.0 * xp.max(
         xp.abs(result), axis=(1, 2)
     )
-    return Bounded(
-        result, QUADRATURE_ERROR * reach
-    )  # of long paths entries may exceed σ², and so may their errors
+    # Entries of long paths may exceed σ², and so may their errors.
+    return Bounded(result, QUADRATURE_ERROR * reach)
 
 
 def between(kernel: Radial, paths: Paths, other: Paths) -> Bounded:
@@ -141,9 +137,8 @@ def between(kernel: Radial, paths: Paths, other: Paths) -> Bounded:
     rounding = QUADRATURE_ERROR + EPS * (64.0 + (xp.abs(p) + xp.abs(q)).sum(axis=1))
     reach = kernel.variance * xp.minimum(xp.max(xp.abs(p), axis=1) * xp.max(xp.abs(q), axis=1), 1.0)
     reach = reach + 2.0 * xp.max(xp.abs(result), axis=(1, 2))
-    gap = (
-        xp.abs(result.sum(axis=(1, 2)) - gain) - 16 * EPS * kernel.variance
-    )  # whose own values are rounded
+    # The values that `gain` is made of are rounded themselves.
+    gap = xp.abs(result.sum(axis=(1, 2)) - gain) - 16 * EPS * kernel.variance
     return Bounded(result, xp.maximum(gap, 0.0) + rounding * reach)
 
 
@@ -162,11 +157,10 @@ def _closest(p: Array, q: Array, e: Array) -> tuple[Array, Array]:
 
 
 def _touching(kernel: Radial, A: Array, B: Array) -> Array:
-    """Return ∫∫ λ (h δᵢⱼ + b vᵢvⱼ) dλ dμ, (n, d, d), v = λ(A + μB), r = ‖v‖ = λc, b = h'/r: one
-    integral, over μ.
+    """Return ∫∫ λ (h δᵢⱼ + b vᵢvⱼ) dλ dμ, (n, d, d), v = λ(A + μB), r = ‖v‖ = λc, b = h'/r.
 
-    With h = g'/r the integrals over λ are elementary, and for c ≤ 1, where they would cancel, a
-    fixed rule (`corner_moments`).
+    Only the integral over μ is numeric: with h = g'/r those over λ are elementary, and for c ≤ 1,
+    where they would cancel, taken by a fixed rule (`corner_moments`).
     """
     xp = namespace(A)
     BB = (B * B).sum(axis=1)
@@ -210,54 +204,77 @@ def _triangle(kernel: Radial, u: Array, A: Array, B: Array) -> Array:
     uu, uC, uB, CC, AA = ((x * y).sum(axis=1) for x, y in ((u, u), (u, C), (u, B), (C, C), (A, A)))
     ends = A + B
     longest = xp.sqrt(xp.maximum(xp.maximum(AA, (ends * ends).sum(axis=1)), 1e-300))
-    finest = finest_panel(kernel) if kernel.core else TOUCH
-    order = 16 if kernel.core else graded.ORDER
     near = xp.maximum(xp.sqrt(uu), min(kernel.core**0.5, 1.0))
     delta = xp.minimum(near, 2.0) / longest
-    unit = xp.zeros((len(u), 1)) + xp.asarray([0.0, 1.0])
 
     def outer(rows: Array, lam: Array, w: Array) -> Array:
         T = lam.shape[1]
         at, L = xp.repeat(rows, T), lam.reshape(-1)
-        constant, linear = (
-            uu[at] + L * (2.0 * uC[at] + L * CC[at]),
-            L * uB[at],
-        )  # r² = constant + 2ν linear + ν² square
-        square, shift = xp.maximum(L * L * BB[at], 1e-300), turn[at]  # L = 0 at empty panels
-        nearest = xp.clip(-linear / square - shift, 0.0, 1.0)
-        nu = nearest + shift
-        here = xp.maximum(constant + nu * (2.0 * linear + nu * square), 0.0)
-        inner_delta = xp.sqrt(xp.maximum(here, finest**2) / square)
-
-        def inner(some: Array, mu: Array, v: Array) -> Array:
-            nu = mu + shift[some, None]
-            r2 = constant[some, None] + nu * (2.0 * linear[some, None] + nu * square[some, None])
-            r2 = xp.maximum(
-                r2, (0.01 * TOUCH) ** 2
-            )  # h'/r may be infinite at 0, where what it multiplies vanishes
-            curvature = v * kernel.curvature(r2)
-            sums = [
-                curvature.sum(axis=1),
-                (curvature * nu).sum(axis=1),
-                (curvature * nu * nu).sum(axis=1),
-            ]
-            return xp.stack([*sums, (v * kernel.slope(r2)).sum(axis=1)], axis=1)
-
-        edges = xp.zeros((len(L), 1)) + xp.asarray([0.0, 1.0])
-        part = integrate_graded(
-            inner, edges, nearest[:, None], inner_delta[:, None], 48.0, order=order
-        ).reshape(-1, T, 4)
+        segments = _Segments(
+            constant=uu[at] + L * (2.0 * uC[at] + L * CC[at]),
+            linear=L * uB[at],
+            square=xp.maximum(L * L * BB[at], 1e-300),  # L = 0 at empty panels
+            shift=turn[at],
+        )
+        part = segments.moments(kernel).reshape(-1, T, 4)
         b0, b1, b2, h = (part[:, :, k] for k in range(4))
         w1, w2, w3 = w * lam, w * lam**2, w * lam**3
         sums = ((w1, b0), (w2, b0), (w2, b1), (w3, b0), (w3, b1), (w3, b2), (w1, h))
         return xp.stack([(x * y).sum(axis=1) for x, y in sums], axis=1)
 
+    unit = xp.zeros((len(u), 1)) + xp.asarray([0.0, 1.0])
+    centres = xp.zeros_like(delta)[:, None]
     moments = integrate_graded(
-        outer, unit, xp.zeros_like(delta)[:, None], delta[:, None], 2000.0, order=order
+        outer, unit, centres, delta[:, None], 2000.0, order=_nodes_per_panel(kernel)
     )
     S = moments[:, [0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(-1, 3, 3)  # of (1, λ, λν), weighted by b
     vectors = xp.stack([u, C, B], axis=2)
     return moments[:, 6, None, None] * xp.eye(u.shape[1]) + vectors @ S @ xp.swapaxes(vectors, 1, 2)
+
+
+def _nodes_per_panel(kernel: Radial) -> int:
+    return 16 if kernel.core else graded.ORDER
+
+
+@dataclass(frozen=True)
+class _Segments:
+    """Segments μ ∈ [0, 1], at r² = constant + 2ν linear + ν² square, ν = μ + shift; (N,)."""
+
+    constant: Array
+    linear: Array
+    square: Array
+    shift: Array
+
+    def squared_distance(self, nu: Array) -> Array:
+        return self.constant + nu * (2.0 * self.linear + nu * self.square)
+
+    def as_column(self, rows: Array) -> _Segments:
+        """Return some of the segments, (r, 1), for several μ each."""
+        parts = (self.constant, self.linear, self.square, self.shift)
+        return _Segments(*(part[rows, None] for part in parts))
+
+    def moments(self, kernel: Radial) -> Array:
+        """Return ∫ b(r) dμ, ∫ b(r) ν dμ, ∫ b(r) ν² dμ and ∫ h(r) dμ, (N, 4)."""
+        xp = namespace(self.constant)
+        finest = finest_panel(kernel) if kernel.core else TOUCH
+        nearest = xp.clip(-self.linear / self.square - self.shift, 0.0, 1.0)
+        here = xp.maximum(self.squared_distance(nearest + self.shift), 0.0)
+        delta = xp.sqrt(xp.maximum(here, finest**2) / self.square)
+
+        def evaluate(some: Array, mu: Array, v: Array) -> Array:
+            segments = self.as_column(some)
+            nu = mu + segments.shift
+            # h'/r may be infinite at 0, where what it multiplies vanishes.
+            r2 = xp.maximum(segments.squared_distance(nu), (0.01 * TOUCH) ** 2)
+            curvature = v * kernel.curvature(r2)
+            integrands = (curvature, curvature * nu, curvature * nu * nu, v * kernel.slope(r2))
+            return xp.stack([integrand.sum(axis=1) for integrand in integrands], axis=1)
+
+        edges = xp.zeros((len(self.constant), 1)) + xp.asarray([0.0, 1.0])
+        order = _nodes_per_panel(kernel)
+        return integrate_graded(
+            evaluate, edges, nearest[:, None], delta[:, None], 48.0, order=order
+        )
 
 
 for _kernel in (Matern, Matern32, Matern52, RationalQuadratic):

@@ -93,40 +93,54 @@ def register(
     ``between`` of a site with itself. ``error`` bounds the error of ``cross_dot``; without it, and
     for plain arrays, the bound is that of rounding.
     """
+    entry = _Entry(cross, between, prior_cov, cross_dot, error, method)
+    KERNELS[operator, kernel] = entry.formulas_for
 
-    def bind(k: Kernel) -> Formulas:
-        def terms(sites: Any, Z: Array) -> Array:
-            values = cross(k, sites, Z)
-            return values.value if isinstance(values, Bounded) else values
 
-        def contract(sites: Any, Z: Array, w: Array) -> Bounded:
-            if cross_dot is not None and error is not None:
-                return Bounded(cross_dot(k, sites, Z, w), error(k, sites, Z, w))
-            values = terms(sites, Z)
-            value = values @ w if cross_dot is None else cross_dot(k, sites, Z, w)
-            return Bounded(value, rounding(values, w) if error is None else error(k, sites, Z, w))
+@dataclass(frozen=True)
+class _Entry:
+    """What `register` was given: formulas that take the kernel first."""
 
-        def bounded_cross(sites: Any, Z: Array) -> Bounded:
-            values = cross(k, sites, Z)
-            if isinstance(values, Bounded):
-                return values
-            if error is None:
-                return rounded_cross(values)
-            # The bound for one point, as often as there are points.
-            unit = namespace(Z).zeros((1, 1)) + 1.0
-            return Bounded(values, error(k, sites, Z[:1], unit) * len(Z) ** 0.5)
+    cross: Callable[..., Array | Bounded]
+    between: Callable[..., Array | Bounded]
+    prior_cov: Callable[..., Array | Bounded] | None
+    cross_dot: Callable[..., Array] | None
+    error: Callable[..., Array] | None
+    method: str
 
-        own = prior_cov or (lambda k, sites: between(k, sites, sites))
+    def formulas_for(self, kernel: Kernel) -> Formulas:
+        """Return the formulas with the kernel bound in."""
+        between = self.between
+        own = self.prior_cov or (lambda kernel, sites: between(kernel, sites, sites))
         return Formulas(
-            cross=bounded_cross,
-            contract=contract,
-            prior_cov=lambda sites: rounded(own(k, sites)),
-            between=lambda sites, other: rounded(between(k, sites, other)),
-            methods=frozenset({method}),
-            bound=partial(error, k) if error else None,
+            cross=partial(self.bounded_cross, kernel),
+            contract=partial(self.contract, kernel),
+            prior_cov=lambda sites: rounded(own(kernel, sites)),
+            between=lambda sites, other: rounded(between(kernel, sites, other)),
+            methods=frozenset({self.method}),
+            bound=partial(self.error, kernel) if self.error else None,
         )
 
-    KERNELS[operator, kernel] = bind
+    def bounded_cross(self, kernel: Kernel, sites: Any, Z: Array) -> Bounded:
+        """Return covariances with data, (n, q, m), with a bound on their errors."""
+        values = self.cross(kernel, sites, Z)
+        if isinstance(values, Bounded):
+            return values
+        if self.error is None:
+            return rounded_cross(values)
+        # The bound for one point, as often as there are points.
+        unit = namespace(Z).zeros((1, 1)) + 1.0
+        return Bounded(values, self.error(kernel, sites, Z[:1], unit) * len(Z) ** 0.5)
+
+    def contract(self, kernel: Kernel, sites: Any, Z: Array, w: Array) -> Bounded:
+        """Return cross @ w, (n, q, k), from the covariances themselves only where it must."""
+        if self.cross_dot is not None and self.error is not None:
+            return Bounded(self.cross_dot(kernel, sites, Z, w), self.error(kernel, sites, Z, w))
+        values = self.cross(kernel, sites, Z)
+        values = values.value if isinstance(values, Bounded) else values
+        value = values @ w if self.cross_dot is None else self.cross_dot(kernel, sites, Z, w)
+        bound = rounding(values, w) if self.error is None else self.error(kernel, sites, Z, w)
+        return Bounded(value, bound)
 
 
 def register_basis(
@@ -174,7 +188,7 @@ def register_mean(
 
 
 def rounded(value: Array | Bounded) -> Bounded:
-    """Return prior covariances (n, q, q) with a bound on their rounding, unless they have one."""
+    """Return prior covariances (n, q, q) with a bound: their own, or one on rounding."""
     if isinstance(value, Bounded):
         return value
     xp = namespace(value)

@@ -1,15 +1,14 @@
 """Attributions of a class probability: integrated gradients of σ(f), with f a Gaussian process.
 
-    Aᵢ = (xᵢ − bᵢ) ∫₀¹ σ'(f(γ(t))) ∂ᵢf(γ(t)) dt,      γ(t) = b + t(x − b)
-    Σᵢ Aᵢ = σ(f(x)) − σ(f(b))
+    Aᵢ = (xᵢ − bᵢ) ∫₀¹ σ'(f(γ(t))) ∂ᵢf(γ(t)) dt,   Σᵢ Aᵢ = σ(f(x)) − σ(f(b)),   γ(t) = b + t(x − b)
 
 is not Gaussian. Its mean is one integral, because f and ∂ᵢf are jointly Gaussian at every point
 (Stein's lemma):
 
     E[Aᵢ] = (xᵢ − bᵢ) ∫₀¹ E[σ'(f)] E[∂ᵢf] + E[σ''(f)] Cov[f, ∂ᵢf] dt
 
-It is the integrated gradient of the predicted probability E[σ(f)] itself. How A spreads is seen
-from draws of f and its gradient along the path, each of which satisfies completeness of its own.
+It is the integrated gradient of the predicted probability E[σ(f)] itself. The distribution of A is
+known from draws of f and its gradient along the path, each of which satisfies completeness.
 
 σ bends far more than f does: the paths of real classifiers are mostly shorter than a length-scale,
 while their log odds change by many units. So f and its gradient are drawn at a few Chebyshev nodes,
@@ -34,14 +33,12 @@ from gpattr.special.logistic import expected_probability, expected_slopes
 from gpattr.special.quadrature import gauss_legendre
 
 ORDER = 16  # nodes of a panel
-PIECES, MOST_PIECES = (
-    4,
-    4096,
-)  # between Chebyshev nodes: for each length-scale to begin with, so that nothing is missed; in all
-UNITS, MOST_FINE = (
-    8.0,
-    256,
-)  # log odds, at most, that change within a panel, whose rule is then off by 1e-5; panels, at most
+# Pieces between Chebyshev nodes: initially for each length-scale, so that nothing is missed, and at
+# most.
+PIECES, MOST_PIECES = 4, 4096
+# The largest change of the log odds within a panel, whose rule is then off by 1e-5, and the most
+# panels.
+UNITS, MOST_FINE = 8.0, 256
 TARGET = 1e-9  # of a probability: where nodes stop doubling
 # of the draws' standard deviation: an error of their integrals that adds 1e-5 to their variance
 NEGLIGIBLE = 0.003
@@ -51,7 +48,7 @@ LARGEST = 4000  # values and gradients along a path that are drawn together
 
 
 def require_link(posterior: Posterior, output: str = "") -> None:
-    """Raise `UnsupportedModelError` for a posterior whose function makes no probability."""
+    """Raise `UnsupportedModelError` for a posterior that predicts no probability."""
     if posterior.link is None:
         raise UnsupportedModelError(
             f'output: "probability" needs a classifier, such as GPClassifier; '
@@ -63,11 +60,11 @@ def require_link(posterior: Posterior, output: str = "") -> None:
 
 def probability(posterior: Posterior, X: Array) -> np.ndarray:
     """Return E[σ(f)] at the rows of X, (n,)."""
-    parts = ((weight, part.predict(X, return_std=True)) for weight, part in posterior.components)
-    return sum(
-        weight * expected_probability(to_numpy(mean), to_numpy(std))
-        for weight, (mean, std) in parts
-    )  # pyright: ignore[reportReturnType]
+    total = np.zeros(len(X))
+    for weight, part in posterior.components:
+        mean, std = (to_numpy(each) for each in part.predict(X, return_std=True))
+        total += weight * expected_probability(mean, std)
+    return total
 
 
 def mean_attributions(
@@ -75,7 +72,7 @@ def mean_attributions(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return E[A], (n, d), and an estimate of its error, (n,).
 
-    The error is what doubling the nodes changed, and the completeness gap.
+    The error is the change when nodes are doubled, plus the completeness gap.
     """
     X = to_numpy(X)
     terms: list[Any] = operator.terms(X)
@@ -92,7 +89,7 @@ def mean_attributions(
             f"tolerance: attributions of the probability of row {row} are accurate only to"
             f" {error[row]:.0e}; the tolerance is {tolerance:.0e}. Its path is {length:.3g}"
             " length-scales long, or the probability changes too fast on it; choose a baseline"
-            " nearer to the row, or accept it by a larger tolerance="
+            " nearer to the row, or pass a larger tolerance="
         )
     return values, error
 
@@ -100,7 +97,7 @@ def mean_attributions(
 def drawn_attributions(
     posterior: Posterior, operator: IntegratedGradients, X: Array, n_draws: int, random_state: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return draws of A, (n_draws, n, d), and the rms of their completeness gaps in each row, (n,).
+    """Return draws of A, (n_draws, n, d), and their root mean square completeness gaps, (n,).
 
     Features are joint within a row. The same standard draws serve every row, so a row's draws do
     not depend on the others.
@@ -117,7 +114,6 @@ def drawn_attributions(
     )
     seed, order = int(generator.integers(2**62)), generator.permutation(n_draws)
     terms: list[Any] = operator.terms(X)
-    most = int(LARGEST / ((1 + d) * len(terms)) - 1)
     check_memory(
         "The covariance along a path",
         (LARGEST, LARGEST),
@@ -126,26 +122,8 @@ def drawn_attributions(
     )
     draws, total, first = np.empty((n_draws, n, d)), np.zeros(n), 0
     for count, (_, part) in zip(counts.tolist(), parts, strict=True):
-        here, gaps, pieces = (
-            slice(first, first + count),
-            np.full(n, np.inf),
-            first_pieces(part, terms),
-        )
-        open_rows = np.flatnonzero(pieces <= max(most, PIECES)) if count else np.empty(0, dtype=int)
-        while len(open_rows):
-            for size in np.unique(pieces[open_rows]):
-                rows = open_rows[pieces[open_rows] == size]
-                some = [(weight, paths[rows]) for weight, paths in terms]
-                draws[here, rows], gaps[rows] = _draws(part, some, int(size), count, [seed, first])
-            pieces[open_rows] *= 2
-            size = (
-                draws[here, open_rows].std(axis=0)
-                if count > FEW
-                else np.abs(draws[here, open_rows]).max(axis=0)
-            )
-            coarse = gaps[open_rows] > NEGLIGIBLE * size.max(axis=1)
-            open_rows = open_rows[coarse & (pieces[open_rows] <= most)]
         if count:
+            gaps = _fill(draws[first : first + count], part, terms, [seed, first])
             total += count * gaps**2
         first += count
     gaps = np.sqrt(total / n_draws)
@@ -153,16 +131,47 @@ def drawn_attributions(
     return draws[order], gaps
 
 
-def _require_good_draws(gaps: np.ndarray, draws: np.ndarray, length: np.ndarray) -> None:
+def _fill(
+    draws: np.ndarray, part: Posterior, terms: list[tuple[float, Any]], seed: list[int]
+) -> np.ndarray:
+    """Fill in ``draws``, (count, n, d); return their root mean square completeness gaps, (n,).
+
+    Nodes of a row are doubled until its gap is negligible. A row whose path would take too many to
+    begin with keeps an infinite gap.
+    """
+    count, n, d = draws.shape
+    most = int(LARGEST / ((1 + d) * len(terms)) - 1)
+    gaps, pieces = np.full(n, np.inf), first_pieces(part, terms)
+    open_rows = np.flatnonzero(pieces <= max(most, PIECES))
+    while len(open_rows):
+        for size in np.unique(pieces[open_rows]):
+            rows = open_rows[pieces[open_rows] == size]
+            some = [(weight, paths[rows]) for weight, paths in terms]
+            draws[:, rows], gaps[rows] = _draws(part, some, int(size), count, seed)
+        pieces[open_rows] *= 2
+        coarse = gaps[open_rows] > NEGLIGIBLE * _size(draws[:, open_rows])
+        open_rows = open_rows[coarse & (pieces[open_rows] <= most)]
+    return gaps
+
+
+def _size(draws: np.ndarray) -> np.ndarray:
+    """Return the largest standard deviation of the attributions of each row, (n,).
+
+    Of a few draws it is the largest value.
+    """
     size = draws.std(axis=0) if len(draws) > FEW else np.abs(draws).max(axis=0)
-    excess = gaps - ACCEPTABLE * size.max(axis=1)
+    return size.max(axis=1)
+
+
+def _require_good_draws(gaps: np.ndarray, draws: np.ndarray, length: np.ndarray) -> None:
+    excess = gaps - ACCEPTABLE * _size(draws)
     if (excess > 0).any():
         row = int(excess.argmax())
         raise ToleranceError(
-            f"output: draws of the probability of row {row} would be good to {gaps[row]:.0e} only;"
-            f" its path is {length[row]:.3g} length-scales long, or the probability changes too"
-            " fast on it; choose a baseline nearer to the row, or ask for means alone,"
-            ' uncertainty="none"'
+            f"output: draws of the probability of row {row} would be accurate only to"
+            f" {gaps[row]:.0e}. Its path is {length[row]:.3g} length-scales long, or the"
+            " probability changes too fast on it; choose a baseline nearer to the row, or"
+            ' ask for means alone, uncertainty="none"'
         )
 
 
@@ -181,7 +190,7 @@ def _length(posterior: Posterior, terms: list[tuple[float, Any]]) -> np.ndarray:
 def _means(part: Posterior, paths: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return E[A] along each path, (n, d), and an estimate of its error, (n,).
 
-    Chebyshev nodes are nested: where they are doubled, only those between them are asked.
+    Chebyshev nodes are nested: where they are doubled, f is needed only between the old ones.
     """
     n, d = paths.shape
     values, error = np.empty((n, d)), np.full(n, np.inf)
@@ -201,7 +210,7 @@ def _refine(
     values: np.ndarray,
     error: np.ndarray,
 ) -> None:
-    """Fill in ``values`` and ``error`` of some rows; nodes are doubled until the error is small."""
+    """Fill in ``values`` and ``error`` of some rows; double the nodes until the error is small."""
     known, before = _slopes_at(part, paths[rows], nodes(pieces)), None
     change = np.ptp(known[0], axis=1).max(initial=0.0)
     finer = int(2 ** np.ceil(np.log2(np.clip(change / UNITS, 1.0, MOST_FINE))))
@@ -243,13 +252,15 @@ def _gain(known: tuple[np.ndarray, ...]) -> np.ndarray:
 
 
 def _contracted(known: tuple[np.ndarray, ...], panels: int) -> np.ndarray:
-    """Return ∫₀¹ E[σ'(f)] E[∂ᵢf] + E[σ''(f)] Cov[f, ∂ᵢf] dt, (n, d), from Chebyshev nodes."""
+    """Return ∫₀¹ E[σ'(f)] E[∂ᵢf] + E[σ''(f)] Cov[f, ∂ᵢf] dt, (n, d).
+
+    ``known`` are the moments of f at Chebyshev nodes.
+    """
     mean, var, gradient, cov = known
     P, w = _interpolation(mean.shape[1] - 1, panels)
     result = np.empty((len(mean), gradient.shape[2]))
-    for rows in blocks(
-        len(mean), 20000.0 * len(w)
-    ):  # the link's own integrals take 400 nodes a point
+    # The link's own integrals take 400 nodes a point.
+    for rows in blocks(len(mean), 20000.0 * len(w)):
         centre, spread = mean[rows] @ P.T, np.sqrt(np.maximum(var[rows] @ P.T, 0.0))
         first, second = (
             w * each.reshape(centre.shape) @ P
@@ -262,9 +273,9 @@ def _contracted(known: tuple[np.ndarray, ...], panels: int) -> np.ndarray:
 
 
 def first_pieces(posterior: Posterior, terms: list[tuple[float, Any]]) -> np.ndarray:
-    """Return the number of pieces that each path is first cut into, (n,), a power of two.
+    """Return the initial number of pieces between the Chebyshev nodes of each path, (n,).
 
-    It depends on the path's length in length-scales.
+    It is a power of two, by the path's length in length-scales.
     """
     wanted = np.clip(_length(posterior, terms), 1.0, 4.0 * MOST_PIECES)
     return PIECES * 2 ** np.ceil(np.log2(wanted)).astype(int)
@@ -277,23 +288,25 @@ def nodes(pieces: int) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def _interpolation(pieces: int, panels: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the map from Chebyshev nodes to those of a rule, (Q, T), and its weights, (Q,)."""
+    """Return the matrix from values at the Chebyshev nodes to those at the nodes of a rule, (Q, T).
+
+    The rule's weights, (Q,), come with it. By the barycentric formula; no node of an even rule is a
+    Chebyshev node.
+    """
     t, w = gauss_legendre(ORDER, panels)
     signs = (-1.0) ** np.arange(pieces + 1)
     signs[[0, -1]] *= 0.5
-    ratios = signs / (
-        t[:, None] - nodes(pieces)
-    )  # the barycentric formula; no node of an even rule is a Chebyshev node
+    ratios = signs / (t[:, None] - nodes(pieces))
     return ratios / ratios.sum(axis=1, keepdims=True), w
 
 
 def path_draws(
     jet: np.ndarray, share: np.ndarray, steps: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return A, (S, d), and its completeness gaps, (S,), for draws of f and its gradient on paths.
+    """Return A, (S, d), and its completeness gaps, (S,), for draws of f and its gradient.
 
-    ``jet`` is (K, T, 1 + d, S) for K paths to one row, with weights ``share`` (K,) and ``steps``
-    (K, d).
+    ``jet`` has these at the Chebyshev nodes of K paths to one row, (K, T, 1 + d, S); the paths have
+    weights ``share`` (K,) and ``steps`` (K, d).
     """
     f, pieces = jet[:, :, 0], jet.shape[1] - 1
     change = float((f.max(axis=1) - f.min(axis=1)).max(initial=0.0))
@@ -308,7 +321,7 @@ def path_draws(
 def _draws(
     part: Posterior, terms: list[tuple[float, Paths]], pieces: int, count: int, seed: list[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return draws of A at each row, (count, n, d), and the rms completeness gaps, (n,)."""
+    """Return draws of A, (count, n, d), and their root mean square completeness gaps, (n,)."""
     t, (n, d), K = nodes(pieces), terms[0][1].shape, len(terms)
     along = [paths.at(t) for _, paths in terms]
     points = np.swapaxes(np.concatenate(along), 0, 1)  # (n, KT, d)

@@ -95,7 +95,7 @@ class _Pairs:
 
     @property
     def hides_kinks(self) -> bool:
-        """Whether it has kinks at unknown positions (a warped Matérn), which no halving finds."""
+        """Whether kinks are at unknown positions (a warped Matérn), which no halving finds."""
         return not self.kernel.smooth and not self.kernel.kinks()
 
     def size(self, result: Array, rows: Array) -> Array:

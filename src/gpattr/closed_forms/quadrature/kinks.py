@@ -191,7 +191,7 @@ class _Quarters:
 
 
 def _on_quarters(kernel: Kernel, one: Paths, two: Paths, squares: _Quarters) -> tuple[Array, Array]:
-    """Return pᵢqⱼ ∫∫ ∂ᵢ∂'ⱼk over squares, (N, d, d), p = x − b, q = x' − b', and its gap, (N,).
+    """Return (xᵢ − bᵢ)(x'ⱼ − b'ⱼ) ∫∫ ∂ᵢ∂'ⱼk over squares, (N, d, d), and its gap, (N,).
 
     The gap is the larger of the difference to a second rule and that to the change of k from corner
     to corner, k(s₁, t₁) − k(s₁, t₀) − k(s₀, t₁) + k(s₀, t₀), to which the entries must add up.

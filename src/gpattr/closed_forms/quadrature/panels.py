@@ -253,7 +253,7 @@ def _probes(
 def _by_two_rules(
     kernel: Kernel, paths: Paths, low: Array, high: Array, Y: Array
 ) -> tuple[Array, Array]:
-    """Return by how much the rules differ for any z of Y on each panel, and ∫|f|, (panels,)."""
+    """Return by how much the rules differ on each panel for some z, and ∫|f|, (panels,) each."""
     xp = namespace(Y)
 
     def weights_and_slopes(order: int) -> tuple[Array, Array]:
