@@ -58,7 +58,7 @@ def test_the_formula_of_the_paper(intercept):
     assert model.coef_ == pytest.approx(w, rel=1e-10)
     assert model.predict(ROWS) == pytest.approx(ROWS @ model.coef_ + model.intercept_, rel=1e-10)
     assert ex.method == "closed form"
-    assert ex.error.max() < 1e-12  # rounding of the weights included
+    assert ex.error.max() < 1e-11  # rounding of the weights included, ten times the true error
 
 
 @pytest.mark.parametrize("intercept", [False, True])

@@ -281,15 +281,186 @@ def test_bad_operators_are_named():
             OTHER.apply(Gradient(), X, **options)
 
 
+class Ablation(Operator):
+    """𝒜ᵢf(x) = f(x with xᵢ = 0): it is not 0 where f does not depend on xᵢ."""
+
+    def terms(self, X):
+        return [(-1.0, Points(X))]
+
+
+def ablated(points):
+    """The points with each feature at 0 in turn, (n, d, d)."""
+    return points.X[:, None, :] * (1.0 - np.eye(points.X.shape[1]))
+
+
+def ablated_cross(kernel, points, Z):
+    rows = ablated(points)
+    return kernel(rows.reshape(-1, rows.shape[2]), Z).reshape(*rows.shape[:2], -1)
+
+
+def ablated_between(kernel, points, other):
+    one, two = ablated(points)[:, :, None, :], ablated(other)[:, None, :, :]
+    return gpattr.closed_forms.differentiate(kernel, one, two).value
+
+
+def test_negative_weights_and_features_that_a_kernel_does_not_see():
+    gpattr.closed_forms.register(
+        Ablation, gpattr.kernels.Kernel, cross=ablated_cross, between=ablated_between
+    )
+    kernel = SquaredExponential(1.5) + 2.0 * Select(SquaredExponential(1.0), [1])
+    posterior = ExactPosterior(kernel, Z, Y, noise=0.1)
+    result = posterior.apply(Ablation(), X)
+    rows = ablated(Points(X)).reshape(-1, 3)
+    mean, cov = posterior.predict(rows, return_cov=True)
+    np.testing.assert_allclose(result.mean, -mean.reshape(4, 3), atol=1e-12)
+    own = np.einsum("ninj->nij", cov.reshape(4, 3, 4, 3))
+    np.testing.assert_allclose(result.cov, own, atol=1e-12)
+    assert (result.error > 0).all()
+    assert (result.cov_error > 0).all()
+    assert (posterior.apply(Ablation(), X, uncertainty="none").error > 0).all()
+
+
+def test_arrays_that_a_formula_keeps_are_not_written_to():
+    class Kept(Bare):
+        pass
+
+    kept = {}
+
+    def cross(kernel, points, Z):
+        return kept.setdefault(len(points.X), derivative(kernel, points, Z))
+
+    gpattr.closed_forms.register(Kept, gpattr.kernels.Kernel, cross=cross, between=mixed)
+    first, second = (OTHER.apply(Kept(), X) for _ in range(2))
+    np.testing.assert_array_equal(first.mean, second.mean)
+    np.testing.assert_array_equal(first.cov, second.cov)
+
+
+class Along(Operator):
+    """The gradient along a vector: a sum of outputs behind scaled inputs."""
+
+    axes = ()
+
+    def __init__(self, vector):
+        self.vector = np.asarray(vector)
+
+    def terms(self, X):
+        raise NotImplementedError
+
+    def in_units(self, units):
+        return Gradient()
+
+    def pull_back(self, units, like):
+        return units.jacobian(like) @ self.vector[:, None]
+
+
+def test_sums_of_outputs_behind_scaled_inputs():
+    posterior, vector = AffinePosterior(OTHER, **SCALE), np.array([1.0, -2.0, 0.5])
+    gradient = posterior.apply(Gradient(), X)
+    var = np.einsum("i,nij,j->n", vector, gradient.cov, vector)
+    for uncertainty in ("cov", "std"):
+        result = posterior.apply(Along(vector), X, uncertainty=uncertainty)
+        np.testing.assert_allclose(result.mean[:, 0], gradient.mean @ vector, atol=1e-13)
+        np.testing.assert_allclose(result.var[:, 0], var, atol=1e-13)
+    wrong = Along(vector)
+    wrong.pull_back = lambda units, like: np.ones((3, 2))
+    with pytest.raises(InvalidInputError, match=r"Along: expected an array of shape \(3, 1\)"):
+        posterior.apply(wrong, X)
+
+
+class Grids(MeanOverPoints):
+    """Values on a grid of offsets and at two times: two axes of one's own."""
+
+    axes = ("grid", "time")
+
+    @property
+    def coordinates(self):
+        return {"grid": ("low", "high")}
+
+    def sizes(self, d):
+        return 2, 3
+
+    def terms(self, X):
+        return [(1.0, Points(X))]
+
+
+def grid_cross(kernel, points, Z):
+    return np.repeat(kernel(points.X, Z)[:, None, :], 6, axis=1)
+
+
+def grid_between(kernel, points, other):
+    value = gpattr.closed_forms.differentiate(kernel, points.X, other.X).value
+    return np.broadcast_to(value[:, None, None], (len(value), 6, 6))
+
+
+def test_two_axes_of_ones_own(tmp_path):
+    gpattr.closed_forms.register(
+        Grids, gpattr.kernels.Kernel, cross=grid_cross, between=grid_between
+    )
+    ex = gpattr.Explainer(OTHER, attribution=Grids([[0.0] * 3]))(X)
+    assert ex.values.shape == (4, 2, 3)
+    assert ex.cov.shape == (4, 2, 3, 2, 3)
+    assert list(ex.to_frame()["grid"][:6]) == ["low"] * 3 + ["high"] * 3
+    ex.save(tmp_path / "ex.json")
+    assert gpattr.Explanation.load(tmp_path / "ex.json") == ex
+
+
+def test_explainers_and_outputs_cannot_be_changed():
+    explainer = gpattr.Explainer(EXACT)
+    with pytest.raises(ValueError, match="read-only"):
+        explainer.baseline[0] = 9.0
+    with pytest.raises(AttributeError):
+        explainer.baseline = Z[0]
+    with pytest.raises(TypeError):
+        SEVERAL["independent"].outputs["three"] = EXACT
+    with pytest.raises(InvalidInputError, match="scale: it is the old name of output"):
+        gpattr.Explainer(EXACT, scale="latent", output="probability")
+
+
+def test_rows_of_an_operator_go_with_its_batches():
+    """An operator with a baseline for each row is cut as the rows are."""
+    rows, own = RNG.normal(size=(2, 10, 3))
+    explainer = gpattr.Explainer(EXACT, attribution=IntegratedGradients(own))
+    whole = explainer(rows)
+    parts = gpattr.Explanation.concatenate(explainer.batches(rows, batch_size=4))
+    np.testing.assert_allclose(parts.values, whole.values, atol=1e-14)
+    np.testing.assert_array_equal(parts.baselines, own)
+    with pytest.raises(InvalidInputError, match="expected one row per row of X"):
+        explainer(rows[:5])
+    with pytest.raises(InvalidInputError, match="baseline: expected 3 columns, got 2"):
+        gpattr.Explainer(EXACT, attribution=IntegratedGradients(np.zeros(2)))(rows)
+
+
+class Loose(Bare):
+    """Its terms are not a list."""
+
+    def terms(self, X):
+        return Points(X)
+
+
+def test_shapes_and_terms_that_do_not_fit_are_named():
+    gpattr.closed_forms.register(
+        Loose, gpattr.kernels.Kernel, cross=lambda k, p, Z: k(p.X, Z), between=mixed
+    )
+    with pytest.raises(InvalidInputError, match=r"Loose: expected a list of \(weight, sites\)"):
+        OTHER.apply(Loose(), X)
+    gpattr.closed_forms.register(
+        Bare, gpattr.kernels.Kernel, cross=lambda k, p, Z: k(p.X, Z), between=mixed
+    )
+    with pytest.raises(InvalidInputError, match=r"cross: expected an array \(n, q, m\) from"):
+        OTHER.apply(Bare(), X)
+    with pytest.raises(UnsupportedModelError, match="training_contributions are defined for"):
+        gpattr.Explainer(EXACT, attribution=Hessian()).training_contributions(X[0], "x1")
+
+
 def test_bad_attributions_are_named():
     for wrong in ("shap", 3, None, IntegratedGradients):
         with pytest.raises(InvalidInputError, match='attribution: expected "integrated_gradients"'):
             gpattr.Explainer(EXACT, attribution=wrong)
-    with pytest.raises(InvalidInputError, match="baseline: a Hessian compares with what it is"):
+    with pytest.raises(InvalidInputError, match="baseline: Hessian has its own baseline"):
         gpattr.Explainer(EXACT, "zeros", attribution=Hessian())
-    with pytest.raises(InvalidInputError, match="baselines: a Hessian compares with"):
+    with pytest.raises(InvalidInputError, match="baselines: Hessian has its own"):
         gpattr.Explainer(EXACT, attribution=Hessian())(X, X)
-    with pytest.raises(UnsupportedModelError, match=r"importance is of one number a feature"):
+    with pytest.raises(UnsupportedModelError, match="importance is defined for one"):
         gpattr.Explainer(EXACT, attribution=Hessian()).importance(X)
     classifier = SINGLE["latent of a classifier"]
     with pytest.raises(InvalidInputError, match='output="probability" supports only'):

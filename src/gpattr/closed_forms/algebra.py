@@ -89,8 +89,10 @@ def total(operator: Operator, kernel: Sum, resolve: Resolve) -> Formulas:
     )
 
 
-def select(operator: Operator, kernel: Select, resolve: Resolve) -> Formulas:
+def select(operator: Operator, kernel: Select, resolve: Resolve) -> Formulas | None:
     """Outputs of features that the kernel ignores are zero; the others are the inner kernel's."""
+    if "feature" in operator.axes and not operator.dummy:
+        return None  # such an operator has a formula for the selecting kernel itself, or none
     inner, features = resolve(kernel.kernel), list(kernel.features)
     places = cache(lambda d: (operator.size(d), positions(operator, features, d)))
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from gpattr._core.array import EPS, Array, namespace, product
 from gpattr.bases import Basis
+from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel
 from gpattr.means import Mean
 from gpattr.operators import Operator
@@ -108,6 +109,11 @@ class _Entry:
     error: Callable[..., Array] | None
     method: str
 
+    @property
+    def ours(self) -> bool:
+        """Whether the formulas are the library's own."""
+        return str(self.cross.__module__).partition(".")[0] == "gpattr"
+
     def formulas_for(self, kernel: Kernel) -> Formulas:
         """Return the formulas with the kernel bound in."""
         between = self.between
@@ -125,7 +131,9 @@ class _Entry:
         """Return covariances with data, (n, q, m), with a bound on their errors."""
         values = self.cross(kernel, sites, Z)
         if isinstance(values, Bounded):
-            return values
+            return values if self.ours else Bounded(values.value + 0.0, values.error + 0.0)
+        if not self.ours:  # posteriors work in place, and users may keep what they return
+            values = values + 0.0
         if self.error is None:
             return rounded_cross(values)
         # The bound for one point, as often as there are points.
@@ -138,6 +146,7 @@ class _Entry:
             return Bounded(self.cross_dot(kernel, sites, Z, w), self.error(kernel, sites, Z, w))
         values = self.cross(kernel, sites, Z)
         values = values.value if isinstance(values, Bounded) else values
+        _check_dimensions("cross", values, "(n, q, m)")
         value = values @ w if self.cross_dot is None else self.cross_dot(kernel, sites, Z, w)
         bound = rounding(values, w) if self.error is None else self.error(kernel, sites, Z, w)
         return Bounded(value, bound)
@@ -191,12 +200,22 @@ def rounded(value: Array | Bounded) -> Bounded:
     """Return prior covariances (n, q, q) with a bound: their own, or one on rounding."""
     if isinstance(value, Bounded):
         return value
+    _check_dimensions("between", value, "(n, q, q)")
     xp = namespace(value)
     return Bounded(value, 64 * EPS * xp.max(xp.abs(value), axis=(1, 2)))
 
 
+def _check_dimensions(formula: str, value: Array, expected: str) -> None:
+    if len(value.shape) != 3:
+        raise InvalidInputError(
+            f"{formula}: expected an array {expected} from this formula, got the shape"
+            f" {tuple(value.shape)}"
+        )
+
+
 def rounded_cross(value: Array) -> Bounded:
     """Return covariances with data, (n, q, m), with a bound on their rounding."""
+    _check_dimensions("cross", value, "(n, q, m)")
     largest = namespace(value).max(abs(value), axis=1)
     return Bounded(value, 32 * EPS * (largest * largest).sum(axis=1) ** 0.5)
 

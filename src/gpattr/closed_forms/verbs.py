@@ -21,21 +21,33 @@ from gpattr.operators import Operator, Sites
 Terms = list[tuple[float, Sites]]
 
 
+def terms_of(op: Operator, X: Array) -> Terms:
+    """Return the terms of an operator; refuse what is not a list of pairs."""
+    terms = op.terms(X)
+    first = terms[0] if type(terms) is list and terms else None
+    pair = type(first) is tuple and len(first) == 2
+    if not pair or not isinstance(first[0], (int, float)) or not isinstance(first[1], Sites):
+        raise InvalidInputError(
+            f"{type(op).__name__}: expected a list of (weight, sites) from `terms`, got {terms!r}"
+        )
+    return terms
+
+
 def weighted_cross(formulas: Formulas, op: Operator, X: Array, Z: Array) -> Bounded:
     """Return the covariance of 𝒜f at X with f at Z, (n, q, m), and its error, (n,).
 
     The error is the Euclidean length over Z of what bounds the error of each covariance.
     """
-    (weight, sites), *others = op.terms(X)
+    (weight, sites), *others = terms_of(op, X)
     result, error = formulas.cross(sites, Z)
     _check_shape(op, "cross", result, (len(X), op.size(X.shape[1]), len(Z)))
     if weight != 1.0:
         result *= weight
-        error = weight * error
+        error = abs(weight) * error
     for weight, sites in others:
         value, bound = formulas.cross(sites, Z)
         result += weight * value
-        error = error + weight * bound
+        error = error + abs(weight) * bound
     return Bounded(result, error)
 
 
@@ -47,11 +59,11 @@ def weighted_contract(formulas: Formulas, op: Operator, X: Array, Z: Array, w: A
     xp, q = namespace(X), op.size(X.shape[1])
     result, error = xp.zeros((len(X), q, w.shape[1])), xp.zeros(len(X))
     for rows in blocks(len(X), 64.0 * len(Z), X):
-        for weight, sites in op.rows(rows).terms(X[rows]):
+        for weight, sites in terms_of(op.rows(rows), X[rows]):
             value, bound = formulas.contract(sites, Z, w)
             _check_shape(op, "cross", value, (len(value), q, w.shape[1]))
             result[rows] += weight * value
-            error[rows] += weight * bound
+            error[rows] += abs(weight) * bound
     return Bounded(result, error)
 
 
@@ -60,8 +72,8 @@ def weighted_error(formulas: Formulas, op: Operator, X: Array, Z: Array, w: Arra
     if formulas.bound is None:
         return weighted_contract(formulas, op, X, Z, w).error
     error = namespace(X).zeros(len(X))
-    for weight, sites in op.terms(X):
-        error = error + weight * formulas.bound(sites, Z, w)
+    for weight, sites in terms_of(op, X):
+        error = error + abs(weight) * formulas.bound(sites, Z, w)
     return error
 
 
@@ -71,7 +83,7 @@ def weighted_prior_cov(formulas: Formulas, op: Operator, X: Array) -> Bounded:
     With several terms this is Σᵤᵥ wᵤwᵥ Cov[𝒜ᵤ, 𝒜ᵥ]: those between different terms are part of it.
     """
     xp, q = namespace(X), op.size(X.shape[1])
-    terms = op.terms(X)
+    terms = terms_of(op, X)
     weights = xp.asarray([weight for weight, _ in terms])
     result, error = xp.zeros((len(X), q, q)), xp.zeros(len(X))
     for weight, sites in terms:
@@ -98,8 +110,8 @@ def weighted_between(
     rows of X, symmetric.
     """
     xp, n, q = namespace(X), len(X), op.size(X.shape[1])
-    terms = op.terms(X)
-    others = terms if X2 is None else (op2 or op).terms(X2)
+    terms = terms_of(op, X)
+    others = terms if X2 is None else terms_of(op2 or op, X2)
     u, v = (index.ravel() for index in xp.indices((len(terms), len(others))))
     weights = xp.asarray([terms[i][0] * others[j][0] for i, j in zip(u, v, strict=True)])
     pairs = _Pairs(formulas, terms, others, q)
@@ -137,13 +149,13 @@ class _Pairs:
                 values, bounds = self.formulas.between(left, right)
                 values = values.reshape(-1, width, q, q)
                 result[rows] += xp.tensordot(weights[some], values, axes=1)
-                error[rows] += xp.tensordot(weights[some], bounds.reshape(-1, width), axes=1)
+                error[rows] += xp.tensordot(abs(weights[some]), bounds.reshape(-1, width), axes=1)
         return Bounded(result, error)
 
 
 def weighted_images(formulas: BasisFormulas, op: Operator, X: Array, p: int) -> Array:
     """Return 𝒜φⱼ at the rows of X, (n, q, p)."""
-    (weight, sites), *others = op.terms(X)
+    (weight, sites), *others = terms_of(op, X)
     total = formulas.images(sites)
     _check_shape(op, "images", total, (len(X), op.size(X.shape[1]), p))
     if weight != 1.0:
@@ -160,10 +172,10 @@ def weighted_basis(
     xp = namespace(X)
     shape = (len(X), op.size(X.shape[1]))
     value, size = xp.zeros(shape), xp.zeros(shape)
-    for weight, sites in op.terms(X):
+    for weight, sites in terms_of(op, X):
         part, absolute = formulas.contract(sites, w)
         value = value + weight * part
-        size = size + weight * absolute
+        size = size + abs(weight) * absolute
     return Bounded(value, (32.0 + 2.0 * basis.phase(X)) * EPS * xp.max(size, axis=1))
 
 
@@ -174,11 +186,11 @@ def weighted_mean(formulas: MeanFormulas | None, op: Operator, X: Array) -> Boun
     if formulas is None:
         return Bounded(values, errors)
     for rows in blocks(len(X), 8.0 * 256 * X.shape[1]):
-        for weight, sites in op.rows(rows).terms(X[rows]):
+        for weight, sites in terms_of(op.rows(rows), X[rows]):
             value, error = formulas.apply(sites)
             _check_shape(op, "apply", value, (len(value), q))
             values[rows] += weight * value
-            errors[rows] += weight * error
+            errors[rows] += abs(weight) * error
     return Bounded(values, errors)
 
 

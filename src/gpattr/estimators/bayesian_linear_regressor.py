@@ -128,7 +128,9 @@ class BayesianLinearRegressor(PosteriorRegressor):
             )
         evidence = model.value(tau2, noise) - (0.5 * math.log(n) if intercept else 0.0)
         reference_points = {"mean": rows.mean(axis=0), "median": np.median(rows, axis=0)}
-        self._set(basis, weights, half, reference_points, names, (noise, tau2, evidence))
+        error = tau * float(np.linalg.norm(root, 2)) * model.error(tau2, noise)
+        learned = (noise, tau2, evidence)
+        self._set(basis, weights, half, reference_points, names, learned, error)
 
     def _set(
         self,
@@ -138,6 +140,7 @@ class BayesianLinearRegressor(PosteriorRegressor):
         reference_points: Any,
         names: Names | None,
         learned: Any,
+        error: float,
     ) -> None:
         first = 0 if basis.powers[0].any() else 1  # an intercept has a flat prior
         condition = (
@@ -149,6 +152,7 @@ class BayesianLinearRegressor(PosteriorRegressor):
             "feature_names": names,
             "reference_points": reference_points,
             "condition": condition,
+            "weights_error": error,
         }
         self.posterior_ = WeightSpacePosterior(basis, weights, root=half, **options)
         self.noise_variance_, self.prior_variance_, self.log_marginal_likelihood_ = map(
@@ -257,6 +261,7 @@ class BayesianLinearRegressor(PosteriorRegressor):
             if getattr(basis, name) is not None:
                 arrays[name] = (getattr(basis, name), ("feature",))
         return {
+            "weights_error": posterior.weights_error,
             "learned": [self.noise_variance_, self.prior_variance_, self.log_marginal_likelihood_],
             "arrays": {
                 name: documents.encode(array, dims) for name, (array, dims) in arrays.items()
@@ -268,9 +273,9 @@ class BayesianLinearRegressor(PosteriorRegressor):
         basis = Monomials(arrays["powers"], arrays.get("origin"), arrays.get("scale"))
         self.n_features_in_ = basis.n_features
         reference_points = {name: arrays[name] for name in ("mean", "median")}
-        self._set(
-            basis, arrays["weights"], arrays["root"], reference_points, names, content["learned"]
-        )
+        learned, error = content["learned"], content.get("weights_error", 0.0)
+        weights, root = arrays["weights"], arrays["root"]
+        self._set(basis, weights, root, reference_points, names, learned, error)
 
 
 class _Evidence:
@@ -296,6 +301,24 @@ class _Evidence:
     def mean(self, tau2: float, noise: float) -> np.ndarray:
         """Return the posterior mean of z/τ."""
         return self.Vt.T @ (math.sqrt(tau2) * self.s / (tau2 * self.s**2 + noise) * self.u)
+
+    def error(self, tau2: float, noise: float) -> float:
+        """Return a bound on the length of the rounding error of `mean`.
+
+        z/τ is the least-squares solution of [Ψτ/σ; I] z/τ = [y/σ; 0]. With singular values σ₁ … σₚ
+        of that matrix and its residual r, rounding changes it by ε(κ‖z/τ‖ + σ₁‖r‖/σₚ²), κ = σ₁/σₚ:
+        where columns are nearly equal and the data noisy, the second part is κ times the first.
+        """
+        squares = tau2 * self.s**2 / noise + 1.0
+        seen = len(self.s) == self.Vt.shape[1]  # else some weights have no data
+        largest = math.sqrt(squares.max(initial=1.0))
+        smallest = math.sqrt(squares.min()) if seen and len(squares) else 1.0
+        solution = self.mean(tau2, noise)
+        length = math.sqrt(float(solution @ solution))
+        missed = float(((self.u / squares) ** 2).sum() + self.rest) / noise
+        residual = math.sqrt(missed + length**2)
+        amplified = largest / smallest * length + largest * residual / smallest**2
+        return 2.0 * EPS * amplified
 
     def maximise(
         self, tau2: float | None, noise: float | None, floor: float

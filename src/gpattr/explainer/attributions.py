@@ -21,12 +21,13 @@ def check_attribution(attribution: Any, baseline: Any) -> str | Operator:
     if not isinstance(attribution, Operator):
         names = ", ".join(f'"{name}"' for name in ATTRIBUTIONS)
         raise InvalidInputError(
-            f"attribution: expected {names} or a gpattr operator, got {attribution!r}"
+            f"attribution: expected {names} or an instance of a gpattr operator, such as"
+            f" gpattr.operators.Gradient(), got {attribution!r}"
         )
     if not (isinstance(baseline, str) and baseline == "mean"):
         raise InvalidInputError(
-            f"baseline: a {type(attribution).__name__} compares with what it is made of; leave"
-            " baseline out"
+            f"baseline: {type(attribution).__name__} has its own baseline, or none; leave baseline"
+            " out"
         )
     return attribution
 

@@ -14,7 +14,7 @@ from gpattr._core.array import Array, to_numpy
 from gpattr._core.cards import card
 from gpattr._core.memory import check_memory
 from gpattr._core.normal import check_count, random_generator
-from gpattr._core.validation import Names, beside, check_choice, check_text
+from gpattr._core.validation import Names, beside, check_choice, check_text, read_only
 from gpattr.adapters import as_posterior
 from gpattr.exceptions import InvalidIndexError, InvalidInputError, UnsupportedModelError
 from gpattr.explainer.attributions import ATTRIBUTIONS, check_attribution, reference_name
@@ -27,7 +27,7 @@ from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.grouping import feature_index
 from gpattr.explanation.importance import Importance
 from gpattr.explanation.multi_output import MultiOutputExplanation
-from gpattr.operators import Baselines, IntegratedGradients, Operator, Paths
+from gpattr.operators import Baselines, IntegratedGradients, Operator, Paths, Reference
 from gpattr.posteriors import (
     TOLERANCE,
     Evaluation,
@@ -46,8 +46,8 @@ class Explainer:
     model of another library. ``baseline`` is where attributions start from: ``"mean"`` or
     ``"median"`` of the training inputs, ``"zeros"``, a point (d,), or `gpattr.Baselines`.
 
-    ``attribution`` is ``"integrated_gradients"``, or an operator of your own
-    (`gpattr.operators.Operator`), which brings its own baseline if it has one. ``method`` is
+    ``attribution`` is ``"integrated_gradients"``, or an operator (`gpattr.operators.Gradient()`, or
+    one of your own), which brings its own baseline if it has one. ``method`` is
     ``"auto"`` (closed form if there is one, else quadrature with a known error), ``"exact"``
     (closed forms only; raises otherwise), ``"quadrature"`` (for comparison), or a rule with
     ``n_steps``: ``"right"``, ``"trapezoid"``, ``"simpson"``, ``"gauss_legendre"``. If quadrature
@@ -64,6 +64,7 @@ class Explainer:
 
     Frames are aligned by column name with the frame the model was trained on; ``feature_names``
     names the columns of a model that was trained on an array. Explainers are immutable.
+    ``scale`` is the old name of ``output``.
     """
 
     posterior: Posterior
@@ -96,6 +97,8 @@ class Explainer:
         scale: str | None = None,
     ) -> None:
         if scale is not None:
+            if output != "latent":
+                raise InvalidInputError("scale: it is the old name of output; give only output")
             output = check_choice("scale", scale, OUTPUTS)
             warnings.warn("scale= is now called output=", FutureWarning, stacklevel=2)
         posterior = as_posterior(model)
@@ -122,7 +125,7 @@ class Explainer:
             "random_state": random_state,
             "target_name": target_name,
             "feature_names": rows.columns,
-            "baseline": point,
+            "baseline": _frozen(point),
             "baseline_name": baseline_name or name,
             "_rows": rows,
         }
@@ -147,10 +150,10 @@ class Explainer:
     def __call__(self, X: Any, baselines: Any = None, uncertainty: str = "cov") -> Any:
         """Explain the rows of X, (n, d): an `Explanation`.
 
-        Of a model with several outputs it is a `MultiOutputExplanation`. ``baselines`` (n, d) gives
-        each row its own baseline. ``uncertainty`` is ``"cov"`` for the covariance between features,
-        ``"std"`` for standard deviations only, ``"none"`` for means alone, which take a few times a
-        prediction.
+        For a model with several outputs it is a `MultiOutputExplanation`. ``baselines`` (n, d)
+        gives each row its own baseline. ``uncertainty`` is ``"cov"`` for the covariance between
+        features, ``"std"`` for standard deviations only, ``"none"`` for means alone, which take a
+        few times a prediction.
         """
         evaluation = replace(self.evaluation, uncertainty=uncertainty)
         rows = self._rows.matrix("X", X)
@@ -182,7 +185,7 @@ class Explainer:
             for start in range(0, len(rows), batch_size):
                 part = slice(start, start + batch_size)
                 some = None if own is None else own[part]
-                yield self._explain(rows[part], some, evaluation, names, labels[part])
+                yield self._explain(rows[part], some, evaluation, names, labels[part], part)
 
         return generate()
 
@@ -247,7 +250,9 @@ class Explainer:
         one = beside("x", point, self.posterior.like)
         index = feature_index(feature, features)
         evaluation = replace(self.evaluation, uncertainty="none")
-        bound = self._single.bind(self._operator(one, None), evaluation)
+        operator = self._operator(one, None)
+        _require_features(operator, "training_contributions are")
+        bound = self._single.bind(operator, evaluation)
         return Contributions.of(
             to_numpy(bound.contributions(one)[0])[index],
             feature=features[index],
@@ -280,8 +285,13 @@ class Explainer:
         evaluation: Evaluation,
         names: Names,
         labels: RowNames,
+        part: slice = slice(None),
     ) -> Any:
-        setting = self._setting(rows, self._made(baselines), baselines is not None, names, labels)
+        """Explain rows, which are a ``part`` of those that the operator is for."""
+        operator = self._made(baselines)
+        if not isinstance(self.attribution, str):
+            operator = operator.rows(part)
+        setting = self._setting(rows, operator, baselines is not None, names, labels)
         several = self.posterior.several_outputs
         outputs = self.posterior.outputs
         what = {
@@ -315,6 +325,7 @@ class Explainer:
         reference, shown = operator.reference, self._rows.data(rows)
         baselines, weights = np.full(shown.shape, np.nan), None
         if reference is not None:
+            _check_reference(reference, rows)
             points = self._rows.data(reference.points)
             averaged = not reference.per_row and len(points) > 1
             averaged = averaged or (isinstance(self.baseline, Baselines) and not per_row)
@@ -343,11 +354,7 @@ class Explainer:
         """Return the importance of the rows of X, whose explanation may be ``known`` already."""
         rows, posterior = self._rows.matrix("X", X), self._one
         operator, names = self._operator(rows, baselines), self._rows.features(X)
-        if operator.axes != ("feature",):
-            raise UnsupportedModelError(
-                f"attribution: importance is of one number a feature; {type(operator).__name__} has"
-                f" the axes {operator.axes}"
-            )
+        _require_features(operator, "importance is")
         if self.output == "probability":
             assert isinstance(operator, IntegratedGradients)
             parts = [known]
@@ -410,10 +417,34 @@ class Explainer:
             return ATTRIBUTIONS[self.attribution](baseline, self._rows.jumps)
         if baselines is not None:
             raise InvalidInputError(
-                f"baselines: a {type(self.attribution).__name__} compares with what it is made of;"
-                " leave baselines out"
+                f"baselines: {type(self.attribution).__name__} has its own baseline, or none; leave"
+                " baselines out"
             )
         return self.attribution
+
+
+def _frozen(baseline: Any) -> Any:
+    """Return a baseline that cannot be written to; tensors are copied."""
+    if baseline is None or isinstance(baseline, Baselines):
+        return baseline
+    return read_only(baseline + 0.0)
+
+
+def _check_reference(reference: Reference, rows: Array) -> None:
+    """Refuse the baseline of an operator that does not fit the rows."""
+    (k, d), (n, columns) = reference.points.shape, rows.shape
+    if d != columns:
+        raise InvalidInputError(f"baseline: expected {columns} columns, got {d}")
+    if reference.per_row and k != n:
+        raise InvalidInputError(f"baseline: expected one row per row of X ({n}), got {k}")
+
+
+def _require_features(operator: Operator, what: str) -> None:
+    if operator.axes != ("feature",):
+        raise UnsupportedModelError(
+            f"attribution: {what} defined for one number per feature; {type(operator).__name__} has"
+            f" the axes {operator.axes}"
+        )
 
 
 def _check_output(

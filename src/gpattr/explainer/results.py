@@ -71,6 +71,7 @@ def of_function(
         delta=_gap(distribution.mean, predictions, base_values),
         quantity=quantity,
         axes=setting.operator.axes,
+        coordinates=_coordinates(setting.operator, posterior.n_features),
         **setting.shared,
     )
 
@@ -113,6 +114,16 @@ def of_probability(
         quantity=quantity,
         **setting.shared,
     )
+
+
+def _coordinates(operator: Operator, d: int) -> dict[str, tuple[Any, ...]]:
+    """Return labels along the axes of an operator other than "feature"."""
+    sizes = zip(operator.axes, operator.sizes(d), strict=True)
+    return {
+        axis: tuple(operator.coordinates.get(axis, range(size)))
+        for axis, size in sizes
+        if axis != "feature"
+    }
 
 
 def _owned(distribution: Distribution) -> Distribution:

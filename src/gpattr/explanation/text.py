@@ -142,7 +142,7 @@ def _one_row(ex: Explanation) -> Table:
         header.append("baseline")
         columns.append(_inputs(ex.baselines[0], ["–"] * len(ex.feature_names)))
     values = ex.distribution.mean[0]
-    header.append("attribution")
+    header.append("attribution" if ex.axes == FEATURES else "value")
     columns.append(_aligned(values, "+"))
     var = _uncertainty(ex)
     if var is not None:

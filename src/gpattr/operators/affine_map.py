@@ -53,11 +53,6 @@ class AffineMap(Checked):
         """Return which feature feeds which input, (D, d), as 0 and 1."""
         return namespace(like).asarray((self.jacobian(like) != 0) * 1.0)
 
-    @property
-    def one_to_one(self) -> bool:
-        """Whether no feature feeds two inputs."""
-        return len(set(self.source)) == len(self.source)
-
     def _units(self, like: Array) -> tuple[Array, Array]:
         xp = namespace(like)
         return xp.asarray(self.shift), xp.asarray(self.scale)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -69,16 +69,19 @@ class Reference:
 class Operator(Checked, ABC):
     """A linear map from functions f to numbers at every row, 𝒜f(xₙ).
 
-    ``axes`` are the names of its output dimensions after the row: ("feature",) for one number a
-    feature, ("feature", "feature") for one a pair, () for a single number. Inside, outputs are
-    flat: q is the product of their sizes. ``methods`` are the values of ``method=`` that it has.
-    ``vanishes_on_constants`` says that 𝒜1 = 0, ``additive`` that the values of several columns that
-    encode one feature add up to that of the feature.
+    ``axes`` are the names of its output dimensions after the row: ("feature",) for one number per
+    feature, ("feature", "feature") for one per pair, () for a single number. Inside, outputs are
+    flat: q is the product of their sizes. ``methods`` are the values of ``method=`` it accepts.
+
+    ``vanishes_on_constants`` says that 𝒜1 = 0; ``dummy`` that the output of a feature is 0 for
+    functions that do not depend on it (the dummy axiom); ``additive`` that the values of several
+    columns that encode one feature add up to that of the feature.
     """
 
     axes: ClassVar[tuple[str, ...]] = ("feature",)
     methods: ClassVar[tuple[str, ...]] = ("auto", "exact")
     vanishes_on_constants: ClassVar[bool] = False
+    dummy: ClassVar[bool] = False
     additive: ClassVar[bool] = False
     checks: ClassVar[Any] = {
         "X": some_rows,
@@ -88,12 +91,22 @@ class Operator(Checked, ABC):
         "encoding": some_rows,
     }
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if not isinstance(cls.axes, tuple):
+            raise InvalidInputError(
+                f"{cls.__name__}: expected `axes` to be a tuple of names, got {cls.axes!r}"
+            )
+
     @abstractmethod
     def terms(self, X: Array) -> list[tuple[float, Sites]]:
         """Return weights and sites: 𝒜f(xₙ) is the weighted sum of elementary functionals."""
 
     def rows(self, rows: Any) -> Operator:
-        """Return the operator for these rows of X only (a slice or an index array)."""
+        """Return the operator for these rows of X only (a slice or an index array).
+
+        An operator that holds something for each row must define it: rows are taken by blocks.
+        """
         return self
 
     def sizes(self, d: int) -> tuple[int, ...]:
@@ -111,8 +124,13 @@ class Operator(Checked, ABC):
 
     @property
     def jumps(self) -> tuple[int, ...]:
-        """The positions of features without values in between."""
+        """The positions of features that jump: categories, which have nothing in between."""
         return ()
+
+    @property
+    def coordinates(self) -> Mapping[str, Sequence[str | float]]:
+        """Labels along axes other than "feature", by axis; positions for axes without them."""
+        return {}
 
     @property
     def reference(self) -> Reference | None:
@@ -127,7 +145,7 @@ class Operator(Checked, ABC):
         )
 
     def pull_back(self, units: AffineMap, like: Array) -> Array:
-        """Return the matrix (Q, q) by which the outputs for g become those for f = g∘u."""
+        """Return the matrix (Q, q) by which the Q outputs for g become the q for f = g∘u."""
         raise UnsupportedModelError(
             f"{type(self).__name__}: it does not define `in_units` and `pull_back`, so it is not"
             " supported behind scaled or selected inputs"

@@ -48,6 +48,7 @@ class Gradient(Operator):
     """𝒜ᵢf(x) = ∂f/∂xᵢ(x)."""
 
     vanishes_on_constants = True
+    dummy = True
 
     def terms(self, X: Array) -> list[tuple[float, Sites]]:
         return [(1.0, Points(X))]

@@ -100,6 +100,7 @@ class IntegratedGradients(Operator):
 
     methods = ("auto", "exact", "quadrature", "right", "trapezoid", "simpson", "gauss_legendre")
     vanishes_on_constants = True
+    dummy = True
     additive = True
 
     def __init__(self, baseline: Any, jumps: Sequence[int] = ()) -> None:

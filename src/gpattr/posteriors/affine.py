@@ -15,8 +15,15 @@ from typing import Any
 import numpy as np
 
 from gpattr._core.arguments import positions
-from gpattr._core.array import Array, namespace, to_numpy
-from gpattr._core.validation import Names, as_vector, check_count, check_names, read_only
+from gpattr._core.array import Array, is_tensor, namespace, to_numpy
+from gpattr._core.validation import (
+    Names,
+    as_vector,
+    beside,
+    check_count,
+    check_names,
+    read_only,
+)
 from gpattr.exceptions import InvalidInputError
 from gpattr.operators import AffineMap, Operator
 from gpattr.posteriors.attributions import Attributions
@@ -137,11 +144,12 @@ class AffinePosterior(Posterior):
         return self.posterior.moments(inside, return_std=return_std, return_cov=return_cov)
 
     def bind(self, operator: Operator, evaluation: Evaluation) -> Bound:
+        inside, G = operator.in_units(self.units), operator.pull_back(self.units, self.like)
+        G = _checked_matrix(operator, G, inside.size(len(self.source)), self.width, self.like)
         needed = evaluation
-        if evaluation.uncertainty == "std" and not self.units.one_to_one:
-            needed = replace(evaluation, uncertainty="cov")  # which lies between inputs too
-        inner = self.posterior.bind(operator.in_units(self.units), needed)
-        G = operator.pull_back(self.units, self.like)
+        if evaluation.uncertainty == "std" and ((G != 0).sum(axis=0) > 1).any():
+            needed = replace(evaluation, uncertainty="cov")  # sums need what lies between
+        inner = self.posterior.bind(inside, needed)
         return LinearBound(inner, operator, evaluation, G, self.units)
 
     def require_jets(self) -> None:
@@ -166,6 +174,18 @@ class AffinePosterior(Posterior):
 
     def __repr__(self) -> str:
         return f"AffinePosterior({self.posterior!r})"
+
+
+def _checked_matrix(operator: Operator, G: Any, Q: int, d: int, like: Array) -> Array:
+    """Return the matrix of `pull_back`, (Q, q), beside ``like``; refuse one of another shape."""
+    expected = (Q, operator.size(d))
+    known = isinstance(G, np.ndarray) or is_tensor(G)
+    if not known or tuple(G.shape) != expected:
+        raise InvalidInputError(
+            f"{type(operator).__name__}: expected an array of shape {expected} from `pull_back`,"
+            f" got {tuple(G.shape) if known else repr(G)}"
+        )
+    return beside("pull_back", G, like)
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,8 +34,11 @@ class Posterior(Checked, Frozen, ABC):
     """The distribution of a function given data: it predicts, and operators apply to it.
 
     ``feature_names`` are the columns of the frame it was trained on. ``encoder`` makes numeric
-    columns of a frame with categories or dates, if the model was trained on one. ``label`` says of
-    what f is the log odds, if it is one; ``note`` is what explanations must say about the model.
+    columns of a frame with categories or dates, if the model was trained on one. ``label`` names
+    the class whose log odds f is, if it is; ``note`` is what explanations must say about the model.
+
+    A subclass defines `n_features`, `like`, `moments` and `bind`; `require_jets`, `path_lengths`,
+    `slopes` and `jets` only if its function can be the log odds of a class.
     """
 
     checks: ClassVar[Any] = CHECKS
@@ -83,7 +86,7 @@ class Posterior(Checked, Frozen, ABC):
 
     @property
     def link(self) -> str | None:
-        """The function that makes a probability of f for a classifier: "logistic"."""
+        """The function that maps f to a probability, for a classifier: "logistic"."""
         return None
 
     @property

@@ -178,7 +178,7 @@ class FunctionSpaceBound(Bound):
         for rows in blocks(len(X), 32.0 * self.operator.size(X.shape[1]) ** 2, X):
             for weight, sites in self.operator.rows(rows).terms(X[rows]):
                 variances = xp.diagonal(self.formulas.prior_cov(sites).value, axis1=1, axis2=2)
-                std[rows] += weight * xp.sqrt(xp.max(variances, axis=1))
+                std[rows] += abs(weight) * xp.sqrt(xp.max(variances, axis=1))
         return std
 
     def _require_covariance_accuracy(self, X: Array, first: int, error: Array, size: Array) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -153,7 +154,7 @@ class MultiOutputPosterior(Posterior):
 
     @property
     def outputs(self) -> Mapping[str, Posterior]:
-        return self._outputs
+        return MappingProxyType(self._outputs)
 
     @property
     def output_names(self) -> Names:

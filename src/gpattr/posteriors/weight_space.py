@@ -31,6 +31,7 @@ from gpattr._core.validation import (
     as_vector,
     beside,
     check_names,
+    finite_scalar,
     positive_scalar,
     read_only,
 )
@@ -68,7 +69,8 @@ class WeightSpacePosterior(Posterior):
     with S⁻¹ = LLᵀ. ``mean`` is a known prior mean. ``feature_names`` are the columns of the frame
     it was trained on, ``reference_points`` points that can serve as baselines, such as
     ``{"mean": …}`` of the training inputs. ``condition`` is the condition number of what the root
-    and the weights were computed from: rounding is amplified by it.
+    and the weights were computed from: rounding is amplified by it. ``weights_error`` is a bound on
+    the length of the error of the weights beyond that.
     """
 
     basis: Basis
@@ -78,6 +80,7 @@ class WeightSpacePosterior(Posterior):
     root: Array | None
     precision_factor: Array | None
     condition: float
+    weights_error: float
 
     def __init__(
         self,
@@ -91,8 +94,11 @@ class WeightSpacePosterior(Posterior):
         feature_names: Names | None = None,
         reference_points: Mapping[str, Any] | None = None,
         condition: float = 1.0,
+        weights_error: float = 0.0,
     ) -> None:
         positive_scalar("condition", condition)
+        if finite_scalar("weights_error", weights_error) < 0:
+            raise InvalidInputError(f"weights_error: expected 0 or more, got {weights_error}")
         if not isinstance(basis, Basis):
             raise InvalidInputError(f"basis: expected a gpattr basis, got {type(basis).__name__}")
         d, p = basis.n_features, len(basis)
@@ -105,6 +111,7 @@ class WeightSpacePosterior(Posterior):
         names = None if feature_names is None else check_names("feature_names", feature_names, d)
         state: dict[str, Any] = {
             "condition": float(condition),
+            "weights_error": float(weights_error),
             "basis": basis,
             "weights": weights,
             "mean": mean,
@@ -168,6 +175,12 @@ class WeightSpacePosterior(Posterior):
         chosen = exact if evaluation.exact else None
         chosen = chosen or basis_formulas_for(operator, self.basis, method, n_steps)
         return WeightSpaceBound(self, operator, evaluation, exact, chosen, mean)
+
+    @property
+    def ill_conditioned(self) -> bool:
+        """Whether rounding of the weights is more than that of their sum."""
+        length = float((self.weights**2).sum()) ** 0.5
+        return max(self.condition, self.weights_error / (EPS * length or 1.0)) > WELL_CONDITIONED
 
     @property
     def rounding(self) -> float:
@@ -256,7 +269,7 @@ class WeightSpaceBound(Bound):
         cov = xp.empty((n, q, q)) if uncertainty == "cov" else None
         cov_error = None if var is None else xp.zeros(n)
         terms = len(self.operator.rows(slice(1)).terms(X[:1]))
-        formed = var is not None or not exact or posterior.condition > WELL_CONDITIONED
+        formed = var is not None or not exact or posterior.ill_conditioned
         for rows in blocks(n, 24.0 * p * (q if formed else 1) * min(terms, 2), X):
             operator, here = self.operator.rows(rows), X[rows]
             value, bound = weighted_basis(
@@ -289,7 +302,8 @@ class WeightSpaceBound(Bound):
             value, bound = by_rule, bound + xp.max(abs(by_rule - value), axis=1)
         length = float((posterior.weights**2).sum()) ** 0.5
         longest = xp.sqrt(xp.max((F * F).sum(axis=2), axis=1))
-        return value, bound + EPS * posterior.condition * length * longest
+        relative = EPS * posterior.condition * length
+        return value, bound + (relative + posterior.weights_error) * longest
 
     def _covariances(
         self, operator: Operator, X: Array, F: Array
