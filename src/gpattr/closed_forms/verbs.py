@@ -24,13 +24,14 @@ Terms = list[tuple[float, Sites]]
 def terms_of(op: Operator, X: Array) -> Terms:
     """Return the terms of an operator; refuse what is not a list of pairs."""
     terms = op.terms(X)
-    first = terms[0] if type(terms) is list and terms else None
-    pair = type(first) is tuple and len(first) == 2
-    if not pair or not isinstance(first[0], (int, float)) or not isinstance(first[1], Sites):
-        raise InvalidInputError(
-            f"{type(op).__name__}: expected a list of (weight, sites) from `terms`, got {terms!r}"
-        )
-    return terms
+    match terms:
+        case [(float() | int(), Sites()), *_]:
+            return terms
+        case _:
+            raise InvalidInputError(
+                f"{type(op).__name__}: expected a list of (weight, sites) from `terms`, got"
+                f" {terms!r}"
+            )
 
 
 def weighted_cross(formulas: Formulas, op: Operator, X: Array, Z: Array) -> Bounded:
