@@ -327,7 +327,7 @@ def test_arrays_that_a_formula_keeps_are_not_written_to():
     kept = {}
 
     def cross(kernel, points, Z):
-        return kept.setdefault(len(points.X), derivative(kernel, points, Z))
+        return kept.setdefault(len(points.X), derivative(kernel, points, Z).copy(order="C"))
 
     gpattr.closed_forms.register(Kept, gpattr.kernels.Kernel, cross=cross, between=mixed)
     first, second = (OTHER.apply(Kept(), X) for _ in range(2))
