@@ -703,6 +703,8 @@ def _untouched(monkeypatch, tmp_path):
         registry.REGISTERED,
         hyperparameters.GRADIENTS,
         closed_forms.KERNELS,
+        closed_forms.BASES,
+        closed_forms.MEANS,
         closed_forms.DERIVATIVES,
         closed_forms.MEAN_GRADIENTS,
     )

@@ -363,7 +363,7 @@ def test_paths_that_pass_the_data_far_away():
     assert np.abs(ex.values).max() > 0.01
     with pytest.raises(ToleranceError, match="draws of the probability of row 0"):
         explainer(ends[1][None])
-    with pytest.raises(ToleranceError, match=r"its path is 1.*e\+06 length-scales long"):
+    with pytest.raises(ToleranceError, match=r"Its path is 1.*e\+06 length-scales long"):
         explainer(np.full((1, 3), 1e6), uncertainty="none")
 
 
