@@ -48,14 +48,18 @@ def pytest_configure(config):
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 
-def pytest_collection_modifyitems(items):
-    """The pages of the documentation, and scikit-learn's checks of all estimators but one, are not
-    for the quick run.
+def pytest_collection_modifyitems(config, items):
+    """Mark what the quick run leaves out, besides tests that are marked where they stand.
+
+    These are the pages of the documentation, scikit-learn's checks of all estimators but one, and
+    the tests listed in tests/slow_tests.txt, which took 0.8 s and more.
     """
+    listed = set((config.rootpath / "tests" / "slow_tests.txt").read_text("utf-8").split())
     for item in items:
-        page = item.path.suffix == ".md" and item.path.parent != item.config.rootpath
+        page = item.path.suffix == ".md" and item.path.parent != config.rootpath
         checks = item.name.startswith("test_scikit_learn_checks")
-        if page or (checks and item.path.stem != "test_gp_regressor"):
+        long = item.nodeid.partition("[")[0] in listed
+        if page or long or (checks and item.path.stem != "test_gp_regressor"):
             item.add_marker("slow")
 
 
