@@ -417,7 +417,8 @@ def shap_tools(problem: Problem) -> list[Tool]:
     kernel = shap.KernelExplainer(problem.predict, background)
 
     def values(seed: int, **options: Any) -> np.ndarray:
-        np.random.seed(seed)  # noqa: NPY002  (KernelExplainer takes no seed: it draws from this global state)
+        # KernelExplainer takes no seed: it draws from this global state.
+        np.random.seed(seed)  # noqa: NPY002
         return kernel.shap_values(X, silent=True, **options)
 
     few = f"shap Kernel, nsamples={SAMPLED}"

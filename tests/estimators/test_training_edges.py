@@ -114,7 +114,8 @@ def test_frames_with_numbers_for_names_come_back_as_they_were(tmp_path):
     model = GPRegressor().fit(pd.DataFrame(X), Y)
     model.save(tmp_path / "model.json")
     back = GPRegressor.load(tmp_path / "model.json")
-    assert hasattr(back, "feature_names_in_") == hasattr(model, "feature_names_in_") == False  # noqa: E712
+    assert not hasattr(back, "feature_names_in_")
+    assert not hasattr(model, "feature_names_in_")
     np.testing.assert_array_equal(back.predict(pd.DataFrame(X)[[2, 0, 1]]), model.predict(X))
 
 

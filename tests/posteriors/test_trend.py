@@ -103,7 +103,10 @@ def test_a_flat_trend_far_from_the_origin(offset):
 def test_polynomials():
     powers = [[0, 0], [1, 0], [0, 2], [3, 1]]
     mean = Polynomial([1.0, -2.0, 0.5, 0.25], powers)
-    value = lambda x: 1.0 - 2.0 * x[:, 0] + 0.5 * x[:, 1] ** 2 + 0.25 * x[:, 0] ** 3 * x[:, 1]  # noqa: E731
+
+    def value(x):
+        return 1.0 - 2.0 * x[:, 0] + 0.5 * x[:, 1] ** 2 + 0.25 * x[:, 0] ** 3 * x[:, 1]
+
     np.testing.assert_allclose(mean(X), value(X), rtol=1e-14)
     slopes = np.column_stack([-2.0 + 0.75 * X[:, 0] ** 2 * X[:, 1], X[:, 1] + 0.25 * X[:, 0] ** 3])
     np.testing.assert_allclose(mean.gradient(X), slopes, rtol=1e-14)

@@ -173,7 +173,8 @@ def evaluated(model: Any) -> Any:
                 (kind, EvaluatedKernel),
                 {"__module__": kind.__module__, "__qualname__": kind.__qualname__},
             )
-            module.__class__ = type(kind)(kind.__name__, bases, same_name)  # pyright: ignore[reportCallIssue]
+            made = type(kind)(kind.__name__, bases, same_name)  # pyright: ignore[reportCallIssue]
+            module.__class__ = made
     return model
 
 

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote_plus
 
 import numpy as np
@@ -159,7 +160,8 @@ def _download(url: str, path: Path) -> None:
 
     with Bar(f"Downloading {unquote_plus(url.rsplit('/', 1)[1])}") as bar:
         try:
-            pooch.HTTPDownloader(progressbar=bar, timeout=60)(url, path, None)  # pyright: ignore[reportArgumentType]
+            shown: Any = bar  # pooch takes a bar of one's own, which its types do not say
+            pooch.HTTPDownloader(progressbar=shown, timeout=60)(url, path, None)
         except (requests.RequestException, ValueError) as error:  # ValueError: an invalid answer
             reason = (
                 "no connection"

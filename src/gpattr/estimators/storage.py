@@ -51,7 +51,8 @@ def model_of(cls: type[Model], content: Any) -> Model:
     model = cls(**{name: decode(value) for name, value in content["options"].items()})
     names = content["feature_names"]
     if names is not None and content["text_labels"]:
-        setattr(model, "feature_names_in_", np.array(names, dtype=object))  # noqa: B010  (what scikit-learn's fit sets)
+        # What scikit-learn's fit sets.
+        setattr(model, "feature_names_in_", np.array(names, dtype=object))  # noqa: B010
     model._restore(content, None if names is None else tuple(names))
     return model
 
@@ -60,7 +61,8 @@ def encode(name: str, value: Any) -> Any:
     """Return an option, a kernel or a mean as JSON values."""
     if isinstance(value, (Kernel, Mean)):
         module = "kernels" if isinstance(value, Kernel) else "means"
-        content = {field.name: getattr(value, field.name) for field in fields(value)}  # pyright: ignore[reportArgumentType]
+        names = [field.name for field in fields(value)]  # pyright: ignore[reportArgumentType]
+        content = {name: getattr(value, name) for name in names}
         known = getattr(MODULES[module], type(value).__name__, None) is type(value)
         if not known or any(
             callable(part) and not isinstance(part, Kernel) for part in content.values()

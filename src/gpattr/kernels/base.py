@@ -211,7 +211,8 @@ class Kernel(Checked, Frozen, ABC):
             return Scale(other, variance=self.variance)
         if isinstance(other, Kernel):
             return Product(self, other)
-        return Scale(self, variance=other) if isinstance(other, Real) else NotImplemented  # pyright: ignore[reportArgumentType]
+        number: Any = other
+        return Scale(self, variance=number) if isinstance(other, Real) else NotImplemented
 
     __rmul__ = __mul__
 

@@ -46,7 +46,8 @@ def legend(ax: Axes, handles: list[Any], columns: int = 1) -> None:
         **tight,
     )
     for text in added.get_texts():
-        text.set_parse_math(False)  # pyright: ignore[reportAttributeAccessIssue]  (a category may have $ in it)
+        # A category may have $ in it.
+        text.set_parse_math(False)  # pyright: ignore[reportAttributeAccessIssue]
     ax.add_artist(added).set_clip_on(False)  # what is clipped gets no room in the layout
 
 

@@ -93,7 +93,8 @@ def tidy(ax: Axes, title: str = "", x: str = "", y: str = "", *, subtitle: str =
             )
         )
     for text in ax.findobj(Text):
-        text.set_parse_math(False)  # pyright: ignore[reportAttributeAccessIssue]  (a name may have $ in it)
+        # A name may have $ in it.
+        text.set_parse_math(False)  # pyright: ignore[reportAttributeAccessIssue]
     return ax
 
 
