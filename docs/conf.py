@@ -39,6 +39,8 @@ exclude_patterns = [
     "**sg_execution_times.rst",
 ]  # the last ask the network for a script
 default_role = "py:obj"
+# Words such as mean in a docstring name no object, and several objects have one of that name.
+suppress_warnings = ["ref.python"]
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "amsmath", "smartquotes"]
 myst_heading_anchors = 3
