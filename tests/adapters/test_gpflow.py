@@ -204,7 +204,7 @@ def test_parts_that_are_not_known():
         UnsupportedModelError, match="SharedIndependentInducingVariables is not supported"
     ):
         gpattr.as_posterior(model)
-    with pytest.raises(UnsupportedModelError, match="White alone is noise"):
+    with pytest.raises(UnsupportedModelError, match="White alone has no function to explain"):
         gpattr.as_posterior(gpflow.models.SGPR((X, Y), K.White(), Z))
     with pytest.raises(UnsupportedModelError, match=r"got gpflow\.models\.gpmc\.GPMC"):
         gpattr.as_posterior(gpflow.models.GPMC((X, Y), K.RBF(), gpflow.likelihoods.Gaussian()))
