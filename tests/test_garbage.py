@@ -448,6 +448,7 @@ PROTOCOL = {
     "weigh",
     "weights_like",
     "across_at",
+    "around",
     "bind_to",
     "with_outputs",
     "size",

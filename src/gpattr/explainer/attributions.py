@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gpattr.exceptions import InvalidInputError
-from gpattr.operators import IntegratedGradients, Operator
+from gpattr._core.array import Array
+from gpattr.exceptions import InvalidInputError, UnsupportedModelError
+from gpattr.operators import IntegratedGradients, Operator, Reference
 
 # Made of a baseline (a point, one per row, or `Baselines`) and the columns that jump.
 ATTRIBUTIONS: dict[str, Callable[[Any, tuple[int, ...]], Operator]] = {
@@ -41,3 +42,21 @@ def reference_name(operator: Operator) -> str:
         return "one per row"
     k = len(reference.points)
     return "given point" if k == 1 else f"average over {k} points"
+
+
+def check_reference(reference: Reference, rows: Array) -> None:
+    """Refuse the baseline of an operator that does not fit the rows."""
+    (k, d), (n, columns) = reference.points.shape, rows.shape
+    if d != columns:
+        raise InvalidInputError(f"baseline: expected {columns} columns, got {d}")
+    if reference.per_row and k != n:
+        raise InvalidInputError(f"baseline: expected one row per row of X ({n}), got {k}")
+
+
+def require_features(operator: Operator, what: str) -> None:
+    """Raise `UnsupportedModelError` unless an operator has one output per feature."""
+    if operator.axes != ("feature",):
+        raise UnsupportedModelError(
+            f"attribution: {what} defined for one number per feature; {type(operator).__name__} has"
+            f" the axes {operator.axes}"
+        )

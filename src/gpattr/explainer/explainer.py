@@ -17,7 +17,13 @@ from gpattr._core.normal import check_count, random_generator
 from gpattr._core.validation import Names, beside, check_choice, check_text, read_only
 from gpattr.adapters import as_posterior
 from gpattr.exceptions import InvalidIndexError, InvalidInputError, UnsupportedModelError
-from gpattr.explainer.attributions import ATTRIBUTIONS, check_attribution, reference_name
+from gpattr.explainer.attributions import (
+    ATTRIBUTIONS,
+    check_attribution,
+    check_reference,
+    reference_name,
+    require_features,
+)
 from gpattr.explainer.global_importance import importance_of, importance_of_probability
 from gpattr.explainer.probability import require_link
 from gpattr.explainer.results import Setting, of_function, of_probability, quantity
@@ -27,7 +33,7 @@ from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.grouping import feature_index
 from gpattr.explanation.importance import Importance
 from gpattr.explanation.multi_output import MultiOutputExplanation
-from gpattr.operators import Baselines, IntegratedGradients, Operator, Paths, Reference
+from gpattr.operators import Baselines, IntegratedGradients, Operator, Paths
 from gpattr.posteriors import (
     TOLERANCE,
     Evaluation,
@@ -251,7 +257,7 @@ class Explainer:
         index = feature_index(feature, features)
         evaluation = replace(self.evaluation, uncertainty="none")
         operator = self._operator(one, None)
-        _require_features(operator, "training_contributions are")
+        require_features(operator, "training_contributions are")
         bound = self._single.bind(operator, evaluation)
         return Contributions.of(
             to_numpy(bound.contributions(one)[0])[index],
@@ -325,7 +331,7 @@ class Explainer:
         reference, shown = operator.reference, self._rows.data(rows)
         baselines, weights = np.full(shown.shape, np.nan), None
         if reference is not None:
-            _check_reference(reference, rows)
+            check_reference(reference, rows)
             points = self._rows.data(reference.points)
             averaged = not reference.per_row and len(points) > 1
             averaged = averaged or (isinstance(self.baseline, Baselines) and not per_row)
@@ -354,7 +360,7 @@ class Explainer:
         """Return the importance of the rows of X, whose explanation may be ``known`` already."""
         rows, posterior = self._rows.matrix("X", X), self._one
         operator, names = self._operator(rows, baselines), self._rows.features(X)
-        _require_features(operator, "importance is")
+        require_features(operator, "importance is")
         if self.output == "probability":
             assert isinstance(operator, IntegratedGradients)
             parts = [known]
@@ -428,23 +434,6 @@ def _frozen(baseline: Any) -> Any:
     if baseline is None or isinstance(baseline, Baselines):
         return baseline
     return read_only(baseline + 0.0)
-
-
-def _check_reference(reference: Reference, rows: Array) -> None:
-    """Refuse the baseline of an operator that does not fit the rows."""
-    (k, d), (n, columns) = reference.points.shape, rows.shape
-    if d != columns:
-        raise InvalidInputError(f"baseline: expected {columns} columns, got {d}")
-    if reference.per_row and k != n:
-        raise InvalidInputError(f"baseline: expected one row per row of X ({n}), got {k}")
-
-
-def _require_features(operator: Operator, what: str) -> None:
-    if operator.axes != ("feature",):
-        raise UnsupportedModelError(
-            f"attribution: {what} defined for one number per feature; {type(operator).__name__} has"
-            f" the axes {operator.axes}"
-        )
 
 
 def _check_output(

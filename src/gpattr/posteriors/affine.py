@@ -27,13 +27,14 @@ from gpattr._core.validation import (
 from gpattr.exceptions import InvalidInputError
 from gpattr.operators import AffineMap, Operator
 from gpattr.posteriors.attributions import Attributions
-from gpattr.posteriors.base import Posterior, check_single
+from gpattr.posteriors.base import Posterior
 from gpattr.posteriors.bound import Bound, gathering
 from gpattr.posteriors.evaluation import Evaluation
+from gpattr.posteriors.wrapper import WrapperPosterior, check_wrapped
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class AffinePosterior(Posterior):
+class AffinePosterior(WrapperPosterior):
     """f(x) = g((x[source] − ``shift``)/``scale``) for the ``posterior`` of g.
 
     Shift and scale are in the units of x. ``source`` (D,) are the positions of the features of x,
@@ -57,12 +58,7 @@ class AffinePosterior(Posterior):
         n_features: int | None = None,
         feature_names: Names | None = None,
     ) -> None:
-        check_single("posterior", posterior)
-        if posterior.encoder is not None:
-            raise InvalidInputError(
-                "posterior: expected a gpattr posterior of numeric columns, got a"
-                f" {type(posterior).__name__}"
-            )
+        check_wrapped(posterior)
         D = posterior.n_features
         d = D if n_features is None else check_count("n_features", n_features)
         if source is not None:
@@ -96,16 +92,8 @@ class AffinePosterior(Posterior):
         return AffineMap(self.shift, self.scale, self.source, self.width)
 
     @property
-    def like(self) -> Array:
-        return self.posterior.like
-
-    @property
     def n_features(self) -> int:
         return self.width
-
-    @property
-    def inner(self) -> tuple[Posterior, ...]:
-        return (self.posterior,)
 
     @property
     def reference_points(self) -> Mapping[str, Array]:
@@ -118,20 +106,9 @@ class AffinePosterior(Posterior):
         inner = self.posterior.training_inputs
         return None if inner is None else self.units.outside(inner)
 
-    @property
-    def link(self) -> str | None:
-        return self.posterior.link
-
-    @property
-    def components(self) -> tuple[tuple[float, Posterior], ...]:
-        parts = self.posterior.components
-        if len(parts) == 1:
-            return ((1.0, self),)
-        return tuple((weight, self._of(part)) for weight, part in parts)
-
-    def _of(self, part: Posterior) -> AffinePosterior:
+    def around(self, posterior: Posterior) -> AffinePosterior:
         return AffinePosterior(
-            part,
+            posterior,
             self.shift,
             self.scale,
             source=self.source,

@@ -16,13 +16,14 @@ from gpattr.encoders import Encoder
 from gpattr.exceptions import InvalidInputError
 from gpattr.operators import Operator
 from gpattr.posteriors.affine import LinearBound
-from gpattr.posteriors.base import Posterior, check_single
+from gpattr.posteriors.base import Posterior
 from gpattr.posteriors.bound import Bound
 from gpattr.posteriors.evaluation import Evaluation
+from gpattr.posteriors.wrapper import WrapperPosterior, check_wrapped
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class EncodedPosterior(Posterior):
+class EncodedPosterior(WrapperPosterior):
     """f(row) = g(columns) for the ``posterior`` of g, a function of the columns of ``encoder``.
 
     Rows are frames with the encoder's columns, or arrays of encoded columns.
@@ -35,12 +36,7 @@ class EncodedPosterior(Posterior):
             raise InvalidInputError(
                 f"encoder: expected a gpattr Encoder, got a {type(encoder).__name__}"
             )
-        check_single("posterior", posterior)
-        if posterior.encoder is not None:
-            raise InvalidInputError(
-                "posterior: expected a gpattr posterior of numeric columns, got a"
-                f" {type(posterior).__name__}"
-            )
+        check_wrapped(posterior)
         if posterior.n_features != len(encoder.columns):
             raise InvalidInputError(
                 f"encoder: expected one with {posterior.n_features} encoded columns, got"
@@ -57,10 +53,6 @@ class EncodedPosterior(Posterior):
             object.__setattr__(self, name, value)
 
     @property
-    def like(self) -> Array:
-        return self.posterior.like
-
-    @property
     def n_features(self) -> int:
         return len(self._encoder.features)
 
@@ -73,10 +65,6 @@ class EncodedPosterior(Posterior):
         return self.posterior
 
     @property
-    def inner(self) -> tuple[Posterior, ...]:
-        return (self.posterior,)
-
-    @property
     def reference_points(self) -> Mapping[str, Array]:
         """Those of the inner posterior, as encoded columns."""
         return self.posterior.reference_points
@@ -86,16 +74,8 @@ class EncodedPosterior(Posterior):
         """The inputs the model was trained on, as encoded columns, if it still has them."""
         return self.posterior.training_inputs
 
-    @property
-    def link(self) -> str | None:
-        return self.posterior.link
-
-    @property
-    def components(self) -> tuple[tuple[float, Posterior], ...]:
-        parts = self.posterior.components
-        if len(parts) == 1:
-            return ((1.0, self),)
-        return tuple((weight, EncodedPosterior(part, self._encoder)) for weight, part in parts)
+    def around(self, posterior: Posterior) -> EncodedPosterior:
+        return EncodedPosterior(posterior, self._encoder)
 
     @property
     def _encoder(self) -> Encoder:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from gpattr._core.array import Array
-from gpattr.posteriors.affine import AffinePosterior, LinearBound
+from gpattr.posteriors.affine import LinearBound
 from gpattr.posteriors.base import Posterior
-from gpattr.posteriors.encoded import EncodedPosterior
 from gpattr.posteriors.multi_output import MultiOutputBound, MultiOutputPosterior
+from gpattr.posteriors.wrapper import WrapperPosterior
 
 
 class WrappedOutputs(MultiOutputPosterior):
@@ -19,14 +19,14 @@ class WrappedOutputs(MultiOutputPosterior):
     """
 
     wrapped: MultiOutputPosterior
-    wrapper: AffinePosterior | EncodedPosterior
+    wrapper: WrapperPosterior
     factor: float
 
     def __init__(
         self,
         wrapped: MultiOutputPosterior,
         outputs: Mapping[str, Posterior],
-        wrapper: AffinePosterior | EncodedPosterior,
+        wrapper: WrapperPosterior,
         factor: float = 1.0,
     ) -> None:
         super().__init__(outputs)

@@ -10,13 +10,12 @@ import numpy as np
 from gpattr._core.array import solve_lower_rows, to_numpy
 from gpattr.kernels import Radial, Scale
 from gpattr.posteriors import (
-    AffinePosterior,
-    EncodedPosterior,
     ExactPosterior,
     MultiOutputPosterior,
     Posterior,
 )
 from gpattr.posteriors.function_space import FunctionSpacePosterior
+from gpattr.posteriors.wrapper import WrapperPosterior
 from gpattr.tables.held_out import LEVELS, HeldOut
 from gpattr.tables.held_out_classes import HeldOutClasses
 
@@ -44,7 +43,7 @@ def leave_one_out(posterior: ExactPosterior) -> tuple[np.ndarray, np.ndarray]:
 
 def innermost(posterior: Posterior) -> Any:
     """Return the posterior behind encoders and scalers."""
-    while isinstance(posterior, (AffinePosterior, EncodedPosterior)):
+    while isinstance(posterior, WrapperPosterior):
         posterior = posterior.posterior
     return posterior
 
