@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from gpattr._core.array import EPS, namespace
+from gpattr._core.array import EPS, Array, namespace
 from gpattr._core.validation import check_choice
 from gpattr.bases import Basis
 from gpattr.closed_forms.algebra import ALGEBRA
@@ -121,14 +121,14 @@ def _expansion(operator: Operator, mean: Expansion) -> MeanFormulas:
     def apply(sites: Any) -> Bounded:
         xp = namespace(sites.like)
         value, size = formulas.contract(sites, xp.asarray(beta))
-        return Bounded(value, rounding_of_sums(basis, sites) * xp.max(size, axis=1))
+        return Bounded(value, rounding_of_sums(basis, sites.like) * xp.max(size, axis=1))
 
     return MeanFormulas(apply)
 
 
-def rounding_of_sums(basis: Basis, sites: Any) -> Any:
-    """Return what rounding makes of a sum of basis functions, relative to the size of its terms."""
-    return (32.0 + 2.0 * basis.phase(sites.like)) * EPS
+def rounding_of_sums(basis: Basis, X: Array) -> float:
+    """Return the rounding of a sum of basis functions at X, relative to the size of its terms."""
+    return (32.0 + 2.0 * basis.phase(X)) * EPS
 
 
 def _refuse(operator: Operator, what: Kernel | Basis | Mean, entry: str) -> NoReturn:

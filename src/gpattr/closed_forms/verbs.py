@@ -8,10 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpattr._core.array import EPS, Array, namespace
+from gpattr._core.array import Array, namespace
 from gpattr._core.memory import blocks
 from gpattr.bases import Basis
-from gpattr.closed_forms.resolution import basis_formulas_for, formulas_for, mean_formulas_for
+from gpattr.closed_forms.resolution import (
+    basis_formulas_for,
+    formulas_for,
+    mean_formulas_for,
+    rounding_of_sums,
+)
 from gpattr.closed_forms.table import BasisFormulas, Bounded, Formulas, MeanFormulas
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel
@@ -177,7 +182,7 @@ def weighted_basis(
         part, absolute = formulas.contract(sites, w)
         value = value + weight * part
         size = size + abs(weight) * absolute
-    return Bounded(value, (32.0 + 2.0 * basis.phase(X)) * EPS * xp.max(size, axis=1))
+    return Bounded(value, rounding_of_sums(basis, X) * xp.max(size, axis=1))
 
 
 def weighted_mean(formulas: MeanFormulas | None, op: Operator, X: Array) -> Bounded:

@@ -15,10 +15,10 @@ from gpattr._core.validation import as_matrix, is_frame
 from gpattr.encoders import Encoder
 from gpattr.exceptions import InvalidInputError
 from gpattr.operators import Operator
-from gpattr.posteriors.affine import LinearBound
 from gpattr.posteriors.base import Posterior
 from gpattr.posteriors.bound import Bound
 from gpattr.posteriors.evaluation import Evaluation
+from gpattr.posteriors.linear_bound import LinearBound
 from gpattr.posteriors.wrapper import WrapperPosterior, check_wrapped
 
 

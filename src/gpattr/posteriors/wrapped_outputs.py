@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from gpattr._core.array import Array
-from gpattr.posteriors.affine import LinearBound
 from gpattr.posteriors.base import Posterior
+from gpattr.posteriors.linear_bound import LinearBound
 from gpattr.posteriors.multi_output import MultiOutputBound, MultiOutputPosterior
 from gpattr.posteriors.wrapper import WrapperPosterior
 
