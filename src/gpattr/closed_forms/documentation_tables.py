@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from gpattr import kernels
 from gpattr.closed_forms.algebra import ALGEBRA
 from gpattr.closed_forms.derivatives import DERIVATIVES, REFUSED
-from gpattr.closed_forms.integrated_gradients import OPERATOR
 from gpattr.closed_forms.resolution import formulas_for
 from gpattr.kernels import Kernel
-from gpattr.operators import Gradient
+from gpattr.operators import Gradient, IntegratedGradients
 
 SE = kernels.SquaredExponential()
 EXAMPLES: dict[type[Kernel], Kernel] = {  # of kernels with required arguments
@@ -47,7 +48,7 @@ def support_table() -> str:
             example = EXAMPLES.get(kind) or kind()
             methods = [
                 " + ".join(sorted(formulas_for(operator, example).methods))
-                for operator in (Gradient(), OPERATOR)
+                for operator in (Gradient(), IntegratedGradients(np.zeros(1)))
             ]
         learned = ", ".join(f"`{parameter}`" for parameter in kind.trainable) or "none of its own"
         lines.append(f"| `{name}` | {methods[0]} | {methods[1]}{NOTES.get(kind, '')} | {learned} |")

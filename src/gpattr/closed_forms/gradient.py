@@ -18,7 +18,7 @@ from gpattr.means import Mean
 from gpattr.operators import Gradient, Points
 
 
-def gradient_formulas(kernel: Kernel) -> Formulas:
+def gradient_formulas(operator: Gradient, kernel: Kernel) -> Formulas:
     """Return ∂k(x, z)/∂xᵢ and ∂²k(x, x')/∂xᵢ∂x'ⱼ as formulas."""
     require_derivatives(kernel)
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from functools import cache
 
-import numpy as np
-
 from gpattr._core.array import EPS, Array, namespace
 from gpattr.closed_forms.products import closed_terms, merged
 from gpattr.closed_forms.quadrature.fixed_rules import fixed_rule
@@ -20,10 +18,8 @@ from gpattr.means import Linear, Mean
 from gpattr.operators import IntegratedGradients, Paths
 from gpattr.special.quadrature import integrate
 
-OPERATOR = IntegratedGradients(np.zeros(1))  # whose formulas are those of any baseline
 
-
-def product_formulas(kernel: Product) -> Formulas | None:
+def product_formulas(operator: IntegratedGradients, kernel: Product) -> Formulas | None:
     """Return the formulas of a product that was multiplied out; None where it cannot be.
 
     Which squared exponentials meet depends on the number of features.
@@ -38,10 +34,10 @@ def product_formulas(kernel: Product) -> Formulas | None:
             Scale(merged(leaves, d), scale) if leaves else Constant(scale)
             for scale, leaves in terms
         ]
-        return formulas_for(OPERATOR, Sum(*parts))
+        return formulas_for(operator, Sum(*parts))
 
     singles = [leaves[0] for _, leaves in terms if len(leaves) == 1]
-    methods = {name for leaf in singles for name in formulas_for(OPERATOR, leaf).methods}
+    methods = {name for leaf in singles for name in formulas_for(operator, leaf).methods}
     return Formulas(
         cross=lambda paths, Z: on(paths.shape[1]).cross(paths, Z),
         contract=lambda paths, Z, w: on(paths.shape[1]).contract(paths, Z, w),
@@ -75,7 +71,7 @@ def linear_mean(mean: Linear, paths: Paths) -> Bounded:
 
 
 KERNELS[IntegratedGradients, Product] = product_formulas
-KERNELS[IntegratedGradients, Kernel] = quadrature
+KERNELS[IntegratedGradients, Kernel] = lambda operator, kernel: quadrature(kernel)
 KERNEL_SCHEMES[IntegratedGradients] = fixed_rule
 register_mean(IntegratedGradients, Mean, integrated_mean, method="quadrature")
 register_mean(IntegratedGradients, Linear, linear_mean)

@@ -74,7 +74,7 @@ def mean_gradient_of(basis: Basis) -> MeanGradient:
     return MEAN_GRADIENTS[type(basis)]
 
 
-def gradient_of_basis(basis: Basis) -> BasisFormulas:
+def gradient_of_basis(operator: Gradient, basis: Basis) -> BasisFormulas:
     """Return ∂φⱼ/∂xᵢ at points."""
     formula = mean_gradient_of(basis)
     return BasisFormulas(
@@ -216,5 +216,5 @@ register_mean_gradient(Fourier, _fourier, contract=_contracted_waves)
 register_mean_gradient(Hilbert, _hilbert)
 register_mean_gradient(Combined, _combined)
 BASES[Gradient, Basis] = gradient_of_basis
-BASES[IntegratedGradients, Basis] = attributions_of_basis
+BASES[IntegratedGradients, Basis] = lambda operator, basis: attributions_of_basis(basis)
 BASIS_SCHEMES[IntegratedGradients] = attributions_by_scheme

@@ -62,13 +62,13 @@ def _resolved(operator: Operator, kernel: Kernel, method: str) -> Formulas:
     kind, formulas = type(operator), None
     entry = KERNELS.get((kind, type(kernel)))
     if entry is not None and method != "quadrature":
-        formulas = entry(kernel)
+        formulas = entry(operator, kernel)
     algebra = ALGEBRA.get(type(kernel))
     if formulas is None and algebra is not None:
         formulas = algebra(operator, kernel, lambda part: _resolved(operator, part, method))
     if formulas is None:
         fallback = KERNELS.get((kind, Kernel))
-        formulas = None if fallback is None else fallback(kernel)
+        formulas = None if fallback is None else fallback(operator, kernel)
     if formulas is None:
         _refuse(operator, kernel, "register")
     if method == "exact" and "quadrature" in formulas.methods:
@@ -91,7 +91,7 @@ def basis_formulas_for(
     entry = BASES.get((kind, type(basis))) or BASES.get((kind, Basis))
     if entry is None:
         _refuse(operator, basis, "register_basis")
-    return entry(basis)
+    return entry(operator, basis)
 
 
 def mean_formulas_for(operator: Operator, mean: Mean, method: str = "auto") -> MeanFormulas | None:
@@ -105,7 +105,7 @@ def mean_formulas_for(operator: Operator, mean: Mean, method: str = "auto") -> M
     entry = entry or MEANS.get((kind, Mean))
     if entry is None:
         _refuse(operator, mean, "register_mean")
-    formulas = entry(mean)
+    formulas = entry(operator, mean)
     if method == "exact" and formulas.methods:
         raise NoClosedFormError(
             f'method: "exact" was asked for, but the prior mean {type(mean).__name__} has no closed'

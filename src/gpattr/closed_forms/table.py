@@ -67,9 +67,10 @@ class MeanFormulas:
     methods: frozenset[str] = frozenset()
 
 
-KERNELS: dict[tuple[type[Operator], type[Kernel]], Callable[[Any], Formulas | None]] = {}
-BASES: dict[tuple[type[Operator], type[Basis]], Callable[[Any], BasisFormulas]] = {}
-MEANS: dict[tuple[type[Operator], type[Mean]], Callable[[Any], MeanFormulas]] = {}
+# An entry makes the formulas of one operator for one kernel, basis or mean.
+KERNELS: dict[tuple[type[Operator], type[Kernel]], Callable[[Any, Any], Formulas | None]] = {}
+BASES: dict[tuple[type[Operator], type[Basis]], Callable[[Any, Any], BasisFormulas]] = {}
+MEANS: dict[tuple[type[Operator], type[Mean]], Callable[[Any, Any], MeanFormulas]] = {}
 
 # Schemes with a number of steps, by operator: (kernel or basis, method, steps, exact formulas).
 KERNEL_SCHEMES: dict[type[Operator], Callable[[Kernel, str, int, Formulas], Formulas]] = {}
@@ -114,7 +115,7 @@ class _Entry:
         """Whether the formulas are the library's own."""
         return str(self.cross.__module__).partition(".")[0] == "gpattr"
 
-    def formulas_for(self, kernel: Kernel) -> Formulas:
+    def formulas_for(self, operator: Operator, kernel: Kernel) -> Formulas:
         """Return the formulas with the kernel bound in."""
         between = self.between
         own = self.prior_cov or (lambda kernel, sites: between(kernel, sites, sites))
@@ -160,7 +161,7 @@ def register_basis(
     ``images(basis, sites)`` returns 𝒜φⱼ at the sites, (n, q, p).
     """
 
-    def bind(b: Basis) -> BasisFormulas:
+    def bind(operator: Operator, b: Basis) -> BasisFormulas:
         def contract(sites: Any, w: Array) -> tuple[Array, Array]:
             values = images(b, sites)
             return product(values, w), product(abs(values), abs(w))
@@ -182,7 +183,7 @@ def register_mean(
     ``apply(mean, sites)`` returns 𝒜m at the sites, (n, q), as an array or `Bounded`.
     """
 
-    def bind(m: Mean) -> MeanFormulas:
+    def bind(operator: Operator, m: Mean) -> MeanFormulas:
         def bounded(sites: Any) -> Bounded:
             value = apply(m, sites)
             if isinstance(value, Bounded):

@@ -5,16 +5,24 @@ from gpattr.operators.base import Operator, Reference, Sites, over_axes
 from gpattr.operators.baselines import Baselines
 from gpattr.operators.gradient import Gradient, Points
 from gpattr.operators.integrated_gradients import IntegratedGradients, Paths
+from gpattr.operators.marginals import Marginals
+from gpattr.operators.players import Players
+from gpattr.operators.shapley import Coalitions, Expectation, Shapley
 
 __all__ = [
     "AffineMap",
     "Baselines",
+    "Coalitions",
+    "Expectation",
     "Gradient",
     "IntegratedGradients",
+    "Marginals",
     "Operator",
     "Paths",
+    "Players",
     "Points",
     "Reference",
+    "Shapley",
     "Sites",
     "over_axes",
 ]

@@ -58,12 +58,14 @@ class Reference:
     """What an operator compares rows with: ``points`` (k, d).
 
     There is one for each row where it is ``per_row``; otherwise they are averaged with ``weights``
-    (k,), equal to 1 for a single point.
+    (k,), equal to 1 for a single point; where they are ``independent``, features are drawn from
+    them independently of each other.
     """
 
     points: Array
     weights: Array
     per_row: bool = False
+    independent: bool = False
 
 
 class Operator(Checked, ABC):
@@ -150,6 +152,10 @@ class Operator(Checked, ABC):
             f"{type(self).__name__}: it does not define `in_units` and `pull_back`, so it is not"
             " supported behind scaled or selected inputs"
         )
+
+    def encoded(self, encoding: Array) -> Operator:
+        """Return the operator to ask of a function of encoded columns; see `gather`."""
+        return self
 
     def gather(self, encoding: Array) -> Array:
         """Return the matrix (Q, q) by which outputs of columns become outputs of features.

@@ -15,6 +15,12 @@ from gpattr.exceptions import InvalidInputError
 from gpattr.operators.affine_map import AffineMap
 from gpattr.operators.base import Operator, Reference, Sites, check_batches
 from gpattr.operators.baselines import Baselines
+from gpattr.operators.marginals import Marginals
+
+NO_MARGINALS = (
+    "baseline: integrated gradients follow straight paths, which features drawn independently do not"
+    ' have; use attribution="shapley" with Marginals, or Baselines(rows) with integrated gradients'
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +113,8 @@ class IntegratedGradients(Operator):
         self.weights: Array | None = None
         self.per_row = False
         self._jumps = _positions(jumps)
+        if isinstance(baseline, Marginals):
+            raise InvalidInputError(NO_MARGINALS)
         if isinstance(baseline, Baselines):
             self.points, self.weights = baseline.points, baseline.weights
         elif numbers("baseline", baseline).ndim == 2:

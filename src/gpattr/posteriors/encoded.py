@@ -92,10 +92,11 @@ class EncodedPosterior(WrapperPosterior):
         return self.posterior.moments(X, return_std=return_std, return_cov=return_cov)
 
     def bind(self, operator: Operator, evaluation: Evaluation) -> Bound:
-        # Columns of one feature are added up with the covariances between them.
-        std = evaluation.uncertainty == "std"
-        needed = replace(evaluation, uncertainty="cov") if std else evaluation
-        G = operator.gather(namespace(self.like).asarray(self._encoder.gathering))
+        encoding = namespace(self.like).asarray(self._encoder.gathering)
+        operator = operator.encoded(encoding)
+        G, needed = operator.gather(encoding), evaluation
+        if evaluation.uncertainty == "std" and ((G != 0).sum(axis=0) > 1).any():
+            needed = replace(evaluation, uncertainty="cov")  # sums need what lies between
         return LinearBound(self.posterior.bind(operator, needed), operator, evaluation, G)
 
     def __repr__(self) -> str:

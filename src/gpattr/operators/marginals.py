@@ -1,0 +1,22 @@
+"""A product of marginals as a baseline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpattr.operators.baselines import Baselines
+
+
+class Marginals(Baselines):
+    """Features drawn independently of each other, each from its column of ``rows`` (k, d).
+
+    ``weights`` (k,) are not negative and sum to one; equal weights by default. Shapley values
+    average over all combinations at the cost of a single baseline. Columns that encode one feature,
+    or that are one player, are drawn together.
+    """
+
+    def __init__(self, rows: Any, weights: Any = None) -> None:
+        super().__init__(rows, weights)
+
+    def __repr__(self) -> str:
+        return f"Marginals{super().__repr__().removeprefix('Baselines')}"

@@ -1,0 +1,203 @@
+"""Shapley values of features that take their values from a row or from a baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from gpattr._core.arguments import some_rows
+from gpattr._core.array import Array, namespace
+from gpattr._core.validation import as_matrix, as_vector, beside, numbers
+from gpattr.exceptions import InvalidInputError
+from gpattr.operators.affine_map import AffineMap
+from gpattr.operators.base import Operator, Reference, Sites, check_batches
+from gpattr.operators.baselines import Baselines
+from gpattr.operators.marginals import Marginals
+from gpattr.operators.players import Players
+
+
+@dataclass(frozen=True, eq=False)
+class Coalitions(Sites):
+    """All points whose ``players`` are each at the row ``stop`` (n, D) or at the baseline ``start``.
+
+    The baseline is (n, D), or one for all (1, D). With ``weights`` (K,) it is drawn instead:
+    every player independently of the others from the rows of ``start`` (K, D).
+    """
+
+    start: Array
+    stop: Array
+    players: Players
+    weights: Array | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("start", self.start), ("stop", self.stop)):
+            if type(value) is not np.ndarray or value.ndim != 2:
+                some_rows(name, value)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        n, d = self.stop.shape
+        return n, d
+
+    @property
+    def like(self) -> Array:
+        return self.stop
+
+    @property
+    def step(self) -> Array:
+        """The vectors x − b, (n, D)."""
+        return self.stop - self.start
+
+    @property
+    def shared_start(self) -> bool:
+        """Whether all rows are compared with the same baseline, or with draws of one."""
+        return self.weights is not None or self.start.shape[0] == 1
+
+    def __getitem__(self, rows: Any) -> Self:
+        start = self.start if self.shared_start else self.start[rows]
+        return type(self)(start, self.stop[rows], self.players, self.weights)
+
+    @classmethod
+    def stack(cls, batches: Sequence[Coalitions]) -> Self:
+        check_batches(cls, batches)
+        first, xp = batches[0], namespace(batches[0].stop)
+        stop = xp.concatenate([sites.stop for sites in batches])
+        if first.weights is not None:  # there is one batch: marginals are a single term
+            return cls(first.start, stop, first.players, first.weights)
+        starts = [xp.broadcast_to(sites.start, sites.shape) for sites in batches]
+        return cls(xp.concatenate(starts), stop, first.players)
+
+    def select(self, features: Array) -> Self:
+        return type(self)(
+            self.start[:, features],
+            self.stop[:, features],
+            self.players.select(list(features)),
+            self.weights,
+        )
+
+    def corners(self, members: Array) -> Array:
+        """Return the points of coalitions ``members`` (c, players) of 0 and 1, (n, c, D)."""
+        xp = namespace(self.stop)
+        inside = xp.asarray(members)[:, list(self.players.owner)] > 0.5
+        start = xp.broadcast_to(self.start, self.shape)
+        return xp.where(inside[None], self.stop[:, None, :], start[:, None, :])
+
+
+class Shapley(Operator):
+    """φᵢf(x) = Σ_S |S|!(d−|S|−1)!/d! (f(x_{S∪i}, b) − f(x_S, b)), over all S without i.
+
+    Features in S have the values of the row x, the others those of the baseline b: one point (d,),
+    one per row (n, d), `Baselines` (averaged over a background set, as SHAP's interventional
+    values), or `Marginals` (features drawn independently).
+
+    ``players`` gives the player of each column, counted from 0, where several columns move
+    together; there is one output per player. By default each column is a player.
+    """
+
+    methods = ("auto", "exact", "permutations")
+    vanishes_on_constants = True
+    dummy = True
+
+    def __init__(self, baseline: Any, players: Any = None) -> None:
+        self.weights: Array | None = None
+        self.per_row = False
+        self.independent = isinstance(baseline, Marginals)
+        if isinstance(baseline, Baselines):
+            self.points, self.weights = baseline.points, baseline.weights
+        elif numbers("baseline", baseline).ndim == 2:
+            self.points, self.per_row = as_matrix("baseline", baseline), True
+        else:
+            self.points = as_vector("baseline", baseline)[None, :]
+        d = self.points.shape[1]
+        if players is None:
+            players = Players.single(d)
+        self.players = players if isinstance(players, Players) else Players.of("players", players)
+        if len(self.players.owner) != d:
+            raise InvalidInputError(
+                f"players: expected one for each of {d} columns, got {len(self.players.owner)}"
+            )
+
+    def sizes(self, d: int) -> tuple[int, ...]:
+        return (self.players.count,)
+
+    @property
+    def reference(self) -> Reference:
+        weights = np.ones(1) if self.weights is None else self.weights
+        return Reference(self.points, weights, self.per_row, self.independent)
+
+    def replaced(self, points: Array, players: Players) -> Self:
+        """Return the same operator with other baselines and players."""
+        baseline: Any = points if self.per_row else points[0]
+        if self.weights is not None:
+            baseline = (Marginals if self.independent else Baselines)(points, self.weights)
+        return type(self)(baseline, players)
+
+    def select(self, features: Sequence[int]) -> Self:
+        """Return the operator for functions of these columns only; its outputs stay."""
+        return self.replaced(self.points[:, list(features)], self.players.select(features))
+
+    def encoded(self, encoding: Array) -> Self:
+        """Return the operator whose players are features, unless it has players of its own."""
+        if not self.players.singles:
+            return self
+        owner = [int(row.argmax()) for row in encoding]
+        return self.replaced(self.points, Players(tuple(owner), encoding.shape[1]))
+
+    def gather(self, encoding: Array) -> Array:
+        return namespace(encoding).eye(self.players.count)
+
+    def in_units(self, units: AffineMap) -> Self:
+        return self.replaced(units.inside(self.points), self.players.select(units.source))
+
+    def pull_back(self, units: AffineMap, like: Array) -> Array:
+        """Return that players stay what they are: Shapley values do not depend on units."""
+        return namespace(like).eye(self.players.count)
+
+    def terms(self, X: Array) -> list[tuple[float, Sites]]:
+        n, d = X.shape
+        points = beside("baseline", self.points, X)
+        if self.points.shape[1] != d:
+            raise InvalidInputError(f"baseline: expected {d} columns, got {self.points.shape[1]}")
+        if self.per_row:
+            if len(self.points) != n:
+                raise InvalidInputError(
+                    f"baseline: expected one row per row of X ({n}), got {len(self.points)}"
+                )
+            return [(1.0, Coalitions(points, X, self.players))]
+        if self.weights is None:
+            return [(1.0, Coalitions(points, X, self.players))]
+        weights = beside("baseline", self.weights, X)
+        if self.independent:
+            return [(1.0, Coalitions(points, X, self.players, weights))]
+        return [
+            (float(w), Coalitions(b[None, :], X, self.players))
+            for w, b in zip(weights, points, strict=True)
+            if w > 0
+        ]
+
+    def rows(self, rows: Any) -> Self:
+        return self.replaced(self.points[rows], self.players) if self.per_row else self
+
+
+class Expectation(Shapley):
+    """The mean of f over a product of marginals, E f(b): one number, the same at every row."""
+
+    axes = ()
+    methods = ("auto", "exact")
+    vanishes_on_constants = False
+
+    def sizes(self, d: int) -> tuple[int, ...]:
+        return ()
+
+    @property
+    def reference(self) -> None:
+        return None
+
+    def gather(self, encoding: Array) -> Array:
+        return namespace(encoding).eye(1)
+
+    def pull_back(self, units: AffineMap, like: Array) -> Array:
+        return namespace(like).eye(1)
