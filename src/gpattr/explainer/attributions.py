@@ -7,11 +7,16 @@ from typing import Any
 
 from gpattr._core.array import Array
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
-from gpattr.operators import IntegratedGradients, Operator, Reference
+from gpattr.explanation.attribution_names import INTEGRATED_GRADIENTS, SHAPLEY_VALUES
+from gpattr.operators import IntegratedGradients, Operator, Reference, Shapley
 
 # Made of a baseline (a point, one per row, or `Baselines`) and the columns that jump.
 ATTRIBUTIONS: dict[str, Callable[[Any, tuple[int, ...]], Operator]] = {
     "integrated_gradients": IntegratedGradients,
+}
+ATTRIBUTION_NAMES = {
+    "integrated_gradients": INTEGRATED_GRADIENTS,
+    "shapley": SHAPLEY_VALUES,
 }
 
 
@@ -31,6 +36,17 @@ def check_attribution(attribution: Any, baseline: Any) -> str | Operator:
             " out"
         )
     return attribution
+
+
+def attribution_name(attribution: str | Operator) -> str:
+    """Return what attributions are called in tables and pictures."""
+    if isinstance(attribution, str):
+        return ATTRIBUTION_NAMES[attribution]
+    if isinstance(attribution, Shapley):
+        return SHAPLEY_VALUES
+    if isinstance(attribution, IntegratedGradients):
+        return INTEGRATED_GRADIENTS
+    return type(attribution).__name__
 
 
 def reference_name(operator: Operator) -> str:

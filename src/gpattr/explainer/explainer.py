@@ -19,6 +19,7 @@ from gpattr.adapters import as_posterior
 from gpattr.exceptions import InvalidIndexError, InvalidInputError, UnsupportedModelError
 from gpattr.explainer.attributions import (
     ATTRIBUTIONS,
+    attribution_name,
     check_attribution,
     check_reference,
     reference_name,
@@ -265,6 +266,7 @@ class Explainer:
             quantity=self._quantity,
             row_name=row_name(x),
             baseline_name=self.baseline_name,
+            attribution=attribution_name(self.attribution),
         )
 
     def __repr__(self) -> str:
@@ -342,6 +344,7 @@ class Explainer:
             "baselines": baselines,
             "baseline_weights": weights,
             "baseline_name": "one per row" if per_row else self.baseline_name,
+            "attribution": attribution_name(self.attribution),
             "feature_names": names,
             "row_names": labels,
             "labels": self._rows.labels(rows),
@@ -384,7 +387,8 @@ class Explainer:
             )
         name = self.baseline_name if baselines is None else "one per row"
         what = self._quantity if known is None else known.quantity
-        return replace(importance, quantity=what, baseline_name=name)
+        kind = attribution_name(self.attribution)
+        return replace(importance, quantity=what, baseline_name=name, attribution=kind)
 
     @property
     def _single(self) -> Posterior:

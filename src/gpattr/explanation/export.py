@@ -72,9 +72,12 @@ def to_xarray(ex: Explanation) -> xr.Dataset:
                 coordinates[numbered] = list(ex.coordinates[dimension])
     if ex.labels:
         arrays["labels"] = (["row", FEATURE], _labels(ex, ""))
-    return xr.Dataset(
-        arrays, coords=coordinates, attrs={"method": ex.method, "baseline": ex.baseline_name}
-    )
+    about = {
+        "method": ex.method,
+        "baseline": ex.baseline_name,
+        "attribution": ex.attribution,
+    }
+    return xr.Dataset(arrays, coords=coordinates, attrs=about)
 
 
 def _inputs(ex: Explanation) -> dict[str, Any]:

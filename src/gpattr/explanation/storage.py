@@ -12,6 +12,7 @@ import numpy as np
 from gpattr._core import documents
 from gpattr.distributions import Distribution, Draws, Gaussian, Mixture, Point
 from gpattr.exceptions import FileFormatError
+from gpattr.explanation.attribution_names import INTEGRATED_GRADIENTS
 
 if TYPE_CHECKING:
     from gpattr.explanation.explanation import Explanation
@@ -46,6 +47,7 @@ def _content(ex: Explanation) -> dict[str, Any]:
         "method": ex.method,
         "baseline_name": ex.baseline_name,
         "quantity": ex.quantity,
+        "attribution": ex.attribution,
         "labels": {name: list(texts) for name, texts in ex.labels.items()},
         "distribution": type(ex.distribution).__name__,
         "axes": list(ex.axes),
@@ -73,6 +75,7 @@ def _build(content: Any) -> Any:
         method=content["method"],
         baseline_name=content["baseline_name"],
         quantity=content["quantity"],
+        attribution=content.get("attribution", INTEGRATED_GRADIENTS),
         labels={name: tuple(texts) for name, texts in content.get("labels", {}).items()},
         axes=tuple(content.get("axes", ("feature",))),
         coordinates=content.get("coordinates", {}),

@@ -11,6 +11,7 @@ import numpy as np
 
 from gpattr._core.readable_numbers import readable, readable_all
 from gpattr.distributions import Draws, Mixture, Point
+from gpattr.explanation.attribution_names import remark
 from gpattr.explanation.axes import FEATURE, FEATURES
 
 if TYPE_CHECKING:
@@ -67,9 +68,10 @@ def _heading(ex: Explanation) -> list[str]:
     for axis, size in zip(ex.axes, ex.shape[1:], strict=True):
         sizes.append(f"{size} feature{'s' * (size != 1)}" if axis == FEATURE else f"{size} {axis}")
     baseline = f"baseline: {ex.baseline_name}; " if has_baseline(ex) else ""
+    kind = f"{remark(ex.attribution)}; " if remark(ex.attribution) else ""
     lines = [
         f"Explanation{what}: {' × '.join(sizes)}",
-        f"{baseline}{_spread(ex)}{ex.method}, error at most {ex.error.max(initial=0.0):.0e}",
+        f"{kind}{baseline}{_spread(ex)}{ex.method}, error at most {ex.error.max(initial=0.0):.0e}",
     ]
     if note := variance_note(ex):
         lines.append(note)

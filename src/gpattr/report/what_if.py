@@ -33,6 +33,8 @@ def what_if(explainer: Explainer, ex: Explanation) -> dict[str, Any] | str:
     ``ex`` must have the features and the baseline of the explainer.
     """
     posterior = explainer.posterior
+    if explainer.attribution != "integrated_gradients":
+        return f"sliders compute integrated gradients, and these are {ex.attribution}"
     if explainer.output != "latent" or posterior.several_outputs:
         return "sliders need a single latent output, not a probability"
     if isinstance(explainer.baseline, Baselines) or ex.baseline_name != explainer.baseline_name:
