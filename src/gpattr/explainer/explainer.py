@@ -26,6 +26,7 @@ from gpattr.explainer.attributions import (
     require_features,
 )
 from gpattr.explainer.global_importance import importance_of, importance_of_probability
+from gpattr.explainer.interactions import OPERATORS, check_index, check_size, interactions_of
 from gpattr.explainer.probability import require_link
 from gpattr.explainer.results import Setting, of_function, of_probability, quantity
 from gpattr.explainer.rows import RowNames, Rows, row_name, row_names
@@ -33,7 +34,9 @@ from gpattr.explanation.contributions import Contributions
 from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.grouping import feature_index
 from gpattr.explanation.importance import Importance
+from gpattr.explanation.interactions import InteractionExplanation
 from gpattr.explanation.multi_output import MultiOutputExplanation
+from gpattr.explanation.pairs import check_pairs
 from gpattr.operators import Baselines, IntegratedGradients, Operator, Paths
 from gpattr.posteriors import (
     TOLERANCE,
@@ -234,6 +237,34 @@ class Explainer:
         bound = self._single.bind(self._operator(rows, baselines), evaluation)
         return to_numpy(bound.joint(rows))
 
+    def interactions(
+        self,
+        X: Any,
+        baselines: Any = None,
+        *,
+        uncertainty: str = "std",
+        index: str | None = None,
+        pairs: Any = None,
+    ) -> InteractionExplanation:
+        """Return the interactions between features in the rows of X, as symmetric matrices.
+
+        ``index`` is ``"shapley"``, by default, or ``"taylor"`` with ``attribution="shapley"``, and
+        ``"integrated_hessians"`` with integrated gradients. ``pairs`` are the pairs of features, by
+        name or position, to compute, by default all of them. ``uncertainty`` is ``"std"``,
+        ``"cov"`` for the covariance between the pairs as well, or ``"none"``.
+        """
+        index = check_index(index, self.attribution)
+        self._require_latent("interactions are")
+        posterior, evaluation = self._one, replace(self.evaluation, uncertainty=uncertainty)
+        rows, names = self._rows.matrix("X", X), self._rows.features(X)
+        chosen = None if pairs is None else check_pairs(pairs, names)
+        check_size(len(rows), len(names), chosen, uncertainty)
+        own = None if baselines is None else self._rows.baselines(baselines, len(rows))
+        operator = OPERATORS[index](self.baseline if own is None else own, None, chosen)
+        labels = row_names(X, len(rows))
+        setting = self._setting(rows, operator, own is not None, names, labels)
+        return interactions_of(posterior, setting, evaluation, self._quantity, chosen, index)
+
     def importance(
         self, X: Any, baselines: Any = None, *, n_samples: int = 2000, random_state: Any = 0
     ) -> Importance:
@@ -406,7 +437,7 @@ class Explainer:
         if isinstance(self.posterior, MultiOutputPosterior):
             names = list(self.posterior.outputs)
             raise UnsupportedModelError(
-                "model: joint, importance and training_contributions are defined for a single"
+                "model: joint, importance, interactions and training_contributions are of a single"
                 f" output; select one by its name, explainer[{names[0]!r}]; there are {names}"
             )
         return self.posterior

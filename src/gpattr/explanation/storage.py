@@ -25,22 +25,25 @@ KINDS: dict[str, type[Distribution]] = {
 
 def save(ex: Explanation, path: str | PathLike[str]) -> None:
     """Write ``ex`` to ``path``."""
-    documents.write(FORMAT, _content(ex), path)
+    documents.write(FORMAT, content_of(ex), path)
 
 
 def load(path: str | PathLike[str]) -> Any:
     """Read an explanation, or those of several outputs, from ``path``."""
-    return documents.read((FORMAT, OUTPUTS), path, _build)
+    return documents.read((FORMAT, OUTPUTS), path, build)
 
 
 def save_outputs(outputs: Mapping[str, Explanation], path: str | PathLike[str]) -> None:
     """Write the explanations of several outputs to ``path``."""
     documents.write(
-        OUTPUTS, {"outputs": [{"name": name, **_content(ex)} for name, ex in outputs.items()]}, path
+        OUTPUTS,
+        {"outputs": [{"name": name, **content_of(ex)} for name, ex in outputs.items()]},
+        path,
     )
 
 
-def _content(ex: Explanation) -> dict[str, Any]:
+def content_of(ex: Explanation) -> dict[str, Any]:
+    """Return an explanation as JSON values."""
     return {
         "feature_names": list(ex.feature_names),
         "row_names": list(ex.row_names),
@@ -59,12 +62,13 @@ def _content(ex: Explanation) -> dict[str, Any]:
     }
 
 
-def _build(content: Any) -> Any:
+def build(content: Any) -> Any:
+    """Return the explanation, or those of several outputs, that these JSON values are."""
     from gpattr.explanation.explanation import NAMES, Explanation
     from gpattr.explanation.multi_output import MultiOutputExplanation
 
     if "outputs" in content:
-        return MultiOutputExplanation({part["name"]: _build(part) for part in content["outputs"]})
+        return MultiOutputExplanation({part["name"]: build(part) for part in content["outputs"]})
     arrays = {name: documents.decode(array) for name, array in content["arrays"].items()}
     kind = _kind(content)
     parts = {name: arrays.pop(NAMES[name]) for name in kind.arrays if NAMES[name] in arrays}
