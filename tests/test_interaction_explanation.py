@@ -74,8 +74,8 @@ def posterior(training):
 @pytest.fixture
 def explainer(posterior, monkeypatch):
     """An explainer whose interactions are computed by enumeration."""
-    monkeypatch.setitem(OPERATORS, "integrated_hessians", EnumeratedInteractions)
-    return Explainer(posterior, np.array([0.2, -0.1, 0.0, 0.3]))
+    monkeypatch.setitem(OPERATORS, "shapley", EnumeratedInteractions)
+    return Explainer(posterior, np.array([0.2, -0.1, 0.0, 0.3]), attribution="shapley")
 
 
 @pytest.fixture(scope="module")
@@ -303,7 +303,8 @@ def test_the_explainer_assembles_what_the_operator_finds(explainer, posterior, r
     means, covs = brute_force(posterior, rows, explainer.baseline)
     np.testing.assert_allclose(ex.values, means, atol=1e-11)
     np.testing.assert_allclose(ex.delta, 0.0, atol=1e-11)
-    assert (ex.index, ex.feature_names) == ("integrated_hessians", NAMES)
+    assert (ex.index, ex.feature_names) == ("shapley", NAMES)
+    np.testing.assert_allclose(ex.attributions, explainer(rows).values, atol=1e-11)
     if uncertainty == "none":
         assert ex.std is None
         assert ex.cov is None
@@ -337,8 +338,11 @@ def test_signs_of_a_mixture_are_those_of_the_mixture(explainer, posterior, rows,
     frame = pd.DataFrame(X, columns=list(NAMES))
     other = ExactPosterior(SquaredExponential(0.7, 1.0), frame, -y, noise=0.1)
     both = MixturePosterior([posterior, other], [0.7, 0.3])
-    ex = Explainer(both, explainer.baseline).interactions(rows)
-    parts = [Explainer(p, explainer.baseline).interactions(rows) for p in (posterior, other)]
+    ex = Explainer(both, explainer.baseline, attribution="shapley").interactions(rows)
+    parts = [
+        Explainer(part, explainer.baseline, attribution="shapley").interactions(rows)
+        for part in (posterior, other)
+    ]
     assert isinstance(ex.distribution, Mixture)
     expected = 0.7 * parts[0].prob_positive() + 0.3 * parts[1].prob_positive()
     np.testing.assert_allclose(ex.prob_positive(), expected, rtol=1e-12)
@@ -347,9 +351,9 @@ def test_signs_of_a_mixture_are_those_of_the_mixture(explainer, posterior, rows,
 
 def test_combinations_that_are_not_defined_are_refused(explainer, posterior, rows):
     with pytest.raises(InvalidInputError, match='"taylor" divides attributions by attribution="sh'):
-        explainer.interactions(rows, index="taylor")
+        Explainer(posterior).interactions(rows, index="taylor")
     with pytest.raises(InvalidInputError, match='"integrated_hessians" divides .*="integrated_g'):
-        check_index("integrated_hessians", "shapley")
+        explainer.interactions(rows, index="integrated_hessians")
     with pytest.raises(InvalidInputError, match="index: expected"):
         explainer.interactions(rows, index="banzhaf")
     assert check_index(None, "shapley") == "shapley"
@@ -361,13 +365,14 @@ def test_combinations_that_are_not_defined_are_refused(explainer, posterior, row
 
 
 def test_several_outputs_and_probabilities_are_refused(training, monkeypatch):
-    monkeypatch.setitem(OPERATORS, "integrated_hessians", EnumeratedInteractions)
+    monkeypatch.setitem(OPERATORS, "shapley", EnumeratedInteractions)
     X, y = training
     kernel = SquaredExponential(1.0)
     both = gpattr.MultiOutputGPRegressor(kernel, optimize=False).fit(X, {"one": y, "two": -y})
     with pytest.raises(UnsupportedModelError, match=r"interactions .* explainer\['one'\]"):
-        Explainer(both).interactions(X[:2])
-    assert Explainer(both)["two"].interactions(X[:2]).shape == (2, D, D)
+        Explainer(both, attribution="shapley").interactions(X[:2])
+    one = Explainer(both, attribution="shapley")["two"]
+    assert one.interactions(X[:2]).shape == (2, D, D)
     classifier = gpattr.GPClassifier(kernel, optimize=False).fit(X, y > 0)
     with pytest.raises(
         UnsupportedModelError, match='interactions are available only with output="l'

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         InteractionExplanation,
         MultiOutputExplanation,
     )
-    from gpattr.operators import Baselines
+    from gpattr.operators import Baselines, Marginals
     from gpattr.rules import compare_rules
 
 _MODULES = (
@@ -71,6 +71,7 @@ _MODULES = (
 )
 _NAMES = {
     "Baselines": "gpattr.operators",
+    "Marginals": "gpattr.operators",
     "BayesianLinearRegressor": "gpattr.estimators",
     "Explainer": "gpattr.explainer",
     "Explanation": "gpattr.explanation",
@@ -100,6 +101,7 @@ __all__ = [
     "HilbertGPRegressor",
     "Importance",
     "InteractionExplanation",
+    "Marginals",
     "MultiOutputExplanation",
     "MultiOutputGPRegressor",
     "RandomFeatureGPRegressor",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
@@ -108,7 +110,7 @@ def _numbers(ax: Axes, shown: InteractionSummary, level: float) -> None:
         ink, weight = (INK, "bold") if certain else ("0.45", "normal")
         lift = -0.13 if spread else 0.0
         size = 8 if len(text) < 7 else 7
-        place = {"ha": "center", "va": "center"}
+        place: dict[str, Any] = {"ha": "center", "va": "center"}
         ax.text(x, y + lift, text, fontsize=size, color=ink, fontweight=weight, **place)
         ax.text(x, y + 0.2, spread, fontsize=6.5, color="0.45", **place)
 
@@ -118,7 +120,8 @@ def _written(values: Array, std: Array | None) -> tuple[list[str], list[str]]:
     top = float(np.abs(values).max(initial=0.0))
     if std is None:
         return readable_all(values, 3, sign="+", minus=True), [""] * len(values)
-    typical, digits = float(np.median(std)) if len(std) else 0.0, 3
+    # two digits of a typical standard deviation that begins with 1 or 2, one digit of others
+    typical, digits = float(np.median(std)) / 3.0 if len(std) else 0.0, 3
     if typical > 0 and top > 0:
         digits = int(np.clip(np.floor(np.log10(top)) - np.floor(np.log10(typical)) + 1, 2, 5))
     spreads = readable_all(std, digits, largest=top)

@@ -130,7 +130,15 @@ def _legend(ax: Axes, shown: InteractionSummary, level: float) -> None:
     lines = [
         Line2D([], [], color=ORANGE, lw=3, alpha=0.8, label="positive interaction"),
         Line2D([], [], color=BLUE, lw=3, alpha=0.8, label="negative interaction"),
-        Line2D([], [], color=GREY, lw=WIDEST, alpha=0.8, label=f"interaction of ±{size}"),
+        Line2D(
+            [],
+            [],
+            color=GREY,
+            lw=WIDEST,
+            alpha=0.8,
+            solid_capstyle="butt",
+            label=f"interaction of ±{size}",
+        ),
     ]
     main = shown.values.diagonal()
     if not np.isnan(main).all():
