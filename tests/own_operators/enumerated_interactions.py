@@ -40,7 +40,7 @@ class EnumeratedInteractions(Operator):
     axes = ("pair",)
     vanishes_on_constants = True
 
-    def __init__(self, baseline, players=None, pairs=None):
+    def __init__(self, baseline, jumps=(), players=None, pairs=None):
         self.points = np.atleast_2d(baseline)
         self.per_row = np.ndim(baseline) == 2
         self.pairs = pairs
@@ -52,7 +52,7 @@ class EnumeratedInteractions(Operator):
         return (len(self.pairs_for(d)),)
 
     def rows(self, rows):
-        return type(self)(self.points[rows], None, self.pairs) if self.per_row else self
+        return type(self)(self.points[rows], pairs=self.pairs) if self.per_row else self
 
     @property
     def reference(self):

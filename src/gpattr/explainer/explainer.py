@@ -271,7 +271,8 @@ class Explainer:
         check_size(len(rows), len(names), chosen, uncertainty)
         own = None if baselines is None else self._rows.baselines(baselines, len(rows))
         players = column_players(self._rows.encoder, self._groups)
-        operator = OPERATORS[index](self.baseline if own is None else own, players, chosen)
+        baseline = self.baseline if own is None else own
+        operator = OPERATORS[index](baseline, self._rows.jumps, players, chosen)
         labels = row_names(X, len(rows))
         setting = self._setting(rows, operator, own is not None, names, labels)
         return interactions_of(posterior, setting, evaluation, self._quantity, chosen, index)

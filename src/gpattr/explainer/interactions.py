@@ -10,10 +10,11 @@ from gpattr._core.validation import check_choice
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.explainer.results import Setting, of_function
 from gpattr.explanation.interactions import InteractionExplanation
-from gpattr.explanation.pairs import Pairs, all_pairs
-from gpattr.operators import Operator
+from gpattr.explanation.pairs import PAIR, Pairs, all_pairs, pair_labels
+from gpattr.operators import Operator, Players
 from gpattr.posteriors import Evaluation, Posterior
 
+Jumps = tuple[int, ...]
 # The indices of each attribution, that of `index=None` first.
 INDICES = {
     "shapley": ("shapley", "taylor"),
@@ -21,29 +22,31 @@ INDICES = {
 }
 
 
-def _shapley(baseline: Any, players: Any, pairs: Pairs | None) -> Operator:
+def _shapley(baseline: Any, jumps: Jumps, players: Any, pairs: Pairs | None) -> Operator:
     from gpattr.operators import ShapleyInteractions
 
     return ShapleyInteractions(baseline, players, index="shapley", pairs=pairs)
 
 
-def _taylor(baseline: Any, players: Any, pairs: Pairs | None) -> Operator:
+def _taylor(baseline: Any, jumps: Jumps, players: Any, pairs: Pairs | None) -> Operator:
     from gpattr.operators import ShapleyInteractions
 
     return ShapleyInteractions(baseline, players, index="taylor", pairs=pairs)
 
 
-def _integrated_hessians(baseline: Any, players: Any, pairs: Pairs | None) -> Operator:
+def _hessians(baseline: Any, jumps: Jumps, players: Any, pairs: Pairs | None) -> Operator:
     from gpattr.operators import IntegratedHessians
 
-    return IntegratedHessians(baseline, pairs=pairs)
+    return IntegratedHessians(baseline, jumps, pairs=pairs)
 
 
-# Made of a baseline, the players, if any were named, and the pairs, if they were chosen.
-OPERATORS: dict[str, Callable[[Any, Any, Pairs | None], Operator]] = {
+# Made of a baseline, the columns that jump, the players that columns belong to, and the pairs of
+# features, or of players, if they were chosen.
+Maker = Callable[[Any, Jumps, Players | None, Pairs | None], Operator]
+OPERATORS: dict[str, Maker] = {
     "shapley": _shapley,
     "taylor": _taylor,
-    "integrated_hessians": _integrated_hessians,
+    "integrated_hessians": _hessians,
 }
 
 
@@ -88,7 +91,8 @@ def interactions_of(
 ) -> InteractionExplanation:
     """Return the interactions that the operator of a ``setting`` finds in its rows."""
     result = posterior.bind(setting.operator, evaluation).apply(setting.rows)
-    ex = of_function(posterior, result, setting, quantity)
-    if pairs is None:
-        pairs = all_pairs(len(ex.feature_names))
+    names = setting.shared["feature_names"]
+    pairs = all_pairs(len(names)) if pairs is None else pairs
+    coordinates = {PAIR: pair_labels(pairs, names)}
+    ex = of_function(posterior, result, setting, quantity, coordinates)
     return InteractionExplanation.of_pairs(ex, pairs, index)
