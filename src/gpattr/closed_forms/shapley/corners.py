@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr, stdtrit
 
 from gpattr._core.array import EPS, Array, namespace, product
 from gpattr._core.memory import blocks
@@ -22,7 +23,7 @@ from gpattr.kernels import Kernel
 from gpattr.operators import Coalitions, Players
 
 MOST_PLAYERS = 12
-DEVIATIONS = 4.0  # standard errors that bound a sampling error, as far as chance allows
+DEVIATIONS = 4.0  # standard errors that a sampling error hardly ever exceeds
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +162,7 @@ def _covariance(kernel: Kernel, design: Design, one: Array, two: Array) -> tuple
         own = total if one is two else product(weights, product(kernel(one, one), weights.T + 0.0))
         variance = own[xp.arange(len(own)), xp.arange(len(own))]
         excess = xp.maximum(spread / len(design.groups) - variance, 0.0)
-        s = DEVIATIONS * xp.sqrt(excess / max(1, len(design.groups) - 1))
+        s = 2.0 * xp.sqrt(excess / max(1, len(design.groups) - 1))
         error = error + (s * s + 2.0 * s * xp.sqrt(xp.maximum(variance, 0.0))).max()
     return total, error
 
@@ -181,7 +182,9 @@ def _sampling_error(design: Design, values: Array) -> Any:
     square = 0.0 * centre
     for used, group in design.groups:
         square += (_weighted(xp.asarray(group), values[used]) - centre) ** 2
-    error = DEVIATIONS * xp.sqrt(square / (G * max(1, G - 1)))
+    # Of few pairs the standard error is itself uncertain: Student's quantile, not the normal one.
+    deviations = float(stdtrit(max(1, G - 1), ndtr(DEVIATIONS)))
+    error = deviations * xp.sqrt(square / (G * max(1, G - 1)))
     return xp.max(error, axis=(0, 2))
 
 
