@@ -225,7 +225,10 @@ def _is_one(value: Any) -> bool:
 
 def _turned(part: Scaled) -> Scaled:
     """Return the factors with their arguments exchanged: complex ones are Hermitian."""
-    factors = [{i: value.conjugate() for i, value in some.items()} for some in part.factors]
+    factors = [
+        {i: value if isinstance(value, float) else value.conj() for i, value in some.items()}
+        for some in part.factors
+    ]
     return Scaled(factors, part.exponents)
 
 
