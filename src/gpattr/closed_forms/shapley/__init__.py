@@ -1,0 +1,1 @@
+"""Shapley values of Gaussian processes: products, mixtures, enumeration and permutations."""

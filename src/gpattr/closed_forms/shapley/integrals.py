@@ -1,0 +1,193 @@
+"""Integrals over the diagonal of multilinear extensions of products.
+
+    φᵢk(·, z) = σ² ∏ⱼ max(uⱼ, vⱼ) · cᵢ/(1 + |cᵢ|) ∫₋₁¹ ∏_{j≠i} hⱼ(s) ds
+
+All terms of the sum over nodes have one sign and hᵢ ≥ (1 − |s|)/2 at every node, so products without
+one factor are found by division.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpattr._core import workers
+from gpattr._core.array import EPS, Array, chunk_rows, namespace, product
+from gpattr._core.memory import blocks
+from gpattr.closed_forms.shapley.product import Corners, PositiveProduct
+from gpattr.closed_forms.table import Bounded, Formulas
+from gpattr.operators import Coalitions
+from gpattr.special.diagonal import nodes_needed, product_rule, symmetric_rule
+from gpattr.special.quadrature import gauss_legendre
+
+ENOUGH = 2**14  # pairs of a row and a point from which a second thread is worth its start
+
+
+def leave_one_out(c: Array, top: Array) -> Array:
+    """Return ∫ cᵢ/(1 + |cᵢ|) ∏_{j≠i} hⱼ ds times ``top`` (r, k), (p, r, k), for c (p, r, k).
+
+    Nodes come in pairs ±s, of which both terms have one denominator.
+    """
+    xp = namespace(c)
+    level = 1.0 / (1.0 + abs(c))
+    slope = c * level
+    spread = float(abs(slope).sum(axis=0).max())
+    centre, pairs = symmetric_rule(nodes_needed(spread, len(c)))
+    total = xp.zeros_like(c)
+    if centre:
+        total += (centre * top * xp.prod(level, 0)) / level
+    for s, weight in pairs:
+        rise = s * slope
+        plus, minus = level + rise, level - rise
+        up, down = (weight * top * xp.prod(part, 0) for part in (plus, minus))
+        rise = plus * minus
+        minus *= up
+        plus *= down
+        plus += minus
+        plus /= rise
+        total += plus
+    total *= slope
+    return total
+
+
+def formulas(kernel: PositiveProduct, method: str = "closed form") -> Formulas:
+    """Return the formulas of Shapley values for a product of positive factors."""
+
+    def cross(sites: Coalitions, Z: Array) -> Bounded:
+        n, m = len(sites.stop), len(Z)
+        result = namespace(Z).zeros((n, kernel.count, m))
+
+        def fill(rows: slice) -> None:
+            for part in kernel.contrasts(sites, Z, rows):
+                values = leave_one_out(part.c, part.top)
+                for place, value in zip(kernel.players, values, strict=True):
+                    result[part.rows, place, part.points] = value
+
+        shared(fill, n, m, Z)
+        unit = namespace(Z).zeros((1, 1)) + 1.0
+        return Bounded(result, bound(sites, Z[:1], unit) * m**0.5)
+
+    def contract(sites: Coalitions, Z: Array, w: Array) -> Bounded:
+        result = namespace(Z).zeros((len(sites.stop), kernel.count, w.shape[1]))
+        places = kernel.players
+
+        def add(rows: slice) -> None:
+            for part in kernel.contrasts(sites, Z, rows):
+                values = product(leave_one_out(part.c, part.top), w[part.points])
+                result[part.rows, places] += namespace(Z).swapaxes(values, 0, 1)
+
+        shared(add, len(sites.stop), len(Z), Z)
+        return Bounded(result, bound(sites, Z, w))
+
+    def bound(sites: Coalitions, Z: Array, w: Array) -> Array:
+        """Return a bound on rounding: |φᵢk(·, z)| ≤ √Var φᵢf ≤ σ² √2ωᵢ, a sum over m points."""
+        xp = namespace(sites.stop)
+        largest = xp.zeros(len(sites.stop)) + 1.0
+        if sites.weights is None:
+            largest = xp.minimum(xp.sqrt(2.0 * xp.max(kernel.falls(sites), axis=1)), 1.0)
+        size = kernel.variance * abs(w).sum(axis=0).max() * largest
+        return EPS * (32.0 + len(Z) ** 0.5 + 2.0 * len(kernel.players)) * size
+
+    def prior_cov(sites: Coalitions) -> Bounded:
+        if sites.weights is None and kernel.stationary:
+            value = _along_one_row(kernel, sites)
+            variances = namespace(value).diagonal(value, axis1=1, axis2=2)
+            return scattered(kernel, value, 64.0 * EPS * namespace(value).max(variances, axis=1))
+        return between(sites, sites)
+
+    def between(sites: Coalitions, other: Coalitions) -> Bounded:
+        n, p = len(sites.stop), len(kernel.players)
+        result = namespace(sites.stop).zeros((n, p, p))
+        nodes = min(400, ((p + 1) // 2) ** 2)
+        width = 8.0 * p * (5 * nodes + 2 * p)
+        for rows in blocks(n, width, sites.stop):
+            result[rows] = _between_rows(kernel.corners(sites[rows], other[rows]))
+        xp = namespace(result)
+        error = 16.0 * EPS * (4.0 * xp.max(abs(result), axis=(1, 2)) + kernel.variance)
+        return scattered(kernel, result, error)
+
+    return Formulas(cross, contract, prior_cov, between, frozenset({method}), bound)
+
+
+def shared(work: Callable[[slice], None], n: int, m: int, like: Array) -> None:
+    """Do the work for all of n rows, shared between threads where it is large.
+
+    Blocks are cut by the number of rows alone, so results do not depend on the number of threads.
+    """
+    size = max(1, min(n, chunk_rows(like, 1) // max(1, m)))
+    pieces: Sequence[Any] = [slice(start, min(start + size, n)) for start in range(0, n, size)]
+    if type(like) is np.ndarray and n * m >= ENOUGH and len(pieces) > 1 and workers.pool().helpers:
+        workers.pool().share(work, pieces)
+        return
+    for rows in pieces:
+        work(rows)
+
+
+def scattered(kernel: PositiveProduct, value: Array, error: Array) -> Bounded:
+    """Return covariances of the kernel's players, (n, p, p), among all players, with a bound."""
+    xp, places, count = namespace(value), kernel.players, kernel.count
+    if len(places) < count:
+        whole = xp.zeros((len(value), count, count))
+        whole[:, [[place] for place in places], places] = value
+        value = whole
+    return Bounded(value, error)
+
+
+def _along_one_row(kernel: PositiveProduct, sites: Coalitions) -> Array:
+    """Return the prior covariance of the Shapley values of each row, (n, p, p).
+
+    With ωⱼ = 1 − kⱼ(xⱼ, bⱼ), Bⱼ(w) = ½(2 − ωⱼ + wωⱼ) and w the product of two uniform variables,
+
+        Σᵢᵢ = 2σ² ωᵢ E ∏_{l≠i} Bₗ,    Σᵢⱼ = σ² ωᵢωⱼ E w ∏_{l≠i,j} Bₗ.
+    """
+    xp, omega = namespace(sites.stop), kernel.falls(sites)
+    n, p = omega.shape
+    result = xp.empty((n, p, p))
+    q = nodes_needed(float(0.5 * omega.sum(axis=1).max()) if n else 0.0, p)
+    nodes, weights = map(xp.asarray, product_rule(q))
+    diagonal = xp.arange(p)
+    for rows in blocks(n, 8.0 * p * (4 * q + 2 * p), sites.stop):
+        some = omega[rows][:, :, None]
+        B = 1.0 - 0.5 * some * (1.0 - nodes)  # (r, p, q)
+        F = kernel.variance * weights * xp.prod(B, 1)
+        R = some / B
+        block = (R * (F * nodes)[:, None, :]) @ xp.swapaxes(R, 1, 2)
+        block[:, diagonal, diagonal] = 2.0 * (R * F[:, None, :]).sum(axis=2)
+        result[rows] = block
+    return result
+
+
+def _between_rows(corners: Corners) -> Array:
+    """Return the prior covariance of the Shapley values of pairs of rows, (n, p, p).
+
+    With B = k_bb + s left + t right + st mixed, D = left + t mixed and D' = right + s mixed,
+
+        Σᵢⱼ = σ² ∫∫ DᵢD'ⱼ ∏_{l≠i,j} Bₗ ds dt,    Σᵢᵢ = σ² ∫∫ mixedᵢ ∏_{l≠i} Bₗ ds dt.
+    """
+    xp, p = namespace(corners.top), corners.base.shape[1]
+    s, t, weight = tensor_rule(corners)
+    base, left, right, mixed = (part[:, :, None] for part in corners[:4])
+    D, other = left + t * mixed, right + s * mixed
+    B = base + s * left + t * other
+    F = corners.top[:, None] * weight * xp.prod(B, 1)
+    D, other = D / B, other / B
+    result = (D * F[:, None, :]) @ xp.swapaxes(other, 1, 2)
+    diagonal = xp.arange(p)
+    result[:, diagonal, diagonal] = ((mixed / B) * F[:, None, :]).sum(axis=2)
+    return result
+
+
+def tensor_rule(corners: Corners) -> tuple[Array, Array, Array]:
+    """Return nodes (s, t) in [0, 1]² and weights, (q²,) each, as many as the factors need."""
+    xp, p = namespace(corners.top), corners.base.shape[1]
+    bb, xb, bx = corners.base, corners.base + corners.left, corners.base + corners.right
+    xx = xb + corners.right + corners.mixed
+    spread = 0.0
+    for u, v in ((xx, bx), (xb, bb), (xx, xb), (bx, bb)):
+        largest = xp.maximum(xp.maximum(abs(u), abs(v)), 1e-300)
+        spread = max(spread, float((0.5 * abs(u - v) / largest).sum(axis=1).max()))
+    t, w = map(xp.asarray, gauss_legendre(nodes_needed(spread, p)))
+    q = len(t)
+    return xp.repeat(t, q), xp.tile(t, q), (w[:, None] * w).reshape(-1)

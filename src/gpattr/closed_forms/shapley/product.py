@@ -1,0 +1,194 @@
+"""Kernels that are products of positive factors, one for each player: k = σ² ∏ⱼ kⱼ.
+
+With uⱼ = kⱼ(xⱼ, zⱼ), vⱼ = kⱼ(bⱼ, zⱼ) and cⱼ = (uⱼ − vⱼ)/(uⱼ + vⱼ), a factor of the multilinear
+extension is max(uⱼ, vⱼ) hⱼ(s), hⱼ(s) = (1 + s cⱼ)/(1 + |cⱼ|) in (0, 1], for s = 2t − 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from gpattr._core.array import Array, chunk_rows, namespace
+from gpattr.closed_forms.shapley.factors import Factor, Logs
+from gpattr.operators import Coalitions
+
+
+class Contrast(NamedTuple):
+    """What a product says of pairs of rows and points: ``c`` (p, r, k) and ``top`` (r, k).
+
+    ``top`` is σ² ∏ⱼ max(uⱼ, vⱼ); ``rows`` and ``points`` are where the pairs stand.
+    """
+
+    rows: slice
+    points: slice
+    c: Array
+    top: Array
+
+
+class Corners(NamedTuple):
+    """The four values of each factor for pairs of rows, (n, p), divided by the largest.
+
+    ``base`` is k(b, b'), ``left`` k(x, b') − k(b, b'), ``right`` k(b, x') − k(b, b') and ``mixed``
+    k(x, x') − k(x, b') − k(b, x') + k(b, b'); ``top`` (n,) is σ² times the product of the largest.
+    """
+
+    base: Array
+    left: Array
+    right: Array
+    mixed: Array
+    top: Array
+
+
+@dataclass(frozen=True, eq=False)
+class PositiveProduct:
+    """σ² = ``variance`` times the product of ``factors``, each of some of ``count`` players."""
+
+    variance: float
+    factors: tuple[Factor, ...]
+    count: int
+
+    @cached_property
+    def players(self) -> list[int]:
+        """The players that the kernel depends on, in order."""
+        return sorted({player for factor in self.factors for player in factor.players})
+
+    def contrasts(self, sites: Coalitions, Z: Array, rows: slice) -> Iterator[Contrast]:
+        """Yield the pairs of some rows with all points, in tiles that fit into the cache."""
+        xp = namespace(Z)
+        origin = sites.stop[0]
+        x, b, z = ((part - origin).T for part in (sites[rows].stop, sites[rows].start, Z))
+        width = chunk_rows(Z, len(self.players))
+        points = min(len(Z), max(width, 1))
+        height = max(1, width // max(points, 1))
+        for left in range(0, len(Z), points):
+            some = slice(left, min(left + points, len(Z)))
+            near = z[:, None, some]
+            drawn = None if sites.weights is None else self._drawn(sites, b, near)
+            for low in range(0, x.shape[1], height):
+                here = slice(low, min(low + height, x.shape[1]))
+                start = b[:, :, None] if sites.shared_start else b[:, here, None]
+                logs = self._logs(x[:, here, None], start, near, drawn)
+                top = xp.maximum(logs.at_row, logs.at_baseline).sum(axis=0)
+                yield Contrast(
+                    slice(rows.start + here.start, rows.start + here.stop),
+                    some,
+                    xp.tanh(logs.half),
+                    self.variance * xp.exp(top),
+                )
+
+    def _logs(self, x: Array, b: Array, z: Array, drawn: Array | None) -> Logs:
+        """Return the logarithms of all factors, (p, ...), with a drawn baseline if there is one."""
+        if drawn is not None:
+            row = self._added([factor.logs(factor.taken(x), factor.taken(z)) for factor in self])
+            return Logs(row, drawn, 0.5 * (row - drawn))
+        parts = [factor.pair(*map(factor.taken, (x, b, z))) for factor in self]
+        if len(parts) == 1:
+            return parts[0]
+        return Logs(*(self._added(list(some)) for some in zip(*parts, strict=True)))
+
+    def _drawn(self, sites: Coalitions, b: Array, z: Array) -> Array:
+        """Return log E kⱼ(bⱼ, zⱼ) over the rows that a baseline is drawn from, (p, 1, k)."""
+        logs = self._added(
+            [factor.logs(factor.taken(b[:, :, None]), factor.taken(z)) for factor in self]
+        )
+        return _log_mean(logs, sites.weights, axis=1)[:, None]
+
+    def _added(self, parts: list[Array]) -> Array:
+        """Return the sums over factors of what each says of its players, (p, ...)."""
+        if len(parts) == 1:
+            return parts[0]
+        xp = namespace(parts[0])
+        shape = np.broadcast_shapes(*(tuple(part.shape[1:]) for part in parts))
+        total = xp.zeros((len(self.players), *shape))
+        for factor, part in zip(self.factors, parts, strict=True):
+            total[[self.players.index(player) for player in factor.players]] += part
+        return total
+
+    def __iter__(self) -> Iterator[Factor]:
+        return iter(self.factors)
+
+    def falls(self, sites: Coalitions) -> Array:
+        """Return ωⱼ = 1 − kⱼ(xⱼ, bⱼ) of every player, (n, p)."""
+        xp = namespace(sites.stop)
+        step = sites.step.T
+        logs = self._added(
+            [factor.logs(factor.taken(step), 0.0 * factor.taken(step)) for factor in self]
+        )
+        return -xp.expm1(logs).T
+
+    def corners(self, sites: Coalitions, other: Coalitions) -> Corners:
+        """Return the values of each factor at the four corners of the i-th sites of two batches."""
+        if sites.weights is not None:
+            return self._drawn_corners(sites, other)
+        xp = namespace(sites.stop)
+        origin = sites.stop[0]
+        shape = sites.shape
+        x, b, y, c = (
+            (xp.broadcast_to(part, shape) - origin).T
+            for part in (sites.stop, sites.start, other.stop, other.start)
+        )
+        base = self._added([f.logs(f.taken(b), f.taken(c)) for f in self])
+        left = 2.0 * self._added([f.pair(*map(f.taken, (x, b, c))).half for f in self])
+        right = 2.0 * self._added([f.pair(*map(f.taken, (y, c, b))).half for f in self])
+        mixed = self._added([f.mixed(*map(f.taken, (x, b, y, c))) for f in self])
+        highest = xp.maximum(xp.maximum(0.0 * left, left), xp.maximum(right, left + right + mixed))
+        low = xp.exp(-highest)
+        near = abs(left) + abs(right) + abs(mixed) < 1.0
+        # Far from each other the corners differ by so much that differences lose nothing.
+        far = (xp.exp(left + right + mixed - highest) - xp.exp(left - highest)) - (
+            xp.exp(right - highest) - low
+        )
+        a, e, g = (xp.where(near, part, 0.0 * part) for part in (left, right, mixed))
+        close = low * (xp.expm1(a) * xp.expm1(e) + xp.exp(a + e) * xp.expm1(g))
+        top = self.variance * xp.exp((base + highest).sum(axis=0))
+        rises = (_rise(part, highest) for part in (left, right))
+        return Corners(low.T, *(part.T for part in rises), xp.where(near, close, far).T, top)
+
+    def _drawn_corners(self, sites: Coalitions, other: Coalitions) -> Corners:
+        """Return the same where both baselines are drawn from the same rows, players apart."""
+        xp, w = namespace(sites.stop), sites.weights
+        origin = sites.stop[0]
+        x, y, b = ((part - origin).T for part in (sites.stop, other.stop, sites.start))
+        both = self._added([f.logs(f.taken(x), f.taken(y)) for f in self])
+        draws = [f.logs(f.taken(b)[:, None, :], f.taken(b)[:, :, None]) for f in self]
+        bb = _log_mean(_log_mean(self._added(draws), w, axis=2), w, axis=1)[:, None]
+        xb, yb = (
+            _log_mean(
+                self._added([f.logs(f.taken(p)[:, :, None], f.taken(b)[:, None, :]) for f in self]),
+                w,
+                axis=2,
+            )
+            for p in (x, y)
+        )
+        highest = xp.maximum(xp.maximum(both, bb + 0.0 * both), xp.maximum(xb, yb))
+        both, bb, xb, yb = (xp.exp(part - highest) for part in (both, bb, xb, yb))
+        top = self.variance * xp.exp(highest.sum(axis=0))
+        parts = (bb, xb - bb, yb - bb, (both - xb) - (yb - bb))
+        return Corners(*(part.T for part in parts), top)
+
+    @property
+    def stationary(self) -> bool:
+        """Whether every factor is 1 at x = x'."""
+        return all(factor.stationary for factor in self.factors)
+
+
+def _rise(log: Array, highest: Array) -> Array:
+    """Return (e^log − 1) e^−highest without overflow, for highest ≥ max(log, 0)."""
+    xp = namespace(log)
+    larger = xp.exp(xp.maximum(log, 0.0) - highest)
+    return xp.where(log > 0, -1.0, 1.0) * larger * xp.expm1(-abs(log))
+
+
+def _log_mean(logs: Array, weights: Array, axis: int) -> Array:
+    """Return log Σₖ wₖ exp(logsₖ) along an axis."""
+    xp = namespace(logs)
+    shape = [1] * logs.ndim
+    shape[axis] = -1
+    highest = xp.max(logs, axis=axis)
+    shifted = xp.exp(logs - highest[(slice(None),) * axis + (None,)])
+    return highest + xp.log((shifted * weights.reshape(shape)).sum(axis))
