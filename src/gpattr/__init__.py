@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         Importance,
         MultiOutputExplanation,
     )
-    from gpattr.operators import Baselines
+    from gpattr.operators import Baselines, Marginals
     from gpattr.rules import compare_rules
 
 _MODULES = (
@@ -70,6 +70,7 @@ _MODULES = (
 )
 _NAMES = {
     "Baselines": "gpattr.operators",
+    "Marginals": "gpattr.operators",
     "BayesianLinearRegressor": "gpattr.estimators",
     "Explainer": "gpattr.explainer",
     "Explanation": "gpattr.explanation",
@@ -97,6 +98,7 @@ __all__ = [
     "GPRegressor",
     "HilbertGPRegressor",
     "Importance",
+    "Marginals",
     "MultiOutputExplanation",
     "MultiOutputGPRegressor",
     "RandomFeatureGPRegressor",

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from gpattr import Baselines, closed_forms, memory_budget
-from gpattr.closed_forms.integrated_gradients import OPERATOR
 from gpattr.exceptions import NoClosedFormError, UnsupportedModelError
 from gpattr.kernels import Constant, Kernel, Scale, Select, SquaredExponential
 from gpattr.operators import Gradient, IntegratedGradients
@@ -22,6 +21,7 @@ ONE, TWO = (
 )
 NESTED = 0.5 * (ONE + 3.0 * Select(TWO + Constant(), [3, 1])) + Constant(variance=4.0)
 
+OPERATOR = IntegratedGradients(np.zeros(1))
 OPERATORS = [
     IntegratedGradients(RNG.normal(size=4)),
     IntegratedGradients(Baselines(RNG.normal(size=(3, 4)), [0.2, 0.5, 0.3])),

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from tests.reference import definition
 
 from gpattr import closed_forms
-from gpattr.closed_forms.integrated_gradients import OPERATOR
 from gpattr.kernels import (
     Constant,
     Cosine,
@@ -28,6 +27,8 @@ from gpattr.kernels import (
     separable,
 )
 from gpattr.operators import IntegratedGradients
+
+OPERATOR = IntegratedGradients(np.zeros(1))
 
 positive = st.floats(0.6, 2.5).map(lambda v: round(v, 2))
 pairs = st.lists(positive, min_size=2, max_size=2)

@@ -65,25 +65,29 @@ def scale(operator: Operator, kernel: Scale, resolve: Resolve) -> Formulas:
 
 def total(operator: Operator, kernel: Sum, resolve: Resolve) -> Formulas:
     """𝒜(k₁ + k₂) = 𝒜k₁ + 𝒜k₂."""
-    parts = [resolve(part) for part in kernel.kernels]
+    return added([resolve(part) for part in kernel.kernels])
 
-    def added(verbs: list[Callable[..., Bounded]]) -> Callable[..., Bounded]:
-        def added_verb(*args: Any) -> Bounded:
+
+def added(parts: list[Formulas]) -> Formulas:
+    """Return the formulas of a sum of kernels from those of its parts."""
+
+    def summed(verbs: list[Callable[..., Bounded]]) -> Callable[..., Bounded]:
+        def summed_verb(*args: Any) -> Bounded:
             value, error = verbs[0](*args)
             for verb in verbs[1:]:
                 more, bound = verb(*args)
                 value, error = value + more, error + bound
             return Bounded(value, error)
 
-        return added_verb
+        return summed_verb
 
     bounds = [part.bound for part in parts if part.bound is not None]
     known = len(bounds) == len(parts)
     return Formulas(
-        cross=added([part.cross for part in parts]),
-        contract=added([part.contract for part in parts]),
-        prior_cov=added([part.prior_cov for part in parts]),
-        between=added([part.between for part in parts]),
+        cross=summed([part.cross for part in parts]),
+        contract=summed([part.contract for part in parts]),
+        prior_cov=summed([part.prior_cov for part in parts]),
+        between=summed([part.between for part in parts]),
         bound=(lambda *args: reduce(add, (bound(*args) for bound in bounds))) if known else None,
         methods=frozenset().union(*(part.methods for part in parts)),
     )

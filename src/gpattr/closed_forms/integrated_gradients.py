@@ -72,6 +72,6 @@ def linear_mean(mean: Linear, paths: Paths) -> Bounded:
 
 KERNELS[IntegratedGradients, Product] = product_formulas
 KERNELS[IntegratedGradients, Kernel] = lambda operator, kernel: quadrature(kernel)
-KERNEL_SCHEMES[IntegratedGradients] = fixed_rule
+KERNEL_SCHEMES[IntegratedGradients] = lambda operator, *rule: fixed_rule(*rule)
 register_mean(IntegratedGradients, Mean, integrated_mean, method="quadrature")
 register_mean(IntegratedGradients, Linear, linear_mean)

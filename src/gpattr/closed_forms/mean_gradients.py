@@ -103,7 +103,9 @@ def attributions_of_basis(
     return BasisFormulas(images, contract, method)
 
 
-def attributions_by_scheme(basis: Basis, method: str, n_steps: int | None) -> BasisFormulas:
+def attributions_by_scheme(
+    operator: IntegratedGradients, basis: Basis, method: str, n_steps: int | None
+) -> BasisFormulas:
     """Return the same with a quadrature rule; sums over functions stay exact, for comparison."""
     values = mean_gradient_of(basis).values
 

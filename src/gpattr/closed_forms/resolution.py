@@ -55,7 +55,7 @@ def formulas_for(
     if steps is None:
         return _resolved(operator, kernel, method)
     exact = _resolved(operator, kernel, "auto")
-    return KERNEL_SCHEMES[type(operator)](kernel, method, steps, exact)
+    return KERNEL_SCHEMES[type(operator)](operator, kernel, method, steps, exact)
 
 
 def _resolved(operator: Operator, kernel: Kernel, method: str) -> Formulas:
@@ -71,13 +71,18 @@ def _resolved(operator: Operator, kernel: Kernel, method: str) -> Formulas:
         formulas = None if fallback is None else fallback(operator, kernel)
     if formulas is None:
         _refuse(operator, kernel, "register")
-    if method == "exact" and "quadrature" in formulas.methods:
+    if method == "exact" and any(map(inexact, formulas.methods)):
         name = repr(kernel) if isinstance(kernel, Product) else type(kernel).__name__
         raise NoClosedFormError(
-            f'method: "exact" was asked for, but {kind.__name__} of {name} has no closed form; use'
-            ' method="auto"'
+            f'method: "exact" was asked for, but {kind.__name__} of {name} has no closed form'
+            f'{operator.why_inexact()}; use method="auto"'
         )
     return formulas
+
+
+def inexact(method: str) -> bool:
+    """Return whether a method leaves an error other than rounding."""
+    return method.startswith(("quadrature", "permutations"))
 
 
 def basis_formulas_for(
@@ -87,7 +92,7 @@ def basis_formulas_for(
     steps = check_method(operator, method, n_steps)
     kind = type(operator)
     if method not in ("auto", "exact"):
-        return BASIS_SCHEMES[kind](basis, method, steps)
+        return BASIS_SCHEMES[kind](operator, basis, method, steps)
     entry = BASES.get((kind, type(basis))) or BASES.get((kind, Basis))
     if entry is None:
         _refuse(operator, basis, "register_basis")

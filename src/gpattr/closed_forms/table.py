@@ -72,9 +72,9 @@ KERNELS: dict[tuple[type[Operator], type[Kernel]], Callable[[Any, Any], Formulas
 BASES: dict[tuple[type[Operator], type[Basis]], Callable[[Any, Any], BasisFormulas]] = {}
 MEANS: dict[tuple[type[Operator], type[Mean]], Callable[[Any, Any], MeanFormulas]] = {}
 
-# Schemes with a number of steps, by operator: (kernel or basis, method, steps, exact formulas).
-KERNEL_SCHEMES: dict[type[Operator], Callable[[Kernel, str, int, Formulas], Formulas]] = {}
-BASIS_SCHEMES: dict[type[Operator], Callable[[Basis, str, int | None], BasisFormulas]] = {}
+# Schemes with a number of steps: (operator, kernel or basis, method, steps, exact formulas).
+KERNEL_SCHEMES: dict[type[Operator], Callable[[Any, Kernel, str, int, Formulas], Formulas]] = {}
+BASIS_SCHEMES: dict[type[Operator], Callable[[Any, Basis, str, int | None], BasisFormulas]] = {}
 
 
 def register(

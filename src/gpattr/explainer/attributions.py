@@ -7,11 +7,14 @@ from typing import Any
 
 from gpattr._core.array import Array
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
-from gpattr.operators import IntegratedGradients, Operator, Reference
+from gpattr.operators import IntegratedGradients, Operator, Players, Reference, Shapley
 
-# Made of a baseline (a point, one per row, or `Baselines`) and the columns that jump.
-ATTRIBUTIONS: dict[str, Callable[[Any, tuple[int, ...]], Operator]] = {
-    "integrated_gradients": IntegratedGradients,
+# Made of a baseline (a point, one per row, `Baselines` or `Marginals`), the columns that jump, and
+# the players that columns belong to.
+Maker = Callable[[Any, tuple[int, ...], Players | None], Operator]
+ATTRIBUTIONS: dict[str, Maker] = {
+    "integrated_gradients": lambda baseline, jumps, players: IntegratedGradients(baseline, jumps),
+    "shapley": lambda baseline, jumps, players: Shapley(baseline, players),
 }
 
 

@@ -25,6 +25,7 @@ from gpattr.explainer.attributions import (
     require_features,
 )
 from gpattr.explainer.global_importance import importance_of, importance_of_probability
+from gpattr.explainer.players import FeatureGroups, Groups, check_players, column_players
 from gpattr.explainer.probability import require_link
 from gpattr.explainer.results import Setting, of_function, of_probability, quantity
 from gpattr.explainer.rows import RowNames, Rows, row_name, row_names
@@ -52,12 +53,16 @@ class Explainer:
     model of another library. ``baseline`` is where attributions start from: ``"mean"`` or
     ``"median"`` of the training inputs, ``"zeros"``, a point (d,), or `gpattr.Baselines`.
 
-    ``attribution`` is ``"integrated_gradients"``, or an operator (`gpattr.operators.Gradient()`, or
-    one of your own), which brings its own baseline if it has one. ``method`` is
-    ``"auto"`` (closed form if there is one, else quadrature with a known error), ``"exact"``
-    (closed forms only; raises otherwise), ``"quadrature"`` (for comparison), or a rule with
-    ``n_steps``: ``"right"``, ``"trapezoid"``, ``"simpson"``, ``"gauss_legendre"``. If quadrature
-    does not reach ``tolerance``, relative to the size of the function, `ToleranceError` is raised.
+    ``attribution`` is ``"integrated_gradients"``, ``"shapley"`` (Shapley values, also with the
+    baseline `gpattr.Marginals`), or an operator (`gpattr.operators.Gradient()`, or one of your
+    own), which brings its own baseline if it has one. Shapley values have one player per feature,
+    or per group of ``players`` {name: [features]}.
+
+    ``method`` is ``"auto"`` (closed form if there is one, else quadrature with a known error),
+    ``"exact"`` (closed forms only; raises otherwise), ``"quadrature"`` (for comparison), or a rule
+    with ``n_steps``: ``"right"``, ``"trapezoid"``, ``"simpson"``, ``"gauss_legendre"``; for Shapley
+    values ``"permutations"``, of which ``n_steps`` antithetic pairs are sampled. If quadrature does
+    not reach ``tolerance``, relative to the size of the function, `ToleranceError` is raised.
 
     ``output`` is ``"latent"``, or ``"probability"`` for the class probabilities of a classifier:
     their attributions are not Gaussian, and are given by ``n_draws`` draws, which ``random_state``
@@ -84,6 +89,7 @@ class Explainer:
     target_name: str | None
     feature_names: Names | None
     _rows: Rows
+    _groups: FeatureGroups | None
 
     def __init__(
         self,
@@ -100,6 +106,7 @@ class Explainer:
         random_state: Any = 0,
         target_name: str | None = None,
         baseline_name: str | None = None,
+        players: Groups | None = None,
         scale: str | None = None,
     ) -> None:
         if scale is not None:
@@ -112,6 +119,7 @@ class Explainer:
             if text is not None and not check_text(key, text).strip():
                 raise InvalidInputError(f"{key}: expected a name, got {text!r}")
         check_attribution(attribution, baseline)
+        check_players(attribution, players)
         evaluation = Evaluation("cov", method, n_steps, tolerance)
         _check_output(posterior, check_choice("output", output, OUTPUTS), method, attribution)
         if check_count("n_draws", n_draws) < 2:
@@ -120,6 +128,7 @@ class Explainer:
         rows = Rows(posterior, feature_names, baseline)
         if isinstance(attribution, str):
             point, name = rows.baseline(baseline)
+            ATTRIBUTIONS[attribution](point, rows.jumps, None)  # refuses what it cannot start from
         else:
             point, name = None, reference_name(attribution)
         values = {
@@ -134,6 +143,7 @@ class Explainer:
             "baseline": _frozen(point),
             "baseline_name": baseline_name or name,
             "_rows": rows,
+            "_groups": None if players is None else FeatureGroups.of(players, rows.features(None)),
         }
         for key, value in values.items():
             object.__setattr__(self, key, value)
@@ -164,7 +174,7 @@ class Explainer:
         evaluation = replace(self.evaluation, uncertainty=uncertainty)
         rows = self._rows.matrix("X", X)
         own = None if baselines is None else self._rows.baselines(baselines, len(rows))
-        names, labels = self._rows.features(X), row_names(X, len(rows))
+        names, labels = self._features(X), row_names(X, len(rows))
         return self._explain(rows, own, evaluation, names, labels)
 
     def __getitem__(self, output: str) -> Explainer:
@@ -185,7 +195,7 @@ class Explainer:
         evaluation = replace(self.evaluation, uncertainty=uncertainty)
         rows = self._rows.matrix("X", X)
         own = None if baselines is None else self._rows.baselines(baselines, len(rows))
-        names, labels = self._rows.features(X), row_names(X, len(rows))
+        names, labels = self._features(X), row_names(X, len(rows))
 
         def generate() -> Iterator[Any]:
             for start in range(0, len(rows), batch_size):
@@ -208,7 +218,7 @@ class Explainer:
                 "baseline: `along` needs one numeric baseline point; this explainer averages over"
                 " several or has categories"
             )
-        stop, names = self._rows.point("x", x), self._rows.features(x)
+        stop, names = self._rows.point("x", x), self._features(x)
         path = Paths(to_numpy(self.baseline)[None, :], to_numpy(stop)[None, :])
         points = path.at(np.linspace(0.0, 1.0, n_points))[:, 0]
         rows = self.posterior.rows("x", points)
@@ -252,7 +262,7 @@ class Explainer:
         They are in the order of training and add up to the attribution, less that of a prior mean;
         neighbouring rows often have large shares of opposite sign.
         """
-        point, features = self._rows.point("x", x)[None, :], self._rows.features(x)
+        point, features = self._rows.point("x", x)[None, :], self._features(x)
         one = beside("x", point, self.posterior.like)
         index = feature_index(feature, features)
         evaluation = replace(self.evaluation, uncertainty="none")
@@ -328,11 +338,13 @@ class Explainer:
         self, rows: Array, operator: Operator, per_row: bool, names: Names, labels: RowNames
     ) -> Setting:
         """Return what the explanations of all outputs share."""
-        reference, shown = operator.reference, self._rows.data(rows)
+        reference, shown, texts = operator.reference, self._data(rows), self._rows.labels(rows)
+        if self._groups is not None and self._rows.encoder is not None:
+            texts = self._groups.texts(texts, self._rows.encoder.features)
         baselines, weights = np.full(shown.shape, np.nan), None
         if reference is not None:
             check_reference(reference, rows)
-            points = self._rows.data(reference.points)
+            points = self._data(reference.points)
             averaged = not reference.per_row and len(points) > 1
             averaged = averaged or (isinstance(self.baseline, Baselines) and not per_row)
             weights = to_numpy(reference.weights) if averaged else None
@@ -344,10 +356,20 @@ class Explainer:
             "baseline_name": "one per row" if per_row else self.baseline_name,
             "feature_names": names,
             "row_names": labels,
-            "labels": self._rows.labels(rows),
+            "labels": texts,
         }
         encoder = self._rows.encoder
         return Setting(operator, rows, shared, None if encoder is None else encoder.gathering)
+
+    def _features(self, X: Any) -> Names:
+        """Return the names of what is explained: features, or players made of them."""
+        features = self._rows.features(X)
+        return features if self._groups is None else self._groups.names(features)
+
+    def _data(self, rows: Array) -> np.ndarray:
+        """Return one number for each of what is explained, (n, ·); NaN where there is none."""
+        values = self._rows.data(rows)
+        return values if self._groups is None else self._groups.data(values)
 
     def _importance(
         self,
@@ -359,7 +381,7 @@ class Explainer:
     ) -> Importance:
         """Return the importance of the rows of X, whose explanation may be ``known`` already."""
         rows, posterior = self._rows.matrix("X", X), self._one
-        operator, names = self._operator(rows, baselines), self._rows.features(X)
+        operator, names = self._operator(rows, baselines), self._features(X)
         require_features(operator, "importance is")
         if self.output == "probability":
             assert isinstance(operator, IntegratedGradients)
@@ -420,7 +442,8 @@ class Explainer:
         """Return the operator, with one baseline per row if they are given."""
         if isinstance(self.attribution, str):
             baseline = self.baseline if baselines is None else baselines
-            return ATTRIBUTIONS[self.attribution](baseline, self._rows.jumps)
+            players = column_players(self._rows.encoder, self._groups)
+            return ATTRIBUTIONS[self.attribution](baseline, self._rows.jumps, players)
         if baselines is not None:
             raise InvalidInputError(
                 f"baselines: {type(self.attribution).__name__} has its own baseline, or none; leave"
@@ -470,6 +493,7 @@ def explain(
     random_state: Any = 0,
     target_name: str | None = None,
     baseline_name: str | None = None,
+    players: Groups | None = None,
     uncertainty: str = "cov",
     scale: str | None = None,
 ) -> Any:
@@ -487,6 +511,7 @@ def explain(
         random_state=random_state,
         target_name=target_name,
         baseline_name=baseline_name,
+        players=players,
         scale=scale,
     )
     return explainer(X, uncertainty=uncertainty)

@@ -11,7 +11,7 @@ from gpattr._core.array import Array, to_numpy
 from gpattr.distributions import Distribution, Draws, Gaussian
 from gpattr.explainer.probability import drawn_attributions, mean_attributions, probability
 from gpattr.explanation.explanation import Explanation
-from gpattr.operators import IntegratedGradients, Operator
+from gpattr.operators import Expectation, IntegratedGradients, Marginals, Operator, Shapley
 from gpattr.posteriors import Attributions, Evaluation, Posterior
 from gpattr.posteriors.bound import check_covariance_memory
 
@@ -40,11 +40,17 @@ class Setting:
     shared: dict[str, Any]
     gathering: np.ndarray | None = None
 
-    def base_values(self, at: Any) -> np.ndarray:
+    def base_values(self, at: Any, posterior: Posterior) -> np.ndarray:
         """Return F(b), (n,), for a function ``at`` of points; NaN if there is no baseline."""
         reference = self.operator.reference
         if reference is None:
             return np.full(len(self.rows), np.nan)
+        if isinstance(self.operator, Shapley) and reference.independent:
+            drawn = Expectation(
+                Marginals(reference.points, reference.weights), self.operator.players
+            )
+            mean = posterior.bind(drawn, Evaluation("none")).mean(self.rows[:1])
+            return np.full(len(self.rows), float(to_numpy(mean)[0, 0]))
         values = at(reference.points)
         if reference.per_row:
             return values
@@ -57,7 +63,7 @@ def of_function(
     """Return the explanation of f whose attributions are ``result``."""
     predictions = to_numpy(posterior.moments(setting.rows))
     base_values = setting.base_values(
-        lambda points: to_numpy(posterior.moments(posterior.rows("baseline", points)))
+        lambda points: to_numpy(posterior.moments(posterior.rows("baseline", points))), posterior
     )
     distribution = _owned(result.distribution)
     jump = ", categories jump" if setting.operator.jumps else ""
@@ -102,7 +108,7 @@ def of_probability(
     if draws is not None:
         distribution = _draws(draws, values, uncertainty)
     predictions = probability(columns, rows)
-    base_values = setting.base_values(lambda points: probability(columns, points))
+    base_values = setting.base_values(lambda points: probability(columns, points), posterior)
     return Explanation(
         distribution=_owned(distribution),
         predictions=predictions,

@@ -23,7 +23,7 @@ from gpattr._core.validation import (
 )
 from gpattr.encoders import Encoder
 from gpattr.exceptions import InvalidInputError
-from gpattr.operators import Baselines
+from gpattr.operators import Baselines, Marginals
 from gpattr.posteriors import Posterior
 
 NAMED_BASELINES = {
@@ -31,7 +31,7 @@ NAMED_BASELINES = {
     "median": "median of the training inputs",
     "zeros": "zeros",
 }
-EXPECTED_BASELINE = "'mean', 'median', 'zeros', a point, or gpattr.Baselines"
+EXPECTED_BASELINE = "'mean', 'median', 'zeros', a point, gpattr.Baselines or gpattr.Marginals"
 RowNames = tuple[str | int, ...]
 
 
@@ -184,14 +184,14 @@ class Rows:
             )
         if isinstance(baseline, Baselines) and self.jumps:
             points = self.matrix("baseline", self._labelled(baseline))
-            return Baselines(points, baseline.weights), f"average over {len(points)} points"
+            return type(baseline)(points, baseline.weights), _averaged(baseline)
         if isinstance(baseline, Baselines):
             if baseline.points.shape[1] != self.posterior.n_columns:
                 raise InvalidInputError(
                     f"baseline: expected points with {self.posterior.n_columns} features, got"
                     f" {baseline.points.shape[1]}"
                 )
-            return self._aligned(baseline), f"average over {len(baseline.points)} points"
+            return self._aligned(baseline), _averaged(baseline)
         return self.point("baseline", baseline), "given point"
 
     def _coded_zeros(self) -> Array:
@@ -228,9 +228,17 @@ class Rows:
         names = baselines.feature_names
         if names is None or self.columns is None or names == self.columns:
             return baselines
-        return Baselines(
+        return type(baselines)(
             baselines.points[:, positions_of("baseline", names, self.columns)], baselines.weights
         )
+
+
+def _averaged(baselines: Baselines) -> str:
+    """Return what to call a set of baselines."""
+    k = len(baselines.points)
+    if isinstance(baselines, Marginals):
+        return f"features drawn independently from {k} rows"
+    return f"average over {k} points"
 
 
 def row_names(X: Any, n: int) -> RowNames:

@@ -33,24 +33,26 @@ def feature_positions(features: Any, names: Names) -> np.ndarray:
     return positions("features", features, len(names))
 
 
-def group_names(groups: Mapping[str, Iterable[str | int]], names: Names) -> list[str]:
+def group_names(
+    groups: Mapping[str, Iterable[str | int]], names: Names, argument: str = "groups"
+) -> list[str]:
     """Return the group of each feature; a feature in none is by itself, under its own name."""
     if not isinstance(groups, Mapping):
         raise InvalidInputError(
-            f"groups: expected a dictionary {{name: [features]}}, got a {type(groups).__name__}"
+            f"{argument}: expected a dictionary {{name: [features]}}, got a {type(groups).__name__}"
         )
     assigned: dict[int, str] = {}
     for name, members in groups.items():
-        for index in _members(name, members, names):
+        for index in _members(argument, name, members, names):
             if index in assigned:
                 raise InvalidInputError(
-                    f"groups: {names[index]!r} is in {assigned[index]!r} and in {name!r}"
+                    f"{argument}: {names[index]!r} is in {assigned[index]!r} and in {name!r}"
                 )
             assigned[index] = name
     clash = {label for i, label in enumerate(names) if i not in assigned} & set(groups)
     if clash:
         raise InvalidInputError(
-            f"groups: {clash.pop()!r} is also the name of a feature that is not in that group"
+            f"{argument}: {clash.pop()!r} is also the name of a feature that is not in that group"
         )
     return [assigned.get(i, label) for i, label in enumerate(names)]
 
@@ -62,10 +64,10 @@ def group_matrix(labels: list[str]) -> np.ndarray:
     return np.array(flags, dtype=np.float64).reshape(len(labels), len(names))
 
 
-def _members(name: str, members: Any, names: Names) -> list[int]:
+def _members(argument: str, name: str, members: Any, names: Names) -> list[int]:
     found = listed(members)
     if not found:
         raise InvalidInputError(
-            f"groups: expected a list of at least one feature for {name!r}, got {members!r}"
+            f"{argument}: expected a list of at least one feature for {name!r}, got {members!r}"
         )
     return [feature_index(member, names) for member in found]

@@ -153,6 +153,10 @@ class Operator(Checked, ABC):
             " supported behind scaled or selected inputs"
         )
 
+    def why_inexact(self) -> str:
+        """Return what else to say where `method="exact"` is refused."""
+        return ""
+
     def encoded(self, encoding: Array) -> Operator:
         """Return the operator to ask of a function of encoded columns; see `gather`."""
         return self

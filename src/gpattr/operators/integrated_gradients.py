@@ -18,8 +18,8 @@ from gpattr.operators.baselines import Baselines
 from gpattr.operators.marginals import Marginals
 
 NO_MARGINALS = (
-    "baseline: integrated gradients follow straight paths, which features drawn independently do not"
-    ' have; use attribution="shapley" with Marginals, or Baselines(rows) with integrated gradients'
+    "baseline: integrated gradients follow straight paths, which features drawn independently do"
+    ' not have; use attribution="shapley", or Baselines(rows) with integrated gradients'
 )
 
 

@@ -21,7 +21,7 @@ from gpattr.operators.players import Players
 
 @dataclass(frozen=True, eq=False)
 class Coalitions(Sites):
-    """All points whose ``players`` are each at the row ``stop`` (n, D) or at the baseline ``start``.
+    """All points whose ``players`` are at the row, ``stop`` (n, D), or at the baseline, ``start``.
 
     The baseline is (n, D), or one for all (1, D). With ``weights`` (K,) it is drawn instead:
     every player independently of the others from the rows of ``start`` (K, D).
@@ -127,6 +127,9 @@ class Shapley(Operator):
     def reference(self) -> Reference:
         weights = np.ones(1) if self.weights is None else self.weights
         return Reference(self.points, weights, self.per_row, self.independent)
+
+    def why_inexact(self) -> str:
+        return f", and {len(self.players.seen)} players are too many to enumerate coalitions"
 
     def replaced(self, points: Array, players: Players) -> Self:
         """Return the same operator with other baselines and players."""

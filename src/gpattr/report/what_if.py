@@ -35,6 +35,8 @@ def what_if(explainer: Explainer, ex: Explanation) -> dict[str, Any] | str:
     posterior = explainer.posterior
     if explainer.output != "latent" or posterior.several_outputs:
         return "sliders need a single latent output, not a probability"
+    if explainer.attribution != "integrated_gradients":
+        return "sliders are available for integrated gradients only"
     if isinstance(explainer.baseline, Baselines) or ex.baseline_name != explainer.baseline_name:
         return "sliders need one baseline for all rows"
     base = float(to_numpy(posterior.predict(to_numpy(explainer.baseline)[None]))[0])

@@ -15,6 +15,7 @@ import numpy as np
 
 from gpattr._core.array import Array, namespace, product
 from gpattr._core.memory import blocks
+from gpattr._core.validation import check_count
 from gpattr.closed_forms.derivatives import differentiate, require_derivatives
 from gpattr.closed_forms.table import Bounded, Formulas
 from gpattr.exceptions import InvalidInputError
@@ -24,7 +25,8 @@ from gpattr.special.quadrature import gauss_legendre
 
 FIXED_RULES = ("right", "trapezoid", "simpson", "gauss_legendre")
 MOST_STEPS = 10**6  # more differ from the integral by rounding only, however rough the function
-METHODS = ("auto", "exact", "quadrature", *FIXED_RULES)
+PERMUTATIONS = 64  # antithetic pairs of permutations, unless another number is given
+METHODS = ("auto", "exact", "quadrature", *FIXED_RULES, "permutations")
 
 
 def nodes_and_weights(rule: str, n_steps: int) -> tuple[np.ndarray, np.ndarray]:
@@ -49,11 +51,13 @@ def nodes_and_weights(rule: str, n_steps: int) -> tuple[np.ndarray, np.ndarray]:
 
 def check_steps(method: str, n_steps: Any) -> int | None:
     """Return the number of steps for a method: an integer for fixed rules, None for the others."""
+    if method == "permutations":
+        return PERMUTATIONS if n_steps is None else check_count("n_steps", n_steps, least=2)
     if method not in FIXED_RULES:
         if n_steps is not None:
             raise InvalidInputError(
-                f"n_steps: only the rules {', '.join(FIXED_RULES)} take a number of steps, got"
-                f" {n_steps!r}"
+                f"n_steps: only the rules {', '.join(FIXED_RULES)} and permutations take a number"
+                f" of steps, got {n_steps!r}"
             )
         return None
     try:

@@ -22,7 +22,6 @@ from gpattr.kernels import Kernel
 from gpattr.operators import Coalitions, Players
 
 MOST_PLAYERS = 12
-PERMUTATIONS = 64  # antithetic pairs
 DEVIATIONS = 4.0  # standard errors that bound a sampling error
 
 

@@ -2,8 +2,8 @@
 
     φᵢk(·, z) = σ² ∏ⱼ max(uⱼ, vⱼ) · cᵢ/(1 + |cᵢ|) ∫₋₁¹ ∏_{j≠i} hⱼ(s) ds
 
-All terms of the sum over nodes have one sign and hᵢ ≥ (1 − |s|)/2 at every node, so products without
-one factor are found by division.
+All terms of the sum over nodes have one sign and hᵢ ≥ (1 − |s|)/2 at every node, so products
+without one factor are found by division.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gpattr._core import workers
 from gpattr._core.array import EPS, Array, chunk_rows, namespace, product
 from gpattr._core.memory import blocks
 from gpattr.closed_forms.shapley.product import Corners, PositiveProduct
-from gpattr.closed_forms.table import Bounded, Formulas
+from gpattr.closed_forms.table import Bounded, Formulas, rounded, rounded_cross, rounding
 from gpattr.operators import Coalitions
 from gpattr.special.diagonal import nodes_needed, product_rule, symmetric_rule
 from gpattr.special.quadrature import gauss_legendre
@@ -109,6 +109,24 @@ def formulas(kernel: PositiveProduct, method: str = "closed form") -> Formulas:
         return scattered(kernel, result, error)
 
     return Formulas(cross, contract, prior_cov, between, frozenset({method}), bound)
+
+
+def mean_formulas(kernel: PositiveProduct) -> Formulas:
+    """Return the formulas of the mean of f over a product of marginals, E f(b)."""
+
+    def cross(sites: Coalitions, Z: Array) -> Bounded:
+        value = namespace(Z).broadcast_to(kernel.mean(sites, Z), (len(sites.stop), 1, len(Z)))
+        return rounded_cross(value + 0.0)
+
+    def contract(sites: Coalitions, Z: Array, w: Array) -> Bounded:
+        terms = cross(sites, Z).value
+        return Bounded(product(terms, w), rounding(terms, w))
+
+    def between(sites: Coalitions, other: Coalitions) -> Bounded:
+        value = kernel.mean_of_means(sites)
+        return rounded(namespace(sites.stop).zeros((len(sites.stop), 1, 1)) + value)
+
+    return Formulas(cross, contract, lambda sites: between(sites, sites), between)
 
 
 def shared(work: Callable[[slice], None], n: int, m: int, like: Array) -> None:

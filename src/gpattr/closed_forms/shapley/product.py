@@ -121,6 +121,25 @@ class PositiveProduct:
         )
         return -xp.expm1(logs).T
 
+    def mean(self, sites: Coalitions, Z: Array) -> Array:
+        """Return σ² ∏ⱼ E kⱼ(bⱼ, zⱼ) for a baseline that is drawn, (m,)."""
+        origin = sites.start[0]
+        b, z = (sites.start - origin).T, (Z - origin).T[:, None, :]
+        return self.variance * namespace(Z).exp(self._drawn(sites, b, z).sum(axis=0))[0]
+
+    def mean_of_means(self, sites: Coalitions) -> Array:
+        """Return σ² ∏ⱼ E kⱼ(bⱼ, b'ⱼ) for two independent draws of a baseline."""
+        xp = namespace(sites.start)
+        return self.variance * xp.exp(self._drawn_twice(sites, sites.start[0]).sum())
+
+    def _drawn_twice(self, sites: Coalitions, origin: Array) -> Array:
+        """Return log E kⱼ(bⱼ, b'ⱼ), (p,)."""
+        b = (sites.start - origin).T
+        draws = [f.logs(f.taken(b)[:, None, :], f.taken(b)[:, :, None]) for f in self]
+        return _log_mean(
+            _log_mean(self._added(draws), sites.weights, axis=2), sites.weights, axis=1
+        )
+
     def corners(self, sites: Coalitions, other: Coalitions) -> Corners:
         """Return the values of each factor at the four corners of the i-th sites of two batches."""
         if sites.weights is not None:
@@ -155,8 +174,7 @@ class PositiveProduct:
         origin = sites.stop[0]
         x, y, b = ((part - origin).T for part in (sites.stop, other.stop, sites.start))
         both = self._added([f.logs(f.taken(x), f.taken(y)) for f in self])
-        draws = [f.logs(f.taken(b)[:, None, :], f.taken(b)[:, :, None]) for f in self]
-        bb = _log_mean(_log_mean(self._added(draws), w, axis=2), w, axis=1)[:, None]
+        bb = self._drawn_twice(sites, origin)[:, None]
         xb, yb = (
             _log_mean(
                 self._added([f.logs(f.taken(p)[:, :, None], f.taken(b)[:, None, :]) for f in self]),

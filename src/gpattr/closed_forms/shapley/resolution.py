@@ -1,0 +1,263 @@
+"""Resolution of kernels for Shapley values: product, series, scale mixture, or values at corners.
+
+A kernel is multiplied out into terms, each a product of leaves on some columns. A term whose leaves
+are factors of single players is a product (positive factors) or a series (any sign). Radial kernels
+of several players, which are no products, are mixtures of squared exponentials, which are. Kernels
+that are none of these are evaluated at coalitions: all of them if players are few, sampled ones
+otherwise.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gpattr._core.array import Array, namespace
+from gpattr.closed_forms.algebra import added
+from gpattr.closed_forms.products import multiplied_out
+from gpattr.closed_forms.quadrature.fixed_rules import PERMUTATIONS
+from gpattr.closed_forms.resolution import formulas_for
+from gpattr.closed_forms.shapley.corners import (
+    MOST_PLAYERS,
+    all_coalitions,
+    corner_formulas,
+    sampled_coalitions,
+)
+from gpattr.closed_forms.shapley.factors import LOG_PROFILES, factor_of, variance_of
+from gpattr.closed_forms.shapley.integrals import formulas, mean_formulas
+from gpattr.closed_forms.shapley.product import PositiveProduct
+from gpattr.closed_forms.table import (
+    KERNEL_SCHEMES,
+    KERNELS,
+    Bounded,
+    Formulas,
+    register,
+    register_mean,
+)
+from gpattr.exceptions import UnsupportedModelError
+from gpattr.kernels import (
+    Constant,
+    Kernel,
+    RationalQuadratic,
+    Select,
+    SquaredExponential,
+)
+from gpattr.means import Constant as ConstantMean
+from gpattr.operators import Coalitions, Expectation, Shapley
+from gpattr.special.scale_mixtures import (
+    ScaleMixture,
+    matern_mixture,
+    rational_quadratic_mixture,
+)
+
+FEW = 7  # players up to which a radial kernel is evaluated at all coalitions rather than mixed
+MIXED = 1e-10  # error of a scale mixture, relative to the variance of the kernel
+RADIUS = 1e4  # length-scales within which a rational quadratic mixture has that error
+MOST_TERMS = 512
+Leaf = tuple[Kernel, tuple[int, ...]]  # a kernel and its columns
+
+
+def kernel_formulas(operator: Shapley, kernel: Kernel) -> Formulas:
+    """Return the formulas of Shapley values, or of an expectation, for any kernel."""
+    found = structured_formulas(operator, kernel)
+    if found is not None:
+        return found
+    players = operator.players
+    if operator.independent:
+        raise UnsupportedModelError(
+            f"baseline: Marginals need a kernel that is a product over features, a sum of such"
+            f" products, or a Matérn or rational quadratic kernel; {type(kernel).__name__} is none"
+            " of them. Use Baselines(rows)"
+        )
+    if len(players.seen) <= MOST_PLAYERS:
+        return corner_formulas(kernel, all_coalitions(players))
+    return corner_formulas(kernel, sampled_coalitions(players, PERMUTATIONS))
+
+
+def structured_formulas(operator: Shapley, kernel: Kernel) -> Formulas | None:
+    """Return formulas from the structure of a kernel; None where it has none."""
+    columns = tuple(range(len(operator.players.owner)))
+    terms = multiplied_out(kernel)
+    parts = [_term_formulas(operator, _leaves(term, columns)) for term in terms or [[kernel]]]
+    found = [part for part in parts if part is not None]
+    return added(found) if len(found) == len(parts) else None
+
+
+def _leaves(term: list[Kernel], columns: tuple[int, ...]) -> list[Leaf]:
+    """Return the kernels of a term with the columns they see."""
+    return [
+        (leaf.kernel, leaf.features) if isinstance(leaf, Select) else (leaf, columns)
+        for leaf in term
+    ]
+
+
+def _term_formulas(operator: Shapley, leaves: list[Leaf]) -> Formulas | None:
+    """Return the formulas of a product of leaves; None where it is not one over players."""
+    players = operator.players
+    scale = prod(leaf.variance for leaf, _ in leaves if isinstance(leaf, Constant))
+    leaves = [(leaf, columns) for leaf, columns in leaves if not isinstance(leaf, Constant)]
+    if not leaves:
+        return formulas_for(operator, Constant(scale))
+    factors = [factor_of(leaf, columns, players) for leaf, columns in leaves]
+    known = tuple(factor for factor in factors if factor is not None)
+    if len(known) == len(factors):
+        variance = scale * prod(variance_of(factor.kernel) for factor in known)
+        product = PositiveProduct(variance, known, players.count)
+        return mean_formulas(product) if isinstance(operator, Expectation) else formulas(product)
+    radial = [i for i, (leaf, _) in enumerate(leaves) if _is_mixture(leaf) and factors[i] is None]
+    if not radial:
+        return None
+    if not operator.independent and len(players.seen) <= FEW:
+        return None  # exact, and faster
+    return _mixed(operator, scale, leaves, radial)
+
+
+def _is_mixture(leaf: Kernel) -> bool:
+    return type(leaf) in LOG_PROFILES
+
+
+def _mixed(
+    operator: Shapley, scale: float, leaves: list[Leaf], radial: list[int]
+) -> Formulas | None:
+    """Return the formulas of a term of which some leaves are mixtures of squared exponentials."""
+    expansions = [(mixture_of(leaves[i][0]), *leaves[i]) for i in radial]
+    if prod(len(mixture.scales) for mixture, _, _ in expansions) > MOST_TERMS:
+        return None
+    rest = [leaf for i, leaf in enumerate(leaves) if i not in radial]
+    terms: list[list[Leaf]] = [[(Constant(scale), ()), *rest]]
+    for mixture, leaf, columns in expansions:
+        terms = [[*term, part] for term in terms for part in _components(mixture, leaf, columns)]
+    parts = [_term_formulas(operator, term) for term in terms]
+    found = [part for part in parts if part is not None]
+    if len(found) < len(parts):
+        return None
+    size = scale * prod(variance_of(leaf) for leaf, _ in leaves)
+    errors = [_Error(mixture, leaf, columns) for mixture, leaf, columns in expansions]
+    return _certified(added(found), errors, size)
+
+
+def mixture_of(kernel: Any) -> ScaleMixture:
+    """Return a radial kernel as a mixture of squared exponentials with a certified error."""
+    if isinstance(kernel, RationalQuadratic):
+        return rational_quadratic_mixture(kernel.alpha, MIXED, radius=RADIUS)
+    return matern_mixture(kernel.nu, MIXED)
+
+
+def _components(mixture: ScaleMixture, leaf: Any, columns: tuple[int, ...]) -> list[Leaf]:
+    length, variance = np.asarray(leaf.lengthscale), variance_of(leaf)
+    parts: list[Leaf] = [
+        (SquaredExponential(length * scale**0.5, variance * weight), columns)
+        for scale, weight in zip(mixture.scales, mixture.weights, strict=True)
+    ]
+    if mixture.constant > 0:
+        parts.append((Constant(variance * mixture.constant), ()))
+    return parts
+
+
+class _Error:
+    """The certified error of a mixture for the rows and points of a call."""
+
+    def __init__(self, mixture: ScaleMixture, kernel: Any, columns: tuple[int, ...]) -> None:
+        self.mixture, self.kernel, self.columns = mixture, kernel, list(columns)
+
+    def at(self, *rows: Array) -> float:
+        """Return the bound for all distances between these rows; beyond the radius, the tail."""
+        if self.mixture.constant == 0:
+            return self.mixture.bound
+        xp = namespace(rows[0])
+        some = [part[:, self.columns] for part in rows]
+        high = reduce(xp.maximum, (xp.max(part, axis=0) for part in some))
+        low = reduce(xp.minimum, (xp.min(part, axis=0) for part in some))
+        if float(self.kernel.n_lengthscales((high - low)[None, :])[0]) <= RADIUS:
+            return self.mixture.bound
+        return self.mixture.bound + self.mixture.constant
+
+
+def _certified(inner: Formulas, errors: list[_Error], size: float) -> Formulas:
+    """Return formulas with the error of a mixture: |φ − φ̃| ≤ 2σ² × the error of the kernel."""
+
+    def extra(*rows: Array) -> float:
+        return 2.0 * size * sum(error.at(*rows) for error in errors)
+
+    def cross(sites: Any, Z: Array) -> Bounded:
+        value, error = inner.cross(sites, Z)
+        return Bounded(value, error + len(Z) ** 0.5 * extra(sites.start, sites.stop, Z))
+
+    def contract(sites: Any, Z: Array, w: Array) -> Bounded:
+        value, error = inner.contract(sites, Z, w)
+        return Bounded(value, error + mixed(sites, Z, w))
+
+    def mixed(sites: Any, Z: Array, w: Array) -> float:
+        return extra(sites.start, sites.stop, Z) * float(abs(w).sum(axis=0).max())
+
+    def bound(sites: Any, Z: Array, w: Array) -> Array:
+        assert inner.bound is not None
+        return inner.bound(sites, Z, w) + mixed(sites, Z, w)
+
+    def prior_cov(sites: Any) -> Bounded:
+        value, error = inner.prior_cov(sites)
+        return Bounded(value, error + 2.0 * extra(sites.start, sites.stop))
+
+    def between(sites: Any, other: Any) -> Bounded:
+        value, error = inner.between(sites, other)
+        rows = (sites.start, sites.stop, other.start, other.stop)
+        return Bounded(value, error + 2.0 * extra(*rows))
+
+    known = None if inner.bound is None else bound
+    return Formulas(cross, contract, prior_cov, between, frozenset({"scale mixture"}), known)
+
+
+def select_formulas(operator: Shapley, kernel: Select) -> Formulas:
+    """Return the formulas of a kernel on some columns: players stay what they are."""
+    features = list(kernel.features)
+    inner = formulas_for(operator.select(features), kernel.kernel)
+
+    def bound(sites: Any, Z: Array, w: Array) -> Array:
+        assert inner.bound is not None
+        return inner.bound(sites.select(features), Z[:, features], w)
+
+    return Formulas(
+        cross=lambda sites, Z: inner.cross(sites.select(features), Z[:, features]),
+        contract=lambda sites, Z, w: inner.contract(sites.select(features), Z[:, features], w),
+        prior_cov=lambda sites: inner.prior_cov(sites.select(features)),
+        between=lambda sites, other: inner.between(sites.select(features), other.select(features)),
+        methods=inner.methods,
+        bound=None if inner.bound is None else bound,
+    )
+
+
+def sampled_formulas(
+    operator: Shapley, kernel: Kernel, method: str, pairs: int, exact: Formulas
+) -> Formulas:
+    """Return the formulas of Shapley values by antithetic permutations, for comparison."""
+    if operator.independent:
+        raise UnsupportedModelError(
+            'method: "permutations" needs a baseline of points; Marginals are not supported'
+        )
+    return corner_formulas(kernel, sampled_coalitions(operator.players, pairs))
+
+
+def constant_mean(kernel: Constant, sites: Coalitions, Z: Array) -> Array:
+    """Return the covariance of E f(b) with f for a constant kernel, (n, 1, m)."""
+    return namespace(Z).zeros((len(sites.stop), 1, len(Z))) + kernel.variance
+
+
+def constant_means(kernel: Constant, sites: Coalitions, other: Coalitions) -> Array:
+    """Return the variance of E f(b) for a constant kernel, (n, 1, 1)."""
+    return namespace(sites.stop).zeros((len(sites.stop), 1, 1)) + kernel.variance
+
+
+def constant_prior_mean(mean: ConstantMean, sites: Coalitions) -> Array:
+    """Return the mean of a constant, (n, 1)."""
+    return namespace(sites.stop).zeros((len(sites.stop), 1)) + mean.value
+
+
+register(Expectation, Constant, cross=constant_mean, between=constant_means)
+register_mean(Expectation, ConstantMean, constant_prior_mean)
+for kind in (Shapley, Expectation):
+    KERNELS[kind, Kernel] = kernel_formulas
+    KERNELS[kind, Select] = select_formulas
+KERNEL_SCHEMES[Shapley] = sampled_formulas
