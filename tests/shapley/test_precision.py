@@ -81,7 +81,7 @@ def test_prior_covariances(d, step):
 def test_many_features_and_few_nodes():
     """d = 200: fewer nodes than ⌈d/2⌉ are enough, as the a-priori bound says."""
     for step in (1e-3, 0.1, 1.0):
-        scale, x, b, Z = problem(60, step, m=1)
+        scale, x, b, Z = problem(200, step, m=1)
         computed = closed_forms.cross(Shapley(b), SquaredExponential(scale), x[None], Z)[0, :, 0]
         u, v = (size_by_size.squared_exponential(p, Z[0], scale) for p in (x, b))
         truth = size_by_size.values(u, v).astype(float)
