@@ -124,7 +124,7 @@ class Shapley(Operator):
         return (self.players.count,)
 
     @property
-    def reference(self) -> Reference:
+    def reference(self) -> Reference | None:
         weights = np.ones(1) if self.weights is None else self.weights
         return Reference(self.points, weights, self.per_row, self.independent)
 

@@ -165,8 +165,8 @@ class PositiveProduct:
         a, e, g = (xp.where(near, part, 0.0 * part) for part in (left, right, mixed))
         close = low * (xp.expm1(a) * xp.expm1(e) + xp.exp(a + e) * xp.expm1(g))
         top = self.variance * xp.exp((base + highest).sum(axis=0))
-        rises = (_rise(part, highest) for part in (left, right))
-        return Corners(low.T, *(part.T for part in rises), xp.where(near, close, far).T, top)
+        rises = _rise(left, highest).T, _rise(right, highest).T
+        return Corners(low.T, *rises, xp.where(near, close, far).T, top)
 
     def _drawn_corners(self, sites: Coalitions, other: Coalitions) -> Corners:
         """Return the same where both baselines are drawn from the same rows, players apart."""
@@ -186,8 +186,8 @@ class PositiveProduct:
         highest = xp.maximum(xp.maximum(both, bb + 0.0 * both), xp.maximum(xb, yb))
         both, bb, xb, yb = (xp.exp(part - highest) for part in (both, bb, xb, yb))
         top = self.variance * xp.exp(highest.sum(axis=0))
-        parts = (bb, xb - bb, yb - bb, (both - xb) - (yb - bb))
-        return Corners(*(part.T for part in parts), top)
+        mixed = (both - xb) - (yb - bb)
+        return Corners(bb.T, (xb - bb).T, (yb - bb).T, mixed.T, top)
 
     @property
     def stationary(self) -> bool:

@@ -9,6 +9,7 @@ otherwise.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 from math import prod
 from typing import Any
@@ -46,26 +47,30 @@ from gpattr.kernels import (
     SquaredExponential,
 )
 from gpattr.means import Constant as ConstantMean
-from gpattr.operators import Coalitions, Expectation, Shapley
+from gpattr.operators import Coalitions, Expectation, Players, Shapley
 from gpattr.special.scale_mixtures import (
     ScaleMixture,
     matern_mixture,
     rational_quadratic_mixture,
 )
 
-FEW = 7  # players up to which a radial kernel is evaluated at all coalitions rather than mixed
-MIXED = 1e-10  # error of a scale mixture, relative to the variance of the kernel
+# Players up to which a radial kernel is evaluated at all coalitions rather than mixed: between two
+# rows there are 4^p pairs of coalitions, between a row and a point 2^p.
+FEW, SEVERAL = 6, 9
+MIXED = 1e-12  # error of a scale mixture, relative to the variance of the kernel
 RADIUS = 1e4  # length-scales within which a rational quadratic mixture has that error
 MOST_TERMS = 512
+MIXTURE = "scale mixture"
 Leaf = tuple[Kernel, tuple[int, ...]]  # a kernel and its columns
 
 
 def kernel_formulas(operator: Shapley, kernel: Kernel) -> Formulas:
     """Return the formulas of Shapley values, or of an expectation, for any kernel."""
-    found = structured_formulas(operator, kernel)
-    if found is not None:
+    found, players = structured_formulas(operator, kernel), operator.players
+    if found is not None and (MIXTURE not in found.methods or operator.independent):
         return found
-    players = operator.players
+    if found is not None:
+        return _with_enumeration(found, kernel, players)
     if operator.independent:
         raise UnsupportedModelError(
             f"baseline: Marginals need a kernel that is a product over features, a sum of such"
@@ -75,6 +80,19 @@ def kernel_formulas(operator: Shapley, kernel: Kernel) -> Formulas:
     if len(players.seen) <= MOST_PLAYERS:
         return corner_formulas(kernel, all_coalitions(players))
     return corner_formulas(kernel, sampled_coalitions(players, PERMUTATIONS))
+
+
+def _with_enumeration(found: Formulas, kernel: Kernel, players: Players) -> Formulas:
+    """Return mixtures with covariances with data from all coalitions, where these are few."""
+    if len(players.seen) > SEVERAL:
+        return found
+    exact = corner_formulas(kernel, all_coalitions(players))
+    return replace(
+        exact,
+        prior_cov=found.prior_cov,
+        between=found.between,
+        methods=exact.methods | found.methods,
+    )
 
 
 def structured_formulas(operator: Shapley, kernel: Kernel) -> Formulas | None:
@@ -207,7 +225,7 @@ def _certified(inner: Formulas, errors: list[_Error], size: float) -> Formulas:
         return Bounded(value, error + 2.0 * extra(*rows))
 
     known = None if inner.bound is None else bound
-    return Formulas(cross, contract, prior_cov, between, frozenset({"scale mixture"}), known)
+    return Formulas(cross, contract, prior_cov, between, frozenset({MIXTURE}), known)
 
 
 def select_formulas(operator: Shapley, kernel: Select) -> Formulas:
