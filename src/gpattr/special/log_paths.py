@@ -99,12 +99,12 @@ def graded_nodes(
     edges = xp.where(edges + centre < 2.0**-depth, -centre, edges)
     edges = np.sort(edges, axis=1) if xp is np else xp.torch.sort(edges, dim=1).values
     owner, place = xp.nonzero(edges[:, 1:] - edges[:, :-1] > 1e-16 * 2.0**-doublings)
-    return _on_panels(owner, edges[owner, place], edges[owner, place + 1], centre[:, 0][owner], grading.order)
+    return _on_panels(
+        owner, edges[owner, place], edges[owner, place + 1], centre[:, 0][owner], grading.order
+    )
 
 
-def _on_panels(
-    owner: Array, low: Array, high: Array, centre: Array, order: int
-) -> GradedNodes:
+def _on_panels(owner: Array, low: Array, high: Array, centre: Array, order: int) -> GradedNodes:
     xp = namespace(low)
     x, w = map(xp.asarray, gauss_legendre(order))
     width = (high - low)[:, None]

@@ -24,9 +24,7 @@ NODES = 2**16  # nodes of a pair of paths at a time
 Part = tuple[Array, Moments, Array]
 
 
-def moments_between(
-    kernel: Radial, p: Array, q: Array, e: Array, rows: Array
-) -> Iterator[Part]:
+def moments_between(kernel: Radial, p: Array, q: Array, e: Array, rows: Array) -> Iterator[Part]:
     """Yield rows, their moments, and bounds (r,) on errors of covariances, by pairs of paths.
 
     ``p`` and ``q`` are the steps and ``e`` the difference of the starts, (n, d) each.
@@ -55,7 +53,9 @@ def _smooth(
     """Integrate with a product of rules, those of the longest paths of a group."""
     xp, gaussian = namespace(p), isinstance(kernel, SquaredExponential)
     classes = [_length_class(length, gaussian) for length in lengths]
-    groups = sorted({(float(a), float(b)) for a, b in zip(*(c[rows] for c in classes), strict=True)})
+    groups = sorted(
+        {(float(a), float(b)) for a, b in zip(*(c[rows] for c in classes), strict=True)}
+    )
     for first, second in groups:
         group = rows[(classes[0][rows] == first) & (classes[1][rows] == second)]
         left, right = (shared_rule(length, gaussian=gaussian) for length in (first, second))
@@ -121,7 +121,9 @@ class _Frame:
         return rounding(self.p, self.q, self.vectors, sums)
 
 
-def weighted_moments(kernel: Radial, gram: Array, c: Array, weights: tuple[Array, ...]) -> list[Array]:
+def weighted_moments(
+    kernel: Radial, gram: Array, c: Array, weights: tuple[Array, ...]
+) -> list[Array]:
     """Return the fields of `Moments` but the first, for parts c (n, N, 3) and weights (N,).
 
     ``weights`` are those of A₂A₂, A₂A₁, A₁A₂ and A₁A₁.
@@ -183,7 +185,10 @@ def _kinked(kernel: Radial, p: Array, q: Array, e: Array, row: Array) -> Part:
     frame.vectors = xp.stack([frame.vectors[:, :, 0], p, q], axis=2)
     frame.gram = xp.swapaxes(frame.vectors, 1, 2) @ frame.vectors
     a, b = ((step * step).sum() for step in (p, q))
-    ends = [xp.clip(-((e - end) * p).sum(axis=1) / xp.maximum(a, 1e-300), 0.0, 1.0) for end in (0.0 * q, q)]
+    ends = [
+        xp.clip(-((e - end) * p).sum(axis=1) / xp.maximum(a, 1e-300), 0.0, 1.0)
+        for end in (0.0 * q, q)
+    ]
     distance = xp.sqrt(xp.maximum(frame.gram[:, 0, 0], 0.0))
     outer = graded_nodes(frame.s, xp.sqrt(a)[None], distance, tuple(ends), COARSE)
     s, ws, sigma = (part.ravel() for part in (outer.s, outer.weights, outer.v))
