@@ -126,7 +126,9 @@ class Quad:
         for s in (-0.5, 0.5):
             for t in (-0.5, 0.5):
                 value = abs(self.mean + s * self.left + t * self.right + s * t * self.mixed)
-                result = max(result, value) if isinstance(value, float) else xp.maximum(result, value)
+                result = (
+                    max(result, value) if isinstance(value, float) else xp.maximum(result, value)
+                )
         return result
 
 

@@ -248,9 +248,7 @@ def _whole(term: SeriesProduct, part: Scaled) -> tuple[Array, Array]:
     def total(factors: list[Series], signed: bool) -> Any:
         series = multiplied(ring, factors)
         weights = ring.functional
-        return sum(
-            (a if signed else abs(a)) * series[i] for i, a in weights.items() if i in series
-        )
+        return sum((a if signed else abs(a)) * series[i] for i, a in weights.items() if i in series)
 
     absolute = [{i: abs(value) for i, value in series.items()} for series in part.factors]
     lost = 1.0 + abs(part.exponent) / 16.0

@@ -102,7 +102,9 @@ class SeriesProduct:
             for i, player in enumerate(factor.players):
                 place, some = self.players.index(player), [part[i] for part in logs]
                 had = result.get(place)
-                result[place] = some if had is None else [a + b for a, b in zip(had, some, strict=True)]
+                result[place] = (
+                    some if had is None else [a + b for a, b in zip(had, some, strict=True)]
+                )
         return result
 
     def values(self, X: Array, Z: Array) -> Scaled:
@@ -133,7 +135,9 @@ class SeriesProduct:
         """Return the factors averaged over two independent draws of a baseline, (1,)."""
         single = self.mean_values(sites.start, sites.weights, other.start)
         parts = [
-            _weighted({i: _column(value) for i, value in series.items()}, _column(log), other.weights)
+            _weighted(
+                {i: _column(value) for i, value in series.items()}, _column(log), other.weights
+            )
             for series, log in zip(*single, strict=True)
         ]
         return Scaled([part[0] for part in parts], [part[1] for part in parts])

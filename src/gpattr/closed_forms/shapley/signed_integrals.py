@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpattr._core.array import Array, namespace
-from gpattr.closed_forms.shapley.differences import Pair, Quad
+from gpattr.closed_forms.shapley.differences import Quad
 from gpattr.closed_forms.shapley.ring import Ring, Series
 from gpattr.special.diagonal import nodes_needed
 from gpattr.special.quadrature import gauss_legendre
@@ -50,7 +50,9 @@ def sizes(factors: Sequence[Series], ring: Ring) -> Any:
         moved = ring.times(product, {i: pair.slack for i, pair in factor.items()})
         total = _added(ring.times(total, size), moved)
         product = ring.times(product, size)
-    return sum(abs(ring.functional[i]) * value for i, value in total.items() if i in ring.functional)
+    return sum(
+        abs(ring.functional[i]) * value for i, value in total.items() if i in ring.functional
+    )
 
 
 def whole_size(factors: Sequence[Series], ring: Ring) -> Any:
@@ -159,7 +161,9 @@ def pair_of_nodes(factors: Sequence[Series], degree: int) -> int:
                 continue
             xp, total = namespace(quad.mixed), quad.total + TINY
             for side, part in enumerate((quad.left, quad.right)):
-                shares[side] = _larger((0.5 * abs(part) + 0.25 * abs(quad.mixed)) / total, shares[side])
+                shares[side] = _larger(
+                    (0.5 * abs(part) + 0.25 * abs(quad.mixed)) / total, shares[side]
+                )
             over = _larger(xp.log(total / (quad.size + TINY)), over)
         spreads = [one + two for one, two in zip(spreads, shares, strict=True)]
         excess = excess + over
