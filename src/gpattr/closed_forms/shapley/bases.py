@@ -14,7 +14,8 @@ from gpattr._core.memory import blocks
 from gpattr.bases import Basis, Combined
 from gpattr.closed_forms.quadrature.fixed_rules import PERMUTATIONS
 from gpattr.closed_forms.resolution import basis_formulas_for
-from gpattr.closed_forms.shapley.basis_factors import KINDS, BasisFactors
+from gpattr.closed_forms.shapley.basis_factors import KINDS
+from gpattr.closed_forms.shapley.basis_products import at_baselines, images_of, tiles
 from gpattr.closed_forms.shapley.corners import (
     MOST_PLAYERS,
     Design,
@@ -22,16 +23,9 @@ from gpattr.closed_forms.shapley.corners import (
     sampled_coalitions,
     sampling_error,
 )
-from gpattr.closed_forms.shapley.differences import Pair
-from gpattr.closed_forms.shapley.ring import Ring, Series
-from gpattr.closed_forms.shapley.signed_integrals import leave_one_out, sizes
 from gpattr.closed_forms.table import BASES, BASIS_SCHEMES, BasisFormulas
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.operators import Coalitions, Expectation, Players, Shapley
-
-TILE = 2**18  # numbers of one kind, for all players of a tile of rows and functions
-MOST = 2**14
-ONE = Ring([])  # plain products
 
 
 def product_basis(operator: Shapley, basis: Basis) -> BasisFormulas:
@@ -41,19 +35,13 @@ def product_basis(operator: Shapley, basis: Basis) -> BasisFormulas:
 
     def images(sites: Coalitions) -> Array:
         basis.check_rows("baseline", sites.start)
-        result = namespace(sites.stop).zeros((len(sites.stop), count, len(basis)))
-        for rows, some, values, _ in _tiles(factors, sites):
-            for player, value in zip(sites.players.seen, values, strict=True):
-                for first, part in factors.parts(value):
-                    places = slice(first + some.start, first + some.stop)
-                    result[rows, player, places] = part
-        return result
+        return images_of(factors, sites)[0]
 
     def contract(sites: Coalitions, w: Array) -> tuple[Array, Array]:
         basis.check_rows("baseline", sites.start)
         xp = namespace(sites.stop)
         total, size = (xp.zeros((len(sites.stop), count)) for _ in range(2))
-        for rows, some, values, lost in _tiles(factors, sites):
+        for rows, some, values, lost in tiles(factors, sites):
             for first, _ in factors.parts(values[0]):
                 weights = w[first + some.start : first + some.stop]
                 size[rows] += product(lost, abs(weights))[:, None]
@@ -66,40 +54,6 @@ def product_basis(operator: Shapley, basis: Basis) -> BasisFormulas:
     return BasisFormulas(images, contract)
 
 
-def _tiles(
-    factors: BasisFactors, sites: Coalitions
-) -> Iterator[tuple[slice, slice, list[Array], Array]]:
-    """Yield rows, functions, the Shapley values of each player, (r, f), and their size, (r, f)."""
-    players, n = sites.players, len(sites.stop)
-    degree = min(factors.degree, len(players.seen))
-    pairs = max(1, min(MOST, TILE // len(players.seen)))
-    width = min(factors.count, pairs)
-    for left in range(0, factors.count, width):
-        some = slice(left, min(left + width, factors.count))
-        drawn = None if sites.weights is None else _at_baselines(factors, sites, some)
-        height = max(1, pairs // width)
-        for low in range(0, n, height):
-            rows = slice(low, min(low + height, n))
-            here = sites[rows]
-            parts: list[Series] = []
-            for place, columns in enumerate(players.members):
-                if drawn is None:
-                    pair = factors.pair(here.stop, here.start, columns, some)
-                else:
-                    pair = Pair.of(factors.values(here.stop, columns, some), drawn[place])
-                parts.append({0: pair})
-            yield rows, some, leave_one_out(parts, ONE, degree), sizes(parts, ONE)
-
-
-def _at_baselines(factors: BasisFactors, sites: Coalitions, some: slice) -> list[Array]:
-    """Return the factors of players at baselines, (n or 1, f), or averaged over draws, (1, f)."""
-    values = [factors.values(sites.start, columns, some) for columns in sites.players.members]
-    if sites.weights is None:
-        return values
-    weights = sites.weights[:, None]
-    return [(weights * value).sum(axis=0)[None] for value in values]
-
-
 def product_expectation(operator: Expectation, basis: Basis) -> BasisFormulas:
     """Return E φⱼ(b) for functions that are products over columns."""
     factors = KINDS[type(basis)](basis)
@@ -110,7 +64,7 @@ def product_expectation(operator: Expectation, basis: Basis) -> BasisFormulas:
         result = xp.zeros((n, 1, len(basis)))
         for some in blocks(factors.count, 64.0 * len(sites.start), sites.stop):
             value = 1.0
-            for factor in _at_baselines(factors, sites, some):
+            for factor in at_baselines(factors, sites, some):
                 value = value * factor
             for first, part in factors.parts(value):
                 result[:, 0, first + some.start : first + some.stop] = part

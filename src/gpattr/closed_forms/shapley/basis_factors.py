@@ -21,8 +21,12 @@ Columns = tuple[int, ...]
 
 
 class BasisFactors(ABC):
-    """The functions of a basis as ``count`` products; in each at most ``degree`` columns vary."""
+    """The functions of a basis as ``count`` products; in each at most ``degree`` columns vary.
 
+    A product is one function, or two.
+    """
+
+    functions: int
     count: int
     degree: int
 
@@ -43,7 +47,8 @@ class PowerFactors(BasisFactors):
     """Monomials: powers of each column."""
 
     def __init__(self, basis: Monomials) -> None:
-        self.basis, self.count, self.degree = basis, len(basis), basis.degree
+        self.basis, self.functions = basis, len(basis)
+        self.count, self.degree = len(basis), basis.degree
 
     def _by_power(self, first: Any, column: int, some: slice, one: Any) -> list[Any]:
         """Return powers 0, 1, … of a value up to the highest that these functions have."""
@@ -84,7 +89,8 @@ class SineFactors(BasisFactors):
     """Eigenfunctions of the Laplacian: a sine of each column, sin a − sin b = 2 cos(·) sin(·)."""
 
     def __init__(self, basis: Hilbert) -> None:
-        self.basis, self.count, self.degree = basis, len(basis), basis.n_features
+        self.basis, self.functions = basis, len(basis)
+        self.count, self.degree = len(basis), basis.n_features
 
     def _table(self, u: Array, column: int, some: slice, function: Callable[..., Any]) -> Any:
         """Return a function of ωu for every frequency of a column, for some functions, (n, f)."""
@@ -119,7 +125,8 @@ class WaveFactors(BasisFactors):
     """Sines and cosines: exp(i v·(x − o)), e^{ia} − e^{ib} = 2i sin((a − b)/2) e^{i(a + b)/2}."""
 
     def __init__(self, basis: Fourier) -> None:
-        self.basis, self.count, self.degree = basis, len(basis.frequencies), basis.n_features
+        self.basis, self.functions = basis, len(basis)
+        self.count, self.degree = len(basis.frequencies), basis.n_features
 
     def _phases(self, difference: Array, columns: Columns, some: slice) -> Array:
         V = namespace(difference).asarray(self.basis.frequencies[some][:, list(columns)])

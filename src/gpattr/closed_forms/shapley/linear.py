@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -31,10 +30,9 @@ def members_of(owner: Sequence[int], count: int) -> np.ndarray:
 
 
 def linear_formulas(
-    variance: float, kernel: Any, columns: tuple[int, ...], players: Players
+    variance: float, kernel: Linear, columns: tuple[int, ...], players: Players
 ) -> Formulas:
     """Return the formulas of Shapley values for σ² times a linear kernel of some columns."""
-    assert isinstance(kernel, Linear)
     sigma = variance * np.broadcast_to(np.asarray(kernel.variance), (len(columns),))
     members = members_of([players.owner[column] for column in columns], players.count)
     some = list(columns)
