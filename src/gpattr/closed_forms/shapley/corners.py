@@ -105,6 +105,7 @@ def corner_formulas(kernel: Kernel, design: Design) -> Formulas:
             result[rows] = xp.swapaxes(_weighted(weights, K), 0, 1)
             size = xp.max(abs(K), axis=0)
             error[rows] = 32.0 * EPS * (size * size).sum(axis=1) ** 0.5
+        result *= sites.moving[:, :, None]
         return Bounded(result, error)
 
     def contract(sites: Coalitions, Z: Array, w: Array) -> Bounded:
@@ -117,6 +118,7 @@ def corner_formulas(kernel: Kernel, design: Design) -> Formulas:
             result[rows] = xp.swapaxes(_weighted(weights, sums), 0, 1)
             rounding = 32.0 * EPS * xp.max(product(abs(K), abs(w)), axis=(0, 2))
             error[rows] = rounding + sampling_error(design, sums)
+        result *= sites.moving[:, :, None]
         return Bounded(result, error)
 
     def prior_cov(sites: Coalitions) -> Bounded:
@@ -129,6 +131,8 @@ def corner_formulas(kernel: Kernel, design: Design) -> Formulas:
             one = sites[[row]].corners(design.members)[0]
             two = one if other is sites else other[[row]].corners(design.members)[0]
             result[row], error[row] = _covariance(kernel, design, one, two)
+        result *= sites.moving[:, :, None]
+        result *= other.moving[:, None, :]
         return Bounded(result, error)
 
     def bound(sites: Coalitions, Z: Array, w: Array) -> Array:
