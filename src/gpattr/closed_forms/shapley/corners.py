@@ -117,7 +117,7 @@ def corner_formulas(kernel: Kernel, design: Design) -> Formulas:
             sums = product(K, w)
             result[rows] = xp.swapaxes(_weighted(weights, sums), 0, 1)
             rounding = 32.0 * EPS * xp.max(product(abs(K), abs(w)), axis=(0, 2))
-            error[rows] = rounding + _sampling_error(design, sums)
+            error[rows] = rounding + sampling_error(design, sums)
         result *= sites.moving[:, :, None]
         return Bounded(result, error)
 
@@ -177,7 +177,7 @@ def _weighted(weights: Array, values: Array) -> Array:
     return product(weights, values.reshape(c, -1)).reshape(-1, *shape)
 
 
-def _sampling_error(design: Design, values: Array) -> Any:
+def sampling_error(design: Design, values: Array) -> Any:
     """Return a bound on the sampling error of A values, (n,), for values (c, n, k); 0 if exact."""
     if not design.groups:
         return 0.0

@@ -26,13 +26,14 @@ from gpattr.closed_forms.shapley.signed_integrals import (
     sizes,
     whole_size,
 )
+from gpattr.closed_forms.shapley.waves import wave_formulas
 from gpattr.closed_forms.table import Bounded, Formulas
-from gpattr.kernels import Kernel, Linear
+from gpattr.kernels import Cosine, Kernel, Linear
 from gpattr.operators import Coalitions, Players
 
 TILE = 2**18  # numbers of one kind, for all players of a tile of rows and points
 LEAST = 2**10  # pairs of a tile: below, calls take longer than their work
-MOST = 2**14
+MOST = 2**12
 LARGEST_RING = 256  # monomials in the variables of all leaves
 
 
@@ -52,25 +53,27 @@ def series_formulas(
 
     ``variance`` multiplies the product. None where it is not known to be a product over players.
     """
-    if len(leaves) == 1 and type(leaves[0][0]) is Linear:
-        return linear_formulas(variance, *leaves[0], players)
+    if len(leaves) == 1 and isinstance(leaves[0][0], Linear):
+        return linear_formulas(variance, leaves[0][0], leaves[0][1], players)
+    if len(leaves) == 1 and isinstance(leaves[0][0], Cosine):
+        return wave_formulas(variance, leaves[0][0], leaves[0][1], players)
     term = _product(variance, leaves, players)
     if term is None:
         return None
 
     def cross(sites: Coalitions, Z: Array) -> Bounded:
         xp, n, m = namespace(Z), len(sites.stop), len(Z)
-        result, squares = xp.zeros((n, term.count, m)), xp.zeros(n)
+        result, error = xp.zeros((n, term.count, m)), xp.zeros(n)
         drawn = _drawn(term, sites, Z)
 
         def fill(rows: slice) -> None:
             for tile in _tiles(term, sites, Z, rows, drawn):
                 for place, value in zip(term.players, tile.values, strict=True):
                     result[tile.rows, place, tile.points] = value
-                squares[tile.rows] += (tile.size * tile.size).sum(axis=1)
+                error[tile.rows] = xp.hypot(error[tile.rows], _length(tile.size))
 
         shared(fill, n, m, Z)
-        return Bounded(result, EPS * xp.sqrt(squares))
+        return Bounded(result, EPS * error)
 
     def contract(sites: Coalitions, Z: Array, w: Array) -> Bounded:
         xp, n = namespace(Z), len(sites.stop)
@@ -107,7 +110,7 @@ def series_expectation(
         value, size = _whole(term, _at_baselines(term, sites, Z))
         shape = (len(sites.stop), len(Z))
         value, size = (namespace(Z).broadcast_to(part, shape) + 0.0 for part in (value, size))
-        return Bounded(value[:, None, :], _rounding(term) * (size * size).sum(axis=1) ** 0.5)
+        return Bounded(value[:, None, :], _rounding(term) * _length(size))
 
     def contract(sites: Coalitions, Z: Array, w: Array) -> Bounded:
         value, size = _whole(term, _at_baselines(term, sites, Z))
@@ -192,6 +195,13 @@ def _at_points(drawn: Scaled, points: slice) -> Scaled:
 
     factors = [{i: taken(value) for i, value in series.items()} for series in drawn.factors]
     return Scaled(factors, [taken(log) for log in drawn.exponents])
+
+
+def _length(values: Array) -> Array:
+    """Return the Euclidean length along the last axis, of tiny values too, whose squares vanish."""
+    xp = namespace(values)
+    largest = xp.max(values, axis=1) + 1e-300
+    return largest * xp.sqrt(((values / largest[:, None]) ** 2).sum(axis=1))
 
 
 def _real(value: Any) -> Any:
