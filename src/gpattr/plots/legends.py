@@ -14,9 +14,12 @@ from gpattr.plots.style import GREY, UNSURE, names_width
 from gpattr.plots.words import LETTER, share
 
 
-def legend(ax: Axes, handles: list[Any], columns: int = 1) -> None:
-    """Add a legend under the name of the axis across, and under the legends already there."""
-    lines = ax.get_xlabel().count("\n") + 1
+def legend(ax: Axes, handles: list[Any], columns: int = 1, *, handle: float = 1.0) -> None:
+    """Add a legend under the name of the axis across, and under the legends already there.
+
+    ``handle`` is the length of what stands before each text, in letters.
+    """
+    lines = ax.get_xlabel().count("\n") + 1 if ax.get_xlabel() else 0
     for other in ax.artists:
         if isinstance(other, Legend):
             columns_there: int = other._ncols  # pyright: ignore[reportAttributeAccessIssue]
@@ -24,15 +27,16 @@ def legend(ax: Axes, handles: list[Any], columns: int = 1) -> None:
     aslant = max(
         (len(label.get_text()) for label in ax.get_xticklabels() if label.get_rotation()), default=0
     )
-    below = (24.0 + 14.0 * lines) / 72 + 0.65 * 9 * LETTER * aslant
-    place = ax.transAxes + ScaledTranslation(-names_width(ax), -below, ax.figure.dpi_scale_trans)
+    below = ((24.0 if ax.axison else 4.0) + 14.0 * lines) / 72 + 0.65 * 9 * LETTER * aslant
+    left = -names_width(ax) if ax.axison else 0.0
+    place = ax.transAxes + ScaledTranslation(left, -below, ax.figure.dpi_scale_trans)
     look: dict[str, Any] = {"frameon": False, "fontsize": 9, "ncols": columns, "loc": "upper left"}
     tight: dict[str, Any] = {
         "borderpad": 0,
         "borderaxespad": 0,
-        "handlelength": 1,
+        "handlelength": handle,
         "labelspacing": 0.25,
-        "handletextpad": 0.3,
+        "handletextpad": 0.3 * handle,
     }
     names = [handle.get_label() for handle in handles]
     added = Legend(

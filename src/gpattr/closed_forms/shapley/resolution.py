@@ -30,6 +30,7 @@ from gpattr.closed_forms.shapley.corners import (
 from gpattr.closed_forms.shapley.factors import LOG_PROFILES, factor_of, variance_of
 from gpattr.closed_forms.shapley.integrals import formulas, mean_formulas
 from gpattr.closed_forms.shapley.product import PositiveProduct
+from gpattr.closed_forms.shapley.series import series_expectation, series_formulas
 from gpattr.closed_forms.table import (
     KERNEL_SCHEMES,
     KERNELS,
@@ -127,7 +128,8 @@ def _term_formulas(operator: Shapley, leaves: list[Leaf]) -> Formulas | None:
         return mean_formulas(product) if isinstance(operator, Expectation) else formulas(product)
     radial = [i for i, (leaf, _) in enumerate(leaves) if _is_mixture(leaf) and factors[i] is None]
     if not radial:
-        return None
+        by_series = series_expectation if isinstance(operator, Expectation) else series_formulas
+        return by_series(scale, leaves, players)
     if not operator.independent and len(players.seen) <= FEW:
         return None  # exact, and faster
     return _mixed(operator, scale, leaves, radial)
