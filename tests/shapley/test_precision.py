@@ -65,7 +65,7 @@ def test_prior_covariances(d, step):
     kernel = SquaredExponential(scale)
     y, c = x + 0.3 * step * scale * RNG.normal(size=d), b - 0.2 * step * scale * RNG.normal(size=d)
     along = closed_forms.prior_cov(Shapley(b), kernel, x[None])[0]
-    apart = closed_forms.between(Shapley(b), kernel, x[None], Shapley(c), y[None])[0]
+    apart = closed_forms.between(Shapley(b), kernel, x[None], y[None], op2=Shapley(c))[0, :, 0]
 
     def truth(x, b, y, c, i, j):
         pairs = ((x, y), (x, c), (b, y), (b, c))
