@@ -5,6 +5,7 @@ from gpattr.operators.base import Operator, Reference, Sites, over_axes
 from gpattr.operators.baselines import Baselines
 from gpattr.operators.gradient import Gradient, Points
 from gpattr.operators.integrated_gradients import IntegratedGradients, Paths
+from gpattr.operators.interactions import ShapleyInteractions
 from gpattr.operators.marginals import Marginals
 from gpattr.operators.players import Players
 from gpattr.operators.shapley import Coalitions, Expectation, Shapley
@@ -23,6 +24,7 @@ __all__ = [
     "Points",
     "Reference",
     "Shapley",
+    "ShapleyInteractions",
     "Sites",
     "over_axes",
 ]

@@ -9,6 +9,7 @@ otherwise.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from math import prod
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from gpattr._core.array import Array, namespace
+from gpattr.bases import Basis
 from gpattr.closed_forms.algebra import added
 from gpattr.closed_forms.products import multiplied_out
 from gpattr.closed_forms.quadrature.fixed_rules import PERMUTATIONS
@@ -28,10 +30,18 @@ from gpattr.closed_forms.shapley.corners import (
 )
 from gpattr.closed_forms.shapley.factors import LOG_PROFILES, factor_of, variance_of
 from gpattr.closed_forms.shapley.integrals import formulas, mean_formulas
+from gpattr.closed_forms.shapley.interaction_corners import (
+    interaction_basis,
+    interaction_coalitions,
+    interaction_mean,
+)
+from gpattr.closed_forms.shapley.interaction_covariances import interaction_formulas
 from gpattr.closed_forms.shapley.product import PositiveProduct
 from gpattr.closed_forms.table import (
+    BASES,
     KERNEL_SCHEMES,
     KERNELS,
+    MEANS,
     Bounded,
     Formulas,
     register,
@@ -46,7 +56,8 @@ from gpattr.kernels import (
     SquaredExponential,
 )
 from gpattr.means import Constant as ConstantMean
-from gpattr.operators import Coalitions, Expectation, Shapley
+from gpattr.means import Mean
+from gpattr.operators import Coalitions, Expectation, Shapley, ShapleyInteractions
 from gpattr.special.scale_mixtures import (
     ScaleMixture,
     matern_mixture,
@@ -58,6 +69,13 @@ MIXED = 1e-10  # error of a scale mixture, relative to the variance of the kerne
 RADIUS = 1e4  # length-scales within which a rational quadratic mixture has that error
 MOST_TERMS = 512
 Leaf = tuple[Kernel, tuple[int, ...]]  # a kernel and its columns
+
+# What each operator makes of a product of positive factors.
+ENGINES: dict[type[Shapley], Callable[[Any, PositiveProduct], Formulas]] = {
+    Shapley: lambda operator, product: formulas(product),
+    Expectation: lambda operator, product: mean_formulas(product),
+    ShapleyInteractions: interaction_formulas,
+}
 
 
 def kernel_formulas(operator: Shapley, kernel: Kernel) -> Formulas:
@@ -72,6 +90,8 @@ def kernel_formulas(operator: Shapley, kernel: Kernel) -> Formulas:
             f" products, or a Matérn or rational quadratic kernel; {type(kernel).__name__} is none"
             " of them. Use Baselines(rows)"
         )
+    if isinstance(operator, ShapleyInteractions):
+        return corner_formulas(kernel, interaction_coalitions(operator, kernel))
     if len(players.seen) <= MOST_PLAYERS:
         return corner_formulas(kernel, all_coalitions(players))
     return corner_formulas(kernel, sampled_coalitions(players, PERMUTATIONS))
@@ -105,8 +125,7 @@ def _term_formulas(operator: Shapley, leaves: list[Leaf]) -> Formulas | None:
     known = tuple(factor for factor in factors if factor is not None)
     if len(known) == len(factors):
         variance = scale * prod(variance_of(factor.kernel) for factor in known)
-        product = PositiveProduct(variance, known, players.count)
-        return mean_formulas(product) if isinstance(operator, Expectation) else formulas(product)
+        return ENGINES[type(operator)](operator, PositiveProduct(variance, known, players.count))
     radial = [i for i, (leaf, _) in enumerate(leaves) if _is_mixture(leaf) and factors[i] is None]
     if not radial:
         return None
@@ -136,7 +155,7 @@ def _mixed(
         return None
     size = scale * prod(variance_of(leaf) for leaf, _ in leaves)
     errors = [_Error(mixture, leaf, columns) for mixture, leaf, columns in expansions]
-    return _certified(added(found), errors, size)
+    return _certified(added(found), errors, size, operator.absolute_weight)
 
 
 def mixture_of(kernel: Any) -> ScaleMixture:
@@ -176,11 +195,14 @@ class _Error:
         return self.mixture.bound + self.mixture.constant
 
 
-def _certified(inner: Formulas, errors: list[_Error], size: float) -> Formulas:
-    """Return formulas with the error of a mixture: |φ − φ̃| ≤ 2σ² × the error of the kernel."""
+def _certified(inner: Formulas, errors: list[_Error], size: float, weight: float) -> Formulas:
+    """Return formulas with the error of a mixture: |φ − φ̃| ≤ 2σ² × the error of the kernel.
+
+    2 is ``weight``, the sum of the absolute weights of coalitions.
+    """
 
     def extra(*rows: Array) -> float:
-        return 2.0 * size * sum(error.at(*rows) for error in errors)
+        return weight * size * sum(error.at(*rows) for error in errors)
 
     def cross(sites: Any, Z: Array) -> Bounded:
         value, error = inner.cross(sites, Z)
@@ -199,12 +221,12 @@ def _certified(inner: Formulas, errors: list[_Error], size: float) -> Formulas:
 
     def prior_cov(sites: Any) -> Bounded:
         value, error = inner.prior_cov(sites)
-        return Bounded(value, error + 2.0 * extra(sites.start, sites.stop))
+        return Bounded(value, error + weight * extra(sites.start, sites.stop))
 
     def between(sites: Any, other: Any) -> Bounded:
         value, error = inner.between(sites, other)
         rows = (sites.start, sites.stop, other.start, other.stop)
-        return Bounded(value, error + 2.0 * extra(*rows))
+        return Bounded(value, error + weight * extra(*rows))
 
     known = None if inner.bound is None else bound
     return Formulas(cross, contract, prior_cov, between, frozenset({"scale mixture"}), known)
@@ -257,7 +279,9 @@ def constant_prior_mean(mean: ConstantMean, sites: Coalitions) -> Array:
 
 register(Expectation, Constant, cross=constant_mean, between=constant_means)
 register_mean(Expectation, ConstantMean, constant_prior_mean)
-for kind in (Shapley, Expectation):
+for kind in (Shapley, Expectation, ShapleyInteractions):
     KERNELS[kind, Kernel] = kernel_formulas
     KERNELS[kind, Select] = select_formulas
+BASES[ShapleyInteractions, Basis] = interaction_basis
+MEANS[ShapleyInteractions, Mean] = interaction_mean
 KERNEL_SCHEMES[Shapley] = sampled_formulas
