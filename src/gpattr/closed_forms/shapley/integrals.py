@@ -129,11 +129,13 @@ def mean_formulas(kernel: PositiveProduct) -> Formulas:
     return Formulas(cross, contract, lambda sites: between(sites, sites), between)
 
 
-def shared(work: Callable[[slice], None], n: int, m: int, like: Array) -> None:
+def shared(work: Callable[[slice], None], n: int, m: int, like: Array, values: int = 1) -> None:
     """Do the work for all of n rows, shared between threads where it is large.
 
+    ``values`` says how many there are for each pair of a row and a point, relative to the players.
     Blocks are cut by the number of rows alone, so results do not depend on the number of threads.
     """
+    m *= values
     size = max(1, min(n, chunk_rows(like, 1) // max(1, m)))
     pieces: Sequence[Any] = [slice(start, min(start + size, n)) for start in range(0, n, size)]
     if type(like) is np.ndarray and n * m >= ENOUGH and len(pieces) > 1 and workers.pool().helpers:

@@ -5,11 +5,14 @@ interactions of more than two players: coalitions of at most two are enough, how
 there are,
 
     Φᵢⱼ = ½(f({i, j}) − f({i}) − f({j}) + f(∅)),    Φᵢᵢ = f({i}) − f(∅).
+
+Those of degree one, averaged over `Marginals`, are what they are at the average baseline.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -17,18 +20,18 @@ import numpy as np
 from gpattr._core.array import EPS, Array, namespace, product
 from gpattr._core.memory import blocks
 from gpattr.bases import Basis, Monomials
-from gpattr.closed_forms.shapley.corners import MOST_PLAYERS, Design, all_coalitions
-from gpattr.closed_forms.table import BasisFormulas, Bounded, MeanFormulas
+from gpattr.closed_forms.shapley.corners import (
+    MOST_PLAYERS,
+    Design,
+    all_coalitions,
+    corner_formulas,
+)
+from gpattr.closed_forms.table import BasisFormulas, Bounded, Formulas, MeanFormulas
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.kernels import Kernel
 from gpattr.means import Mean
 from gpattr.operators import Coalitions, Players, ShapleyInteractions
 from gpattr.operators.pairs import Pairs
-
-MARGINALS = (
-    "baseline: Marginals are not supported with interactions of a {what} ({name}), which is not a"
-    " product over features; use Baselines(rows)"
-)
 
 
 def interaction_coalitions(
@@ -36,8 +39,14 @@ def interaction_coalitions(
 ) -> Design:
     """Return the coalitions that the interactions of a kernel, a basis or a mean need."""
     players, pairs = operator.players, tuple(operator.pairs_for(len(operator.players.owner)))
-    seen = len(players.seen)
-    if _degree(function) <= 2:
+    seen, degree = len(players.seen), _degree(function)
+    if operator.independent and degree > 1:
+        raise UnsupportedModelError(
+            "baseline: with Marginals, interactions need a function that is linear, or a kernel"
+            " that is a product over features, a sum of such products, or a Matérn or rational"
+            f" quadratic kernel; {type(function).__name__} is none of them. Use Baselines(rows)"
+        )
+    if degree <= 2:
         return _small_coalitions(players, pairs)
     if seen > MOST_PLAYERS:
         raise UnsupportedModelError(
@@ -108,9 +117,29 @@ def _small_coalitions(players: Players, pairs: Pairs) -> Design:
     return Design(members, weights)
 
 
+def interaction_kernel(operator: ShapleyInteractions, kernel: Kernel) -> Formulas:
+    """Return the formulas of interactions for any kernel, from its values at coalitions."""
+    inner = corner_formulas(kernel, interaction_coalitions(operator, kernel))
+    if not operator.independent:
+        return inner
+    return Formulas(
+        cross=lambda sites, Z: inner.cross(_averaged(sites), Z),
+        contract=lambda sites, Z, w: inner.contract(_averaged(sites), Z, w),
+        prior_cov=lambda sites: inner.prior_cov(_averaged(sites)),
+        between=lambda sites, other: inner.between(_averaged(sites), _averaged(other)),
+        methods=inner.methods,
+    )
+
+
+def _averaged(sites: Coalitions) -> Coalitions:
+    """Return the sites of the average baseline, where baselines are drawn."""
+    if sites.weights is None:
+        return sites
+    return Coalitions(product(sites.weights, sites.start)[None], sites.stop, sites.players)
+
+
 def interaction_basis(operator: ShapleyInteractions, basis: Basis) -> BasisFormulas:
     """Return what interactions make of the functions of any basis, from values at coalitions."""
-    _refuse_marginals(operator, "basis", basis)
     design = interaction_coalitions(operator, basis)
 
     def images(sites: Coalitions) -> Array:
@@ -134,7 +163,6 @@ def interaction_basis(operator: ShapleyInteractions, basis: Basis) -> BasisFormu
 
 def interaction_mean(operator: ShapleyInteractions, mean: Mean) -> MeanFormulas:
     """Return what interactions make of any prior mean, from values at coalitions."""
-    _refuse_marginals(operator, "prior mean", mean)
     design = interaction_coalitions(operator, mean)
 
     def apply(sites: Coalitions) -> Bounded:
@@ -150,15 +178,13 @@ def interaction_mean(operator: ShapleyInteractions, mean: Mean) -> MeanFormulas:
     return MeanFormulas(apply)
 
 
-def _values(function: Basis | Mean, sites: Coalitions, design: Design, p: int):
+def _values(
+    function: Basis | Mean, sites: Coalitions, design: Design, p: int
+) -> Iterator[tuple[slice, Array]]:
     """Yield blocks of rows and the values of p functions at their coalitions, (r, c, p)."""
+    sites = _averaged(sites)
     c, D = design.members.shape[0], sites.shape[1]
     for rows in blocks(len(sites.stop), 24.0 * c * (p + D), sites.stop):
         corners = sites[rows].corners(design.members)
         flat = corners.reshape(-1, D)
         yield rows, function(flat).reshape(len(corners), c, p)
-
-
-def _refuse_marginals(operator: ShapleyInteractions, what: str, function: Basis | Mean) -> None:
-    if operator.independent:
-        raise UnsupportedModelError(MARGINALS.format(what=what, name=type(function).__name__))

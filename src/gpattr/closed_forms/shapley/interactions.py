@@ -9,15 +9,16 @@ because Σⱼ ∂ᵢ∂ⱼf^M = d/dt ∂ᵢf^M and so Φᵢᵢ = φᵢ − ½(�
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
 
-from gpattr._core.array import EPS, Array, namespace
+from gpattr._core.array import EPS, Array, chunk_rows, namespace, product
 from gpattr.closed_forms.shapley.integrals import shared
-from gpattr.closed_forms.shapley.product import PositiveProduct
+from gpattr.closed_forms.shapley.product import Contrast, PositiveProduct
 from gpattr.closed_forms.table import Bounded
 from gpattr.operators import Coalitions
 from gpattr.special.diagonal import nodes_needed
@@ -26,7 +27,8 @@ from gpattr.special.quadrature import gauss_legendre
 # Factors at the ends of the diagonal may vanish. They are divided by, where products without one
 # factor are needed; so small a number changes no digit of what is left.
 SMALLEST = 1e-30
-TILE = 2**16  # values of outputs at pairs of a row and a point that stay in the cache
+TILE = 2**17  # values of outputs, or of factors at nodes, that stay in the cache
+NODES = 10  # of a rule, for that count
 
 
 @lru_cache(maxsize=256)
@@ -87,7 +89,7 @@ def _compact(places: list[int]) -> list[int] | slice:
 
 
 class _Extension:
-    """The factors h = level + s·slope of a multilinear extension, (p, r, k), for s = 2t − 1."""
+    """The factors h = level + s·slope of multilinear extensions, (p, r, k), for s = 2t − 1."""
 
     def __init__(self, c: Array, top: Array, index: str) -> None:
         self.level = 1.0 / (1.0 + abs(c))
@@ -98,49 +100,55 @@ class _Extension:
         # One more than for a Shapley value, for the factor 1 − t.
         self.nodes = min(most, nodes_needed(spread, len(c)) + 1)
 
-    def at(self, size: int) -> Array:
-        """Yield R = 2 slope/h (p, r, k) and F = weight · top · ∏h (r, k) for the nodes of ν."""
+    def at(self, size: int) -> tuple[Array, Array]:
+        """Return R = 2 slope/h (Q, p, r, k) and F = weight · top · ∏h (Q, r, k) at nodes of ν."""
         xp = namespace(self.slope)
-        for t, weight in zip(*diagonal_rule(self.index, size, self.nodes), strict=True):
-            h = (2.0 * t - 1.0) * self.slope
-            h += self.level
-            if t in (0.0, 1.0):
-                h = xp.maximum(h, SMALLEST)
-            F = float(weight) * self.top * xp.prod(h, 0)
-            yield 2.0 * self.slope / h, F
+        t, weights = map(xp.asarray, diagonal_rule(self.index, size, self.nodes))
+        h = (2.0 * t - 1.0)[:, None, None, None] * self.slope
+        h += self.level
+        h = xp.maximum(h, SMALLEST)
+        return 2.0 * self.slope / h, weights[:, None, None] * self.top * xp.prod(h, 1)
 
 
 def interactions(c: Array, top: Array, outputs: Outputs, index: str) -> Array:
     """Return Φ of all outputs times ``top`` (r, k), (q, r, k), for contrasts c (p, r, k)."""
     xp, extension = namespace(c), _Extension(c, top, index)
-    total = xp.zeros((len(outputs.pairs), *top.shape))
+    total = xp.empty((len(outputs.pairs), *top.shape))
     if outputs.double:
-        for R, F in extension.at(2):
-            weighted = R * F
-            for first, second, places in outputs.by_first:
-                total[places] += weighted[first] * R[second]
+        R, F = extension.at(2)
+        weighted = R * F[:, None]
+        for first, second, places in outputs.by_first:
+            total[places] = xp.einsum("ark,ajrk->jrk", weighted[:, first], R[:, second])
     if outputs.single:
-        own = [outputs.pairs[k][0] for k in outputs.single]
-        total[outputs.single] = sum(R[own] * F for R, F in extension.at(1))
+        R, F = extension.at(1)
+        own = _compact([outputs.pairs[k][0] for k in outputs.single])
+        total[outputs.single] = xp.einsum("ark,ajrk->jrk", F, R[:, own])
     return total
 
 
 def interaction_sums(c: Array, top: Array, w: Array, outputs: Outputs, index: str) -> Array:
-    """Return Σₖ wₖ Φ, (r, q), for weights w (k,), with one product of matrices for each node."""
-    xp, extension = namespace(c), _Extension(c, top * w, index)
-    total = xp.zeros((c.shape[1], len(outputs.pairs)))
+    """Return Σₖ wₖ Φ, (r, q, l), for contrasts c (p, r, k), ``top`` (r, k) and weights w (k, l).
+
+    For pairs it is a product of matrices for each node and each of the l.
+    """
+    xp, extension = namespace(c), _Extension(c, top, index)
+    total = xp.empty((c.shape[1], len(outputs.pairs), w.shape[1]))
     if outputs.double:
         left, right = (sorted({outputs.pairs[k][side] for k in outputs.double}) for side in (0, 1))
-        matrix = xp.zeros((c.shape[1], len(left), len(right)))
-        for R, F in extension.at(2):
-            rows, columns = (xp.swapaxes(part, 0, 1) for part in (R[left] * F, R[right]))
-            matrix += rows @ xp.swapaxes(columns, 1, 2)
         i = [left.index(outputs.pairs[k][0]) for k in outputs.double]
         j = [right.index(outputs.pairs[k][1]) for k in outputs.double]
+        matrix = xp.zeros((c.shape[1], len(left), len(right), w.shape[1]))
+        for R, F in zip(*extension.at(2), strict=True):
+            columns = xp.swapaxes(R[_compact(right)], 0, 1)
+            for k in range(w.shape[1]):
+                rows = xp.swapaxes(R[_compact(left)] * (F * w[:, k]), 0, 1)
+                matrix[..., k] += rows @ xp.swapaxes(columns, 1, 2)
         total[:, outputs.double] = matrix[:, i, j]
     if outputs.single:
-        own = [outputs.pairs[k][0] for k in outputs.single]
-        total[:, outputs.single] = sum((R[own] * F).sum(axis=2) for R, F in extension.at(1)).T
+        R, F = extension.at(1)
+        own = _compact([outputs.pairs[k][0] for k in outputs.single])
+        values = product(xp.einsum("ark,ajrk->jrk", F, R[:, own]), w)
+        total[:, outputs.single] = xp.swapaxes(values, 0, 1)
     return total
 
 
@@ -154,43 +162,53 @@ class InteractionCross:
 
     def cross(self, sites: Coalitions, Z: Array) -> Bounded:
         """Return the covariances with f at Z, (n, q, m)."""
-        n, m, outputs = len(sites.stop), len(Z), self.outputs
-        result = namespace(Z).zeros((n, outputs.count, m))
-        step = max(1, TILE // max(1, len(outputs.pairs)))
+        n, m, outputs, xp = len(sites.stop), len(Z), self.outputs, namespace(Z)
+        result = xp.zeros((n, outputs.count, m))
+        places = _compact(list(outputs.places))
 
         def fill(rows: slice) -> None:
-            for part in self.kernel.contrasts(sites, Z, rows):
-                here = result[part.rows]
-                for left in range(0, part.c.shape[2], step):
-                    some = slice(left, left + step)
-                    values = interactions(
-                        part.c[:, :, some], part.top[:, some], outputs, self.index
-                    )
-                    low = part.points.start + left
-                    here[:, list(outputs.places), low : low + values.shape[2]] = namespace(
-                        Z
-                    ).swapaxes(values, 0, 1)
+            for part in self._tiles(sites, Z, rows):
+                values = interactions(part.c, part.top, outputs, self.index)
+                result[part.rows, places, part.points] = xp.swapaxes(values, 0, 1)
 
-        if outputs.pairs:
-            shared(fill, n, m, Z)
-        unit = namespace(Z).zeros((1, 1)) + 1.0
+        shared(fill, n, m, Z, max(1, len(outputs.pairs) // max(1, len(self.kernel.players))))
+        unit = xp.zeros((1, 1)) + 1.0
         return Bounded(result, self.bound(sites, Z[:1], unit) * m**0.5)
 
     def contract(self, sites: Coalitions, Z: Array, w: Array) -> Bounded:
-        """Return the covariances with f at Z, times w (m, k) and added up, (n, q, k)."""
+        """Return the covariances with f at Z, times w (m, l) and added up, (n, q, l)."""
         outputs = self.outputs
         result = namespace(Z).zeros((len(sites.stop), outputs.count, w.shape[1]))
+        places = _compact(list(outputs.places))
 
         def add(rows: slice) -> None:
-            for part in self.kernel.contrasts(sites, Z, rows):
-                for column in range(w.shape[1]):
-                    result[part.rows, list(outputs.places), column] += interaction_sums(
-                        part.c, part.top, w[part.points, column], outputs, self.index
-                    )
+            for part in self.kernel.contrasts(sites, Z, rows) if outputs.pairs else ():
+                weights = w[part.points]
+                result[part.rows, places] += interaction_sums(
+                    part.c, part.top, weights, outputs, self.index
+                )
 
-        if outputs.pairs:
-            shared(add, len(sites.stop), len(Z), Z)
+        shared(add, len(sites.stop), len(Z), Z)
         return Bounded(result, self.bound(sites, Z, w))
+
+    def _tiles(self, sites: Coalitions, Z: Array, rows: slice) -> Iterator[Contrast]:
+        """Yield the pairs of some rows with all points, so few that all outputs fit the cache."""
+        if not self.outputs.pairs:
+            return
+        most = max(len(self.outputs.pairs), NODES * len(self.kernel.players))
+        step = max(1, TILE * chunk_rows(Z, 2**15) // most)
+        for part in self.kernel.contrasts(sites, Z, rows):
+            r, k = part.top.shape
+            wide = min(k, step)
+            high = max(1, step // wide)
+            for low, left in itertools.product(range(0, r, high), range(0, k, wide)):
+                here, some = slice(low, min(low + high, r)), slice(left, min(left + wide, k))
+                yield Contrast(
+                    slice(part.rows.start + here.start, part.rows.start + here.stop),
+                    slice(part.points.start + some.start, part.points.start + some.stop),
+                    part.c[:, here, some],
+                    part.top[here, some],
+                )
 
     def bound(self, sites: Coalitions, Z: Array, w: Array) -> Array:
         """Return a bound on rounding: |Φk(·, z)| ≤ σ √Var Φf ≤ σ² √3ωᵢ, a sum over m points."""

@@ -32,7 +32,7 @@ from gpattr.closed_forms.shapley.factors import LOG_PROFILES, factor_of, varianc
 from gpattr.closed_forms.shapley.integrals import formulas, mean_formulas
 from gpattr.closed_forms.shapley.interaction_corners import (
     interaction_basis,
-    interaction_coalitions,
+    interaction_kernel,
     interaction_mean,
 )
 from gpattr.closed_forms.shapley.interaction_covariances import interaction_formulas
@@ -83,6 +83,8 @@ def kernel_formulas(operator: Shapley, kernel: Kernel) -> Formulas:
     found = structured_formulas(operator, kernel)
     if found is not None:
         return found
+    if isinstance(operator, ShapleyInteractions):
+        return interaction_kernel(operator, kernel)
     players = operator.players
     if operator.independent:
         raise UnsupportedModelError(
@@ -90,8 +92,6 @@ def kernel_formulas(operator: Shapley, kernel: Kernel) -> Formulas:
             f" products, or a Matérn or rational quadratic kernel; {type(kernel).__name__} is none"
             " of them. Use Baselines(rows)"
         )
-    if isinstance(operator, ShapleyInteractions):
-        return corner_formulas(kernel, interaction_coalitions(operator, kernel))
     if len(players.seen) <= MOST_PLAYERS:
         return corner_formulas(kernel, all_coalitions(players))
     return corner_formulas(kernel, sampled_coalitions(players, PERMUTATIONS))
