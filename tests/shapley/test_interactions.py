@@ -336,7 +336,6 @@ def test_as_shap_does():
     shap = pytest.importorskip("shap")
     gaussian_process = pytest.importorskip("sklearn.gaussian_process")
     from sklearn.gaussian_process.kernels import RBF, WhiteKernel
-
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
@@ -459,8 +458,9 @@ def test_what_is_refused():
     kernel = kernels.Linear() * kernels.SquaredExponential(1.0)
     with pytest.raises(UnsupportedModelError, match=r"at most 12 players; there are 20"):
         cross(ShapleyInteractions(b), kernel, X, Z)
-    with pytest.raises(UnsupportedModelError, match="Baselines"):
-        cross(ShapleyInteractions(Marginals(X)), kernel, X, Z)
+    for other in (kernel, kernels.Polynomial(degree=2)):
+        with pytest.raises(UnsupportedModelError, match=r"Use Baselines\(rows\)"):
+            cross(ShapleyInteractions(Marginals(X)), other, X, Z)
     with pytest.raises(InvalidInputError, match="index: expected"):
         ShapleyInteractions(b, index="banzhaf")
     with pytest.raises(InvalidInputError, match="below 20"):
