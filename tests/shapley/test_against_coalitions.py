@@ -170,7 +170,10 @@ def test_several_outputs(kind, baseline):
     problem = models.problem(posterior, baseline, d=3)
     mean_accuracy, cov_accuracy = MIXED if kind == "tasks" else CLOSED
     operator = Shapley(problem.baseline)
-    results, across = posterior.apply(operator, problem.rows), posterior.across(operator, problem.rows)
+    results, across = (
+        posterior.apply(operator, problem.rows),
+        posterior.across(operator, problem.rows),
+    )
     for o, (output, result) in enumerate(results.items()):
         joint = coalitions.joint_of(posterior[output])
         truth = coalitions.truth(joint, problem.rows, problem.baseline)

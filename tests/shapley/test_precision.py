@@ -97,7 +97,9 @@ def test_periodic_factors(step):
     computed = closed_forms.cross(Shapley(b), kernel, x[None], Z)[0, :, 0]
 
     def factors(p):
-        turns = (size_by_size.exactly(p) - size_by_size.exactly(Z[0])) / size_by_size.exactly(period)
+        turns = (size_by_size.exactly(p) - size_by_size.exactly(Z[0])) / size_by_size.exactly(
+            period
+        )
         return np.array([mp.exp(-2 * (mp.sin(mp.pi * t) / mp.mpf(1.3)) ** 2) for t in turns])
 
     truth = size_by_size.values(factors(x), factors(b)).astype(float)
