@@ -319,7 +319,11 @@ def test_to_xarray(explanation):
     assert data["cov"].dims == ("row", "feature", "feature_2")
     assert data["values"].sel(row=2, feature="beta") == explanation.values[2, 1]
     assert data["cov"].sel(row=0, feature="beta", feature_2="gamma") == explanation.cov[0, 1, 2]
-    assert data.attrs == {"method": "closed form", "baseline": "mean of the training inputs"}
+    assert data.attrs == {
+        "method": "closed form",
+        "baseline": "mean of the training inputs",
+        "attribution": "integrated gradients",
+    }
 
 
 def test_missing_optional_packages_are_named(explanation, monkeypatch):

@@ -24,7 +24,13 @@ def assert_same_text(printed: str, shown: str) -> None:
 
 @pytest.mark.parametrize(
     ("page", "texts"),
-    [("README.md", 2), ("docs/get_started.md", 2), ("docs/how_to/choose_a_baseline.md", 1)],
+    [
+        ("README.md", 2),
+        ("docs/get_started.md", 2),
+        ("docs/how_to/choose_a_baseline.md", 1),
+        ("docs/how_to/shapley_values.md", 1),
+        ("docs/understand/shapley_or_integrated_gradients.md", 2),
+    ],
 )
 def test_printed_output_is_the_shown_one(page, texts, tmp_path, monkeypatch):
     """Every text block shows what the code block before it prints."""

@@ -1,3 +1,4 @@
+import hashlib
 import json
 import os
 
@@ -119,3 +120,18 @@ def test_saved_files_have_ordinary_permissions(saved):
     umask = os.umask(0)
     os.umask(umask)
     assert saved.stat().st_mode & 0o777 == 0o666 & ~umask
+
+
+def test_the_attribution_is_kept_and_older_files_are_of_integrated_gradients(
+    posterior, rows, tmp_path
+):
+    path = tmp_path / "e.json"
+    ex = Explainer(posterior, attribution="shapley")(rows)
+    ex.save(path)
+    assert Explanation.load(path).attribution == ex.attribution == "Shapley values"
+    document = json.loads(path.read_text())
+    del document["content"]["attribution"]
+    text = json.dumps(document["content"], sort_keys=True, separators=(",", ":"))
+    document["sha256"] = hashlib.sha256(text.encode()).hexdigest()
+    path.write_text(json.dumps(document))
+    assert Explanation.load(path).attribution == "integrated gradients"

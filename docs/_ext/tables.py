@@ -132,9 +132,14 @@ def file_formats() -> str:
     several = gpattr.Explainer(gpattr.MultiOutputGPRegressor().fit(X, {"one": y, "two": y}))(
         X[:2], uncertainty="std"
     )
+    matrices = np.ones((2, 2, 2))
+    interactions = gpattr.InteractionExplanation.from_matrices(
+        matrices, matrices, feature_names=("a", "b"), data=X[:2], predictions=y[:2]
+    )
     samples = {
         "An explanation: `ex.save`, `Explanation.load`": ex,
         "Explanations of several outputs": several,
+        "Interactions: `ex.save`, `InteractionExplanation.load`": interactions,
         "A model: `model.save`, `GPRegressor.load`": model,
         "A model of a table: `gpattr fit`": TableModel.fit(frame, y, frame_columns),
     }

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from gpattr.explanation import (
         Explanation,
         Importance,
+        InteractionExplanation,
         MultiOutputExplanation,
     )
     from gpattr.operators import Baselines, Marginals
@@ -78,6 +79,7 @@ _NAMES = {
     "GPRegressor": "gpattr.estimators",
     "HilbertGPRegressor": "gpattr.estimators",
     "Importance": "gpattr.explanation",
+    "InteractionExplanation": "gpattr.explanation",
     "MultiOutputExplanation": "gpattr.explanation",
     "MultiOutputGPRegressor": "gpattr.estimators",
     "RandomFeatureGPRegressor": "gpattr.estimators",
@@ -98,6 +100,7 @@ __all__ = [
     "GPRegressor",
     "HilbertGPRegressor",
     "Importance",
+    "InteractionExplanation",
     "Marginals",
     "MultiOutputExplanation",
     "MultiOutputGPRegressor",

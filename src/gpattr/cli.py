@@ -134,6 +134,7 @@ Rows = Annotated[
 Baseline = Annotated[
     str, typer.Option(help="mean, median, row:N, or a file with one or more rows.")
 ]
+Attribution = Annotated[str, typer.Option(help="integrated-gradients or shapley.")]
 Level = Annotated[float, typer.Option(help="Level of the credible intervals.")]
 Folder = Annotated[Path, typer.Option(help="Output folder.")]
 Full = Annotated[
@@ -202,6 +203,7 @@ def explain(
     model: Model = None,
     rows: Rows = None,
     baseline: Baseline = "mean",
+    attribution: Attribution = "integrated-gradients",
     estimator: Estimator = "auto",
     kernel: Kernel = None,
     drop: Drop = None,
@@ -227,6 +229,7 @@ def explain(
         model=model,
         rows=rows,
         baseline=baseline,
+        attribution=attribution,
         estimator=estimator,
         kernel=kernel,
         drop=drop or (),

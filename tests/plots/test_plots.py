@@ -600,10 +600,27 @@ def test_without_a_baseline_none_is_named(ex):
         plots.waterfall(slopes, 0)
 
 
+def test_pictures_of_shapley_values_name_them(explainer, ex, rows):
+    shapley = Explainer(explainer.posterior, attribution="shapley")
+    values = shapley(rows)
+    assert values.attribution == "Shapley values"
+    drawn = [getattr(plots, name)(values, 2, ax=canvas(9, 5)) for name in ONE_ROW]
+    drawn += [plots.beeswarm(values, ax=canvas(9, 5)), plots.heatmap(values, ax=canvas(9, 5))]
+    drawn.append(plots.bar(shapley.importance(rows[:10], n_samples=100), ax=canvas(9, 5)))
+    shares = shapley.training_contributions(rows[:1], "pH")
+    drawn.append(plots.training(shares, ax=canvas(9, 5)))
+    for ax in drawn:
+        texts = drawn_texts(ax).replace("\n", " ")
+        assert "Shapley values; baseline" in texts
+        assert "gradient" not in texts
+    assert "\nShapley values; baseline" in repr(values)
+    assert "Shapley" not in repr(ex)
+
+
 def test_pictures_are_of_features(ex):
     pairs = replace(ex, distribution=Point(np.zeros((len(ex), 36))), axes=("feature", "feature"))
     for name in plots.__all__:
-        if name != "training":
+        if name != "training" and not name.startswith("interaction"):
             with pytest.raises(
                 InvalidInputError, match=r"^explanation: .* \('feature',\), got \('feature', 'f"
             ):

@@ -24,6 +24,7 @@ SCHEMA = 1
 READABLE = 10_000  # numbers, beyond which a matrix is stored as base64
 LOADERS = {
     "gpattr.Explanation": "gpattr.Explanation.load",
+    "gpattr.InteractionExplanation": "gpattr.InteractionExplanation.load",
     "gpattr.MultiOutputExplanation": "gpattr.Explanation.load",
     "gpattr.table_model": "gpattr.tables.TableModel.load",
 }

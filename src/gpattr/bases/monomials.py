@@ -108,10 +108,10 @@ class Monomials(Basis):
         """Return the coordinates, (n, p) each, whose product is the monomial, padded with 1."""
         xp = namespace(u)
         u = xp.concatenate([u, xp.zeros((len(u), 1)) + 1.0], axis=1)
-        return [u[:, places] for places in self._places]
+        return [u[:, places] for places in self.factor_places]
 
     @cached_property
-    def _places(self) -> list[list[int]]:
+    def factor_places(self) -> list[list[int]]:
         """For every factor, the feature it is, (p,); d where there is none."""
         d, degree = self.n_features, max(self.degree, 1)
         rows = [np.repeat(np.arange(d), powers.astype(int)).tolist() for powers in self.powers]
@@ -137,7 +137,7 @@ class Monomials(Basis):
             before.append(before[-1] * first)
             after.append(after[-1] * last)
         result = xp.zeros((n, d + 1, p))  # the last is 1, for missing factors
-        for places, left, right in zip(self._places, before, reversed(after), strict=True):
+        for places, left, right in zip(self.factor_places, before, reversed(after), strict=True):
             result[:, places, list(range(p))] += left * right
         result = result[:, :d]
         return result if self.scale is None else result / xp.asarray(self.scale)[:, None]

@@ -4,6 +4,7 @@ from gpattr.closed_forms import (
     cosine,
     gradient,
     integrated_gradients,
+    integrated_hessians,
     mean_gradients,
     radial,
     squared_exponential,
@@ -18,6 +19,8 @@ from gpattr.closed_forms.derivatives import (
 from gpattr.closed_forms.mean_gradients import MEAN_GRADIENTS, register_mean_gradient
 from gpattr.closed_forms.quadrature.fixed_rules import FIXED_RULES, METHODS
 from gpattr.closed_forms.resolution import basis_formulas_for, formulas_for, mean_formulas_for
+from gpattr.closed_forms.shapley import bases as shapley_bases
+from gpattr.closed_forms.shapley import means as shapley_means
 from gpattr.closed_forms.shapley import resolution as shapley_resolution
 from gpattr.closed_forms.table import (
     BASES,
@@ -94,6 +97,7 @@ __all__ = [
     "formulas_for",
     "gradient",
     "integrated_gradients",
+    "integrated_hessians",
     "mean_formulas_for",
     "mean_gradients",
     "prior_cov",
@@ -103,6 +107,8 @@ __all__ = [
     "register_derivatives",
     "register_mean",
     "register_mean_gradient",
+    "shapley_bases",
+    "shapley_means",
     "shapley_resolution",
     "squared_exponential",
 ]

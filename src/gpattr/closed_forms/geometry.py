@@ -104,3 +104,17 @@ def from_moments(
             part *= factor * step
             result[g.rows[rows]] = part
     return result
+
+
+def closest_approach(p: Array, q: Array, e: Array) -> tuple[Array, Array]:
+    """Return the s and t in [0, 1] that minimise ‖e + s p − t q‖, (n,) each."""
+    xp = namespace(p)
+    pp, qq, pq = ((x * y).sum(axis=1) for x, y in ((p, p), (q, q), (p, q)))
+    pe, qe = (p * e).sum(axis=1), (q * e).sum(axis=1)
+    safe_p, safe_q = xp.where(pp > 0, pp, 1.0), xp.where(qq > 0, qq, 1.0)
+    determinant = pp * qq - pq * pq
+    skew = determinant > 1e-12 * pp * qq
+    s = xp.where(skew, (pq * qe - qq * pe) / xp.where(skew, determinant, 1.0), 0.0)
+    s = xp.clip(s, 0.0, 1.0)
+    t = xp.clip((qe + s * pq) / safe_q, 0.0, 1.0)
+    return xp.clip((t * pq - pe) / safe_p, 0.0, 1.0), t

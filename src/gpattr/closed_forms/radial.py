@@ -15,7 +15,7 @@ from functools import partial
 
 from gpattr._core.array import EPS, Array, namespace, product
 from gpattr._core.memory import blocks
-from gpattr.closed_forms.geometry import REACH, from_moments, neighbourhoods
+from gpattr.closed_forms.geometry import REACH, closest_approach, from_moments, neighbourhoods
 from gpattr.closed_forms.table import Bounded, register
 from gpattr.kernels import Matern, Matern32, Matern52, Radial, RationalQuadratic
 from gpattr.operators import IntegratedGradients, Paths
@@ -109,7 +109,7 @@ def between(kernel: Radial, paths: Paths, other: Paths) -> Bounded:
     p, q = paths.step / scale, other.step / scale
     e = xp.broadcast_to((paths.start - other.start) / scale, p.shape)
     integral = xp.zeros((*p.shape, p.shape[1]))
-    s, t = _closest(p, q, e)
+    s, t = closest_approach(p, q, e)
     u = e + s[:, None] * p - t[:, None] * q
     touching = (u * u).sum(axis=1) <= TOUCH**2
     for ds in (-s, 1.0 - s):
@@ -140,20 +140,6 @@ def between(kernel: Radial, paths: Paths, other: Paths) -> Bounded:
     # The values that `gain` is made of are rounded themselves.
     gap = xp.abs(result.sum(axis=(1, 2)) - gain) - 16 * EPS * kernel.variance
     return Bounded(result, xp.maximum(gap, 0.0) + rounding * reach)
-
-
-def _closest(p: Array, q: Array, e: Array) -> tuple[Array, Array]:
-    """Return the s and t in [0, 1] that minimise ‖e + s p − t q‖, (n,) each."""
-    xp = namespace(p)
-    pp, qq, pq = ((x * y).sum(axis=1) for x, y in ((p, p), (q, q), (p, q)))
-    pe, qe = (p * e).sum(axis=1), (q * e).sum(axis=1)
-    safe_p, safe_q = xp.where(pp > 0, pp, 1.0), xp.where(qq > 0, qq, 1.0)
-    determinant = pp * qq - pq * pq
-    skew = determinant > 1e-12 * pp * qq
-    s = xp.where(skew, (pq * qe - qq * pe) / xp.where(skew, determinant, 1.0), 0.0)
-    s = xp.clip(s, 0.0, 1.0)
-    t = xp.clip((qe + s * pq) / safe_q, 0.0, 1.0)
-    return xp.clip((t * pq - pe) / safe_p, 0.0, 1.0), t
 
 
 def _touching(kernel: Radial, A: Array, B: Array) -> Array:

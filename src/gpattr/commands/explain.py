@@ -23,7 +23,7 @@ from gpattr.commands.output import (
 )
 from gpattr.commands.result_pictures import draw_pictures, draw_pictures_of_classes
 from gpattr.commands.result_tables import shown_rows, write_tables, write_tables_of_classes
-from gpattr.commands.selection import chosen_baseline, chosen_rows
+from gpattr.commands.selection import chosen_attribution, chosen_baseline, chosen_rows
 from gpattr.commands.terminal import Terminal
 from gpattr.exceptions import InvalidInputError
 from gpattr.explainer.explainer import Explainer
@@ -32,6 +32,10 @@ from gpattr.explanation.importance import Importance
 from gpattr.report import write_report
 from gpattr.tables import TableModel
 from gpattr.tables.choice import resolved_estimator
+
+LATENT = (
+    "Shapley values divide the log odds of a class; integrated gradients divide its probability."
+)
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class Request:
     model: Path | None = None
     rows: str | None = None
     baseline: str = "mean"
+    attribution: str = "integrated-gradients"
     estimator: str = "auto"
     kernel: str | None = None
     drop: Sequence[str] = ()
@@ -92,7 +97,11 @@ def run(request: Request, terminal: Terminal) -> Result:
             terminal.print(known[-1:])
     chosen = table.X.iloc[places]
     observed = None if table.y is None else table.y[places]
-    asked = explainers(model, baseline, name, len(chosen))
+    attribution = chosen_attribution(request.attribution)
+    if attribution == "shapley" and model.task == "classification":
+        known.append(LATENT)
+        terminal.print(known[-1:])
+    asked = explainers(model, baseline, name, len(chosen), attribution)
     result = _explain(Result(model, asked, {}, {}, observed, known), chosen, terminal)
     with whole_folder(request.out, force=request.force) as folder, terminal.working("drawing"):
         written = _write(folder, request, result)
@@ -110,6 +119,7 @@ def _check(request: Request) -> None:
         if used is not None and used.exists():
             require_outside(request.out, used)
     check_level(request.level)
+    chosen_attribution(request.attribution)
 
 
 def _read(request: Request, fitted: TableModel | None) -> Table:

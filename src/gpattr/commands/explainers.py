@@ -23,14 +23,18 @@ BATCH = 250  # rows explained between two steps of the progress bar
 
 
 def explainers(
-    model: TableModel, baseline: Any, baseline_name: str | None, n: int
+    model: TableModel,
+    baseline: Any,
+    baseline_name: str | None,
+    n: int,
+    attribution: str = "integrated_gradients",
 ) -> dict[str, Explainer]:
     """Return the explainers of n rows by class, under "" for a regressor or two classes."""
     posteriors = model.posteriors
-    options: dict[str, Any] = {}
-    if model.task == "classification":
+    options: dict[str, Any] = {"attribution": attribution}
+    if model.task == "classification" and attribution == "integrated_gradients":
         drawn = MOST_DRAWN // (max(n, 1) * len(model.columns.names) * len(posteriors))
-        options = {"output": "probability", "n_draws": int(np.clip(drawn, FEWEST_DRAWS, DRAWS))}
+        options |= {"output": "probability", "n_draws": int(np.clip(drawn, FEWEST_DRAWS, DRAWS))}
     found = {}
     for label, posterior in posteriors.items():
         name = target_words(model, label)

@@ -53,6 +53,7 @@ def summary(
         "rows": len(ex),
         "features": list(ex.feature_names),
         "baseline": ex.baseline_name,
+        "attribution": ex.attribution,
         "method": ex.method,
         "largest_error": float(ex.error.max(initial=0.0)),
         "largest_gap": float(np.abs(ex.delta).max(initial=0.0)),

@@ -44,6 +44,17 @@ def chosen_rows(text: str | None, rows: Any, option: str = "--rows") -> np.ndarr
     return np.searchsorted(numbers, wanted)
 
 
+def chosen_attribution(text: str) -> str:
+    """Return the attribution by the name that an `Explainer` gives it."""
+    names = {"integrated-gradients": "integrated_gradients", "shapley": "shapley"}
+    found = text.strip().lower().replace("_", "-")
+    if found not in names:
+        raise InvalidInputError(
+            f"--attribution: expected integrated-gradients or shapley, got {text!r}"
+        )
+    return names[found]
+
+
 def chosen_baseline(text: str, X: Any, columns: Columns, source: str) -> tuple[Any, str | None]:
     """Return the baseline given by ``mean``, ``median``, ``row:17`` or a file, and its name.
 

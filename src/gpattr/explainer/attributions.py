@@ -7,6 +7,7 @@ from typing import Any
 
 from gpattr._core.array import Array
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
+from gpattr.explanation.attribution_names import INTEGRATED_GRADIENTS, SHAPLEY_VALUES
 from gpattr.operators import IntegratedGradients, Operator, Players, Reference, Shapley
 
 # Made of a baseline (a point, one per row, `Baselines` or `Marginals`), the columns that jump, and
@@ -15,6 +16,10 @@ Maker = Callable[[Any, tuple[int, ...], Players | None], Operator]
 ATTRIBUTIONS: dict[str, Maker] = {
     "integrated_gradients": lambda baseline, jumps, players: IntegratedGradients(baseline, jumps),
     "shapley": lambda baseline, jumps, players: Shapley(baseline, players),
+}
+ATTRIBUTION_NAMES = {
+    "integrated_gradients": INTEGRATED_GRADIENTS,
+    "shapley": SHAPLEY_VALUES,
 }
 
 
@@ -34,6 +39,17 @@ def check_attribution(attribution: Any, baseline: Any) -> str | Operator:
             " out"
         )
     return attribution
+
+
+def attribution_name(attribution: str | Operator) -> str:
+    """Return what attributions are called in tables and pictures."""
+    if isinstance(attribution, str):
+        return ATTRIBUTION_NAMES[attribution]
+    if isinstance(attribution, Shapley):
+        return SHAPLEY_VALUES
+    if isinstance(attribution, IntegratedGradients):
+        return INTEGRATED_GRADIENTS
+    return type(attribution).__name__
 
 
 def reference_name(operator: Operator) -> str:

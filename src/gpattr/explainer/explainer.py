@@ -19,12 +19,14 @@ from gpattr.adapters import as_posterior
 from gpattr.exceptions import InvalidIndexError, InvalidInputError, UnsupportedModelError
 from gpattr.explainer.attributions import (
     ATTRIBUTIONS,
+    attribution_name,
     check_attribution,
     check_reference,
     reference_name,
     require_features,
 )
 from gpattr.explainer.global_importance import importance_of, importance_of_probability
+from gpattr.explainer.interactions import OPERATORS, check_index, check_size, interactions_of
 from gpattr.explainer.players import FeatureGroups, Groups, check_players, column_players
 from gpattr.explainer.probability import require_link
 from gpattr.explainer.results import Setting, of_function, of_probability, quantity
@@ -33,7 +35,9 @@ from gpattr.explanation.contributions import Contributions
 from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.grouping import feature_index
 from gpattr.explanation.importance import Importance
+from gpattr.explanation.interactions import InteractionExplanation
 from gpattr.explanation.multi_output import MultiOutputExplanation
+from gpattr.explanation.pairs import check_pairs
 from gpattr.operators import Baselines, IntegratedGradients, Operator, Paths
 from gpattr.posteriors import (
     TOLERANCE,
@@ -243,6 +247,36 @@ class Explainer:
         bound = self._single.bind(self._operator(rows, baselines), evaluation)
         return to_numpy(bound.joint(rows))
 
+    def interactions(
+        self,
+        X: Any,
+        baselines: Any = None,
+        *,
+        uncertainty: str = "std",
+        index: str | None = None,
+        pairs: Any = None,
+    ) -> InteractionExplanation:
+        """Return the interactions between features in the rows of X, as symmetric matrices.
+
+        ``index`` is ``"shapley"``, by default, or ``"taylor"`` with ``attribution="shapley"``, and
+        ``"integrated_hessians"`` with integrated gradients. ``pairs`` are the pairs of features, by
+        name or position, to compute, by default all of them. ``uncertainty`` is ``"std"``,
+        ``"cov"`` for the covariance between the pairs as well, or ``"none"``.
+        """
+        index = check_index(index, self.attribution)
+        self._require_latent("interactions are")
+        posterior, evaluation = self._one, replace(self.evaluation, uncertainty=uncertainty)
+        rows, names = self._rows.matrix("X", X), self._features(X)
+        chosen = None if pairs is None else check_pairs(pairs, names)
+        check_size(len(rows), len(names), chosen, uncertainty)
+        own = None if baselines is None else self._rows.baselines(baselines, len(rows))
+        players = column_players(self._rows.encoder, self._groups)
+        baseline = self.baseline if own is None else own
+        operator = OPERATORS[index](baseline, self._rows.jumps, players, chosen)
+        labels = row_names(X, len(rows))
+        setting = self._setting(rows, operator, own is not None, names, labels)
+        return interactions_of(posterior, setting, evaluation, self._quantity, chosen, index)
+
     def importance(
         self, X: Any, baselines: Any = None, *, n_samples: int = 2000, random_state: Any = 0
     ) -> Importance:
@@ -275,6 +309,7 @@ class Explainer:
             quantity=self._quantity,
             row_name=row_name(x),
             baseline_name=self.baseline_name,
+            attribution=attribution_name(self.attribution),
         )
 
     def __repr__(self) -> str:
@@ -354,6 +389,7 @@ class Explainer:
             "baselines": baselines,
             "baseline_weights": weights,
             "baseline_name": "one per row" if per_row else self.baseline_name,
+            "attribution": attribution_name(self.attribution),
             "feature_names": names,
             "row_names": labels,
             "labels": texts,
@@ -406,7 +442,8 @@ class Explainer:
             )
         name = self.baseline_name if baselines is None else "one per row"
         what = self._quantity if known is None else known.quantity
-        return replace(importance, quantity=what, baseline_name=name)
+        kind = attribution_name(self.attribution)
+        return replace(importance, quantity=what, baseline_name=name, attribution=kind)
 
     @property
     def _single(self) -> Posterior:
@@ -424,7 +461,7 @@ class Explainer:
         if isinstance(self.posterior, MultiOutputPosterior):
             names = list(self.posterior.outputs)
             raise UnsupportedModelError(
-                "model: joint, importance and training_contributions are defined for a single"
+                "model: joint, importance, interactions and training_contributions are of a single"
                 f" output; select one by its name, explainer[{names[0]!r}]; there are {names}"
             )
         return self.posterior

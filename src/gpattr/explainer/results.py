@@ -15,6 +15,8 @@ from gpattr.operators import Expectation, IntegratedGradients, Marginals, Operat
 from gpattr.posteriors import Attributions, Evaluation, Posterior
 from gpattr.posteriors.bound import check_covariance_memory
 
+Coordinates = dict[str, tuple[Any, ...]]
+
 
 def quantity(posterior: Posterior, output: str, target_name: str | None, several: bool) -> str:
     """Return what is explained, in words.
@@ -58,9 +60,16 @@ class Setting:
 
 
 def of_function(
-    posterior: Posterior, result: Attributions, setting: Setting, quantity: str
+    posterior: Posterior,
+    result: Attributions,
+    setting: Setting,
+    quantity: str,
+    coordinates: Coordinates | None = None,
 ) -> Explanation:
-    """Return the explanation of f whose attributions are ``result``."""
+    """Return the explanation of f whose attributions are ``result``.
+
+    ``coordinates`` are labels along axes, those of the operator if they are not given.
+    """
     predictions = to_numpy(posterior.moments(setting.rows))
     base_values = setting.base_values(
         lambda points: to_numpy(posterior.moments(posterior.rows("baseline", points))), posterior
@@ -77,7 +86,9 @@ def of_function(
         delta=_gap(distribution.mean, predictions, base_values),
         quantity=quantity,
         axes=setting.operator.axes,
-        coordinates=_coordinates(setting.operator, posterior.n_features),
+        coordinates=_coordinates(setting.operator, posterior.n_features)
+        if coordinates is None
+        else coordinates,
         **setting.shared,
     )
 
@@ -122,7 +133,7 @@ def of_probability(
     )
 
 
-def _coordinates(operator: Operator, d: int) -> dict[str, tuple[Any, ...]]:
+def _coordinates(operator: Operator, d: int) -> Coordinates:
     """Return labels along the axes of an operator other than "feature"."""
     sizes = zip(operator.axes, operator.sizes(d), strict=True)
     return {

@@ -3,11 +3,13 @@
 from gpattr.explanation.contributions import Contributions
 from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.importance import Importance
+from gpattr.explanation.interactions import InteractionExplanation
 from gpattr.explanation.multi_output import MultiOutputExplanation
 
 __all__ = [
     "Contributions",
     "Explanation",
     "Importance",
+    "InteractionExplanation",
     "MultiOutputExplanation",
 ]

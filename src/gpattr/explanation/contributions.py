@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from gpattr.explanation.attribution_names import INTEGRATED_GRADIENTS
+
 
 class Contributions(np.ndarray):
     """Shares of the training rows, (m,), in the attribution of ``feature`` to the ``quantity``.
@@ -18,6 +20,7 @@ class Contributions(np.ndarray):
     quantity: str = "prediction"
     row_name: str | int | None = None
     baseline_name: str = ""
+    attribution: str = INTEGRATED_GRADIENTS
 
     @classmethod
     def of(
@@ -27,15 +30,12 @@ class Contributions(np.ndarray):
         quantity: str,
         row_name: str | int | None,
         baseline_name: str,
+        attribution: str = INTEGRATED_GRADIENTS,
     ) -> Contributions:
         """Return shares that are about this."""
         result = np.array(shares).view(cls)
-        result.feature, result.quantity, result.row_name, result.baseline_name = (
-            feature,
-            quantity,
-            row_name,
-            baseline_name,
-        )
+        result.feature, result.quantity, result.row_name = feature, quantity, row_name
+        result.baseline_name, result.attribution = baseline_name, attribution
         return result
 
     def __array_wrap__(

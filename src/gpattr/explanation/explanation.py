@@ -17,6 +17,7 @@ from gpattr.distributions.base import as_array, read_only
 from gpattr.distributions.positions import positions
 from gpattr.exceptions import InvalidIndexError, InvalidInputError
 from gpattr.explanation import export, joining, storage, text
+from gpattr.explanation.attribution_names import INTEGRATED_GRADIENTS
 from gpattr.explanation.axes import (
     FEATURE,
     FEATURES,
@@ -84,7 +85,8 @@ class Explanation(Frozen):
 
     ``labels`` are the categories of the rows, {feature: n texts}; the ``data`` of such a feature
     are NaN. ``quantity`` names what is explained: the prediction, by its name where that is known,
-    or the class whose log odds or probability it is.
+    or the class whose log odds or probability it is. ``attribution`` names what the values are:
+    integrated gradients, Shapley values, or the operator of one's own.
 
     The evidence: ``method`` is how the values were computed; ``error`` (n,) bounds the error this
     made, in the units of y, for the model as given (it does not contain the conditioning of the
@@ -112,6 +114,7 @@ class Explanation(Frozen):
     row_names: tuple[str | int, ...] = ()
     method: str = "closed form"
     quantity: str = "prediction"
+    attribution: str = INTEGRATED_GRADIENTS
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     axes: tuple[str, ...] = FEATURES
     coordinates: Mapping[str, Labels] = field(default_factory=dict)
@@ -122,7 +125,7 @@ class Explanation(Frozen):
                 "distribution: expected one of gpattr.distributions, such as a Gaussian, got a"
                 f" {type(self.distribution).__name__}"
             )
-        for name in ("baseline_name", "method", "quantity"):
+        for name in ("baseline_name", "method", "quantity", "attribution"):
             check_text(name, vars(self)[name])
         self._set("distribution", self.distribution.numpy())
         self._check_arrays()

@@ -43,7 +43,7 @@ def to_frame(ex: Explanation, level: float) -> pd.DataFrame:
 
 def to_shap(ex: Explanation, level: float) -> Any:
     """Return a ``shap.Explanation``."""
-    shap = _optional("shap")
+    shap = optional("shap")
     uncertainty = {}
     if ex.var is not None:
         lower, upper = ex.interval(level)
@@ -52,7 +52,7 @@ def to_shap(ex: Explanation, level: float) -> Any:
         values=np.array(ex.values),
         base_values=np.array(ex.base_values),
         data=np.array(ex.data),
-        display_data=_labels(ex, None) if ex.labels else None,
+        display_data=display_data(ex, None) if ex.labels else None,
         feature_names=list(ex.feature_names),
         **uncertainty,
     )
@@ -60,7 +60,7 @@ def to_shap(ex: Explanation, level: float) -> Any:
 
 def to_xarray(ex: Explanation) -> xr.Dataset:
     """Return an ``xarray.Dataset``; axes that repeat are numbered, feature and feature_2."""
-    xr = _optional("xarray")
+    xr = optional("xarray")
     arrays, coordinates = {}, {"row": list(ex.row_names), FEATURE: list(ex.feature_names)}
     for name, (dimensions, array) in ex.arrays().items():
         names = unique(dimensions)
@@ -71,23 +71,26 @@ def to_xarray(ex: Explanation) -> xr.Dataset:
             elif dimension in ex.coordinates:
                 coordinates[numbered] = list(ex.coordinates[dimension])
     if ex.labels:
-        arrays["labels"] = (["row", FEATURE], _labels(ex, ""))
-    return xr.Dataset(
-        arrays, coords=coordinates, attrs={"method": ex.method, "baseline": ex.baseline_name}
-    )
+        arrays["labels"] = (["row", FEATURE], display_data(ex, ""))
+    about = {
+        "method": ex.method,
+        "baseline": ex.baseline_name,
+        "attribution": ex.attribution,
+    }
+    return xr.Dataset(arrays, coords=coordinates, attrs=about)
 
 
 def _inputs(ex: Explanation) -> dict[str, Any]:
     """Return the columns that tell the value of each feature and where it started."""
     columns: dict[str, Any] = {"data": ex.data.ravel()}
     if ex.labels:
-        columns["label"] = _labels(ex, "").ravel()
+        columns["label"] = display_data(ex, "").ravel()
     if ex.baseline_weights is None:
         columns["baseline"] = ex.baselines.ravel()
     return columns
 
 
-def _labels(ex: Explanation, number: str | None) -> np.ndarray:
+def display_data(ex: Explanation, number: str | None) -> np.ndarray:
     """Return the texts of categories, (n, d); a number is itself, or that text."""
     shown = ex.data.astype(object)
     if number is not None:
@@ -97,7 +100,8 @@ def _labels(ex: Explanation, number: str | None) -> np.ndarray:
     return shown
 
 
-def _optional(name: str) -> Any:
+def optional(name: str) -> Any:
+    """Return a module that is not always installed."""
     from importlib import import_module
 
     try:

@@ -11,6 +11,7 @@ from gpattr._core.array import Array
 from gpattr._core.normal import check_level
 from gpattr._core.readable_numbers import readable_all
 from gpattr._core.validation import Names
+from gpattr.explanation.attribution_names import INTEGRATED_GRADIENTS, remark
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,7 +22,7 @@ class Importance:
     """Mean |attribution| over ``n_rows`` rows: its expectation ``values`` (d,) and ``std`` (d,).
 
     ``samples`` (s, d) are draws of it. ``quantity`` says what the features are important to,
-    ``baseline_name`` what attributions are compared with.
+    ``baseline_name`` what attributions are compared with, and ``attribution`` what these are.
 
     The expectation of |attribution| contains its uncertainty: a feature without effect still has a
     positive importance if the model is uncertain about it. The mean of |``Explanation.values``|
@@ -49,6 +50,7 @@ class Importance:
     n_joint_rows: int
     quantity: str = "prediction"
     baseline_name: str = ""
+    attribution: str = INTEGRATED_GRADIENTS
 
     @property
     def std(self) -> Array:
@@ -92,5 +94,6 @@ class Importance:
             f"  {self.feature_names[i]:<{width}}  {sizes[i]:>{wide}} ± {spreads[i]}" for i in order
         ]
         rows = f"{self.n_rows:,} row" + "s" * (self.n_rows != 1)
-        head = f"Importance: expected mean |attribution| over {rows} ± one standard deviation"
+        kind = f" ({remark(self.attribution)})" if remark(self.attribution) else ""
+        head = f"Importance: expected mean |attribution|{kind} over {rows} ± one standard deviation"
         return "\n".join([head + (f" ({self.note})" if self.note else ""), *lines])

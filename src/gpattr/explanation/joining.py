@@ -74,6 +74,7 @@ def _difference(one: Explanation, two: Explanation) -> str:
         "feature_names": one.feature_names == two.feature_names,
         "baseline_name": one.baseline_name == two.baseline_name,
         "quantity": one.quantity == two.quantity,
+        "attribution": one.attribution == two.attribution,
         "axes": one.axes == two.axes,
         "coordinates": one.coordinates == two.coordinates,
         f"set of arrays ({', '.join(one.dimensions())})": one.dimensions() == two.dimensions(),

@@ -29,6 +29,7 @@ SHARED = (
     "feature_names",
     "row_names",
     "baseline_name",
+    "attribution",
     "labels",
     "axes",
     "coordinates",
@@ -96,6 +97,11 @@ class MultiOutputExplanation(Frozen):
     def baseline_name(self) -> str:
         """What the baseline is."""
         return self._first.baseline_name
+
+    @property
+    def attribution(self) -> str:
+        """What the attributions are: integrated gradients, Shapley values, or others."""
+        return self._first.attribution
 
     @property
     def axes(self) -> Names:

@@ -12,6 +12,7 @@ import numpy as np
 from gpattr._core import documents
 from gpattr.distributions import Distribution, Draws, Gaussian, Mixture, Point
 from gpattr.exceptions import FileFormatError
+from gpattr.explanation.attribution_names import INTEGRATED_GRADIENTS
 
 if TYPE_CHECKING:
     from gpattr.explanation.explanation import Explanation
@@ -24,28 +25,32 @@ KINDS: dict[str, type[Distribution]] = {
 
 def save(ex: Explanation, path: str | PathLike[str]) -> None:
     """Write ``ex`` to ``path``."""
-    documents.write(FORMAT, _content(ex), path)
+    documents.write(FORMAT, content_of(ex), path)
 
 
 def load(path: str | PathLike[str]) -> Any:
     """Read an explanation, or those of several outputs, from ``path``."""
-    return documents.read((FORMAT, OUTPUTS), path, _build)
+    return documents.read((FORMAT, OUTPUTS), path, build)
 
 
 def save_outputs(outputs: Mapping[str, Explanation], path: str | PathLike[str]) -> None:
     """Write the explanations of several outputs to ``path``."""
     documents.write(
-        OUTPUTS, {"outputs": [{"name": name, **_content(ex)} for name, ex in outputs.items()]}, path
+        OUTPUTS,
+        {"outputs": [{"name": name, **content_of(ex)} for name, ex in outputs.items()]},
+        path,
     )
 
 
-def _content(ex: Explanation) -> dict[str, Any]:
+def content_of(ex: Explanation) -> dict[str, Any]:
+    """Return an explanation as JSON values."""
     return {
         "feature_names": list(ex.feature_names),
         "row_names": list(ex.row_names),
         "method": ex.method,
         "baseline_name": ex.baseline_name,
         "quantity": ex.quantity,
+        "attribution": ex.attribution,
         "labels": {name: list(texts) for name, texts in ex.labels.items()},
         "distribution": type(ex.distribution).__name__,
         "axes": list(ex.axes),
@@ -57,12 +62,13 @@ def _content(ex: Explanation) -> dict[str, Any]:
     }
 
 
-def _build(content: Any) -> Any:
+def build(content: Any) -> Any:
+    """Return the explanation, or those of several outputs, that these JSON values are."""
     from gpattr.explanation.explanation import NAMES, Explanation
     from gpattr.explanation.multi_output import MultiOutputExplanation
 
     if "outputs" in content:
-        return MultiOutputExplanation({part["name"]: _build(part) for part in content["outputs"]})
+        return MultiOutputExplanation({part["name"]: build(part) for part in content["outputs"]})
     arrays = {name: documents.decode(array) for name, array in content["arrays"].items()}
     kind = _kind(content)
     parts = {name: arrays.pop(NAMES[name]) for name in kind.arrays if NAMES[name] in arrays}
@@ -73,6 +79,7 @@ def _build(content: Any) -> Any:
         method=content["method"],
         baseline_name=content["baseline_name"],
         quantity=content["quantity"],
+        attribution=content.get("attribution", INTEGRATED_GRADIENTS),
         labels={name: tuple(texts) for name, texts in content.get("labels", {}).items()},
         axes=tuple(content.get("axes", ("feature",))),
         coordinates=content.get("coordinates", {}),

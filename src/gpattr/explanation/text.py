@@ -11,6 +11,7 @@ import numpy as np
 
 from gpattr._core.readable_numbers import readable, readable_all
 from gpattr.distributions import Draws, Mixture, Point
+from gpattr.explanation.attribution_names import remark
 from gpattr.explanation.axes import FEATURE, FEATURES
 
 if TYPE_CHECKING:
@@ -23,7 +24,17 @@ Table = tuple[list[str], list[list[str]]]  # header, lines
 
 def plain(ex: Explanation) -> str:
     """Return the explanation as lines of text."""
-    header, lines = _table(ex)
+    return as_lines(heading(ex), table(ex), _notes(ex))
+
+
+def html(ex: Explanation) -> str:
+    """Return the explanation as an HTML table for notebooks."""
+    return as_html(heading(ex), table(ex), _notes(ex))
+
+
+def as_lines(heading: list[str], table: Table, notes: list[str]) -> str:
+    """Return a heading, a table and notes as lines of text."""
+    header, lines = table
     widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
     aligned = [
         "  "
@@ -36,12 +47,12 @@ def plain(ex: Explanation) -> str:
         for line in [header, *lines]
     ]
     return "\n".join(
-        [*_heading(ex), *(line.rstrip() for line in aligned), *(f"  {note}" for note in _notes(ex))]
+        [*heading, *(line.rstrip() for line in aligned), *(f"  {note}" for note in notes)]
     )
 
 
-def html(ex: Explanation) -> str:
-    """Return the explanation as an HTML table for notebooks."""
+def as_html(heading: list[str], table: Table, notes: list[str]) -> str:
+    """Return a heading, a table and notes as HTML."""
 
     def line(cells: list[str], tag: str) -> str:
         sides = ["left"] + ["right"] * (len(cells) - 1)
@@ -50,26 +61,28 @@ def html(ex: Explanation) -> str:
             for c, s in zip(cells, sides, strict=True)
         )
 
-    header, lines = _table(ex)
-    title, *subtitle = _heading(ex)
+    header, lines = table
+    title, *subtitle = heading
     body = "".join(f"<tr>{line(cells, 'td')}</tr>" for cells in lines)
     above, below = (
-        "".join(f"<div>{escape(text)}</div>" for text in texts) for texts in (subtitle, _notes(ex))
+        "".join(f"<div>{escape(text)}</div>" for text in texts) for texts in (subtitle, notes)
     )
-    table = f"<table><thead><tr>{line(header, 'th')}</tr></thead><tbody>{body}</tbody></table>"
-    return f"<div><strong>{escape(title)}</strong>{above}{table}{below}</div>"
+    shown = f"<table><thead><tr>{line(header, 'th')}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<div><strong>{escape(title)}</strong>{above}{shown}{below}</div>"
 
 
-def _heading(ex: Explanation) -> list[str]:
+def heading(ex: Explanation) -> list[str]:
+    """Return the title, and where the numbers come from."""
     n = len(ex)
     what = "" if ex.quantity == "prediction" else f" of the {ex.quantity}"
     sizes = [f"{n:,} row{'s' * (n != 1)}"]
     for axis, size in zip(ex.axes, ex.shape[1:], strict=True):
         sizes.append(f"{size} feature{'s' * (size != 1)}" if axis == FEATURE else f"{size} {axis}")
     baseline = f"baseline: {ex.baseline_name}; " if has_baseline(ex) else ""
+    kind = f"{remark(ex.attribution)}; " if remark(ex.attribution) else ""
     lines = [
         f"Explanation{what}: {' × '.join(sizes)}",
-        f"{baseline}{_spread(ex)}{ex.method}, error at most {ex.error.max(initial=0.0):.0e}",
+        f"{kind}{baseline}{_spread(ex)}{ex.method}, error at most {ex.error.max(initial=0.0):.0e}",
     ]
     if note := variance_note(ex):
         lines.append(note)
@@ -126,7 +139,8 @@ def variance_note(ex: Explanation) -> str:
     )
 
 
-def _table(ex: Explanation) -> Table:
+def table(ex: Explanation) -> Table:
+    """Return the largest entries: of one row, or of many rows together."""
     if len(ex) == 0:
         return [_first(ex)], [[name] for name in _entries(ex)[:SHOWN]]
     return _one_row(ex) if len(ex) == 1 else _many_rows(ex)

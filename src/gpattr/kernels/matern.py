@@ -171,6 +171,7 @@ class Matern(Radial):
         # Where s is clipped, the value has reached its limit at 0, or is 0; of a high order it
         # would overflow before it has.
         least = SERIES if order >= HIGH_ORDER else 10.0 ** (-200.0 / max(order, 2.0))
+        least = least if order >= 0.0 else 1e-60  # where it diverges, but not beyond float64
         at = np.clip(s, least, 1e4)
         value = scale * at**order * np.exp(-at) * kve(order, at)
         if order >= HIGH_ORDER:
@@ -194,6 +195,10 @@ class Matern(Radial):
 
     def curvature(self, r2: Array) -> Array:
         return self._bessel(r2, self.nu - 2.0, (2.0 * self.nu) ** 2)
+
+    def derivative(self, r2: Array, order: int) -> Array:
+        """Return the derivative of this order of g by r²/2; 1 and 2 are slope and curvature."""
+        return self._bessel(r2, self.nu - order, (-2.0 * self.nu) ** order)
 
     def profiles(self, r2: Array, second: bool) -> tuple[Array, Array, Array | None]:
         h = self.slope(r2)

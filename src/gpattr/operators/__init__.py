@@ -5,6 +5,7 @@ from gpattr.operators.base import Operator, Reference, Sites, over_axes
 from gpattr.operators.baselines import Baselines
 from gpattr.operators.gradient import Gradient, Points
 from gpattr.operators.integrated_gradients import IntegratedGradients, Paths
+from gpattr.operators.integrated_hessians import IntegratedHessians
 from gpattr.operators.interactions import ShapleyInteractions
 from gpattr.operators.marginals import Marginals
 from gpattr.operators.players import Players
@@ -17,6 +18,7 @@ __all__ = [
     "Expectation",
     "Gradient",
     "IntegratedGradients",
+    "IntegratedHessians",
     "Marginals",
     "Operator",
     "Paths",

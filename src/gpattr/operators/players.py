@@ -33,14 +33,15 @@ class Players:
         """Return the players given by the owner of each column, positions counted from 0."""
         whole = (int, np.integer)
         sequence = isinstance(owner, (Sequence, np.ndarray)) and not isinstance(owner, (str, bytes))
-        places = list(owner) if sequence else []
-        valid = all(isinstance(i, whole) and not isinstance(i, bool) for i in places)
-        if not places or not valid or set(map(int, places)) != set(range(max(places) + 1)):
+        given: list[Any] = list(owner) if sequence else []
+        valid = all(isinstance(i, whole) and not isinstance(i, bool) for i in given)
+        places = [int(i) for i in given] if valid else []
+        if not places or set(places) != set(range(max(places) + 1)):
             raise InvalidInputError(
                 f"{name}: expected the player of each column, counted from 0 and each with at least"
                 f" one column, got {owner!r}"
             )
-        return cls(tuple(map(int, places)), int(max(places)) + 1)
+        return cls(tuple(places), max(places) + 1)
 
     @cached_property
     def seen(self) -> tuple[int, ...]:

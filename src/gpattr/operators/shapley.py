@@ -78,6 +78,15 @@ class Coalitions(Sites):
             self.weights,
         )
 
+    @property
+    def moving(self) -> Array:
+        """Which players differ from the baseline, (n, players), as 0 and 1; the others have 0."""
+        xp, (n, _) = namespace(self.stop), self.shape
+        result, changed = xp.zeros((n, self.players.count)), self.step != 0
+        for player, columns in zip(self.players.seen, self.players.members, strict=True):
+            result[:, player] = (changed[:, list(columns)].sum(axis=1) > 0) * 1.0
+        return result
+
     def corners(self, members: Array) -> Array:
         """Return the points of coalitions ``members`` (c, players) of 0 and 1, (n, c, D)."""
         xp = namespace(self.stop)
@@ -125,7 +134,7 @@ class Shapley(Operator):
         return (self.players.count,)
 
     @property
-    def reference(self) -> Reference:
+    def reference(self) -> Reference | None:
         weights = np.ones(1) if self.weights is None else self.weights
         return Reference(self.points, weights, self.per_row, self.independent)
 

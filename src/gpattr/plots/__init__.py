@@ -5,6 +5,8 @@ from gpattr.plots.beeswarm import beeswarm
 from gpattr.plots.covariance import covariance
 from gpattr.plots.density import density
 from gpattr.plots.heatmap import heatmap
+from gpattr.plots.interaction_matrix import interaction_matrix
+from gpattr.plots.interaction_network import interaction_network
 from gpattr.plots.path import path
 from gpattr.plots.ranks import ranks
 from gpattr.plots.scatter import scatter
@@ -17,6 +19,8 @@ __all__ = [
     "covariance",
     "density",
     "heatmap",
+    "interaction_matrix",
+    "interaction_network",
     "path",
     "ranks",
     "scatter",

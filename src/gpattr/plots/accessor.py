@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpattr import plots
 
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from gpattr.explanation.explanation import Explanation
+    from gpattr.explanation.interactions import InteractionExplanation
 
 OF_EXPLANATIONS = (
     "bar",
@@ -24,18 +26,23 @@ OF_EXPLANATIONS = (
 )
 
 
+OF_INTERACTIONS = {"matrix": "interaction_matrix", "network": "interaction_network"}
+
+
 class Plots:
     """The pictures by name: ``ex.plot.waterfall(0)`` is ``gpattr.plots.waterfall(ex, 0)``."""
 
-    def __init__(self, explanation: Explanation) -> None:
+    pictures: ClassVar[Mapping[str, str]] = {name: name for name in OF_EXPLANATIONS}
+
+    def __init__(self, explanation: Explanation | InteractionExplanation) -> None:
         self._explanation = explanation
 
     def __getattr__(self, name: str) -> Any:
-        if name not in OF_EXPLANATIONS:
+        if name not in self.pictures:
             raise AttributeError(
-                f"no picture is called {name!r}; there are {', '.join(OF_EXPLANATIONS)}"
+                f"no picture is called {name!r}; there are {', '.join(self.pictures)}"
             )
-        draw = getattr(plots, name)
+        draw = getattr(plots, self.pictures[name])
 
         def drawn(*args: Any, **options: Any) -> Axes:
             return draw(self._explanation, *args, **options)
@@ -44,7 +51,13 @@ class Plots:
         return drawn
 
     def __dir__(self) -> list[str]:
-        return list(OF_EXPLANATIONS)
+        return list(self.pictures)
 
     def __repr__(self) -> str:
-        return f"pictures: {', '.join(OF_EXPLANATIONS)}"
+        return f"pictures: {', '.join(self.pictures)}"
+
+
+class InteractionPlots(Plots):
+    """The same of interactions: ``ex.plot.matrix(0)`` is ``plots.interaction_matrix(ex, 0)``."""
+
+    pictures: ClassVar[Mapping[str, str]] = OF_INTERACTIONS

@@ -77,7 +77,8 @@ def _importance(importance: Importance, max_display: int, ax: Axes | None, level
         f"expected mean |attribution| to the {importance.quantity}, with {share(level)}"
         f" intervals{note}"
     )
-    return tidy(ax, title, label, subtitle=baseline_text(importance.baseline_name))
+    compared = baseline_text(importance.baseline_name, importance.attribution)
+    return tidy(ax, title, label, subtitle=compared)
 
 
 def _bars(ax: Axes | None, values, low, high, names: list[str], color) -> Axes:

@@ -16,7 +16,7 @@ from gpattr.plots.words import LETTER, share
 
 def legend(ax: Axes, handles: list[Any], columns: int = 1) -> None:
     """Add a legend under the name of the axis across, and under the legends already there."""
-    lines = ax.get_xlabel().count("\n") + 1
+    lines = ax.get_xlabel().count("\n") + 1 if ax.get_xlabel() else 0
     for other in ax.artists:
         if isinstance(other, Legend):
             columns_there: int = other._ncols  # pyright: ignore[reportAttributeAccessIssue]

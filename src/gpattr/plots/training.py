@@ -61,7 +61,7 @@ def training(
         ax,
         title or _heading(about),
         f"share of the attribution to the {about.quantity}; {up} and {down} add up to {net}",
-        subtitle=baseline_text(about.baseline_name),
+        subtitle=baseline_text(about.baseline_name, about.attribution),
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from gpattr._core.array import Array
 from gpattr._core.readable_numbers import readable, readable_all
+from gpattr.explanation.attribution_names import remark
 from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.text import has_baseline
 
@@ -37,14 +38,15 @@ def count_of(shown: int, rows: int) -> str:
     return f"{rows:,} row{plural}" if shown == rows else f"{shown:,} of {rows:,} rows"
 
 
-def baseline_text(name: str) -> str:
-    """Return the baseline in words; "" where there is none."""
-    return f"baseline: {short(name, 80)}" if name else ""
+def baseline_text(name: str, attribution: str) -> str:
+    """Return the attribution, where it must be named, and the baseline; "" where there is none."""
+    baseline = f"baseline: {short(name, 80)}" if name else ""
+    return "; ".join(text for text in (remark(attribution), baseline) if text)
 
 
 def baseline_of(ex: Explanation, before: str = "") -> str:
     """Return what attributions are compared with, after another remark."""
-    baseline = baseline_text(ex.baseline_name) if has_baseline(ex) else ""
+    baseline = baseline_text(ex.baseline_name if has_baseline(ex) else "", ex.attribution)
     return "; ".join(text for text in (before, baseline) if text)
 
 

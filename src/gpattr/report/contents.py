@@ -46,6 +46,7 @@ def content(
         "numbered": all(isinstance(name, int) for name in ex.row_names),
         "labels": {name: _coded(texts) for name, texts in ex.labels.items()},
         "baseline": ex.baseline_name,
+        "attribution": ex.attribution,
         "baseline_values": _shared_baseline(ex),
         "card": []
         if explainer is None

@@ -423,7 +423,7 @@
     el("rows-note").textContent = `Attributions: what each feature adds to the ${out.quantity} of a row, or subtracts from it, compared with the baseline (${facts.baseline}).${out.uncertain ? " Faint numbers: the sign is uncertain." : ""} Click a row, or use the arrow keys, to explain it above; click a heading to sort.`;
     const point = facts.baseline_values ? order.filter((i) => facts.baseline_values[i] !== null).map((i) => `${features[i]} ${Number.isInteger(facts.baseline_values[i]) ? written(i, facts.baseline_values[i]) : numbers.readable(facts.baseline_values[i])}`) : [];
     const shown = point.length > MOST_BARS ? [...point.slice(0, MOST_BARS), `${point.length - MOST_BARS} others`] : point;
-    const card = [...facts.card, ["baseline", facts.baseline + (shown.length ? `: ${shown.join(", ")}` : "")], ["method", `integrated gradients, ${out.method}`], ["numerical error", out.error === null ? "unknown" : `at most ${numbers.readable(out.error, 2)}`], ["completeness", `attributions sum to the difference up to ${numbers.readable(out.gap, 2)}`]];
+    const card = [...facts.card, ["baseline", facts.baseline + (shown.length ? `: ${shown.join(", ")}` : "")], ["method", `${facts.attribution}, ${out.method}`], ["numerical error", out.error === null ? "unknown" : `at most ${numbers.readable(out.error, 2)}`], ["completeness", `attributions sum to the difference up to ${numbers.readable(out.gap, 2)}`]];
     el("card").replaceChildren(...card.flatMap(([name, text]) => [make("dt", name), make("dd", text)]));
     el("footer").textContent = `Made with gpattr ${facts.version}. ± is one standard deviation of the model's uncertainty; it does not include the noise of the data.`;
   }

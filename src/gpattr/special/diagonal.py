@@ -23,15 +23,17 @@ _RHO = 1.0 + np.geomspace(0.02, 400.0, 200)
 _AXIS = 0.5 * (_RHO + 1.0 / _RHO)
 
 
-def nodes_needed(spread: float, players: int) -> int:
+def nodes_needed(spread: float, players: int, excess: float = 0.0) -> int:
     """Return how many nodes integrate the product of factors with this Λ to 1e-16.
 
-    It is never more than ⌈players/2⌉, which is exact.
+    It is never more than ⌈players/2⌉, which is exact. ``excess`` is the logarithm of what the bound
+    is relative to, over what 1e-16 shall be relative to.
     """
     most = max(1, (players + 1) // 2)
-    if not math.isfinite(spread):
+    if not math.isfinite(spread + excess):
         return most
-    exponent = math.log(64.0 / 15.0 / ACCURACY) - np.log1p(-(_RHO**-2.0)) + (_AXIS - 1.0) * spread
+    exponent = math.log(64.0 / 15.0 / ACCURACY) + excess + (_AXIS - 1.0) * spread
+    exponent = exponent - np.log1p(-(_RHO**-2.0))
     needed = math.ceil(float((exponent / (2.0 * np.log(_RHO))).min()))
     return max(1, min(most, needed))
 

@@ -17,14 +17,14 @@ def gauss_legendre(order: int, panels: int = 1) -> tuple[Array, Array]:
     Exact for polynomials of degree 2·order − 1 on each of the equal panels. The arrays are shared
     and read-only.
     """
-    x, w = _unit_rule(order)
+    x, w = unit_rule(order)
     nodes = ((np.arange(panels)[:, None] + x) / panels).astype(np.float64).ravel()
     weights = np.tile((w / panels).astype(np.float64), panels)
     nodes.flags.writeable = weights.flags.writeable = False
     return nodes, weights
 
 
-def _unit_rule(order: int) -> tuple[Array, Array]:
+def unit_rule(order: int) -> tuple[Array, Array]:
     """Return one panel's rule on [0, 1] in extended precision, by Newton's method from NumPy's.
 
     NumPy's weights have relative errors of up to 7e-14 at 20 nodes, which would be the largest

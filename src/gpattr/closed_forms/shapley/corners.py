@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr, stdtrit
 
 from gpattr._core.array import EPS, Array, namespace, product
 from gpattr._core.memory import blocks
@@ -22,25 +23,31 @@ from gpattr.kernels import Kernel
 from gpattr.operators import Coalitions, Players
 
 MOST_PLAYERS = 12
-DEVIATIONS = 4.0  # standard errors that bound a sampling error
+DEVIATIONS = 4.0  # standard errors that a sampling error hardly ever exceeds
 
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Coalitions ``members`` (c, players) of 0 and 1, and the matrix ``weights`` A (players, c).
+    """Coalitions ``members`` (c, players) of 0 and 1, and the matrix ``weights`` A (q, c).
 
-    Of sampled coalitions ``groups`` (G, players, c) are the estimates whose average A is, one for
-    each pair of permutations.
+    Outputs are those of players, or of the ``pairs`` (q, 2) of players that are given. Of sampled coalitions ``groups`` are the estimates whose average A is, one for each pair of
+    permutations: the coalitions of each, and its matrix on them.
     """
 
     members: Array
     weights: Array
-    groups: Array | None = None
+    groups: tuple[tuple[Array, Array], ...] = ()
+    pairs: Array | None = None
+
+    def moving(self, sites: Coalitions) -> Array:
+        """Return which outputs are not zero because a player is at its baseline, (n, q)."""
+        each = sites.moving
+        return each if self.pairs is None else each[:, self.pairs[:, 0]] * each[:, self.pairs[:, 1]]
 
     @property
     def method(self) -> str:
         """What these coalitions are, in words."""
-        if self.groups is None:
+        if not self.groups:
             return "enumeration"
         return f"permutations ({len(self.groups)} antithetic pairs)"
 
@@ -74,23 +81,26 @@ def sampled_coalitions(players: Players, pairs: int) -> Design:
     inside[:] = np.arange(p + 1)[None, :, None] > rank[:, None, :]
     flat, index = np.unique(inside.reshape(-1, p), axis=0, return_inverse=True)
     index = index.reshape(2 * pairs, p + 1)
-    groups = np.zeros((pairs, players.count, len(flat)))
-    pair = np.repeat(np.arange(pairs), 2)[:, None]
-    np.add.at(groups, (pair, seen[both], index[:, 1:]), 0.5)
-    np.add.at(groups, (pair, seen[both], index[:, :-1]), -0.5)
-    members = np.zeros((len(flat), players.count))
+    members, total, groups = np.zeros((len(flat), players.count)), 0.0, []
     members[:, seen] = flat
-    return Design(members, groups.mean(axis=0), groups)
+    for pair in range(pairs):
+        weights, chosen = np.zeros((players.count, len(flat))), slice(2 * pair, 2 * pair + 2)
+        np.add.at(weights, (seen[both[chosen]], index[chosen, 1:]), 0.5)
+        np.add.at(weights, (seen[both[chosen]], index[chosen, :-1]), -0.5)
+        used = np.unique(index[chosen])
+        groups.append((used, weights[:, used]))
+        total = total + weights / pairs
+    return Design(members, total, tuple(groups))
 
 
-def corner_formulas(kernel: Kernel, design: Design, prior: Any = None) -> Formulas:
+def corner_formulas(kernel: Kernel, design: Design) -> Formulas:
     """Return the formulas of Shapley values for any kernel, from its values at coalitions."""
 
     def values(sites: Coalitions, Z: Array) -> Array:
-        """Return k(x_S, z), (n, c, m)."""
-        corners = sites.corners(design.members)
-        n, c, d = corners.shape
-        return kernel(corners.reshape(n * c, d), Z).reshape(n, c, len(Z))
+        """Return k(x_S, z), (c, n, m)."""
+        corners = namespace(Z).swapaxes(sites.corners(design.members), 0, 1)
+        c, n, d = corners.shape
+        return kernel(corners.reshape(c * n, d), Z).reshape(c, n, len(Z))
 
     def cross(sites: Coalitions, Z: Array) -> Bounded:
         xp, n, m = namespace(Z), len(sites.stop), len(Z)
@@ -98,11 +108,10 @@ def corner_formulas(kernel: Kernel, design: Design, prior: Any = None) -> Formul
         weights = xp.asarray(design.weights)
         for rows in blocks(n, _bytes(design, m), Z):
             K = values(sites[rows], Z)
-            result[rows] = weights @ K
-            size = xp.max(abs(K), axis=1)
-            spread = _spread(design, K)
-            deviation = 32.0 * EPS * size if spread is None else xp.max(spread, axis=1)
-            error[rows] = (deviation * deviation).sum(axis=1) ** 0.5
+            result[rows] = xp.swapaxes(_weighted(weights, K), 0, 1)
+            size = xp.max(abs(K), axis=0)
+            error[rows] = 32.0 * EPS * (size * size).sum(axis=1) ** 0.5
+        result *= design.moving(sites)[:, :, None]
         return Bounded(result, error)
 
     def contract(sites: Coalitions, Z: Array, w: Array) -> Bounded:
@@ -112,12 +121,10 @@ def corner_formulas(kernel: Kernel, design: Design, prior: Any = None) -> Formul
         for rows in blocks(n, _bytes(design, len(Z)), Z):
             K = values(sites[rows], Z)
             sums = product(K, w)
-            result[rows] = weights @ sums
-            spread = _spread(design, sums)
-            rounding = 32.0 * EPS * xp.max(product(abs(K), abs(w)), axis=(1, 2))
-            error[rows] = rounding
-            if spread is not None:
-                error[rows] = rounding + xp.max(spread, axis=(1, 2))
+            result[rows] = xp.swapaxes(_weighted(weights, sums), 0, 1)
+            rounding = 32.0 * EPS * xp.max(product(abs(K), abs(w)), axis=(0, 2))
+            error[rows] = rounding + sampling_error(design, sums)
+        result *= design.moving(sites)[:, :, None]
         return Bounded(result, error)
 
     def prior_cov(sites: Coalitions) -> Bounded:
@@ -127,47 +134,68 @@ def corner_formulas(kernel: Kernel, design: Design, prior: Any = None) -> Formul
         xp, n, p = namespace(sites.stop), len(sites.stop), len(design.weights)
         result, error = xp.empty((n, p, p)), xp.empty(n)
         for row in range(n):
-            one, two = (some[[row]].corners(design.members)[0] for some in (sites, other))
+            one = sites[[row]].corners(design.members)[0]
+            two = one if other is sites else other[[row]].corners(design.members)[0]
             result[row], error[row] = _covariance(kernel, design, one, two)
+        result *= design.moving(sites)[:, :, None]
+        result *= design.moving(other)[:, None, :]
         return Bounded(result, error)
 
-    return Formulas(cross, contract, prior_cov, between, frozenset({design.method}))
+    def bound(sites: Coalitions, Z: Array, w: Array) -> Array:
+        """Return a bound on rounding, where no value of the kernel exceeds its variance."""
+        size = kernel.diagonal(sites.stop) * abs(w).sum(axis=0).max()
+        return EPS * (64.0 + len(Z) ** 0.5) * size
+
+    known = bound if kernel.stationary and not design.groups else None
+    return Formulas(cross, contract, prior_cov, between, frozenset({design.method}), known)
 
 
 def _covariance(kernel: Kernel, design: Design, one: Array, two: Array) -> tuple[Array, Array]:
-    """Return A k(one, two) Aᵀ, (p, p), and a bound on its error, with k formed by blocks."""
-    xp = namespace(one)
-    weights, groups = xp.asarray(design.weights), design.groups
-    total, size = xp.zeros(weights.shape[:1] * 2), 0.0
-    each = None if groups is None else xp.zeros((len(groups), *weights.shape[:1] * 2))
+    """Return A k(one, two) Aᵀ, (p, p), and a bound on its error, with k formed by blocks.
+
+    Sampled coalitions estimate 𝒜 by 𝒜 + δ. The variance s² of δ is that of single pairs about
+    their average, over their number, and a (co)variance changes by at most s² + 2σs, before as
+    after seeing data.
+    """
+    xp, weights = namespace(one), namespace(one).asarray(design.weights)
+    total, size = xp.zeros((len(weights), len(weights))), 0.0
     for some in blocks(len(one), 24.0 * len(two), one):
         K = kernel(one[some], two)
-        right = product(K, weights.T + 0.0)
-        total = total + product(weights[:, some] + 0.0, right)
+        total = total + product(weights[:, some] + 0.0, product(K, weights.T + 0.0))
         size = max(size, float(abs(K).max()))
-        if groups is not None and each is not None:
-            G = xp.asarray(groups)
-            each = each + (G[:, :, some] @ K) @ xp.swapaxes(G, 1, 2)
     error = xp.asarray(32.0 * EPS * size)
-    if groups is not None and each is not None:
-        # The covariance of the average is too large by what single pairs differ by, over their
-        # number (on average), and varies about that.
-        excess = abs(each.mean(axis=0) - total) / max(1, len(groups) - 1)
-        error = error + DEVIATIONS * excess.max()
+    if design.groups:
+        spread = xp.zeros(len(weights))
+        for used, group in design.groups:
+            A = xp.asarray(group)
+            spread = spread + (product(A, kernel(one[used], one[used])) * A).sum(axis=1)
+        own = total if one is two else product(weights, product(kernel(one, one), weights.T + 0.0))
+        variance = own[xp.arange(len(own)), xp.arange(len(own))]
+        excess = xp.maximum(spread / len(design.groups) - variance, 0.0)
+        s = 2.0 * xp.sqrt(excess / max(1, len(design.groups) - 1))
+        error = error + (s * s + 2.0 * s * xp.sqrt(xp.maximum(variance, 0.0))).max()
     return total, error
 
 
-def _spread(design: Design, values: Array) -> Array | None:
-    """Return the sampling error of A values, (n, p, k), for values (n, c, k); None if exact."""
-    if design.groups is None:
-        return None
+def _weighted(weights: Array, values: Array) -> Array:
+    """Return A values, (p, n, k), for values (c, n, k)."""
+    c, *shape = values.shape
+    return product(weights, values.reshape(c, -1)).reshape(-1, *shape)
+
+
+def sampling_error(design: Design, values: Array) -> Any:
+    """Return a bound on the sampling error of A values, (n,), for values (c, n, k); 0 if exact."""
+    if not design.groups:
+        return 0.0
     xp, G = namespace(values), len(design.groups)
-    mean, square = 0.0, 0.0
-    for group in xp.asarray(design.groups):
-        part = group @ values
-        mean, square = mean + part, square + part * part
-    variance = xp.maximum(square / G - (mean / G) ** 2, 0.0) / max(1, G - 1)
-    return DEVIATIONS * xp.sqrt(variance)
+    centre = _weighted(xp.asarray(design.weights), values)
+    square = 0.0 * centre
+    for used, group in design.groups:
+        square += (_weighted(xp.asarray(group), values[used]) - centre) ** 2
+    # Of few pairs the standard error is itself uncertain: Student's quantile, not the normal one.
+    deviations = float(stdtrit(max(1, G - 1), ndtr(DEVIATIONS)))
+    error = deviations * xp.sqrt(square / (G * max(1, G - 1)))
+    return xp.max(error, axis=(0, 2))
 
 
 def _bytes(design: Design, m: int) -> float:

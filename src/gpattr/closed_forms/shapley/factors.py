@@ -154,8 +154,13 @@ class RadialFactor(Factor):
         log, half_difference = LOG_PROFILES[type(self.kernel)]
         row, base = self._squared(x, z), self._squared(b, z)
         change = ((x - b) * inverse * (((x - z) + (b - z)) * inverse)).sum(axis=0)
-        half = half_difference(self.kernel, row, base, change)
-        return Logs(log(self.kernel, row)[None], log(self.kernel, base)[None], half[None])
+        xp, size = namespace(row), row + base
+        at_row, at_base = log(self.kernel, row), log(self.kernel, base)
+        # Logarithms that differ by much lose nothing in their difference.
+        close = abs(change) < 0.1 * (1.0 + size)
+        near = half_difference(self.kernel, row, base, xp.where(close, change, 0.0 * change))
+        half = xp.where(close, near, 0.5 * (at_row - at_base))
+        return Logs(at_row[None], at_base[None], half[None])
 
 
 def _distances(row: Array, base: Array, change: Array, order: float) -> tuple[Array, Array]:

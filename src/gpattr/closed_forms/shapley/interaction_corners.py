@@ -93,7 +93,7 @@ def _enumerated(players: Players, pairs: Pairs, index: str) -> Design:
     for k, (i, j) in enumerate(pairs):
         if i in players.seen and j in players.seen:
             weights[k] = single(i) if i == j else pair(i, j)
-    return Design(members, weights)
+    return Design(members, weights, pairs=np.array(pairs))
 
 
 @lru_cache(maxsize=64)
@@ -114,7 +114,7 @@ def _small_coalitions(players: Players, pairs: Pairs) -> Design:
     for row, (k, (i, j)) in enumerate(together, start=1 + len(alone)):
         members[row, [i, j]] = 1.0
         weights[k, [0, at[i], at[j], row]] = 0.5, -0.5, -0.5, 0.5
-    return Design(members, weights)
+    return Design(members, weights, pairs=np.array(pairs))
 
 
 def interaction_kernel(operator: ShapleyInteractions, kernel: Kernel) -> Formulas:

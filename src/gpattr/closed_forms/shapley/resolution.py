@@ -10,6 +10,7 @@ otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import reduce
 from math import prod
 from typing import Any
@@ -37,6 +38,7 @@ from gpattr.closed_forms.shapley.interaction_corners import (
 )
 from gpattr.closed_forms.shapley.interaction_covariances import interaction_formulas
 from gpattr.closed_forms.shapley.product import PositiveProduct
+from gpattr.closed_forms.shapley.series import series_expectation, series_formulas
 from gpattr.closed_forms.table import (
     BASES,
     KERNEL_SCHEMES,
@@ -57,17 +59,20 @@ from gpattr.kernels import (
 )
 from gpattr.means import Constant as ConstantMean
 from gpattr.means import Mean
-from gpattr.operators import Coalitions, Expectation, Shapley, ShapleyInteractions
+from gpattr.operators import Coalitions, Expectation, Players, Shapley, ShapleyInteractions
 from gpattr.special.scale_mixtures import (
     ScaleMixture,
     matern_mixture,
     rational_quadratic_mixture,
 )
 
-FEW = 7  # players up to which a radial kernel is evaluated at all coalitions rather than mixed
-MIXED = 1e-10  # error of a scale mixture, relative to the variance of the kernel
+# Players up to which a radial kernel is evaluated at all coalitions rather than mixed: between two
+# rows there are 4^p pairs of coalitions, between a row and a point 2^p.
+FEW, SEVERAL = 6, 9
+MIXED = 1e-12  # error of a scale mixture, relative to the variance of the kernel
 RADIUS = 1e4  # length-scales within which a rational quadratic mixture has that error
 MOST_TERMS = 512
+MIXTURE = "scale mixture"
 Leaf = tuple[Kernel, tuple[int, ...]]  # a kernel and its columns
 
 # What each operator makes of a product of positive factors.
@@ -77,15 +82,18 @@ ENGINES: dict[type[Shapley], Callable[[Any, PositiveProduct], Formulas]] = {
     ShapleyInteractions: interaction_formulas,
 }
 
+SERIES = {Shapley: series_formulas, Expectation: series_expectation}
+
 
 def kernel_formulas(operator: Shapley, kernel: Kernel) -> Formulas:
     """Return the formulas of Shapley values, or of an expectation, for any kernel."""
-    found = structured_formulas(operator, kernel)
-    if found is not None:
-        return found
+    found, players = structured_formulas(operator, kernel), operator.players
     if isinstance(operator, ShapleyInteractions):
-        return interaction_kernel(operator, kernel)
-    players = operator.players
+        return interaction_kernel(operator, kernel) if found is None else found
+    if found is not None and (MIXTURE not in found.methods or operator.independent):
+        return found
+    if found is not None:
+        return _with_enumeration(found, kernel, players)
     if operator.independent:
         raise UnsupportedModelError(
             f"baseline: Marginals need a kernel that is a product over features, a sum of such"
@@ -95,6 +103,19 @@ def kernel_formulas(operator: Shapley, kernel: Kernel) -> Formulas:
     if len(players.seen) <= MOST_PLAYERS:
         return corner_formulas(kernel, all_coalitions(players))
     return corner_formulas(kernel, sampled_coalitions(players, PERMUTATIONS))
+
+
+def _with_enumeration(found: Formulas, kernel: Kernel, players: Players) -> Formulas:
+    """Return mixtures with covariances with data from all coalitions, where these are few."""
+    if len(players.seen) > SEVERAL:
+        return found
+    exact = corner_formulas(kernel, all_coalitions(players))
+    return replace(
+        exact,
+        prior_cov=found.prior_cov,
+        between=found.between,
+        methods=exact.methods | found.methods,
+    )
 
 
 def structured_formulas(operator: Shapley, kernel: Kernel) -> Formulas | None:
@@ -128,7 +149,8 @@ def _term_formulas(operator: Shapley, leaves: list[Leaf]) -> Formulas | None:
         return ENGINES[type(operator)](operator, PositiveProduct(variance, known, players.count))
     radial = [i for i, (leaf, _) in enumerate(leaves) if _is_mixture(leaf) and factors[i] is None]
     if not radial:
-        return None
+        series = SERIES.get(type(operator))
+        return None if series is None else series(scale, leaves, players)
     if not operator.independent and len(players.seen) <= FEW:
         return None  # exact, and faster
     return _mixed(operator, scale, leaves, radial)
@@ -229,7 +251,7 @@ def _certified(inner: Formulas, errors: list[_Error], size: float, weight: float
         return Bounded(value, error + weight * extra(*rows))
 
     known = None if inner.bound is None else bound
-    return Formulas(cross, contract, prior_cov, between, frozenset({"scale mixture"}), known)
+    return Formulas(cross, contract, prior_cov, between, frozenset({MIXTURE}), known)
 
 
 def select_formulas(operator: Shapley, kernel: Select) -> Formulas:

@@ -1,0 +1,270 @@
+"""Shapley values of kernels whose factors have any sign, and of kernels of several orders.
+
+A term of a kernel is σ² times positive factors, factors of one player that have any sign, and
+kernels that are coefficients of a product of power series over players (`leaves`): FullAdditive,
+Linear, Polynomial, and Cosine as a real part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import Any, NamedTuple
+
+from gpattr._core.array import EPS, Array, namespace, product
+from gpattr._core.memory import blocks
+from gpattr.closed_forms.shapley.factors import factor_of, variance_of
+from gpattr.closed_forms.shapley.integrals import shared
+from gpattr.closed_forms.shapley.leaves import leaf_of
+from gpattr.closed_forms.shapley.linear import linear_formulas
+from gpattr.closed_forms.shapley.ring import Series, multiplied
+from gpattr.closed_forms.shapley.series_product import Scaled, SeriesProduct
+from gpattr.closed_forms.shapley.signed_integrals import (
+    leave_one_out,
+    leave_two_out,
+    pair_of_nodes,
+    sizes,
+    whole_size,
+)
+from gpattr.closed_forms.shapley.waves import wave_formulas
+from gpattr.closed_forms.table import Bounded, Formulas
+from gpattr.kernels import Cosine, Kernel, Linear
+from gpattr.operators import Coalitions, Players
+
+TILE = 2**18  # numbers of one kind, for all players of a tile of rows and points
+LEAST = 2**10  # pairs of a tile: below, calls take longer than their work
+MOST = 2**12
+LARGEST_RING = 256  # monomials in the variables of all leaves
+
+
+class Tile(NamedTuple):
+    """Values (p, r, k) for rows and points, and ``size`` (r, k), of which ε is their error."""
+
+    rows: slice
+    points: slice
+    values: Array
+    size: Array
+
+
+def series_formulas(
+    variance: float, leaves: list[tuple[Kernel, tuple[int, ...]]], players: Players
+) -> Formulas | None:
+    """Return the formulas of Shapley values for a product of leaves on some columns.
+
+    ``variance`` multiplies the product. None where it is not known to be a product over players.
+    """
+    if len(leaves) == 1 and isinstance(leaves[0][0], Linear):
+        return linear_formulas(variance, leaves[0][0], leaves[0][1], players)
+    if len(leaves) == 1 and isinstance(leaves[0][0], Cosine):
+        return wave_formulas(variance, leaves[0][0], leaves[0][1], players)
+    term = _product(variance, leaves, players)
+    if term is None:
+        return None
+
+    def cross(sites: Coalitions, Z: Array) -> Bounded:
+        xp, n, m = namespace(Z), len(sites.stop), len(Z)
+        result, error = xp.zeros((n, term.count, m)), xp.zeros(n)
+        drawn = _drawn(term, sites, Z)
+
+        def fill(rows: slice) -> None:
+            for tile in _tiles(term, sites, Z, rows, drawn):
+                for place, value in zip(term.players, tile.values, strict=True):
+                    result[tile.rows, place, tile.points] = value
+                error[tile.rows] = xp.hypot(error[tile.rows], _length(tile.size))
+
+        shared(fill, n, m, Z)
+        return Bounded(result, EPS * error)
+
+    def contract(sites: Coalitions, Z: Array, w: Array) -> Bounded:
+        xp, n = namespace(Z), len(sites.stop)
+        result, error = xp.zeros((n, term.count, w.shape[1])), xp.zeros((n, w.shape[1]))
+        drawn = _drawn(term, sites, Z)
+
+        def add(rows: slice) -> None:
+            for tile in _tiles(term, sites, Z, rows, drawn):
+                values = product(tile.values, w[tile.points])
+                result[tile.rows, term.players] += xp.swapaxes(values, 0, 1)
+                error[tile.rows] += product(tile.size, abs(w[tile.points]))
+
+        shared(add, n, len(Z), Z)
+        return Bounded(result, EPS * xp.max(error, axis=1))
+
+    def prior_cov(sites: Coalitions) -> Bounded:
+        return _between(term, sites, sites)
+
+    def between(sites: Coalitions, other: Coalitions) -> Bounded:
+        return _between(term, sites, other)
+
+    return Formulas(cross, contract, prior_cov, between)
+
+
+def series_expectation(
+    variance: float, leaves: list[tuple[Kernel, tuple[int, ...]]], players: Players
+) -> Formulas | None:
+    """Return the formulas of E f(b) for a product of leaves on some columns, as above."""
+    term = _product(variance, leaves, players)
+    if term is None:
+        return None
+
+    def cross(sites: Coalitions, Z: Array) -> Bounded:
+        value, size = _whole(term, _at_baselines(term, sites, Z))
+        shape = (len(sites.stop), len(Z))
+        value, size = (namespace(Z).broadcast_to(part, shape) + 0.0 for part in (value, size))
+        return Bounded(value[:, None, :], _rounding(term) * _length(size))
+
+    def contract(sites: Coalitions, Z: Array, w: Array) -> Bounded:
+        value, size = _whole(term, _at_baselines(term, sites, Z))
+        shape = (len(sites.stop), len(Z))
+        value, size = (namespace(Z).broadcast_to(part, shape) + 0.0 for part in (value, size))
+        error = namespace(Z).max(product(size, abs(w)), axis=1)
+        return Bounded(product(value, w)[:, None, :], _rounding(term) * error)
+
+    def between(sites: Coalitions, other: Coalitions) -> Bounded:
+        if sites.weights is None:
+            start, shape = other.start, sites.shape
+            quads = term.quads(
+                Coalitions(sites.start, namespace(start).broadcast_to(sites.start, shape), players),
+                Coalitions(start, namespace(start).broadcast_to(start, shape), players),
+            )
+            means = [{i: quad.mean for i, quad in part.items()} for part in quads.factors]
+            value, size = _whole(term, Scaled(means, quads.exponents))
+        else:
+            value, size = _whole(term, term.mean_of_means(sites, other))
+        zeros = namespace(sites.stop).zeros((len(sites.stop), 1, 1))
+        value = zeros + value[:, None, None]
+        return Bounded(value, _rounding(term) * (zeros[:, 0, 0] + size))
+
+    return Formulas(cross, contract, lambda sites: between(sites, sites), between)
+
+
+def _product(
+    variance: float, leaves: list[tuple[Kernel, tuple[int, ...]]], players: Players
+) -> SeriesProduct | None:
+    """Return the term of a kernel; None where a leaf is not known, or there are too many orders."""
+    factors, others = [], []
+    for kernel, columns in leaves:
+        factor = factor_of(kernel, columns, players)
+        if factor is not None:
+            factors.append(factor)
+            continue
+        leaf = leaf_of(kernel, columns, players)
+        if leaf is None:
+            return None
+        others.append(leaf)
+    if sum(leaf.is_complex for leaf in others) > 1:  # a product of real parts is none
+        return None
+    if prod(len(leaf.weights) for leaf in others if leaf.weights is not None) > LARGEST_RING:
+        return None
+    variance = variance * prod(variance_of(factor.kernel) for factor in factors)
+    return SeriesProduct(variance, tuple(factors), tuple(others), players.count)
+
+
+def _drawn(term: SeriesProduct, sites: Coalitions, Z: Array) -> Scaled | None:
+    """Return the factors averaged over the draws of a baseline, at all points."""
+    if sites.weights is None:
+        return None
+    return term.mean_values(sites.start, sites.weights, Z)
+
+
+def _tiles(
+    term: SeriesProduct, sites: Coalitions, Z: Array, rows: slice, drawn: Scaled | None
+) -> Iterator[Tile]:
+    """Yield the Shapley values of some rows for all points, in tiles."""
+    xp, reach = namespace(Z), term.reach(sites.stop, sites.start, Z)
+    pairs = max(LEAST, min(MOST, TILE // term.width))
+    height = min(rows.stop - rows.start, pairs)
+    step = max(1, pairs // height)
+    for low in range(rows.start, rows.stop, height):
+        some = slice(low, min(low + height, rows.stop))
+        for left in range(0, len(Z), step):
+            points = slice(left, min(left + step, len(Z)))
+            here = None if drawn is None else _at_points(drawn, points)
+            part = term.pairs(sites[some], Z[points], here)
+            shape = (some.stop - some.start, points.stop - points.start)
+            scale = term.variance * xp.exp(xp.asarray(0.0) + part.exponent)
+            totals = leave_one_out(part.factors, term.ring, term.degree)
+            values = xp.stack([xp.broadcast_to(_real(total), shape) for total in totals])
+            lost = 32.0 + 2.0 * len(term.players) + 4.0 * (reach + abs(part.exponent))
+            size = lost * scale * sizes(part.factors, term.ring)
+            yield Tile(some, points, scale * values, xp.broadcast_to(size, shape))
+
+
+def _at_points(drawn: Scaled, points: slice) -> Scaled:
+    def taken(value: Any) -> Any:
+        return value if isinstance(value, float) else value[points]
+
+    factors = [{i: taken(value) for i, value in series.items()} for series in drawn.factors]
+    return Scaled(factors, [taken(log) for log in drawn.exponents])
+
+
+def _length(values: Array) -> Array:
+    """Return the Euclidean length along the last axis, of tiny values too, whose squares vanish."""
+    xp = namespace(values)
+    largest = xp.max(values, axis=1) + 1e-300
+    return largest * xp.sqrt(((values / largest[:, None]) ** 2).sum(axis=1))
+
+
+def _real(value: Any) -> Any:
+    return value.real
+
+
+def _rounding(term: SeriesProduct) -> float:
+    return EPS * (64.0 + 4.0 * len(term.players))
+
+
+def _between(term: SeriesProduct, sites: Coalitions, other: Coalitions) -> Bounded:
+    """Return the prior covariance of the Shapley values of pairs of rows, (n, P, P)."""
+    xp, n, places = namespace(sites.stop), len(sites.stop), term.players
+    result, error = xp.zeros((n, term.count, term.count)), xp.zeros(n)
+    if not n:
+        return Bounded(result, error)
+    quads = term.quads(sites, other)
+    scale = term.variance * xp.exp(xp.asarray(0.0) + quads.exponent)
+    nodes = pair_of_nodes(quads.factors, term.degree) ** 2
+    for rows in blocks(n, 48.0 * nodes * term.width, sites.stop):
+        factors = [
+            {i: _quad_rows(quad, rows) for i, quad in series.items()} for series in quads.factors
+        ]
+        values = leave_two_out(factors, term.ring, term.degree, symmetric=sites is other)
+        top = scale if scale.ndim == 0 else scale[rows]
+        for i, row in zip(places, values, strict=True):
+            for j, value in zip(places, row, strict=True):
+                result[rows, i, j] = top * _real(value)
+    size = whole_size(quads.factors, term.ring)
+    reach = term.reach(sites.stop, sites.start, other.stop, other.start)
+    lost = 1.0 + (reach + abs(quads.exponent)) / 16.0
+    return Bounded(result, error + _rounding(term) * lost * scale * size)
+
+
+def _quad_rows(quad: Any, rows: slice) -> Any:
+    if isinstance(quad.mixed, float):
+        return quad
+    return type(quad)(*(part[rows] for part in (quad.mean, quad.left, quad.right, quad.mixed)))
+
+
+def _at_baselines(term: SeriesProduct, sites: Coalitions, Z: Array) -> Scaled:
+    """Return the factors at baselines, or averaged over their draws, (n or 1, m)."""
+    if sites.weights is None:
+        return term.values(sites.start, Z)
+    drawn = term.mean_values(sites.start, sites.weights, Z)
+    return drawn
+
+
+def _whole(term: SeriesProduct, part: Scaled) -> tuple[Array, Array]:
+    """Return σ² times the product of all factors, and its size before anything cancels."""
+    xp, ring = namespace(*_arrays(part)), term.ring
+    scale = term.variance * xp.exp(xp.asarray(0.0) + part.exponent)
+
+    def total(factors: list[Series], signed: bool) -> Any:
+        series = multiplied(ring, factors)
+        weights = ring.functional
+        return sum((a if signed else abs(a)) * series[i] for i, a in weights.items() if i in series)
+
+    absolute = [{i: abs(value) for i, value in series.items()} for series in part.factors]
+    lost = 1.0 + abs(part.exponent) / 16.0
+    return scale * _real(total(part.factors, True)), lost * scale * total(absolute, False)
+
+
+def _arrays(part: Scaled) -> list[Any]:
+    values = [value for series in part.factors for value in series.values()]
+    return [*values, *part.exponents]
