@@ -165,9 +165,9 @@ def test_repeated_rows(name):
 
 
 @pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("d", [60, 200])
+@pytest.mark.parametrize("d", [60, pytest.param(200, marks=pytest.mark.slow)])
 def test_many_features(name, d):
-    """Efficiency and finiteness with 60 and 200 features; some rows share values with the baseline."""
+    """Efficiency and finiteness with many features, half of them equal to the baseline in a row."""
     scale = 3.0 * np.sqrt(d)
     kernel = some_kernels(d)[name]
     Z = RNG.normal(size=(10, d)) / scale
@@ -196,11 +196,11 @@ def test_errors_bound_a_thousand_cases(name):
     )
     X = b + 10.0 ** RNG.uniform(-8, 3, size=(n, 1)) * RNG.normal(size=(n, d))
     X[::7, 0] = b[::7, 0]
-    truth = long_double.means(kernel, Z, y, noise, X, b)
+    truth, rounding = long_double.means(kernel, Z, y, noise, X, b)
     for uncertainty in ("cov", "none"):
         result = posterior.apply(Shapley(b), X, uncertainty=uncertainty)
         off = np.abs(result.mean - truth).max(axis=1)
-        assert (off <= result.error).all(), float((off / result.error).max())
+        assert (off <= result.error + rounding).all(), float((off / result.error).max())
     # A bound that says nothing would hold, too.
     close = result.error <= 1e-6 * (1.0 + np.abs(truth).max(axis=1))
     assert close.mean() > 0.9
