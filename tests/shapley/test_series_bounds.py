@@ -67,12 +67,15 @@ def kernels(d, random):
             lambda x, z: wave(x, z, period) * squared_exponential(x, z, length),
         ),
         "wave": ([(Cosine(period), columns)], lambda x, z: wave(x, z, period)),
-        "one wave": ([(Cosine(period), (0,))], lambda x, z: wave(x[:, :1], z[:, :1], period)),
+        "linear wave": (
+            [(Cosine(period), columns), (Linear(variance), columns)],
+            lambda x, z: wave(x, z, period) * inner(x, z, variance),
+        ),
     }
 
 
 def enumerated(d):
-    """Return all coalitions (c, d) and the matrix of Shapley values (d, c), in extended precision."""
+    """Return all coalitions (c, d) and the matrix of Shapley values (d, c)."""
     members = (np.arange(2**d)[:, None] >> np.arange(d)) & 1
     sizes = members.sum(axis=1)
     share = [Long(factorial(s) * factorial(d - s - 1)) / Long(factorial(d)) for s in range(d)]
