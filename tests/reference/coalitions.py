@@ -175,8 +175,7 @@ def differences(rows, baseline, owner=None):
 
 @dataclass(frozen=True)
 class Truth:
-    """The distribution of q outputs at n rows: ``mean`` (n, q), ``joint`` (n, q, n, q).
-    """
+    """The distribution of q outputs at n rows: ``mean`` (n, q), ``joint`` (n, q, n, q)."""
 
     mean: np.ndarray
     joint: np.ndarray

@@ -81,5 +81,3 @@ def hessian_of_polynomial(powers, coefficients, x, b):
         if e.sum():
             total += np.outer(e, e) / e.sum() ** 2 * c * np.prod(p**e)
     return total
-
-

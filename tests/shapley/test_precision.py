@@ -65,7 +65,7 @@ def test_prior_covariances(d, step):
     kernel = SquaredExponential(scale)
     y, c = x + 0.3 * step * scale * RNG.normal(size=d), b - 0.2 * step * scale * RNG.normal(size=d)
     along = closed_forms.prior_cov(Shapley(b), kernel, x[None])[0]
-    apart = closed_forms.between(Shapley(b), kernel, x[None], Shapley(c), y[None])[0]
+    apart = closed_forms.between(Shapley(b), kernel, x[None], y[None], op2=Shapley(c))[0, :, 0]
 
     def truth(x, b, y, c, i, j):
         pairs = ((x, y), (x, c), (b, y), (b, c))
@@ -97,7 +97,9 @@ def test_periodic_factors(step):
     computed = closed_forms.cross(Shapley(b), kernel, x[None], Z)[0, :, 0]
 
     def factors(p):
-        turns = (size_by_size.exactly(p) - size_by_size.exactly(Z[0])) / size_by_size.exactly(period)
+        turns = (size_by_size.exactly(p) - size_by_size.exactly(Z[0])) / size_by_size.exactly(
+            period
+        )
         return np.array([mp.exp(-2 * (mp.sin(mp.pi * t) / mp.mpf(1.3)) ** 2) for t in turns])
 
     truth = size_by_size.values(factors(x), factors(b)).astype(float)

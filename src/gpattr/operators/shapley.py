@@ -109,6 +109,7 @@ class Shapley(Operator):
     methods = ("auto", "exact", "permutations")
     vanishes_on_constants = True
     dummy = True
+    absolute_weight = 2.0  # the largest sum of absolute weights that an output gives to coalitions
 
     def __init__(self, baseline: Any, players: Any = None) -> None:
         self.weights: Array | None = None
@@ -145,6 +146,10 @@ class Shapley(Operator):
         baseline: Any = points if self.per_row else points[0]
         if self.weights is not None:
             baseline = (Marginals if self.independent else Baselines)(points, self.weights)
+        return self.with_players(baseline, players)
+
+    def with_players(self, baseline: Any, players: Players) -> Self:
+        """Return the same operator for another baseline and other players."""
         return type(self)(baseline, players)
 
     def select(self, features: Sequence[int]) -> Self:
