@@ -200,7 +200,9 @@ def test_of_other_kernels(index, kernel):
 @pytest.mark.parametrize("index", INDICES)
 @pytest.mark.parametrize("kernel", [kernels.Matern52(2.0), kernels.RationalQuadratic(1.5, 3.0)])
 def test_of_scale_mixtures(index, kernel):
-    d = 8
+    few = ShapleyInteractions(np.zeros(9), index=index)
+    assert formulas_for(few, kernel).methods == {"enumeration"}
+    d = 10
     X, Z, b = rng.standard_normal((2, d)), rng.standard_normal((5, d)), rng.standard_normal(d)
     operator = ShapleyInteractions(b, index=index)
     assert formulas_for(operator, kernel).methods == {"scale mixture"}

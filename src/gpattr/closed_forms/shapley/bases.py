@@ -138,6 +138,7 @@ def corner_basis(operator: Shapley, basis: Basis, design: Design | None = None) 
         result = xp.empty((len(sites.stop), len(weights), len(basis)))
         for rows, values in by_rows(sites):
             result[rows] = weights @ values
+        result *= sites.moving[:, :, None]
         return result
 
     def contract(sites: Coalitions, w: Array) -> tuple[Array, Array]:
@@ -148,7 +149,7 @@ def corner_basis(operator: Shapley, basis: Basis, design: Design | None = None) 
             total[rows] = product(product(values, w), weights.T + 0.0)
             # The weights of a player have absolute values that add up to 2.
             size[rows] = 2.0 * xp.max(product(abs(values), abs(w)), axis=1)[:, None]
-        return total, size
+        return total * sites.moving, size
 
     def error(sites: Coalitions, w: Array) -> Array:
         result = namespace(sites.stop).empty(len(sites.stop))

@@ -21,6 +21,7 @@ from gpattr.closed_forms.shapley.interactions import (
     InteractionCross,
     Outputs,
     diagonal_rule,
+    row_products,
 )
 from gpattr.closed_forms.shapley.product import Corners, PositiveProduct
 from gpattr.closed_forms.table import Bounded, Formulas
@@ -202,4 +203,4 @@ def _products(values: Array, sets: Sequence[tuple[int, ...]]) -> Array:
 
 def _summed(left: Array, right: Array, F: Array) -> Array:
     """Return Σ over nodes of left (r, a, Q), right (r, c, Q) and F (r, Q), (r, a, c)."""
-    return (left * F[:, None, :]) @ namespace(left).swapaxes(right, 1, 2)
+    return row_products(left * F[:, None, :], right)

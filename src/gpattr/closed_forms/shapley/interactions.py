@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from gpattr._core.array import EPS, Array, chunk_rows, namespace, product
+from gpattr._core.array import EPS, Array, chunk_rows, is_tensor, namespace, product
 from gpattr.closed_forms.shapley.integrals import shared
 from gpattr.closed_forms.shapley.product import Contrast, PositiveProduct
 from gpattr.closed_forms.table import Bounded
@@ -28,6 +28,7 @@ from gpattr.special.quadrature import gauss_legendre
 # factor are needed; so small a number changes no digit of what is left.
 SMALLEST = 1e-30
 TILE = 2**17  # values of outputs, or of factors at nodes, that stay in the cache
+LARGE = 2**16  # multiplications of a product of matrices that has a call of its own
 NODES = 10  # of a rule, for that count
 
 
@@ -142,7 +143,7 @@ def interaction_sums(c: Array, top: Array, w: Array, outputs: Outputs, index: st
             columns = xp.swapaxes(R[_compact(right)], 0, 1)
             for k in range(w.shape[1]):
                 rows = xp.swapaxes(R[_compact(left)] * (F * w[:, k]), 0, 1)
-                matrix[..., k] += rows @ xp.swapaxes(columns, 1, 2)
+                matrix[..., k] += row_products(rows, columns)
         total[:, outputs.double] = matrix[:, i, j]
     if outputs.single:
         R, F = extension.at(1)
@@ -150,6 +151,17 @@ def interaction_sums(c: Array, top: Array, w: Array, outputs: Outputs, index: st
         values = product(xp.einsum("ark,ajrk->jrk", F, R[:, own]), w)
         total[:, outputs.single] = xp.swapaxes(values, 0, 1)
     return total
+
+
+def row_products(left: Array, right: Array) -> Array:
+    """Return the products of matrices left (r, a, k) and right (r, c, k), (r, a, c).
+
+    Large ones are formed one by one: NumPy would start threads that spin for each of them.
+    """
+    xp = namespace(left)
+    if is_tensor(left) or left.shape[1] * right.shape[1] * left.shape[2] < LARGE:
+        return left @ xp.swapaxes(right, 1, 2)
+    return xp.stack([product(one, two.T) for one, two in zip(left, right, strict=True)])
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,7 +53,7 @@ def corner_mean(operator: Shapley, mean: Mean) -> MeanFormulas:
             # The weights of a player have absolute values that add up to 2.
             error[rows] = 32.0 * EPS * xp.max(abs(values), axis=1)
             error[rows] += sampling_error(design, values.T[:, :, None])
-        return Bounded(result, error)
+        return Bounded(result * sites.moving, error)
 
     return MeanFormulas(apply, frozenset({design.method} if design.groups else ()))
 

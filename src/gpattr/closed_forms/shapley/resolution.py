@@ -89,7 +89,9 @@ def kernel_formulas(operator: Shapley, kernel: Kernel) -> Formulas:
     """Return the formulas of Shapley values, or of an expectation, for any kernel."""
     found, players = structured_formulas(operator, kernel), operator.players
     if isinstance(operator, ShapleyInteractions):
-        return interaction_kernel(operator, kernel) if found is None else found
+        mixed = found is not None and MIXTURE in found.methods and not operator.independent
+        few = mixed and len(players.seen) <= SEVERAL  # enumeration is exact, and faster
+        return interaction_kernel(operator, kernel) if found is None or few else found
     if found is not None and (MIXTURE not in found.methods or operator.independent):
         return found
     if found is not None:
