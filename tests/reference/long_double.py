@@ -104,3 +104,20 @@ def means(kernel, Z, y, noise, X, baselines):
             # |S|!(d − |S| − 1)!/d! = 1/(d C(d − 1, |S|)): divided by a whole number
             result[:, i] += (f[:, S | 1 << i] - f[:, S]) / LONG(d * comb(d - 1, int(size[S])))
     return result, rounding
+
+
+def covariances(kernel, Z, noise, X, baselines):
+    """Return the posterior covariances of φ at rows X with baselines of their own, (n, d, d)."""
+    Z, X, baselines = long(Z), long(X), long(baselines)
+    A = value(kernel, Z[:, None], Z[None]) + long(noise) * np.eye(len(Z), dtype=LONG)
+    d = X.shape[1]
+    inside, result = coalitions.members(d), []
+    size = inside.sum(axis=1)
+    joined = [LONG(1) / LONG(d * comb(d - 1, max(int(s) - 1, 0))) for s in size]
+    left = [LONG(1) / LONG(d * comb(d - 1, min(int(s), d - 1))) for s in size]
+    weights = np.where(inside.T, joined, -np.array(left))
+    for x, b in zip(X, baselines):
+        corners = np.where(inside, x, b)
+        K, C = (value(kernel, corners[:, None], other[None]) for other in (corners, Z))
+        result.append(weights @ (K - C @ solve(A, C.T)) @ weights.T)
+    return np.array(result)

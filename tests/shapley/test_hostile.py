@@ -235,3 +235,23 @@ def test_fourteen_features_against_all_coalitions(name):
     truth = sums.mean(posterior.predict(sums.points))
     accuracy = 1e-12 if name == "squared exponential" else 1e-8
     np.testing.assert_allclose(result.mean, truth, rtol=0, atol=accuracy)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_errors_of_covariances(name):
+    """``cov_error`` holds for rows from 1e-6 to 100 length-scales, against long doubles."""
+    d, n = 3, 60
+    kernel = some_kernels(d)[name]
+    Z = RNG.normal(size=(10, d))
+    noise = 10.0 ** RNG.uniform(-4, 0, size=10)
+    posterior = ExactPosterior(kernel, Z, np.sin(2 * Z[:, 0]) + Z[:, 1], noise=noise)
+    b = Z[RNG.integers(10, size=n)] + RNG.normal(size=(n, d))
+    X = b + 10.0 ** RNG.uniform(-6, 2, size=(n, 1)) * RNG.normal(size=(n, d))
+    truth = long_double.covariances(kernel, Z, noise, X, b)
+    result = posterior.apply(Shapley(b), X)
+    off = np.abs(result.cov - truth).max(axis=(1, 2))
+    # Enumeration cancels: it has the rounding of the largest variance at a coalition.
+    rounding = 1e-17 * kernel.diagonal(np.maximum(abs(X), abs(b)))
+    assert (off <= result.cov_error + rounding).all(), float((off / result.cov_error).max())
+    size = np.abs(truth).max(axis=(1, 2)) + kernel.diagonal(b)
+    assert np.median(result.cov_error / size) <= 1e-9
