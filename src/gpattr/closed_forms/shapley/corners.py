@@ -30,8 +30,9 @@ DEVIATIONS = 4.0  # standard errors that a sampling error hardly ever exceeds
 class Design:
     """Coalitions ``members`` (c, players) of 0 and 1, and the matrix ``weights`` A (q, c).
 
-    Outputs are those of players, or of the ``pairs`` (q, 2) of players that are given. Of sampled coalitions ``groups`` are the estimates whose average A is, one for each pair of
-    permutations: the coalitions of each, and its matrix on them.
+    Outputs are those of players, or of the ``pairs`` (q, 2) of players that are given. Of sampled
+    coalitions ``groups`` are the estimates whose average A is, one for each pair of permutations:
+    the coalitions of each, and its matrix on them.
     """
 
     members: Array
@@ -40,7 +41,7 @@ class Design:
     pairs: Array | None = None
 
     def moving(self, sites: Coalitions) -> Array:
-        """Return which outputs are not zero because a player is at its baseline, (n, q)."""
+        """Return 0 for outputs that vanish because a player is at its baseline, else 1, (n, q)."""
         each = sites.moving
         return each if self.pairs is None else each[:, self.pairs[:, 0]] * each[:, self.pairs[:, 1]]
 
