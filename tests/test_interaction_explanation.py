@@ -318,6 +318,16 @@ def test_the_explainer_assembles_what_the_operator_finds(explainer, posterior, r
     np.testing.assert_allclose(ex.cov, covs[:, flat][:, :, flat], atol=1e-11)
 
 
+def test_integrated_gradients_are_divided_by_integrated_hessians(posterior, rows):
+    explainer = Explainer(posterior)
+    ex, whole = explainer.interactions(rows, uncertainty="cov"), explainer(rows)
+    assert (ex.index, ex.index_name) == ("integrated_hessians", "integrated Hessians")
+    np.testing.assert_allclose(ex.attributions, whole.values, atol=1e-11)
+    # variances of the sums of rows too: G adds up the pairs of each feature
+    G = np.array([[float(f in pair) for f in range(D)] for pair in ex.pairs])
+    np.testing.assert_allclose(ex.distribution.linear(G).cov, whole.cov, atol=1e-11)
+
+
 def test_chosen_pairs_and_baselines_of_each_row(explainer, posterior, rows):
     own = np.random.default_rng(3).normal(size=rows.shape)
     pairs = [("sugar", "alcohol"), (1, "sulphates"), ("pH", "pH")]

@@ -210,7 +210,7 @@ def test_every_picture_names_what_is_explained_and_the_baseline(picture, ex):
 
 
 @pytest.mark.parametrize("picture", [plots.interaction_matrix, plots.interaction_network])
-@pytest.mark.parametrize("d", [1, 2, 3, 13])
+@pytest.mark.parametrize("d", [1, 3, 13])
 def test_odd_explanations(picture, d, tmp_path):
     names = ["$" * 80, "", "one\ntwo", *(f"f{i}" for i in range(10))][:d]
     plain = made(n=2, d=d, names=names)
@@ -225,8 +225,8 @@ def test_odd_explanations(picture, d, tmp_path):
         InteractionExplanation.from_matrices(plain.values * 1e-9, plain.std * 1e-9),
         InteractionExplanation.from_matrices(partial, partial),
     ):
-        for row in (None, 0):
-            picture(odd, row, ax=canvas()).figure.savefig(tmp_path / "odd.png", dpi=40)
+        picture(odd, 0, ax=canvas())
+        picture(odd, ax=canvas()).figure.savefig(tmp_path / "odd.png", dpi=40)
 
 
 def test_many_edges_are_cut_and_that_is_said():

@@ -45,7 +45,7 @@ def shapley_weights(P):
 
 
 def pair_weights(P, share):
-    """Σ_{S ∌ i, j} share(|S|) (v(S ∪ ij) − v(S ∪ i) − v(S ∪ j) + v(S)), (P, P, 2^P); 0 for i = j."""
+    """Σ_{S ∌ i, j} share(|S|) (v(S∪ij) − v(S∪i) − v(S∪j) + v(S)), (P, P, 2^P); 0 for i = j."""
     weights = np.zeros((P, P, 2**P))
     for S in range(2**P):
         for i in range(P):
@@ -120,7 +120,7 @@ def backgrounds(baseline, n, owner):
 
 @dataclass(frozen=True)
 class Functional:
-    """Σ weights (n, q, N) · f(points (N, D)): each of q outputs of n rows as a sum of values of f."""
+    """Σ weights (n, q, N) · f(points (N, D)): q outputs of n rows as sums of values of f."""
 
     points: np.ndarray
     weights: np.ndarray
@@ -175,8 +175,7 @@ def differences(rows, baseline, owner=None):
 
 @dataclass(frozen=True)
 class Truth:
-    """The distribution of q outputs at n rows: ``mean`` (n, q), ``joint`` (n, q, n, q).
-    """
+    """The distribution of q outputs at n rows: ``mean`` (n, q), ``joint`` (n, q, n, q)."""
 
     mean: np.ndarray
     joint: np.ndarray

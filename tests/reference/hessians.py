@@ -1,7 +1,7 @@
 """Integrated Hessians from values of f alone, and of polynomials in closed form.
 
-Γᵢⱼ = pᵢpⱼ ∫₀¹ (−s ln s) ∂ᵢ∂ⱼf ds + δᵢⱼ pᵢ ∫₀¹ (−ln s) ∂ᵢf ds along b + s p, p = x − b: derivatives are
-differences of eighth order, integrals 24 Gauss–Legendre nodes in u, s = u⁵.
+Γᵢⱼ = pᵢpⱼ ∫₀¹ (−s ln s) ∂ᵢ∂ⱼf ds + δᵢⱼ pᵢ ∫₀¹ (−ln s) ∂ᵢf ds along b + s p, p = x − b: derivatives
+are differences of eighth order, integrals 24 Gauss–Legendre nodes in u, s = u⁵.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ def about(powers, coefficients, b):
 def hessian_of_polynomial(powers, coefficients, x, b):
     """Return Γ (d, d) of a polynomial: a term of degree E about b gives eᵢeⱼ/E² of its value.
 
-    ∫(−s ln s) s^{E−2} ds = ∫(−ln s) s^{E−1} ds = 1/E², and pᵢpⱼ∂ᵢ∂ⱼ of the term is eᵢ(eⱼ − δᵢⱼ) of it.
+    ∫(−s ln s) s^{E−2} ds = ∫(−ln s) s^{E−1} ds = 1/E², and pᵢpⱼ∂ᵢ∂ⱼ of the term is eᵢ(eⱼ − δᵢⱼ) of
+    it.
     """
     p = np.asarray(x, dtype=float) - b
     total = np.zeros((len(p), len(p)))
@@ -81,5 +82,3 @@ def hessian_of_polynomial(powers, coefficients, x, b):
         if e.sum():
             total += np.outer(e, e) / e.sum() ** 2 * c * np.prod(p**e)
     return total
-
-

@@ -64,14 +64,20 @@ def solve(A, y):
 
 
 def means(kernel, Z, y, noise, X, baselines):
-    """Return φ (n, d) of the posterior mean at rows X, each with a baseline of its own, (n, d)."""
+    """Return φ (n, d) of the posterior mean at rows X, each with a baseline of its own, (n, d).
+
+    What enumeration itself may be off by, (n,), comes with it: differences of nearly equal values
+    have the rounding of these.
+    """
     Z, X, baselines = long(Z), long(X), long(baselines)
     A = value(kernel, Z[:, None], Z[None]) + long(noise) * np.eye(len(Z), dtype=LONG)
     alpha = solve(A, long(y))
     n, d = X.shape
     inside = coalitions.members(d)
     corners = np.where(inside, X[:, None], baselines[:, None]).reshape(-1, 1, d)
-    f = (value(kernel, corners, Z[None]) * alpha).sum(axis=1).reshape(n, 2**d)
+    terms = value(kernel, corners, Z[None]) * alpha
+    f = terms.sum(axis=1).reshape(n, 2**d)
+    rounding = 8 * np.finfo(LONG).eps * abs(terms).sum(axis=1).reshape(n, 2**d).max(axis=1)
     size = inside.sum(axis=1)
     result = np.zeros((n, d), dtype=LONG)
     for i in range(d):
@@ -79,4 +85,4 @@ def means(kernel, Z, y, noise, X, baselines):
         for S in without:
             # |S|!(d − |S| − 1)!/d! = 1/(d C(d − 1, |S|)): divided by a whole number
             result[:, i] += (f[:, S | 1 << i] - f[:, S]) / LONG(d * comb(d - 1, int(size[S])))
-    return result
+    return result, rounding

@@ -1,6 +1,7 @@
 """Shapley values of product kernels with 50 digits, coalitions grouped by their size.
 
-Of f = ∏ⱼ fⱼ the coalitions of one size add up to a coefficient of ∏ⱼ (vⱼ + uⱼ y), so the definition is
+Of f = ∏ⱼ fⱼ the coalitions of one size add up to a coefficient of ∏ⱼ (vⱼ + uⱼ y), so the definition
+is
 
     φᵢ = (uᵢ − vᵢ) Σₖ k!(d − 1 − k)!/d! [yᵏ] ∏_{j≠i} (vⱼ + uⱼ y),
 

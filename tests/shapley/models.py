@@ -65,7 +65,9 @@ PRODUCTS = {  # kernels whose Shapley values have closed forms, or are enumerate
     "squared exponential × periodic": (3, SE(scales(3)) * PERIODIC(1.2, 3.0)),
     "product of rational quadratics": (
         3,
-        kernels.Product(*(Select(kernels.RationalQuadratic(1.5, alpha=0.7), [i]) for i in range(3))),
+        kernels.Product(
+            *(Select(kernels.RationalQuadratic(1.5, alpha=0.7), [i]) for i in range(3))
+        ),
     ),
     "squared exponential × linear of one": (4, SE(scales(4)) * Select(LINEAR(0.8), [1])),
     "squared exponential × linear": (4, SE(scales(4)) * LINEAR(scales(4))),

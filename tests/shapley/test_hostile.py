@@ -52,14 +52,15 @@ def model(kernel, d, m=12):
     return ExactPosterior(kernel, Z, np.sin(Z[:, 0]) + Z[:, -1], noise=0.1)
 
 
-def assert_efficient(posterior, result, X, b, accuracy=1e-11):
+def assert_efficient(posterior, result, X, b, slack=0.0):
+    """Σφ = f(x) − f(b); ``slack`` (n,) is what a prediction itself may be off by."""
     mean, cov = posterior.predict(np.concatenate([X, b[None]]), return_cov=True)
     size = max(1.0, float(posterior.kernel.diagonal(np.concatenate([X, b[None]])).max()))
     off = np.abs(result.mean.sum(axis=1) - (mean[:-1] - mean[-1]))
     total = np.abs(posterior.alpha).sum()
-    assert (off <= accuracy * total * size + result.error * result.mean.shape[1]).all()
+    assert (off <= (1e-11 + slack) * total * size + result.error * result.mean.shape[1]).all()
     gain = np.diagonal(cov)[:-1] - 2 * cov[:-1, -1] + cov[-1, -1]
-    assert (np.abs(result.cov.sum(axis=(1, 2)) - gain) <= 1e-7 * size).all()
+    assert (np.abs(result.cov.sum(axis=(1, 2)) - gain) <= (1e-7 + slack) * size).all()
 
 
 @pytest.mark.parametrize("reach", [1e3, 1e5, 1e8])
@@ -74,7 +75,9 @@ def test_far_points(name, reach):
         result = posterior.apply(Shapley(baseline), X)
         assert finite(result)
         assert (np.diagonal(result.cov, axis1=1, axis2=2) >= 0).all()
-    assert_efficient(posterior, posterior.apply(Shapley(b), X), X, b)
+    # The phase of a wave far away is rounded with the row itself.
+    slack = 1e-15 * np.abs(X).max(axis=1) if name in ("periodic", "cosine") else 0.0
+    assert_efficient(posterior, posterior.apply(Shapley(b), X), X, b, slack)
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -115,8 +118,6 @@ def test_factors_of_1e_300(d):
 @pytest.mark.parametrize("name", KINDS)
 def test_rows_that_are_their_baseline(name, d):
     """Exact zeros: means, covariances and errors; and in all background rows."""
-    if d > 12 and name in ("cosine",):
-        pytest.skip("sampled")
     posterior = model(some_kernels(d)[name], d)
     X = RNG.normal(size=(3, d))
     own = posterior.apply(Shapley(X), X)
@@ -163,10 +164,10 @@ def test_repeated_rows(name):
     np.testing.assert_allclose(joint, truth.joint, rtol=0, atol=lost * size)
 
 
-@pytest.mark.parametrize("name", [kind for kind in KINDS if kind != "cosine"])
-@pytest.mark.parametrize("d", [60, 200])
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("d", [60, pytest.param(200, marks=pytest.mark.slow)])
 def test_many_features(name, d):
-    """Efficiency and finiteness with 60 and 200 features; some rows share values with the baseline."""
+    """Efficiency and finiteness with many features, half of them equal to the baseline in a row."""
     scale = 3.0 * np.sqrt(d)
     kernel = some_kernels(d)[name]
     Z = RNG.normal(size=(10, d)) / scale
@@ -195,11 +196,11 @@ def test_errors_bound_a_thousand_cases(name):
     )
     X = b + 10.0 ** RNG.uniform(-8, 3, size=(n, 1)) * RNG.normal(size=(n, d))
     X[::7, 0] = b[::7, 0]
-    truth = long_double.means(kernel, Z, y, noise, X, b)
+    truth, rounding = long_double.means(kernel, Z, y, noise, X, b)
     for uncertainty in ("cov", "none"):
         result = posterior.apply(Shapley(b), X, uncertainty=uncertainty)
         off = np.abs(result.mean - truth).max(axis=1)
-        assert (off <= result.error).all(), float((off / result.error).max())
+        assert (off <= result.error + rounding).all(), float((off / result.error).max())
     # A bound that says nothing would hold, too.
     close = result.error <= 1e-6 * (1.0 + np.abs(truth).max(axis=1))
     assert close.mean() > 0.9

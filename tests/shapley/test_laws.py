@@ -133,7 +133,9 @@ def test_symmetry(problem):
     owners[:2] = 1, 0
     baseline = problem.baseline
     drawn = isinstance(baseline, Baselines)
-    moved = type(baseline)(swapped(baseline.points), baseline.weights) if drawn else swapped(baseline)
+    moved = (
+        type(baseline)(swapped(baseline.points), baseline.weights) if drawn else swapped(baseline)
+    )
     other = problem.values(X=swapped(problem.X), Z=swapped(problem.Z), baseline=moved)
     size = problem.scale
     np.testing.assert_allclose(other.mean, values.mean[:, owners], rtol=0, atol=1e-12 * size)
@@ -181,7 +183,9 @@ def test_linearity(one, two, factor):
     """Of sums of posteriors, of targets, and of functions of two bases."""
     d = min(one.X.shape[1], two.X.shape[1])
     first, second = (
-        ExactPosterior(Select(kernels.SquaredExponential(1.3), range(d)), p.Z[:, :d], p.y, noise=0.1)
+        ExactPosterior(
+            Select(kernels.SquaredExponential(1.3), range(d)), p.Z[:, :d], p.y, noise=0.1
+        )
         for p in (one, two)
     )
     operator, X = Shapley(one.X[0, :d]), two.X[:, :d]

@@ -1,4 +1,4 @@
-"""Models of three libraries, against the joint predictive distribution that they state themselves."""
+"""Models of three libraries, against their own joint predictive distribution."""
 
 import copy
 

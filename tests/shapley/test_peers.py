@@ -53,6 +53,4 @@ def test_interactions_are_shapley_taylor(pair):
     np.testing.assert_allclose(ours.values, theirs, rtol=0, atol=accuracy)
     other = explainer.interactions(ROWS)
     assert np.abs(other.values - theirs).max() > 1e-3
-    np.testing.assert_allclose(
-        other.values.sum(axis=2), explainer(ROWS).values, rtol=0, atol=1e-10
-    )
+    np.testing.assert_allclose(other.values.sum(axis=2), explainer(ROWS).values, rtol=0, atol=1e-10)

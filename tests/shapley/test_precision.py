@@ -44,7 +44,7 @@ def problem(d, step, m=2):
     ("step", "accuracy"),
     [(1e-8, 2e-14), (1e-4, 2e-14), (0.1, 2e-14), (1.0, 2e-14), (10.0, 1e-13), (100.0, 1e-12)],
 )
-@pytest.mark.parametrize("d", [1, 2, 3, 5, 11, 20, 50])
+@pytest.mark.parametrize("d", [1, 2, 3, 5, 11, 20, pytest.param(50, marks=pytest.mark.slow)])
 def test_covariances_with_points(d, step, accuracy):
     """Of every z relative to the largest entry, however small that is."""
     scale, x, b, Z = problem(d, step)
@@ -58,14 +58,14 @@ def test_covariances_with_points(d, step, accuracy):
 
 
 @pytest.mark.parametrize("step", [1e-8, 1e-3, 1.0, 10.0])
-@pytest.mark.parametrize("d", [1, 2, 5, 12, 20])
+@pytest.mark.parametrize("d", [1, 2, 5, pytest.param(16, marks=pytest.mark.slow)])
 def test_prior_covariances(d, step):
     """Along one row relative to √(ΣᵢᵢΣⱼⱼ), and between two rows to the largest entry."""
-    scale, x, b, Z = problem(d, step)
+    scale, x, b, _ = problem(d, step)
     kernel = SquaredExponential(scale)
     y, c = x + 0.3 * step * scale * RNG.normal(size=d), b - 0.2 * step * scale * RNG.normal(size=d)
     along = closed_forms.prior_cov(Shapley(b), kernel, x[None])[0]
-    apart = closed_forms.between(Shapley(b), kernel, x[None], Shapley(c), y[None])[0]
+    apart = closed_forms.between(Shapley(b), kernel, x[None], y[None], op2=Shapley(c))[0, :, 0]
 
     def truth(x, b, y, c, i, j):
         pairs = ((x, y), (x, c), (b, y), (b, c))
@@ -78,6 +78,7 @@ def test_prior_covariances(d, step):
         assert abs(apart[i, j] - truth(x, b, y, c, i, j)) <= 1e-13 * np.abs(apart).max()
 
 
+@pytest.mark.slow
 def test_many_features_and_few_nodes():
     """d = 200: fewer nodes than ⌈d/2⌉ are enough, as the a-priori bound says."""
     for step in (1e-3, 0.1, 1.0):
@@ -97,7 +98,9 @@ def test_periodic_factors(step):
     computed = closed_forms.cross(Shapley(b), kernel, x[None], Z)[0, :, 0]
 
     def factors(p):
-        turns = (size_by_size.exactly(p) - size_by_size.exactly(Z[0])) / size_by_size.exactly(period)
+        turns = (size_by_size.exactly(p) - size_by_size.exactly(Z[0])) / size_by_size.exactly(
+            period
+        )
         return np.array([mp.exp(-2 * (mp.sin(mp.pi * t) / mp.mpf(1.3)) ** 2) for t in turns])
 
     truth = size_by_size.values(factors(x), factors(b)).astype(float)

@@ -216,7 +216,9 @@ def test_marginals(name, players):
     X, rows, w = X[:3], B[2 if few else 1 :], np.array([0.4, 0.6] if few else [0.2, 0.5, 0.3])
     # Every combination of rows, one for each player, with the product of their weights.
     seen = players.seen
-    choices = np.stack(np.meshgrid(*[range(len(rows))] * len(seen), indexing="ij"), -1).reshape(-1, len(seen))
+    choices = np.stack(np.meshgrid(*[range(len(rows))] * len(seen), indexing="ij"), -1).reshape(
+        -1, len(seen)
+    )
     place = {player: i for i, player in enumerate(seen)}
     points = np.stack([rows[choices[:, place[g]], c] for c, g in enumerate(players.owner)], axis=1)
     mass = w[choices].prod(axis=1)
@@ -313,7 +315,7 @@ def test_large_numbers_of_players():
     k = total_kernel(1.0, leaves)
     formulas = series_formulas(1.0, leaves, players)
     assert formulas is not None
-    value, error = formulas.cross(Coalitions(B, X, players), Z)
+    value, _ = formulas.cross(Coalitions(B, X, players), Z)
     difference = k(X, Z) - k(B, Z)
     scale = abs(k(X, Z)).max() + abs(k(B, Z)).max()
     assert abs(value.sum(axis=1) - difference).max() <= 1e-12 * scale

@@ -19,6 +19,8 @@ from gpattr.closed_forms.derivatives import (
 from gpattr.closed_forms.mean_gradients import MEAN_GRADIENTS, register_mean_gradient
 from gpattr.closed_forms.quadrature.fixed_rules import FIXED_RULES, METHODS
 from gpattr.closed_forms.resolution import basis_formulas_for, formulas_for, mean_formulas_for
+from gpattr.closed_forms.shapley import bases as shapley_bases
+from gpattr.closed_forms.shapley import means as shapley_means
 from gpattr.closed_forms.shapley import resolution as shapley_resolution
 from gpattr.closed_forms.table import (
     BASES,
@@ -105,6 +107,8 @@ __all__ = [
     "register_derivatives",
     "register_mean",
     "register_mean_gradient",
+    "shapley_bases",
+    "shapley_means",
     "shapley_resolution",
     "squared_exponential",
 ]

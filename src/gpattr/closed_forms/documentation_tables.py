@@ -9,11 +9,11 @@ from gpattr.closed_forms.algebra import ALGEBRA
 from gpattr.closed_forms.derivatives import DERIVATIVES, REFUSED
 from gpattr.closed_forms.resolution import formulas_for
 from gpattr.kernels import Kernel
-from gpattr.operators import Gradient, IntegratedGradients
+from gpattr.operators import Gradient, IntegratedGradients, Shapley
 
 SE = kernels.SquaredExponential()
 EXAMPLES: dict[type[Kernel], Kernel] = {  # of kernels with required arguments
-    kernels.FullAdditive: kernels.FullAdditive([SE], [1.0]),
+    kernels.FullAdditive: kernels.FullAdditive([SE] * 20, [1.0]),
     kernels.Function: kernels.Function(max, max, max),
     kernels.Polynomial: kernels.Polynomial(degree=2),
     kernels.Product: SE * kernels.Matern52(),
@@ -22,15 +22,23 @@ EXAMPLES: dict[type[Kernel], Kernel] = {  # of kernels with required arguments
 }
 NOTES = {
     kernels.Product: "; closed form if all parts are squared exponentials or polynomials",
-    kernels.White: "; folded into the noise",
+}
+
+
+PLAYERS = Shapley(np.zeros(20))  # more than can be enumerated
+IN_WORDS = {
+    "closed form": "closed form",
+    "scale mixture": "scale mixture; enumeration up to 9 players",
+    "permutations (64 antithetic pairs)": "enumeration; permutations beyond 12 players",
 }
 
 
 def support_table() -> str:
-    """Return a Markdown table: how (integrated) gradients of each kernel are computed."""
+    """Return a Markdown table: how attributions of each kernel are computed."""
     lines = [
-        "| kernel | gradient | integrated gradients | hyperparameters that are learned |",
-        "|---|---|---|---|",
+        "| kernel | gradient | integrated gradients | Shapley values | hyperparameters that are"
+        " learned |",
+        "|---|---|---|---|---|",
     ]
     for name in kernels.__all__:
         kind = getattr(kernels, name)
@@ -40,16 +48,31 @@ def support_table() -> str:
             and (kind in DERIVATIVES or kind in REFUSED)
         ):
             continue
-        if kind in REFUSED:
-            methods = ["not supported (not differentiable)"] * 2
-        elif kind in ALGEBRA and kind is not kernels.Constant:
-            methods = ["as its parts"] * 2
-        else:
-            example = EXAMPLES.get(kind) or kind()
-            methods = [
-                " + ".join(sorted(formulas_for(operator, example).methods))
-                for operator in (Gradient(), IntegratedGradients(np.zeros(1)))
-            ]
         learned = ", ".join(f"`{parameter}`" for parameter in kind.trainable) or "none of its own"
-        lines.append(f"| `{name}` | {methods[0]} | {methods[1]}{NOTES.get(kind, '')} | {learned} |")
+        lines.append(f"| `{name}` | {' | '.join(_methods(kind))} | {learned} |")
     return "\n".join(lines)
+
+
+def _methods(kind: type[Kernel]) -> list[str]:
+    """Return how gradients, integrated gradients and Shapley values of a kernel are computed."""
+    if kind in ALGEBRA and kind is not kernels.Constant:
+        return ["as its parts"] * 3
+    if kind is kernels.White:
+        return ["folded into the noise"] * 3
+    if kind is kernels.Product:
+        ours = "closed form if no part is radial on several features; otherwise as its parts"
+        return [*_methods_of(EXAMPLES[kind], kind), ours]
+    example = EXAMPLES.get(kind) or kind()
+    (values,) = formulas_for(PLAYERS, example).methods
+    if kind in REFUSED:
+        return [*["not supported (not differentiable)"] * 2, IN_WORDS[values]]
+    return [*_methods_of(example, kind), IN_WORDS[values]]
+
+
+def _methods_of(example: Kernel, kind: type[Kernel]) -> list[str]:
+    """Return how gradients and integrated gradients of a kernel are computed."""
+    methods = [
+        " + ".join(sorted(formulas_for(operator, example).methods))
+        for operator in (Gradient(), IntegratedGradients(np.zeros(1)))
+    ]
+    return [methods[0], methods[1] + NOTES.get(kind, "")]

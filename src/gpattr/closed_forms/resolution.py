@@ -125,8 +125,10 @@ def _expansion(operator: Operator, mean: Expansion) -> MeanFormulas:
 
     def apply(sites: Any) -> Bounded:
         xp = namespace(sites.like)
-        value, size = formulas.contract(sites, xp.asarray(beta))
-        return Bounded(value, rounding_of_sums(basis, sites.like) * xp.max(size, axis=1))
+        w = xp.asarray(beta)
+        value, size = formulas.contract(sites, w)
+        error = rounding_of_sums(basis, sites.like) * xp.max(size, axis=1)
+        return Bounded(value, error if formulas.error is None else error + formulas.error(sites, w))
 
     return MeanFormulas(apply)
 

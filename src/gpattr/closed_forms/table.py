@@ -51,12 +51,14 @@ class Formulas:
 class BasisFormulas:
     """What one operator makes of the p functions of one basis, which is bound in, at n sites.
 
-    ``contract`` returns Σⱼ wⱼ𝒜φⱼ and Σⱼ |wⱼ𝒜φⱼ| before anything cancels, (n, q) each.
+    ``contract`` returns Σⱼ wⱼ𝒜φⱼ and Σⱼ |wⱼ𝒜φⱼ| before anything cancels, (n, q) each. ``error``
+    bounds what is left beside rounding, (n,), if there is anything.
     """
 
     images: Callable[[Any], Array]  # (sites) -> (n, q, p)
     contract: Callable[[Any, Array], tuple[Array, Array]]  # (sites, w (p,))
     method: str = "closed form"
+    error: Callable[[Any, Array], Array] | None = None  # (sites, w (p,)) -> (n,)
 
 
 @dataclass(frozen=True)

@@ -177,12 +177,14 @@ def weighted_basis(
     """Return Σⱼ wⱼ 𝒜φⱼ, (n, q), for w (p,), by closed forms, and a bound on its error, (n,)."""
     xp = namespace(X)
     shape = (len(X), op.size(X.shape[1]))
-    value, size = xp.zeros(shape), xp.zeros(shape)
+    value, size, error = xp.zeros(shape), xp.zeros(shape), xp.zeros(len(X))
     for weight, sites in terms_of(op, X):
         part, absolute = formulas.contract(sites, w)
         value = value + weight * part
         size = size + abs(weight) * absolute
-    return Bounded(value, rounding_of_sums(basis, X) * xp.max(size, axis=1))
+        if formulas.error is not None:
+            error = error + abs(weight) * formulas.error(sites, w)
+    return Bounded(value, error + rounding_of_sums(basis, X) * xp.max(size, axis=1))
 
 
 def weighted_mean(formulas: MeanFormulas | None, op: Operator, X: Array) -> Bounded:

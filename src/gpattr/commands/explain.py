@@ -33,7 +33,6 @@ from gpattr.report import write_report
 from gpattr.tables import TableModel
 from gpattr.tables.choice import resolved_estimator
 
-
 LATENT = (
     "Shapley values divide the log odds of a class; integrated gradients divide its probability."
 )

@@ -6,6 +6,7 @@ from gpattr.operators.baselines import Baselines
 from gpattr.operators.gradient import Gradient, Points
 from gpattr.operators.integrated_gradients import IntegratedGradients, Paths
 from gpattr.operators.integrated_hessians import IntegratedHessians
+from gpattr.operators.interactions import ShapleyInteractions
 from gpattr.operators.marginals import Marginals
 from gpattr.operators.players import Players
 from gpattr.operators.shapley import Coalitions, Expectation, Shapley
@@ -25,6 +26,7 @@ __all__ = [
     "Points",
     "Reference",
     "Shapley",
+    "ShapleyInteractions",
     "Sites",
     "over_axes",
 ]

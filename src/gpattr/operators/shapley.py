@@ -78,6 +78,15 @@ class Coalitions(Sites):
             self.weights,
         )
 
+    @property
+    def moving(self) -> Array:
+        """Which players differ from the baseline, (n, players), as 0 and 1; the others have 0."""
+        xp, (n, _) = namespace(self.stop), self.shape
+        result, changed = xp.zeros((n, self.players.count)), self.step != 0
+        for player, columns in zip(self.players.seen, self.players.members, strict=True):
+            result[:, player] = (changed[:, list(columns)].sum(axis=1) > 0) * 1.0
+        return result
+
     def corners(self, members: Array) -> Array:
         """Return the points of coalitions ``members`` (c, players) of 0 and 1, (n, c, D)."""
         xp = namespace(self.stop)
@@ -100,6 +109,7 @@ class Shapley(Operator):
     methods = ("auto", "exact", "permutations")
     vanishes_on_constants = True
     dummy = True
+    absolute_weight = 2.0  # the largest sum of absolute weights that an output gives to coalitions
 
     def __init__(self, baseline: Any, players: Any = None) -> None:
         self.weights: Array | None = None
@@ -136,6 +146,10 @@ class Shapley(Operator):
         baseline: Any = points if self.per_row else points[0]
         if self.weights is not None:
             baseline = (Marginals if self.independent else Baselines)(points, self.weights)
+        return self.with_players(baseline, players)
+
+    def with_players(self, baseline: Any, players: Players) -> Self:
+        """Return the same operator for another baseline and other players."""
         return type(self)(baseline, players)
 
     def select(self, features: Sequence[int]) -> Self:

@@ -54,7 +54,7 @@ def interaction_matrix(
     wide, high = (3.3 + 0.62 * d, 2.5 + 0.5 * d) if numbers else (3.6 + 0.27 * d, 3.6 + 0.27 * d)
     ax = axes_for(ax, max(wide, 6.4), high)
     limit, beyond = _limit(shown.values, numbers)
-    ends = f", colours end at ±{readable(limit, 2)}" if beyond else ""
+    ends = f" (colours end at ±{readable(limit, 2)})" if beyond else ""
     colored = np.ones((d, d), dtype=bool)
     if numbers:
         colored = np.triu(colored, 1)
@@ -62,8 +62,8 @@ def interaction_matrix(
     _squares(ax, shown, colored & ~np.isnan(shown.values), level, limit)
     _grid(ax, shown)
     scale = ScalarMappable(Normalize(-limit, limit), DIVERGING)
-    name = f"interaction (the matrix has it twice{ends})"
-    color_scale(ax, scale, name, aspect=30, extend="both" if beyond else "neither")
+    arrows = "both" if beyond else "neither"
+    color_scale(ax, scale, f"interaction{ends}", aspect=30, extend=arrows)
     tidy(ax, shown.title, subtitle=baseline_of(explanation.by_pair, _words(whole, d, numbers)))
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)

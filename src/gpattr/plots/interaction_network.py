@@ -12,8 +12,8 @@ from gpattr._core.array import Array
 from gpattr._core.readable_numbers import readable
 from gpattr.explanation.interactions import InteractionExplanation
 from gpattr.plots.interaction_summary import InteractionSummary, certainty, summary_of
-from gpattr.plots.legends import legend, mark
-from gpattr.plots.style import BLUE, GREY, INK, ORANGE, UNSURE, axes_for, largest, tidy
+from gpattr.plots.legends import mark
+from gpattr.plots.style import BLUE, GREY, INK, ORANGE, UNSURE, axes_for, largest, room, tidy
 from gpattr.plots.words import baseline_of, share, short, wrapped
 
 WIDEST, THINNEST = 8.0, 0.7  # points
@@ -42,7 +42,7 @@ def interaction_network(
     whole = summary_of(explanation, row)
     shown = whole.leading(max_display, keep_order=True)
     d = len(shown.names)
-    ax = axes_for(ax, 7.2, 5.9)
+    ax = axes_for(ax, 7.2, 6.4)
     angle = np.pi / 2 - 2 * np.pi * np.arange(d) / d
     places = np.column_stack([np.cos(angle), np.sin(angle)])
     sure = certainty(shown.sure, level) >= 1.0
@@ -53,7 +53,7 @@ def interaction_network(
         none = f"no sign of an interaction\nis {share(level)} sure" if known else "no interactions"
         ax.text(0, 0, none, ha="center", va="center", fontsize=10, color=GREY)
     ax.set_xlim(-1.7, 1.7)
-    ax.set_ylim(-1.2, 1.2)
+    ax.set_ylim(-1.52, 1.2)  # with room for the legend below
     ax.set_aspect("equal", anchor="N")
     words = _words(whole, d, drawn, certain, known, level)
     tidy(ax, shown.title, subtitle=baseline_of(explanation.by_pair, words))
@@ -145,7 +145,21 @@ def _legend(ax: Axes, shown: InteractionSummary, level: float) -> None:
         lines.append(mark(f"main effect, up to ±{readable(_largest(main), 2)}", GREY, GREY))
         if shown.std is not None:
             lines.append(mark(f"its sign less than {share(level)} sure", "white", UNSURE))
-    legend(ax, lines, 3, handle=2.0)
+    # Inside the axes: their place under an equal aspect is not known when a layout is made.
+    columns = 3 if room(ax)[0] > 5.0 else 2
+    texts = ax.legend(
+        handles=lines,
+        ncols=columns,
+        loc="lower left",
+        frameon=False,
+        fontsize=9,
+        borderpad=0,
+        borderaxespad=0,
+        labelspacing=0.25,
+        columnspacing=1.0,
+    ).get_texts()
+    for text in texts:
+        text.set_color(INK)
 
 
 def _largest(values: Array) -> float:

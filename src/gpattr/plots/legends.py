@@ -14,11 +14,8 @@ from gpattr.plots.style import GREY, UNSURE, names_width
 from gpattr.plots.words import LETTER, share
 
 
-def legend(ax: Axes, handles: list[Any], columns: int = 1, *, handle: float = 1.0) -> None:
-    """Add a legend under the name of the axis across, and under the legends already there.
-
-    ``handle`` is the length of what stands before each text, in letters.
-    """
+def legend(ax: Axes, handles: list[Any], columns: int = 1) -> None:
+    """Add a legend under the name of the axis across, and under the legends already there."""
     lines = ax.get_xlabel().count("\n") + 1 if ax.get_xlabel() else 0
     for other in ax.artists:
         if isinstance(other, Legend):
@@ -27,16 +24,15 @@ def legend(ax: Axes, handles: list[Any], columns: int = 1, *, handle: float = 1.
     aslant = max(
         (len(label.get_text()) for label in ax.get_xticklabels() if label.get_rotation()), default=0
     )
-    below = ((24.0 if ax.axison else 4.0) + 14.0 * lines) / 72 + 0.65 * 9 * LETTER * aslant
-    left = -names_width(ax) if ax.axison else 0.0
-    place = ax.transAxes + ScaledTranslation(left, -below, ax.figure.dpi_scale_trans)
+    below = (24.0 + 14.0 * lines) / 72 + 0.65 * 9 * LETTER * aslant
+    place = ax.transAxes + ScaledTranslation(-names_width(ax), -below, ax.figure.dpi_scale_trans)
     look: dict[str, Any] = {"frameon": False, "fontsize": 9, "ncols": columns, "loc": "upper left"}
     tight: dict[str, Any] = {
         "borderpad": 0,
         "borderaxespad": 0,
-        "handlelength": handle,
+        "handlelength": 1,
         "labelspacing": 0.25,
-        "handletextpad": 0.3 * handle,
+        "handletextpad": 0.3,
     }
     names = [handle.get_label() for handle in handles]
     added = Legend(

@@ -22,7 +22,7 @@ from gpattr.special.quadrature import gauss_legendre
 SHORT_PATHS = ((0.01, 4), (0.1, 6), (0.5, 8), (1.0, 9), (2.0, 12), (3.0, 14), (4.0, 16))
 PANEL = 2.0  # length-scales that 16 nodes resolve
 # Distances from the closest approach, in length-scales: panels double up to 2, and from 16 on.
-DISTANCES = (*(2.0**k for k in range(-14, 2)), 3.0, 4.0, 5.5, 7.0, 9.0, 12.0, 16.0, 24.0, 32.0)
+DISTANCES = (*(2.0**k for k in range(-22, 2)), 3.0, 4.0, 5.5, 7.0, 9.0, 12.0, 16.0, 24.0, 32.0)
 
 
 def shared_rule(length: float, *, gaussian: bool) -> tuple[Array, Array]:
@@ -62,9 +62,10 @@ class Grading(NamedTuple):
     depth: int
 
 
-# Kinks like r² and weaker do not matter within 2⁻¹⁴ length-scales. The coarse grading is for double
-# integrals, in which a kink has no width.
-FINE, COARSE = Grading(10, 2.0**-14, 24), Grading(7, 2.0**-9, 14)
+# Kinks like r² and weaker do not matter within 2⁻¹⁴ length-scales. Double integrals have rougher
+# integrands, down to a small power of r, along the inner path; along the outer one their kinks are
+# smoothed.
+FINE, OUTER, INNER = Grading(10, 2.0**-14, 24), Grading(7, 2.0**-12, 14), Grading(7, 2.0**-22, 14)
 
 
 def graded_nodes(

@@ -33,13 +33,15 @@ def select(operator: IntegratedHessians, kernel: Select) -> Formulas:
         """Return (n, q, ·) for values (n, q', ·) of the pairs that the kernel sees."""
         q, here, _ = places(d)
         result = namespace(value.value).zeros((value.value.shape[0], q, value.value.shape[2]))
-        result[:, here] = value.value[:, : len(here)]
+        if here:
+            result[:, here] = value.value[:, : len(here)]
         return Bounded(result, value.error)
 
     def scattered_twice(value: Bounded, d: int) -> Bounded:
         q, here, _ = places(d)
         result = namespace(value.value).zeros((value.value.shape[0], q, q))
-        result[:, [[place] for place in here], here] = value.value[:, : len(here), : len(here)]
+        if here:
+            result[:, [[place] for place in here], here] = value.value[:, : len(here), : len(here)]
         return Bounded(result, value.error)
 
     def inner(paths: Paths) -> tuple[Formulas, Paths, int]:

@@ -83,12 +83,13 @@ def assembled(pairs: Pairs, p: Array, q: Array, moments: Moments) -> Array:
     F = (V[:, i, :, None] * V[:, j, None, :]).reshape(n, count, size * size)
     result = F @ moments.a22_4 @ xp.swapaxes(F, 1, 2)
     third = (F @ moments.a22_3.reshape(n, -1, 1))[:, :, 0]  # ψ₃uₖuₗ
-    result[:, diagonal, :] += third[:, None, :]
-    result[:, :, diagonal] += third[:, :, None]
+    if diagonal:
+        result[:, diagonal, :] += third[:, None, :]
+        result[:, :, diagonal] += third[:, :, None]
+        result[:, [[place] for place in diagonal], diagonal] += moments.a22_2[:, None, None]
     outer = V @ moments.a22_3 @ xp.swapaxes(V, 1, 2)  # ψ₃uⱼuₗ, (n, d, d)
     for rows, columns, first, second in layout.meetings:
         result[:, rows, columns] += outer[:, first, second]
-    result[:, [[place] for place in diagonal], diagonal] += moments.a22_2[:, None, None]
     every = xp.arange(count)
     result[:, every, every] += moments.a22_2[:, None] * xp.asarray(layout.same)
     left, right = p[:, i] * p[:, j], q[:, i] * q[:, j]

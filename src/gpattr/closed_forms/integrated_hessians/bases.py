@@ -62,7 +62,7 @@ def _monomials_at(basis: Monomials, pairs: Pairs, u: Array, step: Array, s: floa
 
     Each factor of a monomial is one coordinate; two of them are differentiated.
     """
-    xp, (n, d), p = namespace(u), u.shape, len(basis)
+    xp, n, p = namespace(u), len(u), len(basis)
     place = {pair: at for at, pair in enumerate(pairs)}
     padded = xp.concatenate([u, xp.zeros((n, 1)) + 1.0], axis=1)
     steps = xp.concatenate([step, xp.zeros((n, 1))], axis=1)
@@ -227,8 +227,9 @@ def combined(operator: IntegratedHessians, basis: Combined) -> BasisFormulas:
     def images(paths: Paths) -> Array:
         result, at = namespace(paths.stop).zeros((paths.shape[0], len(pairs), len(basis))), 0
         for here, columns, size, formulas in parts:
-            values = formulas.images(paths.select(columns))
-            result[:, here, at : at + size] = values[:, : len(here)]
+            if here:
+                values = formulas.images(paths.select(columns))
+                result[:, here, at : at + size] = values[:, : len(here)]
             at += size
         return result
 
@@ -236,9 +237,10 @@ def combined(operator: IntegratedHessians, basis: Combined) -> BasisFormulas:
         xp, at = namespace(paths.stop), 0
         value, size = (xp.zeros((paths.shape[0], len(pairs))) for _ in range(2))
         for here, columns, count, formulas in parts:
-            more, absolute = formulas.contract(paths.select(columns), w[at : at + count])
-            value[:, here] += more[:, : len(here)]
-            size[:, here] += absolute[:, : len(here)]
+            if here:
+                more, absolute = formulas.contract(paths.select(columns), w[at : at + count])
+                value[:, here] += more[:, : len(here)]
+                size[:, here] += absolute[:, : len(here)]
             at += count
         return value, size
 

@@ -114,8 +114,8 @@ class _Power:
     ) -> Array:
         """Return Γᵢⱼ of one point of a path and Γₖₗ of one of the other, (n, Q, Q).
 
-        The operator is s pᵢpⱼ∂ᵢ∂ⱼ + δᵢⱼpᵢ∂ᵢ. With X = q∘σ²x, Y = p∘σ²y and M = p∘σ²∘q, each ∂ᵢ gives
-        Y, each ∂ₖ gives X, and one that meets the other gives M.
+        The operator is s pᵢpⱼ∂ᵢ∂ⱼ + δᵢⱼpᵢ∂ᵢ. With X = q∘σ²x, Y = p∘σ²y and M = p∘σ²∘q, each ∂ᵢ
+        gives Y, each ∂ₖ gives X, and one that meets the other gives M.
         """
         xp = namespace(x)
         scale = xp.asarray(self.variance)

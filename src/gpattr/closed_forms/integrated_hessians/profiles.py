@@ -6,8 +6,15 @@ from functools import singledispatch
 
 from gpattr._core.array import Array, namespace
 from gpattr.exceptions import UnsupportedModelError
-from gpattr.kernels import Matern, Matern12, Matern32, Matern52, RationalQuadratic
-from gpattr.kernels import Radial, SquaredExponential
+from gpattr.kernels import (
+    Matern,
+    Matern12,
+    Matern32,
+    Matern52,
+    Radial,
+    RationalQuadratic,
+    SquaredExponential,
+)
 from gpattr.kernels.matern import ROOT5
 
 TINY = 1e-60  # where r⁻³ diverges, and is multiplied by r⁴

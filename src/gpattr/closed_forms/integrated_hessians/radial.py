@@ -22,8 +22,15 @@ from gpattr.closed_forms.integrated_hessians.profiles import (
 )
 from gpattr.closed_forms.integrated_hessians.two_paths import moments_between
 from gpattr.closed_forms.table import KERNELS, Bounded, Formulas
-from gpattr.kernels import Matern, Matern12, Matern32, Matern52, Radial
-from gpattr.kernels import RationalQuadratic, SquaredExponential
+from gpattr.kernels import (
+    Matern,
+    Matern12,
+    Matern32,
+    Matern52,
+    Radial,
+    RationalQuadratic,
+    SquaredExponential,
+)
 from gpattr.operators import IntegratedHessians, Paths
 from gpattr.operators.pairs import Pairs
 from gpattr.special.log_paths import path_correlations

@@ -15,7 +15,7 @@ from gpattr.closed_forms.integrated_hessians.assembly import Moments
 from gpattr.closed_forms.integrated_hessians.profiles import derivatives
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Radial, SquaredExponential
-from gpattr.special.log_paths import COARSE, SHORT_PATHS, graded_nodes, shared_rule
+from gpattr.special.log_paths import INNER, OUTER, SHORT_PATHS, graded_nodes, shared_rule
 
 # Length-scales times length-scales that a pair of paths may cover: nodes take 0.1 GB.
 LARGEST = {True: 1e5, False: 1e4}
@@ -43,7 +43,7 @@ def moments_between(kernel: Radial, p: Array, q: Array, e: Array, rows: Array) -
         yield from _smooth(kernel, p, q, e, lengths, rows)
         return
     for row in rows.tolist():  # each pair has nodes of its own
-        chosen = xp.asarray([row]).astype(int) if not hasattr(xp, "torch") else rows[rows == row]
+        chosen = rows[rows == row]
         yield _kinked(kernel, p[chosen], q[chosen], e[chosen], chosen)
 
 
@@ -51,7 +51,7 @@ def _smooth(
     kernel: Radial, p: Array, q: Array, e: Array, lengths: list[Array], rows: Array
 ) -> Iterator[Part]:
     """Integrate with a product of rules, those of the longest paths of a group."""
-    xp, gaussian = namespace(p), isinstance(kernel, SquaredExponential)
+    gaussian = isinstance(kernel, SquaredExponential)
     classes = [_length_class(length, gaussian) for length in lengths]
     groups = sorted(
         {(float(a), float(b)) for a, b in zip(*(c[rows] for c in classes), strict=True)}
@@ -177,41 +177,55 @@ def rounding(p: Array, q: Array, V: Array, sums: list[Array]) -> Array:
 def _kinked(kernel: Radial, p: Array, q: Array, e: Array, row: Array) -> Part:
     """Integrate along one pair of paths, with panels along the second for each node of the first.
 
-    The error is the gap to the covariance of f(x) − f(b) and f(x') − f(b'), to which all of them
-    add up, and rounding.
+    With p = λq + p⊥, u = f + σp⊥ + ηq, where η = σλ − τ is known from the point of the second path
+    that is closest to that of the first: paths may be as close to each other as they like. The
+    error is the gap to the covariance of f(x) − f(b) and f(x') − f(b'), to which all of them add
+    up, and rounding.
     """
     xp = namespace(p)
-    frame = _Frame(p, q, e)
-    frame.vectors = xp.stack([frame.vectors[:, :, 0], p, q], axis=2)
-    frame.gram = xp.swapaxes(frame.vectors, 1, 2) @ frame.vectors
-    a, b = ((step * step).sum() for step in (p, q))
-    ends = [
-        xp.clip(-((e - end) * p).sum(axis=1) / xp.maximum(a, 1e-300), 0.0, 1.0)
-        for end in (0.0 * q, q)
-    ]
-    distance = xp.sqrt(xp.maximum(frame.gram[:, 0, 0], 0.0))
-    outer = graded_nodes(frame.s, xp.sqrt(a)[None], distance, tuple(ends), COARSE)
-    s, ws, sigma = (part.ravel() for part in (outer.s, outer.weights, outer.v))
+    s_near, t_near = closest_approach(p, q, e)
+    f = e + s_near[:, None] * p - t_near[:, None] * q
+    b = xp.maximum((q * q).sum(axis=1), 1e-300)
+    ratio = (p * q).sum(axis=1) / b
+    vectors = xp.stack([f, p - ratio[:, None] * q, q], axis=2)
+    s, ws, sigma = _outer_nodes(p, q, e, s_near, f)
     point = e + s[:, None] * p  # (S, d)
-    centre = xp.clip((point * q).sum(axis=1) / xp.maximum(b, 1e-300), 0.0, 1.0)
-    apart = point - centre[:, None] * q
+    centre = xp.clip((point * q).sum(axis=1) / b, 0.0, 1.0)
+    inside = (centre > 0.0) & (centre < 1.0)  # where u has no part along q
+    level = xp.where(inside, -(f * q).sum(axis=1) / b, sigma * ratio - (centre - t_near))
+    apart = f + sigma[:, None] * vectors[:, :, 1] + level[:, None] * q
     distance = xp.sqrt((apart * apart).sum(axis=1))
-    inner = graded_nodes(centre, xp.sqrt(b) + 0.0 * s, distance, (), COARSE)
-    at, k = inner.owner, inner.v.shape[1]
-    tau = ((centre - frame.t)[at][:, None] + inner.v).ravel()
-    at = xp.repeat(at, k)
+    inner = graded_nodes(centre, xp.sqrt(b) + 0.0 * s, distance, (), INNER)
+    eta = (level[inner.owner][:, None] - inner.v).ravel()
+    at = xp.repeat(inner.owner, inner.v.shape[1])
     t, wt = inner.s.ravel(), inner.weights.ravel()
-    c = xp.stack([xp.ones_like(tau), sigma[at], -tau], axis=1)[None]
+    c = xp.stack([xp.ones_like(eta), sigma[at], eta], axis=1)[None]
     s, ws = s[at], ws[at]
     weights = (ws * s * wt * t, ws * s * wt, ws * wt * t, ws * wt)
-    total = None
+    total, gram = None, xp.swapaxes(vectors, 1, 2) @ vectors
     for some in blocks(len(t), 8.0 * 60, p):
         part = tuple(weight[some] for weight in weights)
-        more = weighted_moments(kernel, frame.gram, c[:, some], part)
+        more = weighted_moments(kernel, gram, c[:, some], part)
         total = more if total is None else _added(total, more)
     assert total is not None
-    gap = abs(whole(p, q, frame.vectors, total) - _corners(kernel, p, q, e))
-    return row, frame.as_moments(total), 2.0 * gap + rounding(p, q, frame.vectors, total)
+    gap = abs(whole(p, q, vectors, total) - _corners(kernel, p, q, e))
+    return row, Moments(vectors, *total), 2.0 * gap + rounding(p, q, vectors, total)
+
+
+def _outer_nodes(p: Array, q: Array, e: Array, near: Array, f: Array) -> tuple[Array, ...]:
+    """Return s, weights of −ln s and σ = s − s*, (S,) each, along the first path.
+
+    Panels are graded towards s* and the points closest to the ends of the second path.
+    """
+    xp = namespace(p)
+    a = (p * p).sum(axis=1)
+    ends = tuple(
+        xp.clip(-((e - end) * p).sum(axis=1) / xp.maximum(a, 1e-300), 0.0, 1.0)
+        for end in (0.0 * q, q)
+    )
+    distance = xp.sqrt((f * f).sum(axis=1))
+    nodes = graded_nodes(near, xp.sqrt(a), distance, ends, OUTER)
+    return nodes.s.ravel(), nodes.weights.ravel(), nodes.v.ravel()
 
 
 def whole(p: Array, q: Array, V: Array, sums: list[Array]) -> Array:

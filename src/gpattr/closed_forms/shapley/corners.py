@@ -28,15 +28,21 @@ DEVIATIONS = 4.0  # standard errors that a sampling error hardly ever exceeds
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Coalitions ``members`` (c, players) of 0 and 1, and the matrix ``weights`` A (players, c).
+    """Coalitions ``members`` (c, players) of 0 and 1, and the matrix ``weights`` A (q, c).
 
-    Of sampled coalitions ``groups`` are the estimates whose average A is, one for each pair of
+    Outputs are those of players, or of the ``pairs`` (q, 2) of players that are given. Of sampled coalitions ``groups`` are the estimates whose average A is, one for each pair of
     permutations: the coalitions of each, and its matrix on them.
     """
 
     members: Array
     weights: Array
     groups: tuple[tuple[Array, Array], ...] = ()
+    pairs: Array | None = None
+
+    def moving(self, sites: Coalitions) -> Array:
+        """Return which outputs are not zero because a player is at its baseline, (n, q)."""
+        each = sites.moving
+        return each if self.pairs is None else each[:, self.pairs[:, 0]] * each[:, self.pairs[:, 1]]
 
     @property
     def method(self) -> str:
@@ -105,6 +111,7 @@ def corner_formulas(kernel: Kernel, design: Design) -> Formulas:
             result[rows] = xp.swapaxes(_weighted(weights, K), 0, 1)
             size = xp.max(abs(K), axis=0)
             error[rows] = 32.0 * EPS * (size * size).sum(axis=1) ** 0.5
+        result *= design.moving(sites)[:, :, None]
         return Bounded(result, error)
 
     def contract(sites: Coalitions, Z: Array, w: Array) -> Bounded:
@@ -116,7 +123,8 @@ def corner_formulas(kernel: Kernel, design: Design) -> Formulas:
             sums = product(K, w)
             result[rows] = xp.swapaxes(_weighted(weights, sums), 0, 1)
             rounding = 32.0 * EPS * xp.max(product(abs(K), abs(w)), axis=(0, 2))
-            error[rows] = rounding + _sampling_error(design, sums)
+            error[rows] = rounding + sampling_error(design, sums)
+        result *= design.moving(sites)[:, :, None]
         return Bounded(result, error)
 
     def prior_cov(sites: Coalitions) -> Bounded:
@@ -129,6 +137,8 @@ def corner_formulas(kernel: Kernel, design: Design) -> Formulas:
             one = sites[[row]].corners(design.members)[0]
             two = one if other is sites else other[[row]].corners(design.members)[0]
             result[row], error[row] = _covariance(kernel, design, one, two)
+        result *= design.moving(sites)[:, :, None]
+        result *= design.moving(other)[:, None, :]
         return Bounded(result, error)
 
     def bound(sites: Coalitions, Z: Array, w: Array) -> Array:
@@ -173,7 +183,7 @@ def _weighted(weights: Array, values: Array) -> Array:
     return product(weights, values.reshape(c, -1)).reshape(-1, *shape)
 
 
-def _sampling_error(design: Design, values: Array) -> Any:
+def sampling_error(design: Design, values: Array) -> Any:
     """Return a bound on the sampling error of A values, (n,), for values (c, n, k); 0 if exact."""
     if not design.groups:
         return 0.0

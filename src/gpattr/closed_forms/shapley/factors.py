@@ -120,22 +120,20 @@ class SquaredExponentialFactor(Factor):
         return Logs(self.grouped(row), self.grouped(base), self.grouped(half))
 
     def contrast(self, x: Array, b: Array, z: Array) -> tuple[Array, Array]:
-        """With w from the middle of x and b to z, −½ (x − b) w/ℓ² and −½ Σ ((|w| − ½|x − b|)/ℓ)².
+        """Half the difference is −¼ (x − b)((x − z) + (b − z))/ℓ², the larger that of the nearer.
 
-        It holds where every column is a player. Both come from one difference of inputs.
+        It holds where every column is a player.
         """
         if len(self.players) < len(self.columns):
             return super().contrast(x, b, z)
         inverse = 1.0 / self.scaled(x, self.kernel.lengthscale)
-        step = x - b
-        w = x - z
-        w -= 0.5 * step
-        near = abs(w)
-        near -= 0.5 * abs(step)
-        near *= inverse
+        row, base = x - z, (b - z) * inverse
+        row *= inverse
+        near = namespace(x).minimum(abs(row), abs(base))
         near *= near
-        w *= -0.5 * step * inverse * inverse
-        return self.grouped(w), -0.5 * near.sum(axis=0)
+        row += base
+        row *= -0.25 * ((x - b) * inverse)
+        return self.grouped(row), -0.5 * near.sum(axis=0)
 
     def mixed(self, x: Array, b: Array, y: Array, c: Array) -> Array:
         """It is (x − b)(y − c)/ℓ²."""
@@ -177,8 +175,13 @@ class RadialFactor(Factor):
         log, half_difference = LOG_PROFILES[type(self.kernel)]
         row, base = self._squared(x, z), self._squared(b, z)
         change = ((x - b) * inverse * (((x - z) + (b - z)) * inverse)).sum(axis=0)
-        half = half_difference(self.kernel, row, base, change)
-        return Logs(log(self.kernel, row)[None], log(self.kernel, base)[None], half[None])
+        xp, size = namespace(row), row + base
+        at_row, at_base = log(self.kernel, row), log(self.kernel, base)
+        # Logarithms that differ by much lose nothing in their difference.
+        close = abs(change) < 0.1 * (1.0 + size)
+        near = half_difference(self.kernel, row, base, xp.where(close, change, 0.0 * change))
+        half = xp.where(close, near, 0.5 * (at_row - at_base))
+        return Logs(at_row[None], at_base[None], half[None])
 
 
 def _distances(row: Array, base: Array, change: Array, order: float) -> tuple[Array, Array]:

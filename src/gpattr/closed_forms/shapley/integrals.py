@@ -167,11 +167,13 @@ def mean_formulas(kernel: PositiveProduct) -> Formulas:
     return Formulas(cross, contract, lambda sites: between(sites, sites), between)
 
 
-def shared(work: Callable[[slice], None], n: int, m: int, like: Array) -> None:
+def shared(work: Callable[[slice], None], n: int, m: int, like: Array, values: int = 1) -> None:
     """Do the work for all of n rows, shared between threads where it is large.
 
+    ``values`` says how many there are for each pair of a row and a point, relative to the players.
     Blocks are cut by the number of rows alone, so results do not depend on the number of threads.
     """
+    m *= values
     size = max(1, min(n, chunk_rows(like, 1) // max(1, m)))
     pieces: Sequence[Any] = [slice(start, min(start + size, n)) for start in range(0, n, size)]
     if type(like) is np.ndarray and n * m >= ENOUGH and len(pieces) > 1 and workers.pool().helpers:
@@ -237,6 +239,14 @@ def _between_rows(corners: Corners) -> Array:
 
 def tensor_rule(corners: Corners) -> tuple[Array, Array, Array]:
     """Return nodes (s, t) in [0, 1]² and weights, (q²,) each, as many as the factors need."""
+    xp = namespace(corners.top)
+    t, w = map(xp.asarray, gauss_legendre(nodes_between(corners)))
+    q = len(t)
+    return xp.repeat(t, q), xp.tile(t, q), (w[:, None] * w).reshape(-1)
+
+
+def nodes_between(corners: Corners) -> int:
+    """Return how many nodes the factors of pairs of rows need, along each of two diagonals."""
     xp, p = namespace(corners.top), corners.base.shape[1]
     bb, xb, bx = corners.base, corners.base + corners.left, corners.base + corners.right
     xx = xb + corners.right + corners.mixed
@@ -244,6 +254,4 @@ def tensor_rule(corners: Corners) -> tuple[Array, Array, Array]:
     for u, v in ((xx, bx), (xb, bb), (xx, xb), (bx, bb)):
         largest = xp.maximum(xp.maximum(abs(u), abs(v)), 1e-300)
         spread = max(spread, float((0.5 * abs(u - v) / largest).sum(axis=1).max()))
-    t, w = map(xp.asarray, gauss_legendre(nodes_needed(spread, p)))
-    q = len(t)
-    return xp.repeat(t, q), xp.tile(t, q), (w[:, None] * w).reshape(-1)
+    return nodes_needed(spread, p)

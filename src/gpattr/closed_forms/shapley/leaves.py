@@ -2,10 +2,10 @@
 
 k = Σₙ aₙ [θⁿ] ∏_g T_g(θ), with a series T_g of each player g:
 
-    a factor of one player, of any sign       T = k                                aₙ: 1
-    FullAdditive with order variances σₙ²     T = ∏ (1 + θ kⱼ) over its columns    aₙ = σₙ²
-    (c + Σ σⱼ²xⱼzⱼ)^p: Linear, Polynomial     T = exp(θ Σ σⱼ²xⱼzⱼ)                 aₙ = p!/(p−n)! c^(p−n)
-    Cosine, the real part of                  T = σ² exp(i Σ 2π(xⱼ − zⱼ)/pⱼ)       aₙ: 1
+    a factor of one player, of any sign     T = k                             aₙ: 1
+    FullAdditive, order variances σₙ²       T = ∏ (1 + θ kⱼ) over columns     aₙ = σₙ²
+    (c + Σ σⱼ²xⱼzⱼ)^p                       T = exp(θ Σ σⱼ²xⱼzⱼ)              aₙ = p!/(p−n)! c^(p−n)
+    Cosine, the real part of                T = σ² exp(i Σ 2π(xⱼ − zⱼ)/pⱼ)    aₙ: 1
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,24 +16,29 @@ from gpattr.kernels import Linear
 from gpattr.operators import Coalitions, Players
 
 
+def steps_of(sites: Coalitions) -> tuple[Array, Array]:
+    """Return x − b, (n, D), and at least the size of what it was found from."""
+    if sites.weights is None:
+        return sites.step, abs(sites.step)
+    middle, size = (product(sites.weights, part) for part in (sites.start, abs(sites.start)))
+    return sites.stop - middle, abs(sites.stop) + size
+
+
+def members_of(owner: Sequence[int], count: int) -> np.ndarray:
+    """Return which columns belong to which player, (D, players) of 0 and 1."""
+    return (np.array(owner)[:, None] == np.arange(count)).astype(np.float64)
+
+
 def linear_formulas(
-    variance: float, kernel: Any, columns: tuple[int, ...], players: Players
+    variance: float, kernel: Linear, columns: tuple[int, ...], players: Players
 ) -> Formulas:
     """Return the formulas of Shapley values for σ² times a linear kernel of some columns."""
-    assert isinstance(kernel, Linear)
     sigma = variance * np.broadcast_to(np.asarray(kernel.variance), (len(columns),))
-    owner = np.array([players.owner[column] for column in columns])
-    members = (owner[:, None] == np.arange(players.count)).astype(np.float64)  # (C, P)
+    members = members_of([players.owner[column] for column in columns], players.count)
     some = list(columns)
 
     def steps(sites: Coalitions) -> tuple[Array, Array]:
-        """Return x − b, (n, C), and at least the size of what it was found from."""
-        if sites.weights is None:
-            step = sites.step[:, some]
-            return step, abs(step)
-        middle = product(sites.weights, sites.start[:, some])
-        spread = product(sites.weights, abs(sites.start[:, some]))
-        return sites.stop[:, some] - middle, abs(sites.stop[:, some]) + spread
+        return steps_of(sites.select(some))
 
     def weighed(step: Array) -> Array:
         """Return the steps times σ², by player, (n, P, C)."""

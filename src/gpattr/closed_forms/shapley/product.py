@@ -62,10 +62,7 @@ class PositiveProduct:
     def contrasts(self, sites: Coalitions, Z: Array, rows: slice) -> Iterator[Contrast]:
         """Yield the pairs of some rows with all points, in tiles that fit into the cache."""
         xp = namespace(Z)
-        origin = sites.stop[0]
-        x, b, z = (
-            _players_first(part - origin) for part in (sites[rows].stop, sites[rows].start, Z)
-        )
+        x, b, z = map(_players_first, (sites[rows].stop, sites[rows].start, Z))
         width = TILE * chunk_rows(Z, len(self.players))
         points = min(len(Z), max(width, 1))
         height = max(1, width // max(points, 1))
@@ -129,18 +126,17 @@ class PositiveProduct:
 
     def mean(self, sites: Coalitions, Z: Array) -> Array:
         """Return σ² ∏ⱼ E kⱼ(bⱼ, zⱼ) for a baseline that is drawn, (m,)."""
-        origin = sites.start[0]
-        b, z = (sites.start - origin).T, (Z - origin).T[:, None, :]
-        return self.variance * namespace(Z).exp(self._drawn(sites, b, z).sum(axis=0))[0]
+        logs = self._drawn(sites, sites.start.T, Z.T[:, None, :])
+        return self.variance * namespace(Z).exp(logs.sum(axis=0))[0]
 
     def mean_of_means(self, sites: Coalitions) -> Array:
         """Return σ² ∏ⱼ E kⱼ(bⱼ, b'ⱼ) for two independent draws of a baseline."""
         xp = namespace(sites.start)
-        return self.variance * xp.exp(self._drawn_twice(sites, sites.start[0]).sum())
+        return self.variance * xp.exp(self._drawn_twice(sites).sum())
 
-    def _drawn_twice(self, sites: Coalitions, origin: Array) -> Array:
+    def _drawn_twice(self, sites: Coalitions) -> Array:
         """Return log E kⱼ(bⱼ, b'ⱼ), (p,)."""
-        b = (sites.start - origin).T
+        b = sites.start.T
         draws = [f.logs(f.taken(b)[:, None, :], f.taken(b)[:, :, None]) for f in self]
         return _log_mean(
             _log_mean(self._added(draws), sites.weights, axis=2), sites.weights, axis=1
@@ -150,11 +146,9 @@ class PositiveProduct:
         """Return the values of each factor at the four corners of the i-th sites of two batches."""
         if sites.weights is not None:
             return self._drawn_corners(sites, other)
-        xp = namespace(sites.stop)
-        origin = sites.stop[0]
-        shape = sites.shape
+        xp, shape = namespace(sites.stop), sites.shape
         x, b, y, c = (
-            (xp.broadcast_to(part, shape) - origin).T
+            xp.broadcast_to(part, shape).T
             for part in (sites.stop, sites.start, other.stop, other.start)
         )
         base = self._added([f.logs(f.taken(b), f.taken(c)) for f in self])
@@ -177,10 +171,9 @@ class PositiveProduct:
     def _drawn_corners(self, sites: Coalitions, other: Coalitions) -> Corners:
         """Return the same where both baselines are drawn from the same rows, players apart."""
         xp, w = namespace(sites.stop), sites.weights
-        origin = sites.stop[0]
-        x, y, b = ((part - origin).T for part in (sites.stop, other.stop, sites.start))
+        x, y, b = sites.stop.T, other.stop.T, sites.start.T
         both = self._added([f.logs(f.taken(x), f.taken(y)) for f in self])
-        bb = self._drawn_twice(sites, origin)[:, None]
+        bb = self._drawn_twice(sites)[:, None]
         xb, yb = (
             _log_mean(
                 self._added([f.logs(f.taken(p)[:, :, None], f.taken(b)[:, None, :]) for f in self]),

@@ -9,6 +9,7 @@ otherwise.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce
 from math import prod
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from gpattr._core.array import Array, namespace
+from gpattr.bases import Basis
 from gpattr.closed_forms.algebra import added
 from gpattr.closed_forms.products import multiplied_out
 from gpattr.closed_forms.quadrature.fixed_rules import PERMUTATIONS
@@ -29,11 +31,19 @@ from gpattr.closed_forms.shapley.corners import (
 )
 from gpattr.closed_forms.shapley.factors import LOG_PROFILES, factor_of, variance_of
 from gpattr.closed_forms.shapley.integrals import formulas, mean_formulas
+from gpattr.closed_forms.shapley.interaction_corners import (
+    interaction_basis,
+    interaction_kernel,
+    interaction_mean,
+)
+from gpattr.closed_forms.shapley.interaction_covariances import interaction_formulas
 from gpattr.closed_forms.shapley.product import PositiveProduct
 from gpattr.closed_forms.shapley.series import series_expectation, series_formulas
 from gpattr.closed_forms.table import (
+    BASES,
     KERNEL_SCHEMES,
     KERNELS,
+    MEANS,
     Bounded,
     Formulas,
     register,
@@ -48,7 +58,8 @@ from gpattr.kernels import (
     SquaredExponential,
 )
 from gpattr.means import Constant as ConstantMean
-from gpattr.operators import Coalitions, Expectation, Players, Shapley
+from gpattr.means import Mean
+from gpattr.operators import Coalitions, Expectation, Players, Shapley, ShapleyInteractions
 from gpattr.special.scale_mixtures import (
     ScaleMixture,
     matern_mixture,
@@ -64,10 +75,23 @@ MOST_TERMS = 512
 MIXTURE = "scale mixture"
 Leaf = tuple[Kernel, tuple[int, ...]]  # a kernel and its columns
 
+# What each operator makes of a product of positive factors.
+ENGINES: dict[type[Shapley], Callable[[Any, PositiveProduct], Formulas]] = {
+    Shapley: lambda operator, product: formulas(product),
+    Expectation: lambda operator, product: mean_formulas(product),
+    ShapleyInteractions: interaction_formulas,
+}
+
+SERIES = {Shapley: series_formulas, Expectation: series_expectation}
+
 
 def kernel_formulas(operator: Shapley, kernel: Kernel) -> Formulas:
     """Return the formulas of Shapley values, or of an expectation, for any kernel."""
     found, players = structured_formulas(operator, kernel), operator.players
+    if isinstance(operator, ShapleyInteractions):
+        mixed = found is not None and MIXTURE in found.methods and not operator.independent
+        few = mixed and len(players.seen) <= SEVERAL  # enumeration is exact, and faster
+        return interaction_kernel(operator, kernel) if found is None or few else found
     if found is not None and (MIXTURE not in found.methods or operator.independent):
         return found
     if found is not None:
@@ -124,12 +148,11 @@ def _term_formulas(operator: Shapley, leaves: list[Leaf]) -> Formulas | None:
     known = tuple(factor for factor in factors if factor is not None)
     if len(known) == len(factors):
         variance = scale * prod(variance_of(factor.kernel) for factor in known)
-        product = PositiveProduct(variance, known, players.count)
-        return mean_formulas(product) if isinstance(operator, Expectation) else formulas(product)
+        return ENGINES[type(operator)](operator, PositiveProduct(variance, known, players.count))
     radial = [i for i, (leaf, _) in enumerate(leaves) if _is_mixture(leaf) and factors[i] is None]
     if not radial:
-        by_series = series_expectation if isinstance(operator, Expectation) else series_formulas
-        return by_series(scale, leaves, players)
+        series = SERIES.get(type(operator))
+        return None if series is None else series(scale, leaves, players)
     if not operator.independent and len(players.seen) <= FEW:
         return None  # exact, and faster
     return _mixed(operator, scale, leaves, radial)
@@ -156,7 +179,7 @@ def _mixed(
         return None
     size = scale * prod(variance_of(leaf) for leaf, _ in leaves)
     errors = [_Error(mixture, leaf, columns) for mixture, leaf, columns in expansions]
-    return _certified(added(found), errors, size)
+    return _certified(added(found), errors, size, operator.absolute_weight)
 
 
 def mixture_of(kernel: Any) -> ScaleMixture:
@@ -196,11 +219,14 @@ class _Error:
         return self.mixture.bound + self.mixture.constant
 
 
-def _certified(inner: Formulas, errors: list[_Error], size: float) -> Formulas:
-    """Return formulas with the error of a mixture: |φ − φ̃| ≤ 2σ² × the error of the kernel."""
+def _certified(inner: Formulas, errors: list[_Error], size: float, weight: float) -> Formulas:
+    """Return formulas with the error of a mixture: |φ − φ̃| ≤ 2σ² × the error of the kernel.
+
+    2 is ``weight``, the sum of the absolute weights of coalitions.
+    """
 
     def extra(*rows: Array) -> float:
-        return 2.0 * size * sum(error.at(*rows) for error in errors)
+        return weight * size * sum(error.at(*rows) for error in errors)
 
     def cross(sites: Any, Z: Array) -> Bounded:
         value, error = inner.cross(sites, Z)
@@ -219,12 +245,12 @@ def _certified(inner: Formulas, errors: list[_Error], size: float) -> Formulas:
 
     def prior_cov(sites: Any) -> Bounded:
         value, error = inner.prior_cov(sites)
-        return Bounded(value, error + 2.0 * extra(sites.start, sites.stop))
+        return Bounded(value, error + weight * extra(sites.start, sites.stop))
 
     def between(sites: Any, other: Any) -> Bounded:
         value, error = inner.between(sites, other)
         rows = (sites.start, sites.stop, other.start, other.stop)
-        return Bounded(value, error + 2.0 * extra(*rows))
+        return Bounded(value, error + weight * extra(*rows))
 
     known = None if inner.bound is None else bound
     return Formulas(cross, contract, prior_cov, between, frozenset({MIXTURE}), known)
@@ -277,7 +303,9 @@ def constant_prior_mean(mean: ConstantMean, sites: Coalitions) -> Array:
 
 register(Expectation, Constant, cross=constant_mean, between=constant_means)
 register_mean(Expectation, ConstantMean, constant_prior_mean)
-for kind in (Shapley, Expectation):
+for kind in (Shapley, Expectation, ShapleyInteractions):
     KERNELS[kind, Kernel] = kernel_formulas
     KERNELS[kind, Select] = select_formulas
+BASES[ShapleyInteractions, Basis] = interaction_basis
+MEANS[ShapleyInteractions, Mean] = interaction_mean
 KERNEL_SCHEMES[Shapley] = sampled_formulas

@@ -1,4 +1,4 @@
-"""Truncated power series in a few variables θ: the ring in which kernels of several orders multiply.
+"""Truncated power series in a few variables θ, in which kernels of several orders multiply.
 
 A series is a dictionary from positions to coefficients, which are numbers, arrays, `Pair` or
 `Quad`. A linear functional of series, Σ aₙ [θⁿ], is a dictionary from positions to numbers or

@@ -26,13 +26,14 @@ from gpattr.closed_forms.shapley.signed_integrals import (
     sizes,
     whole_size,
 )
+from gpattr.closed_forms.shapley.waves import wave_formulas
 from gpattr.closed_forms.table import Bounded, Formulas
-from gpattr.kernels import Kernel, Linear
+from gpattr.kernels import Cosine, Kernel, Linear
 from gpattr.operators import Coalitions, Players
 
 TILE = 2**18  # numbers of one kind, for all players of a tile of rows and points
 LEAST = 2**10  # pairs of a tile: below, calls take longer than their work
-MOST = 2**14
+MOST = 2**12
 LARGEST_RING = 256  # monomials in the variables of all leaves
 
 
@@ -52,25 +53,27 @@ def series_formulas(
 
     ``variance`` multiplies the product. None where it is not known to be a product over players.
     """
-    if len(leaves) == 1 and type(leaves[0][0]) is Linear:
-        return linear_formulas(variance, *leaves[0], players)
+    if len(leaves) == 1 and isinstance(leaves[0][0], Linear):
+        return linear_formulas(variance, leaves[0][0], leaves[0][1], players)
+    if len(leaves) == 1 and isinstance(leaves[0][0], Cosine):
+        return wave_formulas(variance, leaves[0][0], leaves[0][1], players)
     term = _product(variance, leaves, players)
     if term is None:
         return None
 
     def cross(sites: Coalitions, Z: Array) -> Bounded:
         xp, n, m = namespace(Z), len(sites.stop), len(Z)
-        result, squares = xp.zeros((n, term.count, m)), xp.zeros(n)
+        result, error = xp.zeros((n, term.count, m)), xp.zeros(n)
         drawn = _drawn(term, sites, Z)
 
         def fill(rows: slice) -> None:
             for tile in _tiles(term, sites, Z, rows, drawn):
                 for place, value in zip(term.players, tile.values, strict=True):
                     result[tile.rows, place, tile.points] = value
-                squares[tile.rows] += (tile.size * tile.size).sum(axis=1)
+                error[tile.rows] = xp.hypot(error[tile.rows], _length(tile.size))
 
         shared(fill, n, m, Z)
-        return Bounded(result, EPS * xp.sqrt(squares))
+        return Bounded(result, EPS * error)
 
     def contract(sites: Coalitions, Z: Array, w: Array) -> Bounded:
         xp, n = namespace(Z), len(sites.stop)
@@ -103,33 +106,27 @@ def series_expectation(
     if term is None:
         return None
 
-    def cross(sites: Coalitions, Z: Array) -> Bounded:
+    def terms(sites: Coalitions, Z: Array) -> tuple[Array, Array]:
+        """Return E k(b, z) and ε times its size, (n, m)."""
+        xp, shape = namespace(Z), (len(sites.stop), len(Z))
         value, size = _whole(term, _at_baselines(term, sites, Z))
-        shape = (len(sites.stop), len(Z))
-        value, size = (namespace(Z).broadcast_to(part, shape) + 0.0 for part in (value, size))
-        return Bounded(value[:, None, :], _rounding(term) * (size * size).sum(axis=1) ** 0.5)
+        size = _rounding(term, sites.start, Z) * size
+        return xp.broadcast_to(value, shape) + 0.0, xp.broadcast_to(size, shape) + 0.0
+
+    def cross(sites: Coalitions, Z: Array) -> Bounded:
+        value, size = terms(sites, Z)
+        return Bounded(value[:, None, :], _length(size))
 
     def contract(sites: Coalitions, Z: Array, w: Array) -> Bounded:
-        value, size = _whole(term, _at_baselines(term, sites, Z))
-        shape = (len(sites.stop), len(Z))
-        value, size = (namespace(Z).broadcast_to(part, shape) + 0.0 for part in (value, size))
+        value, size = terms(sites, Z)
         error = namespace(Z).max(product(size, abs(w)), axis=1)
-        return Bounded(product(value, w)[:, None, :], _rounding(term) * error)
+        return Bounded(product(value, w)[:, None, :], error)
 
     def between(sites: Coalitions, other: Coalitions) -> Bounded:
-        if sites.weights is None:
-            start, shape = other.start, sites.shape
-            quads = term.quads(
-                Coalitions(sites.start, namespace(start).broadcast_to(sites.start, shape), players),
-                Coalitions(start, namespace(start).broadcast_to(start, shape), players),
-            )
-            means = [{i: quad.mean for i, quad in part.items()} for part in quads.factors]
-            value, size = _whole(term, Scaled(means, quads.exponents))
-        else:
-            value, size = _whole(term, term.mean_of_means(sites, other))
+        value, size = _whole(term, _between_baselines(term, sites, other))
         zeros = namespace(sites.stop).zeros((len(sites.stop), 1, 1))
-        value = zeros + value[:, None, None]
-        return Bounded(value, _rounding(term) * (zeros[:, 0, 0] + size))
+        error = _rounding(term, sites.start, other.start) * size
+        return Bounded(zeros + value[:, None, None], zeros[:, 0, 0] + error)
 
     return Formulas(cross, contract, lambda sites: between(sites, sites), between)
 
@@ -194,12 +191,20 @@ def _at_points(drawn: Scaled, points: slice) -> Scaled:
     return Scaled(factors, [taken(log) for log in drawn.exponents])
 
 
+def _length(values: Array) -> Array:
+    """Return the Euclidean length along the last axis, of tiny values too, whose squares vanish."""
+    xp = namespace(values)
+    largest = xp.max(values, axis=1) + 1e-300
+    return largest * xp.sqrt(((values / largest[:, None]) ** 2).sum(axis=1))
+
+
 def _real(value: Any) -> Any:
     return value.real
 
 
-def _rounding(term: SeriesProduct) -> float:
-    return EPS * (64.0 + 4.0 * len(term.players))
+def _rounding(term: SeriesProduct, *rows: Array) -> float:
+    """Return the rounding of products for pairs of these rows, relative to their size."""
+    return EPS * (64.0 + 4.0 * (len(term.players) + term.reach(*rows)))
 
 
 def _between(term: SeriesProduct, sites: Coalitions, other: Coalitions) -> Bounded:
@@ -221,9 +226,8 @@ def _between(term: SeriesProduct, sites: Coalitions, other: Coalitions) -> Bound
             for j, value in zip(places, row, strict=True):
                 result[rows, i, j] = top * _real(value)
     size = whole_size(quads.factors, term.ring)
-    reach = term.reach(sites.stop, sites.start, other.stop, other.start)
-    lost = 1.0 + (reach + abs(quads.exponent)) / 16.0
-    return Bounded(result, error + _rounding(term) * lost * scale * size)
+    lost = _rounding(term, sites.stop, sites.start, other.stop, other.start)
+    return Bounded(result, error + lost * (1.0 + abs(quads.exponent) / 16.0) * scale * size)
 
 
 def _quad_rows(quad: Any, rows: slice) -> Any:
@@ -236,8 +240,18 @@ def _at_baselines(term: SeriesProduct, sites: Coalitions, Z: Array) -> Scaled:
     """Return the factors at baselines, or averaged over their draws, (n or 1, m)."""
     if sites.weights is None:
         return term.values(sites.start, Z)
-    drawn = term.mean_values(sites.start, sites.weights, Z)
-    return drawn
+    return term.mean_values(sites.start, sites.weights, Z)
+
+
+def _between_baselines(term: SeriesProduct, sites: Coalitions, other: Coalitions) -> Scaled:
+    """Return the factors at the i-th baselines of two batches, (n,), or between draws, (1,)."""
+    if sites.weights is not None:
+        return term.mean_of_means(sites, other)
+    xp, shape = namespace(sites.start), sites.shape
+    one, two = (xp.broadcast_to(some.start, shape) for some in (sites, other))
+    quads = term.quads(Coalitions(one, one, sites.players), Coalitions(two, two, sites.players))
+    means = [{i: quad.mean for i, quad in part.items()} for part in quads.factors]
+    return Scaled(means, quads.exponents)
 
 
 def _whole(term: SeriesProduct, part: Scaled) -> tuple[Array, Array]:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpattr._core.array import Array, namespace
-from gpattr.closed_forms.shapley.differences import Pair, Quad
+from gpattr.closed_forms.shapley.differences import Quad
 from gpattr.closed_forms.shapley.ring import Ring, Series
 from gpattr.special.diagonal import nodes_needed
 from gpattr.special.quadrature import gauss_legendre
