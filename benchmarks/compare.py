@@ -12,15 +12,12 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import textwrap
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from importlib.metadata import version
-from itertools import product
-from math import factorial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +28,8 @@ import shap
 import shapiq
 import torch
 from captum.attr import IntegratedGradients
+from games import coalitions, mixtures
+from pages import digits, paragraph, power, processor, table
 from scipy.linalg import cho_factor, cho_solve
 from shapiq.explainer.product_kernel import ProductKernelExplainer
 from shapiq.game_theory.exact import ExactComputer
@@ -286,24 +285,6 @@ def in_30_digits(gp: PlainGP, x: np.ndarray, b: np.ndarray) -> np.ndarray:
         return np.array(
             [float((v - u) * value) for u, v, value in zip(start, end, integrals, strict=True)]
         )
-
-
-@cache
-def coalitions(d: int) -> tuple[np.ndarray, np.ndarray]:
-    """All 2ᵈ sets of features, (2ᵈ, d), and the matrix (d, 2ᵈ) that makes Shapley values of their
-    worths.
-    """
-    sets = np.array(list(product([False, True], repeat=d)))
-    size = sets.sum(axis=1)
-    joins = np.array(
-        [factorial(s) * factorial(d - s - 1) / factorial(d) if s < d else 0.0 for s in range(d + 1)]
-    )
-    return sets, np.where(sets, joins[size - 1][:, None], -joins[size][:, None]).T
-
-
-def mixtures(x: np.ndarray, b: np.ndarray, sets: np.ndarray) -> np.ndarray:
-    """A point per set: the row's values for the features in it, the baseline's for the others."""
-    return np.where(sets, x, b)
 
 
 def true_shapley(gp: PlainGP, X: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -646,18 +627,6 @@ def brute_force(gp: PlainGP, x: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, 
 # The page.
 
 
-def paragraph(text: str) -> str:
-    """Return a paragraph of Markdown, wrapped at 100 columns."""
-    words = " ".join(text.split())
-    return "\n".join(textwrap.wrap(words, 100, break_long_words=False, break_on_hyphens=False))
-
-
-def table(head: list[str], rows: list[list[str]], right: bool = True) -> str:
-    """A Markdown table, its first column left, the others right or left."""
-    rule = ["---"] + ["---:" if right else "---"] * (len(head) - 1)
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *rows])
-
-
 def machine() -> str:
     packages = ("numpy", "gpattr", "shap", "shapiq", "captum", "gpytorch", "torch", "scikit-learn")
     versions = ", ".join(f"{name} {version(name)}" for name in packages)
@@ -665,13 +634,6 @@ def machine() -> str:
         f"Machine: {processor()}, {os.cpu_count()} cores; Python {platform.python_version()},"
         f" {versions}."
     )
-
-
-def processor() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    named = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return named[0] if named else platform.processor() or platform.machine()
 
 
 def set_up(problem: Problem, truths: dict[str, np.ndarray]) -> list[str]:
@@ -778,16 +740,6 @@ def speed(problem: Problem, tools: list[Tool], times: list[Times], rounds: int) 
         ),
         notes,
     ]
-
-
-def digits(value: float) -> str:
-    """Return a number with two significant digits, without an exponent."""
-    return np.format_float_positional(float(f"{value:.1e}"), trim="-")
-
-
-def power(value: float) -> str:
-    """Return an error with one significant digit."""
-    return f"{value:.0e}" if value else "0"
 
 
 def errors(

@@ -2,10 +2,10 @@
 
     python benchmarks/run.py [--quick] [--only explain,kernels,...]
 
-Parts are explain, kernels, training, peers, growth, weights, rules, sparse, held-out and busy. The
-red-wine data are used if GPATTR_DATA_DIR is set to a folder with them, simulated data of the same
-shape otherwise. Libraries that are not installed are skipped: pip install -e ".[bench]" installs
-them all."""
+Parts are explain, kernels, shapley, training, peers, growth, weights, rules, sparse, held-out and
+busy. The red-wine data are used if GPATTR_DATA_DIR is set to a folder with them, simulated data of
+the same shape otherwise. Libraries that are not installed are skipped: pip install -e ".[bench]"
+installs them all."""
 
 from __future__ import annotations
 
@@ -29,10 +29,12 @@ from training import training
 from weight_space import convergence, explain_rows, stream
 
 from kernels import additive, kernels
+from shapley import shapley, shapley_of_many_features
 
 SECTIONS = {
     "explain": (explain_wine, explain_many_rows),
     "kernels": (kernels, additive),
+    "shapley": (shapley, shapley_of_many_features),
     "training": (training,),
     "peers": (peers,),
     "growth": (growth,),

@@ -69,6 +69,11 @@ class Factor(ABC):
     def pair(self, x: Array, b: Array, z: Array) -> Logs:
         """Return log k(x, z), log k(b, z) and half their difference."""
 
+    def contrast(self, x: Array, b: Array, z: Array) -> tuple[Array, Array]:
+        """Return half the difference, (p, ...), and the sum over players of the larger one."""
+        logs = self.pair(x, b, z)
+        return logs.half, namespace(x).maximum(logs.at_row, logs.at_baseline).sum(axis=0)
+
     def mixed(self, x: Array, b: Array, y: Array, c: Array) -> Array:
         """Return log k(x, y) − log k(b, y) − log k(x, c) + log k(b, c), (p, ...)."""
         return 2.0 * (self.pair(x, b, y).half - self.pair(x, b, c).half)
@@ -113,6 +118,22 @@ class SquaredExponentialFactor(Factor):
         base *= base
         base *= -0.5
         return Logs(self.grouped(row), self.grouped(base), self.grouped(half))
+
+    def contrast(self, x: Array, b: Array, z: Array) -> tuple[Array, Array]:
+        """Half the difference is −¼ (x − b)((x − z) + (b − z))/ℓ², the larger that of the nearer.
+
+        It holds where every column is a player.
+        """
+        if len(self.players) < len(self.columns):
+            return super().contrast(x, b, z)
+        inverse = 1.0 / self.scaled(x, self.kernel.lengthscale)
+        row, base = x - z, (b - z) * inverse
+        row *= inverse
+        near = namespace(x).minimum(abs(row), abs(base))
+        near *= near
+        row += base
+        row *= -0.25 * ((x - b) * inverse)
+        return self.grouped(row), -0.5 * near.sum(axis=0)
 
     def mixed(self, x: Array, b: Array, y: Array, c: Array) -> Array:
         """It is (x − b)(y − c)/ℓ²."""

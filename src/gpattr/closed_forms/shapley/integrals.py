@@ -8,6 +8,7 @@ without one factor are found by division.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,34 +23,71 @@ from gpattr.operators import Coalitions
 from gpattr.special.diagonal import nodes_needed, product_rule, symmetric_rule
 from gpattr.special.quadrature import gauss_legendre
 
+FEW = 20  # players whose ∏ (1 + |c|) is divided out at once
 ENOUGH = 2**14  # pairs of a row and a point from which a second thread is worth its start
 
 
 def leave_one_out(c: Array, top: Array) -> Array:
     """Return ∫ cᵢ/(1 + |cᵢ|) ∏_{j≠i} hⱼ ds times ``top`` (r, k), (p, r, k), for c (p, r, k).
 
-    Nodes come in pairs ±s, of which both terms have one denominator.
+    Players are taken in pairs (i, l), whose factor is a quadratic C(1 + As + Bs²), A = cᵢ + cₗ and
+    B = cᵢcₗ. The moments M₀ and M₁ of the product of all other pairs give both players' integrals,
+    cᵢC(M₀ + cₗM₁); |s cₗ| < 1, so rounding is small next to the larger of the two. Nodes come in
+    pairs ±s, which share even and odd terms.
     """
-    xp = namespace(c)
-    level = 1.0 / (1.0 + abs(c))
-    slope = c * level
-    spread = float(abs(slope).sum(axis=0).max())
-    centre, pairs = symmetric_rule(nodes_needed(spread, len(c)))
-    total = xp.zeros_like(c)
+    xp, paired = namespace(c), len(c) // 2
+    first, second = c[: len(c) - paired], c[len(c) - paired :]
+    A, B, C, top, spread = _quadratics(first, second, top)
+    centre, nodes = symmetric_rule(nodes_needed(spread, len(c)))
+    zeroth, linear = xp.zeros_like(A), xp.zeros_like(A)
     if centre:
-        total += (centre * top * xp.prod(level, 0)) / level
-    for s, weight in pairs:
-        rise = s * slope
-        plus, minus = level + rise, level - rise
-        up, down = (weight * top * xp.prod(part, 0) for part in (plus, minus))
-        rise = plus * minus
-        minus *= up
-        plus *= down
-        plus += minus
-        plus /= rise
-        total += plus
-    total *= slope
+        zeroth += centre * top if isinstance(C, float) else (centre * top * xp.prod(C, 0)) / C
+    for s, weight in nodes:
+        minus, odd = (s * s) * B, s * A
+        minus += C
+        plus = minus + odd
+        minus -= odd
+        for part in (plus, minus):
+            xp.divide(weight * top * xp.prod(part, 0), part, out=part)
+            zeroth += part
+        plus -= minus
+        plus *= s
+        linear += plus
+    if not isinstance(C, float):
+        zeroth *= C
+        linear *= C
+    total = xp.empty(c.shape)
+    total[paired : len(first)] = zeroth[paired:]
+    for mine, others in ((slice(paired), second), (slice(len(first), None), first)):
+        xp.multiply(others[:paired], linear[:paired], out=total[mine])
+        total[mine] += zeroth[:paired]
+    total *= c
     return total
+
+
+def _quadratics(
+    first: Array, second: Array, top: Array
+) -> tuple[Array, Array, float | Array, Array, float]:
+    """Return A, B and C of pairs, (h, r, k), what is left of ``top``, and Λ or a bound on it.
+
+    1/∏ (1 + |c|) goes into ``top`` for few players, where Λ = Σ |c|/(1 + |c|) ≤ Σ log (1 + |c|);
+    for many it would underflow, and goes into C, A and B.
+    """
+    xp, paired = namespace(first), len(second)
+    A, B = first + 0.0, xp.zeros_like(first)
+    A[:paired] += second
+    xp.multiply(first[:paired], second, out=B[:paired])
+    sizes = [abs(part) + 1.0 for part in (first, second)]
+    if len(first) + paired <= FEW:
+        whole = xp.prod(sizes[0], 0) * xp.prod(sizes[1], 0)
+        return A, B, 1.0, top / whole, math.log(float(whole.max()))
+    levels = [1.0 / size for size in sizes]
+    spread = len(first) + paired - float((levels[0].sum(axis=0) + levels[1].sum(axis=0)).min())
+    C = levels[0]
+    C[:paired] *= levels[1]
+    A *= C
+    B *= C
+    return A, B, C, top, spread
 
 
 def formulas(kernel: PositiveProduct, method: str = "closed form") -> Formulas:

@@ -14,8 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from gpattr._core.array import Array, chunk_rows, namespace
-from gpattr.closed_forms.shapley.factors import Factor, Logs
+from gpattr.closed_forms.shapley.factors import Factor
 from gpattr.operators import Coalitions
+
+TILE = 2  # chunks at a time: calls, not the cache, are what small tiles would spend time on
 
 
 class Contrast(NamedTuple):
@@ -60,8 +62,8 @@ class PositiveProduct:
     def contrasts(self, sites: Coalitions, Z: Array, rows: slice) -> Iterator[Contrast]:
         """Yield the pairs of some rows with all points, in tiles that fit into the cache."""
         xp = namespace(Z)
-        x, b, z = sites[rows].stop.T, sites[rows].start.T, Z.T
-        width = chunk_rows(Z, len(self.players))
+        x, b, z = map(_players_first, (sites[rows].stop, sites[rows].start, Z))
+        width = TILE * chunk_rows(Z, len(self.players))
         points = min(len(Z), max(width, 1))
         height = max(1, width // max(points, 1))
         for left in range(0, len(Z), points):
@@ -71,24 +73,26 @@ class PositiveProduct:
             for low in range(0, x.shape[1], height):
                 here = slice(low, min(low + height, x.shape[1]))
                 start = b[:, :, None] if sites.shared_start else b[:, here, None]
-                logs = self._logs(x[:, here, None], start, near, drawn)
-                top = xp.maximum(logs.at_row, logs.at_baseline).sum(axis=0)
+                half, top = self._contrast(x[:, here, None], start, near, drawn)
                 yield Contrast(
                     slice(rows.start + here.start, rows.start + here.stop),
                     some,
-                    xp.tanh(logs.half),
+                    xp.tanh(half),
                     self.variance * xp.exp(top),
                 )
 
-    def _logs(self, x: Array, b: Array, z: Array, drawn: Array | None) -> Logs:
-        """Return the logarithms of all factors, (p, ...), with a drawn baseline if there is one."""
-        if drawn is not None:
+    def _contrast(self, x: Array, b: Array, z: Array, drawn: Array | None) -> tuple[Array, Array]:
+        """Return ½ log(u/v), (p, ...), and Σ max(log u, log v), with v drawn where it is given."""
+        if drawn is None and len(self.factors) == 1:
+            factor = self.factors[0]
+            return factor.contrast(*map(factor.taken, (x, b, z)))
+        if drawn is None:
+            parts = [factor.pair(*map(factor.taken, (x, b, z))) for factor in self]
+            row, base, half = (self._added(list(some)) for some in zip(*parts, strict=True))
+        else:
             row = self._added([factor.logs(factor.taken(x), factor.taken(z)) for factor in self])
-            return Logs(row, drawn, 0.5 * (row - drawn))
-        parts = [factor.pair(*map(factor.taken, (x, b, z))) for factor in self]
-        if len(parts) == 1:
-            return parts[0]
-        return Logs(*(self._added(list(some)) for some in zip(*parts, strict=True)))
+            base, half = drawn, 0.5 * (row - drawn)
+        return half, namespace(x).maximum(row, base).sum(axis=0)
 
     def _drawn(self, sites: Coalitions, b: Array, z: Array) -> Array:
         """Return log E kⱼ(bⱼ, zⱼ) over the rows that a baseline is drawn from, (p, 1, k)."""
@@ -195,6 +199,13 @@ def _rise(log: Array, highest: Array) -> Array:
     xp = namespace(log)
     larger = xp.exp(xp.maximum(log, 0.0) - highest)
     return xp.where(log > 0, -1.0, 1.0) * larger * xp.expm1(-abs(log))
+
+
+def _players_first(x: Array) -> Array:
+    """Return x (n, D) as (D, n), of which each row is contiguous: sums run over the first axis."""
+    result = namespace(x).empty((x.shape[1], len(x)))
+    result[:] = x.T
+    return result
 
 
 def _log_mean(logs: Array, weights: Array, axis: int) -> Array:
