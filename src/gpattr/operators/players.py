@@ -15,6 +15,7 @@ from gpattr._core.validation import check_count
 from gpattr.exceptions import InvalidInputError
 
 MOST_COLUMNS = 10**6
+MOST_PLAYERS = 12  # whose 2^12 coalitions can be enumerated
 
 
 @dataclass(frozen=True)

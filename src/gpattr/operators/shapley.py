@@ -16,7 +16,7 @@ from gpattr.operators.affine_map import AffineMap
 from gpattr.operators.base import Operator, Reference, Sites, check_batches
 from gpattr.operators.baselines import Baselines
 from gpattr.operators.marginals import Marginals
-from gpattr.operators.players import Players, as_players
+from gpattr.operators.players import MOST_PLAYERS, Players, as_players
 
 a_players = instance(Players, "gpattr Players, such as Players.single(d)")
 
@@ -157,7 +157,10 @@ class Shapley(Operator):
         return Reference(self.points, weights, self.per_row, self.independent)
 
     def why_inexact(self) -> str:
-        return f", and {len(self.players.seen)} players are too many to enumerate coalitions"
+        return (
+            f", and coalitions are enumerated for at most {MOST_PLAYERS} players, of which there"
+            f" are {len(self.players.seen)}"
+        )
 
     def _replaced(self, points: Array, players: Players) -> Self:
         """Return the same operator with other baselines and players."""

@@ -17,12 +17,12 @@ import numpy as np
 from scipy.special import ndtr, stdtrit
 
 from gpattr._core.array import EPS, Array, namespace, product
-from gpattr._core.memory import blocks
+from gpattr._core.memory import blocks, check_memory
 from gpattr.closed_forms.table import Bounded, Formulas
 from gpattr.kernels import Kernel
 from gpattr.operators import Coalitions, Players
+from gpattr.operators.players import MOST_PLAYERS
 
-MOST_PLAYERS = 12
 DEVIATIONS = 4.0  # standard errors that a sampling error hardly ever exceeds
 
 
@@ -74,6 +74,8 @@ def sampled_coalitions(players: Players, pairs: int) -> Design:
     The same permutations serve every call, so that results can be repeated and compared.
     """
     p, seen = len(players.seen), np.array(players.seen)
+    size = (2 * pairs * (p + 1), p + players.count)
+    check_memory("n_steps: the coalitions of permutations", size, "use fewer")
     generator = np.random.default_rng(0)
     orders = np.stack([generator.permutation(p) for _ in range(pairs)])
     inside = np.zeros((2 * pairs, p + 1, p))  # who has joined after k steps
