@@ -39,7 +39,8 @@ class Baselines(Frozen):
         total = math.fsum(weights)
         if abs(total - 1.0) > 1e-8:
             raise InvalidInputError(
-                f"weights: expected weights that sum to 1, got a sum of {total:.12g}; divide them by it"
+                f"weights: expected weights that sum to 1, got a sum of {total:.12g}; divide them"
+                " by it"
             )
         self.weights: Array = read_only(weights / total)
 

@@ -1,9 +1,9 @@
 """Shapley values from the values of a function at coalitions: all of them, or sampled ones.
 
 For any kernel, basis or mean, φᵢf = Σ_S Aᵢ_S f(x_S, b_−S) with a matrix A of players by coalitions.
-Up to `MOST_PLAYERS` players all 2^p coalitions are used, and the result is exact. Beyond, those on
-the way of random permutations of the players are, each with its reverse (antithetic pairs): what
-permutations differ by is the sampling error.
+Up to `players.MOST_PLAYERS` players all 2^p coalitions are used, and the result is exact. Beyond,
+those on the way of random permutations of the players are, each with its reverse (antithetic
+pairs): what permutations differ by is the sampling error.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from gpattr._core.memory import blocks, check_memory
 from gpattr.closed_forms.table import Bounded, Formulas
 from gpattr.kernels import Kernel
 from gpattr.operators import Coalitions, Players
-from gpattr.operators.players import MOST_PLAYERS
 
 DEVIATIONS = 4.0  # standard errors that a sampling error hardly ever exceeds
 
