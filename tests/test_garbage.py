@@ -66,6 +66,8 @@ GARBAGE = {
     "object": object(),
 }
 SECONDS = 10
+# What is not known of matrices that another library made.
+GIVEN, UNKNOWN = "given matrices", ("predictions", "base_values", "delta")
 
 X = np.array([[0.0, 0.1], [0.4, 1.0], [1.0, -0.3], [1.3, 0.8], [-0.7, 0.5], [-1.0, -0.9]])
 Y = np.array([0.3, 1.1, -0.4, 0.9, 0.2, -1.0])
@@ -73,6 +75,7 @@ BOTH = np.column_stack([Y, X[:, 0]])
 LABELS = np.array([0, 1, 0, 1, 1, 0])
 SE = kernels.SquaredExponential([0.9, 1.2])
 IG = operators.IntegratedGradients([0.1, 0.2])
+COALITIONS = operators.Coalitions(X[:1], X, operators.Players.single(2))
 LINEAR = bases.Monomials.up_to(1, 2, constant=True)
 FRAME = pd.DataFrame(X, columns=["a", "b"]).assign(kind=["u", "v", "u", "v", "u", "v"], price=Y)
 COLUMNS = tables.Columns.of(FRAME, "price")
@@ -132,6 +135,11 @@ def sampled():
 @cache
 def explanation(name="GPRegressor"):
     return explainer(name)(X[:2])
+
+
+@cache
+def interactions():
+    return explainer().interactions(X[:2])
 
 
 @cache
@@ -299,6 +307,23 @@ GOOD = {
     "Paths.stop": X,
     "Paths.along.t": np.zeros((6, 1)),
     "Paths.stack.batches": Made(lambda: [operators.Paths(X[:1], X)]),
+    "Coalitions.start": X[:1],
+    "Coalitions.stop": X,
+    "players": operators.Players.single(2),
+    "Coalitions.stack.batches": Made(lambda: [COALITIONS]),
+    "members": np.array([[0.0, 1.0], [1.0, 1.0]]),
+    "Marginals.rows": X,
+    "Players.owner": (0, 1),
+    "Players.count": 2,
+    "Players.select.columns": (0,),
+    "pairs": [(0, 0), (0, 1), (1, 1)],
+    "order": 2,
+    "by_pair": Made(lambda: interactions().by_pair),
+    "index": "integrated_hessians",
+    "InteractionExplanation.load.path": Made(lambda: saved(interactions)),
+    "InteractionExplanation.from_matrices.values": Made(lambda: np.array(interactions().values)),
+    "interaction_matrix.explanation": Made(interactions),
+    "interaction_network.explanation": Made(interactions),
     "Points.stack.batches": Made(lambda: [operators.Points(X)]),
     "AffinePosterior.shift": [0.0, 0.0],
     "AffinePosterior.scale": [1.0, 2.0],
@@ -386,6 +411,7 @@ GOOD = {
 }
 # How an object is made whose class is not called with the arguments above.
 OBJECTS = {
+    "InteractionExplanation": interactions,
     **{f"estimators.{name}": partial(fitted, name) for name in OPTIONS},
     "Explainer": explainer,
     "Explainer.__getitem__": partial(explainer, "MultiOutputGPRegressor"),
@@ -402,7 +428,7 @@ OBJECTS = {
     "Mixture": lambda: distributions.Mixture(
         [0.5, 0.5], np.stack([X, X + 1.0]), covs=np.ones((2, 6, 2, 2))
     ),
-    "Marginals": lambda: explanation().mixture(),
+    "distributions.Marginals": lambda: explanation().mixture(),
     "MultiOutputExplanation": lambda: several(),
     "Importance": lambda: explainer().importance(X[:2], n_samples=10),
     "TableModel": table_model,
@@ -427,7 +453,7 @@ CONTAINERS = {
     "Importance",
     "Jet",
     "Kink",
-    "Marginals",
+    "distributions.Marginals",
     "Report",
     "Formulas",
     "BasisFormulas",
@@ -462,6 +488,7 @@ KEYWORDS = {
     "separable.params": "variance",
     "RandomFeatureGPRegressor.from_exact.options": "mean",
     "MultiOutputPosterior.apply.options": "method",
+    "InteractionExplanation.from_matrices.about": "predictions",
     "TableModel.predict.options": "return_std",
     **{
         f"{verb}.options": "method"
@@ -612,7 +639,8 @@ def surface():
                     issubclass(value, Exception) or inspect.isabstract(value) or value is means.Mean
                 )
                 found = [(value, method) for method in methods_of(value)] if concrete else []
-                if concrete and value.__name__ not in CONTAINERS:
+                names = {value.__name__, f"{module_name.removeprefix('gpattr.')}.{value.__name__}"}
+                if concrete and not names & CONTAINERS:
                     found.append((None, value))
             elif callable(value):
                 found = [(None, value)]
@@ -645,7 +673,7 @@ def nan_in(result, depth=0):
         result = [
             getattr(result, name)
             for name in result.dimensions()
-            if name not in ("data", "baselines")
+            if name not in ("data", "baselines", *(UNKNOWN if result.method == GIVEN else ()))
         ]
     if isinstance(result, float):
         return result != result

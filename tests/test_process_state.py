@@ -11,6 +11,7 @@ import sys
 import threading
 import warnings
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 
 import botorch
@@ -152,17 +153,37 @@ def explained(model):
     )
 
 
+def shapley_values(background, model):
+    """All numbers of Shapley values and of their interactions, as bytes."""
+    explainer = Explainer(model, background(ROWS[:3]), attribution="shapley")
+    ex, pairs = explainer(ROWS[1:4]), explainer.interactions(ROWS[1:4], uncertainty="cov")
+    return b"".join(
+        np.ascontiguousarray(array).tobytes()
+        for array in (ex.values, ex.cov, ex.error, ex.predictions, pairs.values, pairs.cov)
+    )
+
+
+# Products, mixtures, enumeration and bases; marginals need a product.
+SHAPLEY = {
+    **dict.fromkeys(("exact", "BoTorch", "scikit-learn", "linear"), gpattr.Marginals),
+    **dict.fromkeys(("product", "additive", "deep", "variational"), gpattr.Baselines),
+}
+
+
 @pytest.fixture(scope="module")
 def cases():
     """What is done in threads: {name: a function without arguments that returns bytes}."""
 
-    def of_model(entry):
+    def of_model(entry, explained=explained):
         model, options = entry if isinstance(entry, tuple) else (entry, {})
         return lambda: explained(gpattr.as_posterior(model, **options))
 
     with warnings.catch_warnings():  # fixtures are made outside of the test's own filters
         warnings.simplefilter("ignore")
-        made = {name: of_model(entry) for name, entry in models().items()}
+        known = models()
+        made = {name: of_model(entry) for name, entry in known.items()}
+        for name, background in SHAPLEY.items():
+            made[f"Shapley: {name}"] = of_model(known[name], partial(shapley_values, background))
     return made | {name: lambda fit=fit: explained(fit()) for name, fit in ESTIMATORS.items()}
 
 

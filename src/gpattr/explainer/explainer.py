@@ -16,6 +16,7 @@ from gpattr._core.memory import check_memory
 from gpattr._core.normal import check_count, random_generator
 from gpattr._core.validation import Names, beside, check_choice, check_text, read_only
 from gpattr.adapters import as_posterior
+from gpattr.closed_forms.resolution import check_method
 from gpattr.exceptions import InvalidIndexError, InvalidInputError, UnsupportedModelError
 from gpattr.explainer.attributions import (
     ATTRIBUTIONS,
@@ -132,7 +133,8 @@ class Explainer:
         rows = Rows(posterior, feature_names, baseline)
         if isinstance(attribution, str):
             point, name = rows.baseline(baseline)
-            ATTRIBUTIONS[attribution](point, rows.jumps, None)  # refuses what it cannot start from
+            # refuses what it cannot start from, and a method that it does not have
+            check_method(ATTRIBUTIONS[attribution](point, rows.jumps, None), method, n_steps)
         else:
             point, name = None, reference_name(attribution)
         values = {

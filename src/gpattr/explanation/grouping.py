@@ -43,6 +43,8 @@ def group_names(
         )
     assigned: dict[int, str] = {}
     for name, members in groups.items():
+        if not isinstance(name, str):
+            raise InvalidInputError(f"{argument}: expected names of groups, got {name!r}")
         for index in _members(argument, name, members, names):
             if index in assigned:
                 raise InvalidInputError(
@@ -70,4 +72,7 @@ def _members(argument: str, name: str, members: Any, names: Names) -> list[int]:
         raise InvalidInputError(
             f"{argument}: expected a list of at least one feature for {name!r}, got {members!r}"
         )
-    return [feature_index(member, names) for member in found]
+    try:
+        return [feature_index(member, names) for member in found]
+    except InvalidIndexError as error:
+        raise InvalidIndexError(f"{argument}: in {name!r}, {error}") from None

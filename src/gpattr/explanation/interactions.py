@@ -76,11 +76,9 @@ class InteractionExplanation(Frozen):
         object.__setattr__(self, "by_pair", named)
 
     @classmethod
-    def of_pairs(
-        cls, ex: Explanation, pairs: Any, index: str, distribution: Distribution | None = None
-    ) -> InteractionExplanation:
+    def of_pairs(cls, by_pair: Explanation, pairs: Any, index: str) -> InteractionExplanation:
         """Return interactions pair by pair, with the gap by which they miss completeness."""
-        made = cls(ex if distribution is None else replace(ex, distribution=distribution), pairs)
+        made = cls(by_pair, pairs, index)
         gap = made.values.sum(axis=(1, 2)) - (made.predictions - made.base_values)
         return cls(replace(made.by_pair, delta=gap), pairs, index)
 

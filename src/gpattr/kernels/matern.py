@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from gpattr._core.array import Array, namespace, to_numpy
-from gpattr._core.validation import positive_scalar
+from gpattr._core.validation import check_count, positive_scalar
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.kernels.base import Kink
 from gpattr.kernels.radial import Radial
@@ -197,7 +197,8 @@ class Matern(Radial):
         return self._bessel(r2, self.nu - 2.0, (2.0 * self.nu) ** 2)
 
     def derivative(self, r2: Array, order: int) -> Array:
-        """Return the derivative of this order of g by r²/2; 1 and 2 are slope and curvature."""
+        """Return the derivative of order 0 to 4 of g by r²/2; 1 and 2 are slope and curvature."""
+        check_count("order", order, least=0, most=4)
         return self._bessel(r2, self.nu - order, (-2.0 * self.nu) ** order)
 
     def profiles(self, r2: Array, second: bool) -> tuple[Array, Array, Array | None]:

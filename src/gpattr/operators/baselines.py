@@ -21,7 +21,11 @@ class Baselines(Frozen):
     """
 
     def __init__(self, points: Any, weights: Any = None) -> None:
-        self.points: Array = read_only(as_matrix("points", points))
+        self._keep("points", points, weights)
+
+    def _keep(self, name: str, points: Any, weights: Any) -> None:
+        """Check points, given by this name, and weights, and keep them."""
+        self.points: Array = read_only(as_matrix(name, points))
         self.feature_names: Names | None = column_names(points)
         k = len(self.points)
         if weights is None:
@@ -35,7 +39,8 @@ class Baselines(Frozen):
         total = math.fsum(weights)
         if abs(total - 1.0) > 1e-8:
             raise InvalidInputError(
-                f"weights: expected weights that sum to 1, got a sum of {total}; divide them by it"
+                f"weights: expected weights that sum to 1, got a sum of {total:.12g}; divide them"
+                " by it"
             )
         self.weights: Array = read_only(weights / total)
 

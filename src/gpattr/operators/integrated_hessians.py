@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from gpattr._core.arguments import some_rows
 from gpattr._core.array import Array
+from gpattr._core.validation import check_count
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.operators.affine_map import AffineMap
 from gpattr.operators.base import Operator, Reference, Sites
@@ -42,6 +44,7 @@ class IntegratedHessians(Operator):
     (Janizek, Sturmfels and Lee 2021.)
     """
 
+    checks: ClassVar[Any] = Operator.checks | {"d": check_count, "points": some_rows}
     axes = ("pair",)
     vanishes_on_constants = True
 

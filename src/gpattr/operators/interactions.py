@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from gpattr._core.array import Array, namespace
-from gpattr._core.validation import check_choice
+from gpattr._core.validation import check_choice, check_count
 from gpattr.operators.affine_map import AffineMap
 from gpattr.operators.pairs import all_pairs, check_pairs, labels_of
 from gpattr.operators.players import Players
@@ -33,6 +33,7 @@ class ShapleyInteractions(Shapley):
     """
 
     axes = ("pair",)
+    checks: ClassVar[Any] = Shapley.checks | {"d": check_count}
     methods = ("auto", "exact")
     absolute_weight = 4.0
 
@@ -43,7 +44,7 @@ class ShapleyInteractions(Shapley):
         self.index = check_choice("index", index, INDICES)
         self.pairs = check_pairs("pairs", pairs, self.players.count)
 
-    def with_players(self, baseline: Any, players: Players) -> Self:
+    def _with_players(self, baseline: Any, players: Players) -> Self:
         return type(self)(baseline, players, index=self.index, pairs=self.pairs)
 
     def pairs_for(self, d: int) -> list[tuple[int, int]]:

@@ -16,7 +16,7 @@ class Marginals(Baselines):
     """
 
     def __init__(self, rows: Any, weights: Any = None) -> None:
-        super().__init__(rows, weights)
+        self._keep("rows", rows, weights)
 
     def __repr__(self) -> str:
         return f"Marginals{super().__repr__().removeprefix('Baselines')}"

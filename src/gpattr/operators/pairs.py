@@ -12,13 +12,16 @@ from typing import Any
 import numpy as np
 
 from gpattr._core.array import Array, namespace
+from gpattr._core.memory import check_memory
 from gpattr.exceptions import InvalidInputError
 
+NUMBERS = 8  # whose memory a pair takes, a tuple and its place in a list
 Pairs = tuple[tuple[int, int], ...]
 
 
 def all_pairs(d: int) -> Pairs:
     """Return the pairs i ≤ j of d features: (0, 0), (0, 1), …, (1, 1), (1, 2), …"""
+    check_memory("d: the pairs of features", (d * (d + 1) // 2, NUMBERS), "choose some, pairs=[…]")
     return tuple((i, j) for i in range(d) for j in range(i, d))
 
 
@@ -26,7 +29,8 @@ def check_pairs(name: str, pairs: Any, d: int) -> Pairs | None:
     """Return chosen pairs of d features, each as i ≤ j; None for all of them."""
     if pairs is None:
         return None
-    listed = isinstance(pairs, (Sequence, np.ndarray)) and not isinstance(pairs, (str, bytes))
+    listed = isinstance(pairs, Sequence) and not isinstance(pairs, (str, bytes))
+    listed = listed or (isinstance(pairs, np.ndarray) and pairs.ndim == 2)
     chosen = [_pair(name, pair) for pair in pairs] if listed else []
     if not chosen:
         raise InvalidInputError(

@@ -4,44 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, ClassVar
 
 import numpy as np
 
+from gpattr._core.arguments import Checked, positions
+from gpattr._core.array import is_tensor, to_numpy
+from gpattr._core.validation import check_count
 from gpattr.exceptions import InvalidInputError
+
+MOST_COLUMNS = 10**6
+MOST_PLAYERS = 12  # whose 2^12 coalitions can be enumerated
 
 
 @dataclass(frozen=True)
-class Players:
+class Players(Checked):
     """The player that each column belongs to, ``owner``, counted from 0, and their number.
 
     Columns of one player move together, from the baseline to the row. A player without columns
     takes part in nothing, and its value is 0.
     """
 
+    checks: ClassVar[Any] = {"d": partial(check_count, most=MOST_COLUMNS), "columns": positions}
+
     owner: tuple[int, ...]
     count: int
+
+    def __post_init__(self) -> None:
+        check_count("count", self.count)
+        owner = whole_numbers(self.owner)
+        if owner is None or any(not 0 <= player < self.count for player in owner):
+            raise InvalidInputError(
+                f"owner: expected the player of each column, 0 to {self.count - 1}, got"
+                f" {self.owner!r}"
+            )
+        object.__setattr__(self, "owner", owner)
 
     @classmethod
     def single(cls, d: int) -> Players:
         """Return d columns, each a player of its own."""
         return cls(tuple(range(d)), d)
-
-    @classmethod
-    def of(cls, name: str, owner: Any) -> Players:
-        """Return the players given by the owner of each column, positions counted from 0."""
-        whole = (int, np.integer)
-        sequence = isinstance(owner, (Sequence, np.ndarray)) and not isinstance(owner, (str, bytes))
-        given: list[Any] = list(owner) if sequence else []
-        valid = all(isinstance(i, whole) and not isinstance(i, bool) for i in given)
-        places = [int(i) for i in given] if valid else []
-        if not places or set(places) != set(range(max(places) + 1)):
-            raise InvalidInputError(
-                f"{name}: expected the player of each column, counted from 0 and each with at least"
-                f" one column, got {owner!r}"
-            )
-        return cls(tuple(places), max(places) + 1)
 
     @cached_property
     def seen(self) -> tuple[int, ...]:
@@ -61,10 +64,33 @@ class Players:
         """Whether every player has exactly one column, in their order."""
         return self.owner == tuple(range(self.count))
 
-    def select(self, columns: Sequence[int]) -> Players:
+    def select(self, columns: Any) -> Players:
         """Return the same players as seen through these columns only."""
-        return Players(tuple(self.owner[column] for column in columns), self.count)
+        if not isinstance(columns, slice):
+            columns = to_numpy(columns) if is_tensor(columns) else np.asarray(columns)
+            columns = columns if len(columns) else slice(0)
+        return Players(tuple(np.array(self.owner, dtype=int)[columns].tolist()), self.count)
 
-    def merged(self, owner: Sequence[int], count: int) -> Players:
-        """Return the players of which player p of these belongs to ``owner[p]``."""
-        return Players(tuple(owner[player] for player in self.owner), count)
+
+def as_players(name: str, owner: Any) -> Players:
+    """Return the players given by the owner of each column, positions counted from 0."""
+    if isinstance(owner, Players):
+        return owner
+    places = whole_numbers(owner)
+    if not places or set(places) != set(range(max(places) + 1)):
+        raise InvalidInputError(
+            f"{name}: expected the player of each column, counted from 0 and each with at least"
+            f" one column, got {owner!r}"
+        )
+    return Players(places, max(places) + 1)
+
+
+def whole_numbers(values: Any) -> tuple[int, ...] | None:
+    """Return whole numbers as a tuple; None if these are not a sequence of such."""
+    listed = isinstance(values, Sequence) and not isinstance(values, (str, bytes))
+    if not listed and not (isinstance(values, np.ndarray) and values.ndim == 1):
+        return None
+    whole = (int, np.integer)
+    if any(not isinstance(i, whole) or isinstance(i, bool) for i in values):
+        return None
+    return tuple(int(i) for i in values)

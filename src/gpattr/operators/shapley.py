@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from gpattr._core.arguments import some_rows
+from gpattr._core.arguments import an_array, instance, positions, some_rows
 from gpattr._core.array import Array, namespace
 from gpattr._core.validation import as_matrix, as_vector, beside, numbers
 from gpattr.exceptions import InvalidInputError
@@ -16,7 +16,9 @@ from gpattr.operators.affine_map import AffineMap
 from gpattr.operators.base import Operator, Reference, Sites, check_batches
 from gpattr.operators.baselines import Baselines
 from gpattr.operators.marginals import Marginals
-from gpattr.operators.players import Players
+from gpattr.operators.players import MOST_PLAYERS, Players, as_players
+
+a_players = instance(Players, "gpattr Players, such as Players.single(d)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +29,8 @@ class Coalitions(Sites):
     every player independently of the others from the rows of ``start`` (K, D).
     """
 
+    checks: ClassVar[Any] = Sites.checks | {"members": some_rows}
+
     start: Array
     stop: Array
     players: Players
@@ -36,6 +40,14 @@ class Coalitions(Sites):
         for name, value in (("start", self.start), ("stop", self.stop)):
             if type(value) is not np.ndarray or value.ndim != 2:
                 some_rows(name, value)
+        a_players("players", self.players)
+        if self.weights is not None:
+            an_array("weights", self.weights)
+            if tuple(self.weights.shape) != self.start.shape[:1]:
+                raise InvalidInputError(
+                    f"weights: expected one for each of {self.start.shape[0]} rows of start, got"
+                    f" the shape {tuple(self.weights.shape)}"
+                )
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -74,7 +86,7 @@ class Coalitions(Sites):
         return type(self)(
             self.start[:, features],
             self.stop[:, features],
-            self.players.select(list(features)),
+            self.players.select(features),
             self.weights,
         )
 
@@ -89,6 +101,11 @@ class Coalitions(Sites):
 
     def corners(self, members: Array) -> Array:
         """Return the points of coalitions ``members`` (c, players) of 0 and 1, (n, c, D)."""
+        if members.shape[1] != self.players.count:
+            raise InvalidInputError(
+                f"members: expected one column for each of {self.players.count} players, got"
+                f" {members.shape[1]}"
+            )
         xp = namespace(self.stop)
         inside = xp.asarray(members)[:, list(self.players.owner)] > 0.5
         start = xp.broadcast_to(self.start, self.shape)
@@ -106,6 +123,7 @@ class Shapley(Operator):
     together; there is one output per player. By default each column is a player.
     """
 
+    checks: ClassVar[Any] = Operator.checks | {"features": positions}
     methods = ("auto", "exact", "permutations")
     vanishes_on_constants = True
     dummy = True
@@ -122,9 +140,9 @@ class Shapley(Operator):
         else:
             self.points = as_vector("baseline", baseline)[None, :]
         d = self.points.shape[1]
-        if players is None:
-            players = Players.single(d)
-        self.players = players if isinstance(players, Players) else Players.of("players", players)
+        if not d:
+            raise InvalidInputError("baseline: expected at least one column, got none")
+        self.players = Players.single(d) if players is None else as_players("players", players)
         if len(self.players.owner) != d:
             raise InvalidInputError(
                 f"players: expected one for each of {d} columns, got {len(self.players.owner)}"
@@ -139,35 +157,38 @@ class Shapley(Operator):
         return Reference(self.points, weights, self.per_row, self.independent)
 
     def why_inexact(self) -> str:
-        return f", and {len(self.players.seen)} players are too many to enumerate coalitions"
+        return (
+            f", and coalitions are enumerated for at most {MOST_PLAYERS} players, of which there"
+            f" are {len(self.players.seen)}"
+        )
 
-    def replaced(self, points: Array, players: Players) -> Self:
+    def _replaced(self, points: Array, players: Players) -> Self:
         """Return the same operator with other baselines and players."""
         baseline: Any = points if self.per_row else points[0]
         if self.weights is not None:
             baseline = (Marginals if self.independent else Baselines)(points, self.weights)
-        return self.with_players(baseline, players)
+        return self._with_players(baseline, players)
 
-    def with_players(self, baseline: Any, players: Players) -> Self:
+    def _with_players(self, baseline: Any, players: Players) -> Self:
         """Return the same operator for another baseline and other players."""
         return type(self)(baseline, players)
 
     def select(self, features: Sequence[int]) -> Self:
         """Return the operator for functions of these columns only; its outputs stay."""
-        return self.replaced(self.points[:, list(features)], self.players.select(features))
+        return self._replaced(self.points[:, list(features)], self.players.select(features))
 
     def encoded(self, encoding: Array) -> Self:
         """Return the operator whose players are features, unless it has players of its own."""
         if not self.players.singles:
             return self
         owner = [int(row.argmax()) for row in encoding]
-        return self.replaced(self.points, Players(tuple(owner), encoding.shape[1]))
+        return self._replaced(self.points, Players(tuple(owner), encoding.shape[1]))
 
     def gather(self, encoding: Array) -> Array:
         return namespace(encoding).eye(self.players.count)
 
     def in_units(self, units: AffineMap) -> Self:
-        return self.replaced(units.inside(self.points), self.players.select(units.source))
+        return self._replaced(units.inside(self.points), self.players.select(units.source))
 
     def pull_back(self, units: AffineMap, like: Array) -> Array:
         """Return that players stay what they are: Shapley values do not depend on units."""
@@ -196,7 +217,7 @@ class Shapley(Operator):
         ]
 
     def rows(self, rows: Any) -> Self:
-        return self.replaced(self.points[rows], self.players) if self.per_row else self
+        return self._replaced(self.points[rows], self.players) if self.per_row else self
 
 
 class Expectation(Shapley):

@@ -52,7 +52,9 @@ def nodes_and_weights(rule: str, n_steps: int) -> tuple[np.ndarray, np.ndarray]:
 def check_steps(method: str, n_steps: Any) -> int | None:
     """Return the number of steps for a method: an integer for fixed rules, None for the others."""
     if method == "permutations":
-        return PERMUTATIONS if n_steps is None else check_count("n_steps", n_steps, least=2)
+        if n_steps is None:
+            return PERMUTATIONS
+        return check_count("n_steps", n_steps, least=2, most=MOST_STEPS)
     if method not in FIXED_RULES:
         if n_steps is not None:
             raise InvalidInputError(

@@ -17,7 +17,6 @@ from gpattr.closed_forms.resolution import basis_formulas_for
 from gpattr.closed_forms.shapley.basis_factors import KINDS
 from gpattr.closed_forms.shapley.basis_products import at_baselines, images_of, tiles
 from gpattr.closed_forms.shapley.corners import (
-    MOST_PLAYERS,
     Design,
     all_coalitions,
     sampled_coalitions,
@@ -26,6 +25,7 @@ from gpattr.closed_forms.shapley.corners import (
 from gpattr.closed_forms.table import BASES, BASIS_SCHEMES, BasisFormulas
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.operators import Coalitions, Expectation, Players, Shapley
+from gpattr.operators.players import MOST_PLAYERS
 
 
 def product_basis(operator: Shapley, basis: Basis) -> BasisFormulas:

@@ -1,9 +1,9 @@
 """Shapley values from the values of a function at coalitions: all of them, or sampled ones.
 
 For any kernel, basis or mean, φᵢf = Σ_S Aᵢ_S f(x_S, b_−S) with a matrix A of players by coalitions.
-Up to `MOST_PLAYERS` players all 2^p coalitions are used, and the result is exact. Beyond, those on
-the way of random permutations of the players are, each with its reverse (antithetic pairs): what
-permutations differ by is the sampling error.
+Up to `players.MOST_PLAYERS` players all 2^p coalitions are used, and the result is exact. Beyond,
+those on the way of random permutations of the players are, each with its reverse (antithetic
+pairs): what permutations differ by is the sampling error.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ import numpy as np
 from scipy.special import ndtr, stdtrit
 
 from gpattr._core.array import EPS, Array, namespace, product
-from gpattr._core.memory import blocks
+from gpattr._core.memory import blocks, check_memory
 from gpattr.closed_forms.table import Bounded, Formulas
 from gpattr.kernels import Kernel
 from gpattr.operators import Coalitions, Players
 
-MOST_PLAYERS = 12
 DEVIATIONS = 4.0  # standard errors that a sampling error hardly ever exceeds
 
 
@@ -74,6 +73,8 @@ def sampled_coalitions(players: Players, pairs: int) -> Design:
     The same permutations serve every call, so that results can be repeated and compared.
     """
     p, seen = len(players.seen), np.array(players.seen)
+    size = (2 * pairs * (p + 1), p + players.count)
+    check_memory("n_steps: the coalitions of permutations", size, "use fewer")
     generator = np.random.default_rng(0)
     orders = np.stack([generator.permutation(p) for _ in range(pairs)])
     inside = np.zeros((2 * pairs, p + 1, p))  # who has joined after k steps

@@ -21,7 +21,6 @@ from gpattr._core.array import EPS, Array, namespace, product
 from gpattr._core.memory import blocks
 from gpattr.bases import Basis, Monomials
 from gpattr.closed_forms.shapley.corners import (
-    MOST_PLAYERS,
     Design,
     all_coalitions,
     corner_formulas,
@@ -32,6 +31,7 @@ from gpattr.kernels import Kernel
 from gpattr.means import Mean
 from gpattr.operators import Coalitions, Players, ShapleyInteractions
 from gpattr.operators.pairs import Pairs
+from gpattr.operators.players import MOST_PLAYERS
 
 
 def interaction_coalitions(

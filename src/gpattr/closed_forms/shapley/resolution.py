@@ -24,7 +24,6 @@ from gpattr.closed_forms.products import multiplied_out
 from gpattr.closed_forms.quadrature.fixed_rules import PERMUTATIONS
 from gpattr.closed_forms.resolution import formulas_for
 from gpattr.closed_forms.shapley.corners import (
-    MOST_PLAYERS,
     all_coalitions,
     corner_formulas,
     sampled_coalitions,
@@ -60,6 +59,7 @@ from gpattr.kernels import (
 from gpattr.means import Constant as ConstantMean
 from gpattr.means import Mean
 from gpattr.operators import Coalitions, Expectation, Players, Shapley, ShapleyInteractions
+from gpattr.operators.players import MOST_PLAYERS
 from gpattr.special.scale_mixtures import (
     ScaleMixture,
     matern_mixture,
