@@ -86,7 +86,8 @@ class Measured:
         answers = [tool.explain(case.X, seed) for seed in range(1 + tool.random)]
         error = max(float(np.abs(values - truth).max()) for values, _ in answers)
         checked = case.deviations
-        off = [std[: len(checked)] / checked - 1 for _, std in answers if std is not None]
+        size = checked.max(axis=1, keepdims=True)
+        off = [(std[: len(checked)] - checked) / size for _, std in answers if std is not None]
         times: dict[str, list[float]] = {each.name: [] for each in [*ours, tool]}
         for _ in range(rounds):
             for each in {each.name: each for each in [*ours, tool]}.values():
@@ -121,7 +122,7 @@ def set_up(case: Case, rounds: int) -> list[str]:
     x = case.X[0]
     values, deviations = by_size(case, x)
     apart = np.abs(values - enumerated_values(case, x)).max() / np.abs(values).max()
-    std_apart = np.abs(deviations / enumerated_deviations(case, x) - 1).max()
+    std_apart = np.abs(deviations - enumerated_deviations(case, x)).max() / deviations.max()
     model = paragraph(f"""
         **One model.** A `GaussianProcessRegressor` of scikit-learn with `normalize_y=True` and a
         squared exponential with one length-scale per feature (1 to 5 standard deviations of a
@@ -130,14 +131,14 @@ def set_up(case: Case, rounds: int) -> list[str]:
         of the training inputs, or {N_BACKGROUND} training rows.""")
     truth = paragraph(f"""
         **Errors** are the largest over all rows and features, those of values relative to the
-        largest value, those of standard deviations to the deviation itself, and the worse of two
-        seeds. For 10 features the true values are found from scikit-learn's own predictions at all
-        1024 coalitions, the deviations from its kernel and Cholesky factor at all of them (the
-        first row only with a background of {N_BACKGROUND}). For 20 and 50 features coalitions of
-        one size are summed at once, which is exact for products; for the first row of 10 features
-        the two agree to {apart:.0e} and {std_apart:.0e}.""")
+        largest value, those of standard deviations to the largest deviation of the row, and the
+        worse of two seeds. For 10 features the true values are found from scikit-learn's own
+        predictions at all 1024 coalitions, the deviations from its kernel and Cholesky factor at
+        all of them (the first row only with a background of {N_BACKGROUND}). For 20 and 50 features
+        coalitions of one size are summed at once, which is exact for products; for the first row of
+        10 features the two agree to {apart:.0e} and {std_apart:.0e}.""")
     times = paragraph(f"""
-        **Times** are seconds of processor time on one thread, which the load of the machine
+        **Times** are processor time on one thread, which the load of the machine
         disturbs less than the clock's; the best of {rounds} rounds after a call that is not timed.
         In every round gpattr is timed next to each tool, and a ratio is that of the two bests.
         gpattr explains all rows in one call; the other tools process rows one by one, so gpattr is
@@ -174,7 +175,7 @@ def section(case: Case, rounds: int, title: str) -> list[str]:
         )
     head = ["tool", "ms per row", "× gpattr's means", "× gpattr's means and std",
             "× gpattr, one row per call", "error of values", "error of std"]  # fmt: skip
-    return [f"#### {title}", table(head, rows), *notes]
+    return [f"### {title}", table(head, rows), *notes]
 
 
 def span(seconds: float) -> str:
