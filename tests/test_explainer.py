@@ -449,7 +449,8 @@ def test_nullable_numbers_are_numbers(explainer, rows):
         (Baselines(pd.DataFrame(GOOD, columns=["alpha", "beta", "delta"])), r"missing \['gamma'\]"),
         (
             None,
-            "baseline: expected 'mean', 'median', 'zeros', a point, gpattr.Baselines or gpattr.Marginals, got None",
+            "baseline: expected 'mean', 'median', 'zeros', a point, gpattr.Baselines or"
+            " gpattr.Marginals, got None",
         ),
         (0, "baseline: expected 'mean', .* got 0"),
     ],

@@ -14,6 +14,7 @@ from tests.reference import coalitions
 from gpattr import kernels as k
 
 LONG = np.longdouble
+PI = LONG("3.14159265358979323846264338327950288")
 
 
 def long(x):
@@ -34,10 +35,18 @@ def value(kernel, x, z):
     if isinstance(kernel, k.Polynomial):
         inner = (long(kernel.variance) * x * z).sum(axis=-1)
         return (inner + long(kernel.offset)) ** kernel.degree
+    if isinstance(kernel, k.FullAdditive):  # orders of elementary symmetric polynomials
+        orders = [LONG(1)] + [LONG(0)] * len(kernel.order_variances)
+        for i, base in enumerate(kernel.bases):
+            one = value(base, x[..., [i]], z[..., [i]])
+            shifted = [one * order for order in orders[:-1]]
+            orders = [orders[0]] + [a + b for a, b in zip(orders[1:], shifted)]
+        return sum(long(v) * order for v, order in zip(kernel.order_variances, orders[1:]))
     variance = long(kernel.variance)
+    if isinstance(kernel, k.Cosine):
+        return variance * np.cos(2 * PI * (difference / long(kernel.period)).sum(axis=-1))
     if isinstance(kernel, k.Periodic):
-        pi = LONG("3.14159265358979323846264338327950288")
-        turns = np.sin(pi * difference / long(kernel.period)) / long(kernel.lengthscale)
+        turns = np.sin(PI * difference / long(kernel.period)) / long(kernel.lengthscale)
         return variance * np.exp(-2 * (turns * turns).sum(axis=-1))
     scaled = difference / long(kernel.lengthscale)
     r2 = (scaled * scaled).sum(axis=-1)
@@ -48,6 +57,14 @@ def value(kernel, x, z):
     s = np.sqrt(2 * LONG(kernel.nu) * r2)
     profile = {0.5: 1 + 0 * s, 1.5: 1 + s, 2.5: 1 + s + s * s / 3}[kernel.nu]
     return variance * profile * np.exp(-s)
+
+
+def sensitivity(kernel, x, z):
+    """Return what multiplies rounding: the exponents of an exponential, the phases of a wave."""
+    if isinstance(kernel, k.Periodic | k.Cosine):
+        inner = 2 / long(kernel.lengthscale) ** 2 if isinstance(kernel, k.Periodic) else 1
+        return (2 * PI * inner * abs(x - z) / long(kernel.period)).sum(axis=-1)
+    return abs(np.log(np.maximum(abs(value(kernel, x, z)), LONG("1e-4900"))))
 
 
 def solve(A, y):
@@ -77,7 +94,8 @@ def means(kernel, Z, y, noise, X, baselines):
     corners = np.where(inside, X[:, None], baselines[:, None]).reshape(-1, 1, d)
     terms = value(kernel, corners, Z[None]) * alpha
     f = terms.sum(axis=1).reshape(n, 2**d)
-    rounding = 8 * np.finfo(LONG).eps * abs(terms).sum(axis=1).reshape(n, 2**d).max(axis=1)
+    sizes = abs(terms) * (8 + sensitivity(kernel, corners, Z[None]))
+    rounding = np.finfo(LONG).eps * sizes.sum(axis=1).reshape(n, 2**d).max(axis=1)
     size = inside.sum(axis=1)
     result = np.zeros((n, d), dtype=LONG)
     for i in range(d):
@@ -86,3 +104,20 @@ def means(kernel, Z, y, noise, X, baselines):
             # |S|!(d − |S| − 1)!/d! = 1/(d C(d − 1, |S|)): divided by a whole number
             result[:, i] += (f[:, S | 1 << i] - f[:, S]) / LONG(d * comb(d - 1, int(size[S])))
     return result, rounding
+
+
+def covariances(kernel, Z, noise, X, baselines):
+    """Return the posterior covariances of φ at rows X with baselines of their own, (n, d, d)."""
+    Z, X, baselines = long(Z), long(X), long(baselines)
+    A = value(kernel, Z[:, None], Z[None]) + long(noise) * np.eye(len(Z), dtype=LONG)
+    d = X.shape[1]
+    inside, result = coalitions.members(d), []
+    size = inside.sum(axis=1)
+    joined = [LONG(1) / LONG(d * comb(d - 1, max(int(s) - 1, 0))) for s in size]
+    left = [LONG(1) / LONG(d * comb(d - 1, min(int(s), d - 1))) for s in size]
+    weights = np.where(inside.T, joined, -np.array(left))
+    for x, b in zip(X, baselines):
+        corners = np.where(inside, x, b)
+        K, C = (value(kernel, corners[:, None], other[None]) for other in (corners, Z))
+        result.append(weights @ (K - C @ solve(A, C.T)) @ weights.T)
+    return np.array(result)

@@ -181,9 +181,7 @@ def test_many_features(name, d):
     assert finite(far)
 
 
-@pytest.mark.parametrize(
-    "name", [kind for kind in KINDS if kind not in ("full additive", "cosine")]
-)
+@pytest.mark.parametrize("name", KINDS)
 def test_errors_bound_a_thousand_cases(name):
     """The stated error holds for rows from 1e-8 to 1000 length-scales, against long doubles."""
     d, n = 4, 1000
@@ -204,3 +202,56 @@ def test_errors_bound_a_thousand_cases(name):
     # A bound that says nothing would hold, too.
     close = result.error <= 1e-6 * (1.0 + np.abs(truth).max(axis=1))
     assert close.mean() > 0.9
+
+
+@pytest.mark.parametrize("name", RADIAL)
+def test_certified_errors_of_mixtures(name):
+    """Marginals of one row are a point, and radial kernels are mixtures there."""
+    d, n = 4, 1000
+    kernel = some_kernels(d)[name]
+    Z = RNG.normal(size=(10, d))
+    y, noise = np.sin(2 * Z[:, 0]) + Z[:, 1], np.full(10, 0.01)
+    posterior, b = ExactPosterior(kernel, Z, y, noise=noise), Z[0] + 0.1
+    X = b + 10.0 ** RNG.uniform(-8, 4, size=(n, 1)) * RNG.normal(size=(n, d))
+    result = posterior.apply(Shapley(Marginals(b[None])), X, uncertainty="none")
+    assert result.method == "scale mixture"
+    truth, rounding = long_double.means(kernel, Z, y, noise, X, np.broadcast_to(b, X.shape))
+    off = np.abs(result.mean - truth).max(axis=1)
+    assert (off <= result.error + rounding).all(), float((off / result.error).max())
+    assert np.median(result.error) <= 1e-7 * np.abs(posterior.alpha).sum()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["squared exponential", *RADIAL])
+def test_fourteen_features_against_all_coalitions(name):
+    """More players than are enumerated: 2^14 predictions."""
+    d = 14
+    kernel = some_kernels(d)[name]
+    Z = 0.5 * RNG.normal(size=(20, d))
+    posterior = ExactPosterior(kernel, Z, np.sin(3 * Z[:, 0]) + Z[:, 1], noise=0.1)
+    X, b = 0.5 * RNG.normal(size=(1, d)), 0.5 * RNG.normal(size=d)
+    sums = coalitions.functional(X, b)
+    result = posterior.apply(Shapley(b), X, uncertainty="none")
+    truth = sums.mean(posterior.predict(sums.points))
+    accuracy = 1e-12 if name == "squared exponential" else 1e-8
+    np.testing.assert_allclose(result.mean, truth, rtol=0, atol=accuracy)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_errors_of_covariances(name):
+    """``cov_error`` holds for rows from 1e-6 to 100 length-scales, against long doubles."""
+    d, n = 3, 60
+    kernel = some_kernels(d)[name]
+    Z = RNG.normal(size=(10, d))
+    noise = 10.0 ** RNG.uniform(-4, 0, size=10)
+    posterior = ExactPosterior(kernel, Z, np.sin(2 * Z[:, 0]) + Z[:, 1], noise=noise)
+    b = Z[RNG.integers(10, size=n)] + RNG.normal(size=(n, d))
+    X = b + 10.0 ** RNG.uniform(-6, 2, size=(n, 1)) * RNG.normal(size=(n, d))
+    truth = long_double.covariances(kernel, Z, noise, X, b)
+    result = posterior.apply(Shapley(b), X)
+    off = np.abs(result.cov - truth).max(axis=(1, 2))
+    # Enumeration cancels: it has the rounding of the largest variance at a coalition.
+    rounding = 1e-17 * kernel.diagonal(np.maximum(abs(X), abs(b)))
+    assert (off <= result.cov_error + rounding).all(), float((off / result.cov_error).max())
+    size = np.abs(truth).max(axis=(1, 2)) + kernel.diagonal(b)
+    assert np.median(result.cov_error / size) <= 1e-9

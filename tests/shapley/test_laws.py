@@ -263,3 +263,32 @@ def test_equal_values_have_exact_zeros(problem, data):
     result = problem.values(X=start, baseline=start)
     assert (result.mean == 0).all()
     assert (result.cov == 0).all()
+
+
+@given(problems())
+def test_one_row_of_a_background_is_a_point(problem):
+    """As a set, and as marginals."""
+    point = problem.points[0]
+    one, size = problem.values(baseline=point), problem.scale
+    for kind in (Baselines, Marginals):
+        other = problem.values(baseline=kind(point[None]))
+        slack = one.error.max() + other.error.max()
+        np.testing.assert_allclose(other.mean, one.mean, rtol=0, atol=1e-12 * size + slack)
+        np.testing.assert_allclose(
+            other.cov, one.cov, rtol=0, atol=1e-11 * size + (other.cov_error + one.cov_error).max()
+        )
+
+
+@given(problems(), st.data())
+def test_players_by_another_name(problem, data):
+    """All columns as one player get f(x) − f(b); players may be counted in any order."""
+    d, point = problem.X.shape[1], problem.points[0]
+    posterior, size = problem.posterior, problem.scale
+    whole = posterior.apply(Shapley(point, [0] * d), problem.X)
+    mean = posterior.predict(np.concatenate([problem.X, point[None]]))
+    gain = mean[:-1] - mean[-1]
+    np.testing.assert_allclose(whole.mean[:, 0], gain, rtol=0, atol=1e-12 * size)
+    order = data.draw(st.permutations(range(d)))
+    one, other = (posterior.apply(Shapley(point, who), problem.X) for who in (None, order))
+    np.testing.assert_allclose(other.mean[:, order], one.mean, rtol=0, atol=1e-12 * size)
+    np.testing.assert_allclose(other.cov[:, order][:, :, order], one.cov, rtol=0, atol=1e-11 * size)

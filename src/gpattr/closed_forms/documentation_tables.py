@@ -20,7 +20,7 @@ EXAMPLES: dict[type[Kernel], Kernel] = {  # of kernels with required arguments
     kernels.Rescaled: kernels.Rescaled(SE, abs, abs),
     kernels.Warped: kernels.Warped(SE, abs, abs),
 }
-NOTES = {
+NOTES: dict[type[Kernel], str] = {
     kernels.Product: "; closed form if all parts are squared exponentials or polynomials",
 }
 
