@@ -226,8 +226,8 @@ def limits(case: Case) -> list[str]:
         values and baseline value add up to {total:.2f} where such a model predicts
         {normalised.predict(x)[0]:.2f}. In the tables it gets inputs in units of the length-scales
         and normalised targets, and its values are scaled back. It has no baseline: the factor of a
-        missing feature is 1, so that its values are those of another game, against which its error is
-        measured.""")]  # fmt: skip
+        missing feature is 1, so that its values are those of another game, against which its error
+        is measured.""")]  # fmt: skip
 
 
 if __name__ == "__main__":
