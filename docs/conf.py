@@ -36,6 +36,7 @@ extensions = [
 exclude_patterns = [
     "_ext",
     "compare_results.md",
+    "compare_shapley_results.md",
     "**sg_execution_times.rst",
 ]  # the last ask the network for a script
 default_role = "py:obj"
