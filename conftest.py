@@ -27,8 +27,30 @@ def leave_folder(namespace):
     namespace["_folder"].cleanup()
 
 
+def in_order(parser):
+    """Return a parser whose blocks run those before them first, where another process has them."""
+
+    def after_the_others(evaluator):
+        def evaluate(example):
+            done = example.namespace.setdefault("_done", set())
+            for earlier in example.document.examples():
+                if earlier.start < example.start and earlier.start not in done:
+                    earlier.evaluate()
+            done.add(example.start)
+            return evaluator(example)
+
+        return evaluate
+
+    def parse(document):
+        for region in parser(document):
+            region.evaluator = after_the_others(region.evaluator)
+            yield region
+
+    return parse
+
+
 pages = Sybil(
-    parsers=[PythonCodeBlockParser(), SkipParser()],
+    parsers=[in_order(PythonCodeBlockParser()), in_order(SkipParser())],
     patterns=["*.md"],
     excludes=["CHANGELOG.md"],
     setup=enter_folder,

@@ -52,7 +52,7 @@ def check_efficiency(problem, result, scale, accuracy=1e-12):
     )
     gain = np.einsum("nini->n", sums.joint(cov))
     total = result.cov.sum(axis=(1, 2))
-    np.testing.assert_allclose(total, gain, rtol=0, atol=10 * accuracy * scale**2)
+    np.testing.assert_allclose(total, gain, rtol=0, atol=accuracy * scale**2)
 
 
 # Marginals need a structure that these kernels, and a function as prior mean, do not have.

@@ -17,7 +17,7 @@ ROWS, BACKGROUND = X[:3], X[10:30]
 KERNELS = {
     "squared exponential": (ConstantKernel(2.0) * RBF(np.linspace(1.0, 3.0, 6)), 1e-9),
     "with linear part and noise": (RBF(2.0) + DotProduct(1.0) + WhiteKernel(0.1), 1e-9),
-    "Matérn": (Matern(2.0, nu=1.5), 1e-7),
+    "Matérn": (Matern(2.0, nu=1.5), 1e-9),
 }
 
 

@@ -96,7 +96,13 @@ def basis_formulas_for(
     entry = BASES.get((kind, type(basis))) or BASES.get((kind, Basis))
     if entry is None:
         _refuse(operator, basis, "register_basis")
-    return entry(operator, basis)
+    formulas = entry(operator, basis)
+    if method == "exact" and inexact(formulas.method):
+        raise NoClosedFormError(
+            f'method: "exact" was asked for, but {kind.__name__} of {type(basis).__name__} has no'
+            f" closed form{operator.why_inexact()}"
+        )
+    return formulas
 
 
 def mean_formulas_for(operator: Operator, mean: Mean, method: str = "auto") -> MeanFormulas | None:
@@ -111,7 +117,7 @@ def mean_formulas_for(operator: Operator, mean: Mean, method: str = "auto") -> M
     if entry is None:
         _refuse(operator, mean, "register_mean")
     formulas = entry(operator, mean)
-    if method == "exact" and formulas.methods:
+    if method == "exact" and any(map(inexact, formulas.methods)):
         raise NoClosedFormError(
             f'method: "exact" was asked for, but the prior mean {type(mean).__name__} has no closed'
             " form"

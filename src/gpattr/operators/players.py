@@ -54,10 +54,10 @@ class Players(Checked):
     @cached_property
     def members(self) -> tuple[tuple[int, ...], ...]:
         """The columns of each player that has some, in the order of `seen`."""
-        return tuple(
-            tuple(column for column, owner in enumerate(self.owner) if owner == player)
-            for player in self.seen
-        )
+        columns: dict[int, list[int]] = {player: [] for player in self.seen}
+        for column, owner in enumerate(self.owner):
+            columns[owner].append(column)
+        return tuple(map(tuple, columns.values()))
 
     @cached_property
     def singles(self) -> bool:

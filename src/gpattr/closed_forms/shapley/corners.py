@@ -97,31 +97,42 @@ def sampled_coalitions(players: Players, pairs: int) -> Design:
 
 def corner_formulas(kernel: Kernel, design: Design) -> Formulas:
     """Return the formulas of Shapley values for any kernel, from its values at coalitions."""
+    verbs, names = _Verbs(kernel, design), frozenset({design.method})
+    known = verbs.bound if kernel.stationary and not design.groups else None
+    return Formulas(verbs.cross, verbs.contract, verbs.prior_cov, verbs.between, names, known)
 
-    def values(sites: Coalitions, Z: Array) -> Array:
+
+@dataclass(frozen=True, eq=False)
+class _Verbs:
+    """Values of a kernel at the coalitions of a design, weighted."""
+
+    kernel: Kernel
+    design: Design
+
+    def values(self, sites: Coalitions, Z: Array) -> Array:
         """Return k(x_S, z), (c, n, m)."""
-        corners = namespace(Z).swapaxes(sites.corners(design.members), 0, 1)
+        corners = namespace(Z).swapaxes(sites.corners(self.design.members), 0, 1)
         c, n, d = corners.shape
-        return kernel(corners.reshape(c * n, d), Z).reshape(c, n, len(Z))
+        return self.kernel(corners.reshape(c * n, d), Z).reshape(c, n, len(Z))
 
-    def cross(sites: Coalitions, Z: Array) -> Bounded:
-        xp, n, m = namespace(Z), len(sites.stop), len(Z)
+    def cross(self, sites: Coalitions, Z: Array) -> Bounded:
+        xp, n, m, design = namespace(Z), len(sites.stop), len(Z), self.design
         result, error = xp.empty((n, len(design.weights), m)), xp.empty(n)
         weights = xp.asarray(design.weights)
         for rows in blocks(n, _bytes(design, m), Z):
-            K = values(sites[rows], Z)
+            K = self.values(sites[rows], Z)
             result[rows] = xp.swapaxes(_weighted(weights, K), 0, 1)
             size = xp.max(abs(K), axis=0)
             error[rows] = 32.0 * EPS * (size * size).sum(axis=1) ** 0.5
         result *= design.moving(sites)[:, :, None]
         return Bounded(result, error)
 
-    def contract(sites: Coalitions, Z: Array, w: Array) -> Bounded:
-        xp, n = namespace(Z), len(sites.stop)
+    def contract(self, sites: Coalitions, Z: Array, w: Array) -> Bounded:
+        xp, n, design = namespace(Z), len(sites.stop), self.design
         result, error = xp.empty((n, len(design.weights), w.shape[1])), xp.empty(n)
         weights = xp.asarray(design.weights)
         for rows in blocks(n, _bytes(design, len(Z)), Z):
-            K = values(sites[rows], Z)
+            K = self.values(sites[rows], Z)
             sums = product(K, w)
             result[rows] = xp.swapaxes(_weighted(weights, sums), 0, 1)
             rounding = 32.0 * EPS * xp.max(product(abs(K), abs(w)), axis=(0, 2))
@@ -129,27 +140,25 @@ def corner_formulas(kernel: Kernel, design: Design) -> Formulas:
         result *= design.moving(sites)[:, :, None]
         return Bounded(result, error)
 
-    def prior_cov(sites: Coalitions) -> Bounded:
-        return between(sites, sites)
+    def bound(self, sites: Coalitions, Z: Array, w: Array) -> Array:
+        """Return a bound on rounding, where no value of the kernel exceeds its variance."""
+        size = self.kernel.diagonal(sites.stop) * abs(w).sum(axis=0).max()
+        return EPS * (64.0 + len(Z) ** 0.5) * size
 
-    def between(sites: Coalitions, other: Coalitions) -> Bounded:
-        xp, n, p = namespace(sites.stop), len(sites.stop), len(design.weights)
-        result, error = xp.empty((n, p, p)), xp.empty(n)
-        for row in range(n):
+    def prior_cov(self, sites: Coalitions) -> Bounded:
+        return self.between(sites, sites)
+
+    def between(self, sites: Coalitions, other: Coalitions) -> Bounded:
+        xp, n, design = namespace(sites.stop), len(sites.stop), self.design
+        q = len(design.weights)
+        result, error = xp.empty((n, q, q)), xp.empty(n)
+        for row in range(n):  # each takes (2^p)² values of the kernel
             one = sites[[row]].corners(design.members)[0]
             two = one if other is sites else other[[row]].corners(design.members)[0]
-            result[row], error[row] = _covariance(kernel, design, one, two)
+            result[row], error[row] = _covariance(self.kernel, design, one, two)
         result *= design.moving(sites)[:, :, None]
         result *= design.moving(other)[:, None, :]
         return Bounded(result, error)
-
-    def bound(sites: Coalitions, Z: Array, w: Array) -> Array:
-        """Return a bound on rounding, where no value of the kernel exceeds its variance."""
-        size = kernel.diagonal(sites.stop) * abs(w).sum(axis=0).max()
-        return EPS * (64.0 + len(Z) ** 0.5) * size
-
-    known = bound if kernel.stationary and not design.groups else None
-    return Formulas(cross, contract, prior_cov, between, frozenset({design.method}), known)
 
 
 def _covariance(kernel: Kernel, design: Design, one: Array, two: Array) -> tuple[Array, Array]:

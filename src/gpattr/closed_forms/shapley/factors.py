@@ -78,6 +78,10 @@ class Factor(ABC):
         """Return log k(x, y) − log k(b, y) − log k(x, c) + log k(b, c), (p, ...)."""
         return 2.0 * (self.pair(x, b, y).half - self.pair(x, b, c).half)
 
+    def phase(self, span: Array) -> Array | float:
+        """Return by how many ε rounding of a phase changes log k, (n,), over spans (C, n)."""
+        return 0.0
+
     def taken(self, x: Array) -> Array:
         """Return the columns that the kernel sees of inputs (D, ...)."""
         return x if self.columns == tuple(range(len(x))) else x[list(self.columns)]
@@ -147,6 +151,11 @@ class PeriodicFactor(Factor):
     def _scales(self, x: Array) -> tuple[Array, Array]:
         rate = math.pi / self.scaled(x, self.kernel.period)
         return rate, 1.0 / self.scaled(x, self.kernel.lengthscale)
+
+    def phase(self, span: Array) -> Array:
+        """log k changes by at most 2/ℓ² times a change of the phase π(x − z)/P."""
+        rate, inverse = self._scales(span)
+        return (4.0 * rate * span * inverse * inverse).sum(axis=0)
 
     def logs(self, x: Array, z: Array) -> Array:
         rate, inverse = self._scales(x)

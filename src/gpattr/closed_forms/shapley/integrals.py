@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gpattr._core import workers
-from gpattr._core.array import EPS, Array, chunk_rows, namespace, product
+from gpattr._core.array import EPS, Array, chunk_rows, namespace, outer_products, product
 from gpattr._core.memory import blocks
 from gpattr.closed_forms.shapley.product import Corners, PositiveProduct
 from gpattr.closed_forms.table import Bounded, Formulas, rounded, rounded_cross, rounding
@@ -90,11 +91,20 @@ def _quadratics(
     return A, B, C, top, spread
 
 
-def formulas(kernel: PositiveProduct, method: str = "closed form") -> Formulas:
+def formulas(kernel: PositiveProduct) -> Formulas:
     """Return the formulas of Shapley values for a product of positive factors."""
+    verbs = _Verbs(kernel)
+    return Formulas(verbs.cross, verbs.contract, verbs.prior_cov, verbs.between, bound=verbs.bound)
 
-    def cross(sites: Coalitions, Z: Array) -> Bounded:
-        n, m = len(sites.stop), len(Z)
+
+@dataclass(frozen=True, eq=False)
+class _Verbs:
+    """Shapley values of a product of positive factors."""
+
+    kernel: PositiveProduct
+
+    def cross(self, sites: Coalitions, Z: Array) -> Bounded:
+        n, m, kernel = len(sites.stop), len(Z), self.kernel
         result = namespace(Z).zeros((n, kernel.count, m))
 
         def fill(rows: slice) -> None:
@@ -104,49 +114,54 @@ def formulas(kernel: PositiveProduct, method: str = "closed form") -> Formulas:
                     result[part.rows, place, part.points] = value
 
         shared(fill, n, m, Z)
-        unit = namespace(Z).zeros((1, 1)) + 1.0
-        return Bounded(result, bound(sites, Z[:1], unit) * m**0.5)
+        return Bounded(result, self._rounding(sites, Z) * m**0.5)
 
-    def contract(sites: Coalitions, Z: Array, w: Array) -> Bounded:
-        result = namespace(Z).zeros((len(sites.stop), kernel.count, w.shape[1]))
-        places = kernel.players
+    def contract(self, sites: Coalitions, Z: Array, w: Array) -> Bounded:
+        result = namespace(Z).zeros((len(sites.stop), self.kernel.count, w.shape[1]))
+        places = self.kernel.players
 
         def add(rows: slice) -> None:
-            for part in kernel.contrasts(sites, Z, rows):
+            for part in self.kernel.contrasts(sites, Z, rows):
                 values = product(leave_one_out(part.c, part.top), w[part.points])
                 result[part.rows, places] += namespace(Z).swapaxes(values, 0, 1)
 
         shared(add, len(sites.stop), len(Z), Z)
-        return Bounded(result, bound(sites, Z, w))
+        return Bounded(result, self.bound(sites, Z, w))
 
-    def bound(sites: Coalitions, Z: Array, w: Array) -> Array:
-        """Return a bound on rounding: |φᵢk(·, z)| ≤ √Var φᵢf ≤ σ² √2ωᵢ, a sum over m points."""
-        xp = namespace(sites.stop)
+    def bound(self, sites: Coalitions, Z: Array, w: Array) -> Array:
+        """Return a bound on the rounding of a sum over points, (n,)."""
+        return self._rounding(sites, Z) * abs(w).sum(axis=0).max()
+
+    def _rounding(self, sites: Coalitions, Z: Array) -> Array:
+        """Return a bound on rounding for one point, (n,): |φᵢk(·, z)| ≤ √Var φᵢf ≤ σ² √2ωᵢ."""
+        xp, kernel = namespace(sites.stop), self.kernel
         largest = xp.zeros(len(sites.stop)) + 1.0
         if sites.weights is None:
             largest = xp.minimum(xp.sqrt(2.0 * xp.max(kernel.falls(sites), axis=1)), 1.0)
-        size = kernel.variance * abs(w).sum(axis=0).max() * largest
-        return EPS * (32.0 + len(Z) ** 0.5 + 2.0 * len(kernel.players)) * size
+        steps = 32.0 + len(Z) ** 0.5 + 2.0 * len(kernel.players) + kernel.phases(sites, Z)
+        return EPS * steps * kernel.variance * largest
 
-    def prior_cov(sites: Coalitions) -> Bounded:
-        if sites.weights is None and kernel.stationary:
-            value = _along_one_row(kernel, sites)
-            variances = namespace(value).diagonal(value, axis1=1, axis2=2)
-            return scattered(kernel, value, 64.0 * EPS * namespace(value).max(variances, axis=1))
-        return between(sites, sites)
+    def prior_cov(self, sites: Coalitions) -> Bounded:
+        if sites.weights is not None or not self.kernel.stationary:
+            return self.between(sites, sites)
+        value = _along_one_row(self.kernel, sites)
+        variances = namespace(value).diagonal(value, axis1=1, axis2=2)
+        error = 64.0 * EPS * namespace(value).max(variances, axis=1)
+        return scattered(self.kernel, value, error)
 
-    def between(sites: Coalitions, other: Coalitions) -> Bounded:
-        n, p = len(sites.stop), len(kernel.players)
+    def between(self, sites: Coalitions, other: Coalitions) -> Bounded:
+        n, p = len(sites.stop), len(self.kernel.players)
         result = namespace(sites.stop).zeros((n, p, p))
         nodes = min(400, ((p + 1) // 2) ** 2)
-        width = 8.0 * p * (5 * nodes + 2 * p)
-        for rows in blocks(n, width, sites.stop):
-            result[rows] = _between_rows(kernel.corners(sites[rows], other[rows]))
+        for rows in blocks(n, 8.0 * p * (5 * nodes + 2 * p), sites.stop):
+            some = sites[rows]
+            result[rows] = _between_rows(
+                self.kernel.corners(some, some if other is sites else other[rows])
+            )
         xp = namespace(result)
-        error = 16.0 * EPS * (4.0 * xp.max(abs(result), axis=(1, 2)) + kernel.variance)
-        return scattered(kernel, result, error)
-
-    return Formulas(cross, contract, prior_cov, between, frozenset({method}), bound)
+        size = 4.0 * xp.max(abs(result), axis=(1, 2)) + self.kernel.variance
+        phases = self.kernel.phases(sites, other.stop)
+        return scattered(self.kernel, result, EPS * (16.0 + phases) * size)
 
 
 def mean_formulas(kernel: PositiveProduct) -> Formulas:
@@ -211,7 +226,10 @@ def _along_one_row(kernel: PositiveProduct, sites: Coalitions) -> Array:
         B = 1.0 - 0.5 * some * (1.0 - nodes)  # (r, p, q)
         F = kernel.variance * weights * xp.prod(B, 1)
         R = some / B
-        block = (R * (F * nodes)[:, None, :]) @ xp.swapaxes(R, 1, 2)
+        # Nodes come in pairs ±w; a square root of the positive part is half of a product.
+        roots = xp.sqrt(F * abs(nodes))[:, None, :]
+        plus, minus = (R * roots)[:, :, nodes > 0], (R * roots)[:, :, nodes < 0]
+        block = outer_products(plus) - outer_products(minus)
         block[:, diagonal, diagonal] = 2.0 * (R * F[:, None, :]).sum(axis=2)
         result[rows] = block
     return result

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpattr._core.array import Array, chunk_rows, namespace
+from gpattr.closed_forms.shapley.drawn import Draws
 from gpattr.closed_forms.shapley.factors import Factor
 from gpattr.operators import Coalitions
 
@@ -69,7 +70,7 @@ class PositiveProduct:
         for left in range(0, len(Z), points):
             some = slice(left, min(left + points, len(Z)))
             near = z[:, None, some]
-            drawn = None if sites.weights is None else self._drawn(sites, b, near)
+            drawn = None if sites.weights is None else self.drawn.means(sites, Z)[:, None, some]
             for low in range(0, x.shape[1], height):
                 here = slice(low, min(low + height, x.shape[1]))
                 start = b[:, :, None] if sites.shared_start else b[:, here, None]
@@ -90,16 +91,18 @@ class PositiveProduct:
             parts = [factor.pair(*map(factor.taken, (x, b, z))) for factor in self]
             row, base, half = (self._added(list(some)) for some in zip(*parts, strict=True))
         else:
-            row = self._added([factor.logs(factor.taken(x), factor.taken(z)) for factor in self])
+            row = self.logs(x, z)
             base, half = drawn, 0.5 * (row - drawn)
         return half, namespace(x).maximum(row, base).sum(axis=0)
 
-    def _drawn(self, sites: Coalitions, b: Array, z: Array) -> Array:
-        """Return log E kⱼ(bⱼ, zⱼ) over the rows that a baseline is drawn from, (p, 1, k)."""
-        logs = self._added(
-            [factor.logs(factor.taken(b[:, :, None]), factor.taken(z)) for factor in self]
-        )
-        return _log_mean(logs, sites.weights, axis=1)[:, None]
+    def logs(self, x: Array, z: Array) -> Array:
+        """Return log kⱼ(x, z), (p, ...), for x, z (D, ...)."""
+        return self._added([factor.logs(factor.taken(x), factor.taken(z)) for factor in self])
+
+    @cached_property
+    def drawn(self) -> Draws:
+        """Means of the factors over baselines that are drawn."""
+        return Draws(self.logs)
 
     def _added(self, parts: list[Array]) -> Array:
         """Return the sums over factors of what each says of its players, (p, ...)."""
@@ -119,28 +122,29 @@ class PositiveProduct:
         """Return ωⱼ = 1 − kⱼ(xⱼ, bⱼ) of every player, (n, p)."""
         xp = namespace(sites.stop)
         step = sites.step.T
-        logs = self._added(
-            [factor.logs(factor.taken(step), 0.0 * factor.taken(step)) for factor in self]
-        )
-        return -xp.expm1(logs).T
+        return -xp.expm1(self.logs(step, 0.0 * step)).T
+
+    def phases(self, sites: Coalitions, Z: Array) -> Array:
+        """Return by how many ε the phases of waves, far from their origin, change them, (n,)."""
+        xp = namespace(Z)
+        low, high = xp.min(Z, axis=0), xp.max(Z, axis=0)
+        start = sites.start if sites.weights is None else sites.start[:1]
+        span = 0.0 * sites.stop
+        for end in (sites.stop, start):
+            span = xp.maximum(span, xp.maximum(abs(end - low), abs(end - high)))
+        result = xp.zeros(len(sites.stop))
+        for factor in self:
+            result = result + factor.phase(factor.taken(span.T))
+        return result
 
     def mean(self, sites: Coalitions, Z: Array) -> Array:
         """Return σ² ∏ⱼ E kⱼ(bⱼ, zⱼ) for a baseline that is drawn, (m,)."""
-        logs = self._drawn(sites, sites.start.T, Z.T[:, None, :])
-        return self.variance * namespace(Z).exp(logs.sum(axis=0))[0]
+        return self.variance * namespace(Z).exp(self.drawn.means(sites, Z).sum(axis=0))
 
     def mean_of_means(self, sites: Coalitions) -> Array:
         """Return σ² ∏ⱼ E kⱼ(bⱼ, b'ⱼ) for two independent draws of a baseline."""
         xp = namespace(sites.start)
-        return self.variance * xp.exp(self._drawn_twice(sites).sum())
-
-    def _drawn_twice(self, sites: Coalitions) -> Array:
-        """Return log E kⱼ(bⱼ, b'ⱼ), (p,)."""
-        b = sites.start.T
-        draws = [f.logs(f.taken(b)[:, None, :], f.taken(b)[:, :, None]) for f in self]
-        return _log_mean(
-            _log_mean(self._added(draws), sites.weights, axis=2), sites.weights, axis=1
-        )
+        return self.variance * xp.exp(self.drawn.mean_of_means(sites).sum())
 
     def corners(self, sites: Coalitions, other: Coalitions) -> Corners:
         """Return the values of each factor at the four corners of the i-th sites of two batches."""
@@ -151,7 +155,7 @@ class PositiveProduct:
             xp.broadcast_to(part, shape).T
             for part in (sites.stop, sites.start, other.stop, other.start)
         )
-        base = self._added([f.logs(f.taken(b), f.taken(c)) for f in self])
+        base = self.logs(b, c)
         left = 2.0 * self._added([f.pair(*map(f.taken, (x, b, c))).half for f in self])
         right = 2.0 * self._added([f.pair(*map(f.taken, (y, c, b))).half for f in self])
         mixed = self._added([f.mixed(*map(f.taken, (x, b, y, c))) for f in self])
@@ -170,18 +174,10 @@ class PositiveProduct:
 
     def _drawn_corners(self, sites: Coalitions, other: Coalitions) -> Corners:
         """Return the same where both baselines are drawn from the same rows, players apart."""
-        xp, w = namespace(sites.stop), sites.weights
-        x, y, b = sites.stop.T, other.stop.T, sites.start.T
-        both = self._added([f.logs(f.taken(x), f.taken(y)) for f in self])
-        bb = self._drawn_twice(sites)[:, None]
-        xb, yb = (
-            _log_mean(
-                self._added([f.logs(f.taken(p)[:, :, None], f.taken(b)[:, None, :]) for f in self]),
-                w,
-                axis=2,
-            )
-            for p in (x, y)
-        )
+        xp, both = namespace(sites.stop), self.logs(sites.stop.T, other.stop.T)
+        bb = self.drawn.mean_of_means(sites)[:, None]
+        xb = self.drawn.means_at(sites, sites.stop)
+        yb = xb if other is sites else self.drawn.means_at(sites, other.stop)
         highest = xp.maximum(xp.maximum(both, bb + 0.0 * both), xp.maximum(xb, yb))
         both, bb, xb, yb = (xp.exp(part - highest) for part in (both, bb, xb, yb))
         top = self.variance * xp.exp(highest.sum(axis=0))
@@ -206,13 +202,3 @@ def _players_first(x: Array) -> Array:
     result = namespace(x).empty((x.shape[1], len(x)))
     result[:] = x.T
     return result
-
-
-def _log_mean(logs: Array, weights: Array, axis: int) -> Array:
-    """Return log Σₖ wₖ exp(logsₖ) along an axis."""
-    xp = namespace(logs)
-    shape = [1] * logs.ndim
-    shape[axis] = -1
-    highest = xp.max(logs, axis=axis)
-    shifted = xp.exp(logs - highest[(slice(None),) * axis + (None,)])
-    return highest + xp.log((shifted * weights.reshape(shape)).sum(axis))
