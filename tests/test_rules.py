@@ -88,8 +88,8 @@ def test_bad_input():
         (
             {"n_steps": 5},
             (
-                "n_steps: only the rules right, trapezoid, simpson, gauss_legendre take a number of"
-                " steps, got 5"
+                "n_steps: only the rules right, trapezoid, simpson, gauss_legendre and permutations"
+                " take a number of steps, got 5"
             ),
         ),
         ({"tolerance": 0.0}, "tolerance: expected finite numbers larger than 0"),
