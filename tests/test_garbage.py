@@ -692,16 +692,20 @@ def nan_in(result, depth=0):
     return False
 
 
+# What makes, and what is, an explainer.
+EXPLAINING = ("gpattr:Explainer", "gpattr:explain")
+
+
 def too_long(*_):
     raise TimeoutError
 
 
-def outcome(subject, name, value):
+def outcome(subject, name, value, options=None):
     """Return what is wrong with the outcome of this value; None if nothing is."""
     signal.signal(signal.SIGALRM, too_long)
     signal.alarm(SECONDS)
     try:
-        result = subject.call({name: value})
+        result = subject.call({**(options or {}), name: value})
     except GpattrError as error:
         spoken = SPOKEN.get(f"{subject.function.__name__}.{name}", name.removeprefix("kernel__"))
         named = re.search(rf"\b({spoken})\b", str(error)) or (
@@ -764,18 +768,35 @@ def test_good_arguments(name):
         assert name.startswith("datasets:load_")
 
 
-@pytest.mark.parametrize("name", SUBJECTS)
-def test_garbage(name):
+def check(name, options=None):
+    """Try everything on every argument, next to these options."""
     subject, wrong = SUBJECTS[name], []
     defaults = {p.name: p.default for p in subject.parameters}
     for argument in subject.swept():
         for kind, value in GARBAGE.items():
             if value is None and defaults.get(argument) is None and argument in defaults:
                 continue  # what it is without being given
-            found = outcome(subject, argument, value)
+            found = outcome(subject, argument, value, options)
             if found is not None:
                 wrong.append(f"{argument} = {kind}: {found}")
     assert not wrong, "\n".join([f"{name}:", *wrong])
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_garbage(name):
+    check(name)
+
+
+@pytest.mark.parametrize("name", [name for name in SUBJECTS if name.startswith(EXPLAINING)])
+def test_garbage_for_shapley_values(name, monkeypatch):
+    monkeypatch.setitem(OBJECTS, "Explainer", partial(explainer, attribution="shapley"))
+    for key in ("Explainer.__getitem__", "Explainer.across_outputs"):
+        several = partial(explainer, "MultiOutputGPRegressor", attribution="shapley")
+        monkeypatch.setitem(OBJECTS, key, several)
+    chosen = name in ("gpattr:Explainer", "gpattr:explain")
+    check(name, {"attribution": "shapley"} if chosen else None)
+    if chosen:
+        check(name, {"attribution": "shapley", "method": "permutations", "n_steps": 4})
 
 
 @pytest.mark.parametrize("name", [name for name in OPTIONS if name != "GPClassifier"])
