@@ -1,5 +1,6 @@
 """Explainers: from a model and rows to explanations."""
 
-from gpattr.explainer.explainer import Explainer, explain
+from gpattr.explainer.explainer import Explainer
+from gpattr.explainer.one_call import explain
 
 __all__ = ["Explainer", "explain"]

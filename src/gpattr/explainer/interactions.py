@@ -11,7 +11,7 @@ from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.explainer.results import Setting, of_function
 from gpattr.explanation.interactions import InteractionExplanation
 from gpattr.explanation.pairs import PAIR, Pairs, all_pairs, pair_labels
-from gpattr.operators import Operator, Players
+from gpattr.operators import IntegratedHessians, Operator, Players, ShapleyInteractions
 from gpattr.posteriors import Evaluation, Posterior
 
 Jumps = tuple[int, ...]
@@ -20,33 +20,19 @@ INDICES = {
     "shapley": ("shapley", "taylor"),
     "integrated_gradients": ("integrated_hessians",),
 }
-
-
-def _shapley(baseline: Any, jumps: Jumps, players: Any, pairs: Pairs | None) -> Operator:
-    from gpattr.operators import ShapleyInteractions
-
-    return ShapleyInteractions(baseline, players, index="shapley", pairs=pairs)
-
-
-def _taylor(baseline: Any, jumps: Jumps, players: Any, pairs: Pairs | None) -> Operator:
-    from gpattr.operators import ShapleyInteractions
-
-    return ShapleyInteractions(baseline, players, index="taylor", pairs=pairs)
-
-
-def _hessians(baseline: Any, jumps: Jumps, players: Any, pairs: Pairs | None) -> Operator:
-    from gpattr.operators import IntegratedHessians
-
-    return IntegratedHessians(baseline, jumps, pairs=pairs)
-
-
 # Made of a baseline, the columns that jump, the players that columns belong to, and the pairs of
 # features, or of players, if they were chosen.
 Maker = Callable[[Any, Jumps, Players | None, Pairs | None], Operator]
 OPERATORS: dict[str, Maker] = {
-    "shapley": _shapley,
-    "taylor": _taylor,
-    "integrated_hessians": _hessians,
+    "shapley": lambda baseline, jumps, players, pairs: ShapleyInteractions(
+        baseline, players, index="shapley", pairs=pairs
+    ),
+    "taylor": lambda baseline, jumps, players, pairs: ShapleyInteractions(
+        baseline, players, index="taylor", pairs=pairs
+    ),
+    "integrated_hessians": lambda baseline, jumps, players, pairs: IntegratedHessians(
+        baseline, jumps, pairs=pairs
+    ),
 }
 
 

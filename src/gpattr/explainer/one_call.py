@@ -1,0 +1,50 @@
+"""The function `explain`: one call for rows that are explained once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpattr.explainer.explainer import Explainer
+from gpattr.explainer.players import Groups
+from gpattr.operators import Operator
+from gpattr.posteriors import TOLERANCE
+
+
+def explain(
+    model: Any,
+    X: Any,
+    baseline: Any = "mean",
+    *,
+    attribution: str | Operator = "integrated_gradients",
+    method: str = "auto",
+    n_steps: int | None = None,
+    tolerance: float = TOLERANCE,
+    feature_names: Sequence[str] | None = None,
+    output: str = "latent",
+    n_draws: int = 1000,
+    random_state: Any = 0,
+    target_name: str | None = None,
+    baseline_name: str | None = None,
+    players: Groups | None = None,
+    uncertainty: str = "cov",
+    scale: str | None = None,
+) -> Any:
+    """Explain the rows of X in one call: ``Explainer(model, baseline, …)(X, uncertainty=…)``."""
+    explainer = Explainer(
+        model,
+        baseline,
+        attribution=attribution,
+        method=method,
+        n_steps=n_steps,
+        tolerance=tolerance,
+        feature_names=feature_names,
+        output=output,
+        n_draws=n_draws,
+        random_state=random_state,
+        target_name=target_name,
+        baseline_name=baseline_name,
+        players=players,
+        scale=scale,
+    )
+    return explainer(X, uncertainty=uncertainty)
