@@ -121,7 +121,7 @@ def _step(power: float, size: float, tolerance: float) -> tuple[float, float]:
         theta = atan(2.0 * pi / (h * power))
         return 2.0 * size * exp(-power * log(cos(theta))) / expm1(min(2.0 * pi * theta / h, 700.0))
 
-    low, high = 1e-2, 4.0
+    low, high = min(1e-2, 0.1 / power**0.5), 4.0
     for _ in range(50):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if bound(middle) <= tolerance else (low, middle)
@@ -131,8 +131,25 @@ def _step(power: float, size: float, tolerance: float) -> tuple[float, float]:
 def _nodes(shape: float, step: float, low: float, high: float) -> tuple[Array, Array]:
     """Return y = jh from below ``low`` to above ``high``, and the weights of exp(y)."""
     y = step * np.arange(floor(low / step), ceil(high / step) + 1)
-    exponent = shape * (log(shape) + y - np.exp(y)) - lgamma(shape)
-    return y, step * np.exp(exponent)
+    return y, step * np.exp(_log_peak(shape) - shape * _excess(y))
+
+
+def _log_peak(shape: float) -> float:
+    """Return log(νᵛe⁻ᵛ/Γ(ν)), by Stirling's series where its terms would cancel."""
+    if shape < 50.0:
+        return shape * (log(shape) - 1.0) - lgamma(shape)
+    square = shape * shape
+    series = (1.0 - (1.0 - 2.0 / (7.0 * square)) / (30.0 * square)) / (12.0 * shape)
+    return 0.5 * log(shape / (2.0 * pi)) - series
+
+
+def _excess(y: Array) -> Array:
+    """Return eʸ − 1 − y without cancellation."""
+    small = np.where(abs(y) < 0.1, y, 0.0)
+    series = np.full_like(small, 1.0)
+    for k in range(14, 2, -1):
+        series = 1.0 + small * series / k
+    return np.where(abs(y) < 0.1, 0.5 * small * small * series, np.expm1(y) - y)
 
 
 def _lower_end(shape: float, rate: float, probability: float) -> float:

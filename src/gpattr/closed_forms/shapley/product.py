@@ -63,6 +63,11 @@ class PositiveProduct:
     def contrasts(self, sites: Coalitions, Z: Array, rows: slice) -> Iterator[Contrast]:
         """Yield the pairs of some rows with all points, in tiles that fit into the cache."""
         xp = namespace(Z)
+        for here, some, half, top in self.logarithms(sites, Z, rows):
+            yield Contrast(here, some, xp.tanh(half), self.variance * xp.exp(top))
+
+    def logarithms(self, sites: Coalitions, Z: Array, rows: slice) -> Iterator[Contrast]:
+        """Yield the same as logarithms: ½ log(u/v) = artanh c, and log of ``top`` without σ²."""
         x, b, z = map(_players_first, (sites[rows].stop, sites[rows].start, Z))
         width = TILE * chunk_rows(Z, len(self.players))
         points = min(len(Z), max(width, 1))
@@ -75,12 +80,8 @@ class PositiveProduct:
                 here = slice(low, min(low + height, x.shape[1]))
                 start = b[:, :, None] if sites.shared_start else b[:, here, None]
                 half, top = self._contrast(x[:, here, None], start, near, drawn)
-                yield Contrast(
-                    slice(rows.start + here.start, rows.start + here.stop),
-                    some,
-                    xp.tanh(half),
-                    self.variance * xp.exp(top),
-                )
+                place = slice(rows.start + here.start, rows.start + here.stop)
+                yield Contrast(place, some, half, top)
 
     def _contrast(self, x: Array, b: Array, z: Array, drawn: Array | None) -> tuple[Array, Array]:
         """Return ½ log(u/v), (p, ...), and Σ max(log u, log v), with v drawn where it is given."""

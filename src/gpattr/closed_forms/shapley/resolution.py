@@ -11,11 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import reduce
 from math import prod
 from typing import Any
-
-import numpy as np
 
 from gpattr._core.array import Array, namespace
 from gpattr.bases import Basis
@@ -36,6 +33,15 @@ from gpattr.closed_forms.shapley.interaction_corners import (
     interaction_mean,
 )
 from gpattr.closed_forms.shapley.interaction_covariances import interaction_formulas
+from gpattr.closed_forms.shapley.mixtures import (
+    MIXTURE,
+    Leaf,
+    MixtureError,
+    certified,
+    components,
+    mixture_of,
+    scaled_formulas,
+)
 from gpattr.closed_forms.shapley.product import PositiveProduct
 from gpattr.closed_forms.shapley.series import series_expectation, series_formulas
 from gpattr.closed_forms.table import (
@@ -43,7 +49,6 @@ from gpattr.closed_forms.table import (
     KERNEL_SCHEMES,
     KERNELS,
     MEANS,
-    Bounded,
     Formulas,
     register,
     register_mean,
@@ -52,28 +57,17 @@ from gpattr.exceptions import UnsupportedModelError
 from gpattr.kernels import (
     Constant,
     Kernel,
-    RationalQuadratic,
     Select,
-    SquaredExponential,
 )
 from gpattr.means import Constant as ConstantMean
 from gpattr.means import Mean
 from gpattr.operators import Coalitions, Expectation, Players, Shapley, ShapleyInteractions
 from gpattr.operators.players import MOST_PLAYERS
-from gpattr.special.scale_mixtures import (
-    ScaleMixture,
-    matern_mixture,
-    rational_quadratic_mixture,
-)
 
 # Players up to which a radial kernel is evaluated at all coalitions rather than mixed: between two
 # rows there are 4^p pairs of coalitions, between a row and a point 2^p.
 FEW, SEVERAL = 6, 9
-MIXED = 1e-12  # error of a scale mixture, relative to the variance of the kernel
-RADIUS = 1e4  # length-scales within which a rational quadratic mixture has that error
 MOST_TERMS = 512
-MIXTURE = "scale mixture"
-Leaf = tuple[Kernel, tuple[int, ...]]  # a kernel and its columns
 
 # What each operator makes of a product of positive factors.
 ENGINES: dict[type[Shapley], Callable[[Any, PositiveProduct], Formulas]] = {
@@ -172,88 +166,17 @@ def _mixed(
     rest = [leaf for i, leaf in enumerate(leaves) if i not in radial]
     terms: list[list[Leaf]] = [[(Constant(scale), ()), *rest]]
     for mixture, leaf, columns in expansions:
-        terms = [[*term, part] for term in terms for part in _components(mixture, leaf, columns)]
+        terms = [[*term, part] for term in terms for part in components(mixture, leaf, columns)]
     parts = [_term_formulas(operator, term) for term in terms]
     found = [part for part in parts if part is not None]
     if len(found) < len(parts):
         return None
+    whole = added(found)
+    if type(operator) is Shapley and len(leaves) == 1:
+        whole = scaled_formulas(whole, scale, *expansions[0], operator.players)
     size = scale * prod(variance_of(leaf) for leaf, _ in leaves)
-    errors = [_Error(mixture, leaf, columns) for mixture, leaf, columns in expansions]
-    return _certified(added(found), errors, size, operator.absolute_weight)
-
-
-def mixture_of(kernel: Any) -> ScaleMixture:
-    """Return a radial kernel as a mixture of squared exponentials with a certified error."""
-    if isinstance(kernel, RationalQuadratic):
-        return rational_quadratic_mixture(kernel.alpha, MIXED, radius=RADIUS)
-    return matern_mixture(kernel.nu, MIXED)
-
-
-def _components(mixture: ScaleMixture, leaf: Any, columns: tuple[int, ...]) -> list[Leaf]:
-    length, variance = np.asarray(leaf.lengthscale), variance_of(leaf)
-    parts: list[Leaf] = [
-        (SquaredExponential(length * scale**0.5, variance * weight), columns)
-        for scale, weight in zip(mixture.scales, mixture.weights, strict=True)
-    ]
-    if mixture.constant > 0:
-        parts.append((Constant(variance * mixture.constant), ()))
-    return parts
-
-
-class _Error:
-    """The certified error of a mixture for the rows and points of a call."""
-
-    def __init__(self, mixture: ScaleMixture, kernel: Any, columns: tuple[int, ...]) -> None:
-        self.mixture, self.kernel, self.columns = mixture, kernel, list(columns)
-
-    def at(self, *rows: Array) -> float:
-        """Return the bound for all distances between these rows; beyond the radius, the tail."""
-        if self.mixture.constant == 0:
-            return self.mixture.bound
-        xp = namespace(rows[0])
-        some = [part[:, self.columns] for part in rows]
-        high = reduce(xp.maximum, (xp.max(part, axis=0) for part in some))
-        low = reduce(xp.minimum, (xp.min(part, axis=0) for part in some))
-        if float(self.kernel.n_lengthscales((high - low)[None, :])[0]) <= RADIUS:
-            return self.mixture.bound
-        return self.mixture.bound + self.mixture.constant
-
-
-def _certified(inner: Formulas, errors: list[_Error], size: float, weight: float) -> Formulas:
-    """Return formulas with the error of a mixture: |φ − φ̃| ≤ 2σ² × the error of the kernel.
-
-    2 is ``weight``, the sum of the absolute weights of coalitions.
-    """
-
-    def extra(*rows: Array) -> float:
-        return weight * size * sum(error.at(*rows) for error in errors)
-
-    def cross(sites: Any, Z: Array) -> Bounded:
-        value, error = inner.cross(sites, Z)
-        return Bounded(value, error + len(Z) ** 0.5 * extra(sites.start, sites.stop, Z))
-
-    def contract(sites: Any, Z: Array, w: Array) -> Bounded:
-        value, error = inner.contract(sites, Z, w)
-        return Bounded(value, error + mixed(sites, Z, w))
-
-    def mixed(sites: Any, Z: Array, w: Array) -> float:
-        return extra(sites.start, sites.stop, Z) * float(abs(w).sum(axis=0).max())
-
-    def bound(sites: Any, Z: Array, w: Array) -> Array:
-        assert inner.bound is not None
-        return inner.bound(sites, Z, w) + mixed(sites, Z, w)
-
-    def prior_cov(sites: Any) -> Bounded:
-        value, error = inner.prior_cov(sites)
-        return Bounded(value, error + weight * extra(sites.start, sites.stop))
-
-    def between(sites: Any, other: Any) -> Bounded:
-        value, error = inner.between(sites, other)
-        rows = (sites.start, sites.stop, other.start, other.stop)
-        return Bounded(value, error + weight * extra(*rows))
-
-    known = None if inner.bound is None else bound
-    return Formulas(cross, contract, prior_cov, between, frozenset({MIXTURE}), known)
+    errors = [MixtureError(mixture, leaf, columns) for mixture, leaf, columns in expansions]
+    return certified(whole, errors, size, operator.absolute_weight)
 
 
 def select_formulas(operator: Shapley, kernel: Select) -> Formulas:
