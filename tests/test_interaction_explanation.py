@@ -186,7 +186,7 @@ def test_frames_have_one_line_for_each_row_and_pair(ex):
 def test_texts_name_what_is_shown(ex):
     many, one = repr(ex), repr(ex[1])
     assert many.startswith("Interactions in the predicted quality: 5 rows × 4 features\nShapley")
-    assert "Shapley interaction index; baseline: given point; given matrices" in many
+    assert "Shapley interaction values; baseline: given point; given matrices" in many
     assert "row b: predicted quality" in one
     assert "P(> 0)" in one
     assert "pH × sugar" in one

@@ -197,8 +197,12 @@ def test_baselines(prices, model, tmp_path):
         ("nowhere.csv", "an existing file"),
     ):
         assert words in called(*table, "--baseline", text, code=1).replace("\n", " ")
-    point.write_text("area,kind,age\n100,flat,30\n90,flat,30\n")
-    assert "expected one row" in called(*table, "--baseline", point, code=1)
+    values = []
+    for lines in ("100,flat,30\n", "90,house,20\n", "100,flat,30\n90,house,20\n"):
+        point.write_text(f"area,kind,age\n{lines}")
+        called(*table, "--rows", "1-5", "--baseline", point)
+        values.append(Explanation.load(tmp_path / "out" / "explanation.json").values)
+    np.testing.assert_allclose(values[2], 0.5 * (values[0] + values[1]), rtol=0, atol=1e-9)
 
 
 def test_baselines_of_several_rows_are_averaged(tmp_path):

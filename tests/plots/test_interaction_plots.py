@@ -205,7 +205,7 @@ def test_every_picture_names_what_is_explained_and_the_baseline(picture, ex):
     assert "Row 2: interactions in the predicted quality" in one
     assert "Mean interactions in the predicted quality over 8 rows" in many
     for text in (one, many):
-        assert "Shapley interaction index; baseline: given point" in text
+        assert "Shapley interaction values; baseline: given point" in text
         assert "95% sure" in text
 
 

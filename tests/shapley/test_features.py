@@ -4,9 +4,15 @@ import warnings
 from math import erf
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from botorch.models import MixedSingleTaskGP
+from sklearn.compose import make_column_transformer
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from tests.reference.coalitions import joint_of, truth
 
 import gpattr
@@ -106,7 +112,7 @@ def test_files_keep_what_attributions_are(mixed, tmp_path):
     pairs.save(tmp_path / "pairs.json")
     again = InteractionExplanation.load(tmp_path / "pairs.json")
     assert again == pairs
-    assert again.by_pair.attribution == "Shapley interaction index"
+    assert again.by_pair.attribution == "Shapley interaction values"
 
 
 def test_importance_is_the_mean_size_under_the_joint_distribution(mixed):
@@ -133,3 +139,60 @@ def test_class_probabilities_are_refused():
     known = truth(joint_of(model.posterior_), ROWS, START)
     np.testing.assert_allclose(ex.values, known.mean, rtol=0, atol=1e-12)
     np.testing.assert_allclose(ex.cov, known.cov, rtol=0, atol=1e-11)
+
+
+def pipeline():
+    """A model of scikit-learn with a scaled number and a one-hot category."""
+    frame = pd.DataFrame({"area": RNG.normal(90, 25, 40), "kind": RNG.choice(["a", "b", "c"], 40)})
+    price = 3.0 * frame["area"] + frame["kind"].map({"a": 0, "b": 60, "c": 30})
+    columns = make_column_transformer((StandardScaler(), ["area"]), (OneHotEncoder(), ["kind"]))
+    regressor = GaussianProcessRegressor(RBF([1.0] * 4), alpha=0.1, optimizer=None)
+    return make_pipeline(columns, regressor).fit(frame, price), frame
+
+
+@pytest.mark.parametrize("attribution", ["shapley", "integrated_gradients"])
+def test_a_background_of_categories(attribution):
+    """A frame with texts is encoded as rows are, and averaged over."""
+    model, frame = pipeline()
+    rows, background, weights = frame[:3], frame[5:8], [0.2, 0.5, 0.3]
+    together = Explainer(model, Baselines(background, weights), attribution=attribution)(rows)
+    apart = [
+        Explainer(model, background.iloc[[i]], attribution=attribution)(rows).values
+        for i in range(3)
+    ]
+    average = sum(w * part for w, part in zip(weights, apart, strict=True))
+    np.testing.assert_allclose(together.values, average, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        together.values.sum(axis=1), together.predictions - together.base_values, atol=1e-8
+    )
+    assert together.feature_names == ("area", "kind")
+
+
+def test_marginals_of_categories():
+    """Every combination of an area and a category, which stays whole."""
+    model, frame = pipeline()
+    rows, drawn = frame[:2], frame[5:8]
+    ex = Explainer(model, Marginals(drawn), **SHAPLEY)(rows)
+    parts = [
+        Explainer(model, pd.DataFrame({"area": [area], "kind": [kind]}), **SHAPLEY)(rows).values
+        for area in drawn["area"]
+        for kind in drawn["kind"]
+    ]
+    np.testing.assert_allclose(ex.values, np.mean(parts, axis=0), rtol=0, atol=1e-9)
+    with pytest.raises(InvalidInputError, match="kind"):
+        Explainer(model, Baselines(drawn.assign(kind="unknown")), **SHAPLEY)
+    with pytest.raises(InvalidInputError, match="rows: expected at least one row"):
+        Marginals(drawn[:0])
+    plain = gpattr.GPRegressor(optimize=False).fit(frame[["area"]], np.arange(40.0))
+    with pytest.raises(InvalidInputError, match="expected numeric columns, got column 'kind'"):
+        Explainer(plain, Baselines(drawn), **SHAPLEY)
+
+
+def test_the_mean_has_one_category():
+    """Coalitions mix rows that could be; a mean of categories could not."""
+    model, frame = pipeline()
+    ex = Explainer(model, "mean", **SHAPLEY)(frame[:2])
+    assert "with the most frequent categories" in ex.baseline_name
+    usual = pd.DataFrame({"area": [frame["area"].mean()], "kind": [frame["kind"].mode()[0]]})
+    given = Explainer(model, usual, **SHAPLEY)(frame[:2])
+    np.testing.assert_allclose(ex.values, given.values, rtol=0, atol=1e-9)

@@ -161,6 +161,10 @@ def read_only(array: Array) -> Array:
     return array
 
 
+class NotNumericError(InvalidInputError):
+    """A frame has a column of texts, categories or dates."""
+
+
 def is_frame(X: Any) -> bool:
     """Return whether X is a table with named columns (pandas, polars), without importing either."""
     return not isinstance(X, np.ndarray) and hasattr(X, "to_numpy") and hasattr(X, "columns")
@@ -347,7 +351,7 @@ def _column_values(name: str, label: Any, column: Any) -> Array:
             values = np.array([value if _is_real(value) else np.nan for value in values])
         return values.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInputError(
+        raise NotNumericError(
             f"{name}: expected numeric columns, got column {label!r} of type {column.dtype}; encode"
             " it as numbers first"
         ) from None

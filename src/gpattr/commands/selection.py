@@ -78,10 +78,4 @@ def chosen_baseline(text: str, X: Any, columns: Columns, source: str) -> tuple[A
     points = columns.features(read_table(text, fewest=1), strict=True, source=text)
     if len(points) == 1:
         return points, f"the row of {Path(text).name}"
-    if columns.encoder is not None:
-        what = "categories" if columns.categories else "dates"
-        raise InvalidInputError(
-            f"--baseline: expected one row in {text}, because the table has {what}, got"
-            f" {len(points)}"
-        )
     return Baselines(points), f"average over {len(points)} points of {Path(text).name}"

@@ -103,11 +103,13 @@ class Encoder:
         dates = {labels[name]: found for name, found in self.dates.items()}
         return replace(self, names=names, categories=categories, dates=dates, named=True)
 
-    def reference_points(self, points: Mapping[str, Array]) -> dict[str, Array]:
+    def reference_points(
+        self, points: Mapping[str, Array], *, whole: bool = False
+    ) -> dict[str, Array]:
         """Return the points with the most frequent categories and with whole dates.
 
         The mean keeps category frequencies, unless categories jump, and the means of encoded
-        dates.
+        dates, unless it is to be ``whole`` too.
         """
         if "mean" not in points:
             return dict(points)
@@ -118,7 +120,7 @@ class Encoder:
             common[places] = points["mean"][places]
             result[name] = (
                 point
-                if name == "mean" and not self.as_one_feature
+                if name == "mean" and not (self.as_one_feature or whole)
                 else self.nearest_one_hot(common[None])[0]
             )
         return result

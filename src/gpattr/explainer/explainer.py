@@ -132,7 +132,8 @@ class Explainer:
         random_generator(random_state)
         rows = Rows(posterior, feature_names, baseline)
         if isinstance(attribution, str):
-            point, name = rows.baseline(baseline)
+            # Coalitions have one category of a feature, as rows do.
+            point, name = rows.baseline(baseline, whole=attribution == "shapley")
             # refuses what it cannot start from, and a method that it does not have
             check_method(ATTRIBUTIONS[attribution](point, rows.jumps, None), method, n_steps)
         else:

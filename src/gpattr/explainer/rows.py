@@ -157,13 +157,17 @@ class Rows:
             unit="numbers (one per feature)",
         )
 
-    def baseline(self, baseline: Any) -> tuple[Array | Baselines, str]:
-        """Return a baseline as numbers, and what to call it."""
+    def baseline(self, baseline: Any, *, whole: bool = False) -> tuple[Array | Baselines, str]:
+        """Return a baseline as numbers, and what to call it.
+
+        With ``whole`` a named one has one category of every feature, and not their frequencies.
+        """
+        like = self.posterior.like
         if isinstance(baseline, str):
             check_choice("baseline", baseline, tuple(NAMED_BASELINES))
             points = dict(self.posterior.reference_points)
             if self.encoder is not None:
-                points = self.encoder.reference_points(points)
+                points = self.encoder.reference_points(points, whole=whole)
             if baseline == "zeros":
                 points["zeros"] = (
                     np.zeros(self.posterior.n_columns)
@@ -177,11 +181,14 @@ class Rows:
                     f" baseline of {self.posterior.n_columns} numbers"
                 )
             whole = self.encoder is not None and (
-                baseline == "median" or (baseline == "mean" and self.jumps)
+                baseline == "median" or (baseline == "mean" and (self.jumps or whole))
             )
             return points[baseline], NAMED_BASELINES[baseline] + (
                 ", with the most frequent categories" if whole else ""
             )
+        if isinstance(baseline, Baselines) and baseline.frame is not None and self.encoder:
+            rows = beside("baseline", self.encoder.encode("baseline", baseline.frame), like)
+            return type(baseline)(rows, baseline.weights), _averaged(baseline)
         if isinstance(baseline, Baselines) and self.jumps:
             points = self.matrix("baseline", self._labelled(baseline))
             return type(baseline)(points, baseline.weights), _averaged(baseline)
@@ -235,7 +242,7 @@ class Rows:
 
 def _averaged(baselines: Baselines) -> str:
     """Return what to call a set of baselines."""
-    k = len(baselines.points)
+    k = len(baselines)
     if isinstance(baselines, Marginals):
         return f"features drawn independently from {k} rows"
     return f"average over {k} points"

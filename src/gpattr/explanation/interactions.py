@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from gpattr.plots.accessor import InteractionPlots
 
 INDEX_NAMES = {
-    "shapley": "Shapley interaction index",
-    "taylor": "Shapley–Taylor index",
+    "shapley": "Shapley interaction values",
+    "taylor": "Shapley–Taylor interaction values",
     "integrated_hessians": "integrated Hessians",
 }
 ROUNDING = 1e-9  # of the largest entry: by how much the two halves of given matrices may differ

@@ -9,7 +9,14 @@ import numpy as np
 
 from gpattr._core.array import Array
 from gpattr._core.frozen import Frozen
-from gpattr._core.validation import Names, as_matrix, as_vector, column_names, read_only
+from gpattr._core.validation import (
+    Names,
+    NotNumericError,
+    as_matrix,
+    as_vector,
+    column_names,
+    read_only,
+)
 from gpattr.exceptions import InvalidInputError
 
 
@@ -17,7 +24,8 @@ class Baselines(Frozen):
     """Weighted points (k, d) as one baseline: attributions are averaged over them, exactly.
 
     ``weights`` (k,) are not negative and sum to one; equal weights by default. Points in a frame
-    keep their column names.
+    keep their column names. A frame may have categories and dates, if the model was trained on
+    such a frame.
     """
 
     def __init__(self, points: Any, weights: Any = None) -> None:
@@ -25,9 +33,16 @@ class Baselines(Frozen):
 
     def _keep(self, name: str, points: Any, weights: Any) -> None:
         """Check points, given by this name, and weights, and keep them."""
-        self.points: Array = read_only(as_matrix(name, points))
         self.feature_names: Names | None = column_names(points)
-        k = len(self.points)
+        self.frame: Any = None  # where it has columns that are not numbers
+        self._points: Array | NotNumericError
+        try:
+            self._points = read_only(as_matrix(name, points))
+        except NotNumericError as error:
+            if not len(points):
+                raise InvalidInputError(f"{name}: expected at least one row, got none") from None
+            self.frame, self._points = points[list(points.columns)], error
+        k = len(points)
         if weights is None:
             weights = np.full(k, 1.0 / k)
         weights = as_vector("weights", weights, length=k, unit="weights (one per baseline)")
@@ -44,8 +59,18 @@ class Baselines(Frozen):
             )
         self.weights: Array = read_only(weights / total)
 
+    @property
+    def points(self) -> Array:
+        """The points, (k, d); columns that are not numbers need the encoder of a model."""
+        if isinstance(self._points, NotNumericError):
+            raise self._points
+        return self._points
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
     def __repr__(self) -> str:
-        k, d = self.points.shape
+        k, d = (self.points if self.frame is None else self.frame).shape
         equal = (
             "equal weights"
             if np.ptp(self.weights) == 0

@@ -21,7 +21,6 @@ from gpattr.plots.style import DIVERGING, GREY, INK, UNSURE, axes_for, color_sca
 from gpattr.plots.words import baseline_of, share, short
 
 WITH_NUMBERS = 12  # features at most, so that numbers can be read in their cells
-USUAL, AHEAD = 0.9, 2.5  # colours end at this many times this quantile of the interactions
 FULL, HALF, LEAST = (
     0.94,
     0.62,
@@ -53,7 +52,8 @@ def interaction_matrix(
     numbers = d <= WITH_NUMBERS
     wide, high = (3.3 + 0.62 * d, 2.5 + 0.5 * d) if numbers else (3.6 + 0.27 * d, 3.6 + 0.27 * d)
     ax = axes_for(ax, max(wide, 6.4), high)
-    limit, beyond = _limit(shown.values, numbers)
+    limit = _limit(shown.values)
+    beyond = not numbers and bool((np.abs(np.nan_to_num(shown.values)) > limit).any())
     ends = f" (colours end at ±{readable(limit, 2)})" if beyond else ""
     colored = np.ones((d, d), dtype=bool)
     if numbers:
@@ -72,18 +72,11 @@ def interaction_matrix(
     return ax
 
 
-def _limit(values: Array, numbers: bool) -> tuple[float, bool]:
-    """Return where colours end, and whether some of what is drawn in colour goes beyond.
-
-    A single large interaction, or a main effect, must not leave the others white.
-    """
+def _limit(values: Array) -> float:
+    """Return where colours end: at the largest interaction, main effects left out."""
     size = np.nan_to_num(np.abs(values))
-    between = size[np.triu_indices(len(size), 1)]
-    reach = float(between.max(initial=0.0))
-    usual = AHEAD * float(np.quantile(between, USUAL)) if len(between) else 0.0
-    limit = min(reach, usual or reach) or float(size.max(initial=0.0)) or 1.0
-    drawn = between if numbers else size
-    return limit, bool((drawn > limit).any())
+    largest = float(size[np.triu_indices(len(size), 1)].max(initial=0.0))
+    return largest or float(size.max(initial=0.0)) or 1.0
 
 
 def _squares(ax: Axes, shown: InteractionSummary, drawn: Array, level: float, limit: float) -> None:

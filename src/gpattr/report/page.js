@@ -418,7 +418,7 @@
     el("sliders").hidden = !model;
     el("what-if").hidden = el("reset").hidden = true;
     el("what-if-note").textContent = !model ? `Not available: ${facts.what_if}.` : "Change the values of the selected row: this page contains the model, and computes exact attributions " + (model.factor ? "with their uncertainty." : "without their uncertainty (the file would be too large).");
-    el("lead").textContent = `${numbers.fixed(n, 0)} row${n > 1 ? "s" : ""} × ${d} feature${d > 1 ? "s" : ""}. The ${out.quantity} of each row is compared with that of the baseline (${facts.baseline}), and the difference is divided among the features.`;
+    el("lead").textContent = `${numbers.fixed(n, 0)} row${n > 1 ? "s" : ""} × ${d} feature${d > 1 ? "s" : ""}. The ${out.quantity} of each row is compared with that of the baseline (${facts.baseline}), and the difference is divided among the features${facts.attribution === "integrated gradients" ? "" : ` by ${facts.attribution}`}.`;
     el("notes").replaceChildren(...facts.notes.map((note) => make("li", note)));
     el("rows-note").textContent = `Attributions: what each feature adds to the ${out.quantity} of a row, or subtracts from it, compared with the baseline (${facts.baseline}).${out.uncertain ? " Faint numbers: the sign is uncertain." : ""} Click a row, or use the arrow keys, to explain it above; click a heading to sort.`;
     const point = facts.baseline_values ? order.filter((i) => facts.baseline_values[i] !== null).map((i) => `${features[i]} ${Number.isInteger(facts.baseline_values[i]) ? written(i, facts.baseline_values[i]) : numbers.readable(facts.baseline_values[i])}`) : [];
