@@ -141,7 +141,8 @@ def set_up(case: Case, rounds: int) -> list[str]:
     times = paragraph(f"""
         **Times** are processor time on one thread, which the load of the machine disturbs less than
         the clock's; the best of {rounds} rounds after a call that is not timed.
-        In every round gpattr is timed next to each tool, and a ratio is that of the two bests.
+        In every round gpattr is timed next to each tool, and a ratio is that of these two
+        best times, not a quotient of the first column.
         gpattr explains all rows in one call; the other tools process rows one by one, so gpattr is
         also listed, and compared, with one row per call.""")
     return [model, truth, times]

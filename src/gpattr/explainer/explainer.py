@@ -64,7 +64,7 @@ class Explainer:
     or per group of ``players`` {name: [features]}.
 
     ``method`` is ``"auto"`` (closed form if there is one, else quadrature with a known error),
-    ``"exact"`` (closed forms only; raises otherwise), ``"quadrature"`` (for comparison), or a rule
+    ``"exact"`` (refuses quadrature and sampling), ``"quadrature"`` (for comparison), or a rule
     with ``n_steps``: ``"right"``, ``"trapezoid"``, ``"simpson"``, ``"gauss_legendre"``; for Shapley
     values ``"permutations"``, of which ``n_steps`` antithetic pairs are sampled. If quadrature does
     not reach ``tolerance``, relative to the size of the function, `ToleranceError` is raised.
