@@ -181,7 +181,7 @@ class Rows:
                     f" baseline of {self.posterior.n_columns} numbers"
                 )
             whole = self.encoder is not None and (
-                baseline == "median" or (baseline == "mean" and (self.jumps or whole))
+                baseline == "median" or (baseline == "mean" and (bool(self.jumps) or whole))
             )
             return points[baseline], NAMED_BASELINES[baseline] + (
                 ", with the most frequent categories" if whole else ""

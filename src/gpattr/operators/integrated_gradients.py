@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from gpattr._core.arguments import an_array, some_rows
+from gpattr._core.arguments import an_array
 from gpattr._core.array import Array, is_tensor, namespace
 from gpattr._core.validation import as_matrix, as_vector, beside, numbers
 from gpattr.exceptions import InvalidInputError
@@ -16,6 +16,7 @@ from gpattr.operators.affine_map import AffineMap
 from gpattr.operators.base import Operator, Reference, Sites, check_batches
 from gpattr.operators.baselines import Baselines
 from gpattr.operators.marginals import Marginals
+from gpattr.operators.spans import Spans
 
 NO_MARGINALS = (
     "baseline: integrated gradients follow straight paths, which features drawn independently do"
@@ -24,35 +25,8 @@ NO_MARGINALS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Paths(Sites):
+class Paths(Spans):
     """Straight paths from ``start``, (n, d) or one for all (1, d), to ``stop``, (n, d)."""
-
-    start: Array
-    stop: Array
-
-    def __post_init__(self) -> None:
-        for name, value in (("start", self.start), ("stop", self.stop)):
-            if type(value) is not np.ndarray or value.ndim != 2:
-                some_rows(name, value)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        n, d = self.stop.shape
-        return n, d
-
-    @property
-    def like(self) -> Array:
-        return self.stop
-
-    @property
-    def step(self) -> Array:
-        """The vectors x − b, (n, d)."""
-        return self.stop - self.start
-
-    @property
-    def shared_start(self) -> bool:
-        """Whether all paths leave from the same point."""
-        return self.start.shape[0] == 1
 
     def __getitem__(self, rows: Any) -> Self:
         return type(self)(self.start if self.shared_start else self.start[rows], self.stop[rows])

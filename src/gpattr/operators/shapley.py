@@ -17,29 +17,26 @@ from gpattr.operators.base import Operator, Reference, Sites, check_batches
 from gpattr.operators.baselines import Baselines
 from gpattr.operators.marginals import Marginals
 from gpattr.operators.players import MOST_PLAYERS, Players, as_players
+from gpattr.operators.spans import Spans
 
 a_players = instance(Players, "gpattr Players, such as Players.single(d)")
 
 
 @dataclass(frozen=True, eq=False)
-class Coalitions(Sites):
+class Coalitions(Spans):
     """All points whose ``players`` are at the row, ``stop`` (n, D), or at the baseline, ``start``.
 
     The baseline is (n, D), or one for all (1, D). With ``weights`` (K,) it is drawn instead:
     every player independently of the others from the rows of ``start`` (K, D).
     """
 
-    checks: ClassVar[Any] = Sites.checks | {"members": some_rows}
+    checks: ClassVar[Any] = Spans.checks | {"members": some_rows}
 
-    start: Array
-    stop: Array
     players: Players
     weights: Array | None = None
 
     def __post_init__(self) -> None:
-        for name, value in (("start", self.start), ("stop", self.stop)):
-            if type(value) is not np.ndarray or value.ndim != 2:
-                some_rows(name, value)
+        super().__post_init__()
         a_players("players", self.players)
         if self.weights is not None:
             an_array("weights", self.weights)
@@ -50,23 +47,9 @@ class Coalitions(Sites):
                 )
 
     @property
-    def shape(self) -> tuple[int, int]:
-        n, d = self.stop.shape
-        return n, d
-
-    @property
-    def like(self) -> Array:
-        return self.stop
-
-    @property
-    def step(self) -> Array:
-        """The vectors x − b, (n, D)."""
-        return self.stop - self.start
-
-    @property
     def shared_start(self) -> bool:
         """Whether all rows are compared with the same baseline, or with draws of one."""
-        return self.weights is not None or self.start.shape[0] == 1
+        return self.weights is not None or super().shared_start
 
     def __getitem__(self, rows: Any) -> Self:
         start = self.start if self.shared_start else self.start[rows]
