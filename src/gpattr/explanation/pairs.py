@@ -31,11 +31,13 @@ def check_pairs(pairs: Any, names: Names) -> Pairs:
             f"pairs: expected a list of at least one pair of features, got {pairs!r}"
         )
     checked = tuple(_check_pair(pair, names) for pair in found)
-    for k, (i, j) in enumerate(checked):
-        if (i, j) in checked[:k]:
+    seen: set[Pair] = set()
+    for i, j in checked:
+        if (i, j) in seen:
             raise InvalidInputError(
                 f"pairs: expected each pair once, got {names[i]!r} and {names[j]!r} again"
             )
+        seen.add((i, j))
     return checked
 
 

@@ -37,11 +37,13 @@ def check_pairs(name: str, pairs: Any, d: int) -> Pairs | None:
             f"{name}: expected pairs of positions of features, such as [(0, 1), (2, 2)], or None"
             f" for all, got {pairs!r}"
         )
+    seen: set[tuple[int, int]] = set()
     for pair in chosen:
         if pair[1] >= d:
             raise InvalidInputError(f"{name}: expected positions below {d}, got the pair {pair}")
-        if chosen.count(pair) > 1:
+        if pair in seen:
             raise InvalidInputError(f"{name}: expected each pair once, got {pair} more than once")
+        seen.add(pair)
     return tuple(chosen)
 
 

@@ -77,7 +77,12 @@ class Coalitions(Spans):
     def moving(self) -> Array:
         """Which players differ from the baseline, (n, players), as 0 and 1; the others have 0."""
         xp, (n, _) = namespace(self.stop), self.shape
-        result, changed = xp.zeros((n, self.players.count)), self.step != 0
+        result = xp.zeros((n, self.players.count))
+        if self.weights is None:
+            changed = self.step != 0
+        else:  # drawn: only where all draws are equal to the row does nothing change
+            low, high = xp.min(self.start, axis=0), xp.max(self.start, axis=0)
+            changed = (self.stop != low) | (self.stop != high)
         for player, columns in zip(self.players.seen, self.players.members, strict=True):
             result[:, player] = (changed[:, list(columns)].sum(axis=1) > 0) * 1.0
         return result

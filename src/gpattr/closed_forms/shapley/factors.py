@@ -200,6 +200,17 @@ def _distances(row: Array, base: Array, change: Array, order: float) -> tuple[Ar
     return root * change / xp.maximum(r + s, TINY), root * s
 
 
+def _log1p_less(x: Array) -> Array:
+    """Return log(1 + x) − x without cancellation where x is small."""
+    xp = namespace(x)
+    small = abs(x) < 0.05
+    near = xp.where(small, x, 0.0 * x)
+    series = 0.0 * near
+    for k in range(14, 1, -1):
+        series = near * series + (-1.0) ** (k + 1) / k
+    return xp.where(small, near * near * series, xp.log1p(xp.where(small, 0.0 * x, x)) - x)
+
+
 def _log_matern12(kernel: Matern12, r2: Array) -> Array:
     return -namespace(r2).sqrt(r2)
 
@@ -209,24 +220,25 @@ def _half_matern12(kernel: Matern12, row: Array, base: Array, change: Array) -> 
 
 
 def _log_matern32(kernel: Matern32, r2: Array) -> Array:
-    s = namespace(r2).sqrt(3.0 * r2)
-    return namespace(r2).log1p(s) - s
+    return _log1p_less(namespace(r2).sqrt(3.0 * r2))
 
 
 def _half_matern32(kernel: Matern32, row: Array, base: Array, change: Array) -> Array:
     g, t = _distances(row, base, change, 1.5)
-    return 0.5 * (namespace(g).log1p(g / (1.0 + t)) - g)
+    return 0.5 * (_log1p_less(g / (1.0 + t)) - g * (t / (1.0 + t)))
 
 
 def _log_matern52(kernel: Matern52, r2: Array) -> Array:
     s = namespace(r2).sqrt(5.0 * r2)
-    return namespace(r2).log1p(s + s * s / 3.0) - s
+    third = s * s / 3.0
+    return _log1p_less(s + third) + third
 
 
 def _half_matern52(kernel: Matern52, row: Array, base: Array, change: Array) -> Array:
     g, t = _distances(row, base, change, 2.5)
-    rise = g * (1.0 + (2.0 * t + g) / 3.0) / (1.0 + t + t * t / 3.0)
-    return 0.5 * (namespace(g).log1p(rise) - g)
+    whole = 1.0 + t + t * t / 3.0
+    rise = g * ((1.0 + (2.0 * t + g) / 3.0) / whole)
+    return 0.5 * (_log1p_less(rise) + g * ((g - t - t * t) / (3.0 * whole)))
 
 
 def _log_matern(kernel: Matern, r2: Array) -> Array:
@@ -269,6 +281,8 @@ BY_COLUMN: dict[type[Kernel], type[Factor]] = {
 def factor_of(kernel: Kernel, columns: tuple[int, ...], players: Players) -> Factor | None:
     """Return a kernel of some columns as factors of players; None where it is no such product."""
     owner = tuple(players.owner[column] for column in columns)
+    if isinstance(kernel, RationalQuadratic) and kernel.alpha > GAUSSIAN:
+        kernel = SquaredExponential(kernel.lengthscale, kernel.variance)
     kind = BY_COLUMN.get(type(kernel))
     if kind is None and type(kernel) in LOG_PROFILES and len(set(owner)) == 1:
         kind = RadialFactor

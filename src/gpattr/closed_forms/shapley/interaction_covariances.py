@@ -53,7 +53,8 @@ def interaction_formulas(operator: ShapleyInteractions, kernel: PositiveProduct)
         value = _along_one_row(kernel, sites, outputs, index)
         xp = namespace(value)
         variances = xp.diagonal(value, axis1=1, axis2=2)
-        return Bounded(value, 64.0 * EPS * xp.max(variances, axis=1))
+        phases = kernel.phases(sites, sites.stop)
+        return Bounded(value, EPS * (64.0 + 4.0 * phases) * xp.max(variances, axis=1))
 
     def between(sites: Coalitions, other: Coalitions) -> Bounded:
         n, q, p = len(sites.stop), outputs.count, len(kernel.players)
@@ -64,8 +65,8 @@ def interaction_formulas(operator: ShapleyInteractions, kernel: PositiveProduct)
         for rows in blocks(n if outputs.pairs else 0, width, sites.stop):
             corners = kernel.corners(sites[rows], other[rows])
             result[rows] = _between_rows(corners, outputs, index)
-        error = 32.0 * EPS * (4.0 * xp.max(abs(result), axis=(1, 2)) + kernel.variance)
-        return Bounded(result, error)
+        size = 4.0 * xp.max(abs(result), axis=(1, 2)) + kernel.variance
+        return Bounded(result, EPS * (32.0 + 4.0 * kernel.phases(sites, other.stop)) * size)
 
     methods = frozenset({"closed form"})
     return Formulas(data.cross, data.contract, prior_cov, between, methods, data.bound)

@@ -229,4 +229,5 @@ class InteractionCross:
         if sites.weights is None:
             largest = xp.minimum(xp.sqrt(3.0 * xp.max(self.kernel.falls(sites), axis=1)), 2.0)
         size = self.kernel.variance * abs(w).sum(axis=0).max() * largest
-        return EPS * (32.0 + len(Z) ** 0.5 + 2.0 * players) * size
+        steps = 32.0 + len(Z) ** 0.5 + 2.0 * players + self.kernel.phases(sites, Z)
+        return EPS * steps * size

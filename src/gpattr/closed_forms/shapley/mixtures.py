@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import reduce
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,14 @@ from gpattr.closed_forms.shapley.factors import factor_of, variance_of
 from gpattr.closed_forms.shapley.integrals import leave_one_out, shared
 from gpattr.closed_forms.shapley.product import Contrast, PositiveProduct
 from gpattr.closed_forms.table import Bounded, Formulas
-from gpattr.kernels import Constant, Kernel, RationalQuadratic, SquaredExponential
+from gpattr.kernels import (
+    Constant,
+    Kernel,
+    Linear,
+    Polynomial,
+    RationalQuadratic,
+    SquaredExponential,
+)
 from gpattr.operators import Coalitions, Players
 from gpattr.special.scale_mixtures import (
     ScaleMixture,
@@ -41,6 +49,7 @@ def components(mixture: ScaleMixture, leaf: Any, columns: tuple[int, ...]) -> li
     parts: list[Leaf] = [
         (SquaredExponential(length * scale**0.5, variance * weight), columns)
         for scale, weight in zip(mixture.scales, mixture.weights, strict=True)
+        if variance * weight > 0
     ]
     if mixture.constant > 0:
         parts.append((Constant(variance * mixture.constant), ()))
@@ -66,13 +75,29 @@ class MixtureError:
         return self.mixture.bound + self.mixture.constant
 
 
-def certified(inner: Formulas, errors: list[MixtureError], size: float, weight: float) -> Formulas:
+def bounded(leaf: Kernel) -> bool:
+    """Return whether the largest value of a kernel in a box is its variance at the far corner."""
+    return leaf.stationary or isinstance(leaf, (Linear, Polynomial))
+
+
+def largest_value(leaves: list[Leaf], *rows: Array) -> float:
+    """Return a bound on a product of kernels in a box with the corner c: |k(x, z)| ≤ k(c, c)."""
+    xp = namespace(rows[0])
+    corner = reduce(xp.maximum, (xp.max(abs(part), axis=0) for part in rows))[None]
+    return prod(float(leaf.diagonal(corner[:, list(columns)])[0]) for leaf, columns in leaves)
+
+
+def certified(
+    inner: Formulas, errors: list[MixtureError], leaves: list[Leaf], scale: float, weight: float
+) -> Formulas:
     """Return formulas with the error of a mixture: |φ − φ̃| ≤ 2σ² × the error of the kernel.
 
-    2 is ``weight``, the sum of the absolute weights of coalitions.
+    2 is ``weight``, the sum of the absolute weights of coalitions, and σ² the largest value of the
+    product of all ``leaves``, times ``scale``.
     """
 
     def extra(*rows: Array) -> float:
+        size = scale * largest_value(leaves, *rows)
         return weight * size * sum(error.at(*rows) for error in errors)
 
     def cross(sites: Any, Z: Array) -> Bounded:

@@ -69,6 +69,7 @@ class PositiveProduct:
     def logarithms(self, sites: Coalitions, Z: Array, rows: slice) -> Iterator[Contrast]:
         """Yield the same as logarithms: ½ log(u/v) = artanh c, and log of ``top`` without σ²."""
         x, b, z = map(_players_first, (sites[rows].stop, sites[rows].start, Z))
+        moving = sites[rows].moving[:, self.players]
         width = TILE * chunk_rows(Z, len(self.players))
         points = min(len(Z), max(width, 1))
         height = max(1, width // max(points, 1))
@@ -80,6 +81,8 @@ class PositiveProduct:
                 here = slice(low, min(low + height, x.shape[1]))
                 start = b[:, :, None] if sites.shared_start else b[:, here, None]
                 half, top = self._contrast(x[:, here, None], start, near, drawn)
+                if drawn is not None:  # a player whose draws are all at the row changes nothing
+                    half = half * moving[here].T[:, :, None]
                 place = slice(rows.start + here.start, rows.start + here.stop)
                 yield Contrast(place, some, half, top)
 
@@ -129,9 +132,11 @@ class PositiveProduct:
         """Return by how many ε the phases of waves, far from their origin, change them, (n,)."""
         xp = namespace(Z)
         low, high = xp.min(Z, axis=0), xp.max(Z, axis=0)
-        start = sites.start if sites.weights is None else sites.start[:1]
+        ends = [sites.stop, sites.start]
+        if sites.weights is not None:
+            ends[1:] = [xp.min(sites.start, axis=0)[None], xp.max(sites.start, axis=0)[None]]
         span = 0.0 * sites.stop
-        for end in (sites.stop, start):
+        for end in ends:
             span = xp.maximum(span, xp.maximum(abs(end - low), abs(end - high)))
         result = xp.zeros(len(sites.stop))
         for factor in self:
@@ -156,22 +161,23 @@ class PositiveProduct:
             xp.broadcast_to(part, shape).T
             for part in (sites.stop, sites.start, other.stop, other.start)
         )
-        base = self.logs(b, c)
+        bb, xb, bx, xx = (self.logs(*pair) for pair in ((b, c), (x, c), (b, y), (x, y)))
         left = 2.0 * self._added([f.pair(*map(f.taken, (x, b, c))).half for f in self])
         right = 2.0 * self._added([f.pair(*map(f.taken, (y, c, b))).half for f in self])
         mixed = self._added([f.mixed(*map(f.taken, (x, b, y, c))) for f in self])
-        highest = xp.maximum(xp.maximum(0.0 * left, left), xp.maximum(right, left + right + mixed))
-        low = xp.exp(-highest)
+        highest = xp.maximum(xp.maximum(bb, xb), xp.maximum(bx, xx))
+        base = xp.exp(bb - highest)
         near = abs(left) + abs(right) + abs(mixed) < 1.0
         # Far from each other the corners differ by so much that differences lose nothing.
-        far = (xp.exp(left + right + mixed - highest) - xp.exp(left - highest)) - (
-            xp.exp(right - highest) - low
-        )
+        far = (xp.exp(xx - highest) - xp.exp(xb - highest)) - (xp.exp(bx - highest) - base)
         a, e, g = (xp.where(near, part, 0.0 * part) for part in (left, right, mixed))
-        close = low * (xp.expm1(a) * xp.expm1(e) + xp.exp(a + e) * xp.expm1(g))
-        top = self.variance * xp.exp((base + highest).sum(axis=0))
-        rises = _rise(left, highest).T, _rise(right, highest).T
-        return Corners(low.T, *rises, xp.where(near, close, far).T, top)
+        close = base * (xp.expm1(a) * xp.expm1(e) + xp.exp(a + e) * xp.expm1(g))
+        top = self.variance * xp.exp(highest.sum(axis=0))
+        rises = (
+            _rise(left, xp.maximum(bb, xb) - highest),
+            _rise(right, xp.maximum(bb, bx) - highest),
+        )
+        return Corners(base.T, rises[0].T, rises[1].T, xp.where(near, close, far).T, top)
 
     def _drawn_corners(self, sites: Coalitions, other: Coalitions) -> Corners:
         """Return the same where both baselines are drawn from the same rows, players apart."""
@@ -183,7 +189,8 @@ class PositiveProduct:
         both, bb, xb, yb = (xp.exp(part - highest) for part in (both, bb, xb, yb))
         top = self.variance * xp.exp(highest.sum(axis=0))
         mixed = (both - xb) - (yb - bb)
-        return Corners(bb.T, (xb - bb).T, (yb - bb).T, mixed.T, top)
+        left, right = (some.moving[:, self.players] for some in (sites, other))
+        return Corners(bb.T, (xb - bb).T * left, (yb - bb).T * right, mixed.T * left * right, top)
 
     @property
     def stationary(self) -> bool:
@@ -191,11 +198,10 @@ class PositiveProduct:
         return all(factor.stationary for factor in self.factors)
 
 
-def _rise(log: Array, highest: Array) -> Array:
-    """Return (e^log − 1) e^−highest without overflow, for highest ≥ max(log, 0)."""
-    xp = namespace(log)
-    larger = xp.exp(xp.maximum(log, 0.0) - highest)
-    return xp.where(log > 0, -1.0, 1.0) * larger * xp.expm1(-abs(log))
+def _rise(difference: Array, larger: Array) -> Array:
+    """Return u − v from the ``difference`` of their logarithms and the logarithm of the larger."""
+    xp = namespace(difference)
+    return xp.where(difference > 0, -1.0, 1.0) * xp.exp(larger) * xp.expm1(-abs(difference))
 
 
 def _players_first(x: Array) -> Array:

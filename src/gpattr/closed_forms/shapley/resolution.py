@@ -37,6 +37,7 @@ from gpattr.closed_forms.shapley.mixtures import (
     MIXTURE,
     Leaf,
     MixtureError,
+    bounded,
     certified,
     components,
     mixture_of,
@@ -160,6 +161,8 @@ def _mixed(
     operator: Shapley, scale: float, leaves: list[Leaf], radial: list[int]
 ) -> Formulas | None:
     """Return the formulas of a term of which some leaves are mixtures of squared exponentials."""
+    if not all(bounded(leaf) for leaf, _ in leaves):
+        return None
     expansions = [(mixture_of(leaves[i][0]), *leaves[i]) for i in radial]
     if prod(len(mixture.scales) for mixture, _, _ in expansions) > MOST_TERMS:
         return None
@@ -174,9 +177,8 @@ def _mixed(
     whole = added(found)
     if type(operator) is Shapley and len(leaves) == 1:
         whole = scaled_formulas(whole, scale, *expansions[0], operator.players)
-    size = scale * prod(variance_of(leaf) for leaf, _ in leaves)
     errors = [MixtureError(mixture, leaf, columns) for mixture, leaf, columns in expansions]
-    return certified(whole, errors, size, operator.absolute_weight)
+    return certified(whole, errors, leaves, scale, operator.absolute_weight)
 
 
 def select_formulas(operator: Shapley, kernel: Select) -> Formulas:
