@@ -27,36 +27,33 @@ def leave_folder(namespace):
     namespace["_folder"].cleanup()
 
 
-def in_order(parser):
-    """Return a parser whose blocks run those before them first, where another process has them."""
+class InOrder(PythonCodeBlockParser):
+    """Blocks that run those before them first, where another process has had these.
 
+    Blocks of a page that skips some are left alone: which are skipped is known in order only.
+    """
+
+    def __call__(self, document):
+        for region in super().__call__(document):
+            if "<!--- skip:" not in document.text:
+                region.evaluator = self.after_the_others(region.evaluator)
+            yield region
+
+    @staticmethod
     def after_the_others(evaluator):
         def evaluate(example):
             done = example.namespace.setdefault("_done", set())
-            missed = [
-                earlier
-                for earlier in example.document.examples()
-                if earlier.start < example.start and earlier.start not in done
-            ]
-            for earlier in missed:
-                earlier.evaluate()
+            for earlier in example.document.examples():
+                if earlier.start < example.start and earlier.start not in done:
+                    earlier.evaluate()
             done.add(example.start)
-            if missed:  # one of them may have been a note to skip this block
-                return example.document.evaluate(example, evaluator)
             return evaluator(example)
 
         return evaluate
 
-    def parse(document):
-        for region in parser(document):
-            region.evaluator = after_the_others(region.evaluator)
-            yield region
-
-    return parse
-
 
 pages = Sybil(
-    parsers=[in_order(PythonCodeBlockParser()), in_order(SkipParser())],
+    parsers=[InOrder(), SkipParser()],
     patterns=["*.md"],
     excludes=["CHANGELOG.md"],
     setup=enter_folder,
