@@ -32,6 +32,7 @@ from gpattr.special.scale_mixtures import (
 MIXED = 1e-12  # error of a mixture, relative to the variance of the kernel
 NEGLIGIBLE = 1e-16  # likewise: a component that is smaller for all pairs of a tile is left out
 RADIUS = 1e4  # length-scales within which a rational quadratic mixture has that error
+PIECES = 4  # rows of a piece of work: as many as fit into a tile, for few calls
 MIXTURE = "scale mixture"
 Leaf = tuple[Kernel, tuple[int, ...]]  # a kernel and its columns
 
@@ -168,7 +169,7 @@ class _Family:
                 for place, value in zip(places, self._values(part), strict=True):
                     result[part.rows, place, part.points] = value
 
-        shared(fill, n, m, Z, values=len(self.mixture.scales))
+        shared(fill, n, m, Z, values=PIECES)
         return Bounded(result, self._error(sites, Z, xp.zeros((1, 1)) + m**0.5))
 
     def contract(self, sites: Coalitions, Z: Array, w: Array) -> Bounded:
@@ -182,7 +183,7 @@ class _Family:
                 values = product(self._values(part), w[part.points])
                 result[part.rows, places] += xp.swapaxes(values, 0, 1)
 
-        shared(add, n, len(Z), Z, values=len(self.mixture.scales))
+        shared(add, n, len(Z), Z, values=PIECES)
         return Bounded(result, self._error(sites, Z, w))
 
     def _error(self, sites: Coalitions, Z: Array, w: Array) -> Array:
