@@ -15,9 +15,19 @@ from gpattr._core.validation import (
     as_matrix,
     as_vector,
     column_names,
+    numbers,
     read_only,
 )
 from gpattr.exceptions import InvalidInputError
+
+
+def points_of(baseline: Any) -> tuple[Array, Array | None, bool]:
+    """Return the points (k, d) of a baseline, their weights, and whether there is one per row."""
+    if isinstance(baseline, Baselines):
+        return baseline.points, baseline.weights, False
+    if numbers("baseline", baseline).ndim == 2:
+        return as_matrix("baseline", baseline), None, True
+    return as_vector("baseline", baseline)[None, :], None, False
 
 
 class Baselines(Frozen):

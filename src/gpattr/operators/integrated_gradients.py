@@ -10,11 +10,11 @@ import numpy as np
 
 from gpattr._core.arguments import an_array
 from gpattr._core.array import Array, is_tensor, namespace
-from gpattr._core.validation import as_matrix, as_vector, beside, numbers
+from gpattr._core.validation import beside
 from gpattr.exceptions import InvalidInputError
 from gpattr.operators.affine_map import AffineMap
 from gpattr.operators.base import Operator, Reference, Sites, check_batches
-from gpattr.operators.baselines import Baselines
+from gpattr.operators.baselines import Baselines, points_of
 from gpattr.operators.marginals import Marginals
 from gpattr.operators.spans import Spans
 
@@ -84,17 +84,10 @@ class IntegratedGradients(Operator):
     additive = True
 
     def __init__(self, baseline: Any, jumps: Sequence[int] = ()) -> None:
-        self.weights: Array | None = None
-        self.per_row = False
         self._jumps = _positions(jumps)
         if isinstance(baseline, Marginals):
             raise InvalidInputError(NO_MARGINALS)
-        if isinstance(baseline, Baselines):
-            self.points, self.weights = baseline.points, baseline.weights
-        elif numbers("baseline", baseline).ndim == 2:
-            self.points, self.per_row = as_matrix("baseline", baseline), True
-        else:
-            self.points = as_vector("baseline", baseline)[None, :]
+        self.points, self.weights, self.per_row = points_of(baseline)
 
     @property
     def jumps(self) -> tuple[int, ...]:

@@ -10,11 +10,11 @@ import numpy as np
 
 from gpattr._core.arguments import an_array, instance, positions, some_rows
 from gpattr._core.array import Array, namespace
-from gpattr._core.validation import as_matrix, as_vector, beside, numbers
+from gpattr._core.validation import beside
 from gpattr.exceptions import InvalidInputError
 from gpattr.operators.affine_map import AffineMap
 from gpattr.operators.base import Operator, Reference, Sites, check_batches
-from gpattr.operators.baselines import Baselines
+from gpattr.operators.baselines import Baselines, points_of
 from gpattr.operators.marginals import Marginals
 from gpattr.operators.players import MOST_PLAYERS, Players, as_players
 from gpattr.operators.spans import Spans
@@ -118,15 +118,8 @@ class Shapley(Operator):
     absolute_weight = 2.0  # the largest sum of absolute weights that an output gives to coalitions
 
     def __init__(self, baseline: Any, players: Any = None) -> None:
-        self.weights: Array | None = None
-        self.per_row = False
+        self.points, self.weights, self.per_row = points_of(baseline)
         self.independent = isinstance(baseline, Marginals)
-        if isinstance(baseline, Baselines):
-            self.points, self.weights = baseline.points, baseline.weights
-        elif numbers("baseline", baseline).ndim == 2:
-            self.points, self.per_row = as_matrix("baseline", baseline), True
-        else:
-            self.points = as_vector("baseline", baseline)[None, :]
         d = self.points.shape[1]
         if not d:
             raise InvalidInputError("baseline: expected at least one column, got none")
@@ -187,12 +180,10 @@ class Shapley(Operator):
         points = beside("baseline", self.points, X)
         if self.points.shape[1] != d:
             raise InvalidInputError(f"baseline: expected {d} columns, got {self.points.shape[1]}")
-        if self.per_row:
-            if len(self.points) != n:
-                raise InvalidInputError(
-                    f"baseline: expected one row per row of X ({n}), got {len(self.points)}"
-                )
-            return [(1.0, Coalitions(points, X, self.players))]
+        if self.per_row and len(self.points) != n:
+            raise InvalidInputError(
+                f"baseline: expected one row per row of X ({n}), got {len(self.points)}"
+            )
         if self.weights is None:
             return [(1.0, Coalitions(points, X, self.players))]
         weights = beside("baseline", self.weights, X)
