@@ -2,6 +2,7 @@
 
 from gpattr.closed_forms import (
     cosine,
+    dependence,
     gradient,
     integrated_gradients,
     integrated_hessians,

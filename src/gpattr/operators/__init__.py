@@ -3,6 +3,7 @@
 from gpattr.operators.affine_map import AffineMap
 from gpattr.operators.base import Operator, Reference, Sites, over_axes
 from gpattr.operators.baselines import Baselines
+from gpattr.operators.dependence import Curves, PartialDependence
 from gpattr.operators.gradient import Gradient, Points
 from gpattr.operators.integrated_gradients import IntegratedGradients, Paths
 from gpattr.operators.integrated_hessians import IntegratedHessians
@@ -15,12 +16,14 @@ __all__ = [
     "AffineMap",
     "Baselines",
     "Coalitions",
+    "Curves",
     "Expectation",
     "Gradient",
     "IntegratedGradients",
     "IntegratedHessians",
     "Marginals",
     "Operator",
+    "PartialDependence",
     "Paths",
     "Players",
     "Points",
