@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     )
     from gpattr.explainer import Explainer, explain
     from gpattr.explanation import (
+        Dependence,
         Explanation,
         Importance,
         InteractionExplanation,
@@ -73,6 +74,7 @@ _NAMES = {
     "Baselines": "gpattr.operators",
     "Marginals": "gpattr.operators",
     "BayesianLinearRegressor": "gpattr.estimators",
+    "Dependence": "gpattr.explanation",
     "Explainer": "gpattr.explainer",
     "Explanation": "gpattr.explanation",
     "GPClassifier": "gpattr.estimators",
@@ -94,6 +96,7 @@ _NAMES = {
 __all__ = [
     "Baselines",
     "BayesianLinearRegressor",
+    "Dependence",
     "Explainer",
     "Explanation",
     "GPClassifier",

@@ -23,6 +23,7 @@ from gpattr.exceptions import FileFormatError, InvalidInputError
 SCHEMA = 1
 READABLE = 10_000  # numbers, beyond which a matrix is stored as base64
 LOADERS = {
+    "gpattr.Dependence": "gpattr.Dependence.load",
     "gpattr.Explanation": "gpattr.Explanation.load",
     "gpattr.InteractionExplanation": "gpattr.InteractionExplanation.load",
     "gpattr.MultiOutputExplanation": "gpattr.Explanation.load",

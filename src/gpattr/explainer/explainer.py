@@ -26,6 +26,7 @@ from gpattr.explainer.attributions import (
     reference_name,
     require_features,
 )
+from gpattr.explainer.dependence import dependence_of
 from gpattr.explainer.global_importance import importance_of, importance_of_probability
 from gpattr.explainer.interactions import OPERATORS, check_index, check_size, interactions_of
 from gpattr.explainer.players import FeatureGroups, Groups, check_players, column_players
@@ -33,6 +34,7 @@ from gpattr.explainer.probability import require_link
 from gpattr.explainer.results import Setting, of_function, of_probability, quantity
 from gpattr.explainer.rows import RowNames, Rows, row_name, row_names
 from gpattr.explanation.contributions import Contributions
+from gpattr.explanation.dependence import Dependence
 from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.grouping import feature_index
 from gpattr.explanation.importance import Importance
@@ -280,6 +282,41 @@ class Explainer:
         setting = self._setting(rows, operator, own is not None, names, labels)
         return interactions_of(posterior, setting, evaluation, self._quantity, chosen, index)
 
+    def dependence(
+        self,
+        feature: Any,
+        grid: Any = None,
+        background: Any = None,
+        kind: str = "average",
+        centred: bool = False,
+        derivative: bool = False,
+        uncertainty: str = "cov",
+    ) -> Dependence:
+        """Return what the prediction does as a feature, or a pair, runs through its values.
+
+        The other features take the values of the rows of ``background``, over which the prediction
+        is averaged: by default those of the training inputs, or a table, or `Baselines`. With
+        ``kind="individual"`` every row has a curve of its own.
+
+        ``grid`` are the values of the feature, their number, or for a pair two of them; by default
+        50 values across the background (20 × 20 for a pair), or all categories. ``centred``
+        subtracts the curve's average over the background, ``derivative`` gives the average slope.
+        """
+        self._require_latent("dependence is")
+        return dependence_of(
+            self._one,
+            self._rows,
+            feature,
+            grid,
+            background,
+            kind=kind,
+            centred=centred,
+            derivative=derivative,
+            uncertainty=uncertainty,
+            tolerance=self.tolerance,
+            quantity=self._quantity,
+        )
+
     def importance(
         self, X: Any, baselines: Any = None, *, n_samples: int = 2000, random_state: Any = 0
     ) -> Importance:
@@ -464,8 +501,8 @@ class Explainer:
         if isinstance(self.posterior, MultiOutputPosterior):
             names = list(self.posterior.outputs)
             raise UnsupportedModelError(
-                "model: joint, importance, interactions and training_contributions are of a single"
-                f" output; select one by its name, explainer[{names[0]!r}]; there are {names}"
+                "model: joint, importance, interactions, dependence and training_contributions are of a"
+                f" single output; select one by its name, explainer[{names[0]!r}]; there are {names}"
             )
         return self.posterior
 

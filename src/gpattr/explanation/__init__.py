@@ -1,6 +1,7 @@
 """Explanations: immutable results with their distribution, summaries and exports."""
 
 from gpattr.explanation.contributions import Contributions
+from gpattr.explanation.dependence import Dependence
 from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.importance import Importance
 from gpattr.explanation.interactions import InteractionExplanation
@@ -8,6 +9,7 @@ from gpattr.explanation.multi_output import MultiOutputExplanation
 
 __all__ = [
     "Contributions",
+    "Dependence",
     "Explanation",
     "Importance",
     "InteractionExplanation",

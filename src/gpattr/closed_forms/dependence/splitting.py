@@ -143,9 +143,7 @@ def _split_product(leaves: Sequence[Kernel], columns: Places, d: int) -> list[Te
 
 
 def _multiplied(one: Term, other: Term) -> Term:
-    return Term(
-        one.scale * other.scale, one.u * other.u, one.v * other.v, one.joint or other.joint
-    )
+    return Term(one.scale * other.scale, one.u * other.u, one.v * other.v, one.joint or other.joint)
 
 
 def _split_leaf(kernel: Kernel, seen: Places, columns: Places, d: int) -> list[Term] | None:

@@ -1,0 +1,106 @@
+"""Values of one feature at which a function is averaged, and those of the data beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpattr._core import documents
+from gpattr._core.array import Array
+from gpattr.exceptions import InvalidInputError
+
+NUMBER, CATEGORY, DATE = "number", "category", "date"
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureGrid:
+    """The ``values`` (G,) of the feature ``name``: numbers, categories or dates, as ``kind`` says.
+
+    ``data`` (K,) are those of the background. ``outside`` (G,) says which values lie beyond all
+    data the model has seen or been given: extrapolation.
+    """
+
+    name: str
+    kind: str
+    values: Array
+    data: Array
+    outside: Array
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def numbers(self) -> Array:
+        """The values as numbers, for axes of pictures: days since 1970 for dates, else places."""
+        if self.kind == NUMBER:
+            return self.values
+        if self.kind == DATE:
+            return days(self.values)
+        return np.arange(float(len(self)))
+
+    def position(self, name: str, value: Any) -> Array:
+        """Return the weights (G,) by which values of a curve are interpolated at ``value``."""
+        if self.kind == CATEGORY:
+            match = [label == value for label in self.values]
+            if not any(match):
+                raise InvalidInputError(
+                    f"{name}: expected one of {self.values.tolist()}, got {value!r}"
+                )
+            return np.array(match, dtype=float)
+        points = self.numbers
+        try:
+            at = float(days(np.array([value]))[0]) if self.kind == DATE else float(value)
+        except (TypeError, ValueError):
+            raise InvalidInputError(f"{name}: expected a {self.kind}, got {value!r}") from None
+        if not points[0] <= at <= points[-1]:
+            low, high = self.values[0], self.values[-1]
+            raise InvalidInputError(
+                f"{name}: expected a value between the ends of the grid, {low} and {high}, got"
+                f" {value!r}"
+            )
+        return np.array([np.interp(at, points, unit) for unit in np.eye(len(points))])
+
+    def to_content(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "values": _plain(self.values, self.kind),
+            "data": _plain(self.data, self.kind),
+            "outside": [bool(value) for value in self.outside],
+        }
+
+    @classmethod
+    def of_content(cls, content: Any) -> FeatureGrid:
+        """Return what `to_content` made."""
+        kind = content["kind"]
+        values, data = (_array(content[part], kind) for part in ("values", "data"))
+        return cls(content["name"], kind, values, data, np.array(content["outside"], dtype=bool))
+
+
+def days(dates: Array) -> Array:
+    """Return dates as days since 1970."""
+    return np.asarray(dates).astype("datetime64[us]").astype(np.int64) / 86_400e6
+
+
+def labels_of(values: Any) -> Array:
+    """Return categories as an array of objects."""
+    found = np.empty(len(values), dtype=object)
+    found[:] = list(values)
+    return found
+
+
+def _plain(values: Array, kind: str) -> Any:
+    if kind == NUMBER:
+        return documents.encode(values, ("value",))
+    if kind == DATE:
+        return np.datetime_as_string(values.astype("datetime64[us]")).tolist()
+    return [label.item() if isinstance(label, np.generic) else label for label in values]
+
+
+def _array(values: Any, kind: str) -> Array:
+    if kind == NUMBER:
+        return documents.decode(values)
+    return np.array(values, dtype="datetime64[us]") if kind == DATE else labels_of(values)
