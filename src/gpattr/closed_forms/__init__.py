@@ -2,7 +2,6 @@
 
 from gpattr.closed_forms import (
     cosine,
-    dependence,
     gradient,
     integrated_gradients,
     integrated_hessians,
@@ -11,6 +10,9 @@ from gpattr.closed_forms import (
     squared_exponential,
 )
 from gpattr.closed_forms.asking import asked
+from gpattr.closed_forms.dependence import bases as dependence_bases
+from gpattr.closed_forms.dependence import means as dependence_means
+from gpattr.closed_forms.dependence import resolution as dependence_resolution
 from gpattr.closed_forms.derivatives import (
     DERIVATIVES,
     Jet,
@@ -91,6 +93,9 @@ __all__ = [
     "contract",
     "contract_basis",
     "cosine",
+    "dependence_bases",
+    "dependence_means",
+    "dependence_resolution",
     "cross",
     "cross_dot",
     "differentiate",

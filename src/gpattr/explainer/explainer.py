@@ -501,8 +501,9 @@ class Explainer:
         if isinstance(self.posterior, MultiOutputPosterior):
             names = list(self.posterior.outputs)
             raise UnsupportedModelError(
-                "model: joint, importance, interactions, dependence and training_contributions are of a"
-                f" single output; select one by its name, explainer[{names[0]!r}]; there are {names}"
+                "model: joint, importance, interactions, dependence and training_contributions are"
+                f" of a single output; select one by its name, explainer[{names[0]!r}]; there are"
+                f" {names}"
             )
         return self.posterior
 
