@@ -76,6 +76,7 @@ LABELS = np.array([0, 1, 0, 1, 1, 0])
 SE = kernels.SquaredExponential([0.9, 1.2])
 IG = operators.IntegratedGradients([0.1, 0.2])
 COALITIONS = operators.Coalitions(X[:1], X, operators.Players.single(2))
+CURVES = operators.Curves(X, (0,), X[:3, :1])
 LINEAR = bases.Monomials.up_to(1, 2, constant=True)
 FRAME = pd.DataFrame(X, columns=["a", "b"]).assign(kind=["u", "v", "u", "v", "u", "v"], price=Y)
 COLUMNS = tables.Columns.of(FRAME, "price")
@@ -140,6 +141,11 @@ def explanation(name="GPRegressor"):
 @cache
 def interactions():
     return explainer().interactions(X[:2])
+
+
+@cache
+def dependence():
+    return explainer().dependence(0, grid=4)
 
 
 @cache
@@ -309,6 +315,16 @@ GOOD = {
     "Paths.stack.batches": Made(lambda: [operators.Paths(X[:1], X)]),
     "Coalitions.start": X[:1],
     "Coalitions.stop": X,
+    "Curves.columns": (0,),
+    "Curves.nodes": X[:3, :1],
+    "Curves.stack.batches": Made(lambda: [CURVES]),
+    "Curves.points.at": X,
+    "Curves.combined.values": X[:3],
+    "PartialDependence.features": (0,),
+    "PartialDependence.grid": X[:3, :1],
+    "PartialDependence.background": X,
+    "Explainer.dependence.feature": 0,
+    "Dependence.load.path": Made(lambda: saved(dependence)),
     "players": operators.Players.single(2),
     "Coalitions.stack.batches": Made(lambda: [COALITIONS]),
     "members": np.array([[0.0, 1.0], [1.0, 1.0]]),
@@ -411,6 +427,7 @@ GOOD = {
 }
 # How an object is made whose class is not called with the arguments above.
 OBJECTS = {
+    "Dependence": dependence,
     "InteractionExplanation": interactions,
     **{f"estimators.{name}": partial(fitted, name) for name in OPTIONS},
     "Explainer": explainer,
@@ -450,6 +467,7 @@ CONTAINERS = {
     "Bounded",
     "Check",
     "Components",
+    "Dependence",
     "Importance",
     "Jet",
     "Kink",
@@ -489,6 +507,7 @@ KEYWORDS = {
     "RandomFeatureGPRegressor.from_exact.options": "mean",
     "MultiOutputPosterior.apply.options": "method",
     "InteractionExplanation.from_matrices.about": "predictions",
+    "Dependence.plot.options": "level",
     "TableModel.predict.options": "return_std",
     **{
         f"{verb}.options": "method"

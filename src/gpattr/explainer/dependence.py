@@ -152,7 +152,7 @@ def _axes(
 
 def _features(feature: Any, names: Names) -> list[int]:
     """Return the positions of one feature, or of two different ones."""
-    several = isinstance(feature, (tuple, list, np.ndarray))
+    several = isinstance(feature, (tuple, list)) or np.ndim(feature) == 1
     chosen = [feature_index(one, names) for one in (feature if several else [feature])]
     if not 1 <= len(chosen) <= 2:
         raise InvalidInputError(f"feature: expected one feature or two, got {len(chosen)}")

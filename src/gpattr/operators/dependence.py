@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -28,6 +28,8 @@ class Curves(Sites):
     derivative along it.
     """
 
+    checks: ClassVar[Any] = Sites.checks | {"at": some_rows, "values": an_array}
+
     X: Array
     columns: tuple[int, ...]
     nodes: Array
@@ -38,7 +40,22 @@ class Curves(Sites):
 
     def __post_init__(self) -> None:
         some_rows("X", self.X)
-        an_array("nodes", self.nodes)
+        positions("columns", self.columns)
+        some_rows("nodes", self.nodes)
+        given = {
+            "combine": self.combine,
+            "direction": self.direction,
+            "background": self.background,
+            "weights": self.weights,
+        }
+        for name, array in given.items():
+            if array is not None:
+                an_array(name, array)
+        L, c = self.nodes.shape
+        if c != len(self.columns):
+            raise InvalidInputError(
+                f"nodes: expected {len(self.columns)} columns, got the shape {(L, c)}"
+            )
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -88,6 +105,8 @@ class Curves(Sites):
     def points(self, at: Array) -> Array:
         """Return rows ``at`` (r, D) with every node in turn, (r, L, D)."""
         r, D = at.shape
+        if D != self.X.shape[1]:
+            raise InvalidInputError(f"at: expected rows of {self.X.shape[1]} columns, got {D}")
         points = namespace(at).zeros((r, len(self.nodes), D)) + at[:, None, :]
         if self.columns:
             points[:, :, list(self.columns)] = self.nodes
@@ -95,9 +114,13 @@ class Curves(Sites):
 
     def combined(self, values: Array) -> Array:
         """Return the outputs (G, ...) for values at nodes, (L, ...)."""
+        L, *shape = values.shape or (0,)
+        if L != len(self.nodes):
+            raise InvalidInputError(
+                f"values: expected one for each of {len(self.nodes)} nodes, got {L}"
+            )
         if self.combine is None:
             return values
-        L, *shape = values.shape
         return (self.combine @ values.reshape(L, -1)).reshape(-1, *shape)
 
 
