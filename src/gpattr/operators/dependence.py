@@ -105,7 +105,7 @@ class Curves(Sites):
     def points(self, at: Array) -> Array:
         """Return rows ``at`` (r, D) with every node in turn, (r, L, D)."""
         r, D = at.shape
-        if D != self.X.shape[1]:
+        if self.X.shape[1] != D:
             raise InvalidInputError(f"at: expected rows of {self.X.shape[1]} columns, got {D}")
         points = namespace(at).zeros((r, len(self.nodes), D)) + at[:, None, :]
         if self.columns:
@@ -115,7 +115,7 @@ class Curves(Sites):
     def combined(self, values: Array) -> Array:
         """Return the outputs (G, ...) for values at nodes, (L, ...)."""
         L, *shape = values.shape or (0,)
-        if L != len(self.nodes):
+        if len(self.nodes) != L:
             raise InvalidInputError(
                 f"values: expected one for each of {len(self.nodes)} nodes, got {L}"
             )
