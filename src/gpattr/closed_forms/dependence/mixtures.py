@@ -131,7 +131,7 @@ class _Verbs:
         v = self.term.v(rows[:, rest], Z[:, rest]) if self.term.v.kernels else None
         positive = r2[r2 > 0]
         least = float(positive.min()) if positive.shape[0] else float("inf")
-        same = (r2 == 0) * 1.0
+        same = xp.where(r2 == 0, 0.0 * r2 + 1.0, 0.0 * r2)
         result = xp.zeros((len(self.parts), len(Z)))
         for j, (scale, _) in enumerate(self.parts):
             if least / scale > VANISHED:
