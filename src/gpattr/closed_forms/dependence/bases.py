@@ -21,8 +21,8 @@ def basis_formulas(operator: PartialDependence, basis: Basis) -> BasisFormulas:
         flat = points.reshape(r * L, D)
         if slopes is None or sites.direction is None:
             return basis(flat).reshape(r, L, -1)
-        gradient = slopes(Points(flat))[:, list(sites.columns)]
-        return product(sites.direction, gradient).reshape(r, L, -1)
+        gradient = slopes(Points(flat))[:, list(sites.columns)]  # (rL, c, p)
+        return (sites.direction[:, None] * gradient).sum(axis=1).reshape(r, L, -1)
 
     def images(sites: Curves) -> Array:
         xp, L, p = namespace(sites.X), len(sites.nodes), len(basis)

@@ -89,7 +89,7 @@ class _Verbs:
             return Bounded(zeros + product(terms, w), zeros[:, 0, 0] + rounding(terms, w))
         each = self.each(sites, Z)
         columns = [product(each * column, u.T + 0.0) for column in w.T]
-        sizes = product(abs(each), (abs(u).max(axis=0)[:, None] * abs(w)) + 0.0)
+        sizes = product(abs(each), xp.max(abs(u), axis=0)[:, None] * abs(w))
         return Bounded(xp.stack(columns, axis=2), 32.0 * EPS * xp.max(sizes, axis=1))
 
     def bound(self, sites: Curves, Z: Array, w: Array) -> Array:
