@@ -2,10 +2,10 @@
 
     python benchmarks/run.py [--quick] [--only explain,kernels,...]
 
-Parts are explain, kernels, shapley, training, peers, growth, weights, rules, sparse, held-out and
-busy. The red-wine data are used if GPATTR_DATA_DIR is set to a folder with them, simulated data of
-the same shape otherwise. Libraries that are not installed are skipped: pip install -e ".[bench]"
-installs them all."""
+Parts are explain, kernels, shapley, dependence, training, peers, growth, weights, rules, sparse,
+held-out and busy. The red-wine data are used if GPATTR_DATA_DIR is set to a folder with them,
+simulated data of the same shape otherwise. Libraries that are not installed are skipped: pip
+install -e ".[bench]" installs them all."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 from busy import busy
+from dependence import dependence, sobol
 from explain import explain_many_rows, explain_wine
 from growth import growth
 from held_out import held_out
@@ -35,6 +36,7 @@ SECTIONS = {
     "explain": (explain_wine, explain_many_rows),
     "kernels": (kernels, additive),
     "shapley": (shapley, shapley_of_many_features),
+    "dependence": (dependence, sobol),
     "training": (training,),
     "peers": (peers,),
     "growth": (growth,),
