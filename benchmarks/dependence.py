@@ -17,11 +17,10 @@ GRID = 50
 def dependence(X: np.ndarray, y: np.ndarray, quick: bool) -> tuple[str, list[dict[str, str]]]:
     """Red wine: the curves of all features with bands, next to the predictions they average."""
     m = 300 if quick else len(X)
-    lines = []
+    lines, features = [], range(X.shape[1])
     for kind in (SquaredExponential, Matern52):
         posterior = _of_wine(kind, X[:m], y[:m])
         explainer = Explainer(posterior)
-        features = range(X.shape[1])
         seconds = best_time(lambda e=explainer: [e.dependence(i) for i in features], repeat=2)
         points = np.tile(X[:m], (GRID, 1))  # those of one feature: every row at every value
         other = X.shape[1] * best_time(lambda p=posterior, Z=points: p.predict(Z), repeat=1)

@@ -17,7 +17,6 @@ from pathlib import Path
 
 import numpy as np
 from busy import busy
-from dependence import dependence, sobol
 from explain import explain_many_rows, explain_wine
 from growth import growth
 from held_out import held_out
@@ -29,6 +28,7 @@ from sparse import approximations, sparse_peers
 from training import training
 from weight_space import convergence, explain_rows, stream
 
+from dependence import dependence, sobol
 from kernels import additive, kernels
 from shapley import shapley, shapley_of_many_features
 

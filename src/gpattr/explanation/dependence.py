@@ -104,7 +104,6 @@ class Dependence(Frozen):
         Every draw is a curve that the data allow. Individual curves of different rows are drawn
         independently.
         """
-        self._require_cov()
         draws = self.distribution.sample(n, random_state)
         return draws.reshape(len(draws), *self.values.shape)
 
@@ -128,7 +127,6 @@ class Dependence(Frozen):
         first, last = axis.values[0], axis.values[-1]
         rise = axis.position("stop", last if stop is None else stop)
         rise = rise - axis.position("start", first if start is None else start)
-        self._require_cov()
         result = self.distribution.linear(rise[:, None]).prob_positive()[:, 0]
         return result if self.kind == INDIVIDUAL else float(result[0])
 
@@ -181,8 +179,3 @@ class Dependence(Frozen):
                 f"distribution: expected {math.prod(shape)} numbers, got {numbers.size}"
             )
         return numbers.reshape(shape)
-
-    def _require_cov(self) -> None:
-        self.distribution.need("var" if self.distribution.cov is None else "cov")
-        if self.distribution.cov is None:
-            self.distribution.need("cov")
