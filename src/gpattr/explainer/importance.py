@@ -131,20 +131,22 @@ def _combined(
         [np.maximum(part.expected + part.deviation, 0.0) for part in found], axis=0
     )
     influence, shift = np.zeros((s, len(names))), np.zeros((s, len(names)))
+    others = np.zeros((2, len(names)))
     for part in found:
         if part.spread is not None:
             # The variance of a mixture has that of its parts' expectations in it.
             own, apart = part.spread.expected_influence, part.expected - expected
             influence += part.weight * (part.spread.influence + 2.0 * apart * own)
             shift += part.weight * own
-    squared = row_error(influence, n) + (draw_error(samples) if by_draws else 0.0)
+            others += part.weight * part.spread.others  # at least: the same rows serve every part
+    squared = row_error(influence, n) + others[1] + (draw_error(samples) if by_draws else 0.0)
     return Importance(
         read_only(expected),
         read_only(samples),
         names,
         n,
         s,
-        error=read_only(np.sqrt(row_error(shift, n))),
+        error=read_only(np.sqrt(row_error(shift, n) + others[0])),
         std_error=read_only(std_error_of(samples.var(axis=0), squared)),
         by=request.by,
     )

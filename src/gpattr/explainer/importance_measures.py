@@ -10,9 +10,12 @@ import numpy as np
 from scipy.special import erf
 
 from gpattr._core.array import Array
+from gpattr.explainer.calibration import calibrated, calibrated_size
 from gpattr.explainer.quadratic_form import Quadratic, expected_variance
 
 LEAST = 0.01  # what the variance over all rows is at least, of that over a sample's
+
+DOUBT = 0.5  # of what calibration changes: a sample without the largest rows knows slopes badly
 
 
 @dataclass(frozen=True)
@@ -33,13 +36,15 @@ class Sample:
 class Spread:
     """Expectation and variance (d,) of an importance over all n rows, from a sample of them.
 
-    Each changes with a row of the sample by its influence, (s, d), over s.
+    Each changes with a row of the sample by its influence, (s, d), over s. ``others`` (2, d) are
+    squared errors of both besides: from pairs of rows, and from calibration.
     """
 
     expected: Array
     variance: Array
     expected_influence: Array
     influence: Array
+    others: Array
 
 
 class Measure(ABC):
@@ -53,15 +58,15 @@ class Measure(ABC):
         """Return what each row adds to the importance, (r, s, d), for attributions (r, s, d)."""
 
     @abstractmethod
-    def over_all(self, moments: Iterable[tuple[Array, Array]]) -> tuple[Array, Array]:
-        """Return two means over all rows, (d,), from blocks of their means and variances."""
+    def over_all(self, moments: Iterable[tuple[Array, Array]]) -> tuple[Array, ...]:
+        """Return means over all rows, (d,) each, from blocks of their means and variances."""
 
     @abstractmethod
     def expected(self, mean: Array, covariances: Array) -> Array:
         """Return the expectation over these rows alone, (d,)."""
 
     @abstractmethod
-    def spread(self, over_all: tuple[Array, Array], sample: Sample, n: int) -> Spread:
+    def spread(self, over_all: tuple[Array, ...], sample: Sample, n: int) -> Spread:
         """Return the moments of the importance over all n rows."""
 
 
@@ -73,21 +78,24 @@ class Absolute(Measure):
     def terms(self, A: Array) -> Array:
         return np.abs(A)
 
-    def over_all(self, moments: Iterable[tuple[Array, Array]]) -> tuple[Array, Array]:
+    def over_all(self, moments: Iterable[tuple[Array, Array]]) -> tuple[Array, ...]:
         """Return the means over all rows of E|A| and of Var|A|."""
         return _row_means((folded_mean(mean, var), folded_var(mean, var)) for mean, var in moments)
 
     def expected(self, mean: Array, covariances: Array) -> Array:
         return folded_mean(mean, _variances(covariances)).mean(axis=0)
 
-    def spread(self, over_all: tuple[Array, Array], sample: Sample, n: int) -> Spread:
+    def spread(self, over_all: tuple[Array, ...], sample: Sample, n: int) -> Spread:
         expected, own = over_all
-        s = len(sample.mean)
-        scatter = folded_var(sample.mean, _variances(sample.covariances)).mean(axis=0)
+        var = _variances(sample.covariances)
+        known = np.stack([folded_mean(sample.mean, var), folded_var(sample.mean, var)])
         drawn = sample.draws.var(axis=0, ddof=1)
-        variance = over_all_rows(drawn, scatter, own, s, n)
+        variance = over_all_rows(drawn, known[1].mean(axis=0), own, len(var), n)
         influence = 2.0 * (sample.shares - sample.shares.mean(axis=0))
-        return Spread(expected, variance, np.zeros_like(influence), influence)
+        before = variance
+        variance, rest = calibrated_size(before, influence, known, np.stack([expected, own]))
+        others = np.stack([np.zeros_like(own), (DOUBT * (variance - before)) ** 2])
+        return Spread(expected, variance, np.zeros_like(rest), rest, others)
 
 
 class Variance(Measure):
@@ -98,27 +106,29 @@ class Variance(Measure):
     def terms(self, A: Array) -> Array:
         return (A - A.mean(axis=1, keepdims=True)) ** 2
 
-    def over_all(self, moments: Iterable[tuple[Array, Array]]) -> tuple[Array, Array]:
-        """Return the variance over all rows of E A, and the mean over all rows of Var A."""
+    def over_all(self, moments: Iterable[tuple[Array, Array]]) -> tuple[Array, ...]:
+        """Return the variance of E A over all rows, the mean of Var A, and that of E A."""
         return moments_over_rows(moments)
 
     def expected(self, mean: Array, covariances: Array) -> Array:
         return expected_variance(mean, covariances)
 
-    def spread(self, over_all: tuple[Array, Array], sample: Sample, n: int) -> Spread:
-        between_means, own = over_all
+    def spread(self, over_all: tuple[Array, ...], sample: Sample, n: int) -> Spread:
+        (between_means, own), share = over_all[:2], 1.0 - 1.0 / n
         found = Quadratic.of(sample.mean, sample.covariances, n)
-        share = 1.0 - 1.0 / n
-        # Rounding, and the sample's error, may leave a variance below zero.
-        expected = between_means + share * np.maximum(own - found.between, 0.0)
-        shares = found.shares
-        variance = np.maximum(found.variance, LEAST * shares.mean(axis=0))
-        return Spread(
-            expected,
-            variance,
-            -2.0 * share * (found.between_shares - found.between),
-            2.0 * (shares - shares.mean(axis=0)),
+        average, least = found.shares.mean(axis=0), LEAST * found.shares.mean(axis=0)
+        known = np.stack([(sample.mean - over_all[2]) ** 2, _variances(sample.covariances)])
+        means = np.stack([between_means, own])
+        before = np.maximum(found.variance, least)
+        variance, rest = calibrated_size(before, 2.0 * (found.shares - average), known, means)
+        between, apart = calibrated(
+            found.between, 2.0 * (found.between_shares - found.between), known, means
         )
+        # Rounding, and the sample's error, may leave a variance below zero.
+        expected = between_means + share * np.maximum(own - between, 0.0)
+        others = np.stack([found.between_pairs, found.pairs])
+        others += (DOUBT * np.stack([between - found.between, variance - before])) ** 2
+        return Spread(expected, variance, -share * apart, rest, others)
 
 
 MEASURES: dict[str, Measure] = {"absolute": Absolute(), "variance": Variance()}
@@ -165,8 +175,8 @@ def std_error_of(variance: Array, squared_error: Array) -> Array:
     return np.divide(error, 2.0 * std, out=np.zeros_like(error), where=std > 0)
 
 
-def moments_over_rows(moments: Iterable[tuple[Array, Array]]) -> tuple[Array, Array]:
-    """Return the variance over rows of the means, and the mean of the variances, (d,) each.
+def moments_over_rows(moments: Iterable[tuple[Array, Array]]) -> tuple[Array, Array, Array]:
+    """Return the variance of the means over rows, the mean variance, and the mean, (d,) each.
 
     Means and variances come in blocks of rows; digits are kept where means are far from zero.
     """
@@ -178,7 +188,7 @@ def moments_over_rows(moments: Iterable[tuple[Array, Array]]) -> tuple[Array, Ar
         centre = centre + step * (k / (count + k))
         total = total + var.sum(axis=0)
         count += k
-    return squares / count, total / count
+    return squares / count, total / count, centre
 
 
 def folded_mean(mean: Array, var: Array) -> Array:

@@ -119,7 +119,7 @@ def _variance_of_rows(draws: Iterable[Array]) -> tuple[Array, Array, Array]:
             n += some.shape[1]
             yield mean, some.var(axis=0, ddof=1)
 
-    between_means, own = moments_over_rows(moments())
+    between_means, own, _ = moments_over_rows(moments())
     # E Q = variance of means + (1 − 1/n)(mean variance − mean covariance of two rows)
     share = 1.0 - 1.0 / n
     return between_means + share * own, own, (share * off / n) ** 2

@@ -27,27 +27,34 @@ class Quadratic:
     ``between`` (d,) is the mean covariance of two different rows, ``variance`` (d,) that of Q.
     ``between_shares`` and ``shares`` (s, d) belong to single rows; their means are ``between`` and,
     but for terms of order 1/s, ``variance``. Twice their deviations from the mean are what the
-    estimates change by, to first order, with the rows that happen to be in the sample.
+    estimates change by, to first order, with the rows that happen to be in the sample. To second
+    order pairs of rows add ``between_pairs`` and ``pairs`` (d,) to the squared errors.
     """
 
     between: Array
     variance: Array
     between_shares: Array
     shares: Array
+    between_pairs: Array
+    pairs: Array
 
     @classmethod
     def of(cls, mean: Array, covariances: Array, n: int) -> Quadratic:
         """Return the moments for means (s, d) and covariances (d, s, s) of s of n rows."""
         s, d = mean.shape
         between_shares, shares, variance = np.empty((s, d)), np.empty((s, d)), np.empty(d)
+        between_pairs, pairs = np.empty(d), np.empty(d)
         for i, C in enumerate(covariances):
             between_shares[:, i] = (C.sum(axis=1) - C.diagonal()) / max(s - 1, 1)
             left = centred(C)
             m = mean[:, i] - mean[:, i].mean()
             right = left + 2.0 * m[:, None] * m
-            shares[:, i] = 2.0 * np.einsum("nm,nm->n", left, right) / s
+            terms = 2.0 * left * right
+            shares[:, i] = terms.mean(axis=1)
             variance[i] = 2.0 * _paired(left, right, n)
-        return cls(between_shares.mean(axis=0), variance, between_shares, shares)
+            between_pairs[i], pairs[i] = _second_order(left, n), _second_order(centred(terms), n)
+        between = between_shares.mean(axis=0)
+        return cls(between, variance, between_shares, shares, between_pairs, pairs)
 
 
 def centred(C: Array) -> Array:
@@ -62,13 +69,20 @@ def expected_variance(mean: Array, covariances: Array) -> Array:
     return mean.var(axis=0) + np.array(traces)
 
 
+def _second_order(K: Array, n: int) -> float:
+    """Return what pairs of rows add to the squared error of a mean over pairs, K `centred`."""
+    s = len(K)
+    pairs = max(s * (s - 1.0), 1.0)
+    return 2.0 * float((K**2).sum() - (K.diagonal() ** 2).sum()) / pairs**2 * (1.0 - s / n)
+
+
 def _paired(K: Array, L: Array, n: int) -> float:
     """Return the estimate of tr(KHLH)/n² over n rows, for `centred` matrices of s of them.
 
     With S = Σ KᵢⱼLᵢⱼ, R = Σᵢ (Σⱼ Kᵢⱼ)(Σⱼ Lᵢⱼ) and T = (Σ Kᵢⱼ)(Σ Lᵢⱼ) over all n rows it is
-    (S − 2R/n + T/n²)/n². Each sum is one over different rows of products of K's and L's diagonals D and other
-    entries; their means m over the sample stand for those over all rows. Since rows of K and L add
-    up to zero, all follow from p = Σ KᵢⱼLᵢⱼ, q = Σ KᵢᵢLᵢᵢ and r = (Σ Kᵢᵢ)(Σ Lᵢᵢ). Centring by the
+    (S − 2R/n + T/n²)/n². Each sum is one over different rows of products of K's and L's diagonals
+    D and other entries, whose means over the sample stand for those over all rows. Since rows of K
+    and L add up to zero, all follow from p = Σ KᵢⱼLᵢⱼ, q = Σ KᵢᵢLᵢᵢ and r = (Σ Kᵢᵢ)(Σ Lᵢᵢ). Centring by the
     sample changes none of it: nothing depends on what is added to all entries of a row and column.
     """
     s = len(K)
