@@ -12,6 +12,9 @@ import numpy as np
 
 from gpattr._core.array import Array
 
+DISTINCT = 0.3  # known numbers with a correlation above 0.83 count as one
+MOST = 2.0
+
 
 def calibrated(
     estimate: Array, influence: Array, known: Array, over_all: Array
@@ -32,14 +35,16 @@ def calibrated_size(
     """Return the same for estimates and known numbers of which none is below zero.
 
     They change as powers of the ratio of means, by the same amount to first order: the result is
-    exact for estimates in proportion to a power of a known mean.
+    exact for estimates in proportion to a power of a known mean. More than by the factor `MOST` a
+    sample's slopes are not trusted.
     """
     means = known.mean(axis=1)
     slopes, rest = _regressed(influence, known - means[:, None])
     usable = (means > 0) & (over_all > 0) & (estimate > 0)
     ratio = np.divide(over_all, means, out=np.ones_like(means), where=usable)
     power = np.divide(slopes * means, estimate, out=np.zeros_like(means), where=usable)
-    return estimate * np.prod(ratio**power, axis=0), rest
+    change = np.clip(np.prod(ratio**power, axis=0), 1.0 / MOST, MOST)
+    return estimate * change, rest
 
 
 def _regressed(influence: Array, known: Array) -> tuple[Array, Array]:
@@ -51,8 +56,8 @@ def _regressed(influence: Array, known: Array) -> tuple[Array, Array]:
     size = np.sqrt((known**2).sum(axis=1))
     units = np.divide(known, size[:, None], out=np.zeros_like(known), where=size[:, None] > 0)
     columns = np.moveaxis(units, 0, 2).swapaxes(0, 1)  # (d, s, k)
-    # Numbers that go together, or are all the same, make it singular.
-    inverse = np.linalg.pinv(columns, rcond=1e-6)  # (d, k, s)
+    # Of numbers that go together only what they share counts: slopes on the rest are noise.
+    inverse = np.linalg.pinv(columns, rcond=DISTINCT)  # (d, k, s)
     scaled = (inverse @ influence.T[:, :, None])[:, :, 0]  # (d, k)
     rest = influence - (columns @ scaled[:, :, None])[:, :, 0].T
     # A row that the slopes follow remains with what it would be off by if it were left out.

@@ -20,6 +20,7 @@ from gpattr.explainer.importance_measures import (
     row_error,
     scale_of,
     std_error_of,
+    variance_of,
 )
 from gpattr.explainer.importance_request import ImportanceRequest
 from gpattr.explanation.importance import Importance
@@ -84,7 +85,7 @@ def draw_importance(
     s = sample_size(n, columns, terms)
     together = s * columns <= TOGETHER
     rows = np.arange(n) if s == n and together else generator.permutation(n)[:s]
-    scaled = s < n or not measure.exact  # to a variance that is not the draws' own
+    estimated = s < n or not measure.exact  # moments are not the draws' own
     found: list[_Drawn] = []
     reached, taken = 0.0, 0
     for part in parts:
@@ -92,21 +93,22 @@ def draw_importance(
         share = int(reached * n_samples + 1e-6) - taken
         taken += share
         over_all = measure.over_all(part.moments())
-        if not share and measure.exact:
+        if not share and not estimated:
             found.append(_Drawn(part.weight, over_all[0], np.empty((0, d)), None))
             continue
         # Few draws do not tell the variance that is scaled.
-        count = max(share, ESTIMATED_BY) if scaled else share
+        count = max(share, ESTIMATED_BY) if s < n else max(share, 1)
         draw = _drawn_together if together else _drawn_alone
         sample = draw(part, rows, count, generator, measure, GUIDE // columns)
-        spread, deviation = None, sample.draws
-        if scaled:
+        expected, spread, deviation = over_all[0], None, sample.draws[:share]
+        if estimated:
             spread = measure.spread(over_all, sample, n)
-            deviation = deviation * scale_of(spread.variance, deviation.var(axis=0, ddof=1))
-        expected = over_all[0] if spread is None else spread.expected
-        found.append(_Drawn(part.weight, expected, deviation[:share], spread))
-    by_draws = measure.exact or n_samples < ESTIMATED_BY * len(found)
-    return _combined(found, names, n, s, by_draws=by_draws, request=request)
+            expected = spread.expected
+        if spread is not None and s < n:
+            drawn = sample.draws.var(axis=0, ddof=1)
+            deviation = deviation * scale_of(spread.variance, drawn)
+        found.append(_Drawn(part.weight, expected, deviation, spread))
+    return _combined(found, names, n, s, request.by)
 
 
 @dataclass(frozen=True)
@@ -119,36 +121,33 @@ class _Drawn:
     spread: Spread | None
 
 
-def _combined(
-    found: list[_Drawn], names: Names, n: int, s: int, *, by_draws: bool, request: ImportanceRequest
-) -> Importance:
-    """Return the importance of a mixture, with its errors from the rows of the sample.
-
-    Those of the draws are added where these tell the standard deviation, ``by_draws``.
-    """
-    expected = sum((part.weight * part.expected for part in found), np.zeros(len(names)))
-    samples = np.concatenate(
-        [np.maximum(part.expected + part.deviation, 0.0) for part in found], axis=0
-    )
-    influence, shift = np.zeros((s, len(names))), np.zeros((s, len(names)))
-    others = np.zeros((2, len(names)))
+def _combined(found: list[_Drawn], names: Names, n: int, s: int, by: str) -> Importance:
+    """Return the importance of a mixture; draws tell the spread where the parts do not."""
+    d = len(names)
+    expected = sum((part.weight * part.expected for part in found), np.zeros(d))
+    samples = np.concatenate([np.maximum(part.expected + part.deviation, 0.0) for part in found])
+    influence, shift = np.zeros((s, d)), np.zeros((s, d))
+    others, variance = np.zeros((2, d)), np.zeros(d)
     for part in found:
         if part.spread is not None:
             # The variance of a mixture has that of its parts' expectations in it.
             own, apart = part.spread.expected_influence, part.expected - expected
+            variance += part.weight * (part.spread.variance + apart**2)
             influence += part.weight * (part.spread.influence + 2.0 * apart * own)
             shift += part.weight * own
-            others += part.weight * part.spread.others  # at least: the same rows serve every part
-    squared = row_error(influence, n) + others[1] + (draw_error(samples) if by_draws else 0.0)
+            others += part.weight * part.spread.others  # at most: the same rows serve every part
+    if found[0].spread is None:
+        variance, others[1] = variance_of(samples), draw_error(samples)
     return Importance(
         read_only(expected),
         read_only(samples),
         names,
         n,
         s,
+        std=read_only(np.sqrt(variance)),
+        std_error=read_only(std_error_of(variance, row_error(influence, n) + others[1])),
         error=read_only(np.sqrt(row_error(shift, n) + others[0])),
-        std_error=read_only(std_error_of(samples.var(axis=0), squared)),
-        by=request.by,
+        by=by,
     )
 
 

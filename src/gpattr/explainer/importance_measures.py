@@ -37,7 +37,7 @@ class Spread:
     """Expectation and variance (d,) of an importance over all n rows, from a sample of them.
 
     Each changes with a row of the sample by its influence, (s, d), over s. ``others`` (2, d) are
-    squared errors of both besides: from pairs of rows, and from calibration.
+    squared errors of both besides: from pairs of rows, from draws and from calibration.
     """
 
     expected: Array
@@ -50,7 +50,7 @@ class Spread:
 class Measure(ABC):
     """The importance as a mean over rows of `terms`, whose moments are known for Gaussian rows."""
 
-    # The expectation is exact without a sample of rows.
+    # The expectation is exact without a sample of rows, and the spread is that of draws.
     exact: bool
 
     @abstractmethod
@@ -94,7 +94,8 @@ class Absolute(Measure):
         influence = 2.0 * (sample.shares - sample.shares.mean(axis=0))
         before = variance
         variance, rest = calibrated_size(before, influence, known, np.stack([expected, own]))
-        others = np.stack([np.zeros_like(own), (DOUBT * (variance - before)) ** 2])
+        noise = draw_error(sample.draws) * scale_of(variance, drawn) ** 4
+        others = np.stack([np.zeros_like(own), noise + (DOUBT * (variance - before)) ** 2])
         return Spread(expected, variance, np.zeros_like(rest), rest, others)
 
 
@@ -117,6 +118,9 @@ class Variance(Measure):
         (between_means, own), share = over_all[:2], 1.0 - 1.0 / n
         found = Quadratic.of(sample.mean, sample.covariances, n)
         average, least = found.shares.mean(axis=0), LEAST * found.shares.mean(axis=0)
+        if len(sample.mean) == n:
+            expected, none = self.expected(sample.mean, sample.covariances), np.zeros((n, len(own)))
+            return Spread(expected, found.variance, none, none, np.zeros((2, len(own))))
         known = np.stack([(sample.mean - over_all[2]) ** 2, _variances(sample.covariances)])
         means = np.stack([between_means, own])
         before = np.maximum(found.variance, least)
@@ -167,6 +171,13 @@ def draw_error(samples: Array) -> Array:
     deviation = samples - samples.mean(axis=0)
     square = (deviation**2).mean(axis=0)
     return np.maximum((deviation**4).mean(axis=0) - square**2, 0.0) / len(samples)
+
+
+def variance_of(samples: Array) -> Array:
+    """Return the variance of draws (r, d); NaN of a single one, which has none."""
+    if len(samples) < 2:
+        return np.full(samples.shape[1], np.nan)
+    return samples.var(axis=0, ddof=1)
 
 
 def std_error_of(variance: Array, squared_error: Array) -> Array:

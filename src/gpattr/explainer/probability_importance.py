@@ -26,6 +26,7 @@ from gpattr.explainer.importance_measures import (
     row_error,
     scale_of,
     std_error_of,
+    variance_of,
 )
 from gpattr.explainer.importance_request import ImportanceRequest
 from gpattr.explainer.probability import LARGEST, first_pieces, nodes, path_draws
@@ -74,7 +75,7 @@ def draw_probability_importance(
     terms = MEASURES[request.by].terms(A)
     sizes, scatter = terms.mean(axis=1), terms.var(axis=0).mean(axis=0)
     deviation = sizes - sizes.mean(axis=0)
-    drawn = (deviation**2).sum(axis=0) / max(len(deviation) - 1, 1)
+    drawn = variance_of(sizes)
     # Of a variance, what one row adds is known from the sample alone.
     goal = over_all_rows(drawn, scatter, scatter if variance else own, s, n)
     samples = np.maximum(centre + deviation * scale_of(goal, drawn), 0.0)
@@ -86,8 +87,9 @@ def draw_probability_importance(
         names,
         n,
         s,
-        error=read_only(np.sqrt(squared)),
+        std=read_only(np.sqrt(goal)),
         std_error=read_only(std_error_of(goal, errors)),
+        error=read_only(np.sqrt(squared)),
         by=request.by,
     )
 

@@ -82,8 +82,9 @@ def _paired(K: Array, L: Array, n: int) -> float:
     With S = Σ KᵢⱼLᵢⱼ, R = Σᵢ (Σⱼ Kᵢⱼ)(Σⱼ Lᵢⱼ) and T = (Σ Kᵢⱼ)(Σ Lᵢⱼ) over all n rows it is
     (S − 2R/n + T/n²)/n². Each sum is one over different rows of products of K's and L's diagonals
     D and other entries, whose means over the sample stand for those over all rows. Since rows of K
-    and L add up to zero, all follow from p = Σ KᵢⱼLᵢⱼ, q = Σ KᵢᵢLᵢᵢ and r = (Σ Kᵢᵢ)(Σ Lᵢᵢ). Centring by the
-    sample changes none of it: nothing depends on what is added to all entries of a row and column.
+    and L add up to zero, all follow from p = Σ KᵢⱼLᵢⱼ, q = Σ KᵢᵢLᵢᵢ and r = (Σ Kᵢᵢ)(Σ Lᵢᵢ).
+    Centring by the sample changes none of it: nothing depends on what is added to all entries of
+    a row and column.
     """
     s = len(K)
     p, q, r = (K * L).sum(), (K.diagonal() * L.diagonal()).sum(), K.trace() * L.trace()

@@ -48,10 +48,14 @@ class Importance:
       |attribution| this is c(1 − 1/n) + u/n with c = (v − u/s)/(1 − 1/s), where u is the mean
       variance of one row's |attribution|, and c the mean covariance of two rows', at least v/100.
       For the variance it is an unbiased estimate of that of a quadratic form; ``values`` are then
-      estimates too, of which only the mean covariance of two rows comes from the sample.
+      estimates too, of which only the mean covariance of two rows comes from the sample. Estimates
+      are corrected by the means over all rows of the expectation and variance of each row.
 
-    ``std_error`` (d,) is the standard error of ``std`` that the choice of the rows and the number
-    of draws leave, and ``error`` (d,) that of ``values``, zero where these are exact.
+    ``std`` is the standard deviation of ``samples``, or of their exact distribution where it is
+    known (``by="variance"``), or estimated as above. ``std_error`` (d,) is its standard error,
+    which the choice of rows and the number of draws leave, zero where it is exact; ``error`` (d,)
+    is that of ``values``. A few rows far from all others may be missing in the sample; errors are
+    then large, or, rarely, too small.
     """
 
     values: Array
@@ -59,18 +63,14 @@ class Importance:
     feature_names: Names
     n_rows: int
     n_joint_rows: int
-    error: Array
+    std: Array
     std_error: Array
+    error: Array
     by: str = "absolute"
     groups: Mapping[str, Names] | None = None
     quantity: str = "prediction"
     baseline_name: str = ""
     attribution: str = INTEGRATED_GRADIENTS
-
-    @property
-    def std(self) -> Array:
-        """The posterior standard deviation of each importance, (d,)."""
-        return self.samples.std(axis=0, ddof=1)
 
     @property
     def measure(self) -> str:
