@@ -3,18 +3,21 @@ and errors from samples of rows against what the samples are off by.
 """
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from scipy.special import expit
 
-from gpattr import Explainer, GPClassifier, MultiOutputGPRegressor
+from gpattr import Explainer, GPClassifier, MultiOutputGPRegressor, plots
 from gpattr.exceptions import InvalidIndexError, InvalidInputError, UnsupportedModelError
 from gpattr.explainer import importance as module
 from gpattr.explainer.importance_measures import folded_mean
 from gpattr.explainer.quadratic_form import Quadratic, expected_variance
 from gpattr.kernels import SquaredExponential
 from gpattr.posteriors import ExactPosterior, MixturePosterior
+from gpattr.report import write_report
 
 GROUPS = {"both": ["alpha", "gamma"]}
 SUMS = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])  # both, beta
@@ -242,3 +245,37 @@ def test_bad_rows_and_players(posterior, explainer, rows):
     with pytest.raises(InvalidInputError, match="groups: this explainer has players"):
         players.importance(rows, groups={"a": [0]})
     assert players.importance(rows, by="variance").feature_names[0] == "pair"
+
+
+@pytest.mark.slow
+def test_hundred_thousand_rows_in_bounded_memory():
+    """Two copies of one column of the rows are 1.6 MB; a covariance between all would be 80 GB."""
+    X = np.tile(MANY, (200, 1))
+    tracemalloc.start()
+    try:
+        got = LARGE.importance(X, by="variance", groups={"pair": [1, 2]}, n_samples=500)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (got.n_rows, got.n_joint_rows) == (100_000, 1000)
+    assert peak < 400e6
+    # Copies of rows have the variance over rows that the rows have.
+    few = LARGE.importance(MANY, by="variance", groups={"pair": [1, 2]}, n_samples=500)
+    np.testing.assert_allclose(got.values, few.values, atol=4 * got.error.max())
+    assert (np.abs(got.std - few.std) < 4 * got.std_error).all()
+
+
+def test_pictures_and_reports_name_the_measure_and_the_groups(explainer, rows, tmp_path):
+    got = explainer.importance(rows, by="variance", groups=GROUPS)
+    ax = plots.bar(got, ax=Figure(layout="constrained").subplots())
+    assert ax.get_xlabel() == (
+        "expected variance of the attribution to the prediction, with 95% intervals"
+        "\n(both = alpha + gamma)"
+    )
+    ex = explainer(rows)
+    write_report(tmp_path / "report.html", ex.group(GROUPS), importance=got)
+    text = (tmp_path / "report.html").read_text("utf-8")
+    assert '"measure":"variance of the attribution"' in text.replace('": "', '":"')
+    assert "both = alpha + gamma" in text
+    with pytest.raises(InvalidInputError, match="importance: expected the same features"):
+        write_report(tmp_path / "other.html", ex, importance=got)
