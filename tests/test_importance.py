@@ -3,7 +3,7 @@ import pytest
 
 from gpattr import Explainer
 from gpattr.exceptions import InvalidInputError
-from gpattr.explainer.importance import folded_mean
+from gpattr.explainer.importance_measures import folded_mean
 
 
 def test_importance_against_draws_of_the_joint(explainer, rows):

@@ -20,7 +20,7 @@ from gpattr import Baselines, Explainer, RandomFeatureGPRegressor, memory_budget
 from gpattr.bases import Fourier
 from gpattr.closed_forms import apply_to_basis
 from gpattr.explainer import importance
-from gpattr.explainer.importance import folded_mean, folded_var
+from gpattr.explainer.importance_measures import folded_mean, folded_var
 from gpattr.kernels import Matern52, SquaredExponential
 from gpattr.means import Linear
 from gpattr.operators import IntegratedGradients

@@ -28,6 +28,7 @@ from gpattr.explainer.attributions import (
 )
 from gpattr.explainer.dependence import dependence_of
 from gpattr.explainer.global_importance import importance_of, importance_of_probability
+from gpattr.explainer.importance_request import ImportanceRequest
 from gpattr.explainer.interactions import OPERATORS, check_index, check_size, interactions_of
 from gpattr.explainer.players import FeatureGroups, Groups, check_players, column_players
 from gpattr.explainer.probability import require_link
@@ -318,17 +319,29 @@ class Explainer:
         )
 
     def importance(
-        self, X: Any, baselines: Any = None, *, n_samples: int = 2000, random_state: Any = 0
+        self,
+        X: Any,
+        baselines: Any = None,
+        *,
+        by: str = "absolute",
+        groups: Groups | None = None,
+        n_samples: int = 2000,
+        random_state: Any = 0,
     ) -> Importance:
-        """Return the mean absolute attribution of each feature over the rows of X.
+        """Return the importance of each feature over the rows of X.
+
+        ``by`` is ``"absolute"`` for the mean absolute attribution, or ``"variance"`` for the
+        variance of the attribution over the rows. ``groups`` {name: [features]} adds up the
+        attributions of features; those in no group stay by themselves.
 
         Rows share one unknown function and so are correlated: the uncertainty comes from draws of
         their joint distribution. Its expectation is that of all rows; `Importance` says what is
-        drawn of many rows or features. Memory stays bounded. With ``output="probability"``
-        expectations come from the draws of each row, and joint draws are those of as many rows as
-        make 4000 values and gradients of the latent function.
+        drawn of many rows or features, and with which error. Memory stays bounded. With
+        ``output="probability"`` expectations come from the draws of each row, and joint draws are
+        those of as many rows as make 4000 values and gradients of the latent function.
         """
-        return self._importance(X, baselines, None, n_samples, random_state)
+        request = ImportanceRequest(n_samples, random_state, by, groups)
+        return self._importance(X, baselines, None, request)
 
     def training_contributions(self, x: Any, feature: str | int) -> Contributions:
         """Return the share of each training row in the attribution of ``feature`` at x, (m,).
@@ -452,33 +465,25 @@ class Explainer:
         X: Any,
         baselines: Any,
         known: Explanation | None,
-        n_samples: int = 2000,
-        random_state: Any = 0,
+        request: ImportanceRequest | None = None,
     ) -> Importance:
         """Return the importance of the rows of X, whose explanation may be ``known`` already."""
         rows, posterior = self._rows.matrix("X", X), self._one
+        request = request or ImportanceRequest()
+        request.check(len(rows), players=self._groups is not None)
         operator, names = self._operator(rows, baselines), self._features(X)
         require_features(operator, "importance is")
         if self.output == "probability":
             assert isinstance(operator, IntegratedGradients)
-            parts = [known]
-            if known is None:
-                parts = self.batches(X, baselines, "std", batch_size=256)
+            parts = self.batches(X, baselines, "std", batch_size=256) if known is None else [known]
             encoder = self._rows.encoder
             gathering = np.eye(rows.shape[1]) if encoder is None else encoder.gathering
             importance = importance_of_probability(
-                posterior.in_columns,
-                operator,
-                rows,
-                gathering,
-                names,
-                parts,
-                n_samples,
-                random_state,
+                posterior.in_columns, operator, rows, gathering, names, parts, request
             )
         else:
             importance = importance_of(
-                posterior, operator, rows, names, self.evaluation, known, n_samples, random_state
+                posterior, operator, rows, names, self.evaluation, known, request
             )
         name = self.baseline_name if baselines is None else "one per row"
         what = self._quantity if known is None else known.quantity

@@ -7,17 +7,20 @@ from dataclasses import dataclass, replace
 
 from gpattr._core.array import Array, to_numpy
 from gpattr._core.memory import blocks
+from gpattr._core.validation import beside
 from gpattr.explanation.explanation import Explanation
 from gpattr.operators import Operator
 from gpattr.posteriors import Bound, Evaluation, Posterior
+from gpattr.posteriors.linear_bound import LinearBound
 
 
 @dataclass(frozen=True, eq=False)
 class GaussianPart:
     """The ``component``-th Gaussian of a mixture, with its ``weight``.
 
-    It is asked about the attributions of ``X`` by ``operator``. ``known`` is the explanation of the
-    same rows, if there is one: its means and variances are not computed again.
+    It is asked about the attributions of ``X`` by ``operator``, or about their sums 𝒜G for a matrix
+    ``sums`` G (d, k). ``known`` is the explanation of the same rows, if there is one: its means and
+    variances, where features are not added up, are not computed again.
     """
 
     component: int
@@ -27,21 +30,24 @@ class GaussianPart:
     X: Array
     evaluation: Evaluation
     known: Explanation | None = None
+    sums: Array | None = None
 
     def moments(self) -> Iterator[tuple[Array, Array]]:
-        if self.known is not None:
+        if self.known is not None and self.sums is None:
             yield self._known("values"), self._known("var")
             return
         n, d = self.X.shape
-        encoded = self.posterior.encoder is not None
+        whole = (
+            self.posterior.encoder is not None or self.sums is not None
+        )  # covariances are formed
         bound = self._bound("std")
-        for rows in blocks(n, 64.0 * d * (d if encoded else 1), self.X):
+        for rows in blocks(n, 64.0 * d * (d if whole else 1), self.X):
             result = bound.rows(rows).apply(self.X[rows])
             assert result.var is not None
             yield to_numpy(result.mean), to_numpy(result.var)
 
     def mean(self, chosen: Array) -> Array:
-        if self.known is not None:
+        if self.known is not None and self.sums is None:
             return self._known("values")[chosen]
         return to_numpy(self._bound("none").rows(chosen).mean(self.X[chosen]))
 
@@ -52,7 +58,13 @@ class GaussianPart:
         return to_numpy(self._bound("none").rows(chosen).rows_covariance(self.X[chosen]))
 
     def _bound(self, uncertainty: str) -> Bound:
-        return self.posterior.bind(self.operator, replace(self.evaluation, uncertainty=uncertainty))
+        evaluation = replace(self.evaluation, uncertainty=uncertainty)
+        if self.sums is None:
+            return self.posterior.bind(self.operator, evaluation)
+        needed = replace(evaluation, uncertainty="none" if uncertainty == "none" else "cov")
+        G = beside("groups", self.sums, self.X)
+        inner = self.posterior.bind(self.operator, needed)
+        return LinearBound(inner, self.operator, evaluation, G)
 
     def _known(self, name: str) -> Array:
         ex = self.known

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
-import numpy as np
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from gpattr._core.array import Array
 from gpattr._core.memory import blocks
 from gpattr._core.validation import Names
 from gpattr.explainer.gaussian_part import GaussianPart
 from gpattr.explainer.importance import draw_importance
+from gpattr.explainer.importance_request import ImportanceRequest
 from gpattr.explainer.probability_importance import draw_probability_importance
 from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.importance import Importance
@@ -26,17 +25,21 @@ def importance_of(
     names: Names,
     evaluation: Evaluation,
     known: Explanation | None,
-    n_samples: int,
-    random_state: Any,
+    request: ImportanceRequest,
 ) -> Importance:
     """Return the importance of a function, whose explanation may be ``known`` already."""
+    sums = request.sums(names)
+    matrix = None if sums is None else sums.matrix
     parts = (
-        GaussianPart(k, weight, part, operator, rows, evaluation, known)
+        GaussianPart(k, weight, part, operator, rows, evaluation, known, matrix)
         for k, (weight, part) in enumerate(posterior.components)
     )
     terms = len(operator.rows(slice(1)).terms(rows[:1]))
     size = {"columns": rows.shape[1], "terms": terms}
-    return draw_importance(parts, len(rows), names, n_samples, random_state, **size)
+    if sums is None:
+        return draw_importance(parts, len(rows), names, request, **size)
+    result = draw_importance(parts, len(rows), sums.names, request, **size)
+    return replace(result, groups=sums.members)
 
 
 def importance_of_probability(
@@ -45,22 +48,32 @@ def importance_of_probability(
     rows: Array,
     gathering: Array,
     names: Names,
-    parts: Iterable[Any],
-    n_samples: int,
-    random_state: Any,
+    parts: Iterable[Explanation],
+    request: ImportanceRequest,
 ) -> Importance:
     """Return the importance of a probability, from explanations ``parts`` of all rows by draws.
 
     Expectations are those of the draws of every row, their uncertainty comes from joint draws of
     some rows.
     """
-    expected, own = np.zeros(len(names)), np.zeros(len(names))
+    sums = request.sums(names)
+    if sums is None:
+        return draw_probability_importance(
+            posterior, operator, rows, gathering, names, centred_draws(parts), request
+        )
+    draws = (part @ sums.matrix for part in centred_draws(parts))
+    result = draw_probability_importance(
+        posterior, operator, rows, gathering @ sums.matrix, sums.names, draws, request
+    )
+    return replace(result, groups=sums.members)
+
+
+def centred_draws(parts: Iterable[Explanation]) -> Iterator[Array]:
+    """Yield the draws of all rows, (draws, r, d), in blocks of rows, about their known means."""
     for part in parts:
-        for some in blocks(len(part), 40.0 * part.draws[:, 0].size):
-            draws = part.draws[:, some]
+        every = part.draws
+        assert every is not None
+        for some in blocks(len(part), 40.0 * every[:, 0].size):
+            draws = every[:, some]
             # The means are known better than by draws.
-            sizes = np.abs(draws + (part.values[some] - draws.mean(axis=0)))
-            expected += sizes.mean(axis=0).sum(axis=0) / len(rows)
-            own += sizes.var(axis=0, ddof=1).sum(axis=0) / len(rows)
-    shared = (posterior, operator, rows, gathering, names, expected, own)
-    return draw_probability_importance(*shared, n_samples, random_state)
+            yield draws + (part.values[some] - draws.mean(axis=0))

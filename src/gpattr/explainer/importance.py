@@ -1,17 +1,28 @@
-"""Draws of the global importance: the mean absolute attribution of each feature over rows."""
+"""Draws of the global importance of each feature over rows, jointly for rows and features."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
-from scipy.special import erf
 
 from gpattr._core.array import Array, LinAlgError, cholesky, product
 from gpattr._core.memory import blocks, check_memory
-from gpattr._core.normal import check_count, random_generator
 from gpattr._core.validation import Names, read_only
+from gpattr.explainer.importance_measures import (
+    MEASURES,
+    Measure,
+    Sample,
+    Spread,
+    draw_error,
+    row_error,
+    scale_of,
+    std_error_of,
+    variance_of,
+)
+from gpattr.explainer.importance_request import ImportanceRequest
 from gpattr.explanation.importance import Importance
 
 TOGETHER = 3000  # attributions that are drawn together: a factor of 72 MB, and a few seconds
@@ -56,45 +67,88 @@ def draw_importance(
     parts: Iterable[Part],
     n: int,
     names: Names,
-    n_samples: int,
-    random_state: Any,
+    request: ImportanceRequest,
     *,
     columns: int = 1,
     terms: int = 1,
 ) -> Importance:
     """Return the importance over n rows for a mixture of Gaussian ``parts``.
 
-    Each part has its share of the draws. The expectation of each |attribution| is that of a folded
-    normal; what the rows share enters through the draws. ``columns`` is the number of columns whose
-    covariance is evaluated, ``terms`` that of the paths to each row.
+    Each part has its share of the draws. Expectations are exact, or, of a variance over rows that
+    are not all drawn, estimated; what the rows share enters through the draws. ``columns`` is the
+    number of columns whose covariance is evaluated, ``terms`` that of the paths to each row.
     """
-    n_samples, generator = check_count("n_samples", n_samples), random_generator(random_state)
-    d = len(names)
+    n_samples, generator = request.counted
+    d, measure = len(names), MEASURES[request.by]
     check_memory("n_samples: the draws", (n_samples, d), "use fewer draws")
     columns = max(columns, d)
     s = sample_size(n, columns, terms)
     together = s * columns <= TOGETHER
     rows = np.arange(n) if s == n and together else generator.permutation(n)[:s]
-    expected, draws, reached, taken = np.zeros(d), [], 0.0, 0
+    estimated = s < n or not measure.exact  # moments are not the draws' own
+    found: list[_Drawn] = []
+    reached, taken = 0.0, 0
     for part in parts:
-        centre, own = _folded_moments(part, n)
-        expected += part.weight * centre
         reached += part.weight
         share = int(reached * n_samples + 1e-6) - taken
-        if share > 0:
-            # Few draws do not tell the variance that is scaled.
-            count = share if s == n else max(share, ESTIMATED_BY)
-            if together:
-                deviation, scatter = _drawn_together(part, rows, count, generator)
-            else:
-                deviation, scatter = _drawn_alone(
-                    part, rows, rows[: GUIDE // columns], count, generator
-                )
-            if s < n:
-                deviation *= scale_of(deviation.var(axis=0, ddof=1), scatter, own, s, n)
-            draws.append(np.maximum(centre + deviation[:share], 0.0))
-            taken += share
-    return Importance(read_only(expected), read_only(np.concatenate(draws)), names, n, s)
+        taken += share
+        over_all = measure.over_all(part.moments())
+        if not share and not estimated:
+            found.append(_Drawn(part.weight, over_all[0], np.empty((0, d)), None))
+            continue
+        # Few draws do not tell the variance that is scaled.
+        count = max(share, ESTIMATED_BY) if s < n else max(share, 1)
+        draw = _drawn_together if together else _drawn_alone
+        sample = draw(part, rows, count, generator, measure, GUIDE // columns)
+        expected, spread, deviation = over_all[0], None, sample.draws[:share]
+        if estimated:
+            spread = measure.spread(over_all, sample, n)
+            expected = spread.expected
+        if spread is not None and s < n:
+            drawn = sample.draws.var(axis=0, ddof=1)
+            deviation = deviation * scale_of(spread.variance, drawn)
+        found.append(_Drawn(part.weight, expected, deviation, spread))
+    return _combined(found, names, n, s, request.by)
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """One part of a mixture: its expectation (d,) and deviations from it, (share, d)."""
+
+    weight: float
+    expected: Array
+    deviation: Array
+    spread: Spread | None
+
+
+def _combined(found: list[_Drawn], names: Names, n: int, s: int, by: str) -> Importance:
+    """Return the importance of a mixture; draws tell the spread where the parts do not."""
+    d = len(names)
+    expected = sum((part.weight * part.expected for part in found), np.zeros(d))
+    samples = np.concatenate([np.maximum(part.expected + part.deviation, 0.0) for part in found])
+    influence, shift = np.zeros((s, d)), np.zeros((s, d))
+    others, variance = np.zeros((2, d)), np.zeros(d)
+    for part in found:
+        if part.spread is not None:
+            # The variance of a mixture has that of its parts' expectations in it.
+            own, apart = part.spread.expected_influence, part.expected - expected
+            variance += part.weight * (part.spread.variance + apart**2)
+            influence += part.weight * (part.spread.influence + 2.0 * apart * own)
+            shift += part.weight * own
+            others += part.weight * part.spread.others  # at most: the same rows serve every part
+    if found[0].spread is None:
+        variance, others[1] = variance_of(samples), draw_error(samples)
+    return Importance(
+        read_only(expected),
+        read_only(samples),
+        names,
+        n,
+        s,
+        std=read_only(np.sqrt(variance)),
+        std_error=read_only(std_error_of(variance, row_error(influence, n) + others[1])),
+        error=read_only(np.sqrt(row_error(shift, n) + others[0])),
+        by=by,
+    )
 
 
 def sample_size(n: int, columns: int, terms: int) -> int:
@@ -103,86 +157,72 @@ def sample_size(n: int, columns: int, terms: int) -> int:
     return min(n, max(FEWEST, int(min(max(ROWS, TOGETHER // columns), affordable))))
 
 
-def folded_mean(mean: Array, var: Array) -> Array:
-    """Return E|A| for A ~ N(μ, s²): s√(2/π) exp(−μ²/2s²) + μ erf(μ/(√2 s)), and |μ| at s = 0."""
-    s = np.sqrt(var)
-    z = np.divide(mean, s, out=np.full_like(mean, np.inf), where=s > np.abs(mean) * 1e-150)
-    folded = s * np.sqrt(2.0 / np.pi) * np.exp(-0.5 * z * z) + mean * erf(z / np.sqrt(2.0))
-    return np.where(np.isinf(z), np.abs(mean), folded)
-
-
-def folded_var(mean: Array, var: Array) -> Array:
-    """Return Var|A| = μ² + s² − (E|A|)² for A ~ N(μ, s²)."""
-    folded = folded_mean(mean, var)
-    # In this order digits are lost only where the variance is far below what it is added to.
-    return np.maximum(var - (folded - np.abs(mean)) * (folded + np.abs(mean)), 0.0)
-
-
-def _folded_moments(part: Part, n: int) -> tuple[Array, Array]:
-    """Return the means over all rows of E|A| and of Var|A|, (d,) each."""
-    sums = [
-        (folded_mean(mean, var).sum(axis=0), folded_var(mean, var).sum(axis=0))
-        for mean, var in part.moments()
-    ]
-    centre, own = (np.sum(each, axis=0) / n for each in zip(*sums, strict=True))
-    return centre, own
-
-
 def _drawn_together(
-    part: Part, rows: Array, count: int, generator: np.random.Generator
-) -> tuple[Array, Array]:
-    """Return draws of mean |A| − E[mean |A|] over ``rows``, (count, d), and mean Var|A|, (d,)."""
+    part: Part,
+    rows: Array,
+    count: int,
+    generator: np.random.Generator,
+    measure: Measure,
+    _: int = 0,
+) -> Sample:
+    """Return draws of the importance over ``rows``, of all features together."""
     mean = part.mean(rows)
     s, d = mean.shape
-    C = part.joint(rows).reshape(s * d, s * d)
-    var = C.diagonal().reshape(s, d)
-    sizes = _sizes(mean.ravel(), C, count, generator, (s, d))
-    return sizes - folded_mean(mean, var).mean(axis=0), folded_var(mean, var).mean(axis=0)
+    joint = part.joint(rows)
+    covariances = np.einsum("nimi->inm", joint)
+    expected = measure.expected(mean, covariances)
+    draws, shares = _sizes(mean, joint.reshape(s * d, s * d), expected, count, generator, measure)
+    return Sample(mean, covariances, draws, shares)
 
 
 def _drawn_alone(
-    part: Part, rows: Array, few: Array, count: int, generator: np.random.Generator
-) -> tuple[Array, Array]:
-    """Return the same for each feature by itself, ordered like joint draws of the ``few`` rows."""
+    part: Part,
+    rows: Array,
+    count: int,
+    generator: np.random.Generator,
+    measure: Measure,
+    few: int,
+) -> Sample:
+    """Return the same for each feature by itself, ordered like joint draws of a ``few`` rows."""
     mean, covariances = part.mean(rows), part.alone(rows)
     s, d = mean.shape
-    deviation, scatter = np.empty((count, d)), np.empty(d)
+    expected = measure.expected(mean, covariances)
+    draws, shares = np.empty((count, d)), np.empty((s, d))
     for i, C in enumerate(covariances):
-        var = C.diagonal()
-        deviation[:, i] = (
-            _sizes(mean[:, i], C, count, generator, (s, 1))[:, 0]
-            - folded_mean(mean[:, i], var).mean()
+        own = slice(i, i + 1)
+        draws[:, own], shares[:, own] = _sizes(
+            mean[:, own], C, expected[own], count, generator, measure
         )
-        scatter[i] = folded_var(mean[:, i], var).mean()
-    if len(few):
-        guide, _ = _drawn_together(part, few, count, generator)
+    if min(few, s) > 0:
+        guide = _drawn_together(part, rows[:few], count, generator, measure).draws
         for i in np.flatnonzero(guide.std(axis=0) > 0):  # what does not vary has no order
             ranks = guide[:, i].argsort(kind="stable").argsort(kind="stable")
-            deviation[:, i] = np.sort(deviation[:, i])[ranks]
-    return deviation, scatter
+            draws[:, i] = np.sort(draws[:, i])[ranks]
+    return Sample(mean, covariances, draws, shares)
 
 
 def _sizes(
-    mean: Array, C: Array, count: int, generator: np.random.Generator, shape: tuple[int, int]
-) -> Array:
-    """Return draws of mean |A| over rows, (count, d), for A ~ N(mean, C) of ``shape`` (s, d)."""
-    root = _root(C)
-    result = np.empty((count, shape[1]))
-    for some in blocks(count, 32.0 * len(mean)):
-        normal = generator.standard_normal((some.stop - some.start, root.shape[1]))
-        result[some] = np.abs(mean + product(normal, root.T)).reshape(-1, *shape).mean(axis=1)
-    return result
+    mean: Array,
+    C: Array,
+    expected: Array,
+    count: int,
+    generator: np.random.Generator,
+    measure: Measure,
+) -> tuple[Array, Array]:
+    """Return draws of the importance less what is ``expected``, and what rows share with it.
 
-
-def scale_of(drawn: Array, scatter: Array, own: Array, s: int, n: int) -> Array:
-    """Return the factors that turn deviations of a mean over s rows into those over n rows.
-
-    ``drawn`` are the variances of the former. ``scatter`` and ``own`` are the mean variances of one
-    row's |A|, in the sample and in all rows.
+    Attributions are N(mean, C), with means (s, d); draws are (count, d), shares (s, d).
     """
-    shared = np.maximum((drawn - scatter / s) / (1.0 - 1.0 / s), 0.01 * drawn)
-    variance = shared * (1.0 - 1.0 / n) + own / n
-    return np.sqrt(np.divide(variance, drawn, out=np.zeros_like(drawn), where=drawn > 0))
+    root, (s, d) = _root(C), mean.shape
+    result = np.empty((count, d))
+    first, second = np.zeros((s, d)), np.zeros((s, d))
+    for some in blocks(count, 48.0 * mean.size):
+        normal = generator.standard_normal((some.stop - some.start, root.shape[1]))
+        terms = measure.terms((mean.ravel() + product(normal, root.T)).reshape(-1, s, d))
+        result[some] = terms.mean(axis=1) - expected
+        first += terms.sum(axis=0)
+        second += np.einsum("rsd,rd->sd", terms, result[some])
+    return result, second / count - first / count * result.mean(axis=0)
 
 
 def _root(C: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Importance of features for a probability: mean |attribution|, with joint draws of some rows.
+"""Importance of features for a probability, with joint draws of some rows.
 
 The latent function and its gradient are drawn together at the nodes of several rows' paths, as many
 as make `LARGEST` numbers, and each draw is integrated as in `gpattr.explainer.probability`: what
@@ -7,16 +7,28 @@ rows share is kept. The rest is scaled as for other models (`Importance`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from gpattr._core.array import Array, product, to_numpy
 from gpattr._core.memory import blocks, check_memory
-from gpattr._core.normal import check_count, jittered_root, random_generator
+from gpattr._core.normal import jittered_root
 from gpattr._core.validation import Names, read_only
 from gpattr.exceptions import UnsupportedModelError
-from gpattr.explainer.importance import ROWS, scale_of
+from gpattr.explainer.importance import ROWS
+from gpattr.explainer.importance_measures import (
+    MEASURES,
+    draw_error,
+    moments_over_rows,
+    over_all_rows,
+    row_error,
+    scale_of,
+    std_error_of,
+    variance_of,
+)
+from gpattr.explainer.importance_request import ImportanceRequest
 from gpattr.explainer.probability import LARGEST, first_pieces, nodes, path_draws
 from gpattr.explanation.importance import Importance
 from gpattr.operators import IntegratedGradients
@@ -29,25 +41,18 @@ def draw_probability_importance(
     X: Array,
     gathering: Array,
     names: Names,
-    expected: Array,
-    own: Array,
-    n_samples: int,
-    random_state: Any,
+    draws: Iterable[Array],
+    request: ImportanceRequest,
 ) -> Importance:
-    """Return the importance over the rows of X.
+    """Return the importance over the rows of X, of which ``draws`` (r, rows, d) come in blocks.
 
-    ``expected`` and ``own`` (d,) are the means of E|A| and Var|A| over all rows. ``gathering`` adds
-    columns up to features. Each part of a mixture has its share of the draws.
+    ``gathering`` adds columns up to features. Each part of a mixture has its share of the joint
+    draws.
     """
-    n_samples, generator, n = (
-        check_count("n_samples", n_samples),
-        random_generator(random_state),
-        len(X),
-    )
+    (n_samples, generator), n = request.counted, len(X)
     check_memory("n_samples: the draws", (n_samples, len(names)), "use fewer draws")
-    X = to_numpy(X)
+    X, variance = to_numpy(X), request.by == "variance"
     order = generator.permutation(n)
-    drawn, scatters, reached, taken = [], [], 0.0, 0
     chosen = [_fitting(part, operator, X, order) for _, part in posterior.components]
     s = min(map(len, chosen))
     if s < 2 <= n:
@@ -55,24 +60,84 @@ def draw_probability_importance(
             "importance: the paths of two rows are too long to be drawn together; choose a nearer"
             " baseline"
         )
-    rows = order[:s]
+    rows, found, reached, taken = order[:s], [], 0.0, 0
     for weight, part in posterior.components:
         reached += weight
         share = int(reached * n_samples + 1e-6) - taken
         if share:
-            sizes, scatter = _drawn(part, operator, X, rows, gathering, share, generator)
-            drawn.append(sizes)
-            scatters.append(weight * scatter)
+            found.append(_drawn(part, operator, X, rows, gathering, share, generator))
         taken += share
-    sizes = np.concatenate(drawn)
+    A = np.concatenate(found)  # (draws, s, d)
+    centre, own, squared = (_variance_of_rows if variance else _size_of_rows)(draws)
+    if variance:
+        between, shifted = _between(A, n)
+        centre, squared = centre - (1.0 - 1.0 / n) * between, squared + shifted
+    terms = MEASURES[request.by].terms(A)
+    sizes, scatter = terms.mean(axis=1), terms.var(axis=0).mean(axis=0)
     deviation = sizes - sizes.mean(axis=0)
-    if s < n:
-        deviation = deviation * scale_of(
-            deviation.var(axis=0, ddof=1), np.sum(scatters, axis=0), own, s, n
-        )
+    drawn = variance_of(sizes)
+    # Of a variance, what one row adds is known from the sample alone.
+    goal = over_all_rows(drawn, scatter, scatter if variance else own, s, n)
+    samples = np.maximum(centre + deviation * scale_of(goal, drawn), 0.0)
+    shares = np.einsum("rsd,rd->sd", terms, deviation) / len(deviation)
+    errors = row_error(2.0 * (shares - shares.mean(axis=0)), n) + draw_error(samples)
     return Importance(
-        read_only(expected), read_only(np.maximum(expected + deviation, 0.0)), names, n, s
+        read_only(np.maximum(centre, 0.0)),
+        read_only(samples),
+        names,
+        n,
+        s,
+        std=read_only(np.sqrt(goal)),
+        std_error=read_only(std_error_of(goal, errors)),
+        error=read_only(np.sqrt(squared)),
+        by=request.by,
     )
+
+
+def _size_of_rows(draws: Iterable[Array]) -> tuple[Array, Array, Array]:
+    """Return the means over rows of E|A| and of Var|A|, and the former's squared standard error.
+
+    The same standard draws serve every row: errors of rows may all have one sign.
+    """
+    expected, own, off, n = np.zeros(()), np.zeros(()), np.zeros(()), 0
+    for some in draws:
+        sizes = np.abs(some)
+        var = sizes.var(axis=0, ddof=1)
+        expected, own = expected + sizes.mean(axis=0).sum(axis=0), own + var.sum(axis=0)
+        off, n = off + np.sqrt(var / len(some)).sum(axis=0), n + some.shape[1]
+    return expected / n, own / n, (off / n) ** 2
+
+
+def _variance_of_rows(draws: Iterable[Array]) -> tuple[Array, Array, Array]:
+    """Return the variance over rows of E A plus the mean of Var A, that mean, and its error."""
+    off, n = np.zeros(()), 0
+
+    def moments() -> Iterator[tuple[Array, Array]]:
+        nonlocal off, n
+        for some in draws:
+            mean = some.mean(axis=0)
+            squares = (some - mean) ** 2
+            off = off + np.sqrt(squares.var(axis=0, ddof=1) / len(some)).sum(axis=0)
+            n += some.shape[1]
+            yield mean, some.var(axis=0, ddof=1)
+
+    between_means, own, _ = moments_over_rows(moments())
+    # E Q = variance of means + (1 − 1/n)(mean variance − mean covariance of two rows)
+    share = 1.0 - 1.0 / n
+    return between_means + share * own, own, (share * off / n) ** 2
+
+
+def _between(A: Array, n: int) -> tuple[Array, Array]:
+    """Return the mean covariance of two rows of draws (r, s, d), and its squared error, (d,)."""
+    (r, s, _), deviation = A.shape, A - A.mean(axis=0)
+    if r < 2 or s < 2:
+        return np.zeros(A.shape[2]), np.zeros(A.shape[2])
+    total = deviation.sum(axis=1)
+    # Each row with the sum of the others, (s, d), averaged over them.
+    shares = np.einsum("rsd,rd->sd", deviation, total) - (deviation**2).sum(axis=0)
+    shares /= (r - 1.0) * (s - 1.0)
+    squared = row_error(2.0 * (shares - shares.mean(axis=0)), n) + draw_error(total / s)
+    return shares.mean(axis=0), squared
 
 
 def _fitting(part: Posterior, operator: IntegratedGradients, X: Array, order: Array) -> Array:
@@ -91,8 +156,8 @@ def _drawn(
     gathering: Array,
     count: int,
     generator: np.random.Generator,
-) -> tuple[Array, Array]:
-    """Return draws of mean |A| over ``rows``, (count, features), and mean Var|A|, (features,)."""
+) -> Array:
+    """Return draws of the attributions of ``rows`` together, (count, s, features)."""
     terms: list[Any] = operator.rows(rows).terms(X[rows])
     pieces, d, share = (
         first_pieces(part, terms),
@@ -108,24 +173,15 @@ def _drawn(
     mean, cov = part.jets(together[None])
     root, centre = jittered_root(cov[0]), mean[0].ravel()[:, None]
     del cov
-    sizes, squares = (
-        np.empty((count, gathering.shape[1])),
-        np.zeros((len(rows), gathering.shape[1])),
-    )
-    sums = np.zeros_like(squares)
+    result = np.empty((count, len(rows), gathering.shape[1]))
     for some in blocks(count, 64.0 * len(root)):
         jet = (
             centre + product(root, generator.standard_normal((len(root), some.stop - some.start)))
         ).reshape(len(together), 1 + d, -1)
-        total, first = np.zeros((some.stop - some.start, gathering.shape[1])), 0
+        first = 0
         for row, size in enumerate(pieces):
             last = first + len(terms) * (int(size) + 1)
             path = jet[first:last].reshape(len(terms), int(size) + 1, 1 + d, -1)
-            A = np.abs(path_draws(path, share, steps[row])[0] @ gathering)
-            total += A
-            sums[row] += A.sum(axis=0)
-            squares[row] += (A**2).sum(axis=0)
+            result[some, row] = path_draws(path, share, steps[row])[0] @ gathering
             first = last
-        sizes[some] = total / len(rows)
-    scatter = np.maximum(squares / count - (sums / count) ** 2, 0.0).mean(axis=0)
-    return sizes, scatter
+    return result

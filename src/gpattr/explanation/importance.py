@@ -1,7 +1,8 @@
-"""Global importance: the mean absolute attribution of each feature, with its uncertainty."""
+"""Global importance: of each feature over the rows of a table, with its uncertainty."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,17 +17,23 @@ from gpattr.explanation.attribution_names import INTEGRATED_GRADIENTS, remark
 if TYPE_CHECKING:
     import pandas as pd
 
+MEASURES = {"absolute": "mean |attribution|", "variance": "variance of the attribution"}
+
 
 @dataclass(frozen=True, eq=False)
 class Importance:
-    """Mean |attribution| over ``n_rows`` rows: its expectation ``values`` (d,) and ``std`` (d,).
+    """Importance over ``n_rows`` rows: its expectation ``values`` (d,) and ``std`` (d,).
 
-    ``samples`` (s, d) are draws of it. ``quantity`` says what the features are important to,
+    ``by`` says what it is, and so does ``measure``, in words: ``"absolute"`` for the mean
+    |attribution|, ``"variance"`` for the variance of the attribution over the rows, in squared
+    units. ``samples`` (s, d) are draws of it. ``quantity`` says what the features are important to,
     ``baseline_name`` what attributions are compared with, and ``attribution`` what these are.
+    ``groups`` names the features of those whose attributions were added up.
 
     The expectation of |attribution| contains its uncertainty: a feature without effect still has a
     positive importance if the model is uncertain about it. The mean of |``Explanation.values``|
-    does not contain it, and is smaller.
+    does not contain it, and is smaller. It is the same for the variance, of which only what rows
+    do not share counts: a shift of all attributions of a feature leaves it unchanged.
 
     ``values`` are exact and of all rows. The draws are joint ones of all rows and features where
     these are at most 3000 numbers. Beyond that:
@@ -36,11 +43,19 @@ class Importance:
       as make 1500 numbers; of more than 1500 features they are independent.
     - Of more than 300 rows (3000/d where that is more, fewer where there are hundreds of features
       or many baselines, but at least 40) a random sample is drawn: ``n_joint_rows`` of them.
-      ``samples`` are then ``values`` plus the deviation of the sample's mean from its own
-      expectation, scaled from the variance v of a mean over s rows to that of a mean over all n:
-      c(1 − 1/n) + u/n with c = (v − u/s)/(1 − 1/s), where u is the mean variance of one row's
-      |attribution|, and c the mean covariance of two rows', at least v/100. The sample tells
-      ``std`` to about 1/√s of its size.
+      ``samples`` are then ``values`` plus the deviation of the sample's importance from its own
+      expectation, scaled from the variance v over s rows to that over all n. For the mean
+      |attribution| this is c(1 − 1/n) + u/n with c = (v − u/s)/(1 − 1/s), where u is the mean
+      variance of one row's |attribution|, and c the mean covariance of two rows', at least v/100.
+      For the variance it is an unbiased estimate of that of a quadratic form; ``values`` are then
+      estimates too, of which only the mean covariance of two rows comes from the sample. Estimates
+      are corrected by the means over all rows of the expectation and variance of each row.
+
+    ``std`` is the standard deviation of ``samples``, or of their exact distribution where it is
+    known (``by="variance"``), or estimated as above. ``std_error`` (d,) is its standard error,
+    which the choice of rows and the number of draws leave, zero where it is exact; ``error`` (d,)
+    is that of ``values``. A few rows far from all others may be missing in the sample; errors are
+    then large, or, rarely, too small.
     """
 
     values: Array
@@ -48,14 +63,19 @@ class Importance:
     feature_names: Names
     n_rows: int
     n_joint_rows: int
+    std: Array
+    std_error: Array
+    error: Array
+    by: str = "absolute"
+    groups: Mapping[str, Names] | None = None
     quantity: str = "prediction"
     baseline_name: str = ""
     attribution: str = INTEGRATED_GRADIENTS
 
     @property
-    def std(self) -> Array:
-        """The posterior standard deviation of each importance, (d,)."""
-        return self.samples.std(axis=0, ddof=1)
+    def measure(self) -> str:
+        """What the importance is: "mean |attribution|" or "variance of the attribution"."""
+        return MEASURES[self.by]
 
     @property
     def note(self) -> str:
@@ -66,6 +86,12 @@ class Importance:
             else f"spread from {self.n_joint_rows} of {self.n_rows:,} rows"
         )
 
+    @property
+    def groups_note(self) -> str:
+        """A note of what was added up, "" if nothing was: "acidity = pH + citric acid"."""
+        parts = (self.groups or {}).items()
+        return "; ".join(f"{name} = {' + '.join(features)}" for name, features in parts)
+
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Return the lower and upper ends, each (d,), of the central credible interval."""
         tail = 0.5 * (1.0 - check_level(level))
@@ -73,7 +99,7 @@ class Importance:
         return lower, upper
 
     def to_frame(self, level: float = 0.95) -> pd.DataFrame:
-        """Return one line per feature, most important first."""
+        """Return one line per feature or group, most important first."""
         import pandas as pd
 
         lower, upper = self.interval(level)
@@ -95,5 +121,6 @@ class Importance:
         ]
         rows = f"{self.n_rows:,} row" + "s" * (self.n_rows != 1)
         kind = f" ({remark(self.attribution)})" if remark(self.attribution) else ""
-        head = f"Importance: expected mean |attribution|{kind} over {rows} ± one standard deviation"
-        return "\n".join([head + (f" ({self.note})" if self.note else ""), *lines])
+        head = f"Importance: expected {self.measure}{kind} over {rows} ± one standard deviation"
+        groups = [f"  ({self.groups_note})"] if self.groups else []
+        return "\n".join([head + (f" ({self.note})" if self.note else ""), *lines, *groups])

@@ -71,10 +71,11 @@ def _importance(importance: Importance, max_display: int, ax: Axes | None, level
     low, high = (end[order] for end in importance.interval(level))
     names = [short(importance.feature_names[i]) for i in order]
     ax = _bars(ax, importance.values[order], low, high, names, BLUE)
-    note = f"\n({importance.note})" if importance.note else ""
+    notes = [note for note in (importance.note, importance.groups_note) if note]
+    note = "".join(f"\n({short(text, 80)})" for text in notes)
     title = f"Importance over {count_of(importance.n_rows, importance.n_rows)}"
     label = (
-        f"expected mean |attribution| to the {importance.quantity}, with {share(level)}"
+        f"expected {importance.measure} to the {importance.quantity}, with {share(level)}"
         f" intervals{note}"
     )
     compared = baseline_text(importance.baseline_name, importance.attribution)

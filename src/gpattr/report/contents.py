@@ -12,7 +12,7 @@ from gpattr import __version__
 from gpattr.distributions import Draws, Mixture
 from gpattr.explainer.explainer import Explainer
 from gpattr.explanation.explanation import Explanation
-from gpattr.explanation.importance import Importance
+from gpattr.explanation.importance import MEASURES, Importance
 from gpattr.report.facts import calibration, model_card
 from gpattr.report.packing import packed
 from gpattr.report.what_if import what_if
@@ -92,6 +92,9 @@ def _output(
             "high": None if ends is None else ends[1].tolist(),
             "rows": len(ex) if importance is None else importance.n_rows,
             "note": "" if importance is None else importance.note,
+            "by": "absolute" if importance is None else importance.by,
+            "measure": (MEASURES["absolute"] if importance is None else importance.measure),
+            "groups": "" if importance is None else importance.groups_note,
         },
         "arrays": {
             "values": packed(ex.values),

@@ -147,7 +147,10 @@ def _importances(importance: Any, outputs: Mapping[str, Explanation]) -> dict[st
                 f"importance: expected those of {list(outputs)} by name, got {list(known)}"
             )
         if each.feature_names != next(iter(outputs.values())).feature_names:
-            raise InvalidInputError("importance: expected the same features as in the explanation")
+            raise InvalidInputError(
+                "importance: expected the same features as in the explanation; with"
+                " importance(X, groups=groups) explain explanation.group(groups)"
+            )
     return dict(known)
 
 

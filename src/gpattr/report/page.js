@@ -62,10 +62,10 @@
   function drawImportance() {
     const v = out.importance, shown = expanded.importance ? order : order.slice(0, MOST_BARS);
     const s = pictures.scale(shown.flatMap((i) => [v.values[i], ...(v.low ? [v.low[i], v.high[i]] : [])]), { fixed: [0, 0] });
-    const number = thing.probability ? (x) => numbers.fixed(x, 3) : numbers.column(v.values, 3);
+    const number = thing.probability && v.by !== "variance" ? (x) => numbers.fixed(x, 3) : numbers.column(v.values, 3);
     pictures.table(el("importance"), {
-      s, axis: `mean |attribution| to the ${out.quantity}`,
-      heads: [{ name: "feature" }, { name: "", kind: "picture" }, { name: "mean |attribution|" }],
+      s, axis: `${v.measure} to the ${out.quantity}`,
+      heads: [{ name: "feature" }, { name: "", kind: "picture" }, { name: v.measure }],
       lines: shown.map((i) => ({
         name: brief(features[i]), cells: [{ text: number(v.values[i]) }], data: { feature: features[i], value: v.values[i] },
         tip: `${features[i]}: ${number(v.values[i])}${v.low ? `\n${percentLevel} interval ${number(v.low[i])} to ${number(v.high[i])}` : ""}`,
@@ -74,7 +74,7 @@
       foot: more("importance", d - shown.length, drawImportance),
     });
     const many = numbers.fixed(v.rows, 0);
-    el("importance-note").textContent = (v.low === null ? "Mean absolute attribution over these rows" : `Expected mean absolute attribution over ${v.rows === n ? "the" : many} rows, with ${percentLevel} credible intervals${v.note && ` (${v.note})`}. It includes the uncertainty of each attribution`) + `. Baseline: ${facts.baseline}.`;
+    el("importance-note").textContent = (v.low === null ? "Mean absolute attribution over these rows" : `Expected ${v.by === "variance" ? "variance of the attribution" : "mean absolute attribution"} over ${v.rows === n ? "the" : many} rows, with ${percentLevel} credible intervals${v.note && ` (${v.note})`}. It includes the uncertainty of each attribution`) + (v.groups && `. Groups: ${v.groups}`) + `. Baseline: ${facts.baseline}.`;
   }
 
   const expanded = { importance: false, waterfall: false, "what-if": false, sliders: false };
@@ -411,7 +411,7 @@
     const number = thing.probability ? (x) => numbers.fixed(x, 3) : numbers.column(lines.flatMap((line) => [line.size, line.spread]), 3);
     el("unsure").tBodies[0].replaceChildren(...lines.map((line) => make("tr", undefined, {}, [make("td", line.name), make("td", `${Math.round(100 * line.doubtful)}%`), make("td", number(line.size)), make("td", number(line.spread))])));
     const widest = all.slice().sort((a, b) => A.total[b] - A.total[a]).slice(0, Math.min(3, n));
-    el("unsure-note").textContent = `Signs with a probability of at least ${percentLevel} count as certain; attributions that are exactly 0 are ignored.` + (out.importance.low === null ? "" : " Typical attributions do not include their uncertainty, unlike the importance above, and are therefore smaller.") + (A.total[widest[0]] > 0 ? ` The change from the baseline is most uncertain in ${list(widest.map((r) => `${rowName(r)} (± ${number(A.total[r])})`))}.` : "");
+    el("unsure-note").textContent = `Signs with a probability of at least ${percentLevel} count as certain; attributions that are exactly 0 are ignored.` + (out.importance.low === null || out.importance.by === "variance" ? "" : " Typical attributions do not include their uncertainty, unlike the importance above, and are therefore smaller.") + (A.total[widest[0]] > 0 ? ` The change from the baseline is most uncertain in ${list(widest.map((r) => `${rowName(r)} (± ${number(A.total[r])})`))}.` : "");
   }
 
   function drawWords() {
