@@ -152,8 +152,8 @@ def _axes(
 
 def _features(feature: Any, names: Names) -> list[int]:
     """Return the positions of one feature, or of two different ones."""
-    several = isinstance(feature, (tuple, list)) or np.ndim(feature) == 1
-    chosen = [feature_index(one, names) for one in (feature if several else [feature])]
+    listed: list[Any] = list(feature) if np.ndim(feature) == 1 else [feature]
+    chosen = [feature_index(one, names) for one in listed]
     if not 1 <= len(chosen) <= 2:
         raise InvalidInputError(f"feature: expected one feature or two, got {len(chosen)}")
     if len(set(chosen)) < len(chosen):
@@ -223,7 +223,7 @@ def _categories(
             f"grid: expected different categories of {name!r}, among {list(labels)}, got {chosen}"
         )
     index = [labels.index(label) for label in chosen]
-    outside = ~(seen > 0).any(axis=0)[index]
+    outside = ~np.any(seen[:, index] > 0, axis=0)
     data = labels_of([labels[k] for k in own.argmax(axis=1)])
     return FeatureGrid(name, CATEGORY, labels_of(chosen), data, outside), np.eye(len(labels))[index]
 
