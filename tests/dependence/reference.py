@@ -144,5 +144,8 @@ def compare(posterior, case, scale, accuracy=(1e-12, 1e-10), joint=None):
     np.testing.assert_allclose(np.asarray(std.var), np.diagonal(own, axis1=1, axis2=2), **of_cov)
     computed = posterior.joint(case.operator, case.sites)
     np.testing.assert_allclose(np.asarray(computed), between, **of_cov)
-    assert (np.abs(np.asarray(result.mean) - mean).max(axis=1) <= np.asarray(result.error) + 1e-13 * scale).all()
+    assert (
+        np.abs(np.asarray(result.mean) - mean).max(axis=1)
+        <= np.asarray(result.error) + 1e-13 * scale
+    ).all()
     return result

@@ -194,17 +194,26 @@ def _axis(
         return _categories(name, labels, grid, own, seen)
     if encoder is not None and name in encoder.dates:
         return _dates(name, encoder, grid, count, own, seen)
-    values = _numbers(name, grid, count, own[:, 0])
-    outside = (values < seen.min()) | (values > seen.max())
+    values = _numbers(name, grid, count, own[:, 0], seen[:, 0])
+    margin = _rounding(seen)
+    outside = (values < seen.min() - margin) | (values > seen.max() + margin)
     return FeatureGrid(name, NUMBER, values, own[:, 0], outside), values[:, None]
 
 
-def _numbers(name: str, grid: Any, count: int, data: np.ndarray) -> np.ndarray:
+def _rounding(seen: np.ndarray) -> float:
+    """Return by how much values may differ that have been through a scaler and back."""
+    return 1e-12 * float(np.abs(seen).max()) + 1e-9 * float(np.ptp(seen))
+
+
+def _numbers(name: str, grid: Any, count: int, data: np.ndarray, seen: np.ndarray) -> np.ndarray:
     if grid is None:
-        different = np.unique(data)
+        different = np.unique(seen)
+        different = different[np.diff(different, prepend=-np.inf) > _rounding(seen)]
         if len(different) <= min(FEW, count):
             return different
-        return np.linspace(different[0], different[-1], count)
+        # A background of one row, or of equal values, has no range of its own.
+        across = data if np.ptp(data) > 0 else seen
+        return np.linspace(across.min(), across.max(), count)
     values = to_numpy(as_vector("grid", grid))
     if not len(values):
         raise InvalidInputError(f"grid: expected values of {name!r}, got none")
