@@ -24,7 +24,7 @@ class Curves(Sites):
 
     With a ``background`` (K, D) the other columns are averaged over its rows, with ``weights``
     (K,), and every row has the same curve. ``combine`` (G, L) makes outputs of the values at nodes,
-    where these are not the outputs themselves. With a ``direction`` (c,) the curve is that of the
+    where these are not the outputs themselves but differences: its rows add up to zero. With a ``direction`` (c,) the curve is that of the
     derivative along it.
     """
 
@@ -93,12 +93,20 @@ class Curves(Sites):
             points[:, :, list(self.columns)] = self.nodes
         return points
 
-    def combined(self, values: Array) -> Array:
-        """Return the outputs (G, ...) for values at nodes, (L, ...)."""
+    def combined(self, values: Array, axis: int = 0) -> Array:
+        """Return the outputs for values at nodes, which run along the axis 0 or 1."""
         if self.combine is None:
             return values
+        # Less the values at one node, so that nothing is left of a constant.
+        if axis == 1:
+            return self.combine @ (values - values[:, -1:])
         L, *shape = values.shape
-        return (self.combine @ values.reshape(L, -1)).reshape(-1, *shape)
+        return (self.combine @ (values - values[-1:]).reshape(L, -1)).reshape(-1, *shape)
+
+    def sizes(self, values: Array) -> Array:
+        """Return what bounds |outputs| before anything cancels, (...), for |values| (L, ...)."""
+        largest = namespace(values).max(abs(values), axis=0)
+        return largest if self.combine is None else 2.0 * largest
 
 
 class PartialDependence(Operator):
