@@ -19,6 +19,7 @@ from gpattr.explanation.feature_grid import (
     DATE,
     NUMBER,
     FeatureGrid,
+    dates_of,
     days,
     labels_of,
 )
@@ -249,7 +250,7 @@ def _dates(
             values = np.unique(values.astype("datetime64[D]")).astype("datetime64[us]")
     else:
         try:
-            values = np.asarray(grid).astype("datetime64[us]")
+            values = dates_of(grid)
         except (TypeError, ValueError):
             raise InvalidInputError(f"grid: expected dates of {name!r}, got {grid!r}") from None
         if values.ndim != 1 or not len(values) or not (np.diff(days(values)) > 0).all():
