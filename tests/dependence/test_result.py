@@ -215,7 +215,9 @@ def test_a_mixture_has_the_probabilities_of_its_parts():
 
 def test_probability_that_a_slope_is_positive():
     found = FOUND["slope"]
-    np.testing.assert_allclose(found.prob_positive(), norm.cdf(found.values / found.std), rtol=1e-12)
+    np.testing.assert_allclose(
+        found.prob_positive(), norm.cdf(found.values / found.std), rtol=1e-12
+    )
     with pytest.raises(UnsupportedModelError, match="prob_positive"):
         found.prob_increasing()
     with pytest.raises(UnsupportedModelError, match="curve of one feature"):
@@ -225,7 +227,11 @@ def test_probability_that_a_slope_is_positive():
 @pytest.mark.parametrize(
     ("name", "ends", "words"),
     [
-        ("curve", (-4.0, 0.0), "start: expected a value between the ends of the grid, -3.0 and 1.0"),
+        (
+            "curve",
+            (-4.0, 0.0),
+            "start: expected a value between the ends of the grid, -3.0 and 1.0",
+        ),
         ("curve", (0.0, 1.5), "stop: expected a value between"),
         ("curve", (np.nan, 1.0), "start: expected a value between"),
         ("curve", ("low", 1.0), "start: expected a number, got 'low'"),

@@ -113,8 +113,7 @@ def _background(posterior: Posterior, rows: Rows, background: Any) -> Background
         n = len(known)
         return Background(known, np.full(n, 1.0 / n), tuple(range(n)), to_numpy(known))
     if isinstance(background, Baselines):
-        read, _ = rows.baseline(background)
-        assert isinstance(read, Baselines)
+        read = _weighted_rows(rows, background)
         found, weights = rows.posterior.rows("background", read.points), to_numpy(read.weights)
         names: tuple[str | int, ...] = tuple(range(len(found)))
     else:
@@ -126,6 +125,16 @@ def _background(posterior: Posterior, rows: Rows, background: Any) -> Background
     if known is not None:
         seen = np.concatenate([seen, to_numpy(known)])
     return Background(found, weights, names, seen)
+
+
+def _weighted_rows(rows: Rows, background: Baselines) -> Baselines:
+    """Return rows with weights as numbers; errors name the argument that they came in."""
+    try:
+        read, _ = rows.baseline(background)
+    except InvalidInputError as error:
+        raise InvalidInputError(str(error).replace("baseline:", "background:", 1)) from None
+    assert isinstance(read, Baselines)
+    return read
 
 
 def _axes(
