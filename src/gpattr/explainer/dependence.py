@@ -19,6 +19,7 @@ from gpattr.explanation.feature_grid import (
     DATE,
     NUMBER,
     FeatureGrid,
+    dates_of,
     days,
     labels_of,
 )
@@ -112,8 +113,7 @@ def _background(posterior: Posterior, rows: Rows, background: Any) -> Background
         n = len(known)
         return Background(known, np.full(n, 1.0 / n), tuple(range(n)), to_numpy(known))
     if isinstance(background, Baselines):
-        read, _ = rows.baseline(background)
-        assert isinstance(read, Baselines)
+        read = _weighted_rows(rows, background)
         found, weights = rows.posterior.rows("background", read.points), to_numpy(read.weights)
         names: tuple[str | int, ...] = tuple(range(len(found)))
     else:
@@ -125,6 +125,16 @@ def _background(posterior: Posterior, rows: Rows, background: Any) -> Background
     if known is not None:
         seen = np.concatenate([seen, to_numpy(known)])
     return Background(found, weights, names, seen)
+
+
+def _weighted_rows(rows: Rows, background: Baselines) -> Baselines:
+    """Return rows with weights as numbers; errors name the argument that they came in."""
+    try:
+        read, _ = rows.baseline(background)
+    except InvalidInputError as error:
+        raise InvalidInputError(str(error).replace("baseline:", "background:", 1)) from None
+    assert isinstance(read, Baselines)
+    return read
 
 
 def _axes(
@@ -194,17 +204,26 @@ def _axis(
         return _categories(name, labels, grid, own, seen)
     if encoder is not None and name in encoder.dates:
         return _dates(name, encoder, grid, count, own, seen)
-    values = _numbers(name, grid, count, own[:, 0])
-    outside = (values < seen.min()) | (values > seen.max())
+    values = _numbers(name, grid, count, own[:, 0], seen[:, 0])
+    margin = _rounding(seen)
+    outside = (values < seen.min() - margin) | (values > seen.max() + margin)
     return FeatureGrid(name, NUMBER, values, own[:, 0], outside), values[:, None]
 
 
-def _numbers(name: str, grid: Any, count: int, data: np.ndarray) -> np.ndarray:
+def _rounding(seen: np.ndarray) -> float:
+    """Return by how much values may differ that have been through a scaler and back."""
+    return 1e-12 * float(np.abs(seen).max()) + 1e-9 * float(np.ptp(seen))
+
+
+def _numbers(name: str, grid: Any, count: int, data: np.ndarray, seen: np.ndarray) -> np.ndarray:
     if grid is None:
-        different = np.unique(data)
+        different = np.unique(seen)
+        different = different[np.diff(different, prepend=-np.inf) > _rounding(seen)]
         if len(different) <= min(FEW, count):
             return different
-        return np.linspace(different[0], different[-1], count)
+        # A background of one row, or of equal values, has no range of its own.
+        across = data if np.ptp(data) > 0 else seen
+        return np.linspace(across.min(), across.max(), count)
     values = to_numpy(as_vector("grid", grid))
     if not len(values):
         raise InvalidInputError(f"grid: expected values of {name!r}, got none")
@@ -240,7 +259,7 @@ def _dates(
             values = np.unique(values.astype("datetime64[D]")).astype("datetime64[us]")
     else:
         try:
-            values = np.asarray(grid).astype("datetime64[us]")
+            values = dates_of(grid)
         except (TypeError, ValueError):
             raise InvalidInputError(f"grid: expected dates of {name!r}, got {grid!r}") from None
         if values.ndim != 1 or not len(values) or not (np.diff(days(values)) > 0).all():

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpattr._core.array import Array
 from gpattr._core.frozen import Frozen
-from gpattr._core.validation import Names
+from gpattr._core.validation import Names, read_only
 from gpattr.distributions import Distribution
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.explanation import dependence_export
@@ -48,6 +48,11 @@ class Dependence(Frozen):
     error: Array
     cov_error: Array | None = None
     row_names: tuple[str | int, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "error", read_only(self.error))
+        if self.cov_error is not None:
+            object.__setattr__(self, "cov_error", read_only(self.cov_error))
 
     @property
     def features(self) -> Names:

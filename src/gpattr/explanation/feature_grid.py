@@ -9,13 +9,14 @@ import numpy as np
 
 from gpattr._core import documents
 from gpattr._core.array import Array
+from gpattr._core.frozen import Frozen
 from gpattr.exceptions import InvalidInputError
 
 NUMBER, CATEGORY, DATE = "number", "category", "date"
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureGrid:
+class FeatureGrid(Frozen):
     """The ``values`` (G,) of the feature ``name``: numbers, categories or dates, as ``kind`` says.
 
     ``data`` (K,) are those of the background. ``outside`` (G,) says which values lie beyond all
@@ -27,6 +28,12 @@ class FeatureGrid:
     values: Array
     data: Array
     outside: Array
+
+    def __post_init__(self) -> None:
+        for name in ("values", "data", "outside"):
+            own = np.array(self.__dict__[name])
+            own.flags.writeable = False
+            object.__setattr__(self, name, own)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -51,7 +58,7 @@ class FeatureGrid:
             return np.array(match, dtype=float)
         points = self.numbers
         try:
-            at = float(days(np.array([value]))[0]) if self.kind == DATE else float(value)
+            at = float(days(dates_of([value]))[0]) if self.kind == DATE else float(value)
         except (TypeError, ValueError):
             raise InvalidInputError(f"{name}: expected a {self.kind}, got {value!r}") from None
         if not points[0] <= at <= points[-1]:
@@ -83,6 +90,17 @@ class FeatureGrid:
 def days(dates: Array) -> Array:
     """Return dates as days since 1970."""
     return np.asarray(dates).astype("datetime64[us]").astype(np.int64) / 86_400e6
+
+
+def dates_of(values: Any) -> Array:
+    """Return values as datetime64; raise ValueError for numbers and missing ones."""
+    given = np.asarray(values)
+    if given.dtype.kind in "biufc":
+        raise ValueError("numbers are no dates")
+    dates = given.astype("datetime64[us]")
+    if np.isnat(dates).any():
+        raise ValueError("a date is missing")
+    return dates
 
 
 def labels_of(values: Any) -> Array:

@@ -24,7 +24,7 @@ class Curves(Sites):
 
     With a ``background`` (K, D) the other columns are averaged over its rows, with ``weights``
     (K,), and every row has the same curve. ``combine`` (G, L) makes outputs of the values at nodes,
-    where these are not the outputs themselves. With a ``direction`` (c,) the curve is that of the
+    where these are not the outputs themselves but differences: its rows add up to zero. With a ``direction`` (c,) the curve is that of the
     derivative along it.
     """
 
@@ -112,16 +112,25 @@ class Curves(Sites):
             points[:, :, list(self.columns)] = self.nodes
         return points
 
-    def combined(self, values: Array) -> Array:
-        """Return the outputs (G, ...) for values at nodes, (L, ...)."""
-        L, *shape = values.shape or (0,)
+    def combined(self, values: Array, axis: int = 0) -> Array:
+        """Return the outputs for values at nodes, which run along the axis 0 or 1."""
+        L = values.shape[axis] if values.ndim > axis else 0
         if len(self.nodes) != L:
             raise InvalidInputError(
                 f"values: expected one for each of {len(self.nodes)} nodes, got {L}"
             )
         if self.combine is None:
             return values
-        return (self.combine @ values.reshape(L, -1)).reshape(-1, *shape)
+        # Less the values at one node, so that nothing is left of a constant.
+        if axis == 1:
+            return self.combine @ (values - values[:, -1:])
+        shape = values.shape[1:]
+        return (self.combine @ (values - values[-1:]).reshape(L, -1)).reshape(-1, *shape)
+
+    def sizes(self, values: Array) -> Array:
+        """Return what bounds |outputs| before anything cancels, (...), for |values| (L, ...)."""
+        largest = namespace(values).max(abs(values), axis=0)
+        return largest if self.combine is None else 2.0 * largest
 
 
 class PartialDependence(Operator):

@@ -24,22 +24,29 @@ def basis_formulas(operator: PartialDependence, basis: Basis) -> BasisFormulas:
         gradient = slopes(Points(flat))[:, list(sites.columns)]  # (rL, c, p)
         return (sites.direction[:, None] * gradient).sum(axis=1).reshape(r, L, -1)
 
-    def images(sites: Curves) -> Array:
+    def summed(sites: Curves) -> tuple[Array, Array]:
+        """Return 𝒜φ, (n, G, p), and its size before anything cancels, (n, p)."""
         xp, L, p = namespace(sites.X), len(sites.nodes), len(basis)
         if sites.background is None:
             found = values(sites, sites.X)
-            return found if sites.combine is None else sites.combine @ found
+            return sites.combined(found, axis=1), sites.sizes(xp.swapaxes(found, 0, 1))
         rows, weights = sites.others
-        total = xp.zeros((L, p))
-        size = 1 if slopes is None else 1 + sites.X.shape[1]
-        for some in blocks(len(rows), 24.0 * L * p * size, rows):
-            part = values(sites, rows[some])
-            total += product(weights[some], part.reshape(len(part), -1)).reshape(L, p)
-        return xp.zeros((len(sites.X), 1, 1)) + sites.combined(total)
+        total, size = xp.zeros((L, p)), xp.zeros((L, p))
+        width = 1 if slopes is None else 1 + sites.X.shape[1]
+        for some in blocks(len(rows), 32.0 * L * p * width, rows):
+            part = values(sites, rows[some]).reshape(-1, L * p)
+            total += product(weights[some], part).reshape(L, p)
+            size += product(abs(weights[some]), abs(part)).reshape(L, p)
+        zeros = xp.zeros((len(sites.X), 1, 1))
+        return zeros + sites.combined(total), zeros[:, 0] + sites.sizes(size)
+
+    def images(sites: Curves) -> Array:
+        return summed(sites)[0]
 
     def contract(sites: Curves, w: Array) -> tuple[Array, Array]:
-        found = images(sites)
-        return product(found, w), product(abs(found), abs(w))
+        found, size = summed(sites)
+        sizes = namespace(found).zeros(found.shape[:2]) + product(size, abs(w))[:, None]
+        return product(found, w), sizes
 
     return BasisFormulas(images, contract)
 

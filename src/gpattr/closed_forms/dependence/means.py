@@ -31,14 +31,16 @@ def mean_formulas(operator: PartialDependence, mean: Mean) -> MeanFormulas:
                     for some in blocks(n, 24.0 * L * sites.X.shape[1], sites.X)
                 ]
             )
-        else:
-            rows, weights = sites.others
-            total = xp.zeros(L)
-            for some in blocks(len(rows), 24.0 * L * rows.shape[1], rows):
-                total += product(weights[some], values(sites, rows[some]))
-            value = xp.zeros((n, 1)) + total
-        error = 64.0 * EPS * xp.max(abs(value), axis=1)
-        return Bounded(sites.combined(value.T + 0.0).T, error)
+            error = 64.0 * EPS * sites.sizes(value.T + 0.0)
+            return Bounded(sites.combined(value.T + 0.0).T, error)
+        rows, weights = sites.others
+        total, size = xp.zeros(L), xp.zeros(L)
+        for some in blocks(len(rows), 24.0 * L * rows.shape[1], rows):
+            part = values(sites, rows[some])
+            total += product(weights[some], part)
+            size += product(abs(weights[some]), abs(part))
+        error = 64.0 * EPS * sites.sizes(size)
+        return Bounded(xp.zeros((n, 1)) + sites.combined(total), xp.zeros(n) + error)
 
     return MeanFormulas(apply)
 

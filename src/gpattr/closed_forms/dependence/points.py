@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpattr._core.array import Array, namespace, product
+from gpattr._core.array import EPS, Array, namespace, product
 from gpattr._core.memory import blocks
 from gpattr.closed_forms.derivatives import differentiate, require_derivatives
-from gpattr.closed_forms.table import Bounded, Formulas, rounded, rounded_cross, rounding
+from gpattr.closed_forms.table import Bounded, Formulas, rounding
 from gpattr.exceptions import TooLargeError
 from gpattr.kernels import Kernel
 from gpattr.operators import Curves, PartialDependence
@@ -40,34 +40,39 @@ class _Verbs:
         return (left @ sites.direction).reshape(r, L, len(Z))
 
     def cross(self, sites: Curves, Z: Array) -> Bounded:
+        values, sizes = self._crossed(sites, Z)
+        return Bounded(values, 32.0 * EPS * (sizes * sizes).sum(axis=1) ** 0.5)
+
+    def _crossed(self, sites: Curves, Z: Array) -> tuple[Array, Array]:
+        """Return covariances with data, (n, G, m), and their size before averages, (n, m)."""
         xp, n, L, m = namespace(Z), len(sites.X), len(sites.nodes), len(Z)
         if sites.background is None:
             values = self.values(sites, sites.X, Z)  # (n, L, m)
-            if sites.combine is not None:
-                values = sites.combine @ values
-            return rounded_cross(values)
+            return sites.combined(values, axis=1), sites.sizes(xp.swapaxes(values, 0, 1))
         rows, weights = sites.others
-        total = xp.zeros((L, m))
+        total, size = xp.zeros((L, m)), xp.zeros((L, m))
         for some in blocks(len(rows), self._bytes(sites, m), Z):
-            part = self.values(sites, rows[some], Z)
-            total += product(weights[some], part.reshape(len(part), -1)).reshape(L, m)
-        total = sites.combined(total)
-        return rounded_cross(xp.zeros((n, *total.shape)) + total)
+            part = self.values(sites, rows[some], Z).reshape(-1, L * m)
+            total += product(weights[some], part).reshape(L, m)
+            size += product(abs(weights[some]), abs(part)).reshape(L, m)
+        total, size = sites.combined(total), sites.sizes(size)
+        return xp.zeros((n, *total.shape)) + total, xp.zeros((n, m)) + size
 
     def _bytes(self, sites: Curves, m: int) -> float:
         slopes = 1 if sites.direction is None else 4 * sites.X.shape[1]
         return 32.0 * slopes * len(sites.nodes) * m
 
     def contract(self, sites: Curves, Z: Array, w: Array) -> Bounded:
+        xp = namespace(Z)
         if sites.background is not None:
-            some = self.cross(sites[slice(1)], Z).value
-            zeros = namespace(Z).zeros((len(sites.X), 1, 1))
-            return Bounded(zeros + product(some, w), zeros[:, 0, 0] + rounding(some, w))
+            some, sizes = self._crossed(sites[slice(1)], Z)
+            zeros = xp.zeros((len(sites.X), 1, 1))
+            error = zeros[:, 0, 0] + rounding(sizes[:, None], w)
+            return Bounded(zeros + product(some, w), error)
         parts = []
         for rows in blocks(len(sites.X), self._bytes(sites, len(Z)), Z):
-            terms = self.cross(sites[rows], Z).value
-            parts.append(Bounded(product(terms, w), rounding(terms, w)))
-        xp = namespace(Z)
+            terms, sizes = self._crossed(sites[rows], Z)
+            parts.append(Bounded(product(terms, w), rounding(sizes[:, None], w)))
         return Bounded(*(xp.concatenate(part) for part in zip(*parts, strict=True)))
 
     def prior_cov(self, sites: Curves) -> Bounded:
@@ -76,37 +81,47 @@ class _Verbs:
     def between(self, sites: Curves, other: Curves) -> Bounded:
         xp, n = namespace(sites.X), len(sites.X)
         if sites.background is not None:
-            whole = self._averaged(sites)
-            return rounded(xp.zeros((n, *whole.shape)) + whole)
+            total, size = self._averaged(sites)
+            zeros, size = xp.zeros((n, 1, 1)), self._size(sites, size)
+            return Bounded(zeros + self._combined(sites, total), zeros[:, 0, 0] + size)
         pairs = zip(sites.X, other.X, strict=True)
-        return rounded(xp.stack([self._among(sites, one[None], two[None]) for one, two in pairs]))
+        found = [self._pairs(sites, one[None], two[None])[0, :, 0, :] for one, two in pairs]
+        errors = xp.stack([self._size(sites, abs(values)) for values in found])
+        return Bounded(xp.stack([self._combined(sites, values) for values in found]), errors)
 
-    def _averaged(self, sites: Curves) -> Array:
-        """Return the covariance between the outputs of an average, (G, G)."""
+    @staticmethod
+    def _combined(sites: Curves, values: Array) -> Array:
+        """Return covariances between outputs, (G, G), for those between nodes, (L, L)."""
+        return sites.combined(sites.combined(values).T).T
+
+    @staticmethod
+    def _size(sites: Curves, size: Array) -> Array:
+        """Return a bound on the rounding of outputs, for the sizes (L, L) of what they sum up."""
+        return 64.0 * EPS * (1.0 if sites.combine is None else 4.0) * size.max()
+
+    def _averaged(self, sites: Curves) -> tuple[Array, Array]:
+        """Return the covariance between the nodes of an average, and its size, (L, L) each."""
         (rows, weights), L = sites.others, len(sites.nodes)
-        if (size := (len(rows) * float(L)) ** 2) > MOST:
+        if (values := (len(rows) * float(L)) ** 2) > MOST:
             raise TooLargeError(
-                f"background: {len(rows)} rows with {L} values each take {size:.0e} values of a"
+                f"background: {len(rows)} rows with {L} values each take {values:.0e} values of a"
                 f" {type(self.kernel).__name__}, which is no product over features; use fewer rows,"
                 ' a smaller grid, or uncertainty="none"'
             )
-        total = namespace(rows).zeros((L, L))
+        xp = namespace(rows)
+        total, size = xp.zeros((L, L)), xp.zeros((L, L))
         step = max(1, int(2e6 / L) // (L * (4 * rows.shape[1] if self._sloped(sites) else 1)))
         for i in range(0, len(rows), step):
             for j in range(0, len(rows), step):
                 one, two = slice(i, i + step), slice(j, j + step)
                 part = self._pairs(sites, rows[one], rows[two])
-                total += namespace(rows).einsum("i,iljm,j->lm", weights[one], part, weights[two])
-        half = sites.combined(total)
-        return sites.combined(half.T).T
+                total += xp.einsum("i,iljm,j->lm", weights[one], part, weights[two])
+                size += xp.einsum("i,iljm,j->lm", abs(weights[one]), abs(part), abs(weights[two]))
+        return total, size
 
     @staticmethod
     def _sloped(sites: Curves) -> bool:
         return sites.direction is not None
-
-    def _among(self, sites: Curves, one: Array, two: Array) -> Array:
-        half = sites.combined(self._pairs(sites, one, two)[0, :, 0, :])
-        return sites.combined(half.T).T
 
     def _pairs(self, sites: Curves, one: Array, two: Array) -> Array:
         """Return k, or its mixed slopes, between rows at all nodes, (r, L, s, L)."""

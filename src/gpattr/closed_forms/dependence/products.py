@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from gpattr._core.array import EPS, Array, namespace, product
 from gpattr._core.memory import blocks
 from gpattr.closed_forms.dependence.splitting import Term
-from gpattr.closed_forms.table import Bounded, Formulas, rounded, rounded_cross, rounding
+from gpattr.closed_forms.table import Bounded, Formulas, rounding
 from gpattr.operators import Curves
 
 
@@ -37,20 +37,30 @@ class _Verbs:
     term: Term
     known: tuple[Array, Array, Array] | None = None
 
-    def u(self, sites: Curves, Z: Array) -> Array:
-        """Return u, or its slope, at the outputs and points, (G, m)."""
+    def u(self, sites: Curves, Z: Array) -> tuple[Array, Array]:
+        """Return u, or its slope, at the outputs and points, (G, m), and its size, (m,)."""
         part, own = self.term.u, Z[:, list(sites.columns)]
         if sites.direction is not None:
-            return part.slopes(sites.nodes, own, sites.direction)
-        return sites.combined(part(sites.nodes, own))
+            values = part.slopes(sites.nodes, own, sites.direction)
+            return values, sites.sizes(values)
+        values = part(sites.nodes, own)
+        return sites.combined(values), sites.sizes(values)
 
-    def among(self, sites: Curves) -> Array:
-        """Return u, or its mixed slope, between the outputs, (G, G)."""
+    def among(self, sites: Curves) -> tuple[Array, Array]:
+        """Return u, or its mixed slope, between the outputs, (G, G), and its size."""
         nodes = sites.nodes
         if sites.direction is not None:
-            return self.term.u.mixed_slopes(nodes, nodes, sites.direction)
-        half = sites.combined(self.term.u(nodes, nodes))
-        return sites.combined(half.T).T
+            values = self.term.u.mixed_slopes(nodes, nodes, sites.direction)
+            return values, abs(values).max()
+        values = self.term.u(nodes, nodes)
+        size = sites.sizes(sites.sizes(values)[:, None])[0]
+        return sites.combined(sites.combined(values).T).T, size
+
+    def v_sizes(self, sites: Curves, Z: Array) -> Array:
+        """Return σ² Σₖ wₖ √(v(xᵏ, xᵏ) v(z, z)) ≥ |σ² c(z)|, (m,), which bounds its rounding too."""
+        (rows, weights), rest, v = sites.others, list(sites.rest), self.term.v
+        mean = product(abs(weights), namespace(Z).sqrt(v.diagonal(rows[:, rest])))
+        return self.term.scale * mean * namespace(Z).sqrt(v.diagonal(Z[:, rest]))
 
     def average(self, sites: Curves, Z: Array) -> Array:
         """Return σ² c(z), (m,)."""
@@ -75,21 +85,24 @@ class _Verbs:
         return self.term.scale * self.term.v(sites.X[:, rest], Z[:, rest])
 
     def cross(self, sites: Curves, Z: Array) -> Bounded:
-        u, n = self.u(sites, Z), len(sites.X)
+        (u, size), n, xp = self.u(sites, Z), len(sites.X), namespace(Z)
         if sites.background is None:
-            return rounded_cross(u * self.each(sites, Z)[:, None, :])
+            each = self.each(sites, Z)
+            return Bounded(u * each[:, None, :], 32.0 * EPS * _lengths(size * each))
         values = (u * self.average(sites, Z))[None]
-        return rounded_cross(namespace(Z).zeros((n, *u.shape)) + values)
+        error = 32.0 * EPS * _lengths(size * self.v_sizes(sites, Z)[None])
+        return Bounded(xp.zeros((n, *u.shape)) + values, xp.zeros(n) + error)
 
     def contract(self, sites: Curves, Z: Array, w: Array) -> Bounded:
-        xp, u, n = namespace(Z), self.u(sites, Z), len(sites.X)
+        xp, (u, size), n = namespace(Z), self.u(sites, Z), len(sites.X)
         if sites.background is not None:
             terms = (u * self.average(sites, Z))[None]
             zeros = xp.zeros((n, len(u), w.shape[1]))
-            return Bounded(zeros + product(terms, w), zeros[:, 0, 0] + rounding(terms, w))
+            sizes = (size * self.v_sizes(sites, Z))[None, None]
+            return Bounded(zeros + product(terms, w), zeros[:, 0, 0] + rounding(sizes, w))
         each = self.each(sites, Z)
         columns = [product(each * column, u.T + 0.0) for column in w.T]
-        sizes = product(abs(each), xp.max(abs(u), axis=0)[:, None] * abs(w))
+        sizes = product(abs(each), size[:, None] * abs(w))
         return Bounded(xp.stack(columns, axis=2), 32.0 * EPS * xp.max(sizes, axis=1))
 
     def bound(self, sites: Curves, Z: Array, w: Array) -> Array:
@@ -107,15 +120,16 @@ class _Verbs:
         return xp.zeros(len(sites.X)) + EPS * (64.0 + len(Z) ** 0.5) * size
 
     def prior_cov(self, sites: Curves) -> Bounded:
-        among, n = self.among(sites), len(sites.X)
+        (among, size), n, rest = self.among(sites), len(sites.X), list(sites.rest)
         if sites.background is None:
-            v = self.term.scale * self.term.v.diagonal(sites.X[:, list(sites.rest)])
-        else:
-            rows, weights = sites.others
-            own = self.average(sites, rows) if self._same(rows) else None
-            own = self.average_over(rows, weights, sites.rest, rows) if own is None else own
-            v = namespace(rows).zeros(n) + product(weights, own)
-        return rounded(v[:, None, None] * among)
+            v = self.term.scale * self.term.v.diagonal(sites.X[:, rest])
+            return Bounded(v[:, None, None] * among, 64.0 * EPS * abs(v) * size)
+        (rows, weights), zeros = sites.others, namespace(sites.X).zeros(n)
+        own = self.average(sites, rows) if self._same(rows) else None
+        own = self.average_over(rows, weights, sites.rest, rows) if own is None else own
+        v = zeros + product(weights, own)
+        spread = product(abs(weights), self.v_sizes(sites, rows))
+        return Bounded(v[:, None, None] * among, zeros + 64.0 * EPS * spread * size)
 
     def _same(self, Z: Array) -> bool:
         return self.known is not None and self.known[1] is Z
@@ -127,4 +141,10 @@ class _Verbs:
         pairs = zip(sites.X[:, rest], other.X[:, rest], strict=True)
         values = [v(one[None], two[None])[0, 0] for one, two in pairs]
         values = self.term.scale * namespace(sites.X).stack(values)
-        return rounded(values[:, None, None] * self.among(sites))
+        among, size = self.among(sites)
+        return Bounded(values[:, None, None] * among, 64.0 * EPS * abs(values) * size)
+
+
+def _lengths(sizes: Array) -> Array:
+    """Return the Euclidean lengths (n,) of sizes (n, m)."""
+    return (sizes * sizes).sum(axis=1) ** 0.5
