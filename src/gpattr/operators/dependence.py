@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from gpattr._core.arguments import an_array, positions, some_rows
 from gpattr._core.array import Array, namespace
-from gpattr._core.validation import as_matrix, as_vector, beside, read_only
+from gpattr._core.validation import as_matrix, as_vector, beside, check_count, read_only
 from gpattr.exceptions import InvalidInputError
 from gpattr.operators.affine_map import AffineMap
 from gpattr.operators.base import Operator, Sites, check_batches
@@ -24,11 +25,15 @@ class Curves(Sites):
 
     With a ``background`` (K, D) the other columns are averaged over its rows, with ``weights``
     (K,), and every row has the same curve. ``combine`` (G, L) makes outputs of the values at nodes,
-    where these are not the outputs themselves but differences: its rows add up to zero. With a ``direction`` (c,) the curve is that of the
-    derivative along it.
+    where these are not the outputs themselves but differences: its rows add up to zero. With a
+    ``direction`` (c,) the curve is that of the derivative along it.
     """
 
-    checks: ClassVar[Any] = Sites.checks | {"at": some_rows, "values": an_array}
+    checks: ClassVar[Any] = Sites.checks | {
+        "at": some_rows,
+        "values": an_array,
+        "axis": partial(check_count, least=0, most=1),
+    }
 
     X: Array
     columns: tuple[int, ...]
