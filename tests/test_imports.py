@@ -20,17 +20,18 @@ LEVELS = [
     {"closed_forms"},
     {"posteriors", "datasets"},
     {"explanation"},
-    {"plots"},
     {"estimators", "adapters"},
     {"tables"},
     {"testing"},
     {"explainer"},
+    {"sobol"},
+    {"plots"},
     {"rules", "report"},
     {"demo", "paper", "commands"},
     {"cli"},
     {"__init__"},
 ]
-LAZY = {("explanation", "plots")}  # the accessor ex.plot, on first use
+LAZY = {("explanation", "plots"), ("sobol", "plots")}  # ex.plot, on first use
 LEVEL = {package: i for i, level in enumerate(LEVELS) for package in level}
 HEAVY = ("sklearn", "pandas", "torch", "jax", "shap", "matplotlib", "dask", "xarray", "scipy")
 

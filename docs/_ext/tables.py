@@ -140,6 +140,9 @@ def file_formats() -> str:
         "An explanation: `ex.save`, `Explanation.load`": ex,
         "Explanations of several outputs": several,
         "Interactions: `ex.save`, `InteractionExplanation.load`": interactions,
+        "Sobol indices: `indices.save`, `SobolIndices.load`": gpattr.sobol_indices(
+            model, n_draws=100
+        ),
         "A model: `model.save`, `GPRegressor.load`": model,
         "A model of a table: `gpattr fit`": TableModel.fit(frame, y, frame_columns),
     }

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         plots,
         posteriors,
         report,
+        sobol,
         special,
         tables,
         testing,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     )
     from gpattr.operators import Baselines, Marginals
     from gpattr.rules import compare_rules
+    from gpattr.sobol import Normal, SobolIndices, Uniform, sobol_indices
 
 _MODULES = (
     "adapters",
@@ -66,6 +68,7 @@ _MODULES = (
     "plots",
     "posteriors",
     "report",
+    "sobol",
     "special",
     "tables",
     "testing",
@@ -84,13 +87,17 @@ _NAMES = {
     "InteractionExplanation": "gpattr.explanation",
     "MultiOutputExplanation": "gpattr.explanation",
     "MultiOutputGPRegressor": "gpattr.estimators",
+    "Normal": "gpattr.sobol",
     "RandomFeatureGPRegressor": "gpattr.estimators",
+    "SobolIndices": "gpattr.sobol",
     "SparseGPRegressor": "gpattr.estimators",
+    "Uniform": "gpattr.sobol",
     "as_posterior": "gpattr.adapters",
     "compare_rules": "gpattr.rules",
     "explain": "gpattr.explainer",
     "memory_budget": "gpattr._core.memory",
     "register_adapter": "gpattr.adapters",
+    "sobol_indices": "gpattr.sobol",
 }
 
 __all__ = [
@@ -107,8 +114,11 @@ __all__ = [
     "Marginals",
     "MultiOutputExplanation",
     "MultiOutputGPRegressor",
+    "Normal",
     "RandomFeatureGPRegressor",
+    "SobolIndices",
     "SparseGPRegressor",
+    "Uniform",
     "adapters",
     "as_posterior",
     "bases",
@@ -128,6 +138,8 @@ __all__ = [
     "posteriors",
     "register_adapter",
     "report",
+    "sobol",
+    "sobol_indices",
     "special",
     "tables",
     "testing",

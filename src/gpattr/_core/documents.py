@@ -27,6 +27,7 @@ LOADERS = {
     "gpattr.Explanation": "gpattr.Explanation.load",
     "gpattr.InteractionExplanation": "gpattr.InteractionExplanation.load",
     "gpattr.MultiOutputExplanation": "gpattr.Explanation.load",
+    "gpattr.SobolIndices": "gpattr.SobolIndices.load",
     "gpattr.table_model": "gpattr.tables.TableModel.load",
 }
 T = TypeVar("T")

@@ -10,6 +10,7 @@ from gpattr.plots.interaction_network import interaction_network
 from gpattr.plots.path import path
 from gpattr.plots.ranks import ranks
 from gpattr.plots.scatter import scatter
+from gpattr.plots.sobol_bar import sobol_bar
 from gpattr.plots.training import training
 from gpattr.plots.waterfall import waterfall
 
@@ -24,6 +25,7 @@ __all__ = [
     "path",
     "ranks",
     "scatter",
+    "sobol_bar",
     "training",
     "waterfall",
 ]

@@ -1,0 +1,202 @@
+"""The function `sobol_indices`: the indices of any model, by the best method there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpattr._core.array import EPS, Array, to_numpy
+from gpattr._core.memory import check_memory
+from gpattr._core.normal import random_generator
+from gpattr._core.validation import Names, beside, check_count, check_text, read_only
+from gpattr.adapters import as_posterior
+from gpattr.exceptions import InvalidIndexError, InvalidInputError, SeveralOutputsError
+from gpattr.explainer.results import quantity
+from gpattr.explanation.pairs import all_pairs, check_pairs
+from gpattr.posteriors import Posterior
+from gpattr.sobol.effects import Effects
+from gpattr.sobol.indices import SobolIndices
+from gpattr.sobol.inputs import Distribution, Empirical, Inputs
+from gpattr.sobol.product_effects import product_effects
+from gpattr.sobol.quasi_random import plug_in_effects, quasi_random_effects
+from gpattr.sobol.reading import read_inputs
+
+FEWEST_DRAWS = 100  # fewer do not give an interval
+Subset = tuple[int, ...]
+
+
+def sobol_indices(
+    model: Any,
+    inputs: Any = None,
+    *,
+    groups: Mapping[str, Iterable[str | int]] | None = None,
+    pairs: bool | Sequence[Any] = False,
+    output: str | None = None,
+    n_draws: int = 1000,
+    random_state: Any = 0,
+    feature_names: Sequence[str] | None = None,
+    target_name: str | None = None,
+) -> SobolIndices:
+    """Return which features the variance of a model's function comes from, with its posterior.
+
+    ``model`` is whatever `Explainer` takes. ``inputs`` is the distribution of the features, which
+    are independent: `gpattr.Uniform` or `gpattr.Normal` for all features, with numbers or arrays of
+    one per feature; a dictionary {feature: Uniform, Normal or values}; rows, of which every feature
+    is drawn by itself; or None for the training rows. Features that are missing in a dictionary are
+    distributed as in the training rows. Values may be categories and dates.
+
+    ``groups`` {name: [features]} are treated as one feature each. ``pairs`` asks for the indices of
+    pairs: all of them (True), or a list of pairs of names or positions. ``output`` chooses one
+    output of a model with several. For a classifier f is the log odds of a class.
+
+    The spread of the indices comes from ``n_draws`` draws, which ``random_state`` fixes.
+    ``feature_names`` names the columns of a model that was trained on an array, ``target_name``
+    what is predicted.
+    """
+    posterior, target = one_output(as_posterior(model), output)
+    if target_name is not None and not check_text("target_name", target_name).strip():
+        raise InvalidInputError(f"target_name: expected a name, got {target_name!r}")
+    n_draws = check_count("n_draws", n_draws, least=FEWEST_DRAWS)
+    generator = random_generator(random_state)
+    reading = read_inputs(posterior, inputs, groups, feature_names)
+    subsets = subsets_of(reading.players, pairs)
+    check_memory("n_draws: the draws", (n_draws, len(subsets)), "use fewer draws", copies=3)
+    effects = varying_effects(posterior.in_columns, reading.inputs, subsets, n_draws, generator)
+    require_variance(effects, posterior.in_columns, reading.inputs)
+    what = quantity(posterior, "latent", target_name or target, output is not None)
+    return SobolIndices(effects, reading.players, what, reading.words)
+
+
+def one_output(posterior: Posterior, output: str | None) -> tuple[Posterior, str | None]:
+    """Return the posterior of one output, and its name if there are several."""
+    names = list(posterior.outputs)
+    if not posterior.several_outputs:
+        if output is not None:
+            raise InvalidIndexError(
+                f"output: the model has one output, which has no name, got {output!r}"
+            )
+        return posterior, None
+    if output is None:
+        raise SeveralOutputsError(
+            f"output: the model has several outputs; choose one of {names}, got None"
+        )
+    if output not in names:
+        raise InvalidIndexError(f"output: expected one of {names}, got {output!r}")
+    return posterior.outputs[output], output
+
+
+def subsets_of(players: Names, pairs: Any) -> tuple[Subset, ...]:
+    """Return the sets of players whose variances the indices are made of, without the empty one."""
+    P = len(players)
+    if isinstance(pairs, (bool, np.bool_)):
+        chosen = [pair for pair in all_pairs(P) if pairs and pair[0] != pair[1]]
+    else:
+        chosen = check_pairs(pairs, players)
+        for i, j in chosen:
+            if i == j:
+                raise InvalidInputError(
+                    f"pairs: expected pairs of two different features, got {players[i]!r} twice"
+                )
+    whole = tuple(range(P))
+    others = [tuple(i for i in whole if i != player) for player in whole]
+    found = [*((i,) for i in whole), *others, whole, *chosen]
+    return tuple(dict.fromkeys(subset for subset in found if subset))
+
+
+def varying_effects(
+    posterior: Posterior,
+    inputs: Inputs,
+    subsets: tuple[Subset, ...],
+    n_draws: int,
+    generator: np.random.Generator,
+) -> Effects:
+    """Return V_S, in which players that do not vary count for nothing, exactly."""
+    fixed = [
+        player
+        for player, members in enumerate(inputs.members)
+        if all(_constant(inputs.distributions[i]) for i in members)
+    ]
+    whole = tuple(range(inputs.n_players))
+    if len(fixed) == len(whole):
+        raise InvalidInputError(
+            "inputs: expected at least one feature that varies, got one value for each of them:"
+            " there is no variance to share out"
+        )
+
+    def reduced(subset: Subset) -> Subset:
+        kept = tuple(i for i in subset if i not in fixed)
+        return whole if len(kept) + len(fixed) == len(whole) else kept
+
+    needed = tuple(dict.fromkeys(reduced(subset) for subset in subsets if reduced(subset)))
+    found = effects_of(posterior, inputs, needed, n_draws, generator)
+    if needed == subsets:
+        return found
+    # The last column, of zeros, is that of subsets in which nothing varies.
+    places = [needed.index(reduced(subset)) if reduced(subset) else -1 for subset in subsets]
+
+    def spread(array: Array) -> Array:
+        return read_only(np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, 1)])[..., places])
+
+    return Effects(
+        subsets,
+        spread(found.plug_in),
+        spread(found.expected),
+        spread(found.draws),
+        spread(found.error),
+        found.method,
+        None if found.replicates is None else spread(found.replicates),
+    )
+
+
+def _constant(distribution: Distribution) -> bool:
+    return isinstance(distribution, Empirical) and len(distribution.values) == 1
+
+
+def effects_of(
+    posterior: Posterior,
+    inputs: Inputs,
+    subsets: tuple[Subset, ...],
+    n_draws: int,
+    generator: np.random.Generator,
+) -> Effects:
+    """Return V_S by the best method; of a mixture, the mixture of what its models have."""
+    parts = posterior.components
+    if len(parts) == 1:
+        exact = product_effects(posterior, inputs, subsets, n_draws, generator)
+        if exact is not None:
+            return exact
+        return quasi_random_effects(posterior, inputs, subsets, n_draws, generator)
+    found, reached, taken = [], 0.0, 0
+    for weight, part in parts:
+        reached += weight
+        share = int(reached * n_draws + 1e-6) - taken
+        taken += share
+        own = effects_of(part, inputs, subsets, max(share, 1), generator)
+        found.append((weight, own, own.draws[:share]))
+    plug_in, error = plug_in_effects(posterior, inputs, subsets, generator)
+    names = " + ".join(dict.fromkeys(own.method for _, own, _ in found))
+    return Effects(
+        subsets,
+        read_only(plug_in),
+        read_only(np.sum([weight * own.expected for weight, own, _ in found], axis=0)),
+        read_only(np.concatenate([draws for _, _, draws in found])),
+        read_only(np.maximum(error, np.sum([w * own.error for w, own, _ in found], axis=0))),
+        f"mixture of {len(found)} models; {names}",
+    )
+
+
+def require_variance(effects: Effects, posterior: Posterior, inputs: Inputs) -> None:
+    """Refuse indices of a function that does not vary, or by no more than rounding."""
+    whole = effects.subsets.index(tuple(range(inputs.n_players)))
+    V, error = float(effects.expected[whole]), float(effects.error[whole])
+    X = beside("inputs", inputs.points(256, np.random.default_rng(0)), posterior.like)
+    mean = to_numpy(posterior.moments(X))
+    floor = max(error, 64 * EPS * float((mean**2).mean()))
+    if not floor < V:
+        raise InvalidInputError(
+            f"inputs: expected inputs over which the model's function varies; its variance is"
+            f" {V:.1e}, which is zero up to a numerical error of {floor:.1e}, and cannot be shared"
+            " out"
+        )

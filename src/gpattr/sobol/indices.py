@@ -1,0 +1,293 @@
+"""SobolIndices: which features the variance of a function comes from, with a posterior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpattr._core.array import Array
+from gpattr._core.frozen import Frozen
+from gpattr._core.validation import Names, check_names, check_text
+from gpattr.exceptions import InvalidInputError
+from gpattr.sobol import storage, text
+from gpattr.sobol.effects import Effects
+from gpattr.sobol.pairs import SobolPairs, central
+from gpattr.sobol.quasi_random import scatter
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+NEGLIGIBLE = 1e-12  # of the expected variance
+Subset = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SobolIndices(Frozen):
+    """Shares of the variance of f over random inputs, feature by feature, with their posterior.
+
+    With V = Var f(x) and V_S = Var E[f(x) | x_S], for independent inputs x,
+
+        ``first``  Sᵢ = Vᵢ/V         the variance that feature i explains by itself,
+        ``total``  Tᵢ = 1 − V₋ᵢ/V    what it explains alone and together with others,
+        ``pairs``  Sᵢⱼ = (Vᵢⱼ − Vᵢ − Vⱼ)/V.
+
+    f is not known, and so V_S is a random variable: ``effects`` holds its posterior. Indices come
+    with posterior mean, standard deviation and interval, and as ``plug_in_first`` and
+    ``plug_in_total``: the indices of the posterior mean function. These ignore that f is uncertain.
+    The intervals do not contain the uncertainty of hyperparameters, unless the model is a mixture.
+
+    ``quantity`` says what varies, ``inputs`` how the features are distributed. A feature is
+    a player by itself; a group of features is one player, under the name of the group.
+    """
+
+    effects: Effects
+    feature_names: Names
+    quantity: str = "prediction"
+    inputs: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.effects, Effects):
+            raise InvalidInputError(
+                f"effects: expected gpattr's Effects, got a {type(self.effects).__name__}"
+            )
+        for name, text_given in (("quantity", self.quantity), ("inputs", self.inputs)):
+            check_text(name, text_given)
+        P = max(map(len, self.effects.subsets), default=0)
+        check_names("feature_names", self.feature_names, P)
+        needed = [self._all, *((i,) for i in range(P)), *(self._others(i) for i in range(P))]
+        missing = [subset for subset in needed if subset and subset not in self.effects.subsets]
+        if missing:
+            raise InvalidInputError(f"effects: expected the subset {missing[0]}, which is missing")
+
+    def __len__(self) -> int:
+        return len(self.feature_names)
+
+    @property
+    def _all(self) -> Subset:
+        return tuple(range(len(self.feature_names)))
+
+    def _others(self, *players: int) -> Subset:
+        return tuple(i for i in self._all if i not in players)
+
+    @cached_property
+    def _first(self) -> Ratios:
+        return Ratios.of(self.effects, self._all, [{(i,): 1.0} for i in self._all])
+
+    @cached_property
+    def _total(self) -> Ratios:
+        rows = [{self._all: 1.0, self._others(i): -1.0} for i in self._all]
+        return Ratios.of(self.effects, self._all, rows)
+
+    @property
+    def first(self) -> Array:
+        """The posterior mean of each first-order index, (P,)."""
+        return self._first.mean
+
+    @property
+    def first_std(self) -> Array:
+        """The posterior standard deviation of each first-order index, (P,)."""
+        return self._first.std
+
+    @property
+    def total(self) -> Array:
+        """The posterior mean of each total index, (P,)."""
+        return self._total.mean
+
+    @property
+    def total_std(self) -> Array:
+        """The posterior standard deviation of each total index, (P,)."""
+        return self._total.std
+
+    @property
+    def first_draws(self) -> Array:
+        """Draws from the joint posterior of the first-order indices, (R, P)."""
+        return self._first.draws
+
+    @property
+    def total_draws(self) -> Array:
+        """Draws from the joint posterior of the total indices, (R, P)."""
+        return self._total.draws
+
+    @property
+    def plug_in_first(self) -> Array:
+        """The first-order indices of the posterior mean function, (P,)."""
+        return self._first.plug_in
+
+    @property
+    def plug_in_total(self) -> Array:
+        """The total indices of the posterior mean function, (P,)."""
+        return self._total.plug_in
+
+    @property
+    def error(self) -> Array:
+        """The numerical error of each index, (P,): the larger one of first order and total.
+
+        It is that of ``method``, in means and plug-in indices, and not the posterior spread.
+        """
+        return np.maximum(self._first.error, self._total.error)
+
+    @property
+    def method(self) -> str:
+        """How the variances were computed."""
+        return self.effects.method
+
+    def first_interval(self, level: float = 0.95) -> tuple[Array, Array]:
+        """Return the ends of the central credible intervals of first-order indices, each (P,)."""
+        return central(self.first_draws, level)
+
+    def total_interval(self, level: float = 0.95) -> tuple[Array, Array]:
+        """Return the ends of the central credible intervals of total indices, each (P,)."""
+        return central(self.total_draws, level)
+
+    @property
+    def pairs(self) -> SobolPairs:
+        """The indices of the pairs that were asked for, ``sobol_indices(…, pairs=True)``."""
+        known = set(self.effects.subsets)
+        pairs = tuple((i, j) for i in self._all for j in self._all[i + 1 :] if (i, j) in known)
+        if not pairs and len(self) > 1:
+            raise InvalidInputError(
+                "pairs: these indices were computed without pairs; call"
+                " gpattr.sobol_indices(…, pairs=True), or pairs=[(feature, feature), …]"
+            )
+        rows = [{(i, j): 1.0, (i,): -1.0, (j,): -1.0} for i, j in pairs]
+        found = Ratios.of(self.effects, self._all, rows)
+        return SobolPairs(
+            pairs, self.feature_names, found.mean, found.plug_in, found.draws, found.error
+        )
+
+    @property
+    def variance(self) -> float:
+        """The posterior mean of the total variance V."""
+        return float(self.effects.expected[self._whole])
+
+    @property
+    def variance_std(self) -> float:
+        """The posterior standard deviation of the total variance."""
+        return float(self.effects.draws[:, self._whole].std(ddof=1))
+
+    def variance_interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return the ends of the central credible interval of the total variance."""
+        lower, upper = central(self.effects.draws[:, [self._whole]], level)
+        return float(lower[0]), float(upper[0])
+
+    @property
+    def unknown_variance(self) -> float:
+        """The part of the expected variance that the posterior mean function does not have.
+
+        E V − V(E f): the variance that is expected of f, but not yet located by the data.
+        """
+        gap = self.effects.expected[self._whole] - self.effects.plug_in[self._whole]
+        return max(float(gap), 0.0)
+
+    @property
+    def unknown_share(self) -> float:
+        """The share of the expected variance that is unknown, between 0 and 1."""
+        return self.unknown_variance / self.variance
+
+    @property
+    def _whole(self) -> int:
+        return self.effects.subsets.index(self._all)
+
+    def to_frame(self, level: float = 0.95) -> pd.DataFrame:
+        """Return one line per feature, the largest total index first.
+
+        Its columns are first, first_std, first_lower, first_upper, first_plug_in, the same for
+        total, and error.
+        """
+        import pandas as pd
+
+        columns: dict[str, Array] = {}
+        for name, found in (("first", self._first), ("total", self._total)):
+            lower, upper = central(found.draws, level)
+            parts = {"": found.mean, "_std": found.std, "_lower": lower, "_upper": upper}
+            parts["_plug_in"] = found.plug_in
+            columns |= {name + part: values for part, values in parts.items()}
+        columns["error"] = self.error
+        frame = pd.DataFrame(columns, index=pd.Index(self.feature_names, name="feature"))
+        return frame.sort_values("total", ascending=False, kind="stable")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of the file that `save` writes, as JSON values."""
+        return storage.to_dict(self)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write a JSON file; `SobolIndices.load` restores it to the last bit."""
+        storage.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> SobolIndices:
+        """Read what `save` wrote; a truncated or foreign file is refused."""
+        return storage.load(path)
+
+    def plot(self, *, max_display: int = 10, level: float = 0.95, ax: Axes | None = None) -> Axes:
+        """Draw bars of both indices with credible intervals: `gpattr.plots.sobol_bar`."""
+        from gpattr.plots import sobol_bar
+
+        return sobol_bar(self, max_display=max_display, level=level, ax=ax)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SobolIndices):
+            return NotImplemented
+        return self.to_dict() == other.to_dict()
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __repr__(self) -> str:
+        return text.plain(self)
+
+    def _repr_html_(self) -> str:
+        return text.html(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Ratios:
+    """Ratios q = Σ_S c_S V_S / V with their posterior: ``mean`` (k,), ``draws`` (R, k) and so on.
+
+    E[q] comes from the draws, with a control variate. To first order in V_S − E V_S
+
+        q ≈ (Σ_S c_S V_S)/E V − (Σ_S c_S E V_S)(V − E V)/(E V)²,
+
+    whose mean is known, since that of V_S is; what is left of the draws is of second order.
+    """
+
+    mean: Array
+    plug_in: Array
+    draws: Array
+    error: Array
+
+    @classmethod
+    def of(cls, effects: Effects, whole: Subset, rows: list[dict[Subset, float]]) -> Ratios:
+        """Return the ratios of sums, each {subset: coefficient}; the empty subset has no variance.
+
+        Errors of replicates, where there are any, are those of ratios, and otherwise bounds.
+        """
+        place = {subset: k for k, subset in enumerate(effects.subsets)}
+        W = np.zeros((len(place), len(rows)))
+        for column, row in enumerate(rows):
+            for subset, coefficient in row.items():
+                if subset:
+                    W[place[subset], column] += coefficient
+        k = place[whole]
+        V, centre = effects.expected[k], effects.expected @ W / effects.expected[k]
+        tops, draws = effects.draws @ W, effects.draws[:, [k]]
+        drawn = tops / draws
+        linear = (tops - centre * V) / V - centre * (draws - V) / V
+        mean = centre + (drawn - centre - linear).mean(axis=0)
+        error = (effects.error @ np.abs(W) + np.abs(centre) * effects.error[k]) / V
+        if effects.replicates is not None:
+            # Errors of V_S and V go together: their ratio is known better than either.
+            own = effects.replicates
+            error = np.minimum(scatter(own @ W / own[:, [k]]), error)
+        # A posterior mean that is constant, up to rounding, has no indices.
+        own = effects.plug_in[k] if effects.plug_in[k] > NEGLIGIBLE * V else np.nan
+        return cls(mean, effects.plug_in @ W / own, drawn, error)
+
+    @property
+    def std(self) -> Array:
+        """The standard deviation of each ratio, (k,)."""
+        return self.draws.std(axis=0, ddof=1)

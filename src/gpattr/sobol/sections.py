@@ -1,0 +1,163 @@
+"""Kernel sections: covariances between values of f that are averaged over some of the features.
+
+f_S(x_S) = E[f | x_S] averages over the features that are not ``free``. For k = Σₜ ∏ⱼ kₜⱼ
+
+    Cov[f_S(x), f_T(z)] = Σₜ ∏_{S∩T} kⱼ(x, z) ∏_{S∖T} mⱼ(x) ∏_{T∖S} mⱼ(z) ∏_{neither} cⱼ
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gpattr._core.array import Array
+from gpattr.sobol import gaussian_moments
+from gpattr.sobol.inputs import Empirical, Inputs
+from gpattr.sobol.rules import Rule, rule_for
+from gpattr.sobol.terms import Terms
+
+OUTER = 64  # nodes for double integrals of factors that have no closed form
+# Degree of the polynomial that stands for m at rows other than data, which only draws use.
+DEGREE = 160
+
+
+@dataclass(frozen=True, eq=False)
+class Sites:
+    """Rows (n, C) at which f is taken, averaged over all features but the ``free`` ones."""
+
+    rows: Array
+    free: frozenset[int]
+    means: Array  # (T, D, n): mⱼ of every term at the rows; 1 where it is not needed
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, rows: slice) -> Sites:
+        return Sites(self.rows[rows], self.free, self.means[:, :, rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Sections:
+    """Moments of the factors of ``terms`` against ``inputs``, for factors centred at ``points``."""
+
+    terms: Terms
+    inputs: Inputs
+    points: Array  # (m, C)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of terms and of features."""
+        return len(self.terms.terms), len(self.inputs.columns)
+
+    @cached_property
+    def everything(self) -> frozenset[int]:
+        """All features."""
+        return frozenset(range(self.shape[1]))
+
+    @cached_property
+    def rules(self) -> list[Rule]:
+        """The rule of each feature."""
+        return [
+            rule_for(self.terms, j, distribution, self.points[:, list(columns)])
+            for j, (distribution, columns) in enumerate(
+                zip(self.inputs.distributions, self.inputs.columns, strict=True)
+            )
+        ]
+
+    def mean(self, t: int, j: int, values: Array) -> Array:
+        """Return m(z) of a factor, (n,), at values (n, c) of its feature."""
+        if not self.terms.seen[t, j]:
+            return np.ones(len(values))
+        lengthscale, distribution = self.terms.gaussian(t, j), self.inputs.distributions[j]
+        if lengthscale is not None and gaussian_moments.known(distribution):
+            return gaussian_moments.mean(distribution, lengthscale, values[:, 0])
+        rule = self.rules[j]
+        return rule.weights @ self.terms.factor(t, j, rule.nodes, values)
+
+    @cached_property
+    def doubles(self) -> Array:
+        """c = ∬k dP dP of every factor, (T, D)."""
+        return np.array(
+            [[self._double(t, j) for j in range(self.shape[1])] for t in range(self.shape[0])]
+        )
+
+    @cached_property
+    def diagonals(self) -> Array:
+        """∫k(x, x) dP of every factor, (T, D)."""
+        return np.array(
+            [
+                [
+                    float(rule.weights @ self.terms.diagonal(t, j, rule.nodes))
+                    for j, rule in enumerate(self.rules)
+                ]
+                for t in range(self.shape[0])
+            ]
+        )
+
+    def _double(self, t: int, j: int) -> float:
+        if not self.terms.seen[t, j]:
+            return 1.0
+        lengthscale, distribution = self.terms.gaussian(t, j), self.inputs.distributions[j]
+        if lengthscale is not None and gaussian_moments.known(distribution):
+            return gaussian_moments.double(distribution, lengthscale)
+        # The outer integrand, m, is smooth; the inner rule breaks at its nodes.
+        outer = self.rules[j] if isinstance(distribution, Empirical) else None
+        nodes, weights = (
+            distribution.nodes(OUTER) if outer is None else (outer.nodes, outer.weights)
+        )
+        inner = outer or rule_for(self.terms, j, distribution, nodes)
+        return float(inner.weights @ self.terms.factor(t, j, inner.nodes, nodes) @ weights)
+
+    def sites(self, rows: Array, free: frozenset[int], *, exact: bool = True) -> Sites:
+        """Return sites with the means that sections of them need, interpolated if not ``exact``."""
+        means = np.ones((*self.shape, len(rows)))
+        for j in free:
+            values = rows[:, list(self.inputs.columns[j])]
+            for t in range(self.shape[0]):
+                means[t, j] = (self.mean if exact else self.averages)(t, j, values)
+        return Sites(rows, free, means)
+
+    def averages(self, t: int, j: int, values: Array) -> Array:
+        """Return m(z) of a factor, (n,), interpolated where it would be a long sum."""
+        few = len(values) <= DEGREE or values.shape[1] > 1
+        return (self.mean if few or not self._long(t, j) else self._interpolated)(t, j, values)
+
+    def _long(self, t: int, j: int) -> bool:
+        """Return whether m of a factor is a sum over a rule."""
+        closed = gaussian_moments.known(self.inputs.distributions[j])
+        return bool(self.terms.seen[t, j]) and not (closed and self.terms.gaussian(t, j))
+
+    def _interpolated(self, t: int, j: int, values: Array) -> Array:
+        low, high = float(values.min()), float(values.max())
+        half = 0.5 * (high - low) or 1.0
+
+        def at(x: Array) -> Array:
+            return self.mean(t, j, (low + half * (1.0 + x))[:, None])
+
+        series = np.polynomial.chebyshev.chebinterpolate(at, DEGREE)
+        return np.polynomial.chebyshev.chebval((values[:, 0] - low) / half - 1.0, series)
+
+    def between(self, one: Sites, two: Sites) -> Array:
+        """Return the prior covariances between sites, (n, m)."""
+        if one.free == two.free == self.everything:
+            return self.terms.kernel(one.rows, two.rows)
+        both = sorted(one.free & two.free)
+        neither = sorted(self.everything - one.free - two.free)
+        left, right = sorted(one.free - two.free), sorted(two.free - one.free)
+        total = np.zeros((len(one), len(two)))
+        products = self.terms.products(both, one.rows, two.rows)
+        for (t, term), value in zip(enumerate(self.terms.terms), products, strict=True):
+            value *= (term.scale * self.doubles[t, neither].prod()) * one.means[t, left].prod(
+                axis=0
+            )[:, None]
+            value *= two.means[t, right].prod(axis=0)
+            total += value
+        return total
+
+    def variance(self, free: frozenset[int]) -> float:
+        """Return E Var[f_S] before data, ∫Cov[f_S(x), f_S(x)] dP."""
+        some, rest = sorted(free), sorted(self.everything - free)
+        values = self.diagonals[:, some].prod(axis=1) * self.doubles[:, rest].prod(axis=1)
+        return float(np.array([term.scale for term in self.terms.terms]) @ values)
