@@ -349,6 +349,8 @@ GOOD = {
     "Normal.mean": 0.0,
     "Normal.std": 1.0,
     "sobol_bar.indices": Made(lambda: sobol_indices()),
+    "plots.dependence.dependence": Made(dependence),
+    "plots.dependence_grid.dependences": Made(lambda: [dependence()]),
     "InteractionExplanation.load.path": Made(lambda: saved(interactions)),
     "InteractionExplanation.from_matrices.values": Made(lambda: np.array(interactions().values)),
     "interaction_matrix.explanation": Made(interactions),

@@ -4,6 +4,8 @@ from gpattr.plots.bar import bar
 from gpattr.plots.beeswarm import beeswarm
 from gpattr.plots.covariance import covariance
 from gpattr.plots.density import density
+from gpattr.plots.dependence import dependence
+from gpattr.plots.dependence_grid import dependence_grid
 from gpattr.plots.heatmap import heatmap
 from gpattr.plots.interaction_matrix import interaction_matrix
 from gpattr.plots.interaction_network import interaction_network
@@ -19,6 +21,8 @@ __all__ = [
     "beeswarm",
     "covariance",
     "density",
+    "dependence",
+    "dependence_grid",
     "heatmap",
     "interaction_matrix",
     "interaction_network",

@@ -29,8 +29,9 @@ def days_of(labels: Sequence[str]) -> Array | None:
         return None
 
 
-def date_axis(ax: Axes) -> None:
-    """Write dates at an axis of days."""
-    locator = AutoDateLocator(minticks=3, maxticks=7)
-    ax.xaxis.set_major_locator(locator)
-    ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+def date_axis(ax: Axes, *, upward: bool = False, most: int = 7) -> None:
+    """Write dates, at most ``most``, at an axis of days: that across, or that upward."""
+    locator = AutoDateLocator(minticks=min(3, most), maxticks=most)
+    axis = ax.yaxis if upward else ax.xaxis
+    axis.set_major_locator(locator)
+    axis.set_major_formatter(ConciseDateFormatter(locator))

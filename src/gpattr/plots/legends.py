@@ -10,7 +10,7 @@ from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.transforms import ScaledTranslation
 
-from gpattr.plots.style import GREY, UNSURE, names_width
+from gpattr.plots.style import GREY, UNSURE, names_width, room
 from gpattr.plots.words import LETTER, share
 
 
@@ -60,3 +60,12 @@ def hollow_legend(ax: Axes, level: float) -> None:
     """Explain full and hollow points under the axes."""
     full, hollow = f"sign is at least {share(level)} sure", "less sure"
     legend(ax, [mark(full, GREY, GREY), mark(hollow, "white", UNSURE)], 2)
+
+
+def legend_across(ax: Axes, handles: list[Any]) -> None:
+    """Add a legend under the axes, in as many columns as fit."""
+    if handles:
+        widest = max(len(handle.get_label()) for handle in handles)
+        width = room(ax)[0] + names_width(ax)
+        fitting = int(width / (9 * LETTER * widest + 0.4))
+        legend(ax, handles, min(max(fitting, 1), len(handles)))

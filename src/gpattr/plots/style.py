@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.gridspec import SubplotSpec
 from matplotlib.text import Text
 from matplotlib.ticker import AutoLocator, Formatter, FuncFormatter, MaxNLocator, ScalarFormatter
 
@@ -107,9 +108,18 @@ def room(ax: Axes) -> tuple[float, float]:
         place = ax.get_position()
         width, height = whole * [place.width, place.height]
     else:
-        rows, columns = spec.get_gridspec().get_geometry()
-        width, height = whole * [len(spec.colspan) / columns, len(spec.rowspan) / rows] - [0.3, 0.8]
+        part = _part(spec)
+        outer = spec.get_topmost_subplotspec()
+        if outer != spec:
+            part = part * _part(outer)
+        width, height = whole * part - [0.3, 0.8]
     return max(width - names_width(ax), 1.0), max(height, 1.0)
+
+
+def _part(spec: SubplotSpec) -> Array:
+    """Return which part of the width and the height of its grid a place takes."""
+    rows, columns = spec.get_gridspec().get_geometry()
+    return np.array([len(spec.colspan) / columns, len(spec.rowspan) / rows])
 
 
 def names_width(ax: Axes) -> float:

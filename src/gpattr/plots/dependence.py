@@ -1,0 +1,70 @@
+"""Partial dependence: a curve with its band, categories with intervals, or a surface."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.axes import Axes
+
+from gpattr._core.normal import check_level
+from gpattr._core.validation import check_count
+from gpattr.exceptions import InvalidInputError
+from gpattr.explanation.dependence import Dependence
+from gpattr.plots.data_strip import make_room
+from gpattr.plots.dependence_matrix import dependence_matrix
+from gpattr.plots.dependence_pair import dependence_pair, paired
+from gpattr.plots.dependence_panel import draw_panel
+from gpattr.plots.dependence_surface import dependence_surface
+from gpattr.plots.dependence_words import titled
+from gpattr.plots.feature_axis import WIDEST, width_for
+from gpattr.plots.legends import legend_across
+from gpattr.plots.style import axes_for
+
+MOST_DRAWS = 1000
+
+
+def dependence(
+    dependence: Dependence,
+    *,
+    ax: Axes | None = None,
+    level: float = 0.95,
+    draws: int = 0,
+    random_state: Any = 0,
+) -> Axes:
+    """Draw ``explainer.dependence(...)`` with its uncertainty, and where the data are.
+
+    A curve has a credible band, categories have intervals; ``draws`` adds thin curves drawn from
+    the posterior. The grey strip under them is the distribution of the feature in the background.
+    Lines are dashed and the ground is hatched outside the data. Individual curves are thin, with
+    their mean; up to five rows have bands.
+
+    Two numbers or dates make a surface, with its standard deviation beside it: the axes are divided
+    in two, and those of the surface are returned. If one of the two features has up to six
+    categories, each has a curve; categories of both make a matrix with numbers.
+    """
+    if not isinstance(dependence, Dependence):
+        raise InvalidInputError(
+            f"dependence: expected gpattr.Dependence, got a {type(dependence).__name__}"
+        )
+    check_level(level)
+    check_count("draws", draws, least=0, most=MOST_DRAWS)
+    if dependence.surface:
+        return _of_two(dependence, ax, level, draws, random_state)
+    ax = axes_for(ax, width_for(dependence.axes[0], 7.0), 4.4)
+    handles = draw_panel(ax, dependence, level, draws, random_state)
+    make_room(ax)
+    titled(ax, dependence, level)
+    legend_across(ax, handles)
+    return ax
+
+
+def _of_two(
+    dependence: Dependence, ax: Axes | None, level: float, draws: int, random_state: Any
+) -> Axes:
+    if paired(dependence):
+        return dependence_pair(dependence, ax, level, draws, random_state)
+    if draws:
+        raise InvalidInputError(f"draws: expected 0 for a surface, got {draws}")
+    if all(axis.kind == "category" and len(axis) <= WIDEST for axis in dependence.axes):
+        return dependence_matrix(dependence, ax)
+    return dependence_surface(dependence, ax)

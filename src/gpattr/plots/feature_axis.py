@@ -1,0 +1,100 @@
+"""Axes of pictures that are features: numbers, dates or categories, inside the data and outside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from gpattr._core.array import Array
+from gpattr.explanation.feature_grid import CATEGORY, DATE, FeatureGrid, days
+from gpattr.plots.dates import date_axis
+from gpattr.plots.style import room
+from gpattr.plots.words import short
+
+HATCH, GROUND, LINES = "////", "0.965", "0.82"
+WIDEST = 12  # categories of a matrix that has numbers in its cells
+LONGEST, SHORTER = 20, 15  # letters of a category, and where there is little room
+NARROW = 3.0  # inches
+
+
+def width_for(axis: FeatureGrid, least: float) -> float:
+    """Return the width in inches of a picture across which the feature runs."""
+    return max(least, 1.2 + 0.32 * len(axis)) if axis.kind == CATEGORY else least
+
+
+def data_numbers(axis: FeatureGrid) -> Array:
+    """Return the data as numbers on the axis; NaN for categories that are not on it."""
+    if axis.kind == DATE:
+        return days(axis.data)
+    if axis.kind != CATEGORY:
+        return np.asarray(axis.data, dtype=float)
+    places = {label: float(place) for place, label in enumerate(axis.values)}
+    return np.array([places.get(label, np.nan) for label in axis.data])
+
+
+def known_range(axis: FeatureGrid) -> tuple[float, float]:
+    """Return the ends of what is known to lie inside the data."""
+    inside = np.concatenate([data_numbers(axis), axis.numbers[~axis.outside]])
+    return float(inside.min()), float(inside.max())
+
+
+def spans_outside(axis: FeatureGrid, limits: tuple[float, float]) -> list[tuple[float, float]]:
+    """Return the parts of an axis with these limits that lie outside the data."""
+    if not axis.outside.any():
+        return []
+    if axis.kind == CATEGORY:
+        return [(place - 0.5, place + 0.5) for place in axis.numbers[axis.outside].tolist()]
+    (low, high), numbers = known_range(axis), axis.numbers[axis.outside]
+    spans = [(limits[0], low)] if numbers.min() < low else []
+    return spans + ([(high, limits[1])] if numbers.max() > high else [])
+
+
+def shade_outside(ax: Axes, axis: FeatureGrid) -> None:
+    """Hatch what lies outside the data, behind everything else; the limits stay as they are."""
+    limits = ax.get_xlim()
+    for low, high in spans_outside(axis, limits):
+        ax.axvspan(low, high, facecolor=GROUND, edgecolor=LINES, hatch=HATCH, lw=0, zorder=-1)
+    ax.set_xlim(limits)
+
+
+def outside_mark() -> Patch:
+    """Return the entry of a legend for what lies outside the data."""
+    look: dict[str, Any] = {"facecolor": GROUND, "edgecolor": "0.6", "hatch": HATCH, "lw": 0}
+    return Patch(label="outside the data", **look)
+
+
+def name_values(ax: Axes, axis: FeatureGrid, *, upward: bool = False) -> None:
+    """Write the categories or dates at the axis across, or at that upward; thin out numbers."""
+    width, height = room(ax)
+    if axis.kind == DATE:
+        size = height / 0.4 if upward else width / 0.6
+        date_axis(ax, upward=upward, most=int(np.clip(size, 3, 7)))
+    elif axis.kind == CATEGORY:
+        _name_categories(ax, axis, upward, height if upward else width)
+    elif upward:
+        ax.yaxis.set_major_locator(_ticks(height / 0.45))
+    elif width < NARROW:
+        ax.xaxis.set_major_locator(_ticks(width / 0.55))
+
+
+def _ticks(most: float) -> MaxNLocator:
+    return MaxNLocator(int(np.clip(most, 2, 8)), steps=[1, 2, 2.5, 5, 10])
+
+
+def _name_categories(ax: Axes, axis: FeatureGrid, upward: bool, length: float) -> None:
+    longest = LONGEST if length > NARROW else SHORTER
+    names = [short(str(label), longest) for label in axis.values]
+    places = np.arange(len(names))
+    size = 9 if length / len(names) >= 0.17 else 7
+    # Where not all names fit, every second or third stands for its neighbours.
+    step = max(1, int(np.ceil(len(names) * size / 50 / length)))
+    if upward:
+        ax.set_yticks(places[::step], names[::step], fontsize=size)
+        return
+    wide = sum(map(len, names)) * size * 0.6 / 72 + 0.12 * len(names) > length
+    aslant: dict[str, Any] = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
+    ax.set_xticks(places[::step], names[::step], fontsize=size, **(aslant if wide else {}))
