@@ -6,16 +6,18 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
+from gpattr._core.array import Array
 from gpattr._core.normal import check_level
 from gpattr._core.validation import check_count
 from gpattr.exceptions import InvalidInputError
-from gpattr.explanation.dependence import Dependence
+from gpattr.explanation.dependence import INDIVIDUAL, Dependence
+from gpattr.explanation.feature_grid import CATEGORY
 from gpattr.plots.data_strip import make_room
 from gpattr.plots.dependence_matrix import dependence_matrix
 from gpattr.plots.dependence_pair import dependence_pair, paired
 from gpattr.plots.dependence_panel import draw_panel
 from gpattr.plots.dependence_surface import dependence_surface
-from gpattr.plots.dependence_words import titled
+from gpattr.plots.dependence_words import FEW_ROWS, titled
 from gpattr.plots.feature_axis import WIDEST, width_for
 from gpattr.plots.legends import legend_across
 from gpattr.plots.style import axes_for
@@ -47,24 +49,34 @@ def dependence(
             f"dependence: expected gpattr.Dependence, got a {type(dependence).__name__}"
         )
     check_level(level)
-    check_count("draws", draws, least=0, most=MOST_DRAWS)
+    sample = _drawn(dependence, draws, random_state)
     if dependence.surface:
-        return _of_two(dependence, ax, level, draws, random_state)
+        return _of_two(dependence, ax, level, sample)
     ax = axes_for(ax, width_for(dependence.axes[0], 7.0), 4.4)
-    handles = draw_panel(ax, dependence, level, draws, random_state)
+    handles = draw_panel(ax, dependence, level, sample)
     make_room(ax)
     titled(ax, dependence, level)
     legend_across(ax, handles)
     return ax
 
 
-def _of_two(
-    dependence: Dependence, ax: Axes | None, level: float, draws: int, random_state: Any
-) -> Axes:
-    if paired(dependence):
-        return dependence_pair(dependence, ax, level, draws, random_state)
-    if draws:
+def _drawn(dependence: Dependence, draws: int, random_state: Any) -> Array | None:
+    """Return the draws of curves, where these have draws; None for none."""
+    check_count("draws", draws, least=0, most=MOST_DRAWS)
+    if not draws:
+        return None
+    if dependence.surface and not paired(dependence):
         raise InvalidInputError(f"draws: expected 0 for a surface, got {draws}")
-    if all(axis.kind == "category" and len(axis) <= WIDEST for axis in dependence.axes):
+    if dependence.kind == INDIVIDUAL and dependence.n_background > FEW_ROWS:
+        raise InvalidInputError(
+            f"draws: expected 0 for more than {FEW_ROWS} individual curves, got {draws}"
+        )
+    return dependence.sample(draws, random_state)
+
+
+def _of_two(dependence: Dependence, ax: Axes | None, level: float, sample: Array | None) -> Axes:
+    if paired(dependence):
+        return dependence_pair(dependence, ax, level, sample)
+    if all(axis.kind == CATEGORY and len(axis) <= WIDEST for axis in dependence.axes):
         return dependence_matrix(dependence, ax)
     return dependence_surface(dependence, ax)

@@ -19,8 +19,9 @@ from gpattr.explanation.grouping import feature_positions
 from gpattr.plots.data_strip import make_room
 from gpattr.plots.dependence_panel import draw_panel
 from gpattr.plots.dependence_words import doubt_words, rows_words, uncertain, value_words
+from gpattr.plots.legends import columns_within
 from gpattr.plots.style import largest, tidy
-from gpattr.plots.words import LETTER, comma, share, short, wrapped
+from gpattr.plots.words import comma, share, short, wrapped
 
 MOST_COLUMNS = 10
 WIDTH, HEIGHT = 2.7, 2.2  # inches of a panel
@@ -159,12 +160,11 @@ def _words(
 
 def _legend(figure: Figure, handles: list[Artist]) -> None:
     """Add a legend under all panels."""
-    widest = max(len(str(handle.get_label())) for handle in handles)
-    fitting = int(figure.get_figwidth() / (9 * LETTER * widest + 0.4))
+    columns = columns_within(handles, figure.get_figwidth() - 0.2)
     look: dict[str, Any] = {"frameon": False, "fontsize": 9, "handlelength": 1}
     figure.legend(
         handles=handles,
         loc="outside lower left",
-        ncols=min(max(fitting, 1), len(handles)),
+        ncols=columns,
         **look,
     )

@@ -13,9 +13,11 @@ from gpattr.explanation.dependence import Dependence
 from gpattr.plots.dependence_words import rows_words, title_words, uncertain, value_words
 from gpattr.plots.feature_axis import name_values, outside_mark
 from gpattr.plots.legends import legend_across
-from gpattr.plots.style import axes_for, color_scale, tidy
+from gpattr.plots.style import axes_for, color_scale, room, tidy
 from gpattr.plots.surface_cells import draw_cells, hatch_outside, value_colors
 from gpattr.plots.words import comma, short
+
+TWO_LINES = 0.36  # inches that a cell is high in which a number has two lines
 
 
 def dependence_matrix(dependence: Dependence, ax: Axes | None) -> Axes:
@@ -27,26 +29,35 @@ def dependence_matrix(dependence: Dependence, ax: Axes | None) -> Axes:
     colors = draw_cells(ax, across, upward, values, value_colors(values, dependence.centred))
     color_scale(ax, colors, value_words(dependence), aspect=30)
     known = uncertain(dependence)
-    rgba = colors.to_rgba(values)
-    for place, (value, spread) in _written(values, dependence.std if known else None).items():
-        # White on dark cells, as seen by the eye: green counts most.
-        dark = float(np.dot(rgba[place][:3], (0.3, 0.59, 0.11))) < 0.45
-        ink = "white" if dark else "black"
-        look: dict[str, Any] = {"ha": "center", "va": "center", "color": ink}
-        text = f"{value}\n{spread}" if spread else value
-        ax.text(*place, text, fontsize=8, linespacing=1.25, **look)
+    _numbers(ax, dependence, dependence.std if known else None, colors.to_rgba(values))
+    hatch_outside(ax, across, upward)
     name_values(ax, across)
     name_values(ax, upward, upward=True)
     spread = "± one standard deviation" if known else ""
     what = comma(rows_words(dependence), spread)
-    x, y = (short(axis.name, 60) for axis in dependence.axes)
+    x, y = map(short, dependence.features)
     tidy(ax, title_words(dependence), x, y, subtitle=what)
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
-    hatch_outside(ax, across, upward)
     if any(axis.outside.any() for axis in dependence.axes):
         legend_across(ax, [outside_mark()])
     return ax
+
+
+def _numbers(ax: Axes, dependence: Dependence, std: Array | None, rgba: Array) -> None:
+    """Write the values into their cells, which may be low."""
+    across, upward = dependence.axes
+    low = room(ax)[1] / len(upward) < TWO_LINES
+    for (i, j), (value, spread) in _written(dependence.values, std).items():
+        outside = bool(across.outside[i] or upward.outside[j])
+        # White on dark cells, as seen by the eye: green counts most.
+        dark = float(np.dot(rgba[i, j][:3], (0.3, 0.59, 0.11))) < 0.45 and not outside
+        look: dict[str, Any] = {"ha": "center", "va": "center", "linespacing": 1.25}
+        if outside:  # readable on the hatching
+            look["bbox"] = {"facecolor": "white", "alpha": 0.75, "lw": 0, "pad": 1.0}
+        text = f"{value}{' ' if low else chr(10)}{spread}" if spread else value
+        size = 7 if low else 8
+        ax.text(i, j, text, fontsize=size, color="white" if dark else "black", zorder=4, **look)
 
 
 def _written(values: Array, std: Array | None) -> dict[tuple[int, int], tuple[str, str]]:

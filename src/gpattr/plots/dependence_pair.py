@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from gpattr._core.array import Array
 from gpattr.explanation.dependence import Dependence
 from gpattr.explanation.feature_grid import CATEGORY
 from gpattr.plots.data_strip import make_room
@@ -35,33 +34,31 @@ def paired(dependence: Dependence) -> bool:
 
 
 def dependence_pair(
-    dependence: Dependence, ax: Axes | None, level: float, draws: int, random_state: Any
+    dependence: Dependence, ax: Axes | None, level: float, sample: Array | None
 ) -> Axes:
-    """Draw a curve with its band for each category."""
+    """Draw a curve with its band, and with draws (s, G, H), for each category."""
     second = int(dependence.axes[1].kind == CATEGORY)
     categories, axis = dependence.axes[second], dependence.axes[1 - second]
     values = np.moveaxis(dependence.values, second, 0)
     ends = None
     if uncertain(dependence):
         ends = [np.moveaxis(end, second, 0) for end in dependence.interval(level)]
-    sample = None
-    if draws:
-        sample = np.moveaxis(dependence.sample(draws, random_state), 1 + second, 0)
+    draws = None if sample is None else np.moveaxis(sample, 1 + second, 0)
     ax = axes_for(ax, 7.0, 4.6)
     handles: list[Artist] = [Line2D([], [], ls="", label=f"{short(categories.name, 20)}:")]
     for k, label in enumerate(categories.values):
         band = None if ends is None else (ends[0][k], ends[1][k])
         unseen = bool(categories.outside[k])
         draw_values(ax, axis, values[k], band, SERIES[k], dashed=unseen)
-        if sample is not None:
-            draw_many(ax, axis, sample[k], SERIES[k], opacity(draws))
-        text = short(str(label), 20) + (" (not in the data)" if unseen else "")
+        if draws is not None:
+            draw_many(ax, axis, draws[k], SERIES[k], opacity(len(draws[k])))
+        text = short(str(label), 20) + (", not in the data" if unseen else "")
         handles.append(
             Line2D([], [], color=SERIES[k], lw=1.8, ls=DASHES if unseen else "-", label=text)
         )
     others: list[Artist] = []
     if sample is not None:
-        others.append(draws_mark(draws, connected(axis), INK))
+        others.append(draws_mark(len(sample), connected(axis), INK))
     others += finish_panel(ax, dependence, axis)
     make_room(ax)
     what = comma(rows_words(dependence), doubt_words(dependence, level))

@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from gpattr._core.array import Array
-from gpattr.exceptions import InvalidInputError
 from gpattr.explanation.dependence import INDIVIDUAL, Dependence
 from gpattr.explanation.feature_grid import CATEGORY, FeatureGrid
 from gpattr.plots.data_strip import data_strip
@@ -22,21 +21,20 @@ from gpattr.plots.words import count_of, short
 
 
 def draw_panel(
-    ax: Axes, dependence: Dependence, level: float, draws: int = 0, random_state: Any = 0
+    ax: Axes, dependence: Dependence, level: float, sample: Array | None = None
 ) -> list[Artist]:
-    """Draw everything but words, and return the entries of a legend."""
+    """Draw everything but words, with draws (s, …), and return the entries of a legend."""
     axis = dependence.axes[0]
     ends = dependence.interval(level) if uncertain(dependence) else None
-    sample = dependence.sample(draws, random_state) if draws else None
     if dependence.kind == INDIVIDUAL:
         handles = _individual(ax, dependence, ends, sample)
     else:
         draw_values(ax, axis, dependence.values, ends, BLUE)
         handles = []
         if sample is not None:
-            draw_many(ax, axis, sample, BLUE, opacity(draws))
+            draw_many(ax, axis, sample, BLUE, opacity(len(sample)))
     if sample is not None:
-        handles.append(draws_mark(draws, connected(axis)))
+        handles.append(draws_mark(len(sample), connected(axis)))
     return handles + finish_panel(ax, dependence, axis)
 
 
@@ -72,10 +70,6 @@ def _individual(ax: Axes, dependence: Dependence, ends: Any, sample: Array | Non
     joined = connected(axis)
     mean = _mark("their mean", INK, 2.2, joined)
     if n > FEW_ROWS:
-        if sample is not None:
-            raise InvalidInputError(
-                f"draws: expected 0 for more than {FEW_ROWS} individual curves, got {len(sample)}"
-            )
         shown = values[np.sort(np.random.default_rng(0).permutation(n)[:MOST_ROWS])]
         draw_values(ax, axis, values.mean(axis=0), None, INK, width=2.2)
         draw_many(ax, axis, shown, BLUE, opacity(len(shown)))

@@ -32,7 +32,7 @@ def dependence_surface(dependence: Dependence, ax: Axes | None) -> Axes:
     std = dependence.std if uncertain(dependence) else None
     ax = axes_for(ax, 6.4 if std is None else 10.4, 4.8)
     values = dependence.values
-    x, y = (short(axis.name, 60) for axis in dependence.axes)
+    x, y = map(short, dependence.features)
     colors, words = value_colors(values, dependence.centred), value_words(dependence)
     title, subtitle = title_words(dependence), rows_words(dependence)
     if std is None:

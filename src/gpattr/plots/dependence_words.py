@@ -8,7 +8,7 @@ from gpattr.distributions import Point
 from gpattr.explanation.dependence import INDIVIDUAL, Dependence
 from gpattr.explanation.feature_grid import CATEGORY
 from gpattr.plots.style import KNOWN, tidy
-from gpattr.plots.words import comma, count_of, share, short
+from gpattr.plots.words import LONGEST, comma, count_of, share, short
 
 FEW_ROWS = 5  # individual curves that have a colour and a band each
 MOST_ROWS = 1000  # individual curves that are drawn
@@ -28,7 +28,8 @@ def value_words(dependence: Dependence) -> str:
 
 def title_words(dependence: Dependence) -> str:
     """Return the title of a picture."""
-    names = " and ".join(short(name, 60) for name in dependence.features)
+    longest = LONGEST if dependence.surface else 60
+    names = " and ".join(short(name, longest) for name in dependence.features)
     if dependence.kind == INDIVIDUAL:
         return f"Individual {'slopes along' if dependence.derivative else 'dependence on'} {names}"
     slope = "Slope of the partial" if dependence.derivative else "Partial"

@@ -65,7 +65,12 @@ def hollow_legend(ax: Axes, level: float) -> None:
 def legend_across(ax: Axes, handles: list[Any]) -> None:
     """Add a legend under the axes, in as many columns as fit."""
     if handles:
-        widest = max(len(handle.get_label()) for handle in handles)
-        width = room(ax)[0] + names_width(ax)
-        fitting = int(width / (9 * LETTER * widest + 0.4))
-        legend(ax, handles, min(max(fitting, 1), len(handles)))
+        legend(ax, handles, columns_within(handles, room(ax)[0] + names_width(ax)))
+
+
+def columns_within(handles: list[Any], width: float) -> int:
+    """Return how many columns of a legend fit into a width in inches."""
+    widths = [9 * LETTER * len(handle.get_label()) + 0.35 for handle in handles]
+    if sum(widths) <= width:
+        return len(handles)
+    return min(max(int(width / max(widths)), 1), len(handles))
