@@ -173,7 +173,7 @@ def test_a_curve_is_its_values_with_its_band(options):
     assert line.get_linestyle() == "-"
     (band,) = bands(ax)
     np.testing.assert_allclose(band, found.interval(0.8), rtol=1e-12)
-    assert "average over 80 rows, with a 80% band" in words(ax)
+    assert "average over 80 rows, with an 80% band" in words(ax)
     named = {"centred": "centred predicted price ($)", "derivative": "slope of the predicted"}
     expected = named[next(iter(options))] if options else "predicted price ($)"
     assert ax.get_ylabel().startswith(expected)
@@ -270,6 +270,7 @@ def test_the_strip_is_the_distribution_of_the_data():
 def test_few_values_are_marked():
     found, ax = drawn("rooms")
     np.testing.assert_array_equal(points(ax)[0].get_offsets()[:, 1], found.values)
+    assert [label.get_text() for label in ax.get_xticklabels()] == list("12345")
 
 
 def test_one_value_has_an_interval():

@@ -57,7 +57,9 @@ def doubt_words(dependence: Dependence, level: float) -> str:
     several = dependence.surface or (individual and dependence.n_background > 1)
     if several or (separate and len(dependence.axes[0]) > 1):
         return f"with {share(level)} {what}s"
-    return f"with a {share(level)} {what}"
+    number = share(level)
+    article = "an" if number.startswith(("8", "11", "18")) else "a"  # eighty, eleven, eighteen
+    return f"with {article} {number} {what}"
 
 
 def titled(ax: Axes, dependence: Dependence, level: float) -> Axes:

@@ -75,10 +75,20 @@ def name_values(ax: Axes, axis: FeatureGrid, *, upward: bool = False) -> None:
         date_axis(ax, upward=upward, most=int(np.clip(size, 3, 7)))
     elif axis.kind == CATEGORY:
         _name_categories(ax, axis, upward, height if upward else width)
+    elif _few_whole(axis):
+        (ax.yaxis if upward else ax.xaxis).set_ticks(axis.values)
     elif upward:
         ax.yaxis.set_major_locator(_ticks(height / 0.45))
     elif width < NARROW:
         ax.xaxis.set_major_locator(_ticks(width / 0.55))
+
+
+def _few_whole(axis: FeatureGrid) -> bool:
+    """Return whether the values are a few whole numbers with room between them, such as 1 and 2."""
+    values = axis.values
+    gaps = np.diff(values)
+    whole = len(values) <= 6 and bool((values == np.round(values)).all())
+    return whole and bool((gaps >= 0.12 * np.ptp(values)).all())
 
 
 def _ticks(most: float) -> MaxNLocator:
