@@ -135,6 +135,15 @@ Baseline = Annotated[
     str, typer.Option(help="mean, median, row:N, or a file with one or more rows.")
 ]
 Attribution = Annotated[str, typer.Option(help="integrated-gradients or shapley.")]
+Curves = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dependence",
+        help="Features with a curve of partial dependence, separated by commas, or none; may be"
+        " repeated. The strongest by default.",
+        show_default=False,
+    ),
+]
 Level = Annotated[float, typer.Option(help="Level of the credible intervals.")]
 Folder = Annotated[Path, typer.Option(help="Output folder.")]
 Full = Annotated[
@@ -211,6 +220,7 @@ def explain(
     sheet: Sheet = None,
     impute: Impute = False,
     task: Task = None,
+    dependence: Curves = None,
     level: Level = 0.95,
     out: Folder = Path("gpattr-explanation"),
     full: Full = False,
@@ -220,7 +230,7 @@ def explain(
 ) -> None:
     """Explain the predictions for the rows of a table, with the uncertainty of each attribution."""
     from gpattr.commands import explain as command
-    from gpattr.commands.result_words import summary
+    from gpattr.commands.result_words import summary, whole_summary
     from gpattr.commands.terminal import Terminal
 
     request = command.Request(
@@ -236,6 +246,7 @@ def explain(
         strict=strict,
         sheet=sheet,
         task=task,
+        dependence=dependence or (),
         level=level,
         out=out,
         full=full,
@@ -245,6 +256,7 @@ def explain(
         result = command.run(request, Terminal(quiet or as_json))
         if as_json:
             known = summary(result.model, result.explanations, result.importances)
+            known |= whole_summary(result.whole)
             known |= {"notes": result.notes, "folder": str(out)}
             typer.echo(json.dumps(known, ensure_ascii=False))
         else:
@@ -252,13 +264,15 @@ def explain(
 
 
 def _print_result(result: Result, out: Path, quiet: bool) -> None:
-    """Print the importance of the features, some rows of a classifier, and where the files are."""
-    from gpattr.commands.result_words import sentences
+    """Print importance, where the variance comes from, rows of a classifier, and the folder."""
+    from gpattr.commands.result_words import sentences, variance_sentence
 
     if not quiet:
         for label, each in result.importances.items():
             name = f"{result.explanations[label].quantity}\n" if label else ""
             typer.echo(f"{name}{each!r}")
+            if label in result.whole.indices:
+                typer.echo(variance_sentence(result.whole.indices[label]))
         for sentence in sentences(result.model, result.explanations, result.observed):
             typer.echo(sentence)
     n = len(result.first)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,20 @@ from gpattr.commands.output import (
     require_own,
     whole_folder,
 )
-from gpattr.commands.result_pictures import draw_pictures, draw_pictures_of_classes
-from gpattr.commands.result_tables import shown_rows, write_tables, write_tables_of_classes
+from gpattr.commands.result_pictures import (
+    draw_pictures,
+    draw_pictures_of_classes,
+    draw_whole_function,
+)
+from gpattr.commands.result_tables import (
+    shown_rows,
+    write_tables,
+    write_tables_of_classes,
+    write_whole_function,
+)
 from gpattr.commands.selection import chosen_attribution, chosen_baseline, chosen_rows
 from gpattr.commands.terminal import Terminal
+from gpattr.commands.whole_function import WholeFunction, chosen_features, whole_function
 from gpattr.exceptions import InvalidInputError
 from gpattr.explainer.explainer import Explainer
 from gpattr.explanation.explanation import Explanation
@@ -54,6 +64,7 @@ class Request:
     strict: bool = False
     sheet: str | None = None
     task: str | None = None
+    dependence: Sequence[str] = ()
     level: float = 0.95
     out: Path = Path("gpattr-explanation")
     full: bool = False
@@ -70,6 +81,7 @@ class Result:
     importances: Mapping[str, Importance]
     observed: Any
     notes: list[str] = field(default_factory=list)
+    whole: WholeFunction = field(default_factory=WholeFunction)
 
     @property
     def first(self) -> Explanation:
@@ -84,6 +96,7 @@ def run(request: Request, terminal: Terminal) -> Result:
     table = _read(request, fitted)
     places = chosen_rows(request.rows, table.X.index)
     baseline, name = chosen_baseline(request.baseline, table.X, table.columns, request.data.name)
+    features = chosen_features(request.dependence, table.columns.names)
     model = _model(request, table, fitted, terminal)
     known = [*table.notes, *notes.of_model(model)]
     terminal.print(known[len(table.notes) :])
@@ -103,6 +116,10 @@ def run(request: Request, terminal: Terminal) -> Result:
         terminal.print(known[-1:])
     asked = explainers(model, baseline, name, len(chosen), attribution)
     result = _explain(Result(model, asked, {}, {}, observed, known), chosen, terminal)
+    with terminal.working("averaging the function over the rows"):
+        whole = whole_function(asked, result.importances, table.X, features)
+    result = replace(result, whole=whole, notes=[*result.notes, *whole.notes])
+    terminal.print(whole.notes)
     with whole_folder(request.out, force=request.force) as folder, terminal.working("drawing"):
         written = _write(folder, request, result)
     result.notes.extend(written)
@@ -197,6 +214,9 @@ def _write(folder: Path, request: Request, result: Result) -> list[str]:
         shown = np.arange(len(result.first))
         written = write_tables_of_classes(folder, found, importances, level)
         written += draw_pictures_of_classes(folder, found, importances, level)
+    write_whole_function(folder, result.whole, level)
+    written += draw_whole_function(folder, result.whole, level)
+    written = list(dict.fromkeys(written))  # both may lack letters
     _write_report(folder / "report.html", request, result, shown, [*result.notes, *written])
     return written
 
@@ -215,6 +235,8 @@ def _write_report(
         path,
         page if several else page[label],
         importance=result.importances if several else result.importances[label],
+        dependence=dict(result.whole.curves),
+        indices=dict(result.whole.indices),
         explainer=result.explainers[label],
         held_out=result.model.held_out,
         measured=None if result.observed is None else result.observed[shown],

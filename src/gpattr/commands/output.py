@@ -27,8 +27,9 @@ except ImportError:  # not available on Windows
     fcntl = None
 
 OWN = re.compile(
-    r"(explanation|model)\.json|(attributions|importance)\.csv|attributions\.(csv\.gz|parquet)|"
-    r"report\.html|((importance|beeswarm)(_\w+)?|heatmap|row_.*)\.png"
+    r"(explanation|model)\.json|(attributions|importance|dependence|sobol)\.csv|"
+    r"attributions\.(csv\.gz|parquet)|report\.html|"
+    r"((importance|beeswarm|dependence|sobol)(_\w+)?|heatmap|row_.*)\.png"
 )
 UNFINISHED = r"(\.[0-9a-f]{8}\.tmp)?"  # ending of a file that was being written
 RETRIES = 100  # of a rename, if another run to the same folder came first

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from gpattr import plots
 from gpattr.commands.letters import save_picture
+from gpattr.commands.whole_function import WholeFunction
 from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.importance import Importance
 
@@ -48,6 +49,18 @@ def draw_pictures_of_classes(
         if len(ex) > 1:
             path = folder / f"beeswarm_{name}.png"
             lacking.append(_draw(path, ex, level, plots.beeswarm, ex))
+    return [MISSING_LETTERS] if any(lacking) else []
+
+
+def draw_whole_function(folder: Path, whole: WholeFunction, level: float) -> list[str]:
+    """Draw the indices, of each class if there are several; return notes."""
+    lacking = []
+    several = len(whole.indices) > 1
+    for label, name in file_names(whole.indices).items():
+        found = whole.indices[label]
+        figure = Figure(figsize=(7.5, 1.9 + 0.5 * min(len(found), 10)), layout="constrained")
+        plots.sobol_bar(found, ax=figure.subplots(), level=level)
+        lacking.append(save_picture(figure, folder / f"sobol{f'_{name}' * several}.png"))
     return [MISSING_LETTERS] if any(lacking) else []
 
 

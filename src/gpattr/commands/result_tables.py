@@ -10,8 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from gpattr.commands.whole_function import WholeFunction
 from gpattr.distributions import Draws, Gaussian
+from gpattr.explanation.dependence import Dependence
 from gpattr.explanation.explanation import Explanation
+from gpattr.explanation.feature_grid import DATE, days
 from gpattr.explanation.importance import Importance
 from gpattr.explanation.multi_output import MultiOutputExplanation
 
@@ -84,6 +87,45 @@ def write_tables_of_classes(
     ].to_csv(folder / "importance.csv", index=False)
     _write_attributions(folder, pd.concat(parts, ignore_index=True))
     return list(dict.fromkeys(note for _, note in saved.values() if note))
+
+
+def write_whole_function(folder: Path, whole: WholeFunction, level: float) -> None:
+    """Write the curves and indices that there are, with a column ``class`` if it is of several."""
+    curves = {
+        label: [_tidy(curve, level) for curve in found] for label, found in whole.curves.items()
+    }
+    indices = {
+        label: [found.to_frame(level).reset_index()] for label, found in whole.indices.items()
+    }
+    for name, tables in (("dependence", curves), ("sobol", indices)):
+        if any(tables.values()):
+            _of_classes(tables).to_csv(folder / f"{name}.csv", index=False)
+
+
+def _tidy(curve: Dependence, level: float) -> Any:
+    """Return one line for each value: feature, value, mean and, if known, std, lower, upper."""
+    (name,) = curve.features
+    table: Any = curve.to_frame(level)
+    table.columns = ["value", "mean", *table.columns[2:]]
+    table.insert(0, "feature", name)
+    axis = curve.axes[0]
+    if axis.kind == DATE:
+        unit = "s" if (days(axis.values) % 1.0).any() else "D"
+        table["value"] = np.datetime_as_string(axis.values, unit=unit)
+    return table.astype({"value": object})  # numbers, categories and dates below each other
+
+
+def _of_classes(tables: Mapping[str, list[Any]]) -> Any:
+    """Return tables by class as one; that of a single class has no column for it."""
+    import pandas as pd
+
+    joined = []
+    for label, parts in tables.items():
+        table = pd.concat(parts, ignore_index=True)
+        if len(tables) > 1:
+            table.insert(0, "class", label)
+        joined.append(table)
+    return pd.concat(joined, ignore_index=True)
 
 
 def _save(path: Path, ex: Explanation, shown: np.ndarray, full: bool) -> list[str]:

@@ -11,11 +11,14 @@ from scipy.special import ndtri
 from gpattr import __version__
 from gpattr.distributions import Draws, Mixture
 from gpattr.explainer.explainer import Explainer
+from gpattr.explanation.dependence import Dependence
 from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.importance import MEASURES, Importance
 from gpattr.report.facts import calibration, model_card
 from gpattr.report.packing import packed
 from gpattr.report.what_if import what_if
+from gpattr.report.whole_function import curve_content, indices_content
+from gpattr.sobol import SobolIndices
 from gpattr.tables.held_out import HeldOut
 from gpattr.tables.held_out_classes import HeldOutClasses
 
@@ -31,6 +34,8 @@ def content(
     held_out: HeldOut | HeldOutClasses | None = None,
     targets: np.ndarray | None = None,
     classes: Sequence[str] | None = None,
+    curves: Mapping[str, Sequence[Dependence]] | None = None,
+    indices: Mapping[str, SobolIndices] | None = None,
 ) -> dict[str, Any]:
     """Return what all classes or outputs share, and what each has.
 
@@ -63,7 +68,9 @@ def content(
             "measured": None if targets is None else packed(targets),
         },
         "outputs": [
-            _output(name, each, importances.get(name), level) for name, each in outputs.items()
+            _output(name, each, importances.get(name), level)
+            | _whole(level, (curves or {}).get(name, ()), (indices or {}).get(name))
+            for name, each in outputs.items()
         ],
     }
 
@@ -106,6 +113,16 @@ def _output(
             "base": packed(ex.base_values),
             "total": None if total is None else packed(total),
         },
+    }
+
+
+def _whole(
+    level: float, curves: Sequence[Dependence], indices: SobolIndices | None
+) -> dict[str, Any]:
+    """Return what one class or output has of the function as a whole."""
+    return {
+        "curves": [curve_content(curve, level) for curve in curves],
+        "indices": None if indices is None else indices_content(indices, level),
     }
 
 

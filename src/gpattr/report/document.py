@@ -18,18 +18,22 @@ from gpattr._core.normal import check_level
 from gpattr._core.validation import check_path, check_text, numbers
 from gpattr.exceptions import InvalidInputError
 from gpattr.explainer.explainer import Explainer
+from gpattr.explanation.dependence import Dependence
 from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.importance import Importance
 from gpattr.explanation.multi_output import MultiOutputExplanation
 from gpattr.explanation.text import variance_note
 from gpattr.posteriors import MultiOutputPosterior
 from gpattr.report.contents import content
+from gpattr.report.whole_function import by_output, curves_of, indices_of
+from gpattr.sobol import SobolIndices
 from gpattr.tables.held_out import HeldOut
 from gpattr.tables.held_out_classes import HeldOutClasses
 
 LARGEST = 14_900_000  # bytes, the e-mail attachment limit; larger pages drop the factor
 TITLE = "Predictions, explained"
-SCRIPTS = ("numbers", "pictures", "what_if", "filter", "page")
+SCRIPTS = ("numbers", "pictures", "curves", "indices", "what_if", "filter", "page")
+Curves = Dependence | Sequence[Dependence]
 
 
 def write_report(
@@ -37,6 +41,8 @@ def write_report(
     explanation: Explanation | MultiOutputExplanation | Mapping[str, Explanation],
     *,
     importance: Importance | Mapping[str, Importance] | None = None,
+    dependence: Curves | Mapping[str, Curves] | None = None,
+    indices: SobolIndices | Mapping[str, SobolIndices] | None = None,
     explainer: Explainer | None = None,
     held_out: HeldOut | HeldOutClasses | None = None,
     measured: Any = None,
@@ -49,13 +55,16 @@ def write_report(
     """Write a self-contained HTML report, completely or not at all.
 
     ``explanation`` may be that of several classes or outputs, {name: explanation}, among which the
-    reader can choose; so may ``importance``, the result of `Explainer.importance`. ``explainer``,
-    the one that made the explanation, adds facts about the model and, for models that fit in a page
-    (`what_if`), what-if sliders. ``held_out`` of a `TableModel` adds the held-out performance.
-    ``measured`` (n,) are the observed targets of the rows, NaN where unknown, or the labels of
-    their classes, "" where unknown; ``notes`` are shown at the top of the page, and ``data_name``,
-    such as that of a file, beside the title. ``selected_row`` is the position of the row to show
-    first, by default the one farthest from the baseline.
+    reader can choose; so may ``importance``, the result of `Explainer.importance`, ``dependence``,
+    an average curve of `Explainer.dependence` or a list of those of different features, and
+    ``indices``, the result of `gpattr.sobol_indices`.
+
+    ``explainer``, the one that made the explanation, adds facts about the model and, for models
+    that fit in a page (`what_if`), what-if sliders. ``held_out`` of a `TableModel` adds the
+    held-out performance. ``measured`` (n,) are the observed targets of the rows, NaN where unknown,
+    or the labels of their classes, "" where unknown; ``notes`` are shown at the top of the page,
+    and ``data_name``, such as that of a file, beside the title. ``selected_row`` is the position of
+    the row to show first, by default the one farthest from the baseline.
     """
     check_path("path", path)
     outputs = _outputs(explanation)
@@ -68,8 +77,15 @@ def write_report(
     _check_notes(notes)
     _check_explainer(explainer, explanation)
     importances = _importances(importance, outputs)
+    names = list(outputs)
+    curves = by_output(
+        "dependence", dependence, names, lambda each: curves_of(each, first.feature_names)
+    )
+    shares = by_output("indices", indices, names, indices_of)
     targets, classes = (None, None) if measured is None else _measured(measured, len(first))
-    facts = content(outputs, importances, explainer, level, held_out, targets, classes)
+    facts = content(
+        outputs, importances, explainer, level, held_out, targets, classes, curves, shares
+    )
     doubts = dict.fromkeys(filter(None, map(variance_note, outputs.values())))
     facts |= {"title": title, "data_name": data_name, "notes": [*notes, *doubts]}
     facts["selected"] = (

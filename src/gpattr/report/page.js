@@ -2,7 +2,7 @@
 (() => {
   const facts = JSON.parse(document.getElementById("facts").textContent);
   const { features, rows, level } = facts, { make } = pictures;
-  const d = features.length, n = rows.length, SHOWN = 25, MOST_BARS = 12, MOST_POINTS = 1500, MOST_COLORS = 8, LONG = 48, FARTHEST = 1e100;
+  const d = features.length, n = rows.length, SHOWN = 25, MOST_BARS = 12, MOST_CURVES = 6, MOST_POINTS = 1500, MOST_COLORS = 8, LONG = 48, FARTHEST = 1e100;
   const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#999999"]; // Okabe and Ito
   const unpack = (text, kind) => text && new kind(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
   const decoded = ({ texts, codes }) => Array.from(unpack(codes, texts.length < 65536 ? Uint16Array : Uint32Array), (k) => texts[k]);
@@ -25,6 +25,9 @@
   function arraysOf(k) {
     if (!opened.has(k)) {
       const B = Object.fromEntries(Object.entries(facts.outputs[k].arrays).map(([name, text]) => [name, unpack(text, Float32Array)]));
+      const { curves: own, indices } = facts.outputs[k];
+      B.curves = own.map((curve) => curves.opened(curve, unpack));
+      B.indices = indices && { ...indices, ...Object.fromEntries(Object.entries(indices.arrays).map(([name, text]) => [name, unpack(text, Float32Array)])) };
       if (!B.std) B.std = new Float32Array(n * d);
       if (!B.low) { B.low = B.values.map((x, i) => x - facts.quantile * B.std[i]); B.high = B.values.map((x, i) => x + facts.quantile * B.std[i]); }
       if (!B.positive) B.positive = B.values.map((x, i) => probPositive(x, B.std[i]));
@@ -77,12 +80,55 @@
     el("importance-note").textContent = (v.low === null ? "Mean absolute attribution over these rows" : `Expected ${v.by === "variance" ? "variance of the attribution" : "mean absolute attribution"} over ${v.rows === n ? "the" : many} rows, with ${percentLevel} credible intervals${v.note && ` (${v.note})`}. It includes the uncertainty of each attribution`) + (v.groups && `. Groups: ${v.groups}`) + `. Baseline: ${facts.baseline}.`;
   }
 
-  const expanded = { importance: false, waterfall: false, "what-if": false, sliders: false };
-  function more(id, hidden, draw) {
+  const expanded = { importance: false, waterfall: false, "what-if": false, sliders: false, curves: false, indices: false };
+  function more(id, hidden, draw, fewer = `Show only the ${MOST_BARS} largest`) {
     if (hidden <= 0 && !expanded[id]) return null;
-    const button = make("button", expanded[id] ? `Show only the ${MOST_BARS} largest` : `Show ${hidden} more feature${hidden > 1 ? "s" : ""}`, { type: "button", class: "more" });
+    const button = make("button", expanded[id] ? fewer : `Show ${hidden} more feature${hidden > 1 ? "s" : ""}`, { type: "button", class: "more" });
     button.addEventListener("click", () => { expanded[id] = !expanded[id]; draw(); });
     return button;
+  }
+
+  // What each feature does: the average prediction as it runs through its values, strongest features first.
+  const LOG_ODDS = " Log odds of 0 are a probability of 50%, log odds of 2 one of 88%, and of −2 one of 12%.";
+  function drawCurves() {
+    const rank = new Map(order.map((i, k) => [features[i], k]));
+    const own = A.curves.slice().sort((one, two) => rank.get(one.feature) - rank.get(two.feature)), shown = expanded.curves ? own : own.slice(0, MOST_CURVES);
+    el("curves-section").hidden = !own.length;
+    if (!own.length) return;
+    const [{ quantity, centred }] = own, number = numbers.column(own.flatMap((curve) => [...curve.values]), 3, { unit: true }), name = `${upper(centred ? `centred ${quantity}` : quantity)}, on average`;
+    curves.draw(el("curves"), shown, { up: curves.shared(own), number, name, level: percentLevel, describe: (curve) => {
+      const i = features.indexOf(curve.feature), measure = numbers.measured([...curve.at]);
+      const text = curve.kind === "date" ? (x) => (curve.timed ? new Date(Math.round(x * 864e5)).toISOString().slice(0, 16).replace("T", " ") : dayText(x)) : curve.kind === "category" ? (k) => curve.labels[k] : labels.has(curve.feature) ? measure : (x) => written(i, x);
+      return { text, words: extremesOf(curve, curve.kind === "category" ? text : (x) => `at ${text(x)}`, number) };
+    } });
+    el("more-curves").replaceChildren(...[more("curves", own.length - shown.length, drawCurves, `Show only the ${MOST_CURVES} strongest`)].filter(Boolean));
+    const many = new Set(own.map((curve) => curve.rows)), over = many.size === 1 ? `${numbers.fixed(own[0].rows, 0)} row${own[0].rows === 1 ? "" : "s"}` : "rows", known = own.some((curve) => curve.low);
+    el("curves-note").textContent = `${upper(quantity)}, averaged over ${over} in which one feature takes each of its values and the others stay as they are${centred ? "; its own average over the rows is subtracted" : ""}. All curves have the same vertical scale.` + (quantity.startsWith("log odds of ") ? LOG_ODDS : "") + (own.length < d ? ` Curves of ${own.length} of ${d} features.` : "");
+    const key = (look, text) => make("span", undefined, {}, [make("i", undefined, { class: look }), text]);
+    const guessed = own.some((curve) => curve.outside.some(Boolean));
+    el("curves-legend").replaceChildren(...(known ? [key("band", `at each value, contains the average with ${percentLevel} probability`)] : []), key("data", "where the rows are"), ...(guessed ? [key("dash", "outside the data")] : []));
+  }
+
+  // The lowest and the highest average of a curve in words, and how certain it is which is which.
+  function extremesOf({ extremes: { low, high, certain } }, text, number) {
+    if ([...low, ...high].includes(null)) return "";
+    const ends = [low, high].map(([at, value]) => `${number(value)} (${text(at)})`);
+    if (low[0] === high[0] || number(low[1]) === number(high[1])) return `${number(low[1])} throughout, to this accuracy.`;
+    const rising = certain === null ? "" : certain >= level ? `; the model is ${certain > 0.999 ? "more than 99.9%" : numbers.percent(certain)} certain of this difference` : `; the model is only ${numbers.percent(certain)} certain that the second is higher`;
+    return `Lowest ${ends[0]}, highest ${ends[1]}${rising}.`;
+  }
+
+  // Where the variation comes from: Sobol indices.
+  function drawIndices() {
+    const S = A.indices;
+    el("indices-section").hidden = !S;
+    if (!S) return;
+    const all = S.features.map((full, k) => ({ name: brief(full), full, ...Object.fromEntries(["first", "total"].map((kind) => [kind, { value: S[kind][k], low: S[`${kind}_low`][k], high: S[`${kind}_high`][k] }])) }));
+    const shown = expanded.indices ? all : all.slice(0, MOST_BARS);
+    sobol.draw(el("indices"), shown, { level: percentLevel, axis: `share of the variance of the ${S.quantity}, with ${percentLevel} intervals`, foot: more("indices", all.length - shown.length, drawIndices) });
+    el("indices-legend").replaceChildren(...sobol.legend());
+    el("indices-note").textContent = `Variation of the ${S.quantity} if the features vary independently of each other${S.inputs ? ` (${S.inputs})` : ""}, and the features it comes from. Totals may add up to more than 100%, because variation that features cause together counts for each of them.`;
+    el("indices-method").textContent = `Variance ${numbers.readable(S.variance)} ± ${numbers.readable(S.variance_std, 2)}, of which ${sobol.share(S.unknown)} is not yet known: the model expects it, but the data do not show where it is. Sobol indices: ${S.method}, numerical error ${S.error === null ? "unknown" : `about ${numbers.readable(S.error, 1)}`}; intervals from ${numbers.fixed(S.draws, 0)} draws.`;
   }
 
   // From the baseline to the prediction: `parts` are {name, x} and, if available, std, low, high and sure.
@@ -450,6 +496,8 @@
     startFilter();
     arrange();
     drawImportance();
+    drawCurves();
+    drawIndices();
     drawRow();
     startScatter();
     if (drawable.length) drawScatter();

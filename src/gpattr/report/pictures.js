@@ -157,5 +157,5 @@ const pictures = (() => {
   document.addEventListener("scroll", hush, { passive: true, capture: true });
   window.addEventListener("resize", () => { for (const ticks of document.querySelectorAll(".ticks")) thin(ticks); });
 
-  return { make, scale, line, across, whisker, bar, drawing, table, scatter, strips, shade };
+  return { make, shape, scale, line, across, whisker, bar, drawing, table, scatter, strips, shade, thin, tell, hush };
 })();
