@@ -195,7 +195,7 @@ def test_many_rows_and_features_are_bounded(houses, tmp_path, monkeypatch):
     monkeypatch.setattr(whole_function, "INDEX_WORK", 2 * columns)
     monkeypatch.setattr(whole_function, "FEWEST_INDICES", 2)
     said = explain(houses, tmp_path / "out")
-    assert "Partial dependence averages over 30 of 50 rows, chosen at random." in said
+    assert "Partial dependence is averaged over 30 of 50 rows, chosen at random." in said
     facts = facts_of(tmp_path / "out" / "report.html")["outputs"][0]
     assert len(facts["curves"]) == 2
     assert {curve["rows"] for curve in facts["curves"]} == {30}

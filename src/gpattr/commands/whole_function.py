@@ -117,7 +117,7 @@ def _background(posterior: Posterior, X: Any) -> tuple[Any, str]:
     if len(X) <= most:
         return X, ""
     some = np.sort(np.random.default_rng(0).choice(len(X), most, replace=False))
-    note = f"Partial dependence averages over {most:,} of {len(X):,} rows, chosen at random."
+    note = f"Partial dependence is averaged over {most:,} of {len(X):,} rows, chosen at random."
     return X.iloc[some], note
 
 

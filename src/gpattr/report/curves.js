@@ -3,7 +3,7 @@
 // category; below it how many rows the data have there. All curves share their vertical scale, so that effects compare.
 // A curve is what gpattr.report.whole_function writes. Text is never HTML; nothing here depends on the data of the page.
 const curves = (() => {
-  const { make, shape, line } = pictures, DAY = 864e5, FEW = 10, MANY = 12, LETTERS = 9;
+  const { make, shape, line } = pictures, DAY = 864e5, FEW = 10, MANY = 12, LETTERS = 9, LONGEST = 24;
 
   // A curve whose arrays can be read.
   function opened(curve, unpack) {
@@ -11,8 +11,9 @@ const curves = (() => {
     return { ...curve, ...Object.fromEntries(Object.entries(curve.arrays).map(([name, text]) => [name, unpack(text, kinds[name] || Float32Array)])) };
   }
 
-  // The same vertical scale for all of these curves.
-  const shared = (all) => pictures.scale(all.flatMap((c) => [...c.values, ...(c.low || []), ...(c.high || [])]), { count: 5 });
+  // The same vertical scale for all of these curves. Bands of extrapolation may be cut off: they are wide, and would flatten everything else.
+  const shared = (all) => pictures.scale(all.flatMap((c) => [...c.values, ...[c.low || [], c.high || []].flatMap((ends) => [...ends].filter((_, k) => !c.outside[k]))]), { count: 5 });
+  const short = (label) => (label.length > LONGEST ? `${label.slice(0, LONGEST - 10)}…${label.slice(-9)}` : label);
 
   // Round dates between two days, at most `count` or so, and a function that writes them.
   function dateTicks(low, high, count) {
@@ -106,7 +107,8 @@ const curves = (() => {
     const side = make("div", undefined, { class: "side" }, up.ticks.at.map((value) => make("span", up.ticks.text(value), { style: `top:${rule(value)}` })));
     side.style.width = `${Math.max(...up.ticks.at.map((value) => up.ticks.text(value).length)) * 0.62 + 0.6}em`;
     const upright = category && (curve.labels.length > 5 || curve.labels.some((label) => label.length * curve.labels.length > 4 * LETTERS));
-    const below = make("div", undefined, { class: `ticks${upright ? " upright" : ""}` }, ticks.at.map((value) => make("span", ticks.text(value), { style: `left:${part(value).toFixed(3)}%`, ...(category ? { "data-tip": ticks.text(value) } : {}) })));
+    const below = make("div", undefined, { class: `ticks${upright ? " upright" : ""}` }, ticks.at.map((value) => make("span", category ? short(ticks.text(value)) : ticks.text(value), { style: `left:${part(value).toFixed(3)}%`, ...(category ? { "data-tip": ticks.text(value) } : {}) })));
+    if (upright) below.style.height = `${Math.max(...curve.labels.map((label) => short(label).length)) * 0.45 + 0.8}rem`;
     const node = make("figure", undefined, { class: category && curve.labels.length > MANY ? "long" : "", "data-feature": curve.feature }, [
       make("figcaption", curve.feature), make("div", undefined, { class: "frame" }, [side, area, make("div", undefined, { class: "below" }, [histogram(curve, part), below])]), make("p", words, { class: "note" }),
     ]);

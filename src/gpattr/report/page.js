@@ -106,7 +106,7 @@
     el("curves-note").textContent = `${upper(quantity)}, averaged over ${over} in which one feature takes each of its values and the others stay as they are${centred ? "; its own average over the rows is subtracted" : ""}. All curves have the same vertical scale.` + (quantity.startsWith("log odds of ") ? LOG_ODDS : "") + (own.length < d ? ` Curves of ${own.length} of ${d} features.` : "");
     const key = (look, text) => make("span", undefined, {}, [make("i", undefined, { class: look }), text]);
     const guessed = own.some((curve) => curve.outside.some(Boolean));
-    el("curves-legend").replaceChildren(...(known ? [key("band", `at each value, contains the average with ${percentLevel} probability`)] : []), key("data", "where the rows are"), ...(guessed ? [key("dash", "outside the data")] : []));
+    el("curves-legend").replaceChildren(...(known ? [key("band", `at each value, contains the average with ${percentLevel} probability`)] : []), key("data", "where the rows are"), ...(guessed ? [key("dash", "outside the data, where the band may be cut off")] : []));
   }
 
   // The lowest and the highest average of a curve in words, and how certain it is which is which.
