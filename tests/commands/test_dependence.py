@@ -88,6 +88,7 @@ def test_files_of_the_whole_function(houses, tmp_path):
     shares = pd.read_csv(tmp_path / "out" / "sobol.csv", index_col="feature")
     pd.testing.assert_frame_equal(shares, indices.to_frame(0.9))
     assert (tmp_path / "out" / "sobol.png").exists()
+    assert (tmp_path / "out" / "dependence.png").exists()
     assert "Variance of the predicted price, by total Sobol index: area, m²" in said
     facts = facts_of(tmp_path / "out" / "report.html")["outputs"][0]
     assert {curve["feature"] for curve in facts["curves"]} == {"area, m²", "kind", "sold"}
@@ -169,7 +170,7 @@ def test_what_cannot_be_had_is_said(houses, tmp_path, monkeypatch):
     assert "Partial dependence is left out: this one has no averages.\n" in said
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert "report.html" in names
-    assert not names & {"dependence.csv", "sobol.csv", "sobol.png"}
+    assert not names & {"dependence.csv", "dependence.png", "sobol.csv", "sobol.png"}
     facts = facts_of(tmp_path / "out" / "report.html")
     assert "Sobol indices are left out: the function does not vary." in facts["notes"]
     assert (facts["outputs"][0]["curves"], facts["outputs"][0]["indices"]) == ([], None)
@@ -240,6 +241,7 @@ def test_several_classes_have_their_own(tmp_path):
             own["mean"], Explainer(posterior).dependence("length").values, rtol=1e-6
         )
         assert (out / f"sobol_{label}.png").exists()
+        assert (out / f"dependence_{label}.png").exists()
         assert OWN.fullmatch(f"sobol_{label}.png")
     outputs = facts_of(out / "report.html")["outputs"]
     assert [each["indices"]["quantity"] for each in outputs] == [

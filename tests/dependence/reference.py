@@ -77,7 +77,7 @@ def truth(joint, case):
 
 
 def joint_of(posterior, case):
-    """Return ``joint`` of a posterior, of its slopes in the feature where the case asks for them."""
+    """Return ``joint`` of a posterior, of its slopes in the feature where the case asks for it."""
     if not case.derivative:
         return lambda points: posterior.predict(points, return_cov=True)
     (feature,) = case.features

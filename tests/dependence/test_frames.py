@@ -1,4 +1,4 @@
-"""Partial dependence in the user's terms: frames with categories and dates, names, default grids."""
+"""Partial dependence in the user's terms: frames, categories and dates, names, default grids."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Partial dependence where numbers are large, tiny, equal or many: finite, silent and within bounds.
+"""Partial dependence where numbers are large, tiny, equal or many: finite and within bounds.
 
 Warnings are errors in this suite, so "silent" needs no check of its own.
 """

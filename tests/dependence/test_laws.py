@@ -82,7 +82,7 @@ def test_a_feature_that_the_kernel_ignores(seed):
     """It has a constant curve, no slope, and nothing once it is centred."""
     rng = np.random.default_rng(seed)
     kernel = Select(Matern52([1.0, 2.0]), [2, 0]) * Select(SquaredExponential(), [0])
-    posterior, X, _ = model_of(rng, kernel=kernel)
+    posterior, _, _ = model_of(rng, kernel=kernel)
     explainer, grid = Explainer(posterior), np.linspace(-2, 2, 5)
     curve = explainer.dependence(1, grid)
     assert np.ptp(curve.values) <= curve.error.max()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from gpattr import plots
 from gpattr.commands.letters import save_picture
 from gpattr.commands.whole_function import WholeFunction
+from gpattr.explanation.dependence import Dependence
 from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.importance import Importance
 
@@ -53,15 +54,30 @@ def draw_pictures_of_classes(
 
 
 def draw_whole_function(folder: Path, whole: WholeFunction, level: float) -> list[str]:
-    """Draw the indices, of each class if there are several; return notes."""
+    """Draw curves and indices, of each class if there are several; return notes."""
     lacking = []
-    several = len(whole.indices) > 1
+    several = len(whole.curves or whole.indices) > 1
+    for label, name in file_names(whole.curves).items():
+        if whole.curves[label]:
+            path = folder / f"dependence{f'_{name}' * several}.png"
+            lacking.append(_draw_curves(path, whole.curves[label], level))
     for label, name in file_names(whole.indices).items():
         found = whole.indices[label]
         figure = Figure(figsize=(7.5, 1.9 + 0.5 * min(len(found), 10)), layout="constrained")
         plots.sobol_bar(found, ax=figure.subplots(), level=level)
         lacking.append(save_picture(figure, folder / f"sobol{f'_{name}' * several}.png"))
     return [MISSING_LETTERS] if any(lacking) else []
+
+
+def _draw_curves(path: Path, curves: Sequence[Dependence], level: float) -> bool:
+    """Draw all curves in one picture; return whether characters are missing from its fonts."""
+    import matplotlib.pyplot as plt
+
+    figure = plots.dependence_grid(curves, level=level)[0].figure
+    try:
+        return save_picture(figure, path)
+    finally:
+        plt.close(figure)  # pyplot would keep it
 
 
 def _draw(path: Path, ex: Explanation, level: float, draw: Any, *args: Any) -> bool:
