@@ -37,8 +37,10 @@ from gpattr.posteriors import (
 )
 from gpattr.sobol import quadratic_forms
 from gpattr.sobol.inputs import Empirical, Inputs, Normal, Uniform
+from gpattr.sobol.mean_squares import mean_squares
 from gpattr.sobol.node_forms import node_forms
 from gpattr.sobol.product_effects import conditioned, product_effects
+from gpattr.sobol.terms import terms_of
 
 PAIRS = ((0,), (1,), (0, 1))
 MIXED = (Uniform(-1.0, 2.0), Normal(0.2, 0.7))
@@ -101,6 +103,9 @@ KERNELS = {
     "rational quadratic": Product(
         Select(RationalQuadratic(1.5, alpha=2.0), [0]), Select(SquaredExponential(0.9), [1])
     ),
+    "sums of one feature": (Constant(0.5) + Select(SquaredExponential(0.8), [0]))
+    * (1.3 * (Constant(1.0) + Select(Periodic(2.0, 4.0), [1])))
+    * Select(SquaredExponential(1.5), [1]),
     "polynomial": Polynomial(1.0, degree=2) + Constant(0.5) + SquaredExponential(1.0),
 }
 
@@ -184,6 +189,30 @@ def test_draws_have_the_spread_of_drawn_functions(noise):
         np.testing.assert_allclose(one.std(axis=0), two.std(axis=0), rtol=0.04)
     error = 4 * found.draws.std(axis=0) / 20000**0.5
     assert (np.abs(found.draws.mean(axis=0) - found.expected) < error).all()
+
+
+def test_sums_of_one_feature_are_not_multiplied_out():
+    kernel = KERNELS["sums of one feature"]
+    assert len(terms_of(kernel, Inputs.single(MIXED)).terms) == 1
+    assert len(terms_of(kernel + SquaredExponential(2.0), Inputs.single(MIXED)).terms) == 2
+    both = (Constant(0.5) + SquaredExponential(0.8)) * (Constant(1.0) + Select(Linear(), [1]))
+    assert len(terms_of(both, Inputs.single(MIXED)).terms) == 2
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+def test_twice_the_digits_are_the_same_where_one_is_enough(kernel):
+    X, y = data(15, 3)
+    kernel = Select(kernel, [0, 2]) + Select(SquaredExponential(0.7), [1])
+    posterior = ExactPosterior(kernel, X, y, noise=0.05)
+    features = (*MIXED, Uniform(0, 1))
+    inputs = Inputs(features, ((0,), (1,), (2,)), (0, 1, 0), 2, 3)
+    state = conditioned(posterior, inputs, np.random.default_rng(0))
+    closed = quadratic_forms.quadratic_forms(state, PAIRS)
+    found = mean_squares(state, PAIRS)
+    known = np.array([form.matrix[0, 0] for form in closed])
+    np.testing.assert_allclose(found.values, known, rtol=1e-11, atol=1e-13 * known.max())
+    assert (np.abs(found.values - known) < found.error + [form.error for form in closed]).all()
+    assert (found.error < 1e-12).all()
 
 
 def test_twice_the_digits_where_rounding_leaves_nothing():

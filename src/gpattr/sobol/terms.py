@@ -169,6 +169,9 @@ class _Split:
 
     def _alone(self, kernel: Kernel, columns: tuple[int, ...]) -> list[Term] | None:
         """Return a sum that sees one feature as one term; None for other kernels."""
+        if isinstance(kernel, Scale):
+            inner = self._alone(kernel.kernel, columns)
+            return inner and [replace(inner[0], scale=kernel.variance * inner[0].scale)]
         if not isinstance(kernel, Sum) or has_white(kernel):
             return None
         seen = sorted(_seen(kernel, len(columns)))
