@@ -170,7 +170,7 @@ def test_gauss_rules_of_few_values_are_those_values():
         FullAdditive([SquaredExponential(0.5), Matern32(1.0), Linear(1.0)], [1.0, 0.5, 0.0]),
         Select(Matern52(0.5), [1]) * Constant(2.0) + Select(SquaredExponential([1.0, 2.0]), [2, 0]),
         (Constant(2.0) + Select(Matern52(0.5), [1])) * (Constant(1.0) + Select(Linear(), [2])),
-        *(3.0 * (Constant(1.0) + Select(Linear(), [2]))),
+        Select(SquaredExponential(0.8), [0]) * (3.0 * (Constant(1.0) + Select(Linear(), [2]))),
     ],
 )
 def test_terms_add_up_to_the_kernel(kernel):
