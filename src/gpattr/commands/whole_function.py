@@ -26,7 +26,7 @@ NONE = "none"  # instead of features that have curves
 MOST_CURVES, FEWEST_CURVES = 12, 2  # of a class
 ALL_CURVES = 24  # of all classes together
 MOST_AVERAGED, MOST_SLOW = 2000, 500  # rows of the background; for kernels that have no products
-INDEX_WORK = 400  # classes × features with an index × columns: half a minute
+INDEX_WORK = 1200  # classes × features with an index × columns: half a minute
 FEWEST_INDICES = 3
 
 
