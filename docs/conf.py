@@ -12,7 +12,13 @@ import gpattr
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 
-PUBLISHED_DATA = ("plot_wine", "plot_housing", "plot_paper")
+PUBLISHED_DATA = (
+    "plot_wine",
+    "plot_shapley",
+    "plot_partial_dependence",
+    "plot_housing",
+    "plot_paper",
+)
 
 project = "gpattr"
 author = "The gpattr developers"
@@ -37,6 +43,7 @@ exclude_patterns = [
     "_ext",
     "compare_results.md",
     "compare_shapley_results.md",
+    "compare_dependence_results.md",
     "**sg_execution_times.rst",
 ]  # the last ask the network for a script
 default_role = "py:obj"
