@@ -271,10 +271,11 @@ def sobol_section(case: Case, rounds: int, title: str) -> list[str]:
         {case.words} The error is the largest of all first-order and total indices of the posterior
         mean ("plug-in"); of tools that sample it is the root mean square over {SEEDS} seeds. The
         reference is {case.reference}. Each tool is run with the least number of rows, a power of
-        two, that took it as long as gpattr or longer when it was chosen, and with many. gpattr's time includes
-        reading and checking the BoTorch model and 1000 draws from the posterior of all indices.
-        SobolSensitivityGPMean asks BoTorch for means, with which GPyTorch computes covariances; the
-        other two get a quick mean, k(x, Z)α, which is not part of either package.""")
+        two, that took it as long as gpattr or longer when it was chosen, and with many. gpattr's
+        time includes reading and checking the BoTorch model and 1000 draws from the posterior of
+        all indices. SobolSensitivityGPMean asks BoTorch for means, with which GPyTorch computes
+        covariances; the other two get a quick mean, k(x, Z)α, which is not part of either
+        package.""")
     note = paragraph(f"""
         Given about gpattr's time or more, the errors of the others are {span(equal_time)} times as
         large as gpattr's.""")

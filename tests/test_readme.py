@@ -29,6 +29,7 @@ def assert_same_text(printed: str, shown: str) -> None:
         ("docs/get_started.md", 2),
         ("docs/how_to/choose_a_baseline.md", 1),
         ("docs/how_to/shapley_values.md", 2),
+        ("docs/how_to/what_each_feature_does.md", 2),
         ("docs/understand/shapley_or_integrated_gradients.md", 2),
     ],
 )
