@@ -208,7 +208,7 @@ def encoded():
 
 @cache
 def sobol_indices():
-    return gpattr.sobol_indices(fitted("GPRegressor"), n_draws=100)
+    return gpattr.sobol_indices(fitted("GPRegressor"), pairs=True, n_draws=100)
 
 
 # Good values of arguments that have no default, by name; by "Class.method.name" or "function.name"

@@ -57,6 +57,12 @@ REFUSED = {
     ),
     "an unsorted grid": ({"grid": [1.0, 0.0]}, "grid: expected increasing values of 'acid'"),
     "a grid with repetitions": ({"grid": [1.0, 1.0]}, "grid: expected increasing values"),
+    "a number that is no grid": ({"grid": 1.5}, "grid: expected values of 'acid', or how many"),
+    "more values than fit": ({"grid": 10**9}, "grid: expected an integer of 1 to 100000"),
+    "a background of marginals": (
+        {"background": gpattr.Marginals(DATA)},
+        "background: partial dependence averages over rows.* got Marginals",
+    ),
     "an empty grid": ({"grid": []}, "grid: expected values of 'acid', got none"),
     "a missing value in the grid": ({"grid": [0.0, np.nan]}, "grid"),
     "an infinite grid": ({"grid": [0.0, np.inf]}, "grid"),
@@ -84,7 +90,10 @@ REFUSED = {
     "narrow baselines": ({"background": Baselines(X[:, :2])}, "background"),
     "centred as a word": ({"centred": "yes"}, "centred"),
     "derivative as a number": ({"derivative": 2}, "derivative"),
-    "a centred slope": ({"derivative": True, "centred": True}, "centred: a slope is the same"),
+    "a centred slope": (
+        {"derivative": True, "centred": True},
+        "centred: centring does not",
+    ),
     "the slope of a surface": (
         {"feature": ("acid", "sugar"), "derivative": True},
         "derivative: expected one feature, got two",
@@ -104,7 +113,10 @@ ENCODED = {
     "an unknown category": ({"feature": "kind", "grid": ["u", "w"]}, "grid.*'kind'.*'w'"),
     "a category twice": ({"feature": "kind", "grid": ["u", "u"]}, "grid: expected different"),
     "no category": ({"feature": "kind", "grid": []}, "grid: expected different"),
-    "a word for categories": ({"feature": "kind", "grid": "u v"}, "grid: expected different"),
+    "a word for categories": (
+        {"feature": "kind", "grid": "u v"},
+        "grid: expected a list of categories",
+    ),
     "numbers for dates": ({"feature": "when", "grid": [1.0, 2.0]}, "grid: expected dates"),
     "words for dates": ({"feature": "when", "grid": ["soon"]}, "grid: expected dates"),
     "a missing date": ({"feature": "when", "grid": [None, "2024-01-02"]}, "grid: expected dates"),
@@ -133,7 +145,7 @@ def test_what_is_refused_of_categories_and_dates(name):
 
 @pytest.mark.parametrize("feature", ["kind", "when"])
 def test_categories_and_dates_have_no_slope(feature):
-    with pytest.raises(UnsupportedModelError, match=f"derivative: '{feature}' is a .* no slope"):
+    with pytest.raises(UnsupportedModelError, match=f"derivative: .*'{feature}' .* no slope"):
         EXPLAINER.dependence(feature, derivative=True)
 
 

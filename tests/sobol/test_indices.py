@@ -31,9 +31,12 @@ def effects(R=4000, spread=0.05, seed=0):
     return Effects(SUBSETS, 0.9 * expected, expected, draws, np.full(7, 1e-3), "closed form")
 
 
+PAIRS = ((0, 1), (0, 2), (1, 2))
+
+
 def result(**changes):
     return replace(
-        SobolIndices(effects(), ("a", "b", "c"), "prediction", "uniform inputs"), **changes
+        SobolIndices(effects(), ("a", "b", "c"), "prediction", "uniform inputs", PAIRS), **changes
     )
 
 
@@ -178,7 +181,7 @@ def test_ishigami():
     V = V1 + V2 + V13
     kernel = SquaredExponential([2.7, 2.1, 2.7], variance=3000.0)
     posterior = ExactPosterior(kernel, X, y, noise=1e-6)
-    found = gpattr.sobol_indices(posterior, gpattr.Uniform(-pi, pi))
+    found = gpattr.sobol_indices(posterior, gpattr.Uniform(-pi, pi), pairs=True)
     np.testing.assert_allclose(found.first, np.array([V1, V2, 0.0]) / V, atol=0.01)
     np.testing.assert_allclose(found.total, np.array([V1 + V13, V2, V13]) / V, atol=0.01)
     np.testing.assert_allclose(found.variance, V, rtol=0.02)
@@ -196,7 +199,7 @@ def test_sobol_g():
     total = [own[i] * np.prod(1 + np.delete(own, i)) / V for i in range(4)]
     posterior = ExactPosterior(Matern52([0.7, 1.0, 2.0, 3.0], variance=4.0), X, y - 1.0, noise=1e-5)
     inputs = Inputs.single([gpattr.Uniform(0.0, 1.0)] * 4)
-    subsets = subsets_of(tuple("abcd"), False)
+    subsets = subsets_of(4)
     drawn = quasi_random.quasi_random_effects(
         posterior, inputs, subsets, 200, np.random.default_rng(0)
     )

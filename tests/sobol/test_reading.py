@@ -19,7 +19,7 @@ from gpattr.posteriors import (
     WeightSpacePosterior,
 )
 from gpattr.sobol import quasi_random
-from gpattr.sobol.entry import subsets_of
+from gpattr.sobol.entry import pairs_of, subsets_of
 from gpattr.sobol.inputs import Empirical
 from gpattr.sobol.reading import read_inputs
 
@@ -152,9 +152,9 @@ def test_one_feature_has_all_of_the_variance():
 
 
 def test_pairs_on_request():
-    assert (0, 1) not in subsets_of(tuple("abcd"), False)
-    assert {(0, 1), (2, 3)} <= set(subsets_of(tuple("abcd"), True))
-    found = subsets_of(tuple("abcd"), [("d", "a")])
+    assert (0, 1) not in subsets_of(4)
+    assert {(0, 1), (2, 3)} <= set(subsets_of(4, pairs_of(tuple("abcd"), True)))
+    found = subsets_of(4, pairs_of(tuple("abcd"), [("d", "a")]))
     assert (0, 3) in found
     assert (0, 1) not in found
     X = RNG.uniform(size=(12, 4))
@@ -170,7 +170,7 @@ def test_a_constant_column_has_index_zero():
     rows = RNG.uniform(size=(8, 3))
     rows[:, 1] = 0.5
     for posterior in (named(), WEIGHTS_OF_THREE):
-        found = gpattr.sobol_indices(posterior, rows)
+        found = gpattr.sobol_indices(posterior, rows, pairs=True)
         assert found.first[1] == found.total[1] == 0.0
         assert (found.first_draws[:, 1] == 0.0).all()
         assert (found.total_draws[:, 1] == 0.0).all()
@@ -325,5 +325,5 @@ def test_a_function_that_does_not_vary_is_refused():
     X = RNG.uniform(size=(5, 1))
     kernel = kernels.SquaredExponential(1.0, variance=1e-30)
     posterior = ExactPosterior(kernel, X, np.full(5, 7.0), noise=1.0, mean=Constant(7.0))
-    with pytest.raises(InvalidInputError, match="cannot be shared out"):
+    with pytest.raises(InvalidInputError, match="cannot be split among the features"):
         gpattr.sobol_indices(posterior, Uniform(0, 1))

@@ -24,10 +24,11 @@ from gpattr.explanation.feature_grid import (
     labels_of,
 )
 from gpattr.explanation.grouping import feature_index
-from gpattr.operators import Baselines, PartialDependence
+from gpattr.operators import Baselines, Marginals, PartialDependence
 from gpattr.posteriors import Evaluation, Posterior
 
 CURVE, SIDE = 50, 20  # values of a grid by default: of one feature, and of each of two
+MOST_VALUES = 100_000  # of a grid
 FEW = 10  # different values of a feature that make a grid by themselves
 
 
@@ -112,6 +113,11 @@ def _background(posterior: Posterior, rows: Rows, background: Any) -> Background
             )
         n = len(known)
         return Background(known, np.full(n, 1.0 / n), tuple(range(n)), to_numpy(known))
+    if isinstance(background, Marginals):
+        raise InvalidInputError(
+            "background: partial dependence averages over rows, or Baselines(rows, weights), not"
+            " over features drawn independently, got Marginals"
+        )
     if isinstance(background, Baselines):
         read = _weighted_rows(rows, background)
         found, weights = rows.posterior.rows("background", read.points), to_numpy(read.weights)
@@ -197,7 +203,7 @@ def _axis(
     """Return the grid of one feature, and its values as columns, (G, c)."""
     count = default
     if isinstance(grid, (int, np.integer)) and not isinstance(grid, bool):
-        count, grid = check_count("grid", int(grid)), None
+        count, grid = check_count("grid", int(grid), most=MOST_VALUES), None
     own, seen = to_numpy(over.rows)[:, places], over.seen[:, places]
     if encoder is not None and name in encoder.categories:
         labels = encoder.categories[name]
@@ -224,6 +230,10 @@ def _numbers(name: str, grid: Any, count: int, data: np.ndarray, seen: np.ndarra
         # A background of one row, or of equal values, has no range of its own.
         across = data if np.ptp(data) > 0 else seen
         return np.linspace(across.min(), across.max(), count)
+    if np.ndim(grid) == 0:
+        raise InvalidInputError(
+            f"grid: expected values of {name!r}, or how many there are, got {grid!r}"
+        )
     values = to_numpy(as_vector("grid", grid))
     if not len(values):
         raise InvalidInputError(f"grid: expected values of {name!r}, got none")
@@ -235,6 +245,10 @@ def _numbers(name: str, grid: Any, count: int, data: np.ndarray, seen: np.ndarra
 def _categories(
     name: str, labels: tuple[Any, ...], grid: Any, own: np.ndarray, seen: np.ndarray
 ) -> tuple[FeatureGrid, np.ndarray]:
+    if grid is not None and np.ndim(grid) != 1:
+        raise InvalidInputError(
+            f"grid: expected a list of categories of {name!r}, among {list(labels)}, got {grid!r}"
+        )
     chosen = list(labels) if grid is None else list(grid)
     unknown = [label for label in chosen if label not in labels]
     if unknown or not chosen or len(set(chosen)) < len(chosen):
@@ -275,7 +289,8 @@ def _check_slope(axes: tuple[FeatureGrid, ...], centred: bool) -> None:
         raise InvalidInputError("derivative: expected one feature, got two")
     if axes[0].kind != NUMBER:
         raise UnsupportedModelError(
-            f"derivative: {axes[0].name!r} is a {axes[0].kind}, which has no slope here"
+            f"derivative: the feature {axes[0].name!r} is not a number, but a {axes[0].kind}, and"
+            " has no slope"
         )
     if centred:
-        raise InvalidInputError("centred: a slope is the same with and without; leave it out")
+        raise InvalidInputError("centred: centring does not change slopes; leave it out")

@@ -12,8 +12,12 @@ import numpy as np
 from gpattr._core.array import Array
 from gpattr._core.frozen import Frozen
 from gpattr._core.validation import Names, read_only
-from gpattr.distributions import Distribution
-from gpattr.exceptions import InvalidInputError, UnsupportedModelError
+from gpattr.distributions import Distribution, Gaussian
+from gpattr.exceptions import (
+    InvalidInputError,
+    MissingUncertaintyError,
+    UnsupportedModelError,
+)
 from gpattr.explanation import dependence_export
 from gpattr.explanation.feature_grid import FeatureGrid
 
@@ -109,6 +113,7 @@ class Dependence(Frozen):
         Every draw is a curve that the data allow. Individual curves of different rows are drawn
         independently.
         """
+        self._require_joint("sample")
         draws = self.distribution.sample(n, random_state)
         return draws.reshape(len(draws), *self.values.shape)
 
@@ -128,6 +133,7 @@ class Dependence(Frozen):
             raise UnsupportedModelError(
                 "prob_increasing: these are slopes; prob_positive() is the probability of a rise"
             )
+        self._require_joint("prob_increasing")
         axis = self.axes[0]
         first, last = axis.values[0], axis.values[-1]
         rise = axis.position("stop", last if stop is None else stop)
@@ -172,6 +178,12 @@ class Dependence(Frozen):
 
     def __repr__(self) -> str:
         return dependence_export.plain(self)
+
+    def _require_joint(self, what: str) -> None:
+        if isinstance(self.distribution, Gaussian) and self.distribution.cov is None:
+            raise MissingUncertaintyError(
+                f'{what}: needs the covariance along the curve; ask for it with uncertainty="cov"'
+            )
 
     @property
     def _shape(self) -> tuple[int, ...]:

@@ -97,6 +97,8 @@ def dates_of(values: Any) -> Array:
     given = np.asarray(values)
     if given.dtype.kind in "biufc":
         raise ValueError("numbers are no dates")
+    if any(getattr(value, "tzinfo", None) is not None for value in given.ravel().tolist()):
+        raise ValueError("dates with a time zone")
     dates = given.astype("datetime64[us]")
     if np.isnat(dates).any():
         raise ValueError("a date is missing")

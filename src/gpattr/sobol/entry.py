@@ -10,7 +10,7 @@ import numpy as np
 from gpattr._core.array import EPS, Array, to_numpy
 from gpattr._core.memory import check_memory
 from gpattr._core.normal import random_generator
-from gpattr._core.validation import Names, beside, check_count, check_text, read_only
+from gpattr._core.validation import Names, beside, check_count, check_text
 from gpattr.adapters import as_posterior
 from gpattr.exceptions import InvalidIndexError, InvalidInputError, SeveralOutputsError
 from gpattr.explainer.results import quantity
@@ -24,6 +24,7 @@ from gpattr.sobol.quasi_random import plug_in_effects, quasi_random_effects
 from gpattr.sobol.reading import read_inputs
 
 FEWEST_DRAWS = 100  # fewer do not give an interval
+SMALLEST = 1e-70  # variance whose fourth power is a number
 Subset = tuple[int, ...]
 
 
@@ -61,12 +62,15 @@ def sobol_indices(
     n_draws = check_count("n_draws", n_draws, least=FEWEST_DRAWS)
     generator = random_generator(random_state)
     reading = read_inputs(posterior, inputs, groups, feature_names)
-    subsets = subsets_of(reading.players, pairs)
+    chosen = pairs_of(reading.players, pairs)
+    subsets = subsets_of(len(reading.players), chosen)
     check_memory("n_draws: the draws", (n_draws, len(subsets)), "use fewer draws", copies=3)
-    effects = varying_effects(posterior.in_columns, reading.inputs, subsets, n_draws, generator)
-    require_variance(effects, posterior.in_columns, reading.inputs)
+    # What is not finite is refused.
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        effects = varying_effects(posterior.in_columns, reading.inputs, subsets, n_draws, generator)
+        require_variance(effects, posterior.in_columns, reading.inputs)
     what = quantity(posterior, "latent", target_name or target, output is not None)
-    return SobolIndices(effects, reading.players, what, reading.words)
+    return SobolIndices(effects, reading.players, what, reading.words, tuple(chosen))
 
 
 def one_output(posterior: Posterior, output: str | None) -> tuple[Posterior, str | None]:
@@ -87,21 +91,24 @@ def one_output(posterior: Posterior, output: str | None) -> tuple[Posterior, str
     return posterior.outputs[output], output
 
 
-def subsets_of(players: Names, pairs: Any) -> tuple[Subset, ...]:
-    """Return the sets of players whose variances the indices are made of, without the empty one."""
-    P = len(players)
+def pairs_of(players: Names, pairs: Any) -> list[tuple[int, int]]:
+    """Return the pairs of players that are asked for, as positions in increasing order."""
     if isinstance(pairs, (bool, np.bool_)):
-        chosen = [pair for pair in all_pairs(P) if pairs and pair[0] != pair[1]]
-    else:
-        chosen = check_pairs(pairs, players)
-        for i, j in chosen:
-            if i == j:
-                raise InvalidInputError(
-                    f"pairs: expected pairs of two different features, got {players[i]!r} twice"
-                )
+        return [pair for pair in all_pairs(len(players)) if pairs and pair[0] != pair[1]]
+    chosen = check_pairs(pairs, players)
+    for i, j in chosen:
+        if i == j:
+            raise InvalidInputError(
+                f"pairs: expected pairs of two different features, got {players[i]!r} twice"
+            )
+    return list(chosen)
+
+
+def subsets_of(P: int, pairs: Sequence[tuple[int, int]] = ()) -> tuple[Subset, ...]:
+    """Return the sets of players whose variances the indices are made of, without the empty one."""
     whole = tuple(range(P))
     others = [tuple(i for i in whole if i != player) for player in whole]
-    found = [*((i,) for i in whole), *others, whole, *chosen]
+    found = [*((i,) for i in whole), *others, whole, *pairs]
     return tuple(dict.fromkeys(subset for subset in found if subset))
 
 
@@ -137,7 +144,7 @@ def varying_effects(
     places = [needed.index(reduced(subset)) if reduced(subset) else -1 for subset in subsets]
 
     def spread(array: Array) -> Array:
-        return read_only(np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, 1)])[..., places])
+        return np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, 1)])[..., places]
 
     return Effects(
         subsets,
@@ -147,6 +154,7 @@ def varying_effects(
         spread(found.error),
         found.method,
         None if found.replicates is None else spread(found.replicates),
+        None if found.plug_in_replicates is None else spread(found.plug_in_replicates),
     )
 
 
@@ -179,10 +187,10 @@ def effects_of(
     names = " + ".join(dict.fromkeys(own.method for _, own, _ in found))
     return Effects(
         subsets,
-        read_only(plug_in),
-        read_only(np.sum([weight * own.expected for weight, own, _ in found], axis=0)),
-        read_only(np.concatenate([draws for _, _, draws in found])),
-        read_only(np.maximum(error, np.sum([w * own.error for w, own, _ in found], axis=0))),
+        plug_in,
+        np.sum([weight * own.expected for weight, own, _ in found], axis=0),
+        np.concatenate([draws for _, _, draws in found]),
+        np.maximum(error, np.sum([w * own.error for w, own, _ in found], axis=0)),
         f"mixture of {len(found)} models; {names}",
     )
 
@@ -193,10 +201,15 @@ def require_variance(effects: Effects, posterior: Posterior, inputs: Inputs) -> 
     V, error = float(effects.expected[whole]), float(effects.error[whole])
     X = beside("inputs", inputs.points(256, np.random.default_rng(0)), posterior.like)
     mean = to_numpy(posterior.moments(X))
-    floor = max(error, 64 * EPS * float((mean**2).mean()))
+    floor = max(error, 64 * EPS * (float((mean**2).mean()) * max(V, 0.0)) ** 0.5)
+    if not abs(V) < 1.0 / SMALLEST or 0.0 < V < SMALLEST:
+        raise InvalidInputError(
+            f"model: expected a function whose variance is between {SMALLEST:.0e} and"
+            f" {1.0 / SMALLEST:.0e}, got {V:.0e}; use other units for the target"
+        )
     if not floor < V:
         raise InvalidInputError(
-            f"inputs: expected inputs over which the model's function varies; its variance is"
-            f" {V:.1e}, which is zero up to a numerical error of {floor:.1e}, and cannot be shared"
-            " out"
+            f"inputs: the model's function hardly varies over these inputs; its variance is"
+            f" {V:.1e}, with a numerical error of {floor:.1e}, and cannot be split among the"
+            " features"
         )

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpattr._core.array import Array
 from gpattr._core.frozen import Frozen
-from gpattr._core.validation import Names, check_names, check_text
+from gpattr._core.validation import Names, check_names, check_text, read_only
 from gpattr.exceptions import InvalidInputError
 from gpattr.sobol import storage, text
 from gpattr.sobol.effects import Effects
@@ -41,14 +41,16 @@ class SobolIndices(Frozen):
     ``plug_in_total``: the indices of the posterior mean function. These ignore that f is uncertain.
     The intervals do not contain the uncertainty of hyperparameters, unless the model is a mixture.
 
-    ``quantity`` says what varies, ``inputs`` how the features are distributed. A feature is
-    a player by itself; a group of features is one player, under the name of the group.
+    ``quantity`` says what varies, ``inputs`` how the features are distributed, ``pairs_known``
+    which pairs were asked for, as positions. A feature is a player by itself; a group of features
+    is one player, under the name of the group.
     """
 
     effects: Effects
     feature_names: Names
     quantity: str = "prediction"
     inputs: str = ""
+    pairs_known: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.effects, Effects):
@@ -60,9 +62,15 @@ class SobolIndices(Frozen):
         P = max(map(len, self.effects.subsets), default=0)
         check_names("feature_names", self.feature_names, P)
         needed = [self._all, *((i,) for i in range(P)), *(self._others(i) for i in range(P))]
-        missing = [subset for subset in needed if subset and subset not in self.effects.subsets]
+        known = self.effects.subsets
+        missing = [subset for subset in needed if subset and subset not in known]
         if missing:
             raise InvalidInputError(f"effects: expected the subset {missing[0]}, which is missing")
+        pairs = self.pairs_known
+        if not isinstance(pairs, tuple) or not set(map(repr, pairs)) <= set(map(repr, known)):
+            raise InvalidInputError(
+                f"pairs_known: expected a tuple of subsets of two players, got {pairs!r}"
+            )
 
     def __len__(self) -> int:
         return len(self.feature_names)
@@ -125,11 +133,16 @@ class SobolIndices(Frozen):
 
     @property
     def error(self) -> Array:
-        """The numerical error of each index, (P,): the larger one of first order and total.
+        """The numerical error of each posterior mean, (P,): that of first order or total.
 
-        It is that of ``method``, in means and plug-in indices, and not the posterior spread.
+        It is the larger one of both, an error of ``method``, and not the posterior spread.
         """
         return np.maximum(self._first.error, self._total.error)
+
+    @property
+    def plug_in_error(self) -> Array:
+        """The numerical error of each plug-in index, (P,); large where the mean hardly varies."""
+        return np.maximum(self._first.plug_in_error, self._total.plug_in_error)
 
     @property
     def method(self) -> str:
@@ -147,8 +160,7 @@ class SobolIndices(Frozen):
     @property
     def pairs(self) -> SobolPairs:
         """The indices of the pairs that were asked for, ``sobol_indices(…, pairs=True)``."""
-        known = set(self.effects.subsets)
-        pairs = tuple((i, j) for i in self._all for j in self._all[i + 1 :] if (i, j) in known)
+        pairs = self.pairs_known
         if not pairs and len(self) > 1:
             raise InvalidInputError(
                 "pairs: these indices were computed without pairs; call"
@@ -259,6 +271,11 @@ class Ratios:
     plug_in: Array
     draws: Array
     error: Array
+    plug_in_error: Array
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            object.__setattr__(self, name, read_only(value))
 
     @classmethod
     def of(cls, effects: Effects, whole: Subset, rows: list[dict[Subset, float]]) -> Ratios:
@@ -278,16 +295,27 @@ class Ratios:
         drawn = tops / draws
         linear = (tops - centre * V) / V - centre * (draws - V) / V
         mean = centre + (drawn - centre - linear).mean(axis=0)
-        error = (effects.error @ np.abs(W) + np.abs(centre) * effects.error[k]) / V
-        if effects.replicates is not None:
-            # Errors of V_S and V go together: their ratio is known better than either.
-            own = effects.replicates
-            error = np.minimum(scatter(own @ W / own[:, [k]]), error)
         # A posterior mean that is constant, up to rounding, has no indices.
         own = effects.plug_in[k] if effects.plug_in[k] > NEGLIGIBLE * V else np.nan
-        return cls(mean, effects.plug_in @ W / own, drawn, error)
+        plug_in = effects.plug_in @ W / own
+        errors = [
+            _error(effects.error, W, k, centre, V, effects.replicates),
+            _error(effects.error, W, k, plug_in, own, effects.plug_in_replicates),
+        ]
+        return cls(mean, plug_in, drawn, *errors)
 
     @property
     def std(self) -> Array:
         """The standard deviation of each ratio, (k,)."""
         return self.draws.std(axis=0, ddof=1)
+
+
+def _error(
+    error: Array, W: Array, k: int, ratio: Array, V: float, replicates: Array | None
+) -> Array:
+    """Return the error of ratios of sums by V, whose own errors are given."""
+    bound = (error @ np.abs(W) + np.abs(ratio) * error[k]) / V
+    if replicates is None:
+        return bound
+    # Errors of V_S and V go together: their ratio is known better than either.
+    return np.minimum(scatter(replicates @ W / replicates[:, [k]]), bound)

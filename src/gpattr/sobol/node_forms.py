@@ -210,7 +210,7 @@ def _normal_rule(
     count = most + 1
     if None not in widths:
         narrow = min((width for width in widths if width is not None), default=np.inf)
-        step = (2.0 * np.pi**2 / digits) ** 0.5 * (1.0 + 2.0 * (std / narrow) ** 2) ** -0.5
+        step = (2.0 * np.pi**2 / digits) ** 0.5 / float(np.hypot(1.0, 2.0**0.5 * std / narrow))
         count = int(2.0 * reach / step) + 2
     if count > most:
         if most < ROUGH:

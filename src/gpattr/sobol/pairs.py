@@ -64,7 +64,7 @@ class SobolPairs(Frozen):
         import pandas as pd
 
         lower, upper = central(self.draws, level)
-        names = np.array(self.feature_names, dtype=object)[np.array(self.pairs).reshape(-1, 2)]
+        names = np.array(self.feature_names, dtype=object)[self._places]
         columns = {
             "feature": names[:, 0],
             "with": names[:, 1],
@@ -81,10 +81,14 @@ class SobolPairs(Frozen):
     def __repr__(self) -> str:
         return f"Sobol indices of {len(self.pairs)} pairs\n{self.to_frame().to_string()}"
 
+    @property
+    def _places(self) -> Array:
+        return np.array(self.pairs, dtype=int).reshape(-1, 2)
+
     def _matrix(self, numbers: Array) -> Array:
         P = len(self.feature_names)
         matrix = np.full((P, P), np.nan)
-        i, j = np.array(self.pairs, dtype=int).reshape(-1, 2).T
+        i, j = self._places.T
         matrix[i, j] = matrix[j, i] = numbers
         matrix.flags.writeable = False
         return matrix

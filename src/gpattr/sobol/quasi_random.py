@@ -14,7 +14,6 @@ from scipy.special import stdtrit
 
 from gpattr._core.array import EPS, Array, product
 from gpattr._core.memory import check_memory
-from gpattr._core.validation import read_only
 from gpattr.posteriors import Posterior
 from gpattr.sobol.drawn_functions import CANDIDATES, DrawnFunctions
 from gpattr.sobol.effects import Effects
@@ -58,16 +57,18 @@ def quasi_random_effects(
     centre = expected.mean(axis=0)
     weights = np.column_stack([np.ones(n_draws), generator.standard_normal((n_draws, q - 1))])
     draws = quadratic(weights, forms)
-    rounding = 64 * EPS * (alone(inputs.points(256, generator)) ** 2).mean()
+    size = float((alone(inputs.points(256, generator)) ** 2).mean() * max(centre.max(), 0.0))
+    rounding = 64 * EPS * size**0.5
     return Effects(
         subsets,
-        read_only(plug_in.mean(axis=0)),
-        read_only(centre),
+        plug_in.mean(axis=0),
+        centre,
         # The forms have the expectation of what is drawn; the remainder is that of r.
-        read_only(draws + (centre - np.einsum("kii->k", forms))),
-        read_only(np.maximum(scatter(plug_in), scatter(expected)) + rounding),
+        draws + (centre - np.einsum("kii->k", forms)),
+        np.maximum(scatter(plug_in), scatter(expected)) + rounding,
         f"quasi-random integration ({points:,} points)",
-        read_only(expected),
+        expected,
+        plug_in,
     )
 
 

@@ -71,12 +71,17 @@ def nodes_needed(
     half = 0.5 * (high - low)
     if half <= 0:
         return 1
-    A = (half / lengthscale) ** 2
-    centre = max(1.0, float(np.abs(points - (low + half)).max()) / half) if len(points) else 1.0
+    # √A and √A t₀, in length-scales, which stay numbers where an interval is tiny.
+    width = np.float64(half) / lengthscale
+    centre = max(width, np.abs(points - (low + half)).max(initial=0.0) / lengthscale)
     rho = 1.0 + np.logspace(-3, 6, 400)
     a, b = 0.5 * (rho + 1.0 / rho), 0.5 * (rho - 1.0 / rho)
-    slope = np.where(a < centre, (centre - 1.0) ** 2 - (centre - a) ** 2, (centre - 1.0) ** 2)
-    wanted = A * (b * b + slope) + digits - np.log1p(-(rho**-2.0)) + np.log1p(A * centre)
+    near = a * width < centre
+    slope = np.where(
+        near, (a - 1.0) * width * (2.0 * centre - (a + 1.0) * width), (centre - width) ** 2
+    )
+    grown = (width * b) ** 2 + slope
+    wanted = grown + digits - np.log1p(-(rho**-2.0)) + np.log1p(width * centre)
     return int(min(np.ceil(float((wanted / (2.0 * np.log(rho))).min())), 10**6)) + 1
 
 
@@ -116,7 +121,7 @@ def _uniform(distribution: Uniform, narrow: float, points: Array) -> Rule:
 def _normal(distribution: Normal, narrow: float) -> Rule:
     """Return the trapezoidal rule, which converges exponentially for Gaussians."""
     mean, std = float(distribution.mean), float(distribution.std)
-    step = STEP * (1.0 + 2.0 * (std / narrow) ** 2) ** -0.5
+    step = STEP / float(np.hypot(1.0, 2.0**0.5 * std / narrow))
     count = int(min(np.ceil(REACH / step), 16 * MOST_NODES))
     t = step * np.arange(-count, count + 1)
     weights = np.exp(-0.5 * t * t)

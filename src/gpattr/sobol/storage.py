@@ -19,6 +19,7 @@ ARRAYS = {
     "draws": ("draw", "subset"),
     "error": ("subset",),
     "replicates": ("replicate", "subset"),
+    "plug_in_replicates": ("replicate", "subset"),
 }
 
 
@@ -31,6 +32,7 @@ def to_dict(indices: SobolIndices) -> dict[str, Any]:
         "draws": effects.draws,
         "error": effects.error,
         "replicates": effects.replicates,
+        "plug_in_replicates": effects.plug_in_replicates,
     }
     return {
         "feature_names": list(indices.feature_names),
@@ -38,6 +40,7 @@ def to_dict(indices: SobolIndices) -> dict[str, Any]:
         "inputs": indices.inputs,
         "method": effects.method,
         "subsets": [list(subset) for subset in effects.subsets],
+        "pairs": [list(pair) for pair in indices.pairs_known],
         "arrays": {
             name: documents.encode(array, ARRAYS[name], compact=name == "draws")
             for name, array in arrays.items()
@@ -64,4 +67,5 @@ def _build(content: Any) -> SobolIndices:
     subsets = tuple(tuple(int(i) for i in subset) for subset in content["subsets"])
     effects = Effects(subsets, **arrays, method=content["method"])
     names = tuple(content["feature_names"])
-    return SobolIndices(effects, names, content["quantity"], content["inputs"])
+    pairs = tuple((int(i), int(j)) for i, j in content["pairs"])
+    return SobolIndices(effects, names, content["quantity"], content["inputs"], pairs)

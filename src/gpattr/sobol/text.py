@@ -36,10 +36,13 @@ def _heading(indices: SobolIndices) -> list[str]:
     names = f"{P} feature{'s' * (P != 1)}"
     inputs = f", {indices.inputs}" if indices.inputs else ""
     error = indices.error.max(initial=0.0)
+    spread = np.minimum(indices.first_std, indices.total_std)
+    more = ", more than some spreads" if (indices.error > spread).any() else ""
+    drawn = len(indices.first_draws)
     return [
         f"Sobol indices of the {indices.quantity}: {names}{inputs}",
         variance_words(indices),
-        f"{indices.method}, error about {error:.0e}; spread from {len(indices.first_draws)} draws",
+        f"{indices.method}, error about {error:.0e}{more}; spread from {drawn} draws",
     ]
 
 
