@@ -324,8 +324,9 @@ def test_questions_of_one_output_ask_for_it():
 def test_batches_are_the_whole():
     explainer = Explainer(coregionalised(), b)
     parts = list(explainer.batches(X, batch_size=3))
-    np.testing.assert_allclose(
-        np.concatenate([part.values for part in parts]), explainer(X).values, rtol=1e-13
+    values = explainer(X).values
+    np.testing.assert_allclose(  # of the largest: small ones are differences of large terms
+        np.concatenate([part.values for part in parts]), values, atol=1e-15 * abs(values).max()
     )
     assert [part.row_names for part in parts] == [(0, 1, 2), (3,)]
     own = RNG.normal(size=X.shape)

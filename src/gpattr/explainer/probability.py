@@ -219,7 +219,9 @@ def _refine(
         now = _contracted(known, finer * max(1, pieces // PIECES)) * paths[rows].step
         if before is not None:
             values[rows] = now
-            error[rows] = np.abs(now - before).max(axis=1) + np.abs(now.sum(axis=1) - gain) + EPS
+            changed, gap = np.abs(now - before).max(axis=1), np.abs(now.sum(axis=1) - gain)
+            # Rounding: of probabilities, which are at most 1, and of the sum of attributions.
+            error[rows] = changed + gap + 4 * EPS * (1.0 + np.abs(now).sum(axis=1))
             still = error[rows] > TARGET
             rows, now, known = rows[still], now[still], tuple(each[still] for each in known)
         pieces *= 2
