@@ -37,8 +37,9 @@ class Posterior(Checked, Frozen, ABC):
     columns of a frame with categories or dates, if the model was trained on one. ``label`` names
     the class whose log odds f is, if it is; ``note`` is what explanations must say about the model.
 
-    A subclass defines `n_features`, `like`, `moments` and `bind`; `require_jets`, `path_lengths`,
-    `slopes` and `jets` only if its function can be the log odds of a class.
+    A subclass defines `n_features`, `like`, `moments` and `bind`; `require_jets` and `slopes` for
+    quantities such as its standard deviation to be explained; `path_lengths` and `jets` only if its
+    function can be the log odds of a class.
     """
 
     checks: ClassVar[Any] = CHECKS
@@ -191,7 +192,7 @@ class Posterior(Checked, Frozen, ABC):
         bound = self.bind(operator, Evaluation("none"))
         return bound.sample(self.rows("X", X), n, random_state)
 
-    # What a link needs along a path: the function and its gradient together.
+    # What a link or a quantity needs along a path: the function and its gradient together.
 
     @property
     def size(self) -> int:

@@ -11,15 +11,17 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-from gpattr._core.array import Array, namespace
+import numpy as np
+
+from gpattr._core.array import Array, namespace, to_numpy
 from gpattr._core.validation import as_vector, read_only
 from gpattr.closed_forms.resolution import mean_formulas_for
 from gpattr.closed_forms.table import MeanFormulas
-from gpattr.closed_forms.verbs import weighted_mean
+from gpattr.closed_forms.verbs import apply_to_mean, weighted_mean
 from gpattr.distributions import Gaussian
 from gpattr.exceptions import InvalidInputError
 from gpattr.means import Expansion, Mean, Zero
-from gpattr.operators import Operator
+from gpattr.operators import Gradient, Operator
 from gpattr.posteriors.attributions import Attributions
 from gpattr.posteriors.base import Posterior
 from gpattr.posteriors.bound import Bound
@@ -114,6 +116,22 @@ class CombinationPosterior(Posterior):
             return mean, self.weigh([part[1] for part in parts], power=2)
         variance = self.weigh([part[1] ** 2 for part in parts], power=2)
         return mean, namespace(mean).sqrt(variance)
+
+    def require_jets(self) -> None:
+        for part in self.posteriors:
+            part.require_jets()
+
+    def path_lengths(self, start: Array, stop: Array) -> Array:
+        lengths = [part.path_lengths(start, stop) for part in self.posteriors]
+        return reduce(namespace(lengths[0]).maximum, lengths)
+
+    def slopes(self, X: Array) -> tuple[np.ndarray, ...]:
+        parts = [part.slopes(X) for part in self.posteriors]
+        mean, var, gradient, cov = (
+            self.weigh([part[i] for part in parts], power=1 + i % 2) for i in range(4)
+        )
+        slope = to_numpy(apply_to_mean(Gradient(), self.mean, X).value)
+        return mean + to_numpy(self.mean(X)), var, gradient + slope, cov
 
     def bind(self, operator: Operator, evaluation: Evaluation) -> Bound:
         return self.bind_to([part.bind(operator, evaluation) for part in self.posteriors])

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from gpattr._core.array import Array, namespace, product, solve_upper, to_numpy
 from gpattr._core.memory import blocks
 from gpattr.closed_forms.derivatives import differentiate
-from gpattr.closed_forms.verbs import apply_to_mean
+from gpattr.closed_forms.gradient_sums import gradient_sums
+from gpattr.closed_forms.resolution import basis_formulas_for
+from gpattr.closed_forms.verbs import apply_to_mean, weighted_images
 from gpattr.operators import Gradient
 
 if TYPE_CHECKING:
@@ -17,28 +19,62 @@ if TYPE_CHECKING:
 
 
 def slopes(posterior: FunctionSpacePosterior, X: Array) -> tuple[np.ndarray, ...]:
-    """Return at rows X, (n, d): E[f] and Var[f], (n,), E[∂ᵢf] and Cov[f, ∂ᵢf], (n, d)."""
+    """Return at rows X, (n, d): E[f] and Var[f], (n,), E[∂ᵢf] and Cov[f, ∂ᵢf], (n, d).
+
+    The gradients of mean and variance are sums of the kernel's, weighted with α and with
+
+        A⁻¹k(Z, x) + WC R(x)     (W and C of an uncertain trend, if there is one)
+
+    and so two solves and one matrix product serve all rows.
+    """
     X = posterior.rows("X", X)
     posterior.check_range(X)
     (n, d), m, xp = X.shape, len(posterior.inputs), namespace(X)
     mean, var, gradient, cov = xp.empty(n), xp.empty(n), xp.empty((n, d)), xp.empty((n, d))
-    for rows in blocks(n, 40.0 * m * (d + 2), X):
+    for rows in blocks(n, 96.0 * m, X):
         x = X[rows]
-        cross = differentiate(posterior.kernel, x[:, None, :], posterior.inputs)
-        T = posterior.solve(cross.value + 0.0)
-        mean[rows] = posterior.mean(x) + product(cross.value, posterior.alpha)
+        k = posterior.kernel(x, posterior.inputs)
+        mean[rows] = posterior.mean(x) + product(k, posterior.alpha)
+        trend = _trend_slopes(posterior, x, k)
+        T = posterior.solve(k)
         explained = posterior.explained(T[:, None, :])[:, 0, 0]
         var[rows] = posterior.kernel.diagonal(x) - explained
-        gradient[rows] = apply_to_mean(Gradient(), posterior.mean, x).value
-        gradient[rows] += product(xp.swapaxes(cross.left, 1, 2), posterior.alpha)
         if posterior.root is not None:
             T = T - product(product(T, posterior.root), posterior.root.T)
-        weights = solve_upper(posterior.factor, T.T).T
+        weights = xp.empty((2, *T.shape))
+        weights[0], weights[1] = posterior.alpha, solve_upper(posterior.factor, T.T).T
         if posterior.column_scale is not None:
-            weights = weights * posterior.column_scale
-        prior = differentiate(posterior.kernel, x, x).left
-        cov[rows] = prior - (cross.left * weights[:, :, None]).sum(axis=1)
+            weights[1] *= posterior.column_scale
+        cov[rows] = differentiate(posterior.kernel, x, x).left
+        if trend is not None:
+            var[rows] += trend.variance
+            cov[rows] += trend.slope
+            weights[1] += trend.weights
+        sums = gradient_sums(posterior.kernel, x, posterior.inputs, weights)
+        gradient[rows] = apply_to_mean(Gradient(), posterior.mean, x).value + sums[0]
+        cov[rows] -= sums[1]
     return to_numpy(mean), to_numpy(xp.maximum(var, 0.0)), to_numpy(gradient), to_numpy(cov)
+
+
+class _TrendSlopes(NamedTuple):
+    """What an uncertain trend adds to the variance and its slope, and to the weights of ∂k."""
+
+    variance: Array
+    slope: Array
+    weights: Array
+
+
+def _trend_slopes(posterior: FunctionSpacePosterior, x: Array, k: Array) -> _TrendSlopes | None:
+    """Return R C Rᵀ, (n,), ∂φ C Rᵀ, (n, d), and R C Wᵀ, (n, m), for R = φ(x) − kW."""
+    trend = posterior.trend
+    if trend is None:
+        return None
+    residual = trend.residual(trend.basis(x), k)
+    shares = product(residual, trend.root.T)
+    formulas = basis_formulas_for(Gradient(), trend.basis)
+    images = weighted_images(formulas, Gradient(), x, len(trend.basis))  # (n, d, p)
+    slope = (images @ shares[:, :, None])[:, :, 0]
+    return _TrendSlopes((residual**2).sum(axis=1), slope, product(shares, trend.weights.T))
 
 
 def jets(posterior: FunctionSpacePosterior, X: Array) -> tuple[np.ndarray, np.ndarray]:

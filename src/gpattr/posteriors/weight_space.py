@@ -22,6 +22,7 @@ from gpattr._core.array import (
     outer_products,
     product,
     solve_lower_rows,
+    solve_upper,
     to_numpy,
 )
 from gpattr._core.memory import blocks, check_memory
@@ -38,11 +39,11 @@ from gpattr._core.validation import (
 from gpattr.bases import Basis
 from gpattr.closed_forms.resolution import basis_formulas_for, mean_formulas_for
 from gpattr.closed_forms.table import BasisFormulas, MeanFormulas
-from gpattr.closed_forms.verbs import weighted_basis, weighted_images, weighted_mean
+from gpattr.closed_forms.verbs import apply_to_mean, weighted_basis, weighted_images, weighted_mean
 from gpattr.distributions import Gaussian
 from gpattr.exceptions import InvalidInputError
 from gpattr.means import Mean
-from gpattr.operators import Operator
+from gpattr.operators import Gradient, Operator
 from gpattr.posteriors.attributions import Attributions
 from gpattr.posteriors.base import Posterior, checked_points
 from gpattr.posteriors.bound import (
@@ -168,6 +169,25 @@ class WeightSpacePosterior(Posterior):
             return mean, covariance(outer_products(half))
         return (mean, xp.sqrt(var)) if return_std else mean
 
+    def require_jets(self) -> None:
+        basis_formulas_for(Gradient(), self.basis)
+
+    def slopes(self, X: Array) -> tuple[np.ndarray, ...]:
+        X = self.rows("X", X)
+        (n, d), p, xp = X.shape, len(self.basis), namespace(X)
+        mean, var, gradient, cov = xp.empty(n), xp.empty(n), xp.empty((n, d)), xp.empty((n, d))
+        formulas = basis_formulas_for(Gradient(), self.basis)
+        for rows in blocks(n, 24.0 * p * (d + 2), X):
+            x = X[rows]
+            values, images = self.basis(x), weighted_images(formulas, Gradient(), x, p)
+            mean[rows] = self.mean(x) + product(values, self.weights)
+            slope = apply_to_mean(Gradient(), self.mean, x).value
+            gradient[rows] = slope + product(images, self.weights)
+            half = self.half(values)
+            var[rows] = (half * half).sum(axis=1)
+            cov[rows] = (images @ self._other_half(half)[:, :, None])[:, :, 0]
+        return to_numpy(mean), to_numpy(var), to_numpy(gradient), to_numpy(cov)
+
     def bind(self, operator: Operator, evaluation: Evaluation) -> Bound:
         exact = basis_formulas_for(operator, self.basis)
         mean = mean_formulas_for(operator, self.mean, evaluation.method)
@@ -204,6 +224,12 @@ class WeightSpacePosterior(Posterior):
         if self.precision_factor is not None:
             return solve_lower_rows(self.precision_factor, F)
         return product(F, self.root)
+
+    def _other_half(self, V: Array) -> Array:
+        """Return FS, (r, p), for V = `half` of F."""
+        if self.precision_factor is not None:
+            return solve_upper(self.precision_factor, V.T).T
+        return product(V, self.root.T)
 
     def __repr__(self) -> str:
         kind = type(self.basis).__name__
