@@ -16,7 +16,7 @@ LEVELS = [
     {"exceptions"},
     {"_core"},
     {"special", "distributions", "encoders"},
-    {"bases", "kernels", "operators", "means"},
+    {"bases", "kernels", "operators", "means", "quantities"},
     {"closed_forms"},
     {"posteriors", "datasets"},
     {"explanation"},

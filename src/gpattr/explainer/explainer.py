@@ -32,7 +32,8 @@ from gpattr.explainer.importance_request import ImportanceRequest
 from gpattr.explainer.interactions import OPERATORS, check_index, check_size, interactions_of
 from gpattr.explainer.players import FeatureGroups, Groups, check_players, column_players
 from gpattr.explainer.probability import require_link
-from gpattr.explainer.results import Setting, of_function, of_probability, quantity
+from gpattr.explainer.quantity_attributions import check_quantity, of_quantity
+from gpattr.explainer.results import Setting, of_function, of_probability, words
 from gpattr.explainer.rows import RowNames, Rows, row_name, row_names
 from gpattr.explanation.contributions import Contributions
 from gpattr.explanation.dependence import Dependence
@@ -49,6 +50,7 @@ from gpattr.posteriors import (
     MultiOutputPosterior,
     Posterior,
 )
+from gpattr.quantities import Quantity
 
 OUTPUTS = ("latent", "probability")
 
@@ -76,6 +78,10 @@ class Explainer:
     their attributions are not Gaussian, and are given by ``n_draws`` draws, which ``random_state``
     fixes.
 
+    ``quantity``, one of `gpattr.quantities`, is explained in place of the prediction: its standard
+    deviation, a confidence bound, an expected improvement, an acquisition function. Quantities are
+    properties of the model, and their attributions numbers without uncertainty.
+
     ``target_name`` names what is predicted, with its unit: explanations are then of the "predicted
     price (€)", and those of one class of the "probability of malignant" rather than of the label
     the classifier was trained with. ``baseline_name`` names the baseline:
@@ -90,6 +96,7 @@ class Explainer:
     baseline: Array | Baselines | None
     baseline_name: str
     attribution: str | Operator
+    quantity: Quantity | None
     evaluation: Evaluation
     output: str
     n_draws: int
@@ -115,6 +122,7 @@ class Explainer:
         target_name: str | None = None,
         baseline_name: str | None = None,
         players: Groups | None = None,
+        quantity: Quantity | None = None,
         scale: str | None = None,
     ) -> None:
         if scale is not None:
@@ -130,6 +138,7 @@ class Explainer:
         check_players(attribution, players)
         evaluation = Evaluation("cov", method, n_steps, tolerance)
         _check_output(posterior, check_choice("output", output, OUTPUTS), method, attribution)
+        check_quantity(quantity, posterior, attribution, method, output)
         if check_count("n_draws", n_draws) < 2:
             raise InvalidInputError(f"n_draws: expected at least 2, got {n_draws}")
         random_generator(random_state)
@@ -144,6 +153,7 @@ class Explainer:
         values = {
             "posterior": posterior,
             "attribution": attribution,
+            "quantity": quantity,
             "evaluation": evaluation,
             "output": output,
             "n_draws": int(n_draws),
@@ -368,6 +378,7 @@ class Explainer:
     def __repr__(self) -> str:
         drawn = f", output={self.output!r}, n_draws={self.n_draws}"
         output = "" if self.output == "latent" else drawn
+        output += "" if self.quantity is None else f", quantity={self.quantity!r}"
         return (
             f"Explainer({self.posterior!r}, baseline={self.baseline_name!r},"
             f" method={self.method!r}{output})"
@@ -380,6 +391,8 @@ class Explainer:
             ("method", self.method),
             ("output", self.output),
         ]
+        if self.quantity is not None:
+            lines.append(("quantity", repr(self.quantity)))
         return card("Explainer", lines)
 
     def _explain(
@@ -399,10 +412,15 @@ class Explainer:
         several = self.posterior.several_outputs
         outputs = self.posterior.outputs
         what = {
-            name: quantity(part, self.output, self.target_name, several)
+            name: words(part, self.output, self.target_name, several)
             for name, part in outputs.items()
         }
-        if self.output == "probability":
+        if self.quantity is not None:
+            parts = {
+                name: of_quantity(part, self.quantity, setting, what[name], evaluation)
+                for name, part in outputs.items()
+            }
+        elif self.output == "probability":
             drawn: dict[str, Any] = {"n_draws": self.n_draws, "random_state": self.random_state}
             parts = {
                 name: of_probability(part, setting, what[name], evaluation, **drawn)
@@ -473,6 +491,7 @@ class Explainer:
         request.check(len(rows), players=self._groups is not None)
         operator, names = self._operator(rows, baselines), self._features(X)
         require_features(operator, "importance is")
+        self._require_function("importance is")
         if self.output == "probability":
             assert isinstance(operator, IntegratedGradients)
             parts = self.batches(X, baselines, "std", batch_size=256) if known is None else [known]
@@ -499,6 +518,14 @@ class Explainer:
     def _require_latent(self, what: str) -> None:
         if self.output == "probability":
             raise UnsupportedModelError(f'output: {what} available only with output="latent"')
+        self._require_function(what)
+
+    def _require_function(self, what: str) -> None:
+        if self.quantity is not None:
+            raise UnsupportedModelError(
+                f"quantity: {what} available only for predictions, not for the"
+                f" {self.quantity.words('prediction')}"
+            )
 
     @property
     def _one(self) -> Posterior:
@@ -515,7 +542,7 @@ class Explainer:
     @property
     def _quantity(self) -> str:
         """What is explained, if there is one output."""
-        return quantity(self._one, self.output, self.target_name, several=False)
+        return words(self._one, self.output, self.target_name, several=False)
 
     def _operator(self, rows: Array, baselines: Any) -> Operator:
         own = None if baselines is None else self._rows.baselines(baselines, len(rows))

@@ -18,7 +18,7 @@ from gpattr.posteriors.bound import check_covariance_memory
 Coordinates = dict[str, tuple[Any, ...]]
 
 
-def quantity(posterior: Posterior, output: str, target_name: str | None, several: bool) -> str:
+def words(posterior: Posterior, output: str, target_name: str | None, several: bool) -> str:
     """Return what is explained, in words.
 
     Of one output among ``several`` classes the label says more than the target's name.

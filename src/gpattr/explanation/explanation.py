@@ -97,6 +97,9 @@ class Explanation(Frozen):
     of rounding, which is what remains where a posterior variance is the small difference of large
     numbers. ``draw_error`` (n,), of draws, is the root mean square of the completeness gaps of a
     row's draws: the error of their own integrals.
+
+    ``parts`` are explanations whose values add up to these: "exploit" and "explore", for the
+    attributions of a confidence bound or of an improvement by the mean and by the uncertainty.
     """
 
     distribution: Distribution
@@ -118,6 +121,7 @@ class Explanation(Frozen):
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     axes: tuple[str, ...] = FEATURES
     coordinates: Mapping[str, Labels] = field(default_factory=dict)
+    parts: Mapping[str, Explanation] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.distribution, Distribution):
@@ -136,6 +140,7 @@ class Explanation(Frozen):
         self._set("coordinates", check_coordinates(self.axes, self.coordinates, d, q))
         self._set("row_names", _check_row_names(self.row_names, n))
         self._set("labels", _check_labels(self.labels, self.feature_names, n))
+        self._set("parts", _check_parts(self.parts, self.shape, self.feature_names))
 
     def _check_arrays(self) -> None:
         n, given = self.distribution.shape[0], vars(self)
@@ -356,6 +361,7 @@ class Explanation(Frozen):
                 for name, texts in self.labels.items()
                 if name in names and name not in groups
             },
+            parts={name: part.group(groups) for name, part in self.parts.items()},
         )
 
     def __getitem__(self, key: Any) -> Explanation:
@@ -393,6 +399,7 @@ class Explanation(Frozen):
                 if name in names
             },
             row_names=tuple(self.row_names[i] for i in chosen["row"]),
+            parts={name: part[key] for name, part in self.parts.items()},
         )
 
     @staticmethod
@@ -498,6 +505,24 @@ def _check_labels(labels: Any, features: Names, n: int) -> dict[str, tuple[str, 
                 f"labels: expected {n} texts of a feature, got {texts!r} for {name!r}"
             )
     return {name: tuple(map(str, texts)) for name, texts in labels.items()}
+
+
+def _check_parts(parts: Any, shape: tuple[int, ...], features: Names) -> dict[str, Explanation]:
+    if not isinstance(parts, Mapping):
+        raise InvalidInputError(
+            f"parts: expected a dictionary {{name: explanation}}, got a {type(parts).__name__}"
+        )
+    for name, part in parts.items():
+        same = isinstance(part, Explanation) and (part.shape, part.feature_names) == (
+            shape,
+            features,
+        )
+        if not isinstance(name, str) or not same:
+            raise InvalidInputError(
+                f"parts: expected explanations of the same rows and features, got {part!r} for"
+                f" {name!r}"
+            )
+    return dict(parts)
 
 
 def _same(one: Any, two: Any) -> bool:

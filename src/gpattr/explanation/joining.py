@@ -45,6 +45,7 @@ def concatenate(parts: Iterable[Explanation]) -> Explanation:
             name: tuple(text for part in found for text in part.labels[name])
             for name in first.labels
         },
+        parts={name: concatenate([part.parts[name] for part in found]) for name in first.parts},
     )
 
 
@@ -79,5 +80,6 @@ def _difference(one: Explanation, two: Explanation) -> str:
         "coordinates": one.coordinates == two.coordinates,
         f"set of arrays ({', '.join(one.dimensions())})": one.dimensions() == two.dimensions(),
         "set of labels": set(one.labels) == set(two.labels),
+        "set of parts": set(one.parts) == set(two.parts),
     }
     return next((name for name, same in shared.items() if not same), "")

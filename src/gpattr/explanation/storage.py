@@ -59,6 +59,7 @@ def content_of(ex: Explanation) -> dict[str, Any]:
             name: documents.encode(array, dimensions)
             for name, (dimensions, array) in ex.arrays().items()
         },
+        "parts": {name: content_of(part) for name, part in ex.parts.items()},
     }
 
 
@@ -83,6 +84,7 @@ def build(content: Any) -> Any:
         labels={name: tuple(texts) for name, texts in content.get("labels", {}).items()},
         axes=tuple(content.get("axes", ("feature",))),
         coordinates=content.get("coordinates", {}),
+        parts={name: build(part) for name, part in content.get("parts", {}).items()},
         **arrays,
     )
 

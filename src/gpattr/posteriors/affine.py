@@ -140,6 +140,9 @@ class AffinePosterior(WrapperPosterior):
         G = self.units.jacobian(gradient)
         return mean, var, gradient @ G, cov @ G
 
+    def rounding_of_variance(self, X: Array) -> Array:
+        return self.posterior.rounding_of_variance(self.units.inside(X))
+
     def jets(self, X: Array) -> tuple[np.ndarray, np.ndarray]:
         r, T, d = X.shape
         U = self.units.inside(X.reshape(-1, d))

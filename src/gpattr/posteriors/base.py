@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpattr._core.arguments import Checked, an_array, instance
-from gpattr._core.array import Array
+from gpattr._core.array import EPS, Array
 from gpattr._core.cards import card
 from gpattr._core.frozen import Frozen
 from gpattr._core.validation import Names, as_matrix, as_vector, check_flag, read_only
@@ -210,6 +210,10 @@ class Posterior(Checked, Frozen, ABC):
     def slopes(self, X: Array) -> tuple[np.ndarray, ...]:
         """Return E[f] and Var[f], (n,), E[∂ᵢf] and Cov[f, ∂ᵢf], (n, d), at rows X."""
         raise UnsupportedModelError(f"{type(self).__name__}: it has no joint gradients")
+
+    def rounding_of_variance(self, X: Array) -> Array:
+        """Return what rounding may make of Var[f] at rows X, (n,): a posterior says what it is."""
+        return 64.0 * EPS * self.moments(X, return_std=True)[1] ** 2
 
     def jets(self, X: Array) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and covariance of (f, ∂₁f … ∂_df) at T points for each row of X (r, T, d).

@@ -133,6 +133,9 @@ class CombinationPosterior(Posterior):
         slope = to_numpy(apply_to_mean(Gradient(), self.mean, X).value)
         return mean + to_numpy(self.mean(X)), var, gradient + slope, cov
 
+    def rounding_of_variance(self, X: Array) -> Array:
+        return self.weigh([part.rounding_of_variance(X) for part in self.posteriors], power=2)
+
     def bind(self, operator: Operator, evaluation: Evaluation) -> Bound:
         return self.bind_to([part.bind(operator, evaluation) for part in self.posteriors])
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from gpattr._core.arguments import an_array, instance, some_rows
 from gpattr._core.array import (
+    EPS,
     Array,
     is_tensor,
     namespace,
@@ -196,6 +197,10 @@ class FunctionSpacePosterior(Posterior):
 
     def slopes(self, X: Array) -> tuple[np.ndarray, ...]:
         return slopes(self, X)
+
+    def rounding_of_variance(self, X: Array) -> Array:
+        """Return what is left of a difference of prior and explained variances, (n,)."""
+        return EPS * (16.0 + len(self.inputs) ** 0.5) * self.kernel.diagonal(X)
 
     def jets(self, X: Array) -> tuple[np.ndarray, np.ndarray]:
         return jets(self, X)

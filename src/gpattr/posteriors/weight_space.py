@@ -8,6 +8,7 @@ S stays factored, S = RRᵀ or S⁻¹ = LLᵀ: variances are sums of squares, an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -172,6 +173,12 @@ class WeightSpacePosterior(Posterior):
     def require_jets(self) -> None:
         basis_formulas_for(Gradient(), self.basis)
 
+    def path_lengths(self, start: Array, stop: Array) -> Array:
+        """Return half-waves, of the fastest function of the basis, in place of length-scales."""
+        xp = namespace(self.like)
+        ends = xp.concatenate([self.rows("X", start), self.rows("X", stop)])
+        return xp.full(len(start), self.basis.phase(ends) / math.pi)
+
     def slopes(self, X: Array) -> tuple[np.ndarray, ...]:
         X = self.rows("X", X)
         (n, d), p, xp = X.shape, len(self.basis), namespace(X)
@@ -229,6 +236,7 @@ class WeightSpacePosterior(Posterior):
         """Return FS, (r, p), for V = `half` of F."""
         if self.precision_factor is not None:
             return solve_upper(self.precision_factor, V.T).T
+        assert self.root is not None
         return product(V, self.root.T)
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ from gpattr._core.normal import random_generator
 from gpattr._core.validation import Names, beside, check_count, check_text
 from gpattr.adapters import as_posterior
 from gpattr.exceptions import InvalidIndexError, InvalidInputError, SeveralOutputsError
-from gpattr.explainer.results import quantity
+from gpattr.explainer.results import words
 from gpattr.explanation.pairs import all_pairs, check_pairs
 from gpattr.posteriors import Posterior
 from gpattr.sobol.effects import Effects
@@ -69,7 +69,7 @@ def sobol_indices(
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         effects = varying_effects(posterior.in_columns, reading.inputs, subsets, n_draws, generator)
         require_variance(effects, posterior.in_columns, reading.inputs)
-    what = quantity(posterior, "latent", target_name or target, output is not None)
+    what = words(posterior, "latent", target_name or target, output is not None)
     return SobolIndices(effects, reading.players, what, reading.words, tuple(chosen))
 
 

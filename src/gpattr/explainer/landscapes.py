@@ -1,0 +1,155 @@
+"""Landscapes: a quantity of a model as a function of rows, with its gradient.
+
+For a mixture of models k with weights w, means μₖ and variances σₖ², a quantity of moments has
+
+    μ = Σ wₖμₖ,    σ² = Σ wₖ(σₖ² + μₖ²) − μ²
+    ∇q = Σ wₖ (∂q/∂μ ∇μₖ + ∂q/∂σ² (∇σₖ² + 2(μₖ − μ)∇μₖ))
+
+and the gradient of an expectation over f is the mean of those of the models. What comes by the
+mean, ∂q/∂μ ∇μ, and what by the variance are kept apart: "exploit" and "explore".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy.special import logsumexp
+
+from gpattr._core.array import EPS, Array, to_numpy
+from gpattr.posteriors import Posterior
+from gpattr.quantities import Acquisition, MomentQuantity
+from gpattr.quantities.moments import LOG_MEAN, MOMENTS
+
+
+class Slopes(NamedTuple):
+    """The gradient in parts, (parts, n, d), and what its products with steps are good to.
+
+    The error of a product with a step is ``value_error`` (n,), plus ``relative_error`` (n,) times
+    the product.
+    """
+
+    gradient: np.ndarray
+    value_error: np.ndarray
+    relative_error: np.ndarray
+
+
+class Landscape(Protocol):
+    """A number at every row, and its gradient."""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names of the parts of its gradient."""
+        ...
+
+    def value(self, X: Array) -> np.ndarray:
+        """Return q at the rows of X, (n,)."""
+        ...
+
+    def slopes(self, X: Array) -> Slopes:
+        """Return the gradient at the rows of X."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class MomentLandscape:
+    """A ``quantity`` of the mean and the standard deviation of a ``posterior``, of columns."""
+
+    posterior: Posterior
+    quantity: MomentQuantity
+    parts: tuple[str, ...] = ("exploit", "explore")
+
+    def value(self, X: Array) -> np.ndarray:
+        means, stds = self.moments(X)
+        return self.at(means, stds)
+
+    def posterior_mean(self, X: Array) -> np.ndarray:
+        """Return the mean of the posterior at the rows of X, (n,)."""
+        return to_numpy(self.posterior.predict(X))
+
+    def moments(self, X: Array) -> tuple[np.ndarray, np.ndarray]:
+        """Return the means and the standard deviations of the models, (K, n) each."""
+        found = [part.predict(X, return_std=True) for _, part in self.posterior.components]
+        means, stds = (np.stack([to_numpy(each[i]) for each in found]) for i in (0, 1))
+        return means, stds
+
+    def at(self, means: np.ndarray, stds: np.ndarray) -> np.ndarray:
+        """Return q, (n,), from the means and the standard deviations of the models, (K, n)."""
+        if self.quantity.over_models == MOMENTS:
+            mean, var = self._total(means, stds**2)
+            return self.quantity.value(mean, np.sqrt(var))
+        each = np.stack([self.quantity.value(*both) for both in zip(means, stds, strict=True)])
+        if self.quantity.over_models == LOG_MEAN:
+            return np.asarray(logsumexp(each, axis=0, b=self._weights[:, None]))
+        return self._weights @ each
+
+    def slopes(self, X: Array) -> Slopes:
+        X = self.posterior.rows("X", X)
+        found = [part.slopes(X) for _, part in self.posterior.components]
+        means, variances, gradients, covs = (np.stack(each) for each in zip(*found, strict=True))
+        noise = np.stack(
+            [to_numpy(part.rounding_of_variance(X)) for _, part in self.posterior.components]
+        )
+        # Below the rounding of a variance nothing is known about it.
+        variances = np.maximum(variances, noise)
+        by_mean, by_variance = self._rates(means, variances)
+        between = np.zeros_like(means)
+        if self.quantity.over_models == MOMENTS:
+            between = 2.0 * by_variance * (means - self._weights @ means)
+        gradient = np.stack(
+            [
+                np.einsum("kn,kni->ni", by_mean, gradients),
+                np.einsum("kn,kni->ni", 2.0 * by_variance, covs)
+                + np.einsum("kn,kni->ni", between, gradients),
+            ]
+        )
+        relative = (noise / variances).max(axis=0)
+        return Slopes(gradient, (np.abs(by_variance) * noise).sum(axis=0), relative)
+
+    def _rates(self, means: np.ndarray, variances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return wₖ ∂q/∂μ and wₖ ∂q/∂σ² of each model, (K, n) each."""
+        weights = self._weights[:, None]
+        if self.quantity.over_models == MOMENTS:
+            mean, var = self._total(means, variances)
+            by_mean, by_variance = self.quantity.slopes(mean, np.sqrt(var))
+            return weights * by_mean, weights * by_variance
+        stds = np.sqrt(variances)
+        rates = [self.quantity.slopes(*both) for both in zip(means, stds, strict=True)]
+        by_mean, by_variance = (np.stack([each[i] for each in rates]) for i in (0, 1))
+        if self.quantity.over_models == LOG_MEAN:
+            each = np.stack([self.quantity.value(*both) for both in zip(means, stds, strict=True)])
+            weights = weights * np.exp(each - logsumexp(each, axis=0, b=weights))
+        return weights * by_mean, weights * by_variance
+
+    def _total(self, means: np.ndarray, variances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean and the variance of the mixture, (n,) each."""
+        mean = self._weights @ means
+        return mean, self._weights @ (variances + (means - mean) ** 2)
+
+    @property
+    def _weights(self) -> np.ndarray:
+        return np.array([weight for weight, _ in self.posterior.components])
+
+
+@dataclass(frozen=True, eq=False)
+class AcquisitionLandscape:
+    """An acquisition function as a function of rows."""
+
+    quantity: Acquisition
+    parts: tuple[str, ...] = ("",)
+
+    def value(self, X: Array) -> np.ndarray:
+        return self.quantity.value(to_numpy(X))
+
+    def slopes(self, X: Array) -> Slopes:
+        gradient = self.quantity.gradient(to_numpy(X))
+        coarse = np.full(len(gradient), 64.0 * max(self.quantity.precision - EPS, 0.0))
+        return Slopes(gradient[None], np.zeros(len(gradient)), coarse)
+
+
+def landscape(posterior: Posterior, quantity: Any) -> MomentLandscape | AcquisitionLandscape:
+    """Return a quantity of a posterior, a function of columns, as a function of rows."""
+    if isinstance(quantity, Acquisition):
+        return AcquisitionLandscape(quantity)
+    return MomentLandscape(posterior.in_columns, quantity)

@@ -1,0 +1,270 @@
+"""Attributions of a quantity of the model, such as its standard deviation: numbers, not random.
+
+Integrated gradients are path integrals of the gradient (`path_quadrature`); Shapley values are
+weighted sums of the quantity at all coalitions. Both add up to q(x) − q(b).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gpattr._core.array import EPS, Array, to_numpy
+from gpattr._core.memory import blocks
+from gpattr.closed_forms.shapley.corners import all_coalitions
+from gpattr.distributions import Point
+from gpattr.exceptions import InvalidInputError, ToleranceError, UnsupportedModelError
+from gpattr.explainer.landscapes import AcquisitionLandscape, MomentLandscape, landscape
+from gpattr.explainer.path_quadrature import LENGTH, MOST_AT_FIRST, path_integrals
+from gpattr.explainer.results import Setting
+from gpattr.explanation.explanation import Explanation
+from gpattr.operators import IntegratedGradients, Operator, Shapley
+from gpattr.operators.players import MOST_PLAYERS
+from gpattr.posteriors import Evaluation, Posterior
+from gpattr.quantities import Acquisition, MomentQuantity, Quantity
+
+ATTRIBUTIONS = ("integrated_gradients", "shapley")
+PART_NAMES = {"exploit": "through the mean", "explore": "through the uncertainty"}
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Attributions in parts, (parts, n, columns or players), their error (n,), and the method."""
+
+    values: np.ndarray
+    error: np.ndarray
+    method: str
+
+
+def check_quantity(
+    quantity: Any, posterior: Posterior, attribution: Any, method: str, output: str
+) -> None:
+    """Refuse what is not a quantity, and what it cannot be combined with."""
+    if quantity is None:
+        return
+    if not isinstance(quantity, (MomentQuantity, Acquisition)):
+        raise InvalidInputError(
+            "quantity: expected one of gpattr.quantities, such as StandardDeviation(), or None, got"
+            f" {quantity!r}"
+        )
+    if attribution not in ATTRIBUTIONS:
+        raise InvalidInputError(
+            'attribution: a quantity supports "integrated_gradients" and "shapley", got'
+            f" {attribution!r}"
+        )
+    if method != "auto":
+        raise InvalidInputError(f'method: a quantity supports only "auto", got {method!r}')
+    if output != "latent":
+        raise InvalidInputError(
+            'output: a quantity is that of the latent function; leave output at "latent"'
+        )
+    if isinstance(quantity, Acquisition) and posterior.several_outputs:
+        raise InvalidInputError(
+            "quantity: an acquisition function is one number a row, and the model has several"
+            f" outputs; select one for the baseline, model[{next(iter(posterior.outputs))!r}]"
+        )
+    if attribution == "integrated_gradients" and isinstance(quantity, MomentQuantity):
+        for part in posterior.outputs.values():
+            for _, component in part.in_columns.components:
+                component.require_jets()
+
+
+def of_quantity(
+    posterior: Posterior, quantity: Quantity, setting: Setting, what: str, evaluation: Evaluation
+) -> Explanation:
+    """Return the explanation of a quantity of a posterior that predicts ``what``."""
+    surface, operator = landscape(posterior, quantity), setting.operator
+    name = quantity.words(what)
+    predictions = surface.value(setting.rows)
+    base_values = setting.base_values(
+        lambda points: surface.value(posterior.rows("baseline", points)), posterior
+    )
+    _require_finite(predictions, base_values, name, setting.shared["row_names"])
+    size = _size(surface, operator, setting.rows, predictions)
+    if isinstance(operator, Shapley):
+        found = _by_coalitions(surface, operator, setting.rows, name)
+    else:
+        assert isinstance(operator, IntegratedGradients)
+        found = _by_paths(posterior, surface, operator, setting.rows, size)
+        if setting.gathering is not None:
+            columns = int(setting.gathering.sum(axis=0).max())
+            found = replace(
+                found, values=found.values @ setting.gathering, error=found.error * columns
+            )
+    total = found.values.sum(axis=0)
+    delta = total.sum(axis=1) - (predictions - base_values)
+    error = found.error + np.abs(delta) + 4.0 * EPS * np.abs(found.values).sum(axis=(0, 2))
+    _require_good(error, size, evaluation.tolerance, name, setting.shared["row_names"])
+    whole = Explanation(
+        distribution=Point(total),
+        predictions=predictions,
+        base_values=base_values,
+        method=found.method + (f" ({posterior.note})" if posterior.note else ""),
+        error=error,
+        delta=delta,
+        quantity=name,
+        **setting.shared,
+    )
+    return replace(whole, parts=_parts(whole, surface, setting, posterior, found.values))
+
+
+def _parts(
+    whole: Explanation,
+    surface: MomentLandscape | AcquisitionLandscape,
+    setting: Setting,
+    posterior: Posterior,
+    values: np.ndarray,
+) -> dict[str, Explanation]:
+    """Return what comes by the mean and what by the uncertainty, where both are there.
+
+    Those of a confidence bound are μ and ±κσ. Those of other quantities are no functions of the
+    row: their attributions are what the path gains by each, from 0.
+    """
+    if len(values) < 2 or not values.any(axis=(1, 2)).all():
+        return {}
+    n = len(whole)
+    ends = {name: (part.sum(axis=1), np.zeros(n)) for name, part in _named(surface, values)}
+    assert isinstance(surface, MomentLandscape)
+    quantity = surface.quantity
+    if quantity.separable:
+
+        def mean_at(points: Array) -> np.ndarray:
+            return surface.posterior_mean(posterior.rows("baseline", points))
+
+        mean, base = surface.posterior_mean(setting.rows), setting.base_values(mean_at, posterior)
+        ends["exploit"] = mean, base
+        ends["explore"] = whole.predictions - mean, whole.base_values - base
+    return {
+        name: replace(
+            whole,
+            distribution=Point(part),
+            predictions=ends[name][0],
+            base_values=ends[name][1],
+            delta=part.sum(axis=1) - (ends[name][0] - ends[name][1]),
+            quantity=f"{whole.quantity}, {PART_NAMES[name]}",
+        )
+        for name, part in _named(surface, values)
+    }
+
+
+def _named(surface: Any, values: np.ndarray) -> list[tuple[str, np.ndarray]]:
+    return list(zip(surface.parts, values, strict=True))
+
+
+def _by_paths(
+    posterior: Posterior,
+    surface: MomentLandscape | AcquisitionLandscape,
+    operator: IntegratedGradients,
+    rows: Array,
+    size: np.ndarray,
+) -> Found:
+    """Return integrated gradients, (parts, n, columns)."""
+    if operator.jumps and isinstance(surface, AcquisitionLandscape):
+        raise UnsupportedModelError(
+            "quantity: an acquisition function has no gradient between categories; use"
+            ' attribution="shapley"'
+        )
+    X, inner = to_numpy(rows), posterior.in_columns
+    inputs = inner.training_inputs
+    points = None if inputs is None else np.unique(to_numpy(inputs), axis=0)
+    values, error, nodes = np.zeros((len(surface.parts), *X.shape)), np.zeros(len(X)), 0
+    for weight, paths in operator.terms(X):
+        start = np.broadcast_to(paths.start, X.shape)  # pyright: ignore
+        stop = np.broadcast_to(paths.stop, X.shape)  # pyright: ignore
+        lengths = np.max(
+            [to_numpy(part.path_lengths(start, stop)) for _, part in inner.components], axis=0
+        )
+        _require_short(lengths)
+        found = path_integrals(surface, start, stop, lengths, size, points)
+        values += weight * found.values
+        error += abs(weight) * found.error
+        nodes = max(nodes, int(found.nodes.max(initial=0)))
+    return Found(values, error, f"quadrature ({nodes} nodes)")
+
+
+def _by_coalitions(
+    surface: MomentLandscape | AcquisitionLandscape, operator: Shapley, rows: Array, name: str
+) -> Found:
+    """Return Shapley values, (parts, n, players), from the quantity at all coalitions."""
+    if operator.independent:
+        raise UnsupportedModelError(
+            "baseline: Shapley values of a quantity are those of a point or of Baselines(rows), not"
+            " of Marginals"
+        )
+    players = operator.players
+    if len(players.seen) > MOST_PLAYERS:
+        raise UnsupportedModelError(
+            f"attribution: Shapley values of the {name} go through all coalitions of at most"
+            f" {MOST_PLAYERS} players, and there are {len(players.seen)}; group features with"
+            ' players=, or use "integrated_gradients"'
+        )
+    design, n = all_coalitions(players), len(rows)
+    values, error = np.zeros((len(_in_parts(surface, rows[:1])), n, players.count)), np.zeros(n)
+    c, d = len(design.members), rows.shape[1]
+    for some in blocks(n, 16.0 * c * (d + 8)):
+        for weight, sites in operator.rows(some).terms(rows[some]):
+            corners: Any = sites.corners(design.members)  # pyright: ignore
+            at = _in_parts(surface, corners.reshape(-1, d))
+            at = at.reshape(len(at), -1, c)
+            if not np.isfinite(at).all():
+                raise InvalidInputError(
+                    f"baseline: the {name} is not finite at some coalitions of row and baseline"
+                )
+            moving = to_numpy(sites.moving)  # pyright: ignore
+            values[:, some] += weight * (at @ design.weights.T) * moving
+            error[some] += abs(weight) * 8.0 * EPS * np.abs(at).max(axis=(0, 2))
+    return Found(values, error, "enumeration")
+
+
+def _in_parts(surface: MomentLandscape | AcquisitionLandscape, X: Array) -> np.ndarray:
+    """Return the quantity at rows, (1, n); a confidence bound as its mean and the rest, (2, n)."""
+    value = surface.value(X)
+    if isinstance(surface, MomentLandscape) and surface.quantity.separable:
+        mean = surface.posterior_mean(X)
+        return np.stack([mean, value - mean])
+    return value[None]
+
+
+def _size(surface: Any, operator: Operator, rows: Array, predictions: np.ndarray) -> np.ndarray:
+    """Return the size of the quantity at the ends of each row's paths, (n,)."""
+    reference = operator.reference
+    assert reference is not None
+    at = np.abs(surface.value(np.asarray(to_numpy(reference.points), dtype=np.float64)))
+    return np.maximum(np.abs(predictions), at if reference.per_row else at.max())
+
+
+def _require_finite(
+    predictions: np.ndarray, base_values: np.ndarray, name: str, labels: tuple[Any, ...]
+) -> None:
+    if not np.isfinite(base_values).all():
+        value = base_values[~np.isfinite(base_values)][0]
+        raise InvalidInputError(f"baseline: the {name} is {value} there; choose another baseline")
+    if not np.isfinite(predictions).all():
+        row = int(np.isfinite(predictions).argmin())
+        raise InvalidInputError(f"X: the {name} of row {labels[row]} is {predictions[row]}")
+
+
+def _require_short(lengths: np.ndarray) -> None:
+    longest = LENGTH * MOST_AT_FIRST
+    if not (lengths <= longest).all():
+        row = int(np.nan_to_num(lengths, nan=np.inf).argmax())
+        raise ToleranceError(
+            f"X: the path of row {row} is {lengths[row]:.3g} length-scales long, more than the"
+            f" {longest:g} on which a quantity is integrated; choose a baseline nearer to the row"
+        )
+
+
+def _require_good(
+    error: np.ndarray, size: np.ndarray, tolerance: float, name: str, labels: tuple[Any, ...]
+) -> None:
+    bad = ~(error <= tolerance * size)
+    if (bad & (error > 0)).any():
+        row = int(np.where(bad, error, -1.0).argmax())
+        raise ToleranceError(
+            f"tolerance: the attributions of the {name} of row {labels[row]} are accurate only to"
+            f" {error[row]:.0e}, the tolerance is {tolerance:.0e} of its size, {size[row]:.2g}. It"
+            " changes too fast on the path, as beside a training row without noise; choose another"
+            " baseline, or pass a larger tolerance="
+        )

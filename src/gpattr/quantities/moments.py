@@ -1,0 +1,36 @@
+"""Quantities of the mean and the standard deviation of a prediction."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gpattr._core.arguments import an_array
+from gpattr.quantities.base import Quantity
+
+MOMENTS, MEAN, LOG_MEAN = "moments", "mean", "log mean"
+
+
+class MomentQuantity(Quantity):
+    """A function q(μ, σ) of the mean and the standard deviation of a prediction.
+
+    ``over_models`` says what it is for a mixture of models: that of the mixture's own mean and
+    standard deviation, ``"moments"``; the ``"mean"`` of those of the models, for an expectation; or
+    the logarithm of the mean of their exponentials, ``"log mean"``.
+
+    ``separable`` says that q(μ, σ) = a(μ) + b(σ), so that both have Shapley values of their own.
+    """
+
+    checks: ClassVar[Any] = Quantity.checks | {"mean": an_array, "std": an_array}
+    over_models: ClassVar[str] = MOMENTS
+    separable: ClassVar[bool] = False
+
+    @abstractmethod
+    def value(self, mean: np.ndarray, std: np.ndarray) -> np.ndarray:
+        """Return q at means and standard deviations, (n,) each, which may be 0."""
+
+    @abstractmethod
+    def slopes(self, mean: np.ndarray, std: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return ∂q/∂μ and ∂q/∂σ², (n,) each, where σ > 0."""
