@@ -34,6 +34,7 @@ from gpattr import (
     means,
     operators,
     posteriors,
+    quantities,
     tables,
 )
 from gpattr.adapters import registry
@@ -209,6 +210,17 @@ def encoded():
 @cache
 def sobol_indices():
     return gpattr.sobol_indices(fitted("GPRegressor"), pairs=True, n_draws=100)
+
+
+# The classes that say what a quantity is of a mean and a standard deviation.
+MOMENTS = (
+    "StandardDeviation",
+    "Variance",
+    "_ConfidenceBound",
+    "ExpectedImprovement",
+    "LogExpectedImprovement",
+    "ProbabilityOfImprovement",
+)
 
 
 # Good values of arguments that have no default, by name; by "Class.method.name" or "function.name"
@@ -439,6 +451,15 @@ GOOD = {
     "write_report.path": Made(lambda: os.path.join(folder(), "report.html")),
     "check_adapter.model": Made(foreign),
     "check_adapter.X": X,
+    "Acquisition.function": lambda rows: rows.sum(dim=1),
+    "best": 0.5,
+    "kappa": 2.0,
+    "what": "prediction",
+    **{f"{kind}.value.mean": Y[:1] for kind in MOMENTS},
+    **{f"{kind}.value.std": np.ones(1) for kind in MOMENTS},
+    **{f"{kind}.slopes.mean": Y[:1] for kind in MOMENTS},
+    **{f"{kind}.slopes.std": np.ones(1) for kind in MOMENTS},
+    "_Improvement.gain.mean": Y[:1],
 }
 # How an object is made whose class is not called with the arguments above.
 OBJECTS = {
@@ -472,8 +493,11 @@ OBJECTS = {
     "KnownFunction": lambda: datasets.linear_function([1.0, 2.0]),
     "Operator.gather": lambda: IG,
     "Posterior.contributions": lambda: fitted().posterior_,
+    "Posterior.rounding_of_variance": lambda: fitted().posterior_,
     "Posterior.across": lambda: fitted("MultiOutputGPRegressor").posterior_,
     "EncodedPosterior": encoded,
+    "_ConfidenceBound": lambda: quantities.UpperConfidenceBound(2.0),
+    "_Improvement": lambda: quantities.ExpectedImprovement(0.5),
     "Components": lambda: (
         posteriors.MixturePosterior([fitted().posterior_] * 2).apply(IG, X).components
     ),

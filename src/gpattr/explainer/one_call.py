@@ -9,6 +9,7 @@ from gpattr.explainer.explainer import Explainer
 from gpattr.explainer.players import Groups
 from gpattr.operators import Operator
 from gpattr.posteriors import TOLERANCE
+from gpattr.quantities import Quantity
 
 
 def explain(
@@ -27,6 +28,7 @@ def explain(
     target_name: str | None = None,
     baseline_name: str | None = None,
     players: Groups | None = None,
+    quantity: Quantity | None = None,
     uncertainty: str = "cov",
     scale: str | None = None,
 ) -> Any:
@@ -45,6 +47,7 @@ def explain(
         target_name=target_name,
         baseline_name=baseline_name,
         players=players,
+        quantity=quantity,
         scale=scale,
     )
     return explainer(X, uncertainty=uncertainty)

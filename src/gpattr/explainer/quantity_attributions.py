@@ -84,6 +84,8 @@ def of_quantity(
     _require_finite(predictions, base_values, name, setting.shared["row_names"])
     size = _size(surface, operator, setting.rows, predictions)
     if isinstance(operator, Shapley):
+        if setting.gathering is not None:
+            operator = operator.encoded(setting.gathering)
         found = _by_coalitions(surface, operator, setting.rows, name)
     else:
         assert isinstance(operator, IntegratedGradients)
@@ -96,7 +98,8 @@ def of_quantity(
     total = found.values.sum(axis=0)
     delta = total.sum(axis=1) - (predictions - base_values)
     error = found.error + np.abs(delta) + 4.0 * EPS * np.abs(found.values).sum(axis=(0, 2))
-    _require_good(error, size, evaluation.tolerance, name, setting.shared["row_names"])
+    largest = np.maximum(size, np.abs(found.values).max(axis=(0, 2), initial=0.0))
+    _require_good(error, largest, evaluation.tolerance, name, setting.shared["row_names"])
     whole = Explanation(
         distribution=Point(total),
         predictions=predictions,

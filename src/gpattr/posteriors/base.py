@@ -213,7 +213,7 @@ class Posterior(Checked, Frozen, ABC):
 
     def rounding_of_variance(self, X: Array) -> Array:
         """Return what rounding may make of Var[f] at rows X, (n,): a posterior says what it is."""
-        return 64.0 * EPS * self.moments(X, return_std=True)[1] ** 2
+        return 64.0 * EPS * self.predict(X, return_std=True)[1] ** 2
 
     def jets(self, X: Array) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and covariance of (f, ∂₁f … ∂_df) at T points for each row of X (r, T, d).

@@ -200,7 +200,8 @@ class FunctionSpacePosterior(Posterior):
 
     def rounding_of_variance(self, X: Array) -> Array:
         """Return what is left of a difference of prior and explained variances, (n,)."""
-        return EPS * (16.0 + len(self.inputs) ** 0.5) * self.kernel.diagonal(X)
+        rows = self.rows("X", X)
+        return EPS * (16.0 + len(self.inputs) ** 0.5) * self.kernel.diagonal(rows)
 
     def jets(self, X: Array) -> tuple[np.ndarray, np.ndarray]:
         return jets(self, X)

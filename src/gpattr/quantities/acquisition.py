@@ -10,7 +10,7 @@ import numpy as np
 
 from gpattr._core.arguments import a_function
 from gpattr._core.array import to_numpy
-from gpattr._core.validation import check_text
+from gpattr._core.validation import as_matrix, check_text
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.quantities.base import Quantity
 
@@ -43,7 +43,8 @@ class Acquisition(Quantity):
         import torch
 
         with torch.no_grad():
-            return self._checked(self._ask(self._rows(X)), len(X))
+            rows = self._rows(X)
+            return self._checked(self._ask(rows), len(rows))
 
     def gradient(self, X: np.ndarray) -> np.ndarray:
         """Return its gradient at the rows of X, (n, d), by automatic differentiation."""
@@ -52,7 +53,7 @@ class Acquisition(Quantity):
         rows = self._rows(X).requires_grad_(True)
         with torch.enable_grad():
             values = self._ask(rows)
-            self._checked(values.detach() if hasattr(values, "detach") else values, len(X))
+            self._checked(values, len(rows))
             if not values.requires_grad:
                 raise UnsupportedModelError(
                     f"quantity: the {self.words('')} has no gradient with respect to the rows;"
@@ -93,7 +94,8 @@ class Acquisition(Quantity):
         import torch
 
         like = self._like
-        return torch.tensor(to_numpy(X), dtype=like.dtype, device=like.device)
+        rows = to_numpy(as_matrix("X", X))
+        return torch.tensor(rows, dtype=like.dtype, device=like.device)
 
     def _ask(self, rows: Any) -> Any:
         botorch = sys.modules.get("botorch.acquisition")
