@@ -30,6 +30,7 @@ from weight_space import convergence, explain_rows, stream
 
 from dependence import dependence, sobol
 from kernels import additive, kernels
+from quantities import quantities
 from shapley import shapley, shapley_of_many_features
 
 SECTIONS = {
@@ -37,6 +38,7 @@ SECTIONS = {
     "kernels": (kernels, additive),
     "shapley": (shapley, shapley_of_many_features),
     "dependence": (dependence, sobol),
+    "quantities": (quantities,),
     "training": (training,),
     "peers": (peers,),
     "growth": (growth,),

@@ -122,6 +122,14 @@ def has_baseline(ex: Explanation) -> bool:
     return not len(ex) or not np.isnan(ex.base_values).all()
 
 
+def known_note(ex: Explanation) -> str:
+    """Return a sentence about numbers without uncertainty; none for others."""
+    if not isinstance(ex.distribution, Point):
+        return ""
+    what = ex.quantity[:1].upper() + ex.quantity[1:]
+    return f"{what}: a property of the model, whose attributions are known without uncertainty."
+
+
 def variance_note(ex: Explanation) -> str:
     """Return a sentence about variances of few correct digits; mostly none."""
     if ex.var is None or ex.cov_error is None or not len(ex):

@@ -9,6 +9,7 @@ from gpattr.plots.dependence_grid import dependence_grid
 from gpattr.plots.heatmap import heatmap
 from gpattr.plots.interaction_matrix import interaction_matrix
 from gpattr.plots.interaction_network import interaction_network
+from gpattr.plots.parts import parts
 from gpattr.plots.path import path
 from gpattr.plots.ranks import ranks
 from gpattr.plots.scatter import scatter
@@ -26,6 +27,7 @@ __all__ = [
     "heatmap",
     "interaction_matrix",
     "interaction_network",
+    "parts",
     "path",
     "ranks",
     "scatter",

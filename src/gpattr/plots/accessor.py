@@ -19,6 +19,7 @@ OF_EXPLANATIONS = (
     "covariance",
     "density",
     "heatmap",
+    "parts",
     "path",
     "ranks",
     "scatter",

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from gpattr import __version__
-from gpattr.distributions import Draws, Mixture
+from gpattr.distributions import Draws, Mixture, Point
 from gpattr.explainer.explainer import Explainer
 from gpattr.explanation.dependence import Dependence
 from gpattr.explanation.explanation import Explanation
@@ -79,13 +79,15 @@ def _output(
     name: str, ex: Explanation, importance: Importance | None, level: float
 ) -> dict[str, Any]:
     """Return the contents for one class or output."""
-    known = ex.var is not None
+    known = ex.var is not None and not isinstance(ex.distribution, Point)
     # The rest follows from std.
     gaussian = not known or not isinstance(ex.distribution, (Mixture, Draws))
     low, high = (None, None) if gaussian else ex.interval(level)
     sizes = np.abs(ex.values).mean(axis=0) if importance is None else importance.values
     ends = None if importance is None else importance.interval(level)
-    total = None if ex.cov is None else np.sqrt(np.maximum(ex.cov.sum(axis=(1, 2)), 0.0))
+    total = (
+        None if ex.cov is None or not known else np.sqrt(np.maximum(ex.cov.sum(axis=(1, 2)), 0.0))
+    )
     return {
         "name": name,
         "quantity": ex.quantity,
@@ -105,7 +107,7 @@ def _output(
         },
         "arrays": {
             "values": packed(ex.values),
-            "std": None if ex.std is None else packed(ex.std),
+            "std": packed(np.sqrt(ex.var)) if known and ex.var is not None else None,
             "low": None if low is None else packed(low),
             "high": None if high is None else packed(high),
             "positive": None if gaussian else packed(ex.prob_positive()),

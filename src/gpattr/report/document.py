@@ -22,7 +22,7 @@ from gpattr.explanation.dependence import Dependence
 from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.importance import Importance
 from gpattr.explanation.multi_output import MultiOutputExplanation
-from gpattr.explanation.text import variance_note
+from gpattr.explanation.text import known_note, variance_note
 from gpattr.posteriors import MultiOutputPosterior
 from gpattr.report.contents import content
 from gpattr.report.whole_function import by_output, curves_of, indices_of
@@ -86,7 +86,8 @@ def write_report(
     facts = content(
         outputs, importances, explainer, level, held_out, targets, classes, curves, shares
     )
-    doubts = dict.fromkeys(filter(None, map(variance_note, outputs.values())))
+    remarks = [*map(known_note, outputs.values()), *map(variance_note, outputs.values())]
+    doubts = dict.fromkeys(filter(None, remarks))
     facts |= {"title": title, "data_name": data_name, "notes": [*notes, *doubts]}
     facts["selected"] = (
         _farthest(outputs) if selected_row is None else _position(selected_row, len(first))
