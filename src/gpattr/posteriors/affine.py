@@ -120,6 +120,16 @@ class AffinePosterior(WrapperPosterior):
         inside = self.units.inside(X)
         return self.posterior.moments(inside, return_std=return_std, return_cov=return_cov)
 
+    def values_variance(self, X: Array) -> Array:
+        return self.posterior.values_variance(self.units.inside(X))
+
+    def values_covariance(self, X: Array, points: Array) -> Array:
+        inside = self.units.inside
+        return self.posterior.values_covariance(inside(X), inside(points))
+
+    def conditioned(self, X: Array, y: Array, noise: Any) -> AffinePosterior:
+        return self.around(self.posterior.conditioned(self.units.inside(X), y, noise))
+
     def bind(self, operator: Operator, evaluation: Evaluation) -> Bound:
         inside, G = operator.in_units(self.units), operator.pull_back(self.units, self.like)
         G = _checked_matrix(operator, G, inside.size(len(self.source)), self.width, self.like)

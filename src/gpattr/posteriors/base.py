@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpattr._core.arguments import Checked, an_array, instance
-from gpattr._core.array import EPS, Array
+from gpattr._core.array import EPS, Array, namespace
 from gpattr._core.cards import card
 from gpattr._core.frozen import Frozen
 from gpattr._core.validation import Names, as_matrix, as_vector, check_flag, read_only
@@ -19,6 +19,7 @@ from gpattr.operators import Operator
 from gpattr.posteriors.attributions import Attributions
 from gpattr.posteriors.bound import Bound
 from gpattr.posteriors.evaluation import TOLERANCE, Evaluation
+from gpattr.posteriors.measurements import check_noise, measured_rows, measured_values
 
 CHECKS = {
     "operator": instance(Operator, "a gpattr operator, such as IntegratedGradients"),
@@ -111,6 +112,11 @@ class Posterior(Checked, Frozen, ABC):
             name, X, names=self.feature_names, n_features=self.n_columns, like=self.like
         )
 
+    @property
+    def noise_variance(self) -> float | None:
+        """The noise variance of a measurement, if the model has one for all rows."""
+        return None
+
     @abstractmethod
     def moments(self, X: Array, *, return_std: bool = False, return_cov: bool = False) -> Any:
         """Return what `predict` does, for rows that have been checked."""
@@ -118,6 +124,36 @@ class Posterior(Checked, Frozen, ABC):
     @abstractmethod
     def bind(self, operator: Operator, evaluation: Evaluation) -> Bound:
         """Return the operator bound to this posterior, its formulas resolved once."""
+
+    def values_variance(self, X: Array) -> Array:
+        """Return Var[f(x)], (n,), for checked rows; exactly 0 where rounding is all there is."""
+        return self.moments(X, return_std=True)[1] ** 2
+
+    def values_covariance(self, X: Array, points: Array) -> Array:
+        """Return Cov[f(x), f(p)], (n, c), for checked rows X and points."""
+        both = namespace(X).concatenate([X, points])
+        return self.moments(both, return_cov=True)[1][: len(X), len(X) :]
+
+    def condition_on(self, x: Any, y: Any, noise: Any = None) -> Posterior:
+        """Return the posterior after one more measurement y of the function at x, or several.
+
+        ``x`` is a row, or rows (k, d), and ``y`` a number for each. ``noise`` is the variance of
+        the measurements, one or one each, by default the model's own. Kernel, prior mean, noise of
+        earlier rows and units stay as they are, and nothing is factorised again: with m training
+        rows a measurement takes O(m²).
+        """
+        rows = measured_rows(self, x)
+        noise = None if noise is None else check_noise(noise, rows)
+        result = self.conditioned(rows, measured_values(y, rows), noise)
+        for name in ("feature_names", "label", "note"):
+            object.__setattr__(result, name, getattr(self, name))
+        return result
+
+    def conditioned(self, X: Array, y: Array, noise: Any) -> Posterior:
+        """Return what `condition_on` does, for checked rows; ``noise`` None is the model's own."""
+        raise UnsupportedModelError(
+            f"{type(self).__name__}: it cannot be conditioned on further measurements"
+        )
 
     def predict(self, X: Any, *, return_std: bool = False, return_cov: bool = False) -> Any:
         """Return the mean of the latent function at X, (n,).

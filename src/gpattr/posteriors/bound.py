@@ -65,6 +65,16 @@ class Bound(ABC):
             result[:, both[:, None], both] = output_by_output(part, G)
         return result
 
+    def covariance_with_values(self, X: Array, points: Array, gather: Any = None) -> Array:
+        """Return Cov[𝒜f(x), f(p)] for rows X and points, (n, q, c).
+
+        With ``gather`` G (q, k) it is that of the sums Σᵢ Gᵢⱼ𝒜ᵢ, (n, k, c).
+        """
+        raise UnsupportedModelError(
+            "model: covariances between attributions and values of the function are available for"
+            f" a single Gaussian process; {type(self).__name__} does not have them"
+        )
+
     def contributions(self, X: Array) -> Array:
         """Return the share of each training row in each mean, (n, q, m)."""
         raise UnsupportedModelError(
@@ -101,6 +111,14 @@ def check_joint_memory(n: int, q: int, *, copies: int = 2) -> None:
 def gathering(gather: Any, q: int, like: Array) -> Array | None:
     """Return the matrix (q, k) that adds q outputs up, beside ``like``; None for each by itself."""
     return None if gather is None else beside("gather", matrix("gather", gather, q, None), like)
+
+
+def values_covariance_of(n: int, q: int, c: int, G: Array | None, like: Array) -> Array:
+    """Return an empty array for covariances of n rows' outputs, or columns of G, with c values."""
+    shape = (n, q if G is None else G.shape[1], c)
+    remedy = "use fewer rows or points, or one feature at a time"
+    check_memory("The covariance with values of the function", shape, remedy, copies=2)
+    return namespace(like).empty(shape)
 
 
 def rows_covariance_of(n: int, q: int, G: Array | None, like: Array) -> Array:

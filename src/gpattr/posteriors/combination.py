@@ -19,7 +19,7 @@ from gpattr.closed_forms.resolution import mean_formulas_for
 from gpattr.closed_forms.table import MeanFormulas
 from gpattr.closed_forms.verbs import apply_to_mean, weighted_mean
 from gpattr.distributions import Gaussian
-from gpattr.exceptions import InvalidInputError
+from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.means import Expansion, Mean, Zero
 from gpattr.operators import Gradient, Operator
 from gpattr.posteriors.attributions import Attributions
@@ -136,6 +136,36 @@ class CombinationPosterior(Posterior):
     def rounding_of_variance(self, X: Array) -> Array:
         return self.weigh([part.rounding_of_variance(X) for part in self.posteriors], power=2)
 
+    @property
+    def noise_variance(self) -> float | None:
+        """That of the only part, in the units of f; None where there are several."""
+        inner = self.posteriors[0].noise_variance if len(self.posteriors) == 1 else None
+        return None if inner is None else float(self.coefficients[0]) ** 2 * inner
+
+    def values_variance(self, X: Array) -> Array:
+        return self.weigh([part.values_variance(X) for part in self.posteriors], power=2)
+
+    def values_covariance(self, X: Array, points: Array) -> Array:
+        parts = [part.values_covariance(X, points) for part in self.posteriors]
+        return self.weigh(parts, power=2)
+
+    def conditioned(self, X: Array, y: Array, noise: Any) -> CombinationPosterior:
+        """Return the same given more measurements, for one part: (y − m)/c is measured of it."""
+        if len(self.posteriors) != 1:
+            raise UnsupportedModelError(
+                f"CombinationPosterior: a measurement of a sum makes its {len(self.posteriors)}"
+                " parts dependent, which are independent here"
+            )
+        c = float(self.coefficients[0])
+        if c == 0:
+            raise UnsupportedModelError(
+                "CombinationPosterior: with the coefficient 0 a measurement says nothing about its"
+                " part"
+            )
+        inner = None if noise is None else noise / c**2
+        part = self.posteriors[0].conditioned(X, (y - self.mean(X)) / c, inner)
+        return CombinationPosterior([part], self.coefficients, mean=self.mean)
+
     def bind(self, operator: Operator, evaluation: Evaluation) -> Bound:
         return self.bind_to([part.bind(operator, evaluation) for part in self.posteriors])
 
@@ -206,6 +236,10 @@ class CombinationBound(Bound):
         parts = (part.rows_covariance(X, gather) for part in self.parts)
         weights = self.posterior.coefficients.tolist()
         return reduce(add, (c**2 * part for c, part in zip(weights, parts, strict=True)))
+
+    def covariance_with_values(self, X: Array, points: Array, gather: Any = None) -> Array:
+        parts = [part.covariance_with_values(X, points, gather) for part in self.parts]
+        return self.posterior.weigh(parts, power=2)
 
     def contributions(self, X: Array) -> Array:
         """Return the share of each training row, all its targets together, in each mean."""

@@ -91,6 +91,15 @@ class EncodedPosterior(WrapperPosterior):
     def moments(self, X: Array, *, return_std: bool = False, return_cov: bool = False) -> Any:
         return self.posterior.moments(X, return_std=return_std, return_cov=return_cov)
 
+    def values_variance(self, X: Array) -> Array:
+        return self.posterior.values_variance(X)
+
+    def values_covariance(self, X: Array, points: Array) -> Array:
+        return self.posterior.values_covariance(X, points)
+
+    def conditioned(self, X: Array, y: Array, noise: Any) -> EncodedPosterior:
+        return self.around(self.posterior.conditioned(X, y, noise))
+
     def bind(self, operator: Operator, evaluation: Evaluation) -> Bound:
         encoding = namespace(self.like).asarray(self._encoder.gathering)
         operator = operator.encoded(encoding)

@@ -15,17 +15,19 @@ from gpattr._core.array import (
     cholesky,
     is_tensor,
     namespace,
+    outer_products,
     product,
     solve_cholesky,
     to_numpy,
 )
 from gpattr._core.memory import check_memory
-from gpattr._core.validation import Names, as_matrix, as_vector, column_names, numbers, read_only
+from gpattr._core.validation import Names, as_matrix, as_vector, column_names, read_only
 from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
 from gpattr.kernels import Kernel
 from gpattr.kernels.white import fold_white
 from gpattr.means import Expansion, Mean
 from gpattr.posteriors.function_space import FunctionSpacePosterior, Trend
+from gpattr.posteriors.measurements import check_noise, noise_at
 from gpattr.posteriors.prior import checked_mean
 
 
@@ -39,9 +41,11 @@ class ExactPosterior(FunctionSpacePosterior):
 
     Where the coefficients β of the mean are uncertain, N(β₀, B) or flat (B⁻¹ = 0), with Φ their
     basis at X and A = k(X, X) + noise: C = (B⁻¹ + ΦᵀA⁻¹Φ)⁻¹, β̄ = β₀ + C ΦᵀA⁻¹(y − Φβ₀),
-    α = A⁻¹(y − Φβ̄), ``mean`` has the coefficients β̄, and ``trend`` holds C.
+    α = A⁻¹(y − Φβ̄), ``mean`` has the coefficients β̄, and ``trend`` holds C. ``prior_mean`` is the
+    mean before any data.
     """
 
+    prior_mean: Mean = field(kw_only=True)
     y: Array = field(kw_only=True)
     noise: Array = field(kw_only=True)
     log_marginal_likelihood: float = field(kw_only=True)
@@ -94,6 +98,7 @@ class ExactPosterior(FunctionSpacePosterior):
         names: Names | None,
     ) -> None:
         """Become the posterior given targets whose covariance has been factorised."""
+        prior_mean = mean
         if isinstance(mean, Expansion):
             mean = mean.centred(Z)
         residual, shift, trend = y - mean(Z), 0.0, None
@@ -116,8 +121,34 @@ class ExactPosterior(FunctionSpacePosterior):
             over="ignore", invalid="ignore"
         ):  # targets of 1e160 have no evidence, but an explanation
             evidence = -0.5 * float(residual @ alpha) - logs - evidence
-        for name, value in {"y": y, "noise": noise, "log_marginal_likelihood": evidence}.items():
+        for name, value in {
+            "prior_mean": prior_mean,
+            "y": y,
+            "noise": noise,
+            "log_marginal_likelihood": evidence,
+        }.items():
             object.__setattr__(self, name, value)
+
+    @property
+    def noise_variance(self) -> float | None:
+        first = self.noise[0]
+        return float(first) if bool((self.noise == first).all()) else None
+
+    def conditioned(self, X: Array, y: Array, noise: Any) -> ExactPosterior:
+        """Return the posterior given k more targets: rows are appended to L, in O(k m²)."""
+        self.check_range(X, "x")
+        xp, more = namespace(X), noise_at(self, noise, X)
+        Z = read_only(xp.concatenate([self.inputs, X]))
+        check_memory("The covariance of the training targets", Z.shape[:1] * 2, "use fewer rows")
+        V = self.solve(self.kernel(X, self.inputs))
+        factor = _extended(self.kernel, self.factor, Z, V, more)
+        targets, noise = (
+            read_only(xp.concatenate(pair)) for pair in ((self.y, y), (self.noise, more))
+        )
+        result = object.__new__(type(self))
+        names = self.feature_names
+        result._condition(self.kernel, Z, targets, noise, self.prior_mean, factor, names)
+        return result
 
     @property
     def training_inputs(self) -> Array:
@@ -171,23 +202,6 @@ def coefficients_given(
     return root, root @ (root.T @ product(W.T, residual)), evidence
 
 
-def check_noise(noise: Any, Z: Array) -> Array:
-    """Return noise variances, one per row, (m,)."""
-    m = len(Z)
-    noise = as_vector(
-        "noise",
-        np.atleast_1d(numbers("noise", noise)) if not is_tensor(noise) else noise.reshape(-1),
-        like=Z,
-    )
-    if len(noise) not in (1, m):
-        raise InvalidInputError(
-            f"noise: expected one variance or one per row ({m}), got {len(noise)}"
-        )
-    if (noise < 0).any():
-        raise InvalidInputError(f"noise: expected variances, 0 or larger, got {float(noise.min())}")
-    return read_only(namespace(Z).broadcast_to(noise, (m,)))
-
-
 def factorise(kernel: Kernel, Z: Array, noise: Array) -> Array:
     """Return chol(k(Z, Z) + diag(noise)), (m, m); refuse a matrix that is singular to rounding."""
     xp = namespace(Z)
@@ -204,8 +218,16 @@ def factorise(kernel: Kernel, Z: Array, noise: Array) -> Array:
         L = cholesky(K)
     except LinAlgError:
         L = None
+    return _regular(L, Z, scale)
+
+
+def _regular(L: Array | None, Z: Array, scale: Array) -> Array:
+    """Return a Cholesky factor that cannot be written to; refuse one that is only rounding.
+
+    ``scale`` are the prior variances of its last rows.
+    """
     # A pivot at the level of rounding means the factor is noise, even where LAPACK went through.
-    if L is None or not (L.diagonal() ** 2 > 4 * EPS * scale).all():
+    if L is None or not (L.diagonal()[-len(scale) :] ** 2 > 4 * EPS * scale).all():
         raise NotPositiveDefiniteError(
             f"noise: the covariance of the {len(Z)} training targets is singular to"
             f" rounding{_duplicates(to_numpy(Z))}; give a larger noise variance (say"
@@ -214,6 +236,31 @@ def factorise(kernel: Kernel, Z: Array, noise: Array) -> Array:
     if not is_tensor(L):
         L.flags.writeable = False
     return L
+
+
+def _extended(kernel: Kernel, L: Array, Z: Array, V: Array, noise: Array) -> Array:
+    """Return the factor of all rows Z given that of the first m, and the rows V = k(X, Z)L⁻ᵀ."""
+    xp, (k, m) = namespace(V), V.shape
+    X = Z[m:]
+    i, scale = xp.arange(k), kernel.diagonal(X)
+    C = kernel(X, X) - outer_products(V)
+    C[i, i] += noise
+    try:
+        corner = cholesky(C)
+    except LinAlgError:
+        corner = None
+    if corner is None:
+        return _regular(None, Z, scale)
+    return _regular(bordered(L, V, corner), Z, scale)
+
+
+def bordered(L: Array, V: Array, corner: Array) -> Array:
+    """Return [[L, 0], [V, corner]], in the order in which BLAS reads it."""
+    (m, r), k = L.shape, len(V)
+    shape = (m + k, r + corner.shape[1])
+    result = namespace(L).zeros(shape) if is_tensor(L) else np.zeros(shape, order="F")
+    result[:m, :r], result[m:, :r], result[m:, r:] = L, V, corner
+    return result
 
 
 def _duplicates(Z: Array) -> str:

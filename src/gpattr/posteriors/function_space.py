@@ -44,6 +44,7 @@ from gpattr.posteriors.jets import jets, slopes
 from gpattr.posteriors.sensitivity import Sensitivity
 
 FARTHEST = 1e140  # length-scales: beyond, squares of distances overflow
+KNOWN = 64 * EPS  # of a prior variance: what is left of it below is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,6 +183,33 @@ class FunctionSpacePosterior(Posterior):
         trend = 0.0 if R is None else outer_products(R)
         return mean, covariance(self.kernel(X, X) - self.explained(T) + trend)
 
+    def values_variance(self, X: Array) -> Array:
+        self.check_range(X)
+        xp, prior, var = namespace(X), self.kernel.diagonal(X), namespace(X).empty(len(X))
+        for rows in blocks(len(X), 32.0 * len(self.inputs), X):
+            T, R = self.whitened(X[rows])
+            var[rows] = prior[rows] - self.explained(T[:, None, :])[:, 0, 0]
+            if R is not None:
+                var[rows] += (R**2).sum(axis=1)
+        return xp.where(var > KNOWN * prior, var, 0.0)
+
+    def values_covariance(self, X: Array, points: Array) -> Array:
+        (T, R), (S, Q) = self.whitened(X), self.whitened(points)
+        result = self.kernel(X, points) - self.explained_between(T, S)
+        return result if R is None or Q is None else result + product(R, Q.T)
+
+    def whitened(self, X: Array) -> tuple[Array, Array | None]:
+        """Return the rows T(x)ᵀ, (n, m), and what is uncertain about the trend there, (n, p)."""
+        xp, n, m = namespace(X), len(X), len(self.inputs)
+        T = xp.empty((n, m))
+        R = None if self.trend is None else xp.empty((n, self.trend.root.shape[1]))
+        for rows in blocks(n, 32.0 * m, X):
+            k = self.kernel(X[rows], self.inputs)
+            if R is not None:
+                R[rows] = self._trend_at(X[rows], k)
+            T[rows] = self.solve(k)
+        return T, R
+
     def bind(self, operator: Operator, evaluation: Evaluation) -> Bound:
         return FunctionSpaceBound.of(self, operator, evaluation)
 
@@ -206,7 +234,7 @@ class FunctionSpacePosterior(Posterior):
     def jets(self, X: Array) -> tuple[np.ndarray, np.ndarray]:
         return jets(self, X)
 
-    def check_range(self, X: Array) -> None:
+    def check_range(self, X: Array, name: str = "X") -> None:
         """Raise `InvalidInputError` for rows too far out for float64."""
         with np.errstate(over="ignore", invalid="ignore"):
             distance = self.kernel.n_lengthscales(X - self.inputs[0])
@@ -214,14 +242,14 @@ class FunctionSpacePosterior(Posterior):
         finite = to_numpy(namespace(X).isfinite(size))
         if not finite.all():
             raise InvalidInputError(
-                f"X: row {int(finite.argmin())} lies so far out that its prior variance is not"
+                f"{name}: row {int(finite.argmin())} lies so far out that its prior variance is not"
                 " finite"
             )
         if not (distance < FARTHEST).all():
             row = int(distance.argmax())
             raise InvalidInputError(
-                f"X: expected rows within {FARTHEST:.0e} length-scales of the data, got row {row}"
-                f" at {distance[row]:.0e}"
+                f"{name}: expected rows within {FARTHEST:.0e} length-scales of the data, got row"
+                f" {row} at {distance[row]:.0e}"
             )
 
     def solve(self, k: Array) -> Array:
@@ -234,6 +262,13 @@ class FunctionSpacePosterior(Posterior):
         explained = outer_products(V)
         if self.root is not None:
             explained -= outer_products(product(V, self.root))
+        return explained
+
+    def explained_between(self, V: Array, T: Array) -> Array:
+        """Return V(I − RRᵀ)Tᵀ, (r, c), for V (r, m) and T (c, m)."""
+        explained = product(V, T.T)
+        if self.root is not None:
+            explained -= product(product(V, self.root), product(T, self.root).T)
         return explained
 
     def _trend_at(self, X: Array, k: Array) -> Array | None:

@@ -37,6 +37,7 @@ from gpattr.posteriors.bound import (
     gathering,
     output_by_output,
     rows_covariance_of,
+    values_covariance_of,
 )
 from gpattr.posteriors.evaluation import Evaluation
 
@@ -195,6 +196,19 @@ class FunctionSpaceBound(Bound):
                 ' larger tolerance= accepts it; uncertainty="none" explains without them'
             )
 
+    def _require_cross_accuracy(self, X: Array, points: Array, first: int, error: Array) -> None:
+        """Raise `ToleranceError` if quadrature leaves too large an error of a covariance, (r,)."""
+        xp, kernel = namespace(X), self.posterior.kernel
+        allowed = xp.sqrt(kernel.diagonal(X) * kernel.diagonal(points).max())
+        allowed = self.evaluation.tolerance * allowed
+        if not (error <= allowed).all():
+            row = int((error - allowed).argmax())
+            raise ToleranceError(
+                f"tolerance: covariances between the attributions of row {first + row} and values"
+                f" of the function are accurate only to {float(error[row]):.1e}, where"
+                f" {float(allowed[row]):.1e} is asked for; a larger tolerance= accepts it"
+            )
+
     def _require_accuracy(self, X: Array, mean: Array, error: Array) -> None:
         """Raise `ToleranceError` if an error exceeds its share of the size of the function.
 
@@ -281,6 +295,35 @@ class FunctionSpaceBound(Bound):
             solved = posterior.solve(cross.reshape(-1, m)).reshape(cross.shape)
             V[:, rows] = xp.swapaxes(solved, 0, 1)
         return V, R
+
+    def covariance_with_values(self, X: Array, points: Array, gather: Any = None) -> Array:
+        """Return 𝒜k(·, p) − V(I − RRᵀ)T(p), and the part of uncertain coefficients, (n, q, c).
+
+        Points are solved for once, rows block by block.
+        """
+        posterior, trend = self.posterior, self.posterior.trend
+        posterior.check_range(X)
+        posterior.check_range(points, "points")
+        n, q, c = len(X), self.operator.size(X.shape[1]), len(points)
+        m, G = len(posterior.inputs), gathering(gather, q, X)
+        result = values_covariance_of(n, q, c, G, X)
+        check_memory("points: what is solved for them", (c, m), "use fewer points")
+        T, P = posterior.whitened(points)
+        some = slice(0, result.shape[1])
+        for rows in blocks(n, 32.0 * q * (m + c), X):
+            part = self.operator.rows(rows)
+            prior, error = weighted_cross(self.formulas, part, X[rows], points)
+            if self._bounded:
+                self._require_cross_accuracy(X[rows], points, rows.start, error)
+            cross = weighted_cross(self.formulas, part, X[rows], posterior.inputs).value
+            prior, cross = _gathered(prior, G, some), _gathered(cross, G, some)
+            if trend is not None and P is not None and self.trend_formulas is not None:
+                images = weighted_images(self.trend_formulas, part, X[rows], len(trend.basis))
+                R = trend.residual(_gathered(images, G, some), cross)
+                prior = prior + product(R, P.T)
+            V = posterior.solve(cross.reshape(-1, m))
+            result[rows] = prior - posterior.explained_between(V, T).reshape(prior.shape)
+        return result
 
     def contributions(self, X: Array) -> Array:
         """Return αₘ 𝒜k(·, zₘ)(xₙ), (n, q, m): the share of each training row in each mean.

@@ -28,7 +28,11 @@ from gpattr._core.array import (
 )
 from gpattr._core.memory import check_memory
 from gpattr._core.validation import as_vector, check_text, read_only
-from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
+from gpattr.exceptions import (
+    InvalidInputError,
+    NotPositiveDefiniteError,
+    UnsupportedModelError,
+)
 from gpattr.kernels import Kernel
 from gpattr.means import Expansion, Mean
 from gpattr.posteriors.function_space import FunctionSpacePosterior
@@ -161,6 +165,12 @@ class LaplacePosterior(FunctionSpacePosterior):
     @property
     def link(self) -> str:
         return "logistic"
+
+    def conditioned(self, X: Array, y: Array, noise: Any) -> LaplacePosterior:
+        raise UnsupportedModelError(
+            "LaplacePosterior: a label is not a value with Gaussian noise; fit it again with the"
+            " new rows"
+        )
 
     def __repr__(self) -> str:
         m, d = self.inputs.shape

@@ -33,6 +33,7 @@ from gpattr.posteriors.bound import (
     gathering,
 )
 from gpattr.posteriors.evaluation import Evaluation
+from gpattr.posteriors.measurements import noise_at
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -168,6 +169,27 @@ class MixturePosterior(Posterior):
         parts = [posterior.moments(X, return_std=True) for posterior in self.posteriors]
         means, stds = (namespace(parts[0][0]).stack([part[i] for part in parts]) for i in (0, 1))
         return Marginals(self.weights_like(means), means, stds**2)
+
+    @property
+    def noise_variance(self) -> float | None:
+        """The noise variance on which all components agree."""
+        found = {part.noise_variance for part in self.posteriors}
+        return found.pop() if len(found) == 1 else None
+
+    def conditioned(self, X: Array, y: Array, noise: Any) -> MixturePosterior:
+        """Return the mixture given more measurements, each component with its own noise.
+
+        A component's weight is multiplied by the density that it gave the measurements.
+        """
+        parts = [part.conditioned(X, y, noise) for part in self.posteriors]
+        logs = np.log(self.weights)
+        for k, part in enumerate(self.posteriors):
+            mean, cov = (to_numpy(value) for value in part.moments(X, return_cov=True))
+            L = np.linalg.cholesky(cov + np.diag(to_numpy(noise_at(part, noise, X))))
+            z = np.linalg.solve(L, to_numpy(y) - mean)
+            logs[k] -= 0.5 * float(z @ z) + float(np.log(L.diagonal()).sum())
+        weights = np.exp(logs - logs.max())
+        return MixturePosterior(parts, weights / weights.sum())
 
     def bind(self, operator: Operator, evaluation: Evaluation) -> Bound:
         parts = tuple(part.bind(operator, evaluation) for part in self.posteriors)

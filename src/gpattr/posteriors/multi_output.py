@@ -243,6 +243,12 @@ class MultiOutputPosterior(Posterior):
         evaluation = Evaluation(uncertainty, method, n_steps, tolerance)
         return self.bind(operator, evaluation).by_output(self.rows("X", X))
 
+    def conditioned(self, X: Array, y: Array, noise: Any) -> MultiOutputPosterior:
+        raise UnsupportedModelError(
+            f"{type(self).__name__}: a measurement is of one output; condition that one, of"
+            f" {list(self.outputs)}, by its name"
+        )
+
     def across_at(self, bound: MultiOutputBound, X: Array) -> Array:
         """Return each row's covariance between outputs, (n, q, P, q, P), for a bound operator."""
         xp, n, P = namespace(X), len(X), len(self.outputs)

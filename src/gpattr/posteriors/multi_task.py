@@ -31,9 +31,9 @@ from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
 from gpattr.kernels import Kernel
 from gpattr.means import Mean
 from gpattr.posteriors.combination import known_mean
-from gpattr.posteriors.exact import check_noise
 from gpattr.posteriors.function_space import FunctionSpacePosterior
 from gpattr.posteriors.matrices import matrix, root_of
+from gpattr.posteriors.measurements import check_noise
 from gpattr.posteriors.multi_output import MultiOutputBound, MultiOutputPosterior
 
 

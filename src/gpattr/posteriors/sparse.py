@@ -40,10 +40,13 @@ from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel
 from gpattr.means import Mean
 from gpattr.posteriors.base import checked_points
-from gpattr.posteriors.exact import check_noise, factorise
+from gpattr.posteriors.exact import bordered, factorise
 from gpattr.posteriors.function_space import FunctionSpacePosterior
 from gpattr.posteriors.matrices import matrix, root_of
+from gpattr.posteriors.measurements import check_noise, noise_at, updated_root
 from gpattr.posteriors.prior import smooth_prior
+
+INDEPENDENT = 1e-12  # of the prior variance at a new input: what f(Z) must leave of it
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -160,6 +163,47 @@ class SparsePosterior(FunctionSpacePosterior):
         return cls(
             kernel, inducing, product(root, scaled), **q, reference_points=points, bound=bound
         )
+
+    def conditioned(self, X: Array, y: Array, noise: Any) -> SparsePosterior:
+        """Return the posterior given more measurements, each an inducing input of its own.
+
+        The process given f at inducing inputs is that of the prior, also at the new ones, so that
+        this is exact.
+        """
+        self.check_range(X, "x")
+        result, noise = self, noise_at(self, noise, X)
+        for i in range(len(X)):
+            result = result._given(X[i : i + 1], float(y[i]), float(noise[i]))
+        return result
+
+    def _given(self, x: Array, y: float, noise: float) -> SparsePosterior:
+        """Return the posterior given one measurement at x (1, d), in O(m²).
+
+        With l² what the prior at x leaves given f(Z), f(x) = m₀(x) + T(x)ᵀv + lw, w ~ N(0, 1).
+        """
+        xp, t, own = namespace(x), self.whitened(x)[0], self.kernel.diagonal(x)
+        Z, L, v, R = self.inputs, self.factor, self.whitened_mean, self.root
+        assert R is not None
+        left = own - (t**2).sum(axis=1)
+        if bool(left > INDEPENDENT * own):
+            pivot = xp.sqrt(left)[:, None]
+            Z, v = xp.concatenate([Z, x]), xp.concatenate([v, 0.0 * left])
+            L, t = bordered(L, t, pivot), xp.concatenate([t, pivot], axis=1)
+            R = bordered(R, xp.zeros((1, R.shape[1])), 0.0 * pivot + 1.0)
+        residual = y - float(self.mean(x)[0]) - float(t[0] @ v)
+        R, shift = updated_root(R, product(t[0], R), noise, residual)
+        v = v + shift
+        result = object.__new__(SparsePosterior)
+        FunctionSpacePosterior.__init__(
+            result, self.kernel, Z, solve_upper(L, v), L, R, mean=self.mean
+        )
+        for name, value in {
+            "whitened_mean": read_only(v),
+            "points": self.points,
+            "bound": None,
+        }.items():
+            object.__setattr__(result, name, value)
+        return result
 
     @property
     def reference_points(self) -> Mapping[str, Array]:

@@ -54,9 +54,11 @@ from gpattr.posteriors.bound import (
     covariance,
     gathering,
     rows_covariance_of,
+    values_covariance_of,
 )
 from gpattr.posteriors.evaluation import Evaluation
 from gpattr.posteriors.matrices import matrix, root_of
+from gpattr.posteriors.measurements import noise_at, updated_root
 from gpattr.posteriors.prior import checked_mean
 
 WELL_CONDITIONED = 1e3  # where rounding of the weights is no more than that of their sum
@@ -195,6 +197,39 @@ class WeightSpacePosterior(Posterior):
             cov[rows] = (images @ self._other_half(half)[:, :, None])[:, :, 0]
         return to_numpy(mean), to_numpy(var), to_numpy(gradient), to_numpy(cov)
 
+    def values_variance(self, X: Array) -> Array:
+        xp, p, var = namespace(X), len(self.basis), namespace(X).empty(len(X))
+        spread = float((self.half(xp.eye(p)) ** 2).sum())
+        for rows in blocks(len(X), 32.0 * p, X):
+            values = self.basis(X[rows])
+            rounding = (8.0 * EPS) ** 2 * p * spread * (values**2).sum(axis=1)
+            found = (self.half(values) ** 2).sum(axis=1)
+            var[rows] = xp.where(found > rounding, found, 0.0)
+        return var
+
+    def values_covariance(self, X: Array, points: Array) -> Array:
+        return product(self.half(self.basis(X)), self.half(self.basis(points)).T)
+
+    def conditioned(self, X: Array, y: Array, noise: Any) -> WeightSpacePosterior:
+        """Return the posterior given more measurements: an update of the root of S for each."""
+        noise = noise_at(self, noise, X)
+        root = self.half(namespace(X).eye(len(self.basis)))
+        weights, known = self.weights, self.mean(X)
+        for phi, value, level in zip(self.basis(X), y - known, noise, strict=True):
+            residual = float(value - phi @ weights)
+            root, shift = updated_root(root, product(phi, root), float(level), residual)
+            weights = weights + shift
+        return WeightSpacePosterior(
+            self.basis,
+            weights,
+            root=root,
+            mean=self.mean,
+            feature_names=self.feature_names,
+            reference_points=self.points,
+            condition=max(self.condition, self._pivot_ratio),
+            weights_error=self.weights_error,
+        )
+
     def bind(self, operator: Operator, evaluation: Evaluation) -> Bound:
         exact = basis_formulas_for(operator, self.basis)
         mean = mean_formulas_for(operator, self.mean, evaluation.method)
@@ -215,11 +250,16 @@ class WeightSpacePosterior(Posterior):
 
         Of a mean it is relative to the lengths of functions and weights.
         """
-        ratio = self.condition
-        if self.precision_factor is not None:
-            pivots = self.precision_factor.diagonal()
-            ratio = float(pivots.max() / pivots.min())
+        ratio = self.condition if self.precision_factor is None else self._pivot_ratio
         return EPS * (64.0 + 4.0 * len(self.basis) ** 0.5) * ratio
+
+    @property
+    def _pivot_ratio(self) -> float:
+        """The ratio of the largest to the smallest pivot of L; 1 where S is given by its root."""
+        if self.precision_factor is None:
+            return 1.0
+        pivots = self.precision_factor.diagonal()
+        return float(pivots.max() / pivots.min())
 
     @property
     def rank(self) -> int:
@@ -390,6 +430,22 @@ class WeightSpaceBound(Bound):
                 V[:, rows] = xp.swapaxes(half, 0, 1)
             result[some] = V @ xp.swapaxes(V, 1, 2)
         return covariance(result)
+
+    def covariance_with_values(self, X: Array, points: Array, gather: Any = None) -> Array:
+        posterior, xp = self.posterior, namespace(X)
+        for name, rows in (("X", X), ("points", points)):
+            posterior.basis.check_rows(name, rows)
+        n, q, p = len(X), self.operator.size(X.shape[1]), len(posterior.basis)
+        G = gathering(gather, q, X)
+        result = values_covariance_of(n, q, len(points), G, X)
+        check_memory("points: their basis functions", (len(points), p), "use fewer points")
+        H = posterior.half(posterior.basis(points))
+        for rows in blocks(n, 24.0 * q * (p + len(points)), X):
+            F = weighted_images(self.chosen, self.operator.rows(rows), X[rows], p)
+            F = F if G is None else xp.swapaxes(G, 0, 1) @ F
+            V = posterior.half(F.reshape(-1, p))
+            result[rows] = product(V, H.T).reshape(result[rows].shape)
+        return result
 
     def sample(self, X: Array, n: int, random_state: Any) -> np.ndarray:
         """Return n draws at all rows together, (n, rows, q): those of n draws of the weights."""

@@ -33,6 +33,10 @@ class WrapperPosterior(Posterior):
             return ((1.0, self),)
         return tuple((weight, self.around(part)) for weight, part in parts)
 
+    @property
+    def noise_variance(self) -> float | None:
+        return self.posterior.noise_variance
+
     @abstractmethod
     def around(self, posterior: Posterior) -> WrapperPosterior:
         """Return the same wrapper around another posterior."""
