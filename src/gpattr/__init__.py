@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         Importance,
         InteractionExplanation,
         MultiOutputExplanation,
+        NextMeasurement,
     )
     from gpattr.operators import Baselines, Marginals
     from gpattr.rules import compare_rules
@@ -89,6 +90,7 @@ _NAMES = {
     "InteractionExplanation": "gpattr.explanation",
     "MultiOutputExplanation": "gpattr.explanation",
     "MultiOutputGPRegressor": "gpattr.estimators",
+    "NextMeasurement": "gpattr.explanation",
     "Normal": "gpattr.sobol",
     "RandomFeatureGPRegressor": "gpattr.estimators",
     "SobolIndices": "gpattr.sobol",
@@ -116,6 +118,7 @@ __all__ = [
     "Marginals",
     "MultiOutputExplanation",
     "MultiOutputGPRegressor",
+    "NextMeasurement",
     "Normal",
     "RandomFeatureGPRegressor",
     "SobolIndices",

@@ -30,6 +30,7 @@ from gpattr.explainer.dependence import dependence_of
 from gpattr.explainer.global_importance import importance_of, importance_of_probability
 from gpattr.explainer.importance_request import ImportanceRequest
 from gpattr.explainer.interactions import OPERATORS, check_index, check_size, interactions_of
+from gpattr.explainer.next_measurement import next_measurement
 from gpattr.explainer.players import FeatureGroups, Groups, check_players, column_players
 from gpattr.explainer.probability import require_link
 from gpattr.explainer.quantity_attributions import check_quantity, of_quantity
@@ -42,6 +43,7 @@ from gpattr.explanation.grouping import feature_index
 from gpattr.explanation.importance import Importance
 from gpattr.explanation.interactions import InteractionExplanation
 from gpattr.explanation.multi_output import MultiOutputExplanation
+from gpattr.explanation.next_measurement import NextMeasurement
 from gpattr.explanation.pairs import check_pairs
 from gpattr.operators import Baselines, IntegratedGradients, Operator, Paths
 from gpattr.posteriors import (
@@ -353,6 +355,42 @@ class Explainer:
         request = ImportanceRequest(n_samples, random_state, by, groups)
         return self._importance(X, baselines, None, request)
 
+    def measure_next(
+        self,
+        candidates: Any,
+        X: Any,
+        feature: str | int | None = None,
+        noise: Any = None,
+        baselines: Any = None,
+    ) -> NextMeasurement:
+        """Return by how much a measurement at each candidate would make attributions more certain.
+
+        ``candidates`` is a table like X of places where the function could be measured. The
+        attributions are those of ``feature``, by default of all, at the rows of X. ``noise`` is the
+        variance of a measurement, or one for each candidate, by default the model's own. Nothing
+        is measured or drawn: variances after a measurement do not depend on its outcome.
+        """
+        self._require_latent("measure_next is")
+        rows = self._rows.matrix("X", X)
+        about = {
+            "quantity": self._quantity,
+            "baseline_name": self.baseline_name if baselines is None else "one per row",
+            "attribution": attribution_name(self.attribution),
+        }
+        return next_measurement(
+            self._one,
+            self._rows,
+            self._operator(rows, baselines),
+            rows,
+            row_names(X, len(rows)),
+            replace(self.evaluation, uncertainty="std"),
+            self._features(X),
+            candidates,
+            feature,
+            noise,
+            about,
+        )
+
     def training_contributions(self, x: Any, feature: str | int) -> Contributions:
         """Return the share of each training row in the attribution of ``feature`` at x, (m,).
 
@@ -533,9 +571,9 @@ class Explainer:
         if isinstance(self.posterior, MultiOutputPosterior):
             names = list(self.posterior.outputs)
             raise UnsupportedModelError(
-                "model: joint, importance, interactions, dependence and training_contributions are"
-                f" of a single output; select one by its name, explainer[{names[0]!r}]; there are"
-                f" {names}"
+                "model: joint, importance, interactions, dependence, measure_next and"
+                " training_contributions are of a single output; select one by its name,"
+                f" explainer[{names[0]!r}]; there are {names}"
             )
         return self.posterior
 

@@ -6,6 +6,7 @@ from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.importance import Importance
 from gpattr.explanation.interactions import InteractionExplanation
 from gpattr.explanation.multi_output import MultiOutputExplanation
+from gpattr.explanation.next_measurement import MeasurementBatch, NextMeasurement
 
 __all__ = [
     "Contributions",
@@ -13,5 +14,7 @@ __all__ = [
     "Explanation",
     "Importance",
     "InteractionExplanation",
+    "MeasurementBatch",
     "MultiOutputExplanation",
+    "NextMeasurement",
 ]

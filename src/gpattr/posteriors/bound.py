@@ -65,8 +65,8 @@ class Bound(ABC):
             result[:, both[:, None], both] = output_by_output(part, G)
         return result
 
-    def covariance_with_values(self, X: Array, points: Array, gather: Any = None) -> Array:
-        """Return Cov[𝒜f(x), f(p)] for rows X and points, (n, q, c).
+    def covariance_with_values(self, X: Array, candidates: Array, gather: Any = None) -> Array:
+        """Return Cov[𝒜f(x), f(p)] for rows X and candidates p, (n, q, c).
 
         With ``gather`` G (q, k) it is that of the sums Σᵢ Gᵢⱼ𝒜ᵢ, (n, k, c).
         """
@@ -116,7 +116,7 @@ def gathering(gather: Any, q: int, like: Array) -> Array | None:
 def values_covariance_of(n: int, q: int, c: int, G: Array | None, like: Array) -> Array:
     """Return an empty array for covariances of n rows' outputs, or columns of G, with c values."""
     shape = (n, q if G is None else G.shape[1], c)
-    remedy = "use fewer rows or points, or one feature at a time"
+    remedy = "use fewer rows or candidates, or one feature at a time"
     check_memory("The covariance with values of the function", shape, remedy, copies=2)
     return namespace(like).empty(shape)
 

@@ -237,8 +237,8 @@ class CombinationBound(Bound):
         weights = self.posterior.coefficients.tolist()
         return reduce(add, (c**2 * part for c, part in zip(weights, parts, strict=True)))
 
-    def covariance_with_values(self, X: Array, points: Array, gather: Any = None) -> Array:
-        parts = [part.covariance_with_values(X, points, gather) for part in self.parts]
+    def covariance_with_values(self, X: Array, candidates: Array, gather: Any = None) -> Array:
+        parts = [part.covariance_with_values(X, candidates, gather) for part in self.parts]
         return self.posterior.weigh(parts, power=2)
 
     def contributions(self, X: Array) -> Array:

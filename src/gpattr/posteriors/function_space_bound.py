@@ -296,25 +296,25 @@ class FunctionSpaceBound(Bound):
             V[:, rows] = xp.swapaxes(solved, 0, 1)
         return V, R
 
-    def covariance_with_values(self, X: Array, points: Array, gather: Any = None) -> Array:
+    def covariance_with_values(self, X: Array, candidates: Array, gather: Any = None) -> Array:
         """Return 𝒜k(·, p) − V(I − RRᵀ)T(p), and the part of uncertain coefficients, (n, q, c).
 
-        Points are solved for once, rows block by block.
+        Candidates are solved for once, rows block by block.
         """
         posterior, trend = self.posterior, self.posterior.trend
         posterior.check_range(X)
-        posterior.check_range(points, "points")
-        n, q, c = len(X), self.operator.size(X.shape[1]), len(points)
+        posterior.check_range(candidates, "candidates")
+        n, q, c = len(X), self.operator.size(X.shape[1]), len(candidates)
         m, G = len(posterior.inputs), gathering(gather, q, X)
         result = values_covariance_of(n, q, c, G, X)
-        check_memory("points: what is solved for them", (c, m), "use fewer points")
-        T, P = posterior.whitened(points)
+        check_memory("candidates: what is solved for them", (c, m), "use fewer")
+        T, P = posterior.whitened(candidates)
         some = slice(0, result.shape[1])
         for rows in blocks(n, 32.0 * q * (m + c), X):
             part = self.operator.rows(rows)
-            prior, error = weighted_cross(self.formulas, part, X[rows], points)
+            prior, error = weighted_cross(self.formulas, part, X[rows], candidates)
             if self._bounded:
-                self._require_cross_accuracy(X[rows], points, rows.start, error)
+                self._require_cross_accuracy(X[rows], candidates, rows.start, error)
             cross = weighted_cross(self.formulas, part, X[rows], posterior.inputs).value
             prior, cross = _gathered(prior, G, some), _gathered(cross, G, some)
             if trend is not None and P is not None and self.trend_formulas is not None:

@@ -50,10 +50,10 @@ class LinearBound(Bound):
         matrix = self.matrix if outer is None else self.matrix @ outer
         return self.inner.rows_covariance(self._inside(X), matrix)
 
-    def covariance_with_values(self, X: Array, points: Array, gather: Any = None) -> Array:
+    def covariance_with_values(self, X: Array, candidates: Array, gather: Any = None) -> Array:
         outer = gathering(gather, self.matrix.shape[1], X)
         matrix = self.matrix if outer is None else self.matrix @ outer
-        return self.inner.covariance_with_values(self._inside(X), self._inside(points), matrix)
+        return self.inner.covariance_with_values(self._inside(X), self._inside(candidates), matrix)
 
     def contributions(self, X: Array) -> Array:
         result = self.inner.contributions(self._inside(X))

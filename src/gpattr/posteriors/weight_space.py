@@ -431,16 +431,16 @@ class WeightSpaceBound(Bound):
             result[some] = V @ xp.swapaxes(V, 1, 2)
         return covariance(result)
 
-    def covariance_with_values(self, X: Array, points: Array, gather: Any = None) -> Array:
+    def covariance_with_values(self, X: Array, candidates: Array, gather: Any = None) -> Array:
         posterior, xp = self.posterior, namespace(X)
-        for name, rows in (("X", X), ("points", points)):
+        for name, rows in (("X", X), ("candidates", candidates)):
             posterior.basis.check_rows(name, rows)
         n, q, p = len(X), self.operator.size(X.shape[1]), len(posterior.basis)
         G = gathering(gather, q, X)
-        result = values_covariance_of(n, q, len(points), G, X)
-        check_memory("points: their basis functions", (len(points), p), "use fewer points")
-        H = posterior.half(posterior.basis(points))
-        for rows in blocks(n, 24.0 * q * (p + len(points)), X):
+        result = values_covariance_of(n, q, len(candidates), G, X)
+        check_memory("candidates: their basis functions", (len(candidates), p), "use fewer")
+        H = posterior.half(posterior.basis(candidates))
+        for rows in blocks(n, 24.0 * q * (p + len(candidates)), X):
             F = weighted_images(self.chosen, self.operator.rows(rows), X[rows], p)
             F = F if G is None else xp.swapaxes(G, 0, 1) @ F
             V = posterior.half(F.reshape(-1, p))

@@ -1,0 +1,207 @@
+"""Next measurements: what each candidate would tell about attributions, before it is measured.
+
+A measurement of f at x* with noise variance τ² leaves an attribution A with the variance s² − Δ²,
+whatever its outcome:
+
+    Δ² = c²/(v + τ²),      c = Cov[A, f(x*)],   v = Var f(x*)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpattr._core.array import Array, to_numpy
+from gpattr._core.frozen import Frozen
+from gpattr._core.normal import check_level
+from gpattr._core.validation import Names, check_count, read_only
+from gpattr.explanation import next_measurement_text, sign_certainty
+from gpattr.explanation.attribution_names import INTEGRATED_GRADIENTS
+from gpattr.posteriors import Posterior
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RowNames = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NextMeasurement(Frozen):
+    """What one measurement at each of c candidates would tell about attributions at n rows.
+
+    Numbers are exact and known beforehand, with the hyperparameters as they are. ``feature`` is the
+    feature whose attributions are meant; for None all d are, and arrays that are said to be (n,) or
+    (c, n) here have the features as a last axis.
+
+    ``covariance`` (c, n, k) is that of the k attributions with the function at the candidates,
+    ``value_variance`` (c,) the variance of the function there, and ``noise`` (c,) that of the
+    noise. ``means`` and ``variances`` (n, k) are those of the attributions now. ``quantity`` says
+    what is explained, ``posterior`` and ``points`` are the model and the candidates as it takes
+    them.
+    """
+
+    posterior: Posterior
+    points: Array
+    covariance: Array
+    value_variance: Array
+    noise: Array
+    means: Array
+    variances: Array
+    feature: str | None
+    feature_names: Names
+    candidate_names: RowNames
+    row_names: RowNames
+    quantity: str = "prediction"
+    baseline_name: str = ""
+    attribution: str = INTEGRATED_GRADIENTS
+
+    def __post_init__(self) -> None:
+        for name in ("covariance", "value_variance", "noise", "means", "variances"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    def __len__(self) -> int:
+        return len(self.covariance)
+
+    @cached_property
+    def reduction_by_feature(self) -> Array:
+        """By how much the variance of each attribution falls, Δ², (c, n, k)."""
+        return read_only(
+            reductions(self.covariance, self.value_variance + self.noise, self.variances)
+        )
+
+    @property
+    def variance_reduction(self) -> Array:
+        """By how much the variance falls at each row, (c, n); summed over all k features."""
+        return self.reduction_by_feature.sum(axis=2)
+
+    @property
+    def total_reduction(self) -> Array:
+        """By how much the variance falls, summed over rows and features, (c,)."""
+        return self.reduction_by_feature.sum(axis=(1, 2))
+
+    @property
+    def values(self) -> Array:
+        """The mean of the attributions now, (n,)."""
+        return self._shown(self.means)
+
+    @property
+    def variance(self) -> Array:
+        """The variance of the attributions now, (n,)."""
+        return self._shown(self.variances)
+
+    @property
+    def std(self) -> Array:
+        """The standard deviation of the attributions now, (n,)."""
+        return np.sqrt(self.variance)
+
+    @property
+    def std_after(self) -> Array:
+        """The standard deviation after the measurement, whatever its outcome, (c, n)."""
+        return self._shown(np.sqrt(self.variances - self.reduction_by_feature))
+
+    @property
+    def sign_certainty(self) -> Array:
+        """How certain the sign is now, max(P(> 0), P(< 0)), (n,)."""
+        return self._shown(sign_certainty.sign_certainty(self.means, np.sqrt(self.variances)))
+
+    @property
+    def expected_sign_certainty(self) -> Array:
+        """How certain the sign will be, averaged over the outcomes of the measurement, (c, n)."""
+        return self._shown(sign_certainty.expected_sign_certainty(*self._moves))
+
+    def prob_settled(self, level: float = 0.95) -> Array:
+        """Return the chance that the sign will be certain to more than ``level``, (c, n)."""
+        return self._shown(sign_certainty.prob_settled(*self._moves, check_level(level)))
+
+    def best(self, q: int = 1) -> MeasurementBatch:
+        """Return q candidates to be measured together, chosen one after the other.
+
+        Each takes the most from the variance, summed over rows and features, that those before it
+        leave. No candidate is chosen twice.
+        """
+        check_count("q", q, most=len(self))
+        cov, var = self.covariance, self.value_variance
+        left, loads = self.variances, np.empty((0, len(self)))
+        chosen, gains = [], []
+        for _ in range(q):
+            falls = reductions(cov, var + self.noise, left)
+            gain = falls.sum(axis=(1, 2))
+            gain[chosen] = -1.0
+            best = int(gain.argmax())
+            chosen.append(best)
+            gains.append(gain[best])
+            left = left - falls[best]
+            total = var[best] + self.noise[best]
+            row = to_numpy(self.posterior.values_covariance(self.points[[best]], self.points))[0]
+            row = row - loads[:, best] @ loads
+            load = row / np.sqrt(total) if total > 0 else 0.0 * row
+            cov = cov - load[:, None, None] * (cov[best] / np.sqrt(total) if total > 0 else 0.0)
+            var = np.maximum(var - load**2, 0.0)
+            loads = np.vstack([loads, load])
+        names = tuple(self.candidate_names[i] for i in chosen)
+        return MeasurementBatch(tuple(chosen), names, np.array(gains), self._shown(np.sqrt(left)))
+
+    def to_frame(self, level: float = 0.95) -> pd.DataFrame:
+        """Return one line for each candidate, the largest reduction first.
+
+        Its columns are the reduction of the variance summed over rows and features, its share of
+        that variance, the expected certainty of the sign and the chance that it will be above
+        ``level``, both averaged over rows and features.
+        """
+        import pandas as pd
+
+        index = pd.Index(list(self.candidate_names), name="candidate")
+        frame = pd.DataFrame(next_measurement_text.columns(self, level), index=index)
+        return frame.sort_values("variance_reduction", ascending=False, kind="stable")
+
+    def plot(self, **options: Any) -> Any:
+        """Draw it, as `gpattr.plots.measure_next` does."""
+        from gpattr import plots
+
+        return plots.measure_next(self, **options)
+
+    def __repr__(self) -> str:
+        return next_measurement_text.plain(self)
+
+    def _repr_html_(self) -> str:
+        return next_measurement_text.html(self)
+
+    @property
+    def _moves(self) -> tuple[Array, Array, Array]:
+        """The attributions' means and standard deviations, and Δ."""
+        return self.means, np.sqrt(self.variances), np.sqrt(self.reduction_by_feature)
+
+    def _shown(self, numbers: Array) -> Array:
+        """Return numbers without their last axis where they are of one feature."""
+        return numbers if self.feature is None else numbers[..., 0]
+
+
+@dataclass(frozen=True, eq=False)
+class MeasurementBatch(Frozen):
+    """Candidates to be measured together: their ``positions`` and ``names``, best first.
+
+    ``variance_reduction`` (q,) is what each takes from the variance, summed over rows and features,
+    beyond those before it; ``std_after`` (n,) is the standard deviation of the attributions after
+    all q, with the features as a last axis if all are meant.
+    """
+
+    positions: tuple[int, ...]
+    names: RowNames
+    variance_reduction: Array
+    std_after: Array = field(repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("variance_reduction", "std_after"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+
+def reductions(covariance: Array, total: Array, variance: Array) -> Array:
+    """Return Δ² = c²/(v + τ²), (c, n, k), for ``total`` v + τ², (c,), and variances s², (n, k).
+
+    It is no more than s², and 0 where v + τ² is: what is known already tells nothing new.
+    """
+    scale = np.divide(1.0, np.sqrt(total), out=np.zeros_like(total), where=total > 0)
+    return np.minimum((covariance * scale[:, None, None]) ** 2, variance)
