@@ -2,8 +2,8 @@
 
     python benchmarks/run.py [--quick] [--only explain,kernels,...]
 
-Parts are explain, kernels, shapley, dependence, training, peers, growth, weights, rules, sparse,
-held-out and busy. The red-wine data are used if GPATTR_DATA_DIR is set to a folder with them,
+Parts are explain, kernels, shapley, dependence, measurements, training, peers, growth, weights,
+rules, sparse, held-out and busy. The red-wine data are used if GPATTR_DATA_DIR is set to a folder with them,
 simulated data of the same shape otherwise. Libraries that are not installed are skipped: pip
 install -e ".[bench]" installs them all."""
 
@@ -20,6 +20,7 @@ from busy import busy
 from explain import explain_many_rows, explain_wine
 from growth import growth
 from held_out import held_out
+from measurements import measurements
 from peers import peers
 from rich.console import Console
 from rich.table import Table
@@ -39,6 +40,7 @@ SECTIONS = {
     "shapley": (shapley, shapley_of_many_features),
     "dependence": (dependence, sobol),
     "quantities": (quantities,),
+    "measurements": (measurements,),
     "training": (training,),
     "peers": (peers,),
     "growth": (growth,),

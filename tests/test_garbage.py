@@ -150,6 +150,11 @@ def dependence():
 
 
 @cache
+def next_measurement():
+    return explainer().measure_next(X[:3] + 0.2, X[:2], 0)
+
+
+@cache
 def table_model(task="regression"):
     y = Y if task == "regression" else np.where(np.arange(len(Y)) % 2, "well", "ill")
     return tables.TableModel.fit(COLUMNS.features(FRAME), y, COLUMNS, task=task)
@@ -341,6 +346,12 @@ GOOD = {
     "PartialDependence.grid": X[:3, :1],
     "PartialDependence.background": X,
     "Explainer.dependence.feature": 0,
+    "candidates": X[:3] + 0.2,
+    "plots.measure_next.measurement": Made(lambda: next_measurement()),
+    "Posterior.condition_on.y": 0.3,
+    "Posterior.condition_on.x": X[0] + 0.3,
+    "Posterior.condition_on.noise": 0.1,
+    "EncodedPosterior.condition_on.x": FRAME[["a", "kind"]][:1],
     "Dependence.load.path": Made(lambda: saved(dependence)),
     "players": operators.Players.single(2),
     "Coalitions.stack.batches": Made(lambda: [COALITIONS]),
@@ -464,6 +475,7 @@ GOOD = {
 # How an object is made whose class is not called with the arguments above.
 OBJECTS = {
     "Dependence": dependence,
+    "NextMeasurement": next_measurement,
     "SobolIndices": sobol_indices,
     "SobolPairs": lambda: sobol_indices().pairs,
     "InteractionExplanation": interactions,
@@ -510,6 +522,7 @@ CONTAINERS = {
     "Components",
     "Dependence",
     "Importance",
+    "NextMeasurement",
     "SobolPairs",
     "Jet",
     "Kink",
@@ -530,6 +543,11 @@ PROTOCOL = {
     "check_range",
     "solve",
     "explained",
+    "explained_between",
+    "whitened",
+    "values_variance",
+    "values_covariance",
+    "conditioned",
     "half",
     "weigh",
     "weights_like",
@@ -554,6 +572,7 @@ KEYWORDS = {
     "MultiOutputPosterior.apply.options": "method",
     "InteractionExplanation.from_matrices.about": "predictions",
     "Dependence.plot.options": "level",
+    "NextMeasurement.plot.options": "level",
     "TableModel.predict.options": "return_std",
     **{
         f"{verb}.options": "method"

@@ -47,7 +47,7 @@ def next_measurement(
         posterior,
         points,
         # What is known without uncertainty covaries with nothing.
-        np.moveaxis(np.where(variance > 0, covariance, 0.0), 2, 0),
+        np.ascontiguousarray(np.moveaxis(np.where(variance > 0, covariance, 0.0), 2, 0)),
         variance,
         to_numpy(levels),
         attributions.mean[:, some],

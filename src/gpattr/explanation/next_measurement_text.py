@@ -47,7 +47,8 @@ def subject(found: NextMeasurement) -> str:
     n, d = len(found.row_names), len(found.feature_names)
     what = f"of {found.feature}" if found.feature is not None else f"of {d} features"
     plural = "s" * (n * (1 if found.feature is not None else d) != 1)
-    rows = f"row {found.row_names[0]}" if n == 1 else f"{n:,} rows"
+    name = found.row_names[0]
+    rows = f"{n:,} rows" if n > 1 else f"row {name}" if isinstance(name, int) else name
     return f"the attribution{plural} {what} at {rows}"
 
 

@@ -10,6 +10,7 @@ from gpattr.plots.heatmap import heatmap
 from gpattr.plots.interaction_matrix import interaction_matrix
 from gpattr.plots.interaction_network import interaction_network
 from gpattr.plots.parts import parts
+from gpattr.plots.measure_next import measure_next
 from gpattr.plots.path import path
 from gpattr.plots.ranks import ranks
 from gpattr.plots.scatter import scatter
@@ -28,6 +29,7 @@ __all__ = [
     "interaction_matrix",
     "interaction_network",
     "parts",
+    "measure_next",
     "path",
     "ranks",
     "scatter",
