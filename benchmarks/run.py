@@ -3,9 +3,9 @@
     python benchmarks/run.py [--quick] [--only explain,kernels,...]
 
 Parts are explain, kernels, shapley, dependence, measurements, training, peers, growth, weights,
-rules, sparse, held-out and busy. The red-wine data are used if GPATTR_DATA_DIR is set to a folder with them,
-simulated data of the same shape otherwise. Libraries that are not installed are skipped: pip
-install -e ".[bench]" installs them all."""
+rules, sparse, held-out and busy. The red-wine data are used if GPATTR_DATA_DIR is set to a folder
+with them, simulated data of the same shape otherwise. Libraries that are not installed are skipped:
+pip install -e ".[bench]" installs them all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from busy import busy
 from explain import explain_many_rows, explain_wine
 from growth import growth
 from held_out import held_out
-from measurements import measurements
 from peers import peers
 from rich.console import Console
 from rich.table import Table
@@ -32,6 +31,7 @@ from weight_space import convergence, explain_rows, stream
 from dependence import dependence, sobol
 from kernels import additive, kernels
 from quantities import quantities
+from measurements import measurements
 from shapley import shapley, shapley_of_many_features
 
 SECTIONS = {

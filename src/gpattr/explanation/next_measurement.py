@@ -20,10 +20,11 @@ from gpattr._core.normal import check_level
 from gpattr._core.validation import Names, check_count, read_only
 from gpattr.explanation import next_measurement_text, sign_certainty
 from gpattr.explanation.attribution_names import INTEGRATED_GRADIENTS
-from gpattr.posteriors import Posterior
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from gpattr.posteriors import Posterior
 
 RowNames = tuple[str | int, ...]
 
