@@ -204,6 +204,16 @@ def test_what_is_known_tells_nothing():
     assert (found.variance_reduction == 0.0).all()
 
 
+def test_the_same_place_twice_without_noise():
+    twice = CANDIDATES[[0, 1, 0, 1]]
+    for model in ("exact", "sparse", "weights"):
+        explainer = Explainer(CONDITIONED[model](), BASELINE)
+        batch = explainer.measure_next(twice, ROWS, noise=0.0).best(4)
+        assert {batch.positions[0] % 2, batch.positions[1] % 2} == {0, 1}
+        assert (batch.variance_reduction[:2] > 0).all()
+        np.testing.assert_array_equal(batch.variance_reduction[2:], 0.0)
+
+
 def test_an_attribution_that_is_zero():
     found = Explainer(exact(), BASELINE).measure_next(CANDIDATES, BASELINE[None, :], 0)
     for array, expected in (
@@ -214,6 +224,28 @@ def test_an_attribution_that_is_zero():
         (found.to_frame()["share"], 0.0),
     ):
         np.testing.assert_array_equal(array, expected)
+
+
+def test_pipelines_of_scikit_learn():
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    table = pd.DataFrame(10.0 + 3.0 * X, columns=list("abc"))
+    kernel = RBF([0.8, 1.1, 1.5]) + WhiteKernel(0.05)
+    regressor = GaussianProcessRegressor(kernel, optimizer=None, normalize_y=True)
+    model = make_pipeline(StandardScaler(), regressor).fit(table, 5.0 + 2.0 * Y)
+    new, at = (pd.DataFrame(10.0 + 3.0 * rows, columns=list("abc")) for rows in (CANDIDATES, ROWS))
+    found = Explainer(model, table.mean()).measure_next(new, at, "b")
+    assert found.noise == pytest.approx(0.05 * np.var(2.0 * Y), rel=1e-6)
+    # The same regressor of all rows, in the units that were learned before.
+    inside = np.vstack([model[0].transform(table), model[0].transform(new[2:3])])
+    scaled = np.append((Y - Y.mean()) / Y.std(), 0.0)
+    again = GaussianProcessRegressor(kernel, optimizer=None).fit(inside, scaled)
+    after = Explainer(again, model[0].transform(table.mean().to_frame().T)[0])
+    left = np.var(2.0 * Y) * after(model[0].transform(at)).var[:, 1]
+    np.testing.assert_allclose(found.std_after[2] ** 2, left, rtol=1e-9)
 
 
 def test_small_and_wide():

@@ -48,6 +48,10 @@ MEANS = {
 }
 
 
+def frame_of(rows):
+    return pd.DataFrame(rows, columns=["a", "b", "c"])
+
+
 def agree(one, two, *, at=AT, rtol=1e-10):
     """Two posteriors have the same predictions, attributions, and joint covariances of both."""
     for (mean, cov), (other_mean, other_cov) in [
@@ -183,6 +187,11 @@ def test_sparse_posteriors_are_updated_exactly(at_inducing):
     np.testing.assert_allclose(found[0], mean[:5] + gain @ (values - mean[5:]), rtol=1e-10)
     np.testing.assert_allclose(found[1], cov[:5, :5] - gain @ cov[5:, :5], rtol=0, atol=1e-10)
     assert after.bound is None
+    named = SparsePosterior.fit(KERNEL, frame_of(X[:8]), frame_of(X), Y, noise=0.1)
+    scaled = CombinationPosterior([named], [2.0]).condition_on(frame_of(new), values, 0.1)
+    np.testing.assert_array_equal(
+        scaled.predict(frame_of(AT)[["c", "a", "b"]]), scaled.predict(frame_of(AT))
+    )
     assert len(after.inputs) == (8 if at_inducing else 10)
     with pytest.raises(InvalidInputError, match=r"^noise: SparsePosterior does not have"):
         before.condition_on(new, values)

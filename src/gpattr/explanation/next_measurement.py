@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpattr._core.array import Array, to_numpy
+from gpattr._core.array import EPS, Array, to_numpy
 from gpattr._core.frozen import Frozen
 from gpattr._core.normal import check_level
 from gpattr._core.validation import Names, check_count, read_only
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gpattr.posteriors import Posterior
 
 RowNames = tuple[str | int, ...]
+KNOWN = 64 * EPS  # of a variance: what other measurements leave of it below is rounding
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -124,9 +125,8 @@ class NextMeasurement(Frozen):
         leave. No candidate is chosen twice.
         """
         check_count("q", q, most=len(self))
-        cov, var = self.covariance, self.value_variance
-        left, loads = self.variances, np.empty((0, len(self)))
-        chosen, gains = [], []
+        cov, var, left = self.covariance, self.value_variance, self.variances
+        loads, chosen, gains = np.empty((0, len(self))), [], []
         for _ in range(q):
             falls = reductions(cov, var + self.noise, left)
             gain = falls.sum(axis=(1, 2))
@@ -136,12 +136,15 @@ class NextMeasurement(Frozen):
             gains.append(gain[best])
             left = left - falls[best]
             total = var[best] + self.noise[best]
-            row = to_numpy(self.posterior.values_covariance(self.points[[best]], self.points))[0]
-            row = row - loads[:, best] @ loads
-            load = row / np.sqrt(total) if total > 0 else 0.0 * row
-            cov = cov - load[:, None, None] * (cov[best] / np.sqrt(total) if total > 0 else 0.0)
-            var = np.maximum(var - load**2, 0.0)
-            loads = np.vstack([loads, load])
+            if total > 0:
+                row = self.posterior.values_covariance(self.points[[best]], self.points)
+                load = (to_numpy(row)[0] - loads[:, best] @ loads) / np.sqrt(total)
+                loads = np.vstack([loads, load])
+                # What is left within rounding is known, and covaries with nothing.
+                var = var - load**2
+                var = np.where(var > KNOWN * self.value_variance, var, 0.0)
+                cov = cov - load[:, None, None] * (cov[best] / np.sqrt(total))
+                cov = np.where(var[:, None, None] > 0, cov, 0.0)
         names = tuple(self.candidate_names[i] for i in chosen)
         return MeasurementBatch(tuple(chosen), names, np.array(gains), self._shown(np.sqrt(left)))
 

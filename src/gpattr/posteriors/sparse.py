@@ -194,9 +194,8 @@ class SparsePosterior(FunctionSpacePosterior):
         R, shift = updated_root(R, product(t[0], R), noise, residual)
         v = v + shift
         result = object.__new__(SparsePosterior)
-        FunctionSpacePosterior.__init__(
-            result, self.kernel, Z, solve_upper(L, v), L, R, mean=self.mean
-        )
+        about: dict[str, Any] = {"mean": self.mean, "feature_names": self.feature_names}
+        FunctionSpacePosterior.__init__(result, self.kernel, Z, solve_upper(L, v), L, R, **about)
         for name, value in {
             "whitened_mean": read_only(v),
             "points": self.points,
