@@ -170,6 +170,17 @@ def test_a_batch_is_conditioning_step_by_step(model, feature):
     np.testing.assert_allclose(batch.std_after**2, left, rtol=0, atol=1e-10 * scale)
 
 
+def test_batches_of_more_candidates_than_are_taken_together(monkeypatch):
+    told = Explainer(CONDITIONED["scaled"](), BASELINE).measure_next(CANDIDATES, ROWS)
+    together = told.best(6)
+    monkeypatch.setattr("gpattr.explanation.next_measurement.TOGETHER", 2)
+    one_by_one = told.best(6)
+    assert one_by_one.positions == together.positions
+    np.testing.assert_allclose(
+        one_by_one.variance_reduction, together.variance_reduction, rtol=1e-10
+    )
+
+
 def test_the_best_one_is_the_largest_reduction():
     table = pd.DataFrame(CANDIDATES, columns=list("abc"), index=[f"plot {i}" for i in range(6)])
     posterior = ExactPosterior(KERNEL, pd.DataFrame(X, columns=list("abc")), Y, noise=NOISE)
@@ -305,6 +316,7 @@ def test_results_cannot_be_written_to():
         np.testing.assert_array_equal(result.total_reduction, found.total_reduction)
     with pytest.raises(ValueError, match="read-only"):
         found.best(2).std_after[:] = 0.0
+    assert pickle.loads(pickle.dumps(found)).best(2).positions == found.best(2).positions
 
 
 def test_text():

@@ -8,6 +8,7 @@ whatever its outcome:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from gpattr.posteriors import Posterior
 
 RowNames = tuple[str | int, ...]
+TOGETHER = 4000  # candidates of which one joint covariance is formed: 128 MB
 KNOWN = 64 * EPS  # of a variance: what other measurements leave of it below is rounding
 
 
@@ -127,6 +129,7 @@ class NextMeasurement(Frozen):
         check_count("q", q, most=len(self))
         cov, var, left = self.covariance, self.value_variance, self.variances
         loads, chosen, gains = np.empty((0, len(self))), [], []
+        between = self._between if q > 1 else None
         for _ in range(q):
             falls = reductions(cov, var + self.noise, left)
             gain = falls.sum(axis=(1, 2))
@@ -136,9 +139,8 @@ class NextMeasurement(Frozen):
             gains.append(gain[best])
             left = left - falls[best]
             total = var[best] + self.noise[best]
-            if total > 0:
-                row = self.posterior.values_covariance(self.points[[best]], self.points)
-                load = (to_numpy(row)[0] - loads[:, best] @ loads) / np.sqrt(total)
+            if between is not None and total > 0:
+                load = (between(best) - loads[:, best] @ loads) / np.sqrt(total)
                 loads = np.vstack([loads, load])
                 # What is left within rounding is known, and covaries with nothing.
                 var = var - load**2
@@ -172,6 +174,14 @@ class NextMeasurement(Frozen):
 
     def _repr_html_(self) -> str:
         return next_measurement_text.html(self)
+
+    @property
+    def _between(self) -> Callable[[int], Array]:
+        """The covariances of the function at one candidate with those at all, (c,), by position."""
+        covariance, points = self.posterior.values_covariance, self.points
+        if len(self) <= TOGETHER:
+            return to_numpy(covariance(points, points)).__getitem__
+        return lambda i: to_numpy(covariance(points[[i]], points))[0]
 
     @property
     def _moves(self) -> tuple[Array, Array, Array]:

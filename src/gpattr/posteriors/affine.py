@@ -124,8 +124,9 @@ class AffinePosterior(WrapperPosterior):
         return self.posterior.values_variance(self.units.inside(X))
 
     def values_covariance(self, X: Array, points: Array) -> Array:
-        inside = self.units.inside
-        return self.posterior.values_covariance(inside(X), inside(points))
+        inside = self.units.inside(X)
+        others = inside if points is X else self.units.inside(points)
+        return self.posterior.values_covariance(inside, others)
 
     def conditioned(self, X: Array, y: Array, noise: Any) -> AffinePosterior:
         return self.around(self.posterior.conditioned(self.units.inside(X), y, noise))

@@ -194,7 +194,8 @@ class FunctionSpacePosterior(Posterior):
         return xp.where(var > KNOWN * prior, var, 0.0)
 
     def values_covariance(self, X: Array, points: Array) -> Array:
-        (T, R), (S, Q) = self.whitened(X), self.whitened(points)
+        T, R = self.whitened(X)
+        S, Q = (T, R) if points is X else self.whitened(points)
         result = self.kernel(X, points) - self.explained_between(T, S)
         return result if R is None or Q is None else result + product(R, Q.T)
 
