@@ -30,8 +30,8 @@ from weight_space import convergence, explain_rows, stream
 
 from dependence import dependence, sobol
 from kernels import additive, kernels
-from quantities import quantities
 from measurements import measurements
+from quantities import quantities
 from shapley import shapley, shapley_of_many_features
 
 SECTIONS = {

@@ -9,8 +9,8 @@ from gpattr.plots.dependence_grid import dependence_grid
 from gpattr.plots.heatmap import heatmap
 from gpattr.plots.interaction_matrix import interaction_matrix
 from gpattr.plots.interaction_network import interaction_network
-from gpattr.plots.parts import parts
 from gpattr.plots.measure_next import measure_next
+from gpattr.plots.parts import parts
 from gpattr.plots.path import path
 from gpattr.plots.ranks import ranks
 from gpattr.plots.scatter import scatter
@@ -28,8 +28,8 @@ __all__ = [
     "heatmap",
     "interaction_matrix",
     "interaction_network",
-    "parts",
     "measure_next",
+    "parts",
     "path",
     "ranks",
     "scatter",
