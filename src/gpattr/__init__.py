@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     )
     from gpattr.explainer import Explainer, explain
     from gpattr.explanation import (
+        Counterfactual,
         Dependence,
         Explanation,
         Importance,
@@ -80,6 +81,7 @@ _NAMES = {
     "Baselines": "gpattr.operators",
     "Marginals": "gpattr.operators",
     "BayesianLinearRegressor": "gpattr.estimators",
+    "Counterfactual": "gpattr.explanation",
     "Dependence": "gpattr.explanation",
     "Explainer": "gpattr.explainer",
     "Explanation": "gpattr.explanation",
@@ -107,6 +109,7 @@ _NAMES = {
 __all__ = [
     "Baselines",
     "BayesianLinearRegressor",
+    "Counterfactual",
     "Dependence",
     "Explainer",
     "Explanation",

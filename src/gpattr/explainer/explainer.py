@@ -26,6 +26,7 @@ from gpattr.explainer.attributions import (
     reference_name,
     require_features,
 )
+from gpattr.explainer.counterfactual import Request, counterfactual_of
 from gpattr.explainer.dependence import dependence_of
 from gpattr.explainer.global_importance import importance_of, importance_of_probability
 from gpattr.explainer.importance_request import ImportanceRequest
@@ -37,6 +38,7 @@ from gpattr.explainer.quantity_attributions import check_quantity, of_quantity
 from gpattr.explainer.results import Setting, of_function, of_probability, words
 from gpattr.explainer.rows import RowNames, Rows, row_name, row_names
 from gpattr.explanation.contributions import Contributions
+from gpattr.explanation.counterfactual import Counterfactual
 from gpattr.explanation.dependence import Dependence
 from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.grouping import feature_index
@@ -389,6 +391,53 @@ class Explainer:
             feature,
             noise,
             about,
+
+    def counterfactual(
+        self,
+        x: Any,
+        target: float,
+        *,
+        direction: str = "at_least",
+        level: float = 0.95,
+        features: Any = None,
+        bounds: Any = None,
+        scales: Any = None,
+        prefer: str = "fewest",
+    ) -> Counterfactual:
+        """Return the smallest change of the row x with which the prediction passes ``target``.
+
+        The condition is P(f ≥ target) ≥ ``level`` for the latent function f, without noise, or
+        P(f ≤ target) with ``direction="at_most"``. With ``output="probability"`` the target is a
+        class probability. Changes are measured in standard units: the standard deviation of each
+        feature over the training inputs, or ``scales``, {feature: number} or (d,).
+
+        ``features`` are those that may change, by name or position; all others stay as they are.
+        ``bounds`` are {feature: (low, high)}, a list of labels for categories, or an array (d, 2);
+        by default a feature stays within the training inputs, or at the value of x if that lies
+        outside. Given bounds must contain x. A change of category is one standard unit; dates stay.
+
+        ``prefer="fewest"`` returns the nearest change of as few features as possible,
+        ``"nearest"`` the nearest of all. `Counterfactual.alternatives` has the nearest for each
+        number of features. The search starts from many points, but it is a search: a nearer change
+        of three features or more may exist. If the target is not reached, ``found`` is False.
+        """
+        request = Request(target, direction, level, features, bounds, scales, prefer)
+        single, names = copy(self), self._features(x)
+        if not isinstance(self.attribution, str):  # which has its own baseline, or none
+            object.__setattr__(single, "attribution", "integrated_gradients")
+
+        def explain(new: Array, old: Array, labels: RowNames) -> Explanation:
+            pair = (beside("x", row, self.posterior.like) for row in (new, old))
+            return single._explain(*pair, self.evaluation, names, labels)
+
+        return counterfactual_of(
+            self._one,
+            self._rows,
+            x,
+            request,
+            output=self.output,
+            quantity=self._quantity,
+            explain=explain,
         )
 
     def training_contributions(self, x: Any, feature: str | int) -> Contributions:

@@ -1,6 +1,7 @@
 """Explanations: immutable results with their distribution, summaries and exports."""
 
 from gpattr.explanation.contributions import Contributions
+from gpattr.explanation.counterfactual import Counterfactual
 from gpattr.explanation.dependence import Dependence
 from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.importance import Importance
@@ -10,6 +11,7 @@ from gpattr.explanation.next_measurement import MeasurementBatch, NextMeasuremen
 
 __all__ = [
     "Contributions",
+    "Counterfactual",
     "Dependence",
     "Explanation",
     "Importance",

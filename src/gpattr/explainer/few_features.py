@@ -1,0 +1,328 @@
+"""The search for small changes of few features that bring a prediction past its target.
+
+For each number of changed features the nearest change is wanted. One feature is scanned along all
+of its bounds, two on a grid of both, and the crossings found are refined; three and four extend the
+best of one fewer; all features start from the nearest training rows that reach the target, and from
+what fewer features found. With changed categories one other feature is tried, or all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from gpattr.explainer.change_margin import ChangeMargin
+from gpattr.explainer.nearest_points import approach, climb, refine
+
+LINE, SIDE = 65, 9  # points of a scan along one feature, and along each of two
+MOST_SCANNED = 8192  # points of all scans along one feature
+LARGE = 3000  # function values a model is conditioned on, from which scans are coarser
+MOST_PAIRED = 12  # features whose pairs are tried, all of them if there are no more
+EXTENDED, BEST = 4, 3  # features up to which sets are extended, and sets that are
+MOST_SEEN = 1000  # training rows that are tried
+STARTS = 6  # for all features
+PROMISING = 8  # settings of categories in which these are tried, and pairs that do not reach it yet
+NEARLY = 0.02  # of the missing margin: what refinement makes up for
+RIVAL = 0.03  # by which a change may be longer than another, and be refined too
+CLOSER = 0.05  # a change of more features is kept if it is shorter by this share
+SHORTER = 1e-3  # and the nearest of all by this one
+BISECTIONS = 50
+NEGLIGIBLE = 1e-6  # of the largest change, below which a feature is left as it was
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """A change u (p,) in a ``setting`` of categories: its length and its number of features."""
+
+    u: np.ndarray
+    setting: int
+    distance: float
+    n_features: int
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Changes u (r, p) of the features ``sets`` (r, p) in settings (r,), with their margins (r,)."""
+
+    u: np.ndarray
+    sets: np.ndarray
+    setting: np.ndarray
+    g: np.ndarray
+
+    def __getitem__(self, chosen: np.ndarray) -> Pool:
+        return Pool(self.u[chosen], self.sets[chosen], self.setting[chosen], self.g[chosen])
+
+    def __add__(self, other: Pool) -> Pool:
+        mine, theirs = ((pool.u, pool.sets, pool.setting, pool.g) for pool in (self, other))
+        return Pool(*(np.concatenate(pair) for pair in zip(mine, theirs, strict=True)))
+
+
+class Search:
+    """The search in the space of one ``margin``; ``seen`` (n, D) are training rows."""
+
+    def __init__(self, margin: ChangeMargin, seen: np.ndarray | None) -> None:
+        self.margin, self.space, self.seen = margin, margin.space, seen
+        self.low, self.high = self.space.low, self.space.high
+        self.p, self.n_settings = len(self.low), len(self.space.settings)
+        everything = np.arange(self.n_settings)
+        u = np.zeros((self.n_settings, self.p))
+        self.bare = Pool(u, u > 0, everything, margin.values(u, everything))
+        self.missing = max(-float(self.bare.g[0]), 0.0)
+        self.coarse = margin.posterior.size > LARGE
+
+    def run(self) -> tuple[list[Change], Change | None]:
+        """Return the nearest changes by number of features, and, if there is none, the best."""
+        if self.missing == 0:
+            return [self._change(self.bare.u[0], 0)], None
+        pool = self.bare
+        if self.p:
+            crossings, summits = self._lines()
+            pool = pool + crossings + summits
+            if self.p > 1:
+                pool = pool + self._pairs(summits)
+            if self.p > 2 or (self.p == 2 and self.n_settings > 1):
+                pool = pool + self._all(pool)
+            if self.p > 3:
+                pool = pool + self._trimmed(pool)
+                for count in range(3, min(EXTENDED, self.p - 1) + 1):
+                    pool = pool + self._extended(pool, count)
+        found = self._front(pool)
+        if found:
+            return found, None
+        best, tops = self._highest(pool)
+        found = self._front(tops)
+        return found, None if found else best
+
+    def _lines(self) -> tuple[Pool, Pool]:
+        """Return the nearest crossings along single features, and the highest point of each."""
+        c, p = self.n_settings, self.p
+        count = min(17 if self.coarse else LINE, max(MOST_SCANNED // (c * p), 5))
+        t = np.linspace(0.0, 1.0, count)
+        grid = self.low[:, None] + t * (self.high - self.low)[:, None]  # (p, G)
+        grid = np.sort(np.concatenate([grid, np.zeros((p, 1))], axis=1), axis=1)
+        sets = np.eye(p, dtype=bool)
+        u = np.tile((grid[:, :, None] * sets[:, None, :])[None], (c, 1, 1, 1))  # (c, p, G, p)
+        setting = np.repeat(np.arange(c), p * (count + 1))
+        g = self.margin.values(u.reshape(-1, p), setting).reshape(c * p, count + 1)
+        values = np.tile(grid, (c, 1))  # (cp, G), of which the one at 0 is the row itself
+        feature, setting = np.tile(np.arange(p), c), np.repeat(np.arange(c), p)
+        lines = np.arange(c * p)
+        top = g.argmax(axis=1)
+        summits = Pool(
+            values[lines, top][:, None] * sets[feature], sets[feature], setting, g[lines, top]
+        )
+        ends = [_crossing(values, g, side) for side in (1, -1)]
+        line = np.concatenate([lines[found] for found, _, _ in ends])
+        inner = np.concatenate([inner for _, inner, _ in ends])
+        outer = np.concatenate([outer for _, _, outer in ends])
+        feature, setting = feature[line], setting[line]
+        for _ in range(BISECTIONS if len(line) else 0):
+            middle = 0.5 * (inner + outer)
+            reached = self.margin.values(middle[:, None] * sets[feature], setting) >= 0
+            inner, outer = np.where(reached, inner, middle), np.where(reached, middle, outer)
+        crossings = Pool(
+            outer[:, None] * sets[feature], sets[feature], setting, np.zeros(len(line))
+        )
+        return crossings, summits
+
+    def _pairs(self, summits: Pool) -> Pool:
+        """Return what is found with two features, and the categories as they are."""
+        own = summits[summits.setting == 0]
+        chosen = np.sort(np.argsort(-own.g, kind="stable")[:MOST_PAIRED])
+        pairs = np.array(list(combinations(chosen, 2)))
+        t = np.linspace(0.0, 1.0, 5 if self.coarse else SIDE)
+        a, b = (part.ravel() for part in np.meshgrid(t, t))
+        u = np.zeros((len(pairs), len(a), self.p))
+        which = np.arange(len(pairs))[:, None]
+        for place, part in enumerate((a, b)):
+            i = pairs[:, place]
+            width = (self.high - self.low)[i, None]
+            u[which, np.arange(len(a)), i[:, None]] = self.low[i, None] + width * part
+        g = self.margin.values(u.reshape(-1, self.p), np.zeros(u.shape[0] * u.shape[1], dtype=int))
+        g = g.reshape(len(pairs), -1)
+        # The nearest that reaches the target, or else the highest.
+        distance = np.where(g >= 0, (u**2).sum(axis=2), np.inf)
+        best = np.where(
+            np.isfinite(distance.min(axis=1)), distance.argmin(axis=1), g.argmax(axis=1)
+        )
+        sets = np.zeros((len(pairs), self.p), dtype=bool)
+        sets[which, pairs] = True
+        which = which[:, 0]
+        order = np.lexsort((-g[which, best], distance[which, best]))
+        reached = int(np.isfinite(distance[which, best]).sum())
+        tried = order[: reached + PROMISING]  # others are far from it
+        again = order[:PROMISING]
+        start = np.concatenate([u[tried, best[tried]], np.zeros((len(again), self.p))])
+        sets = np.concatenate([sets[tried], sets[again]])
+        return self._approached(start, sets, np.zeros(len(sets), dtype=int))
+
+    def _trimmed(self, pool: Pool) -> Pool:
+        """Return what is found with those features that change most when all may."""
+        u = self._whole(pool)
+        counts = range(3, min(self.p, MOST_PAIRED + 1))
+        rank = np.argsort(np.argsort(-np.abs(u), kind="stable"))
+        sets = np.array([rank < count for count in counts])
+        return self._approached(np.where(sets, u, 0.0), sets, np.zeros(len(sets), dtype=int))
+
+    def _whole(self, pool: Pool) -> np.ndarray:
+        """Return the best change of all features, with the categories as they are."""
+        whole = pool[(pool.setting == 0) & pool.sets.all(axis=1)]
+        return whole.u[self._order(whole)[0]]
+
+    def _extended(self, pool: Pool, count: int) -> Pool:
+        """Return what is found with one feature more than the best sets of ``count`` − 1."""
+        before = pool[(pool.setting == 0) & (pool.sets.sum(axis=1) == count - 1)]
+        order, whole = self._order(before), self._whole(pool)
+        sets, start, seen = [], [], set()
+        for i in order:
+            if len(seen) == BEST:
+                break
+            key = before.sets[i].tobytes()
+            if key in seen:
+                continue
+            seen.add(key)
+            for j in np.flatnonzero(~before.sets[i]):
+                wider = before.sets[i].copy()
+                wider[j] = True
+                sets.append(wider)
+                start.append(before.u[i])
+                if len(seen) == 1:
+                    sets.append(wider)
+                    start.append(np.where(wider, whole, 0.0))
+        return self._approached(np.array(start), np.array(sets), np.zeros(len(sets), dtype=int))
+
+    def _all(self, pool: Pool) -> Pool:
+        """Return what is found with all features."""
+        starts, settings = [], []
+        promising = np.unique(pool.setting[self._order(pool)][: 4 * PROMISING])[:PROMISING]
+        for setting in np.unique(np.append(promising, 0)):
+            own = pool[pool.setting == setting]
+            top = own.u[self._order(own)[: 2 if setting else STARTS]]
+            near = self._near_rows(int(setting), 2 if setting else STARTS)
+            u = np.concatenate([np.zeros((1, self.p)), top, near])
+            starts.append(u)
+            settings.append(np.full(len(u), setting))
+        u, setting = np.concatenate(starts), np.concatenate(settings)
+        return self._approached(u, np.ones(u.shape, dtype=bool), setting)
+
+    def _near_rows(self, setting: int, count: int) -> np.ndarray:
+        """Return the nearest training rows that reach the target, and the one that is highest."""
+        if self.seen is None:
+            return np.empty((0, self.p))
+        u = self.space.units(self.seen)
+        g = self.margin.values(u, np.full(len(u), setting))
+        distance = np.where(g >= 0, (u**2).sum(axis=1), np.inf)
+        nearest = np.argsort(distance, kind="stable")[:count]
+        chosen = np.append(nearest[np.isfinite(distance[nearest])], g.argmax())
+        return u[chosen]
+
+    def _approached(self, start: np.ndarray, sets: np.ndarray, setting: np.ndarray) -> Pool:
+        low, high = np.where(sets, self.low, 0.0), np.where(sets, self.high, 0.0)
+        u, g = approach(self.margin.slopes, start, low, high, setting)
+        return Pool(u, sets, setting, g)
+
+    def _order(self, pool: Pool) -> np.ndarray:
+        """Return positions by distance of what about reaches the target, then by margin."""
+        reached = pool.g >= -NEARLY * self.missing
+        distance = self.space.distances(pool.u, pool.setting)
+        return np.lexsort((np.where(reached, distance, -pool.g), ~reached))
+
+    def _front(self, pool: Pool) -> list[Change]:
+        """Return the nearest change for each number of features that brings it closer."""
+        pool = pool[pool.g >= -NEARLY * self.missing]
+        count = pool.sets.sum(axis=1) + self.space.n_switched[pool.setting]
+        front: list[Change] = []
+        for k in np.unique(count):
+            change = self._nearest(pool[count == k], CLOSER, front)
+            if change is not None:
+                front.append(change)
+        change = self._nearest(pool, SHORTER, front)
+        return front if change is None else [*front, change]
+
+    def _nearest(self, pool: Pool, share: float, front: list[Change]) -> Change | None:
+        """Return the nearest change, if it is shorter by a ``share`` than those found before."""
+        order = self._order(pool)
+        distance = self.space.distances(pool.u, pool.setting)[order]
+        limit = (1.0 - share) * front[-1].distance if front else np.inf
+        if not len(order) or distance[0] > (1.0 + 0.5 * CLOSER) * limit:
+            return None
+        few = order[:BEST][distance[:BEST] <= (1.0 + RIVAL) * distance[0]]
+        changes = [self._refined(pool, int(i)) for i in few]
+        found = [change for change in changes if change is not None and change.distance < limit]
+        return min(found, key=lambda change: (change.distance, change.n_features), default=None)
+
+    def _refined(self, pool: Pool, i: int) -> Change | None:
+        """Return a change refined to rounding that reaches the target; None if there is none."""
+        chosen, setting = pool.sets[i], int(pool.setting[i])
+        low, high = np.where(chosen, self.low, 0.0), np.where(chosen, self.high, 0.0)
+        options = [pool.u[i]]
+        if chosen.sum() > 1:
+            u = refine(self.margin.slopes, pool.u[i], low, high, setting)
+            options = [np.where(np.abs(u) < NEGLIGIBLE * np.abs(u).max(initial=0.0), 0.0, u), u]
+            options.append(pool.u[i])
+        kept = [self._repaired(u, low, high, setting) for u in options]
+        changes = [self._change(u, setting) for u in kept if u is not None]
+        return min(changes, key=lambda change: change.distance, default=None)
+
+    def _repaired(
+        self, u: np.ndarray, low: np.ndarray, high: np.ndarray, setting: int
+    ) -> np.ndarray | None:
+        """Return a point beside u at which the target is reached, as `predict` has it."""
+        which = np.array([setting])
+        for attempt in range(4):
+            g = float(self.margin.values(u[None], which)[0])
+            if g >= 0:
+                return u
+            slope = np.where(u != 0, self.margin.slopes(u[None], which)[1][0], 0.0)
+            free = np.where(((u >= high) & (slope > 0)) | ((u <= low) & (slope < 0)), 0.0, slope)
+            size = float(free @ free)
+            if not size:
+                return None
+            u = np.clip(u - (1.0 + 10.0 ** (attempt - 4)) * g * free / size, low, high)
+        return u if float(self.margin.values(u[None], which)[0]) >= 0 else None
+
+    def _highest(self, pool: Pool) -> tuple[Change, Pool]:
+        """Return the change of the highest probability, and all tops that were climbed."""
+        mean, std = self.margin.moments(self.space.rows(pool.u, pool.setting))
+        score = self.margin.sign * (mean - self.margin.target) / np.maximum(std, 1e-300)
+        order = np.argsort(-score, kind="stable")[: STARTS - 1]
+        tops = [
+            climb(self.margin.scores, pool.u[i], self.low, self.high, int(pool.setting[i]))
+            for i in order
+        ]
+        u, setting = np.array([*tops, *pool.u[order]]), np.tile(pool.setting[order], 2)
+        chances = self.margin.probabilities(self.space.rows(u, setting))
+        best = int(chances.argmax())
+        whole = np.ones(u.shape, dtype=bool)
+        reached = Pool(u, whole, setting, self.margin.values(u, setting))
+        return self._change(u[best], int(setting[best])), reached
+
+    def _change(self, u: np.ndarray, setting: int) -> Change:
+        which = np.array([setting])
+        distance = float(self.space.distances(u[None], which)[0])
+        count = int((u != 0).sum() + self.space.n_switched[setting])
+        return Change(u, setting, distance, count)
+
+
+def seen_rows(inputs: np.ndarray | None) -> np.ndarray | None:
+    """Return training rows to start from, a sample of many that is always the same."""
+    if inputs is None or len(inputs) <= MOST_SEEN:
+        return inputs
+    return inputs[np.sort(np.random.default_rng(0).permutation(len(inputs))[:MOST_SEEN])]
+
+
+def _crossing(
+    values: np.ndarray, g: np.ndarray, side: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the lines that reach the target on one side of 0, with the ends of their first bracket.
+
+    ``values`` (L, G) are sorted and contain 0; ``g`` (L, G) are the margins.
+    """
+    there = (g >= 0) & (side * values > 0)
+    found = there.any(axis=1)
+    order = np.where(there, np.abs(values), np.inf)
+    place = order.argmin(axis=1)[found]
+    lines = np.flatnonzero(found)
+    return found, values[lines, place - side], values[lines, place]
