@@ -42,8 +42,10 @@ if TYPE_CHECKING:
         RandomFeatureGPRegressor,
         SparseGPRegressor,
     )
-    from gpattr.explainer import Explainer, explain
+    from gpattr.explainer import Explainer, compare, explain
     from gpattr.explanation import (
+        BaselineSensitivity,
+        Comparison,
         Counterfactual,
         Dependence,
         Explanation,
@@ -78,7 +80,9 @@ _MODULES = (
     "testing",
 )
 _NAMES = {
+    "BaselineSensitivity": "gpattr.explanation",
     "Baselines": "gpattr.operators",
+    "Comparison": "gpattr.explanation",
     "Marginals": "gpattr.operators",
     "BayesianLinearRegressor": "gpattr.estimators",
     "Counterfactual": "gpattr.explanation",
@@ -99,6 +103,7 @@ _NAMES = {
     "SparseGPRegressor": "gpattr.estimators",
     "Uniform": "gpattr.sobol",
     "as_posterior": "gpattr.adapters",
+    "compare": "gpattr.explainer",
     "compare_rules": "gpattr.rules",
     "explain": "gpattr.explainer",
     "memory_budget": "gpattr._core.memory",
@@ -107,8 +112,10 @@ _NAMES = {
 }
 
 __all__ = [
+    "BaselineSensitivity",
     "Baselines",
     "BayesianLinearRegressor",
+    "Comparison",
     "Counterfactual",
     "Dependence",
     "Explainer",
@@ -131,6 +138,7 @@ __all__ = [
     "as_posterior",
     "bases",
     "closed_forms",
+    "compare",
     "compare_rules",
     "datasets",
     "distributions",

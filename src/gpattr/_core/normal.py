@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, owens_t
 
 from gpattr._core.array import Array, LinAlgError, cholesky
 from gpattr._core.memory import check_memory
@@ -50,6 +50,31 @@ def prob_positive(mean: Array, var: Array) -> Array:
     sure = std <= np.abs(mean) * 1e-300
     z = np.divide(mean, std, out=np.zeros_like(mean), where=~sure)
     return np.where(sure, 0.5 * (1.0 + np.sign(mean)), ndtr(z))
+
+
+def prob_opposite(mean: Array, var: Array, mean2: Array, var2: Array, cov: Array) -> Array:
+    """Return P(AB < 0) for normal A and B with these moments and this covariance.
+
+    It is P(A > 0) + P(B > 0) − 2P(A > 0, B > 0), the last by Owen's T function:
+
+        P = ½Φ(h) + ½Φ(k) − T(h, (k/h − ρ)/r) − T(k, (h/k − ρ)/r) − ½[hk < 0],   r = √(1 − ρ²)
+    """
+    positive, positive2 = prob_positive(mean, var), prob_positive(mean2, var2)
+    known = (var > 0) & (var2 > 0)
+    std, std2 = (np.sqrt(np.where(known, part, 1.0)) for part in (var, var2))
+    rho = np.clip(np.where(known, cov / (std * std2), 0.0), -1.0, 1.0)
+    h, k = (np.where(part == 0, 1e-300, part) for part in (mean / std, mean2 / std2))
+    r = np.sqrt((1.0 - rho) * (1.0 + rho))
+    sharp = r < 1e-8  # one is a multiple of the other
+    r = np.where(sharp, 1.0, r)
+    with np.errstate(over="ignore"):
+        both = 0.5 * (ndtr(h) + ndtr(k)) - owens_t(h, (k / h - rho) / r)
+        both -= owens_t(k, (h / k - rho) / r) + 0.5 * ((h > 0) != (k > 0))
+    chance = ndtr(h) + ndtr(k) - 2.0 * both
+    straight = np.where(rho > 0, np.abs(ndtr(h) - ndtr(k)), 1.0 - np.abs(ndtr(h) - ndtr(-k)))
+    chance = np.where(sharp, straight, chance)
+    apart = positive * (1.0 - positive2) + (1.0 - positive) * positive2
+    return np.clip(np.where(known, chance, apart), 0.0, 1.0)
 
 
 def roots(C: Array) -> Array:

@@ -21,7 +21,7 @@ MOST_SETTINGS = 200  # of categories that are tried, those with few changes firs
 
 @dataclass(frozen=True, eq=False)
 class ChangeSpace:
-    """Changes of a ``row`` (D,) of columns: u = (x' − x)/``scales`` in the numeric ``columns`` (p,).
+    """Changes of a ``row`` (D,) of columns: u = (x' − x)/``scales`` in numeric ``columns`` (p,).
 
     ``bounds`` (p, 2) are in the units of x and contain it. ``settings`` (c, D) are the row with its
     categories as they are, first, and with some of them changed, ``n_switched`` (c,): each of these

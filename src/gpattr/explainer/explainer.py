@@ -26,6 +26,7 @@ from gpattr.explainer.attributions import (
     reference_name,
     require_features,
 )
+from gpattr.explainer.baseline_sensitivity import baseline_set, sensitivity_to
 from gpattr.explainer.counterfactual import Request, counterfactual_of
 from gpattr.explainer.dependence import dependence_of
 from gpattr.explainer.global_importance import importance_of, importance_of_probability
@@ -36,7 +37,9 @@ from gpattr.explainer.players import FeatureGroups, Groups, check_players, colum
 from gpattr.explainer.probability import require_link
 from gpattr.explainer.quantity_attributions import check_quantity, of_quantity
 from gpattr.explainer.results import Setting, of_function, of_probability, words
+from gpattr.explainer.results import Setting, mean_values, of_function, of_probability, quantity
 from gpattr.explainer.rows import RowNames, Rows, row_name, row_names
+from gpattr.explanation.baseline_sensitivity import BaselineSensitivity
 from gpattr.explanation.contributions import Contributions
 from gpattr.explanation.counterfactual import Counterfactual
 from gpattr.explanation.dependence import Dependence
@@ -438,6 +441,33 @@ class Explainer:
             output=self.output,
             quantity=self._quantity,
             explain=explain,
+        )
+
+    def baseline_sensitivity(self, X: Any, baselines: Any = None) -> BaselineSensitivity:
+        """Return how far the attributions of the rows of X move as the baseline moves.
+
+        ``baselines`` are rows (k, d), or `Baselines` with weights, by default up to 100 of the
+        training inputs, always the same. Every row is explained from every baseline, by mean
+        attributions; memory stays bounded.
+        """
+        posterior, rows = self._one, self._rows.matrix("X", X)
+        chosen, names = baseline_set(self._rows, baselines), self._features(X)
+        evaluation = replace(self.evaluation, uncertainty="none")
+
+        def means(some: Array, own: Array | None) -> np.ndarray:
+            pair = [None if part is None else beside("X", part, rows) for part in (some, own)]
+            operator = self._made(pair[1])
+            require_features(operator, "baseline_sensitivity is")
+            return mean_values(posterior, operator, pair[0], evaluation, self.output)
+
+        return BaselineSensitivity(
+            **sensitivity_to(means, rows, chosen),
+            n_baselines=len(chosen),
+            feature_names=names,
+            row_names=row_names(X, len(rows)),
+            quantity=self._quantity,
+            baseline_name=self.baseline_name,
+            attribution=attribution_name(self.attribution),
         )
 
     def training_contributions(self, x: Any, feature: str | int) -> Contributions:

@@ -44,7 +44,7 @@ class Change:
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Changes u (r, p) of the features ``sets`` (r, p) in settings (r,), with their margins (r,)."""
+    """Changes u (r, p) of features ``sets`` (r, p) in settings (r,), with their margins (r,)."""
 
     u: np.ndarray
     sets: np.ndarray
@@ -285,19 +285,21 @@ class Search:
 
     def _highest(self, pool: Pool) -> tuple[Change, Pool]:
         """Return the change of the highest probability, and all tops that were climbed."""
-        mean, std = self.margin.moments(self.space.rows(pool.u, pool.setting))
-        score = self.margin.sign * (mean - self.margin.target) / np.maximum(std, 1e-300)
-        order = np.argsort(-score, kind="stable")[: STARTS - 1]
+        order = np.argsort(-self._scores(pool.u, pool.setting), kind="stable")[: STARTS - 1]
         tops = [
             climb(self.margin.scores, pool.u[i], self.low, self.high, int(pool.setting[i]))
             for i in order
         ]
         u, setting = np.array([*tops, *pool.u[order]]), np.tile(pool.setting[order], 2)
-        chances = self.margin.probabilities(self.space.rows(u, setting))
-        best = int(chances.argmax())
+        best = int(self._scores(u, setting).argmax())  # probabilities may all be 0 in float64
         whole = np.ones(u.shape, dtype=bool)
         reached = Pool(u, whole, setting, self.margin.values(u, setting))
         return self._change(u[best], int(setting[best])), reached
+
+    def _scores(self, u: np.ndarray, setting: np.ndarray) -> np.ndarray:
+        """Return ±(μ − t)/σ, (r,), which grows with the probability."""
+        mean, std = self.margin.moments(self.space.rows(u, setting))
+        return self.margin.sign * (mean - self.margin.target) / np.maximum(std, 1e-300)
 
     def _change(self, u: np.ndarray, setting: int) -> Change:
         which = np.array([setting])
@@ -316,7 +318,7 @@ def seen_rows(inputs: np.ndarray | None) -> np.ndarray | None:
 def _crossing(
     values: np.ndarray, g: np.ndarray, side: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the lines that reach the target on one side of 0, with the ends of their first bracket.
+    """Return the lines that reach the target on one side of 0, and the ends of their first bracket.
 
     ``values`` (L, G) are sorted and contain 0; ``g`` (L, G) are the margins.
     """

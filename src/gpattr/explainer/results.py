@@ -133,6 +133,17 @@ def of_probability(
     )
 
 
+def mean_values(
+    posterior: Posterior, operator: Operator, rows: Array, evaluation: Evaluation, output: str
+) -> np.ndarray:
+    """Return the mean attributions of f, or of the probability it makes, (n, d), and no more."""
+    if output != "probability":
+        return to_numpy(posterior.bind(operator, evaluation).mean(rows))
+    assert isinstance(operator, IntegratedGradients)
+    values, _ = mean_attributions(posterior.in_columns, operator, rows, evaluation.tolerance)
+    return values if posterior.encoder is None else values @ posterior.encoder.gathering
+
+
 def _coordinates(operator: Operator, d: int) -> Coordinates:
     """Return labels along the axes of an operator other than "feature"."""
     sizes = zip(operator.axes, operator.sizes(d), strict=True)

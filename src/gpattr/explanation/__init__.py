@@ -1,5 +1,7 @@
 """Explanations: immutable results with their distribution, summaries and exports."""
 
+from gpattr.explanation.baseline_sensitivity import BaselineSensitivity
+from gpattr.explanation.comparison import Comparison
 from gpattr.explanation.contributions import Contributions
 from gpattr.explanation.counterfactual import Counterfactual
 from gpattr.explanation.dependence import Dependence
@@ -10,6 +12,8 @@ from gpattr.explanation.multi_output import MultiOutputExplanation
 from gpattr.explanation.next_measurement import MeasurementBatch, NextMeasurement
 
 __all__ = [
+    "BaselineSensitivity",
+    "Comparison",
     "Contributions",
     "Counterfactual",
     "Dependence",

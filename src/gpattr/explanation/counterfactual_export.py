@@ -42,14 +42,14 @@ def heading(result: Counterfactual) -> list[str]:
             f"No counterfactual found: {condition(result)} is not reached by changing"
             f" {_listed(result.features)} within bounds",
             f"the highest probability found is {_share(result.probability)},"
-            + (f" {readable(result.distance)} standard units away" if result.changes else " at x"),
+            + (f" {_length(result.distance)} away" if result.changes else " at x"),
         ]
     if not result.changes:
         return [f"Counterfactual: {condition(result)} holds for x as it is"]
     count = f"{result.n_changed} of {len(result.feature_names)} features"
     return [
         f"Counterfactual: {condition(result)}",
-        f"change of {count}, {readable(result.distance)} standard units",
+        f"change of {count}, {_length(result.distance)}",
     ]
 
 
@@ -165,6 +165,11 @@ def _notes(result: Counterfactual) -> list[str]:
         if one.n_changed != result.n_changed
     ]
     return [*notes, *([f"alternatives: {'; '.join(others)}"] if others else [])]
+
+
+def _length(distance: float) -> str:
+    text = readable(distance)
+    return f"{text} standard unit" + "s" * (text != "1")
 
 
 def _share(probability: float) -> str:

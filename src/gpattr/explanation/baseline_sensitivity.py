@@ -1,0 +1,130 @@
+"""Baseline sensitivity: how far attributions move as their baseline moves within a set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpattr._core.array import Array
+from gpattr._core.frozen import Frozen
+from gpattr._core.readable_numbers import readable_all
+from gpattr._core.validation import Names, check_flag, read_only
+from gpattr.explanation.attribution_names import INTEGRATED_GRADIENTS
+from gpattr.explanation.text import Table, as_html, as_lines
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+SHOWN = 10
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BaselineSensitivity(Frozen):
+    """Mean attributions (n, d) of rows at the explainer's own baseline, and at each of a set.
+
+    ``values`` are those at the own baseline, called ``baseline_name``. ``lowest``, ``highest``,
+    ``mean`` and ``std`` (n, d) are over the ``n_baselines`` of the set, with their weights; ``mean``
+    is the attribution whose baseline is the whole set, `gpattr.Baselines`. ``std`` is how far the
+    choice of the baseline moves an attribution; it is not the uncertainty of the model.
+
+    ``same_sign`` (n, d) is the share of the baselines that give an attribution the sign it has at
+    the own baseline, among those that give it one: it is exactly zero where a row has the
+    baseline's value of a feature. An attribution that is zero at the own baseline keeps its sign
+    only if it is zero at all of them, and its share is then 1.
+    """
+
+    values: Array
+    lowest: Array
+    highest: Array
+    mean: Array
+    std: Array
+    same_sign: Array
+    n_baselines: int
+    feature_names: Names
+    row_names: tuple[str | int, ...]
+    quantity: str = "prediction"
+    baseline_name: str = ""
+    attribution: str = INTEGRATED_GRADIENTS
+
+    def __post_init__(self) -> None:
+        for name in ("values", "lowest", "highest", "mean", "std", "same_sign"):
+            object.__setattr__(self, name, read_only(vars(self)[name]))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of rows and of features, (n, d)."""
+        n, d = self.values.shape
+        return n, d
+
+    @property
+    def sign_holds(self) -> Array:
+        """Whether no baseline of the set gives an attribution the opposite sign, (n, d)."""
+        return self.same_sign == 1.0
+
+    def to_frame(self, flipped: bool = False) -> pd.DataFrame:
+        """Return one line per row and feature, or with ``flipped`` those whose sign does not hold.
+
+        Its columns are row, feature, value, lowest, highest, mean, std, same_sign and sign_holds.
+        """
+        import pandas as pd
+
+        check_flag("flipped", flipped)
+        n, d = self.shape
+        columns: dict[str, Any] = {
+            "row": np.repeat(np.array(self.row_names, dtype=object), d),
+            "feature": np.tile(np.array(self.feature_names, dtype=object), n),
+            "value": self.values.ravel(),
+        }
+        for name in ("lowest", "highest", "mean", "std", "same_sign", "sign_holds"):
+            columns[name] = getattr(self, name).ravel()
+        frame = pd.DataFrame(columns)
+        return frame[~frame["sign_holds"]].reset_index(drop=True) if flipped else frame
+
+    def plot(self, row: int | None = None, **options: Any) -> Axes:
+        """Draw one row, as `gpattr.plots.baseline_sensitivity` does."""
+        from gpattr import plots
+
+        return plots.baseline_sensitivity(self, row, **options)
+
+    def __repr__(self) -> str:
+        return as_lines(self._heading(), self._table(), self._notes())
+
+    def _repr_html_(self) -> str:
+        return as_html(self._heading(), self._table(), self._notes())
+
+    def _heading(self) -> list[str]:
+        n, d = self.shape
+        what = "" if self.quantity == "prediction" else f" of the {self.quantity}"
+        rows, features = f"{n:,} row{'s' * (n != 1)}", f"{d} feature{'s' * (d != 1)}"
+        return [
+            f"BaselineSensitivity{what}: {rows} × {features}, {self.n_baselines:,} baselines",
+            f"signs at the own baseline, {self.baseline_name or 'given point'}, are kept by all"
+            f" baselines in {self.sign_holds.mean():.0%} of the attributions",
+        ]
+
+    def _table(self) -> Table:
+        """Return the only row feature by feature, or summaries over rows."""
+        order = np.argsort(-np.abs(self.values).mean(axis=0), kind="stable")[:SHOWN]
+        names = [self.feature_names[i] for i in order]
+        if len(self.values) == 1:
+            header = ["feature", "value", "lowest", "highest", "std", "same sign"]
+            parts = [getattr(self, name)[0, order] for name in ("values", "lowest", "highest")]
+            parts.append(self.std[0, order])
+            share = self.same_sign[0, order]
+        else:
+            header = ["feature", "mean |value|", "mean std", "mean range", "signs that hold"]
+            spread = (self.highest - self.lowest)[:, order].mean(axis=0)
+            size = np.abs(self.values)[:, order].mean(axis=0)
+            parts = [size, self.std[:, order].mean(axis=0), spread]
+            share = self.sign_holds[:, order].mean(axis=0)
+        largest = max(float(np.abs(part).max(initial=0.0)) for part in parts)
+        cells = [readable_all(part, largest=largest) for part in parts]
+        cells.append([f"{each:.0%}" for each in share])
+        return header, [list(line) for line in zip(names, *cells, strict=True)]
+
+    def _notes(self) -> list[str]:
+        hidden = self.shape[1] - SHOWN
+        return [f"and {hidden} more features"] if hidden > 0 else []
