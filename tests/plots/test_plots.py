@@ -620,7 +620,8 @@ def test_pictures_of_shapley_values_name_them(explainer, ex, rows):
 def test_pictures_are_of_features(ex):
     pairs = replace(ex, distribution=Point(np.zeros((len(ex), 36))), axes=("feature", "feature"))
     for name in plots.__all__:
-        others = ("dependence", "dependence_grid", "sobol_bar", "training")
+        others = ("baseline_sensitivity", "comparison", "counterfactual", "dependence")
+        others += ("dependence_grid", "sobol_bar", "training")
         if name not in others and not name.startswith("interaction"):
             with pytest.raises(
                 InvalidInputError, match=r"^explanation: .* \('feature',\), got \('feature', 'f"

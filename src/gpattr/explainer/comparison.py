@@ -65,9 +65,7 @@ def compare(
     return _compared(first, second, dependence)
 
 
-def _of_explainers(
-    a: Explainer, b: Any, X: Any, uncertainty: str, dependence: str
-) -> Comparison:
+def _of_explainers(a: Explainer, b: Any, X: Any, uncertainty: str, dependence: str) -> Comparison:
     if not isinstance(b, Explainer):
         raise InvalidInputError(
             f"ex_b: expected an Explainer, as ex_a is one, got a {type(b).__name__}"

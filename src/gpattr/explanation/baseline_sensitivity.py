@@ -113,16 +113,16 @@ class BaselineSensitivity(Frozen):
             header = ["feature", "value", "lowest", "highest", "std", "same sign"]
             parts = [getattr(self, name)[0, order] for name in ("values", "lowest", "highest")]
             parts.append(self.std[0, order])
-            share = self.same_sign[0, order]
+            shares = [self.same_sign[0, order]]
         else:
-            header = ["feature", "mean |value|", "mean std", "mean range", "signs that hold"]
+            header = ["feature", "mean |value|", "mean std", "mean range", "same sign", "holds in"]
             spread = (self.highest - self.lowest)[:, order].mean(axis=0)
             size = np.abs(self.values)[:, order].mean(axis=0)
             parts = [size, self.std[:, order].mean(axis=0), spread]
-            share = self.sign_holds[:, order].mean(axis=0)
+            shares = [each[:, order].mean(axis=0) for each in (self.same_sign, self.sign_holds)]
         largest = max(float(np.abs(part).max(initial=0.0)) for part in parts)
         cells = [readable_all(part, largest=largest) for part in parts]
-        cells.append([f"{each:.0%}" for each in share])
+        cells += [[f"{each:.0%}" for each in share] for share in shares]
         return header, [list(line) for line in zip(names, *cells, strict=True)]
 
     def _notes(self) -> list[str]:

@@ -91,4 +91,7 @@ def _table(comparison: Comparison) -> Table:
 
 def _notes(comparison: Comparison) -> list[str]:
     hidden = comparison.shape[1] - SHOWN
-    return [f"and {hidden} more features"] if hidden > 0 else []
+    notes = [f"and {hidden} more features"] if hidden > 0 else []
+    if comparison.dependence == "unknown":
+        notes.append("(gpattr.compare(explainer_a, explainer_b, X) knows it)")
+    return notes

@@ -18,7 +18,6 @@ from gpattr.explanation.explanation import Explanation
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 AT_LEAST, AT_MOST = "at_least", "at_most"
 
@@ -115,7 +114,7 @@ class Counterfactual(Frozen):
         """Return its facts as JSON values, those of the alternatives among them."""
         return counterfactual_export.to_dict(self)
 
-    def plot(self, **options: Any) -> Figure:
+    def plot(self, **options: Any) -> np.ndarray:
         """Draw the changes and the prediction, as `gpattr.plots.counterfactual` does."""
         from gpattr import plots
 

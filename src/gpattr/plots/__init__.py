@@ -1,7 +1,10 @@
 """Pictures of explanations with their uncertainty, on given axes or new ones."""
 
 from gpattr.plots.bar import bar
+from gpattr.plots.baseline_sensitivity import baseline_sensitivity
 from gpattr.plots.beeswarm import beeswarm
+from gpattr.plots.comparison import comparison
+from gpattr.plots.counterfactual import counterfactual
 from gpattr.plots.covariance import covariance
 from gpattr.plots.density import density
 from gpattr.plots.dependence import dependence
@@ -20,7 +23,10 @@ from gpattr.plots.waterfall import waterfall
 
 __all__ = [
     "bar",
+    "baseline_sensitivity",
     "beeswarm",
+    "comparison",
+    "counterfactual",
     "covariance",
     "density",
     "dependence",

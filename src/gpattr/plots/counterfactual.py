@@ -1,0 +1,84 @@
+"""A counterfactual: the changes in standard units, and the prediction before and after."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+
+from gpattr._core.readable_numbers import readable
+from gpattr.exceptions import InvalidInputError
+from gpattr.explanation.counterfactual import AT_LEAST, Counterfactual
+from gpattr.explanation.counterfactual_export import order, shown
+from gpattr.plots.style import BLUE, GREEN, GREY, INK, ORANGE, largest, tidy
+from gpattr.plots.words import share, short
+
+
+def counterfactual(counterfactual: Counterfactual, *, max_display: int = 10) -> np.ndarray:
+    """Draw the changes of features, and the prediction before and after against the target.
+
+    The intervals leave 1 − level on either side, so that after the change of least length one end
+    touches the target; of a level of ½ or below they are those of 95 %. Returns the axes of both
+    panels, (2,), in a new figure.
+    """
+    if not isinstance(counterfactual, Counterfactual):
+        raise InvalidInputError(
+            "counterfactual: expected a gpattr Counterfactual, got a"
+            f" {type(counterfactual).__name__}"
+        )
+    names = order(counterfactual)
+    chosen = largest(np.abs([counterfactual.steps[name] for name in names]), max_display)
+    names = [names[i] for i in chosen]
+    size = (9.0, 1.9 + 0.4 * max(len(names), 2))
+    axes = plt.subplots(1, 2, figsize=size, layout="constrained")[1]
+    _changes(axes[0], counterfactual, names)
+    _prediction(axes[1], counterfactual)
+    return axes
+
+
+def _changes(ax: Axes, result: Counterfactual, names: list[str]) -> None:
+    places = np.arange(len(names))[::-1] + 0.5 * max(2 - len(names), 0)
+    steps = np.array([result.steps[name] for name in names])
+    ax.barh(places, steps, height=0.6, color=np.where(steps < 0, BLUE, ORANGE))
+    ax.set_yticks(places, [_moved(result, name) for name in names])
+    ax.set_ylim(-0.6, max(len(names), 2) - 0.4)
+    reach = 1.1 * max(float(np.abs(steps).max(initial=0.0)), 0.1)
+    ax.set_xlim(-reach if (steps < 0).any() else -0.02 * reach, reach * bool((steps > 0).any()))
+    ax.axvline(0.0, color=INK, lw=0.8)
+    hidden = result.n_changed - len(names)
+    note = f"{hidden} smaller not shown" if hidden else ""
+    title = "Changes" if result.found else "Changes of the highest probability"
+    tidy(ax, title, "standard units (a category is 1)", subtitle=note)
+
+
+def _moved(result: Counterfactual, name: str) -> str:
+    old, new = (short(shown(value), 14) for value in result.changes[name])
+    return f"{short(name, 24)}\n{old} → {new}"
+
+
+def _prediction(ax: Axes, result: Counterfactual) -> None:
+    level = 2.0 * result.level - 1.0 if result.level > 0.5 else 0.95
+    ends = result.intervals(level)
+    centres = np.array(result.predictions)
+    places = np.array([1.0, 0.0])
+    for i, color in enumerate((GREY, GREEN if result.found else ORANGE)):
+        ax.plot(ends[i], [places[i]] * 2, color=color, lw=2.5, solid_capstyle="butt")
+        ax.plot(centres[i], places[i], "o", color=color, ms=7)
+    ax.axvline(result.target, color=INK, lw=1.2, ls="--")
+    low, high = min(ends.min(), result.target), max(ends.max(), result.target)
+    margin = 0.08 * (high - low or 1.0)
+    ax.set_xlim(low - margin, high + margin)
+    wanted = (result.target, high + margin) if result.direction == AT_LEAST else None
+    ax.axvspan(*(wanted or (low - margin, result.target)), color=GREEN, alpha=0.08, lw=0)
+    chances = [result.probability_before, result.probability]
+    words = ("before", "after")
+    ax.set_yticks(places, [f"{w}\nP {_chance(p)}" for w, p in zip(words, chances, strict=True)])
+    ax.set_ylim(-0.6, 1.6)
+    side = "at least" if result.direction == AT_LEAST else "at most"
+    aim = f"target: {side} {readable(result.target)} with probability {result.level:g}"
+    title = "Prediction" if result.found else "The target is not reached"
+    tidy(ax, title, f"{result.quantity}, with {share(level)} intervals", subtitle=aim)
+
+
+def _chance(probability: float) -> str:
+    return "< 0.001" if probability < 1e-3 else f"= {probability:.3f}"

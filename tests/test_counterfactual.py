@@ -1,0 +1,440 @@
+"""Counterfactuals: nearest points that are known, brute force on grids, laws, and refusals."""
+
+import json
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import logit, ndtr, ndtri
+
+import gpattr
+from gpattr import Baselines, Explainer, kernels
+from gpattr.encoders import Dates, Encoder
+from gpattr.exceptions import GpattrError, InvalidInputError, UnsupportedModelError
+from gpattr.explainer.change_margin import ChangeMargin
+from gpattr.explainer.change_space import change_space
+from gpattr.explainer.nearest_points import tangent_solution
+from gpattr.means import Constant, Linear
+from gpattr.posteriors import (
+    EncodedPosterior,
+    ExactPosterior,
+    MixturePosterior,
+    MultiOutputPosterior,
+)
+
+mpl.use("Agg")
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 4))
+Y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * X[:, 3]
+POSTERIOR = ExactPosterior(
+    kernels.SquaredExponential(lengthscale=[1.5, 2.0, 2.0, 4.0]), X, Y, noise=0.05
+)
+EXPLAINER = Explainer(POSTERIOR)
+
+
+def polynomial(d, seed, values):
+    """A model that knows a polynomial of degree two but for rounding and a little noise."""
+    Z = np.random.default_rng(seed).uniform(-3.0, 3.0, size=(60 + 10 * d, d))
+    kernel = kernels.Polynomial(degree=2, offset=1.0, variance=25.0)
+    return Explainer(ExactPosterior(kernel, Z, values(Z), noise=1e-7))
+
+
+@pytest.mark.parametrize("case", range(25))
+def test_nearest_point_on_a_plane(case):
+    """The distance of a plane w·x = t from x, in units s, is (t − w·x)/‖w∘s‖."""
+    rng = np.random.default_rng(case)
+    d = int(rng.integers(1, 7))
+    w, s, x = rng.normal(size=d), rng.uniform(0.3, 3.0, d), rng.uniform(-2.0, 2.0, d)
+    explainer = polynomial(d, case, lambda Z: Z @ w)
+    sign = rng.choice([-1.0, 1.0])
+    target = float(x @ w + sign * rng.uniform(0.1, 3.0))
+    found = explainer.counterfactual(
+        x,
+        target,
+        direction="at_least" if sign > 0 else "at_most",
+        bounds=np.tile([-100.0, 100.0], (d, 1)),
+        scales=s,
+        prefer="nearest",
+    )
+    exact = abs(target - x @ w) / np.linalg.norm(w * s)
+    np.testing.assert_allclose(found.distance, exact, rtol=0.01)
+    assert found.found
+    fewest = found.alternatives[0]  # the distance along each axis is known too
+    np.testing.assert_allclose(
+        fewest.distance, (abs(target - x @ w) / np.abs(w * s)).min(), rtol=0.01
+    )
+    assert fewest.n_changed == 1
+
+
+@pytest.mark.parametrize("case", range(25))
+def test_nearest_point_on_a_sphere(case):
+    """Into a bowl ‖x − c‖² ≤ r² it is ‖x − c‖ − r, and out of it r − ‖x − c‖."""
+    rng = np.random.default_rng(100 + case)
+    d = int(rng.integers(2, 7))
+    c, x = rng.uniform(-1.0, 1.0, d), rng.uniform(-2.0, 2.0, d)
+    explainer = polynomial(d, case, lambda Z: ((Z - c) ** 2).sum(axis=1))
+    here = np.linalg.norm(x - c)
+    r = here * rng.choice([rng.uniform(0.3, 0.9), rng.uniform(1.1, 2.0)])
+    found = explainer.counterfactual(
+        x,
+        r**2,
+        direction="at_most" if r < here else "at_least",
+        bounds=np.tile([-50.0, 50.0], (d, 1)),
+        scales=np.ones(d),
+        prefer="nearest",
+    )
+    np.testing.assert_allclose(found.distance, abs(here - r), rtol=0.01)
+
+
+@pytest.mark.parametrize("row", range(4))
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_brute_force_on_a_grid(row, level):
+    """In two features no point of a fine grid is nearer, and one feature agrees with a line."""
+    Z = X[:25, :2]
+    posterior = ExactPosterior(
+        kernels.SquaredExponential(lengthscale=[0.8, 1.1]),
+        Z,
+        np.sin(2 * Z[:, 0]) + Z[:, 1],
+        noise=0.05,
+    )
+    explainer, x, scale = Explainer(posterior), Z[row], Z.std(axis=0)
+    low, high = Z.min(axis=0), Z.max(axis=0)
+    target = float(posterior.predict(x[None])[0] + 0.6)
+    found = explainer.counterfactual(x, target, level=level, prefer="nearest")
+    grid = np.stack(
+        np.meshgrid(*(np.linspace(a, b, 401) for a, b in zip(low, high, strict=True))), axis=-1
+    ).reshape(-1, 2)
+    mean, std = posterior.predict(grid, return_std=True)
+    reached = mean - ndtri(level) * std >= target
+    nearest = np.linalg.norm((grid - x) / scale, axis=1)[reached].min(initial=np.inf)
+    assert found.found == np.isfinite(nearest)
+    if found.found:
+        step = np.linalg.norm((high - low) / 400 / scale)
+        assert nearest - step <= found.distance <= nearest + 1e-9
+
+
+@given(
+    row=st.integers(0, 39),
+    rise=st.floats(-1.5, 1.5),
+    level=st.sampled_from([0.3, 0.6, 0.95]),
+    allowed=st.sets(st.integers(0, 3), min_size=1),
+    direction=st.sampled_from(["at_least", "at_most"]),
+    prefer=st.sampled_from(["fewest", "nearest"]),
+    room=st.floats(0.0, 2.0),
+)
+@settings(max_examples=40, deadline=None)
+def test_laws(row, rise, level, allowed, direction, prefer, room):
+    """Bounds and fixed features hold to the last bit; probabilities are those of predict."""
+    x = X[row]
+    bounds = {i: (x[i] - room, x[i] + 0.5 * room) for i in allowed}
+    target = float(POSTERIOR.predict(x[None])[0] + rise)
+    options = {"direction": direction, "level": level, "prefer": prefer}
+    found = EXPLAINER.counterfactual(x, target, features=allowed, bounds=bounds, **options)
+    for one in (found, *found.alternatives):
+        new = one.counterfactual
+        fixed = [i for i in range(4) if i not in allowed]
+        assert (new[fixed] == x[fixed]).all()
+        for i, (low, high) in bounds.items():
+            assert low <= new[i] <= high
+        mean, std = (each[0] for each in POSTERIOR.predict(new[None], return_std=True))
+        sign = 1.0 if direction == "at_least" else -1.0
+        chance = ndtr(sign * (mean - target) / std)
+        np.testing.assert_allclose(one.probability, chance, rtol=1e-10, atol=1e-300)
+        if one.found:
+            assert chance >= level
+        changed = [i for i in range(4) if new[i] != x[i]]
+        assert set(one.changes) == {f"x{i}" for i in changed}
+        units = (new - x) / X.std(axis=0)
+        np.testing.assert_allclose(one.distance, np.linalg.norm(units), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            one.explanation.values.sum(), mean - POSTERIOR.predict(x[None])[0], rtol=0, atol=1e-9
+        )
+        assert (one.explanation.values[0, fixed] == 0).all()
+    lengths = [one.distance for one in found.alternatives]
+    assert lengths == sorted(lengths, reverse=True)
+    assert not found.alternatives or found.alternatives[-1].distance == min(lengths)
+
+
+def test_margins_have_the_gradient_they_say():
+    rows = EXPLAINER._rows
+    space = change_space(rows, X[3], ("x0", "x1", "x2", "x3"), [0, 2], None, None)
+    margin = ChangeMargin(POSTERIOR, space, 0.7, 0.9, -1.0)
+    u, which = np.array([[0.3, -0.2], [0.0, 0.5]]), np.zeros(2, dtype=int)
+    for function in (margin.slopes, margin.scores):
+        value, slope = function(u, which)
+        for j in range(2):
+            step = 1e-5 * np.eye(2)[j]
+            numeric = (function(u + step, which)[0] - function(u - step, which)[0]) / 2e-5
+            np.testing.assert_allclose(slope[:, j], numeric, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(margin.values(u, which), margin.slopes(u, which)[0], rtol=1e-9)
+
+
+def test_tangents_are_solved_exactly():
+    """Against SLSQP, on random tangents in random boxes."""
+    from scipy.optimize import minimize
+
+    rng = np.random.default_rng(3)
+    for _ in range(40):
+        p = int(rng.integers(1, 6))
+        slope, u = rng.normal(size=(1, p)), rng.normal(size=(1, p))
+        low, high = -rng.uniform(0.0, 2.0, (1, p)), rng.uniform(0.0, 2.0, (1, p))
+        top = float(np.where(slope > 0, high, low)[0] @ slope[0])
+        needed = rng.uniform(-0.5, 1.0) * top
+        g = (slope * u).sum(axis=1) - needed
+        goal, _ = tangent_solution(g, slope, u, low, high)
+        bounds = list(zip(low[0], high[0], strict=True))
+        limit = {"type": "ineq", "fun": lambda v, s=slope, n=needed: v @ s[0] - n}
+        truth = minimize(
+            lambda v: v @ v, np.zeros(p), bounds=bounds, constraints=[limit], method="SLSQP"
+        )
+        np.testing.assert_allclose(goal[0], truth.x, rtol=0, atol=1e-5)
+        assert goal[0] @ slope[0] >= needed - 1e-12
+
+
+def test_x_that_is_there_already():
+    found = EXPLAINER.counterfactual(X[0], -5.0)
+    assert found.found
+    assert found.distance == 0
+    assert dict(found.changes) == {}
+    assert (found.counterfactual == X[0]).all()
+    assert "holds for x as it is" in repr(found)
+    assert "holds for x as it is" in found._repr_html_()
+    assert found.to_frame().empty
+    found.plot()
+
+
+def test_target_that_cannot_be_reached():
+    found = EXPLAINER.counterfactual(X[0], 50.0)
+    assert not found.found
+    assert found.alternatives == ()
+    assert repr(found).startswith("No counterfactual found: prediction at least 50 with probab")
+    near = EXPLAINER.counterfactual(X[0], 1.7, features=[3])
+    assert not near.found
+    line = np.tile(X[0], (2001, 1))
+    line[:, 3] = np.linspace(X[:, 3].min(), X[:, 3].max(), 2001)
+    mean, std = POSTERIOR.predict(line, return_std=True)
+    np.testing.assert_allclose(near.probability, ndtr((mean - 1.7) / std).max(), rtol=1e-5)
+    assert "highest probability found" in repr(near)
+    near.plot()
+
+
+def test_fewest_and_nearest():
+    few, near = (
+        EXPLAINER.counterfactual(X[1], 1.4, prefer=prefer) for prefer in ("fewest", "nearest")
+    )
+    assert few.n_changed < near.n_changed
+    assert near.distance < few.distance
+    assert [one.n_changed for one in few.alternatives] == sorted(
+        one.n_changed for one in few.alternatives
+    )
+    assert "alternatives: " in repr(few)
+
+
+def test_frames_categories_and_dates():
+    rng = np.random.default_rng(2)
+    n = 60
+    frame = pd.DataFrame(
+        {
+            "area": rng.uniform(30.0, 150.0, n),
+            "kind": rng.choice(["flat", "house", "hut"], n),
+            "built": np.datetime64("2010-01-01") + rng.integers(0, 3000, n).astype("m8[D]"),
+        }
+    )
+    extra = frame["kind"].map({"flat": 0.0, "house": 40.0, "hut": -20.0})
+    y = (frame["area"] + extra).to_numpy()
+    labels = ("flat", "house", "hut", "palace")
+    encoder = Encoder(("area", "kind", "built"), {"kind": labels}, dates={"built": Dates()})
+    rows = encoder.encode("X", frame)
+    scale = np.where(rows.std(axis=0) > 0, rows.std(axis=0), 1.0)
+    kernel = kernels.SquaredExponential(lengthscale=3.0 * scale, variance=2000.0)
+    inner = ExactPosterior(kernel, rows, y, noise=1.0, mean=Constant(float(y.mean())))
+    explainer = Explainer(EncodedPosterior(inner, encoder), "mean", target_name="price")
+    x = frame[frame["kind"] == "flat"].iloc[[0]]
+    x = x.assign(area=100.0)
+    before = float(explainer.posterior.predict(x)[0])
+    found = explainer.counterfactual(x, before + 30.0, features=["kind", "area"])
+    assert found.found
+    kinds = [dict(one.changes) for one in (found, *found.alternatives)]
+    assert {"kind": ("flat", "house")} in kinds
+    both = explainer.counterfactual(x, before + 30.0, prefer="nearest")
+    assert both.distance <= 1.0
+    assert list(both.counterfactual.columns) == ["area", "kind", "built"]
+    assert both.counterfactual["built"].iloc[0] == x["built"].iloc[0]
+    again = explainer.posterior.predict(found.counterfactual)[0]
+    np.testing.assert_allclose(again, found.prediction, rtol=1e-12)
+    only = explainer.counterfactual(x, before + 20.0, bounds={"kind": ["hut"]})
+    assert set(only.changes) == {"area"}
+    far = explainer.counterfactual(x, before + 80.0, prefer="nearest")  # both are needed
+    assert set(far.changes) == {"area", "kind"}
+    json.dumps(far.to_dict())
+    assert far.to_frame()["old"].tolist() == [far.changes[name][0] for name in far.to_frame().index]
+    with pytest.raises(UnsupportedModelError, match="features: 'built' is a date"):
+        explainer.counterfactual(x, 3.0, features=["built"])
+    with pytest.raises(InvalidInputError, match="bounds: expected a list of categories of 'kind'"):
+        explainer.counterfactual(x, 3.0, bounds={"kind": ["castle"]})
+
+
+def test_classifiers_take_log_odds_or_probabilities():
+    rows = RNG.normal(size=(60, 2))
+    model = gpattr.GPClassifier(kernel=kernels.SquaredExponential(variance=4.0), optimize=False)
+    model.fit(rows, (rows[:, 0] + 0.3 * rows[:, 1] > 0).astype(int))
+    x = rows[np.argmin(rows[:, 0])]
+    latent = Explainer(model).counterfactual(x, float(logit(0.6)), level=0.8)
+    chance = Explainer(model, output="probability", n_draws=50).counterfactual(x, 0.6, level=0.8)
+    assert latent.found
+    np.testing.assert_allclose(chance.counterfactual, latent.counterfactual, rtol=1e-12)
+    proba = model.predict_proba(chance.counterfactual[None])[0, 1]
+    np.testing.assert_allclose(chance.prediction, proba, rtol=1e-9)
+    low, high = chance.interval(0.6)
+    assert 0.6 - 1e-6 <= low < chance.prediction < high < 1.0
+    with pytest.raises(InvalidInputError, match="target: expected a probability between 0 and 1"):
+        Explainer(model, output="probability").counterfactual(x, 1.5)
+
+
+def test_other_explainers():
+    """Every attribution explains the change, gradients by integrated gradients."""
+    plain = EXPLAINER.counterfactual(X[1], 1.4)
+    for explainer in (
+        Explainer(POSTERIOR, Baselines(X[:3]), attribution="shapley"),
+        Explainer(POSTERIOR, gpattr.Marginals(X[:3]), attribution="shapley"),
+        Explainer(POSTERIOR, attribution=gpattr.operators.Gradient()),
+    ):
+        found = explainer.counterfactual(X[1], 1.4)
+        np.testing.assert_array_equal(found.counterfactual, plain.counterfactual)
+        np.testing.assert_allclose(
+            found.explanation.values.sum(),
+            found.prediction - found.prediction_before,
+            rtol=1e-9,
+        )
+    assert plain.explanation.baseline_name == "the row before the change"
+
+
+def test_tensors():
+    torch = pytest.importorskip("torch")
+    tensors = ExactPosterior(POSTERIOR.kernel, torch.as_tensor(X), torch.as_tensor(Y), noise=0.05)
+    found = Explainer(tensors).counterfactual(torch.as_tensor(X[1]), 1.4)
+    expected = EXPLAINER.counterfactual(X[1], 1.4)
+    np.testing.assert_allclose(found.distance, expected.distance, rtol=1e-6)
+    assert isinstance(found.counterfactual, np.ndarray)
+
+
+def test_names_units_and_sides():
+    names = ["a", "b", "c", "d"]
+    explainer = Explainer(POSTERIOR, feature_names=names)
+    found = explainer.counterfactual(pd.Series(X[1], index=names), 1.4, features="b")
+    assert set(found.changes) == {"b"}
+    assert list(found.x.columns) == names
+    outside = X[1] + np.array([9.0, 0.0, 0.0, 0.0])  # far beyond the data
+    kept = EXPLAINER.counterfactual(outside, 0.5)
+    assert X[:, 0].min() <= kept.counterfactual[0] <= outside[0]
+    with pytest.raises(InvalidInputError, match=r"bounds: 'x0' is .* lies outside \(-1, 1\)"):
+        EXPLAINER.counterfactual(outside, 0.5, bounds={0: (-1, 1)})
+
+
+def test_small_and_wide():
+    one = ExactPosterior(kernels.SquaredExponential(), X[:5, :1], Y[:5], noise=0.1)
+    assert Explainer(one).counterfactual(X[0, :1], -9.0).found
+    rng = np.random.default_rng(5)
+    Z = rng.normal(size=(80, 60))
+    wide = ExactPosterior(
+        kernels.SquaredExponential(lengthscale=20.0, variance=50.0),
+        Z,
+        Z[:, 7] - Z[:, 50],
+        noise=0.01,
+    )
+    found = Explainer(wide).counterfactual(Z[0], float(Z[0, 7] - Z[0, 50] + 1.0))
+    assert found.found
+    assert set(found.changes) <= {"x7", "x50"}
+
+
+def test_results_are_frozen_and_the_same_in_threads():
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda _: EXPLAINER.counterfactual(X[1], 1.4), range(4)))
+    first = results[0]
+    assert all((one.counterfactual == first.counterfactual).all() for one in results)
+    for array in (first.counterfactual, first.x, first.means, first.predictions):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1.0
+    with pytest.raises(TypeError):
+        first.changes["x0"] = (0, 1)  # pyright: ignore[reportIndexIssue]
+    copied = pickle.loads(pickle.dumps(first))
+    assert copied.to_dict() == first.to_dict()
+    assert repr(copied) == repr(first)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"target": np.nan}, "target: expected one finite number"),
+        ({"target": "high"}, "target: expected one finite number"),
+        ({"level": 0.0}, "level: expected a number between 0 and 1"),
+        ({"level": 1.0}, "level: expected a number between 0 and 1"),
+        ({"direction": "up"}, "direction: expected one of"),
+        ({"prefer": "best"}, "prefer: expected one of"),
+        ({"features": []}, "features: expected a list of at least one"),
+        ({"features": ["height"]}, "features: feature: expected one of"),
+        ({"features": [9]}, "features: "),
+        ({"bounds": {0: (2.0, -2.0)}}, "bounds: expected two finite numbers"),
+        ({"bounds": {0: (-np.inf, np.inf)}}, "bounds: expected two finite numbers"),
+        ({"bounds": {0: ()}}, "bounds: "),
+        ({"bounds": np.zeros((3, 2))}, r"bounds: .* \(4, 2\)"),
+        ({"bounds": {"height": (0, 1)}}, "bounds: feature: expected one of"),
+        ({"bounds": {1: (-9, 9)}, "features": [0]}, "bounds: 'x1' is not among the features"),
+        ({"scales": {0: 0.0}}, "scales: expected a number larger than 0"),
+        ({"scales": np.ones(3)}, "scales: expected"),
+        ({"x": X[:2]}, "x: expected one row, got 2"),
+        ({"x": np.full(4, np.nan)}, "x: expected finite numbers"),
+    ],
+)
+def test_refusals(options, words):
+    arguments = {"x": X[0], "target": 1.0} | options
+    with pytest.raises(GpattrError, match=words):
+        EXPLAINER.counterfactual(**arguments)
+
+
+def test_models_that_are_refused_by_name():
+    mixture = MixturePosterior([POSTERIOR, POSTERIOR])
+    with pytest.raises(UnsupportedModelError, match="model: a counterfactual needs one Gaussian"):
+        Explainer(mixture).counterfactual(X[0], 1.0)
+    several = MultiOutputPosterior({"p": POSTERIOR, "q": POSTERIOR})
+    with pytest.raises(UnsupportedModelError, match="single output"):
+        Explainer(several).counterfactual(X[0], 1.0)
+    assert Explainer(several)["p"].counterfactual(X[0], -5.0).found
+
+
+def test_no_training_inputs_need_bounds_and_scales():
+    from gpattr.posteriors import FunctionSpacePosterior
+
+    bare = FunctionSpacePosterior(
+        POSTERIOR.kernel, POSTERIOR.inputs, POSTERIOR.alpha, POSTERIOR.factor
+    )
+    explainer = Explainer(bare, np.zeros(4))
+    with pytest.raises(InvalidInputError, match="bounds: this model does not store"):
+        explainer.counterfactual(X[0], 1.0)
+    with pytest.raises(InvalidInputError, match="scales: this model does not store"):
+        explainer.counterfactual(X[0], 1.0, bounds=np.tile([-4.0, 4.0], (4, 1)))
+    found = explainer.counterfactual(
+        X[1], 1.4, bounds=np.c_[X.min(axis=0), X.max(axis=0)], scales=X.std(axis=0)
+    )
+    np.testing.assert_allclose(
+        found.distance, EXPLAINER.counterfactual(X[1], 1.4).distance, rtol=1e-6
+    )
+
+
+def test_uncertain_trends_keep_their_word():
+    """A trend's variance counts: the answer holds by predict, or the model is refused by name."""
+    trend = ExactPosterior(
+        kernels.SquaredExponential(), X, Y, noise=0.1, mean=Linear(np.zeros(4), covariance="flat")
+    )
+    try:
+        found = Explainer(trend).counterfactual(X[1], 1.4)
+    except UnsupportedModelError as error:
+        assert str(error).startswith("model: a counterfactual needs the gradients")
+        return
+    mean, std = (each[0] for each in trend.predict(found.counterfactual[None], return_std=True))
+    np.testing.assert_allclose(found.probability, ndtr((mean - 1.4) / std), rtol=1e-10)
