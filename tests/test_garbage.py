@@ -152,6 +152,18 @@ def dependence():
 @cache
 def next_measurement():
     return explainer().measure_next(X[:3] + 0.2, X[:2], 0)
+def counterfactual():
+    return explainer().counterfactual(X[0], 0.6, level=0.6)
+
+
+@cache
+def comparison():
+    return gpattr.compare(explainer(), gpattr.Explainer(explainer().posterior, [0.3, 0.1]), X[:1])
+
+
+@cache
+def sensitivity():
+    return explainer().baseline_sensitivity(X[:1])
 
 
 @cache
@@ -353,6 +365,12 @@ GOOD = {
     "Posterior.condition_on.noise": 0.1,
     "EncodedPosterior.condition_on.x": FRAME[["a", "kind"]][:1],
     "Dependence.load.path": Made(lambda: saved(dependence)),
+    "Explainer.counterfactual.target": 0.6,
+    "compare.ex_a": Made(explanation),
+    "compare.ex_b": Made(explanation),
+    "plots.counterfactual.counterfactual": Made(counterfactual),
+    "plots.comparison.comparison": Made(comparison),
+    "baseline_sensitivity.sensitivity": Made(sensitivity),
     "players": operators.Players.single(2),
     "Coalitions.stack.batches": Made(lambda: [COALITIONS]),
     "members": np.array([[0.0, 1.0], [1.0, 1.0]]),
@@ -474,6 +492,9 @@ GOOD = {
 }
 # How an object is made whose class is not called with the arguments above.
 OBJECTS = {
+    "BaselineSensitivity": sensitivity,
+    "Comparison": comparison,
+    "Counterfactual": counterfactual,
     "Dependence": dependence,
     "NextMeasurement": next_measurement,
     "SobolIndices": sobol_indices,
@@ -517,9 +538,12 @@ OBJECTS = {
 # What is made by the library, and holds what it is given.
 CONTAINERS = {
     "Attributions",
+    "BaselineSensitivity",
     "Bounded",
     "Check",
+    "Comparison",
     "Components",
+    "Counterfactual",
     "Dependence",
     "Importance",
     "NextMeasurement",
@@ -571,6 +595,9 @@ KEYWORDS = {
     "RandomFeatureGPRegressor.from_exact.options": "mean",
     "MultiOutputPosterior.apply.options": "method",
     "InteractionExplanation.from_matrices.about": "predictions",
+    "BaselineSensitivity.plot.options": "max_display",
+    "Comparison.plot.options": "level",
+    "Counterfactual.plot.options": "max_display",
     "Dependence.plot.options": "level",
     "NextMeasurement.plot.options": "level",
     "TableModel.predict.options": "return_std",

@@ -1,8 +1,8 @@
 """Comparison of two explanations, or of two explainers: what changed, and how surely.
 
 The attributions of one function f at two baselines are both linear in f, so their difference is
-Gaussian. Its covariance needs that between the two, which no single explanation has. It follows from
-a third: with the average M = ½(A + B), which is the attribution whose baseline is both,
+Gaussian. Its covariance needs that between the two, which no single explanation has. It follows
+from a third: with the average M = ½(A + B), which is the attribution whose baseline is both,
 
     Cov[A, B] + Cov[B, A] = 4 Cov[M] − Cov[A] − Cov[B],
     Cov[B − A] = 2 Cov[A] + 2 Cov[B] − 4 Cov[M].
@@ -44,12 +44,12 @@ def compare(
     same in every row are taken as being of one model, and get bounds in place of the covariance.
     ``dependence`` says otherwise: ``"independent"`` or ``"unknown"`` (see `Comparison`).
 
-    Two explainers and rows ``X`` are compared exactly where both have the same model and attribution
-    and differ in their baseline; ``uncertainty`` is what is computed of each, ``"std"``, ``"cov"``
-    or ``"none"``.
+    Two explainers and rows ``X`` are compared exactly where both have the same model and
+    attribution and differ in their baseline; ``uncertainty`` is what is computed of each,
+    ``"std"``, ``"cov"`` or ``"none"``.
 
-    Features are matched by their names. Explanations of other rows, features, quantities or kinds of
-    attributions are refused.
+    Features are matched by their names. Explanations of other rows, features, quantities or kinds
+    of attributions are refused.
     """
     check_choice("dependence", dependence, (AUTO, INDEPENDENT, UNKNOWN))
     if isinstance(ex_a, Explainer):

@@ -26,9 +26,9 @@ class BaselineSensitivity(Frozen):
     """Mean attributions (n, d) of rows at the explainer's own baseline, and at each of a set.
 
     ``values`` are those at the own baseline, called ``baseline_name``. ``lowest``, ``highest``,
-    ``mean`` and ``std`` (n, d) are over the ``n_baselines`` of the set, with their weights; ``mean``
-    is the attribution whose baseline is the whole set, `gpattr.Baselines`. ``std`` is how far the
-    choice of the baseline moves an attribution; it is not the uncertainty of the model.
+    ``mean`` and ``std`` (n, d) are over the ``n_baselines`` of the set, with their weights;
+    ``mean`` is the attribution whose baseline is the whole set, `gpattr.Baselines`. ``std`` is how
+    far the choice of the baseline moves an attribution; it is not the uncertainty of the model.
 
     ``same_sign`` (n, d) is the share of the baselines that give an attribution the sign it has at
     the own baseline, among those that give it one: it is exactly zero where a row has the

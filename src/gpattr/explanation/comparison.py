@@ -53,6 +53,7 @@ class Comparison(Frozen):
     covariance: Array | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "distribution", self.distribution.numpy())
         if self.covariance is not None:
             object.__setattr__(self, "covariance", read_only(self.covariance))
 
