@@ -877,6 +877,8 @@ def test_good_arguments(name):
         assert not missing or expected
     except DatasetError:  # the published data are no part of the project
         assert name.startswith("datasets:load_")
+    finally:
+        plt.close("all")
 
 
 def check(name, options=None):

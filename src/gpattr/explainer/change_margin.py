@@ -70,7 +70,7 @@ class ChangeMargin:
         rows = beside("x", self.space.rows(u, setting), self.posterior.like)
         mean, var, slope, cov = map(to_numpy, self.posterior.slopes(rows))
         # Rounding leaves a variance of zero at training rows without noise.
-        std = np.maximum(np.sqrt(var), 1e-12 * np.abs(mean - self.target) + 1e-100)
+        std = np.maximum(np.sqrt(var), 1e-12 * np.abs(mean) + 1e-100)
         return mean, std, slope[:, columns] * scales, cov[:, columns] * scales / std[:, None]
 
     def check(self) -> None:
