@@ -3,6 +3,7 @@
     python benchmarks/run.py [--quick] [--only explain,kernels,...]
 
 Parts are explain, kernels, shapley, dependence, measurements, training, peers, growth, weights,
+Parts are explain, kernels, shapley, dependence, counterfactuals, training, peers, growth, weights,
 rules, sparse, held-out and busy. The red-wine data are used if GPATTR_DATA_DIR is set to a folder
 with them, simulated data of the same shape otherwise. Libraries that are not installed are skipped:
 pip install -e ".[bench]" installs them all."""
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 from busy import busy
+from counterfactuals import counterfactuals, sensitivity
 from explain import explain_many_rows, explain_wine
 from growth import growth
 from held_out import held_out
@@ -41,6 +43,7 @@ SECTIONS = {
     "dependence": (dependence, sobol),
     "quantities": (quantities,),
     "measurements": (measurements,),
+    "counterfactuals": (counterfactuals, sensitivity),
     "training": (training,),
     "peers": (peers,),
     "growth": (growth,),

@@ -260,11 +260,13 @@ class Search:
         options = [pool.u[i]]
         if chosen.sum() > 1:
             u = refine(self.margin.slopes, pool.u[i], low, high, setting)
-            options = [np.where(np.abs(u) < NEGLIGIBLE * np.abs(u).max(initial=0.0), 0.0, u), u]
-            options.append(pool.u[i])
-        kept = [self._repaired(u, low, high, setting) for u in options]
-        changes = [self._change(u, setting) for u in kept if u is not None]
-        return min(changes, key=lambda change: change.distance, default=None)
+            bare = np.where(np.abs(u) < NEGLIGIBLE * np.abs(u).max(initial=0.0), 0.0, u)
+            options = [bare, u, pool.u[i]]
+        for u in options:
+            kept = self._repaired(u, low, high, setting)
+            if kept is not None:
+                return self._change(kept, setting)
+        return None
 
     def _repaired(
         self, u: np.ndarray, low: np.ndarray, high: np.ndarray, setting: int
