@@ -430,8 +430,8 @@ class Explainer:
             object.__setattr__(single, "attribution", "integrated_gradients")
 
         def explain(new: Array, old: Array, labels: RowNames) -> Explanation:
-            pair = (beside("x", row, self.posterior.like) for row in (new, old))
-            return single._explain(*pair, self.evaluation, names, labels)
+            after, before = (beside("x", row, self.posterior.like) for row in (new, old))
+            return single._explain(after, before, self.evaluation, names, labels)
 
         return counterfactual_of(
             self._one,

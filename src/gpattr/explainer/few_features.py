@@ -26,6 +26,7 @@ STARTS = 6  # for all features
 PROMISING = 8  # settings of categories in which these are tried, and pairs that do not reach it yet
 NEARLY = 0.02  # of the missing margin: what refinement makes up for
 RIVAL = 0.03  # by which a change may be longer than another, and be refined too
+UNREFINED = 0.01  # by which changes that were approached may be too long
 CLOSER = 0.05  # a change of more features is kept if it is shorter by this share
 SHORTER = 1e-3  # and the nearest of all by this one
 BISECTIONS = 50
@@ -114,7 +115,7 @@ class Search:
             values[lines, top][:, None] * sets[feature], sets[feature], setting, g[lines, top]
         )
         ends = [_crossing(values, g, side) for side in (1, -1)]
-        line = np.concatenate([lines[found] for found, _, _ in ends])
+        line = np.concatenate([found for found, _, _ in ends])
         inner = np.concatenate([inner for _, inner, _ in ends])
         outer = np.concatenate([outer for _, _, outer in ends])
         feature, setting = feature[line], setting[line]
@@ -246,12 +247,26 @@ class Search:
         order = self._order(pool)
         distance = self.space.distances(pool.u, pool.setting)[order]
         limit = (1.0 - share) * front[-1].distance if front else np.inf
-        if not len(order) or distance[0] > (1.0 + 0.5 * CLOSER) * limit:
+        if not len(order) or distance[0] > (1.0 + UNREFINED) * limit:
             return None
-        few = order[:BEST][distance[:BEST] <= (1.0 + RIVAL) * distance[0]]
-        changes = [self._refined(pool, int(i)) for i in few]
+        few = self._different(pool, order[distance <= (1.0 + RIVAL) * distance[0]])
+        changes = [self._refined(pool, i) for i in few]
         found = [change for change in changes if change is not None and change.distance < limit]
         return min(found, key=lambda change: (change.distance, change.n_features), default=None)
+
+    def _different(self, pool: Pool, order: np.ndarray) -> list[int]:
+        """Return the first few of these positions that are not about the same change."""
+        chosen: list[int] = []
+        for i in order:
+            near = np.linalg.norm(pool.u[chosen] - pool.u[i], axis=1)
+            same = (near < 2.0 * UNREFINED * np.linalg.norm(pool.u[i])) & (
+                pool.setting[chosen] == pool.setting[i]
+            )
+            if not same.any():
+                chosen.append(int(i))
+            if len(chosen) == BEST:
+                break
+        return chosen
 
     def _refined(self, pool: Pool, i: int) -> Change | None:
         """Return a change refined to rounding that reaches the target; None if there is none."""
@@ -324,9 +339,7 @@ def _crossing(
 
     ``values`` (L, G) are sorted and contain 0; ``g`` (L, G) are the margins.
     """
-    there = (g >= 0) & (side * values > 0)
-    found = there.any(axis=1)
-    order = np.where(there, np.abs(values), np.inf)
-    place = order.argmin(axis=1)[found]
-    lines = np.flatnonzero(found)
-    return found, values[lines, place - side], values[lines, place]
+    there = np.where((g >= 0) & (side * values > 0), np.abs(values), np.inf)
+    lines = np.flatnonzero(np.isfinite(there.min(axis=1)))
+    place = there.argmin(axis=1)[lines]
+    return lines, values[lines, place - side], values[lines, place]

@@ -124,7 +124,7 @@ def refine(
         bounds=list(zip(low[inside], high[inside], strict=True)),
         constraints=[constraint],
         method="SLSQP",
-        options={"ftol": 1e-10, "maxiter": 50},
+        options={"ftol": 1e-10, "maxiter": 20},
     )
     result = u.copy()
     if np.isfinite(found.x).all():

@@ -81,7 +81,7 @@ class BaselineSensitivity(Frozen):
         for name in ("lowest", "highest", "mean", "std", "same_sign", "sign_holds"):
             columns[name] = getattr(self, name).ravel()
         frame = pd.DataFrame(columns)
-        return frame[~frame["sign_holds"]].reset_index(drop=True) if flipped else frame
+        return frame.query("not sign_holds").reset_index(drop=True) if flipped else frame
 
     def plot(self, row: int | None = None, **options: Any) -> Axes:
         """Draw one row, as `gpattr.plots.baseline_sensitivity` does."""

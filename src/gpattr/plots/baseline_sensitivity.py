@@ -36,7 +36,7 @@ def baseline_sensitivity(
     order = largest(np.abs(sensitivity.values[at]), max_display)
     ax = axes_for(ax, 7.0, 1.9 + 0.4 * len(order))
     places = np.arange(len(order))[::-1].astype(float)
-    colors = np.where(sensitivity.sign_holds[at, order], BLUE, ORANGE)
+    colors = [BLUE if holds else ORANGE for holds in sensitivity.sign_holds[at, order]]
     mean, std = sensitivity.mean[at, order], sensitivity.std[at, order]
     ax.hlines(places, sensitivity.lowest[at, order], sensitivity.highest[at, order], colors, lw=1.2)
     ax.hlines(places, mean - std, mean + std, colors, lw=6, alpha=0.5)
