@@ -42,13 +42,13 @@ def _changes(ax: Axes, result: Counterfactual, names: list[str]) -> None:
     ax.barh(places, steps, height=0.6, color=np.where(steps < 0, BLUE, ORANGE))
     ax.set_yticks(places, [_moved(result, name) for name in names])
     ax.set_ylim(-0.6, max(len(names), 2) - 0.4)
-    reach = 1.1 * max(float(np.abs(steps).max(initial=0.0)), 0.1)
-    ax.set_xlim(-reach if (steps < 0).any() else -0.02 * reach, reach * bool((steps > 0).any()))
+    ends = np.array([steps.min(initial=0.0), steps.max(initial=0.0)])
+    ax.set_xlim(*(ends + 0.06 * max(float(np.ptp(ends)), 0.1) * np.array([-1.0, 1.0])))
     ax.axvline(0.0, color=INK, lw=0.8)
     hidden = result.n_changed - len(names)
     note = f"{hidden} smaller not shown" if hidden else ""
     title = "Changes" if result.found else "Changes of the highest probability"
-    tidy(ax, title, "standard units (a category is 1)", subtitle=note)
+    tidy(ax, title, "standard units", subtitle=note)
 
 
 def _moved(result: Counterfactual, name: str) -> str:
