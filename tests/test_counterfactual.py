@@ -120,19 +120,20 @@ def test_brute_force_on_a_grid(row, level):
 
 @given(
     row=st.integers(0, 39),
-    rise=st.floats(-1.5, 1.5),
+    rise=st.floats(-0.2, 0.8),
     level=st.sampled_from([0.3, 0.6, 0.95]),
     allowed=st.sets(st.integers(0, 3), min_size=1),
     direction=st.sampled_from(["at_least", "at_most"]),
     prefer=st.sampled_from(["fewest", "nearest"]),
-    room=st.floats(0.0, 2.0),
+    room=st.floats(0.0, 3.0),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_laws(row, rise, level, allowed, direction, prefer, room):
     """Bounds and fixed features hold to the last bit; probabilities are those of predict."""
     x = X[row]
     bounds = {i: (x[i] - room, x[i] + 0.5 * room) for i in allowed}
-    target = float(POSTERIOR.predict(x[None])[0] + rise)
+    sign = 1.0 if direction == "at_least" else -1.0
+    target = float(POSTERIOR.predict(x[None])[0] + sign * rise)
     options = {"direction": direction, "level": level, "prefer": prefer}
     found = EXPLAINER.counterfactual(x, target, features=allowed, bounds=bounds, **options)
     for one in (found, *found.alternatives):
@@ -142,7 +143,6 @@ def test_laws(row, rise, level, allowed, direction, prefer, room):
         for i, (low, high) in bounds.items():
             assert low <= new[i] <= high
         mean, std = (each[0] for each in POSTERIOR.predict(new[None], return_std=True))
-        sign = 1.0 if direction == "at_least" else -1.0
         chance = ndtr(sign * (mean - target) / std)
         np.testing.assert_allclose(one.probability, chance, rtol=1e-10, atol=1e-300)
         if one.found:
@@ -158,6 +158,21 @@ def test_laws(row, rise, level, allowed, direction, prefer, room):
     lengths = [one.distance for one in found.alternatives]
     assert lengths == sorted(lengths, reverse=True)
     assert not found.alternatives or found.alternatives[-1].distance == min(lengths)
+
+
+@pytest.mark.parametrize("row", range(5))
+def test_nearest_changes_are_stationary(row):
+    """Without bounds in the way, the nearest change points along the gradient of the margin."""
+    x, wide = X[row], np.tile([-30.0, 30.0], (4, 1))
+    target = float(POSTERIOR.predict(x[None])[0] + 0.4)
+    found = EXPLAINER.counterfactual(x, target, bounds=wide, prefer="nearest", level=0.8)
+    assert found.n_changed == 4
+    u = (found.counterfactual - x) / X.std(axis=0)
+    mean, var, slope, cov = POSTERIOR.slopes(found.counterfactual[None])
+    gradient = ((slope - ndtri(0.8) * cov / np.sqrt(var)) * X.std(axis=0))[0]
+    cosine = u @ gradient / np.linalg.norm(u) / np.linalg.norm(gradient)
+    assert 1.0 - cosine < 1e-7
+    np.testing.assert_allclose(mean - ndtri(0.8) * np.sqrt(var), target, rtol=0, atol=1e-7)
 
 
 def test_margins_have_the_gradient_they_say():

@@ -94,7 +94,7 @@ class ChangeMargin:
         if gap > 1e-3 * float(std[0]) + 1e-6 * float(np.abs(mean)[0]):
             raise UnsupportedModelError(
                 "model: a counterfactual needs the gradients of the mean and the variance of the"
-                f" prediction, which this {name} does not have"
+                f" prediction; those of this {name} leave out what is uncertain about its mean"
             )
 
 
