@@ -295,6 +295,30 @@ def test_frames_categories_and_dates():
         explainer.counterfactual(x, 3.0, bounds={"kind": ["castle"]})
 
 
+def test_categories_that_jump_and_players():
+    rng = np.random.default_rng(4)
+    rows = np.column_stack([rng.normal(size=40), rng.integers(0, 3, 40), rng.integers(0, 2, 40)])
+    values = rows[:, 0] + 2.0 * rows[:, 1]
+    labels = {"k": (0.0, 1.0, 2.0), "m": (0.0, 1.0)}
+    encoder = Encoder(("a", "k", "m"), labels, as_one_feature=True, named=False)
+    inner = ExactPosterior(
+        kernels.SquaredExponential(lengthscale=3.0, variance=9.0),
+        encoder.encode("X", rows),
+        values,
+        noise=0.01,
+    )
+    x = np.array([0.0, 0.0, 1.0])
+    found = Explainer(EncodedPosterior(inner, encoder), x).counterfactual(x, 1.5, prefer="nearest")
+    assert dict(found.changes) == {"k": (0.0, 1.0)}
+    assert found.distance == 1.0
+    assert found.counterfactual.tolist() == [0.0, 1.0, 1.0]
+    assert "attribution" not in found.to_frame()  # both columns of categories are one feature
+    players = Explainer(POSTERIOR, attribution="shapley", players={"pair": [0, 1]})
+    change = players.counterfactual(X[1], 1.4, features=[0, 1, 2])
+    assert change.explanation.feature_names == ("pair", "x2", "x3")
+    assert set(change.changes) <= {"x0", "x1", "x2"}
+
+
 def test_classifiers_take_log_odds_or_probabilities():
     rows = RNG.normal(size=(60, 2))
     model = gpattr.GPClassifier(kernel=kernels.SquaredExponential(variance=4.0), optimize=False)

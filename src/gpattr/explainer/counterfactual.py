@@ -131,7 +131,7 @@ class _Maker:
             features=tuple(self.names[i] for i in self._allowed()),
             quantity=self.quantity,
             output=self.output,
-            rows=shown,
+            _rows=shown,
         )
 
     def _shown(self, both: np.ndarray) -> tuple[Any, list[Any], list[Any]]:
@@ -145,7 +145,7 @@ class _Maker:
 
             return pd.DataFrame(both, columns=list(self.names)), old, new
         frame = encoder.decode(both)
-        old, new = ([frame[name].iloc[i] for name in self.names] for i in (0, 1))
+        old, new = ([_plain(frame[name].iloc[i]) for name in self.names] for i in (0, 1))
         if encoder.named:
             return frame, old, new
         array = frame.to_numpy()
@@ -177,3 +177,8 @@ class _Maker:
 
     def _places(self, i: int) -> list[int]:
         return [i] if self.rows.encoder is None else self.rows.encoder.places(self.names[i])
+
+
+def _plain(value: Any) -> Any:
+    """Return a number of a frame as Python's own."""
+    return value.item() if isinstance(value, np.number) else value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +59,7 @@ class Counterfactual(Frozen):
     features: Names
     quantity: str
     output: str
-    rows: Any = field(repr=False)
+    _rows: Any
     alternatives: tuple[Counterfactual, ...] = ()
 
     def __post_init__(self) -> None:
@@ -135,4 +135,5 @@ class Counterfactual(Frozen):
         super().__setstate__(state | views)
 
     def _row(self, i: int) -> Any:
-        return self.rows[i] if isinstance(self.rows, np.ndarray) else self.rows.iloc[[i]].copy()
+        rows = self._rows
+        return rows[i] if isinstance(rows, np.ndarray) else rows.iloc[[i]].copy()
