@@ -285,6 +285,9 @@ def test_frames_categories_and_dates():
     np.testing.assert_allclose(again, found.prediction, rtol=1e-12)
     only = explainer.counterfactual(x, before + 20.0, bounds={"kind": ["hut"]})
     assert set(only.changes) == {"area"}
+    alone = explainer.counterfactual(x, before + 30.0, features="kind")
+    assert dict(alone.changes) == {"kind": ("flat", "house")}
+    assert not explainer.counterfactual(x, before + 500.0, features="kind").found
     far = explainer.counterfactual(x, before + 80.0, prefer="nearest")  # both are needed
     assert set(far.changes) == {"area", "kind"}
     json.dumps(far.to_dict())

@@ -416,8 +416,8 @@ class Explainer:
 
         ``features`` are those that may change, by name or position; all others stay as they are.
         ``bounds`` are {feature: (low, high)}, a list of labels for categories, or an array (d, 2);
-        by default a feature stays within the training inputs, or at the value of x if that lies
-        outside. Given bounds must contain x. A change of category is one standard unit; dates stay.
+        by default the range of the training inputs, widened to contain x. Given bounds must contain
+        x. A change of category is one standard unit; dates stay.
 
         ``prefer="fewest"`` returns the nearest change of as few features as possible,
         ``"nearest"`` the nearest of all. `Counterfactual.alternatives` has the nearest for each
