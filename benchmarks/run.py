@@ -2,11 +2,10 @@
 
     python benchmarks/run.py [--quick] [--only explain,kernels,...]
 
-Parts are explain, kernels, shapley, dependence, measurements, training, peers, growth, weights,
-Parts are explain, kernels, shapley, dependence, counterfactuals, training, peers, growth, weights,
-rules, sparse, held-out and busy. The red-wine data are used if GPATTR_DATA_DIR is set to a folder
-with them, simulated data of the same shape otherwise. Libraries that are not installed are skipped:
-pip install -e ".[bench]" installs them all."""
+Parts are explain, kernels, shapley, dependence, quantities, measurements, counterfactuals,
+training, peers, growth, weights, rules, sparse, held-out and busy. The red-wine data are used if
+GPATTR_DATA_DIR is set to a folder with them, simulated data of the same shape otherwise. Libraries
+that are not installed are skipped: pip install -e ".[bench]" installs them all."""
 
 from __future__ import annotations
 

@@ -152,6 +152,8 @@ def dependence():
 @cache
 def next_measurement():
     return explainer().measure_next(X[:3] + 0.2, X[:2], 0)
+
+
 def counterfactual():
     return explainer().counterfactual(X[0], 0.6, level=0.6)
 

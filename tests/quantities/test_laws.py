@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpattr import Baselines, Explainer, Explanation, GPClassifier
+from gpattr import Baselines, Explainer, Explanation, GPClassifier, compare
 from gpattr import quantities as q
 from gpattr.distributions import Point
 from gpattr.exceptions import UnsupportedModelError
@@ -218,3 +218,16 @@ def test_wide_and_long():
     assert np.abs(ex.delta).max() < 1e-10
     some = Explainer(long, quantity=q.StandardDeviation())(rows[777:779])
     np.testing.assert_allclose(ex.values[777:779], some.values, rtol=1e-10, atol=1e-13)
+
+
+def test_comparisons_are_known_without_uncertainty():
+    rows = np.array([[1.0, -1.0], [0.5, 2.0]])
+    one, two = (
+        Explainer(model(), b, quantity=q.StandardDeviation()) for b in ([0.0, 0.0], [1.0, 1.0])
+    )
+    for found in (compare(one, two, rows), compare(one(rows), two(rows))):
+        np.testing.assert_array_equal(found.values, two(rows).values - one(rows).values)
+        assert (found.std == 0).all()
+        assert found.dependence == "known"
+        changed = found.prob_sign_changed()
+        np.testing.assert_array_equal(changed, (one(rows).values * two(rows).values < 0) * 1.0)

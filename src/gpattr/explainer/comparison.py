@@ -17,10 +17,10 @@ import numpy as np
 
 from gpattr._core.array import to_numpy
 from gpattr._core.validation import check_choice
-from gpattr.distributions import Gaussian
+from gpattr.distributions import Gaussian, Point
 from gpattr.exceptions import InvalidInputError, SeveralOutputsError
 from gpattr.explainer.explainer import Explainer
-from gpattr.explanation.comparison import EXACT, INDEPENDENT, UNKNOWN, Comparison
+from gpattr.explanation.comparison import EXACT, INDEPENDENT, KNOWN, UNKNOWN, Comparison
 from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.multi_output import MultiOutputExplanation
 from gpattr.operators import Baselines, Marginals, Operator
@@ -59,6 +59,8 @@ def compare(
             "X: expected rows only with two explainers; explanations have their own rows"
         )
     first, second = _matched(_single("ex_a", ex_a), _single("ex_b", ex_b))
+    if dependence == AUTO and _known(first, second):
+        dependence = KNOWN
     if dependence == AUTO:
         same = np.array_equal(first.predictions, second.predictions)
         dependence = UNKNOWN if same else INDEPENDENT
@@ -77,6 +79,8 @@ def _of_explainers(a: Explainer, b: Any, X: Any, uncertainty: str, dependence: s
         for name, explainer in (("ex_a", a), ("ex_b", b))
     )
     first, second = _matched(first, second)
+    if dependence == AUTO and _known(first, second):
+        dependence = KNOWN
     if dependence != AUTO:
         return _compared(first, second, dependence)
     if not _same_function(a, b, X):
@@ -85,6 +89,11 @@ def _of_explainers(a: Explainer, b: Any, X: Any, uncertainty: str, dependence: s
     if both is None:
         return _compared(first, second, UNKNOWN)
     return _exact(first, second, both(X, uncertainty=uncertainty))
+
+
+def _known(first: Explanation, second: Explanation) -> bool:
+    """Return whether both are numbers without uncertainty."""
+    return isinstance(first.distribution, Point) and isinstance(second.distribution, Point)
 
 
 def _same_function(a: Explainer, b: Explainer, X: Any) -> bool:

@@ -36,8 +36,7 @@ from gpattr.explainer.next_measurement import next_measurement
 from gpattr.explainer.players import FeatureGroups, Groups, check_players, column_players
 from gpattr.explainer.probability import require_link
 from gpattr.explainer.quantity_attributions import check_quantity, of_quantity
-from gpattr.explainer.results import Setting, of_function, of_probability, words
-from gpattr.explainer.results import Setting, mean_values, of_function, of_probability, quantity
+from gpattr.explainer.results import Setting, mean_values, of_function, of_probability, words
 from gpattr.explainer.rows import RowNames, Rows, row_name, row_names
 from gpattr.explanation.baseline_sensitivity import BaselineSensitivity
 from gpattr.explanation.contributions import Contributions
@@ -394,6 +393,7 @@ class Explainer:
             feature,
             noise,
             about,
+        )
 
     def counterfactual(
         self,
@@ -424,6 +424,7 @@ class Explainer:
         number of features. The search starts from many points, but it is a search: a nearer change
         of three features or more may exist. If the target is not reached, ``found`` is False.
         """
+        self._require_function("counterfactual is")
         request = Request(target, direction, level, features, bounds, scales, prefer)
         single, names = copy(self), self._features(x)
         if not isinstance(self.attribution, str):  # which has its own baseline, or none
@@ -450,6 +451,7 @@ class Explainer:
         training inputs, always the same. Every row is explained from every baseline, by mean
         attributions; memory stays bounded.
         """
+        self._require_function("baseline_sensitivity is")
         posterior, rows = self._one, self._rows.matrix("X", X)
         chosen, names = baseline_set(self._rows, baselines), self._features(X)
         evaluation = replace(self.evaluation, uncertainty="none")
@@ -650,9 +652,9 @@ class Explainer:
         if isinstance(self.posterior, MultiOutputPosterior):
             names = list(self.posterior.outputs)
             raise UnsupportedModelError(
-                "model: joint, importance, interactions, dependence, measure_next and"
-                " training_contributions are of a single output; select one by its name,"
-                f" explainer[{names[0]!r}]; there are {names}"
+                "model: joint, importance, interactions, dependence, measure_next, counterfactual,"
+                " baseline_sensitivity and training_contributions are of a single output; select"
+                f" one by its name, explainer[{names[0]!r}]; there are {names}"
             )
         return self.posterior
 

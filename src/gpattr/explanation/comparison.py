@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-INDEPENDENT, EXACT, UNKNOWN = "independent", "exact", "unknown"
+INDEPENDENT, EXACT, UNKNOWN, KNOWN = "independent", "exact", "unknown", "known"
 # What is assumed of the two together, in words.
 ASSUMPTIONS = {
     INDEPENDENT: "the two are taken as independent, as those of separate models: variances add",
     EXACT: "both are of one function: exact, with the covariance between the two",
     UNKNOWN: "both seem to be of one function, and the covariance between the two is not known:"
     " standard deviations are upper bounds, and probabilities that a sign changed lower bounds",
+    KNOWN: "both are known without uncertainty, and so are their differences",
 }
 
 
@@ -44,6 +45,7 @@ class Comparison(Frozen):
     - ``"unknown"``: both are of the same function, but only the explanations are known. The
       standard deviation of a difference is at most the sum of the two, which is the one given; the
       probability that a sign changed is at least |P₁(> 0) − P₂(> 0)|, which is the one given.
+    - ``"known"``: both are of a quantity of a model, such as its standard deviation.
     """
 
     first: Explanation
