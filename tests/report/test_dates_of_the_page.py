@@ -2,8 +2,6 @@
 days.
 """
 
-from importlib.resources import files
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +9,7 @@ import pytest
 from gpattr import Explainer
 from gpattr.encoders.dates import Dates
 from gpattr.report import write_report
+from gpattr.report.document import MODEL_SCRIPTS, parts_of
 from gpattr.tables import Columns, TableModel
 
 DATES = np.array(
@@ -28,7 +27,7 @@ DATES = np.array(
 
 def test_the_script_encodes_dates_as_the_library_does(chromium):
     tab = chromium.new_page()
-    tab.add_script_tag(content=(files("gpattr.report") / "what_if.js").read_text(encoding="utf-8"))
+    tab.add_script_tag(content=parts_of("js", MODEL_SCRIPTS))
     encoding = Dates(("season", "weekday", "time of day"), timed=True)
     texts = [text.replace(" ", "T") for text in encoding.texts(encoding.encode(DATES))]
     found = tab.evaluate(

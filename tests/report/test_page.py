@@ -198,7 +198,7 @@ def test_points_are_asked_and_clicked(page, opened):
         first.scroll_into_view_if_needed()
         box = first.bounding_box()
         tab.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-        tip = tab.inner_text("#tip")
+        tip = tab.inner_text(".tip")
         assert tip.startswith("Row ")
         assert " certain" in tip
         tab.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
@@ -214,7 +214,7 @@ def test_points_are_asked_and_clicked(page, opened):
         )
         line = tab.locator("#waterfall tbody tr").nth(1)
         line.hover()
-        assert "95% interval " in tab.inner_text("#tip")
+        assert "95% interval " in tab.inner_text(".tip")
 
 
 def test_unsure_points_are_hollow(opened, tmp_path):

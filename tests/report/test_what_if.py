@@ -1,6 +1,6 @@
 """What if: the script of the page against Python, number by number."""
 
-from importlib.resources import files
+from copy import copy
 
 import numpy as np
 import pandas as pd
@@ -8,7 +8,17 @@ import pytest
 
 from gpattr import Baselines, Explainer, GPClassifier
 from gpattr.exceptions import InvalidInputError
-from gpattr.kernels import Constant, Matern52, Select, SquaredExponential
+from gpattr.kernels import (
+    Constant,
+    Matern,
+    Matern32,
+    Matern52,
+    Periodic,
+    RationalQuadratic,
+    Select,
+    SquaredExponential,
+    separable,
+)
 from gpattr.means import Constant as ConstantMean
 from gpattr.means import Linear, Polynomial
 from gpattr.posteriors import (
@@ -20,13 +30,15 @@ from gpattr.posteriors import (
     SparsePosterior,
 )
 from gpattr.report import write_report
+from gpattr.report.document import MODEL_SCRIPTS, parts_of
 from gpattr.report.what_if import what_if
 from gpattr.tables import Columns, TableModel
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3)) * [1.0, 10.0, 0.1] + [0.0, 50.0, 1000.0]
 Y = np.sin(X[:, 0]) + 0.05 * X[:, 1] + 5.0 * (X[:, 2] - 1000.0) + 0.1 * RNG.normal(size=40)
-ARD = SquaredExponential([1.5, 20.0, 0.3], 2.0)
+SCALES = [1.5, 20.0, 0.3]
+ARD = SquaredExponential(SCALES, 2.0)
 
 
 def exact(kernel=ARD, **options):
@@ -65,6 +77,31 @@ MODELS = {
     "other units, twice": AffinePosterior(shifted(), [1.0, 2.0, 3.0], [2.0, 0.5, 4.0]),
     "sparse": SparsePosterior.fit(ARD, X[:15], X, Y, noise=0.01),
     "classes": GPClassifier(ARD, optimize=False).fit(X, Y > 2.5).posterior_,
+    "Matérn 3/2": exact(Matern32(SCALES, 2.0)),
+    "Matérn 5/2": exact(Matern52(SCALES, 2.0)),
+    "Matérn 5/2 by its order": exact(Matern(SCALES, 2.0, nu=2.5)),
+    "rational quadratic": exact(RationalQuadratic(SCALES, 2.0, alpha=0.7)),
+    "heavy tails": exact(RationalQuadratic(SCALES, 2.0, alpha=0.05)),
+    "nearly Gaussian": exact(RationalQuadratic(SCALES, 2.0, alpha=300.0)),
+    "Gaussian to the last digit": exact(RationalQuadratic(SCALES, 2.0, alpha=1e17)),
+    "a sum of kinds": exact(
+        Matern32(SCALES) + 0.5 * RationalQuadratic(SCALES, alpha=2.0) + ARD + Constant(2.0)
+    ),
+    "a scale of classes": GPClassifier(Matern52(SCALES), optimize=False).fit(X, Y > 2.5).posterior_,
+    "Matérn 3/2 in other units": CombinationPosterior(
+        [AffinePosterior(exact(Matern32(SCALES)), [0.1, 3.0, 0.0], [1.1, 2.0, 1.0])], [3.0]
+    ),
+}
+# Python refuses those that reach over thousands of length-scales.
+PRODUCTS = {
+    "different inputs": 1.7 * Select(Matern32(1.5), [0]) * Select(Matern52([15.0, 0.3]), [1, 2]),
+    "three kinds": Matern52(SCALES)
+    * RationalQuadratic(SCALES, alpha=0.5)
+    * SquaredExponential([5.0, 50.0, 1.0]),
+    "one for each input": separable(Matern52, SCALES),
+    "short": Matern32([0.05, 0.5, 0.01]) * ARD,
+    "sums": (Select(SquaredExponential(1.0), [0]) + Select(Matern32(10.0), [1]))
+    * (Constant(0.5) + Select(RationalQuadratic(0.2), [2])),
 }
 ROWS = np.concatenate(
     [
@@ -77,15 +114,18 @@ ROWS = np.concatenate(
             [30.0, -900.0, 4.0],
             [0.0, 3e4, 0.0],
         ],
-        X[:2],
+        X[:2],  # paths that end in a kink of the kernel, or pass by
+        X[2:4] + 1e-4,
+        X[4:6] + 1e-7,
     ]
 )
+NEAR = [i for i in range(len(ROWS)) if i not in (9, 10)]
 
 
 @pytest.fixture(scope="module")
 def script(chromium):
     tab = chromium.new_page()
-    tab.add_script_tag(content=(files("gpattr.report") / "what_if.js").read_text(encoding="utf-8"))
+    tab.add_script_tag(content=parts_of("js", MODEL_SCRIPTS))
     yield lambda facts, rows: tab.evaluate(
         "([facts, rows]) => { const model = whatIf.load(facts); return rows.map((row) =>"
         " whatIf.explain(model, row)); }",
@@ -94,13 +134,11 @@ def script(chromium):
     tab.close()
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_the_script_says_what_python_says(script, name):
-    posterior = MODELS[name]
+def check_script(script, posterior, rows):
     explainer = Explainer(posterior)
-    ex = explainer(ROWS)
-    answers = script(what_if(explainer, ex), ROWS.tolist())
-    spread = posterior.predict(ROWS, return_std=True)[1]
+    ex = explainer(rows)
+    answers = script(what_if(explainer, ex), rows.tolist())
+    spread = posterior.predict(rows, return_std=True)[1]
     for part, expected in {
         "prediction": ex.predictions,
         "base": ex.base_values,
@@ -112,6 +150,16 @@ def test_the_script_says_what_python_says(script, name):
     for part, expected in {"std": spread, "stds": ex.std}.items():
         found = np.array([answer[part] for answer in answers])
         np.testing.assert_allclose(found**2, expected**2, rtol=1e-9, atol=1e-9, err_msg=part)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_script_says_what_python_says(script, name):
+    check_script(script, MODELS[name], ROWS)
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_of_kernels(script, name):
+    check_script(script, exact(PRODUCTS[name]), ROWS[NEAR])
 
 
 def test_what_a_page_cannot_do():
@@ -126,8 +174,8 @@ def test_what_a_page_cannot_do():
     assert isinstance(what_if(Explainer(MODELS["exact"], Baselines(X[:5])), ex), str)
     assert isinstance(what_if(Explainer(MODELS["classes"], output="probability"), ex), str)
     others = [
-        exact(Matern52([1.5, 20.0, 0.3])),
-        exact(ARD + Matern52([1.5, 20.0, 0.3])),
+        exact(Matern(SCALES, nu=3.5)),
+        exact(ARD + Select(Periodic(period=2.0), [0])),
         exact(mean=Polynomial([0.1], [[2, 0, 0]])),
         exact(mean=Linear([0.0, 0.0, 0.0], covariance="flat")),
         MixturePosterior([exact(), exact(2.0 * ARD)]),
@@ -135,21 +183,63 @@ def test_what_a_page_cannot_do():
     for posterior in others:
         explainer = Explainer(posterior)
         assert isinstance(what_if(explainer, explainer(X[:3])), str)
+    explainer = Explainer(others[0])
+    assert what_if(explainer, explainer(X[:3])) == (
+        "sliders support sums and products of squared exponential, Matérn 3/2, Matérn 5/2 and"
+        " rational quadratic kernels, with constant or linear means"
+    )
 
 
-def test_large_models_send_less(tmp_path):
+def test_factors_are_sent_only_where_the_page_cannot_compute_them():
     rng = np.random.default_rng(1)
     Z = rng.normal(size=(2001, 2))
-    held = {}
-    for m in (800, 801, 2000, 2001):
-        explainer = Explainer(
-            ExactPosterior(SquaredExponential([1.0, 1.0]), Z[:m], Z[:m, 0], noise=0.1)
-        )
-        held[m] = what_if(explainer, explainer(Z[:2], uncertainty="std"))
+    kernel = SquaredExponential([0.05, 0.05])
+
+    def sent(posterior):
+        explainer = Explainer(posterior, "zeros")
+        return what_if(explainer, explainer(Z[:2], uncertainty="std"))
+
     assert (
-        held[2001] == "the model has more than 2000 training rows, so the page would be too large"
+        sent(ExactPosterior(kernel, Z, Z[:, 0], noise=0.1))
+        == "the model has more than 2000 training rows, so the page would be too large"
     )
-    assert [held[m]["factor"] is not None for m in (800, 801, 2000)] == [True, False, False]
+    large = sent(ExactPosterior(kernel, Z[:2000], Z[:2000, 0], noise=0.1))
+    assert large["factor"] is None
+    assert large["noise"] is not None
+    sparse = sent(SparsePosterior.fit(kernel, Z[:20], Z[:100], Z[:100, 0], noise=0.1))
+    assert sparse["factor"] is not None
+    assert sparse["noise"] is None
+    too_large = sent(SparsePosterior.fit(kernel, Z[:801], Z[:900], Z[:900, 0], noise=0.1))
+    assert too_large["factor"] is too_large["noise"] is None
+    # A state whose factor is not that of its kernel and noise is sent as it is.
+    changed = copy(exact())
+    object.__setattr__(changed, "factor", 1.01 * changed.factor)
+    explainer = Explainer(changed)
+    assert what_if(explainer, explainer(X[:3]))["noise"] is None
+
+
+def test_two_thousand_rows_with_standard_deviations(opened, tmp_path):
+    rng = np.random.default_rng(4)
+    Z = pd.DataFrame(rng.normal(size=(2000, 10)), columns=[f"f{i}" for i in range(10)])
+    y = np.sin(Z["f0"]) + Z["f1"] * Z["f2"] + 0.1 * rng.normal(size=2000)
+    kernel = SquaredExponential([3.0] * 10) + Select(Matern52([2.0, 2.0]), [1, 2])
+    explainer = Explainer(ExactPosterior(kernel, Z, y, noise=0.01))
+    path = tmp_path / "report.html"
+    write_report(path, explainer(Z[:40]), explainer=explainer, selected_row=3)
+    assert path.stat().st_size < 1_000_000
+    with opened(path, viewport={"width": 1100, "height": 900}) as tab:
+        answer = tab.evaluate(SET, {"f1": 0.5})[1]  # answered before the factor is there
+        expected = explainer(Z[3:4].assign(f1=0.5), uncertainty="none").predictions[0]
+        assert answer["prediction"] == pytest.approx(expected, rel=1e-9)
+        tab.wait_for_function("document.getElementById('what-if').answer.stds !== null")
+        assert tab.inner_text("#what-if-note").endswith("with their uncertainty.")
+        answer = tab.evaluate(SET, {"f1": -0.75, "f4": 1.0})[1]
+        asked = Z[3:4].assign(f1=-0.75, f4=1.0)
+        ex = explainer(asked)
+        np.testing.assert_allclose(answer["values"], ex.values[0], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(answer["stds"], ex.std[0], rtol=1e-9, atol=1e-9)
+        spread = explainer.posterior.predict(asked, return_std=True)[1]
+        assert answer["std"] == pytest.approx(spread[0], rel=1e-9)
 
 
 def test_an_explainer_of_several_outputs_is_asked_for_one(tmp_path):

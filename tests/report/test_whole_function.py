@@ -231,18 +231,18 @@ def test_values_are_read_by_pointer_and_keyboard(page, curves, opened):
         area = tab.locator("#curves figure[data-feature=kind] .area")
         assert "against kind. Lowest" in area.get_attribute("aria-label")
         area.focus()
-        assert tab.locator("#tip").count() == 0 or tab.locator("#tip").is_hidden()
+        assert tab.locator(".tip").count() == 0 or tab.locator(".tip").is_hidden()
         for k in range(3):
             tab.keyboard.press("ArrowRight")
-            said = tab.inner_text("#tip")
+            said = tab.inner_text(".tip")
             assert said.startswith(f"kind = {curve.grid[k]}: {curve.values[k]:.0f}")
             assert "90% interval" in said
         tab.keyboard.press("Home")
-        assert f"kind = {curve.grid[0]}" in tab.inner_text("#tip")
+        assert f"kind = {curve.grid[0]}" in tab.inner_text(".tip")
         tab.keyboard.press("Escape")
-        assert tab.locator("#tip").is_hidden()
+        assert tab.locator(".tip").is_hidden()
         tab.locator("#curves figure[data-feature=sold] .area").hover()
-        assert re.match(r"sold = 202\d-\d\d-\d\d: \d+", tab.inner_text("#tip"))
+        assert re.match(r"sold = 202\d-\d\d-\d\d: \d+", tab.inner_text(".tip"))
 
 
 def test_six_curves_at_first_the_strongest_first(page, houses, opened):

@@ -143,7 +143,7 @@ const curves = (() => {
       if (next === undefined) return;
       event.preventDefault();
       const { left, top, width, height } = area.getBoundingClientRect();
-      show(next, { clientX: left + (width * part(curve.at[next])) / 100, clientY: top + height / 2 });
+      show(next, { target: area, clientX: left + (width * part(curve.at[next])) / 100, clientY: top + height / 2 });
     });
   }
 

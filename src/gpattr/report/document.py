@@ -32,7 +32,10 @@ from gpattr.tables.held_out_classes import HeldOutClasses
 
 LARGEST = 14_900_000  # bytes, the e-mail attachment limit; larger pages drop the factor
 TITLE = "Predictions, explained"
-SCRIPTS = ("numbers", "pictures", "curves", "indices", "what_if", "filter", "page")
+MODEL_SCRIPTS = ("path_integrals", "cholesky", "what_if")
+SHARED_SCRIPTS = ("numbers", "words", "pictures", *MODEL_SCRIPTS, "sliders", "waterfall")
+SCRIPTS = (*SHARED_SCRIPTS, "curves", "indices", "filter", "page")
+STYLES = ("colors", "shared", "page")
 Curves = Dependence | Sequence[Dependence]
 
 
@@ -95,17 +98,21 @@ def write_report(
     write_whole(_page(facts).encode("utf-8", "replace"), path)
 
 
+def parts_of(kind: str, names: Sequence[str]) -> str:
+    """Return scripts ("js") or styles ("css") of the page as one text."""
+    folder = files("gpattr.report")
+    return "\n".join((folder / f"{name}.{kind}").read_text(encoding="utf-8") for name in names)
+
+
 def _page(facts: dict[str, Any]) -> str:
     """Return the HTML page of these facts; too large a model in it goes without its factor."""
     folder = files("gpattr.report")
     title, data_name = facts["title"], facts["data_name"]
     parts = {
         "title": escape(f"{title} · {data_name}" if data_name else title),
-        "style": (folder / "page.css").read_text(encoding="utf-8"),
+        "style": parts_of("css", STYLES),
         "data": _embedded(facts),
-        "scripts": "\n".join(
-            (folder / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS
-        ),
+        "scripts": parts_of("js", SCRIPTS),
     }
     if sum(map(len, parts.values())) > LARGEST and isinstance(facts["what_if"], dict):
         parts["data"] = _embedded(facts | {"what_if": facts["what_if"] | {"factor": None}})

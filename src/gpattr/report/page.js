@@ -2,7 +2,7 @@
 (() => {
   const facts = JSON.parse(document.getElementById("facts").textContent);
   const { features, rows, level } = facts, { make } = pictures;
-  const d = features.length, n = rows.length, SHOWN = 25, MOST_BARS = 12, MOST_CURVES = 6, MOST_POINTS = 1500, MOST_COLORS = 8, LONG = 48, FARTHEST = 1e100;
+  const d = features.length, n = rows.length, SHOWN = 25, MOST_BARS = 12, MOST_CURVES = 6, MOST_POINTS = 1500, MOST_COLORS = 8;
   const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#999999"]; // Okabe and Ito
   const unpack = (text, kind) => text && new kind(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
   const decoded = ({ texts, codes }) => Array.from(unpack(codes, texts.length < 65536 ? Uint16Array : Uint32Array), (k) => texts[k]);
@@ -12,9 +12,7 @@
   const at = (array, row, feature) => array[row * d + feature];
   const el = (id) => document.getElementById(id);
   const all = rows.map((_, r) => r), longest = rows.reduce((most, name) => Math.max(most, name.length), 3);
-  const list = (items) => (items.length < 2 ? items.join("") : `${items.slice(0, -1).join(", ")} and ${items[items.length - 1]}`);
-  const percentLevel = `${Number((100 * level).toPrecision(4))}%`;
-  const upper = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+  const { upper, list, brief, equation, tone } = words, percentLevel = words.share(level);
   const rowName = (r) => (facts.numbered ? `row ${rows[r]}` : rows[r]);
 
   const probPositive = (x, std) => (std > 0 ? numbers.normal(x / std) : x > 0 ? 1 : x < 0 ? 0 : 0.5);
@@ -55,10 +53,7 @@
   const writers = features.map((name, i) => (labels.has(name) ? null : numbers.measured(all.map((r) => at(data, r, i)))));
   const written = (i, x) => (writers[i] ? writers[i](x) : numbers.readable(x));
   const value = (row, i) => (labels.has(features[i]) ? labels.get(features[i])[row] : written(i, at(data, row, i)));
-  const brief = (name) => (name.length > LONG ? `${name.slice(0, LONG - 12)}…${name.slice(-10)}` : name); // next to a picture
-  const equation = (name, text) => (text === "–" ? name : `${name} = ${text}`);
   const nothing = (row, i) => at(A.values, row, i) === 0 && at(A.std, row, i) === 0; // equal to the baseline, or not used by the model
-  const tone = (text) => (text.startsWith("−") ? "down" : text.startsWith("+") ? "up" : ""); // no colour for what is shown as zero
   const sure = (row, i) => Math.max(at(A.positive, row, i), 1 - at(A.positive, row, i));
   const target = (row) => (classes ? classes[row] : measured && !Number.isNaN(measured[row]) ? write.measured(measured[row]) : "");
 
@@ -80,13 +75,8 @@
     el("importance-note").textContent = (v.low === null ? "Mean absolute attribution over these rows" : `Expected ${v.by === "variance" ? "variance of the attribution" : "mean absolute attribution"} over ${v.rows === n ? "the" : many} rows, with ${percentLevel} credible intervals${v.note && ` (${v.note})`}. It includes the uncertainty of each attribution`) + (v.groups && `. Groups: ${v.groups}`) + `. Baseline: ${facts.baseline}.`;
   }
 
-  const expanded = { importance: false, waterfall: false, "what-if": false, sliders: false, curves: false, indices: false };
-  function more(id, hidden, draw, fewer = `Show only the ${MOST_BARS} largest`) {
-    if (hidden <= 0 && !expanded[id]) return null;
-    const button = make("button", expanded[id] ? fewer : `Show ${hidden} more feature${hidden > 1 ? "s" : ""}`, { type: "button", class: "more" });
-    button.addEventListener("click", () => { expanded[id] = !expanded[id]; draw(); });
-    return button;
-  }
+  const expanded = { importance: false, waterfall: false, "what-if": false, curves: false, indices: false };
+  const more = (id, hidden, draw, fewer = `Show only the ${MOST_BARS} largest`) => pictures.more(hidden, expanded[id], () => { expanded[id] = !expanded[id]; draw(); }, fewer);
 
   // What each feature does: the average prediction as it runs through its values, strongest features first.
   const LOG_ODDS = " Log odds of 0 are a probability of 50%, log odds of 2 one of 88%, and of −2 one of 12%.";
@@ -131,44 +121,11 @@
     el("indices-method").textContent = `Variance ${numbers.readable(S.variance)} ± ${numbers.readable(S.variance_std, 2)}, of which ${sobol.share(S.unknown)} is not yet known: the model expects it, but the data do not show where it is. Sobol indices: ${S.method}, numerical error ${S.error === null ? "unknown" : `about ${numbers.readable(S.error, 1)}`}; intervals from ${numbers.fixed(S.draws, 0)} draws.`;
   }
 
-  // From the baseline to the prediction: `parts` are {name, x} and, if available, std, low, high and sure.
-  function drawWaterfall(id, parts, base, prediction, redraw) {
-    const falling = parts.slice().sort((one, two) => Math.abs(two.x) - Math.abs(one.x));
-    const steps = expanded[id] ? falling : falling.slice(0, MOST_BARS), rest = falling.slice(steps.length);
-    if (rest.length) steps.push({ name: `${rest.length} other feature${rest.length > 1 ? "s" : ""}`, x: rest.reduce((sum, step) => sum + step.x, 0) });
-    let position = prediction;
-    for (const step of steps) { step.end = position; position -= step.x; step.start = position; }
-    const uncertain = steps.some((step) => step.low !== undefined);
-    const s = pictures.scale([base, prediction, ...steps.flatMap((step) => [step.start, step.end, ...(step.low === undefined ? [] : [step.start + step.low, step.start + step.high])])], { fixed: thing.bounds });
-    const number = thing.probability ? (x) => numbers.fixed(x, 3, { sign: true }) : numbers.column(steps.map((step) => step.x), 3, { sign: true });
-    const half = thing.probability ? (x) => numbers.fixed(x, 3) : numbers.column(steps.map((step) => step.x), 3);
-    const mark = (x) => pictures.drawing(s, [pictures.across([pictures.line(s.at(x), -11, s.at(x), 11, "whisker")])], [base, prediction]);
-    const blank = uncertain ? [{ text: "" }, { text: "" }] : [];
-    const lines = steps.map((step, k) => {
-      const doubtful = step.sure !== undefined && step.sure < level;
-      const picture = pictures.drawing(s, [
-        pictures.line(s.at(step.start), "50%", s.at(step.start), "100%", "step"), pictures.line(s.at(step.end), "0%", s.at(step.end), "50%", "step"),
-        pictures.across([pictures.bar(s, step.start, step.end, `${step.x < 0 ? "down" : "up"}${doubtful ? " doubt" : ""}`), ...(step.low === undefined ? [] : pictures.whisker(s, step.start + step.low, step.start + step.high))]),
-      ], [base, prediction]);
-      const interval = step.low === undefined ? "" : `\n${percentLevel} interval ${number(step.low)} to ${number(step.high)}`;
-      return {
-        name: step.feature === undefined ? step.name : equation(brief(step.feature), step.value), picture, data: { feature: step.feature ?? "", value: step.x, end: step.end },
-        tip: `${step.name}: ${number(step.x)}${step.std === undefined ? "" : ` ± ${half(step.std)}`}${interval}`,
-        cells: [{ text: number(step.x), kind: tone(number(step.x)) }, ...(uncertain ? [{ text: step.std === undefined ? "" : `± ${half(step.std)}` }, { text: step.sure === undefined ? "–" : numbers.percent(step.sure), kind: doubtful ? "unsure" : "" }] : [])],
-      };
-    });
-    pictures.table(el(id), {
-      s, axis: `${out.quantity}${uncertain ? `, with ${percentLevel} intervals` : ""}`,
-      heads: [{ name: "" }, { name: "", kind: "picture" }, { name: "attribution" }, ...(uncertain ? [{ name: "± std", kind: "wide" }, { name: "P(sign)" }] : [])],
-      lines: [
-        { name: upper(brief(thing.name)), cells: [{ text: write.prediction(prediction) }, ...blank], picture: mark(prediction), kind: "end" }, ...lines,
-        { name: `Baseline: ${brief(facts.baseline)}`, cells: [{ text: write.prediction(base) }, ...blank], picture: mark(base), kind: "end" },
-      ],
-      foot: more(id, rest.length, redraw),
-    });
-    el(id).dataset.end = prediction;
-    return half;
-  }
+  // From the baseline to the prediction.
+  const drawWaterfall = (id, parts, base, prediction, redraw) => waterfall.draw(el(id), {
+    parts, base, prediction, level, bounds: thing.bounds, name: thing.name, quantity: out.quantity, baseline: facts.baseline,
+    write: write.prediction, most: expanded[id] ? Infinity : MOST_BARS, foot: (hidden) => more(id, hidden, redraw),
+  });
 
   let chosen = facts.selected;
   function drawRow() {
@@ -209,73 +166,23 @@
 
   // What if? The model itself, for values that the reader chooses.
   const model = typeof facts.what_if === "string" ? null : whatIf.load(facts.what_if);
-  const startWhatIf = () => { if (model) { for (const control of controls) control.start(); drawWhatIf(); } };
-  function makeControl(i) {
-    const { places, labels: texts, dates } = model.columns[i], name = features[i], box = make("div");
-    if (texts) {
-      const select = make("select", undefined, { "aria-label": name });
-      texts.forEach((text, k) => select.append(make("option", text, { value: k })));
-      select.addEventListener("input", () => drawWhatIf());
-      box.append(make("span", name), select);
-      el("sliders").append(box);
-      const own = () => texts.indexOf(labels.get(name)[chosen]);
-      return {
-        i, start: () => { select.value = own(); }, text: () => texts[select.value], outside: () => false, changed: () => Number(select.value) !== own(),
-        write: (row) => { places.forEach((place, k) => { row[place] = k === Number(select.value) ? 1 : 0; }); },
-      };
-    }
-    if (dates) {
-      const input = make("input", undefined, { type: dates.timed ? "datetime-local" : "date", step: dates.timed ? 1 : "any", "aria-label": name });
-      const own = () => labels.get(name)[chosen].replace(" ", "T");
-      let current = "";
-      input.addEventListener("input", () => { if (input.value) { current = input.value; drawWhatIf(); } }); // empty while being typed
-      box.append(make("span", name), input);
-      el("sliders").append(box);
-      return {
-        i, start: () => { current = input.value = own(); }, text: () => current.replace("T", " "), changed: () => current !== own(),
-        outside: () => { const [day] = whatIf.date(current, dates.cycles); return day < model.low[places[0]] || day > model.high[places[0]]; },
-        write: (row) => { whatIf.date(current, dates.cycles).forEach((x, k) => { row[places[k]] = x; }); },
-      };
-    }
-    const [place] = places;
-    let low = model.low[place], high = model.high[place], whole = true, current = 0;
-    for (let r = 0; r < n; r++) { const x = at(data, r, i); low = Math.min(low, x); high = Math.max(high, x); whole = whole && Number.isInteger(x); }
-    const step = whole || high === low ? 1 : 10 ** Math.floor(Math.log10((high - low) / 1000)); // about 1000 steps per slider
-    const slack = 1e-9 * (high - low);
-    const slider = make("input", undefined, { type: "range", min: low, max: high, step: "any", "aria-label": name });
-    const number = make("input", undefined, { type: "number", step: "any", "aria-label": `${name}, value` });
-    const shownPlaces = Math.min(12, Math.max(0, 7 - Math.floor(Math.log10(high - low || Math.abs(high) || 1)))); // more than the range needs
-    const show = (x, text = x.toPrecision(12)) => { current = x; number.value = Number(text); };
-    slider.addEventListener("input", () => { show(Math.min(high, Math.max(low, step * Math.round(Number(slider.value) / step)))); drawWhatIf(); });
-    number.addEventListener("input", () => {
-      if (number.value === "" || !(Math.abs(Number(number.value)) < FARTHEST)) return; // still being typed
-      current = Number(number.value);
-      slider.value = current;
-      drawWhatIf();
-    });
-    number.addEventListener("change", () => { if (number.value === "" || Math.abs(Number(number.value) - current) > 10 ** -shownPlaces) show(current); });
-    box.append(make("span", name), number, slider);
-    el("sliders").append(box);
-    return {
-      i, start: () => { const x = at(data, chosen, i); show(x, x.toFixed(shownPlaces)); slider.value = current; }, text: () => written(i, current),
-      outside: () => current < low - slack || current > high + slack, changed: () => current !== at(data, chosen, i),
-      write: (row) => { row[place] = current; },
-    };
+  let panel = null;
+  const startWhatIf = () => { if (panel) panel.set(order.map((i) => own(chosen, i))); };
+  const own = (row, i) => (labels.has(features[i]) ? labels.get(features[i])[row] : at(data, row, i));
+  function columnOf(i) {
+    const { places, labels: texts, dates } = model.columns[i], column = { name: features[i], labels: texts, dates, low: model.low[places[0]], high: model.high[places[0]] };
+    return texts || dates ? column : sliders.ranged(column, all.map((r) => at(data, r, i)), (x) => written(i, x));
   }
   function drawWhatIf() {
-    const row = new Array(model.low.length).fill(0);
-    for (const control of controls) control.write(row);
-    const answer = whatIf.explain(model, row), { prediction, base, values, stds, std } = answer;
-    const moved = controls.some((control) => control.changed());
+    const values = new Array(d);
+    panel.values().forEach((value, k) => { values[order[k]] = value; });
+    const answer = whatIf.explain(model, whatIf.row(model, values)), { prediction, std } = answer;
+    const moved = order.some((i) => values[i] !== own(chosen, i));
     el("what-if").hidden = !moved; // the unchanged row is shown above
     el("reset").hidden = !moved;
-    if (moved) {
-      drawWaterfall("what-if", controls.map(({ i, text }) => ({
-        name: equation(features[i], text()), feature: features[i], value: text(), x: values[i],
-        ...(stds ? { std: stds[i], low: values[i] - facts.quantile * stds[i], high: values[i] + facts.quantile * stds[i], sure: values[i] === 0 && stds[i] === 0 ? undefined : numbers.normal(Math.abs(values[i]) / stds[i]) } : {}),
-      })), base, prediction, drawWhatIf);
-    }
-    const outside = controls.filter((control) => control.outside()).map(({ i }) => features[i]);
+    const texts = panel.texts();
+    if (moved) drawWaterfall("what-if", waterfall.parts(order.map((i, k) => ({ feature: features[i], value: texts[k], place: i })), answer, facts.quantile), answer.base, prediction, drawWhatIf);
+    const outside = panel.outside();
     const change = prediction - A.predictions[chosen], same = Math.abs(change) < 1e-6 * (Math.abs(prediction) + Math.abs(change));
     el("what-if-answer").replaceChildren(
       make("strong", `${upper(thing.name)} ${write.prediction(prediction)}${std === null ? "" : ` ± ${numbers.column([std], 2, { beside: prediction })(std)}`}`),
@@ -284,9 +191,9 @@
     );
     el("what-if").answer = answer;
   }
-  function foldSliders() {
-    [...el("sliders").children].forEach((box, k) => { box.hidden = k >= MOST_BARS && !expanded.sliders; });
-    el("more-sliders").replaceChildren(...[more("sliders", expanded.sliders ? 0 : d - MOST_BARS, foldSliders)].filter(Boolean));
+  function drawWhatIfNote() {
+    const known = !model ? "" : model.factor ? "with their uncertainty." : model.waiting ? "with their uncertainty, which takes a few seconds to prepare." : "without their uncertainty (the file would be too large).";
+    el("what-if-note").textContent = model ? `Change the values of the selected row: this page contains the model, and computes exact attributions ${known}` : `Not available: ${facts.what_if}.`;
   }
   el("reset").addEventListener("click", startWhatIf);
 
@@ -463,7 +370,7 @@
   function drawWords() {
     el("sliders").hidden = !model;
     el("what-if").hidden = el("reset").hidden = true;
-    el("what-if-note").textContent = !model ? `Not available: ${facts.what_if}.` : "Change the values of the selected row: this page contains the model, and computes exact attributions " + (model.factor ? "with their uncertainty." : "without their uncertainty (the file would be too large).");
+    drawWhatIfNote();
     el("lead").textContent = `${numbers.fixed(n, 0)} row${n > 1 ? "s" : ""} × ${d} feature${d > 1 ? "s" : ""}. The ${out.quantity} of each row is compared with that of the baseline (${facts.baseline}), and the difference is divided among the features${facts.attribution === "integrated gradients" ? "" : ` by ${facts.attribution}`}.`;
     el("notes").replaceChildren(...facts.notes.map((note) => make("li", note)));
     el("rows-note").textContent = `Attributions: what each feature adds to the ${out.quantity} of a row, or subtracts from it, compared with the baseline (${facts.baseline}).${out.uncertain ? " Faint numbers: the sign is uncertain." : ""} Click a row, or use the arrow keys, to explain it above; click a heading to sort.`;
@@ -512,9 +419,10 @@
     el("output").addEventListener("change", () => { choose(Number(el("output").value)); drawAll(); });
   }
   choose(0);
-  const controls = !model ? [] : order.map(makeControl);
-  if (model) foldSliders();
+  if (model) panel = sliders.make(el("sliders"), el("more-sliders"), order.map(columnOf), drawWhatIf);
+  pictures.listen(document.body);
   drawAll();
+  if (model) whatIf.prepare(model, () => { drawWhatIfNote(); drawWhatIf(); });
   page = Math.max(0, Math.floor(visible.indexOf(chosen) / SHOWN)); // the first row shown is visible
   drawTable();
   drawCalibration();

@@ -138,24 +138,47 @@ const pictures = (() => {
     return `rgb(${CIVIDIS[k].map((c, i) => Math.round(c + (place - k) * (CIVIDIS[k + 1][i] - c))).join(",")})`;
   }
 
-  // The tooltip.
-  const note = make("div", undefined, { id: "tip", role: "status", hidden: "" });
+  // A button that unfolds what is hidden.
+  function more(hidden, open, toggle, fewer) {
+    if (hidden <= 0 && !open) return null;
+    const button = make("button", open ? fewer : `Show ${hidden} more feature${hidden > 1 ? "s" : ""}`, { type: "button", class: "more" });
+    button.addEventListener("click", toggle);
+    return button;
+  }
+
+  // The tooltip, inside the element with the class `gpattr` that the pointer is in.
+  const note = make("div", undefined, { class: "tip", role: "status", hidden: "" });
   function tell(text, event) {
-    if (!note.isConnected) document.body.append(note);
+    const root = event.target.closest(".gpattr");
+    if (note.parentNode !== root) root.append(note);
     note.textContent = text;
     note.hidden = false;
-    const { width, height } = note.getBoundingClientRect();
-    note.style.left = `${Math.max(4, Math.min(event.clientX + 12, document.documentElement.clientWidth - width - 4))}px`;
-    note.style.top = `${event.clientY + 18 + height < window.innerHeight ? event.clientY + 18 : event.clientY - height - 10}px`;
+    note.style.left = note.style.top = "0px";
+    const { width, height } = note.getBoundingClientRect(), { left, top } = root.getBoundingClientRect();
+    note.style.left = `${Math.max(4, Math.min(event.clientX + 12, document.documentElement.clientWidth - width - 4)) - left}px`;
+    note.style.top = `${(event.clientY + 18 + height < window.innerHeight ? event.clientY + 18 : event.clientY - height - 10) - top}px`;
   }
   function hush() { note.hidden = true; }
-  document.addEventListener("pointermove", (event) => {
-    const said = event.target.closest && event.target.closest("[data-tip]");
-    if (said) tell(said.dataset.tip, event);
-    else if (!(event.target.closest && event.target.closest(".area, .cell"))) hush();
-  });
-  document.addEventListener("scroll", hush, { passive: true, capture: true });
-  window.addEventListener("resize", () => { for (const ticks of document.querySelectorAll(".ticks")) thin(ticks); });
 
-  return { make, shape, scale, line, across, whisker, bar, drawing, table, scatter, strips, shade, thin, tell, hush };
+  // Show the tooltips of a root and keep its ticks apart. Returns a function that ends it.
+  function listen(root) {
+    const point = (event) => {
+      const said = event.target.closest("[data-tip]");
+      if (said) tell(said.dataset.tip, event);
+      else if (!event.target.closest(".area, .cell")) hush();
+    };
+    const resize = () => { for (const ticks of root.querySelectorAll(".ticks")) thin(ticks); };
+    root.addEventListener("pointermove", point);
+    root.addEventListener("pointerleave", hush);
+    document.addEventListener("scroll", hush, { passive: true, capture: true });
+    window.addEventListener("resize", resize);
+    return () => {
+      root.removeEventListener("pointermove", point);
+      root.removeEventListener("pointerleave", hush);
+      document.removeEventListener("scroll", hush, { capture: true });
+      window.removeEventListener("resize", resize);
+    };
+  }
+
+  return { make, shape, scale, line, across, whisker, bar, drawing, table, scatter, strips, shade, thin, tell, hush, more, listen };
 })();

@@ -1,8 +1,9 @@
 """The model inside the report, with which the page explains rows that the reader makes up.
 
-Kernels are sums of squared exponentials, each a variance and inverse length-scales, 0 for features
-it does not depend on; a product of squared exponentials is one. The script `what_if.js` computes in
-the page what `gpattr.closed_forms.squared_exponential` computes here.
+Kernels are sums of terms, each a variance and a product of leaves: squared exponentials, Matérn 3/2
+and 5/2, rational quadratics, with inverse length-scales, 0 for features they do not depend on. The
+script `what_if.js` computes in the page what posteriors compute here. The factor of the training
+covariance, 16 MB for 2000 rows, is computed there as well.
 """
 
 from __future__ import annotations
@@ -15,16 +16,38 @@ from gpattr._core.array import Array, to_numpy
 from gpattr.closed_forms.products import multiplied_out
 from gpattr.explainer.explainer import Explainer
 from gpattr.explanation.explanation import Explanation
-from gpattr.kernels import Constant, Kernel, Select, SquaredExponential
+from gpattr.kernels import (
+    Constant,
+    Kernel,
+    Matern,
+    Matern32,
+    Matern52,
+    Radial,
+    RationalQuadratic,
+    Select,
+    SquaredExponential,
+)
+from gpattr.kernels.rational_quadratic import GAUSSIAN
 from gpattr.means import Constant as ConstantMean
 from gpattr.means import Linear, Mean, Zero
 from gpattr.operators import Baselines
-from gpattr.posteriors import AffinePosterior, CombinationPosterior, Posterior
+from gpattr.posteriors import (
+    AffinePosterior,
+    CombinationPosterior,
+    ExactPosterior,
+    LaplacePosterior,
+    Posterior,
+)
 from gpattr.posteriors.function_space import FunctionSpacePosterior
 from gpattr.report.packing import packed
 
 MOST_POINTS = 2000  # terms in the sum that is the posterior mean
-MOST_NUMBERS = 800 * 801 // 2  # in the factor for variances: 3.4 MB in the page
+MOST_NUMBERS = 800 * 801 // 2  # in a factor that the page cannot compute: 3.4 MB
+ARRAYS = ("inputs", "alpha", "noise", "factor", "root", "column_scale")
+KERNELS = (
+    "sliders support sums and products of squared exponential, Matérn 3/2, Matérn 5/2 and rational"
+    " quadratic kernels, with constant or linear means"
+)
 
 
 def what_if(explainer: Explainer, ex: Explanation) -> dict[str, Any] | str:
@@ -32,6 +55,17 @@ def what_if(explainer: Explainer, ex: Explanation) -> dict[str, Any] | str:
 
     ``ex`` must have the features and the baseline of the explainer.
     """
+    model = slider_model(explainer, ex)
+    if isinstance(model, str):
+        return model
+    arrays = {name: model[name] for name in ARRAYS}
+    return model | {
+        name: None if array is None else packed(array, "<f8") for name, array in arrays.items()
+    }
+
+
+def slider_model(explainer: Explainer, ex: Explanation) -> dict[str, Any] | str:
+    """Return the same with arrays of numbers, those called `ARRAYS`, instead of text."""
     posterior = explainer.posterior
     if explainer.output != "latent" or posterior.several_outputs:
         return "sliders need a single latent output, not a probability"
@@ -52,8 +86,8 @@ def what_if(explainer: Explainer, ex: Explanation) -> dict[str, Any] | str:
             f"the model has more than {MOST_POINTS} training rows, so the page would be too large"
         )
     terms, mean = _terms(inner.kernel, inner.n_features), _mean(inner.mean, inner.n_features)
-    if terms is None or mean is None or not all(np.isfinite(inverse).all() for _, inverse in terms):
-        return "sliders support squared-exponential kernels with constant or linear means"
+    if terms is None or mean is None:
+        return KERNELS
     encoder = posterior.encoder
     names = encoder.names if encoder is not None else explainer.feature_names or ex.feature_names
     same = names == ex.feature_names and len(names) == (
@@ -64,13 +98,11 @@ def what_if(explainer: Explainer, ex: Explanation) -> dict[str, Any] | str:
     return {
         **_function(inner, units, posterior.n_columns),
         "output": {"factor": output[0], "offset": output[1]},
-        "terms": [
-            {"variance": variance, "inverse": inverse.tolist()} for variance, inverse in terms
-        ],
+        "terms": terms,
         "mean": mean,
         "baseline": to_numpy(explainer.baseline).tolist(),
         "columns": _columns(posterior.n_columns, encoder),
-        **_factor(inner),
+        **_variances(inner),
     }
 
 
@@ -87,8 +119,8 @@ def _function(
         "shift": shift.tolist(),
         "scale": scale.tolist(),
         "source": source.tolist(),
-        "inputs": packed(Z, "<f8"),
-        "alpha": packed(to_numpy(inner.alpha), "<f8"),
+        "inputs": Z,
+        "alpha": to_numpy(inner.alpha),
         "low": points.min(axis=0).tolist(),
         "high": points.max(axis=0).tolist(),
     }
@@ -121,25 +153,52 @@ def _only_scaled(posterior: Posterior) -> TypeGuard[CombinationPosterior]:
     return len(posterior.posteriors) == 1 and isinstance(posterior.mean, (Zero, ConstantMean))
 
 
-def _terms(kernel: Kernel, d: int) -> list[tuple[float, Array]] | None:
-    """Return the variances and inverse length-scales (d,) of squared exponentials, or None."""
+def _terms(kernel: Kernel, d: int) -> list[dict[str, Any]] | None:
+    """Return the terms of a kernel, or None; the squared exponentials of a term are one leaf."""
     terms = []
-    for leaves in multiplied_out(kernel) or [[kernel]]:
-        precision, variance = np.zeros(d), 1.0
-        for leaf in leaves:
+    for factors in multiplied_out(kernel) or [[kernel]]:
+        precision, variance, leaves = np.zeros(d), 1.0, []
+        for factor in factors:
             inner, features = (
-                (leaf.kernel, list(leaf.features))
-                if isinstance(leaf, Select)
-                else (leaf, slice(None))
+                (factor.kernel, list(factor.features))
+                if isinstance(factor, Select)
+                else (factor, slice(None))
             )
-            if not isinstance(inner, (SquaredExponential, Constant)):
+            if isinstance(inner, Constant):
+                variance *= inner.variance
+                continue
+            kind = _kind(inner)
+            if kind is None or not isinstance(inner, Radial):
                 return None
-            if isinstance(inner, SquaredExponential):
-                with np.errstate(over="ignore"):
-                    precision[features] += np.asarray(inner.lengthscale) ** -2.0
             variance *= inner.variance
-        terms.append((variance, np.sqrt(precision)))
+            inverse = np.zeros(d)
+            with np.errstate(over="ignore"):
+                inverse[features] = 1.0 / np.asarray(inner.lengthscale)
+                square = inverse**2
+            if not np.isfinite(square).all():
+                return None
+            if kind == "squared_exponential":
+                precision += square
+            else:
+                shape = {"alpha": inner.alpha} if isinstance(inner, RationalQuadratic) else {}
+                leaves.append({"kind": kind, "inverse": inverse.tolist()} | shape)
+        if precision.any():
+            gaussian = {"kind": "squared_exponential", "inverse": np.sqrt(precision).tolist()}
+            leaves.insert(0, gaussian)
+        terms.append({"variance": variance, "leaves": leaves})
     return terms
+
+
+def _kind(kernel: Kernel) -> str | None:
+    """Return the name that the script has for a radial kernel, or None."""
+    gaussian = isinstance(kernel, RationalQuadratic) and kernel.alpha > GAUSSIAN
+    if isinstance(kernel, SquaredExponential) or gaussian:
+        return "squared_exponential"
+    if isinstance(kernel, RationalQuadratic):
+        return "rational_quadratic"
+    if isinstance(kernel, (Matern, Matern32, Matern52)):
+        return {1.5: "matern32", 2.5: "matern52"}.get(kernel.nu)
+    return None
 
 
 def _constant(mean: Mean) -> float:
@@ -179,15 +238,41 @@ def _columns(d: int, encoder: Any) -> list[dict[str, Any]]:
     return [{"places": encoder.places(name), **parts[name]} for name in encoder.names]
 
 
-def _factor(posterior: FunctionSpacePosterior) -> dict[str, Any]:
-    """Return what variances need, unless too large: the lower triangle of L, R, and w."""
+def _variances(posterior: FunctionSpacePosterior) -> dict[str, Any]:
+    """Return what variances need: w, and the noise from which L follows; or L and R.
+
+    Too large an L is left out, and so are variances.
+    """
     m = len(posterior.inputs)
-    root, scale = posterior.root, posterior.column_scale
+    root, scale, noise = posterior.root, posterior.column_scale, _noise(posterior)
     width = 0 if root is None else root.shape[1]
-    if m * (m + 1) // 2 + m * width > MOST_NUMBERS:
-        return {"factor": None}
+    fits = m * (m + 1) // 2 + m * width <= MOST_NUMBERS
+    factor = to_numpy(posterior.factor)[np.tril_indices(m)] if noise is None and fits else None
     return {
-        "factor": packed(to_numpy(posterior.factor)[np.tril_indices(m)], "<f8"),
-        "root": None if root is None else packed(to_numpy(root), "<f8"),
-        "column_scale": None if scale is None else packed(to_numpy(scale), "<f8"),
+        "noise": noise,
+        "factor": factor,
+        "root": None if root is None or factor is None else to_numpy(root),
+        "column_scale": None if scale is None else to_numpy(scale),
     }
+
+
+def _noise(posterior: FunctionSpacePosterior) -> Array | None:
+    """Return the noise of L = chol(diag(w) K diag(w) + diag(noise)), or None if L is another."""
+    if posterior.root is not None:
+        return None
+    m = len(posterior.inputs)
+    scale = np.ones(m) if posterior.column_scale is None else to_numpy(posterior.column_scale)
+    if isinstance(posterior, ExactPosterior):
+        noise = to_numpy(posterior.noise)
+    elif isinstance(posterior, LaplacePosterior):
+        noise = np.ones(m)
+    else:
+        return None
+    K, L = (
+        to_numpy(posterior.kernel(posterior.inputs, posterior.inputs)),
+        to_numpy(posterior.factor),
+    )
+    signs = np.where(np.arange(m) % 3 == 0, -1.0, 1.0)
+    expected = scale * (K @ (scale * signs)) + noise * signs
+    same = np.abs(L @ (L.T @ signs) - expected).max() <= 1e-9 * np.abs(expected).max()
+    return noise if same else None

@@ -1,0 +1,204 @@
+"use strict";
+// Integrated gradients of a kernel along one path, and their prior variances. A kernel is a sum of terms σ² ∏ₗ gₗ(rₗ²), whose leaves
+// are squared exponentials, Matérn 3/2 and 5/2 and rational quadratics, each with its own inverse length-scales. Nothing here
+// depends on the page.
+//
+// With pₗ = (x − b)/ℓₗ and vₗ = the difference to z where leaf l is nearest to it on the path, at tₗ, all in length-scales of the leaf,
+//
+//   𝒜ᵢk(·, z) = σ² Σₗ pₗᵢ (vₗᵢ I₀ₗ + pₗᵢ I₁ₗ),      Iₖₗ = ∫ (t − tₗ)ᵏ hₗ ∏_{j ≠ l} gⱼ dt,     h = g'/r,
+//   Var 𝒜ᵢ    = −σ² (Σₗ Gₗ sₗᵢ + Σₗⱼ Qₗⱼ sₗᵢ sⱼᵢ),   sₗᵢ = Σ pₗ² over the inputs of feature i,
+//
+// where Gₗ = ∫ 2(1 − u) hₗ ∏ g du, Qₗⱼ = ∫ 2(1 − u) u² hₗhⱼ ∏ g du with h'/r instead of hₗ² for j = l: along one line the kernel
+// depends on u = |s − t| only.
+const pathIntegrals = (() => {
+  const NODES = 12; // a panel
+  const ROOT3 = Math.sqrt(3), ROOT5 = Math.sqrt(5);
+  // `reach`: the radius beyond which a leaf is below the last digit. `width`: the longest panel, in length-scales. `floor`: the
+  // radius within which a Matérn kernel is as if it had its kink on the path: what is neglected is below 1e-12.
+  const KINDS = {
+    squared_exponential: { code: 0, reach: 9, width: 2, floor: 0 },
+    matern32: { code: 1, reach: 42 / ROOT3, width: 6 / ROOT3, floor: 1e-6 },
+    matern52: { code: 2, reach: 44 / ROOT5, width: 6 / ROOT5, floor: 1e-3 },
+    rational_quadratic: { code: 3, reach: Infinity, width: Infinity, floor: 0 },
+  };
+
+  function gaussLegendre(n) { // on [0, 1]
+    const nodes = new Float64Array(n), weights = new Float64Array(n);
+    for (let i = 1; i <= n; i++) {
+      let x = Math.cos((Math.PI * (i - 0.25)) / (n + 0.5)), slope = 1;
+      for (let step = 0; step < 100; step++) {
+        let p = 1, before = 0;
+        for (let k = 1; k <= n; k++) [p, before] = [((2 * k - 1) * x * p - (k - 1) * before) / k, p];
+        slope = (n * (x * p - before)) / (x * x - 1);
+        const change = p / slope;
+        x -= change;
+        if (Math.abs(change) < 1e-16) break;
+      }
+      nodes[i - 1] = 0.5 * (1 - x);
+      weights[i - 1] = 1 / ((1 - x * x) * slope * slope);
+    }
+    return [nodes, weights];
+  }
+  const [nodes, weights] = gaussLegendre(NODES);
+  const dot = (one, two) => { let sum = 0; for (let i = 0; i < one.length; i++) sum += one[i] * two[i]; return sum; };
+
+  const opened = ({ kind, inverse, alpha = 1 }) => ({ ...KINDS[kind], inverse: Float64Array.from(inverse), alpha });
+
+  function profile({ code, alpha }, r2) {
+    if (code === 0) return Math.exp(-0.5 * r2);
+    if (code === 3) return Math.exp(-alpha * Math.log1p((0.5 * r2) / alpha));
+    const s = (code === 1 ? ROOT3 : ROOT5) * Math.sqrt(r2);
+    return (code === 1 ? 1 + s : 1 + s * (1 + s / 3)) * Math.exp(-s);
+  }
+  // h = g'/r
+  function slope({ code, alpha }, r2) {
+    if (code === 0) return -Math.exp(-0.5 * r2);
+    if (code === 3) return -Math.exp(-(alpha + 1) * Math.log1p((0.5 * r2) / alpha));
+    const s = (code === 1 ? ROOT3 : ROOT5) * Math.sqrt(r2);
+    return (code === 1 ? -3 : (-5 / 3) * (1 + s)) * Math.exp(-s);
+  }
+  // h'/r
+  function curvature({ code, alpha }, r2) {
+    if (code === 0) return Math.exp(-0.5 * r2);
+    if (code === 3) return (1 + 1 / alpha) * Math.exp(-(alpha + 2) * Math.log1p((0.5 * r2) / alpha));
+    const r = Math.sqrt(Math.max(r2, 1e-200)); // at r = 0 it is multiplied by 0
+    return code === 1 ? (3 * ROOT3 * Math.exp(-ROOT3 * r)) / r : (25 / 3) * Math.exp(-ROOT5 * r);
+  }
+
+  // The value of a term for the difference of two inputs, x − Z[row].
+  function value({ variance, leaves }, x, Z, row) {
+    let result = variance;
+    const D = x.length, start = row * D;
+    for (const leaf of leaves) {
+      const { inverse } = leaf;
+      let square = 0;
+      for (let j = 0; j < D; j++) { const r = (x[j] - Z[start + j]) * inverse[j]; square += r * r; }
+      result *= profile(leaf, square);
+    }
+    return result;
+  }
+
+  // A leaf seen from the path: r² = near + s (2 along + s square), with s = t − at, `at` being the nearest point between 0 and 1.
+  class Sight {
+    constructor(leaf, step) {
+      this.leaf = leaf;
+      this.step = step; // p
+      this.square = dot(step, step);
+      this.length = Math.sqrt(this.square);
+      this.difference = new Float64Array(step.length); // v
+      this.at = this.near = this.along = this.first = this.second = 0;
+    }
+    look(b, Z, row) {
+      const { leaf: { inverse }, step, square, difference: v } = this, D = step.length, start = row * D;
+      let back = 0;
+      for (let j = 0; j < D; j++) { v[j] = (b[j] - Z[start + j]) * inverse[j]; back += v[j] * step[j]; }
+      this.at = square > 0 ? Math.min(1, Math.max(0, -back / square)) : 0;
+      this.near = this.along = 0;
+      for (let j = 0; j < D; j++) { v[j] += this.at * step[j]; this.near += v[j] * v[j]; this.along += v[j] * step[j]; }
+    }
+    radius(s) { return Math.max(0, this.near + s * (2 * this.along + s * this.square)); }
+    // Where the whole line, beyond its ends as well, is nearest; and what a panel may be long near singularities ±i·core from there.
+    prepare(origin) {
+      const { square, length, along, near, leaf } = this;
+      this.offset = origin - this.at;
+      if (square === 0) return;
+      this.star = -along / square - this.offset;
+      const rest = Math.max(0, near - (along * along) / square);
+      this.widest = leaf.width / length;
+      this.beyond = leaf.reach / length;
+      this.split = leaf.floor > 0 && rest < leaf.floor * leaf.floor;
+      this.core = leaf.code === 3 ? (Math.sqrt(rest + 2 * leaf.alpha) / length) * Math.min(1, Math.sqrt(2 / leaf.alpha)) : leaf.floor > 0 && !this.split ? Math.sqrt(rest) / length : Infinity;
+    }
+    // The longest panel from s: [δ, 3δ] for Matérn kernels, [δ, 2δ] for the rational quadratic, seen from the nearest point.
+    panel(s) {
+      const far = this.star - s, growth = this.leaf.code === 3 ? 1 : 2;
+      return Math.min(this.widest, Math.max(this.core, far > 0 ? (far * growth) / (1 + growth) : -far * growth));
+    }
+  }
+
+  // Nodes and weights on the path, as distances s from `origin`, dense enough for all leaves.
+  const MOST = 4096 * NODES, S = new Float64Array(MOST), W = new Float64Array(MOST);
+  function spread(sights, origin) {
+    let from = -origin, to = 1 - origin, count = 0;
+    for (const sight of sights) {
+      sight.prepare(origin);
+      if (sight.square === 0) continue;
+      from = Math.max(from, sight.star - sight.beyond);
+      to = Math.min(to, sight.star + sight.beyond);
+    }
+    for (let s = from; s < to && count < MOST; ) {
+      let end = to, width = Infinity;
+      for (const sight of sights) {
+        if (sight.square === 0) continue;
+        if (sight.split && sight.star > s) end = Math.min(end, sight.star);
+        width = Math.min(width, sight.panel(s));
+      }
+      width = (end - s) / Math.ceil(Math.max(1, (end - s) / width));
+      if (!(s + width > s)) break; // shorter than the last digit
+      for (let i = 0; i < NODES; i++, count++) { S[count] = s + width * nodes[i]; W[count] = width * weights[i]; }
+      s = end - s <= width * 1.000001 ? end : s + width;
+    }
+    return count;
+  }
+
+  const steps = (leaves, x, b) => leaves.map((leaf) => new Sight(leaf, Float64Array.from(x, (to, j) => (to - b[j]) * leaf.inverse[j])));
+  const steepest = (sights) => sights.reduce((best, sight) => (sight.square > best.square ? sight : best));
+
+  // Add to a, (d, m), the covariances of the attributions of a term with the function at the points Z.
+  function addCovariances({ variance, leaves }, { m, inputs: Z, owner }, x, b, a) {
+    const sights = steps(leaves, x, b), D = x.length;
+    if (!sights.length || sights.every(({ square }) => square === 0)) return;
+    const lead = steepest(sights), others = new Float64Array(sights.length);
+    for (let row = 0; row < m; row++) {
+      let far = false;
+      for (const sight of sights) { sight.look(b, Z, row); sight.first = sight.second = 0; far = far || sight.near > sight.leaf.reach ** 2; }
+      if (far) continue;
+      const count = spread(sights, lead.at);
+      if (sights.length === 1) {
+        const { leaf } = lead;
+        for (let k = 0; k < count; k++) { const h = W[k] * slope(leaf, lead.radius(S[k])); lead.first += h; lead.second += S[k] * h; }
+      } else {
+        for (let k = 0; k < count; k++) {
+          for (let l = 0; l < sights.length; l++) others[l] = profile(sights[l].leaf, sights[l].radius(S[k] + sights[l].offset));
+          for (let l = 0; l < sights.length; l++) {
+            const sight = sights[l], s = S[k] + sight.offset;
+            let h = W[k] * slope(sight.leaf, sight.radius(s));
+            for (let n = 0; n < sights.length; n++) if (n !== l) h *= others[n];
+            sight.first += h;
+            sight.second += s * h;
+          }
+        }
+      }
+      for (const { step: p, difference: v, first, second } of sights) {
+        for (let j = 0; j < D; j++) a[owner[j] * m + row] += variance * p[j] * (v[j] * first + p[j] * second);
+      }
+    }
+  }
+
+  // Add to `prior`, (d), the prior variances of the attributions of a term.
+  function addVariances({ variance, leaves }, owner, x, b, prior) {
+    const sights = steps(leaves, x, b), d = prior.length;
+    if (!sights.length || sights.every(({ square }) => square === 0)) return;
+    const shares = sights.map(({ step }) => { const s = new Float64Array(d); step.forEach((p, j) => { s[owner[j]] += p * p; }); return s; });
+    const count = spread(sights, 0), n = sights.length, G = new Float64Array(n), Q = new Float64Array(n * n);
+    for (let k = 0; k < count; k++) {
+      const u = S[k], weight = 2 * (1 - u) * W[k], squares = sights.map(({ square }) => u * u * square);
+      const g = sights.map(({ leaf }, l) => profile(leaf, squares[l])), h = sights.map(({ leaf }, l) => slope(leaf, squares[l]));
+      const without = (one, two) => g.reduce((product, each, l) => (l === one || l === two ? product : product * each), weight);
+      for (let l = 0; l < n; l++) {
+        G[l] += without(l, l) * h[l];
+        for (let j = 0; j < n; j++) Q[l * n + j] += u * u * (j === l ? without(l, l) * curvature(sights[l].leaf, squares[l]) : without(l, j) * h[l] * h[j]);
+      }
+    }
+    // Of one leaf on a long path, ∫ 2(1 − u) κ'' du = −2(κ(0) − κ(1)) replaces G, and nothing cancels.
+    const [{ leaf, square }] = sights, fall = n === 1 && square > 1 ? (2 * (profile(leaf, square) - 1)) / square : null;
+    for (let i = 0; i < d; i++) {
+      let sum = 0;
+      if (fall !== null) sum = shares[0][i] * (fall - (square - shares[0][i]) * Q[0]);
+      else for (let l = 0; l < n; l++) { sum += G[l] * shares[l][i]; for (let j = 0; j < n; j++) sum += Q[l * n + j] * shares[l][i] * shares[j][i]; }
+      prior[i] -= variance * sum;
+    }
+  }
+
+  return { opened, value, addCovariances, addVariances, dot };
+})();
