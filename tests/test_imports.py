@@ -27,11 +27,12 @@ LEVELS = [
     {"sobol"},
     {"plots"},
     {"rules", "report"},
-    {"demo", "paper", "commands"},
+    {"demo", "paper", "commands", "widget"},
     {"cli"},
     {"__init__"},
 ]
-LAZY = {("explanation", "plots"), ("sobol", "plots")}  # ex.plot, on first use
+# ex.plot and explainer.widget, on first use
+LAZY = {("explanation", "plots"), ("sobol", "plots"), ("explainer", "widget")}
 LEVEL = {package: i for i, level in enumerate(LEVELS) for package in level}
 HEAVY = ("sklearn", "pandas", "torch", "jax", "shap", "matplotlib", "dask", "xarray", "scipy")
 

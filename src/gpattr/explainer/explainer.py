@@ -494,6 +494,17 @@ class Explainer:
             attribution=attribution_name(self.attribution),
         )
 
+    def widget(self, X: Any) -> Any:
+        """Return a notebook widget with sliders, which starts from the rows of X.
+
+        It explains the row that the sliders show, in the browser where the page's script knows the
+        model, and by this explainer otherwise. It needs the extra ``gpattr[widget]``.
+        """
+        from gpattr.widget import make_widget
+
+        rows = self._rows.matrix("X", X)
+        return make_widget(self, self._rows, rows, self._rows.names(X), row_names(X, len(rows)))
+
     def __repr__(self) -> str:
         drawn = f", output={self.output!r}, n_draws={self.n_draws}"
         output = "" if self.output == "latent" else drawn

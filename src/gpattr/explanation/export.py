@@ -100,13 +100,13 @@ def display_data(ex: Explanation, number: str | None) -> np.ndarray:
     return shown
 
 
-def optional(name: str) -> Any:
-    """Return a module that is not always installed."""
+def optional(name: str, extra: str | None = None) -> Any:
+    """Return a module that is not always installed, but comes with an extra of that name."""
     from importlib import import_module
 
     try:
         return import_module(name)
     except ImportError:
         raise ImportError(
-            f'This needs {name}, which is not installed: pip install "gpattr[{name}]"'
+            f'This needs {name}, which is not installed: pip install "gpattr[{extra or name}]"'
         ) from None
