@@ -195,7 +195,12 @@ def test_the_theme_of_the_notebook(page):
     show(model.widget(X[:1]))
     scheme = f"{ROOT}[0].dataset.scheme"
     tab.wait_for_function(f"{scheme} === 'light'")
-    tab.evaluate("document.body.style.background = 'rgb(17, 17, 17)'")
-    tab.wait_for_function(f"{scheme} === 'dark'")
+    for color, expected in {
+        "rgb(17, 17, 17)": "dark",
+        "oklch(0.98 0 0)": "light",
+        "color(srgb 0.1 0.1 0.1)": "dark",
+    }.items():
+        tab.evaluate("color => { document.body.style.background = color; }", color)
+        tab.wait_for_function(f"{scheme} === '{expected}'")
     ink = tab.evaluate(f"getComputedStyle({ROOT}[0]).color")
     assert min(map(int, ink.removeprefix("rgb(").removesuffix(")").split(","))) > 200

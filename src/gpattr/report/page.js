@@ -192,7 +192,7 @@
     el("what-if").answer = answer;
   }
   function drawWhatIfNote() {
-    const known = !model ? "" : model.factor ? "with their uncertainty." : model.waiting ? "with their uncertainty, which takes a few seconds to prepare." : "without their uncertainty (the file would be too large).";
+    const known = !model ? "" : model.factor ? "with their uncertainty." : model.waiting ? "with their uncertainty, which takes a few seconds to prepare." : `without their uncertainty (${model.noise ? "the covariance of the data is singular to rounding" : "the file would be too large"}).`;
     el("what-if-note").textContent = model ? `Change the values of the selected row: this page contains the model, and computes exact attributions ${known}` : `Not available: ${facts.what_if}.`;
   }
   el("reset").addEventListener("click", startWhatIf);

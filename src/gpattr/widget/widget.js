@@ -42,12 +42,16 @@ function asking(model, answered) {
   };
 }
 
-// Whether the page behind an element is dark: the first background that is not transparent decides.
+// Whether the page behind an element is dark: the first background that is not transparent decides. A canvas knows every notation.
 function isDark(element) {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   for (let node = element; node; node = node.parentNode || node.host) {
     if (!(node instanceof Element)) continue;
-    const [red, green, blue, alpha = 1] = (getComputedStyle(node).backgroundColor.match(/[\d.]+/g) || [0, 0, 0, 0]).map(Number);
-    if (alpha > 0.5) return 0.299 * red + 0.587 * green + 0.114 * blue < 128;
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = getComputedStyle(node).backgroundColor;
+    canvas.fillRect(0, 0, 1, 1);
+    const [red, green, blue, alpha] = canvas.getImageData(0, 0, 1, 1).data;
+    if (alpha > 127) return 0.299 * red + 0.587 * green + 0.114 * blue < 128;
   }
   return matchMedia("(prefers-color-scheme: dark)").matches;
 }
