@@ -17,7 +17,7 @@ BLUE, INK, LINE, PAPER = "#0072b2", "#1b1f24", "#9db8cc", "#ffffff"
 def imported(path: Path) -> set[str]:
     """Return the packages that a file imports, except for type checking."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    if path.parent.name in ("_core", "explanation", "sobol"):  # ex.plot imports lazily from above
+    if path.parent.name in ("_core", "explainer", "explanation", "sobol"):  # lazily from above
         tree.body = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
     guarded = {
         id(inner)

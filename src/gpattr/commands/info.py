@@ -20,6 +20,7 @@ PARTS = (
     "shap",
     "xarray",
     "pyarrow",
+    "anywidget",
 )
 DISTRIBUTIONS = {"sklearn": "scikit-learn"}
 
