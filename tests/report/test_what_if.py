@@ -117,6 +117,7 @@ ROWS = np.concatenate(
         X[:2],  # paths that end in a kink of the kernel, or pass by
         X[2:4] + 1e-4,
         X[4:6] + 1e-7,
+        X.mean(axis=0) + [[4.0, 0.0, 0.0], [4.0, 20.0, 0.0]],
     ]
 )
 NEAR = [i for i in range(len(ROWS)) if i not in (9, 10)]

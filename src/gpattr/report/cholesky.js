@@ -64,12 +64,23 @@ const cholesky = (() => {
     }
     return solved;
   }
+  // Forward substitution, two rows of L at a time; B has the four lines side by side.
   function substitute(L, m, B) {
-    for (let i = 0, at = 0; i < m; i++) {
-      let s = B[4 * i], t = B[4 * i + 1], u = B[4 * i + 2], v = B[4 * i + 3];
-      for (let j = 0; j < 4 * i; j += 4, at++) { const l = L[at]; s -= l * B[j]; t -= l * B[j + 1]; u -= l * B[j + 2]; v -= l * B[j + 3]; }
-      const pivot = L[at++];
-      B[4 * i] = s / pivot; B[4 * i + 1] = t / pivot; B[4 * i + 2] = u / pivot; B[4 * i + 3] = v / pivot;
+    for (let i = 0; i < m; i += 2) {
+      const last = i + 1 === m, x = start(i), y = last ? x : start(i + 1), end = 4 * i;
+      let p = B[end], q = B[end + 1], r = B[end + 2], s = B[end + 3], t = 0, u = 0, v = 0, w = 0;
+      if (!last) { t = B[end + 4]; u = B[end + 5]; v = B[end + 6]; w = B[end + 7]; }
+      for (let j = 0, k = 0; j < end; j += 4, k++) {
+        const l = L[x + k], n = L[y + k], c = B[j], d = B[j + 1], e = B[j + 2], f = B[j + 3];
+        p -= l * c; q -= l * d; r -= l * e; s -= l * f;
+        t -= n * c; u -= n * d; v -= n * e; w -= n * f;
+      }
+      const pivot = L[x + i];
+      p /= pivot; q /= pivot; r /= pivot; s /= pivot;
+      B[end] = p; B[end + 1] = q; B[end + 2] = r; B[end + 3] = s;
+      if (last) return;
+      const l = L[y + i], next = L[y + i + 1];
+      B[end + 4] = (t - l * p) / next; B[end + 5] = (u - l * q) / next; B[end + 6] = (v - l * r) / next; B[end + 7] = (w - l * s) / next;
     }
   }
 

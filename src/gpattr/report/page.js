@@ -167,7 +167,8 @@
   // What if? The model itself, for values that the reader chooses.
   const model = typeof facts.what_if === "string" ? null : whatIf.load(facts.what_if);
   let panel = null;
-  const startWhatIf = () => { if (panel) panel.set(order.map((i) => own(chosen, i))); };
+  const setSliders = (value) => { if (panel) panel.set(order.map((i) => value(i))); }; // value(i) of every feature i
+  const startWhatIf = () => setSliders((i) => own(chosen, i));
   const own = (row, i) => (labels.has(features[i]) ? labels.get(features[i])[row] : at(data, row, i));
   function columnOf(i) {
     const { places, labels: texts, dates } = model.columns[i], column = { name: features[i], labels: texts, dates, low: model.low[places[0]], high: model.high[places[0]] };

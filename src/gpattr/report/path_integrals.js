@@ -190,12 +190,19 @@ const pathIntegrals = (() => {
         for (let j = 0; j < n; j++) Q[l * n + j] += u * u * (j === l ? without(l, l) * curvature(sights[l].leaf, squares[l]) : without(l, j) * h[l] * h[j]);
       }
     }
-    // Of one leaf on a long path, ∫ 2(1 − u) κ'' du = −2(κ(0) − κ(1)) replaces G, and nothing cancels.
-    const [{ leaf, square }] = sights, fall = n === 1 && square > 1 ? (2 * (profile(leaf, square) - 1)) / square : null;
+    // On long paths G and Q cancel. The sum over all features is known, Σ Gₗaₗ + Σ Qₗⱼaₗaⱼ = −2(1 − ∏ g) at u = 1 with aₗ = ‖pₗ‖²,
+    // which leaves differences of φₗ, the shares of the feature in aₗ, or of ψₗ = 1 − φₗ, whichever are small.
+    const lead = steepest(sights), long = lead.square > 1, at = sights.indexOf(lead), a = sights.map(({ square }) => square), share = (part, l) => (a[l] > 0 ? part / a[l] : 0);
+    const total = 2 * (sights.reduce((product, { leaf, square }) => product * profile(leaf, square), 1) - 1);
     for (let i = 0; i < d; i++) {
-      let sum = 0;
-      if (fall !== null) sum = shares[0][i] * (fall - (square - shares[0][i]) * Q[0]);
-      else for (let l = 0; l < n; l++) { sum += G[l] * shares[l][i]; for (let j = 0; j < n; j++) sum += Q[l * n + j] * shares[l][i] * shares[j][i]; }
+      const own = shares.map((s, l) => share(s[i], l)), rest = shares.map((s, l) => share(s.reduce((sum, part, k) => (k === i ? sum : sum + part), 0), l)), few = own[at] < 0.5;
+      const one = (l) => (!long ? own[l] : few ? own[l] - own[at] : rest[at] - rest[l]);
+      const two = (l, j) => (!long ? own[l] * own[j] : few ? own[l] * own[j] - own[at] : rest[at] - rest[l] - rest[j] + rest[l] * rest[j]);
+      let sum = long ? own[at] * total : 0;
+      for (let l = 0; l < n; l++) {
+        sum += G[l] * a[l] * one(l);
+        for (let j = 0; j < n; j++) sum += Q[l * n + j] * a[l] * two(l, j) * a[j];
+      }
       prior[i] -= variance * sum;
     }
   }
