@@ -114,7 +114,8 @@ ROWS = np.concatenate(
             [30.0, -900.0, 4.0],
             [0.0, 3e4, 0.0],
         ],
-        X[:2],  # paths that end in a kink of the kernel, or pass by
+        X[:2],  # paths that end in a kink of the kernel, pass through it, or pass by
+        1.7 * X[:2] - 0.7 * X.mean(axis=0),
         X[2:4] + 1e-4,
         X[4:6] + 1e-7,
         X.mean(axis=0) + [[4.0, 0.0, 0.0], [4.0, 20.0, 0.0]],
