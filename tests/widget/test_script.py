@@ -27,7 +27,11 @@ for (const target of [document, window]) {
 class Model {
   constructor(state) { this.state = state; this.sent = []; this.saved = 0; this.calls = []; }
   get(name) { return this.state[name]; }
-  set(name, value) { this.state[name] = value; }
+  set(name, value) {
+    const changed = JSON.stringify(value) !== JSON.stringify(this.state[name]);
+    this.state[name] = value;
+    if (changed) this.tell(`change:${name}`);
+  }
   save_changes() { this.saved += 1; }
   send(content) { this.sent.push(content); }
   on(name, call) { this.calls.push([name, call]); }
@@ -44,7 +48,7 @@ window.show = async (esm, css, state, bytes) => {
   const el = document.createElement("div");
   document.body.append(el);
   const end = module.default.render({ model, el });
-  (window.shown ||= []).push({ model, el, end });
+  (window.shown ||= []).push({ model, el, end, module });
 };
 """
 
@@ -179,6 +183,22 @@ def test_widgets_beside_each_other_and_what_they_leave(page):
     assert tab.evaluate("listening") == before
     left = tab.evaluate("shown.map(({ model, el }) => model.calls.length + el.children.length)")
     assert left == [0, 0]
+
+
+def test_two_views_of_one_widget(page):
+    tab, show = page
+    model, X = explainer(SquaredExponential([1.0, 2.0]))
+    show(model.widget(X[:3]))
+    tab.evaluate(
+        "() => { const { model, module } = shown[0], el = document.createElement('div');"
+        " document.body.append(el); shown.push({ model, el, end: module.default.render({ model, el"
+        " }) }); }"
+    )
+    tab.evaluate(MOVE, [1, "u", 0.5])
+    expected = model(np.array([[0.5, X[0, 1]]])).predictions[0]
+    tab.wait_for_function("shown[0].el.querySelector('input[type=number]').value === '0.5'")
+    found = tab.evaluate(f"[...{ROOT}].map((root) => root.answer.prediction)")
+    np.testing.assert_allclose(found, [expected] * 2, rtol=1e-9, atol=1e-12)
 
 
 def test_standard_deviations_of_many_rows_come_later(page):

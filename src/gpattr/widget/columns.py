@@ -121,8 +121,8 @@ class ControlColumns:
             return {}
         texts = {}
         for name in self.names:
-            part, labels, dates = rows[:, self.encoder.places(name)], self._labels(name), None
-            dates = self._dates(name)
+            part = rows[:, self.encoder.places(name)]
+            labels, dates = self._labels(name), self._dates(name)
             if labels is not None:
                 texts[name] = [labels[k] for k in part.argmax(axis=1)]
             elif dates is not None:

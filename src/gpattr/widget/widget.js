@@ -16,7 +16,7 @@ function open(model) {
   return loaded.get(model);
 }
 
-// Rows for Python: those that have passed when the sliders stop for a moment, one at a time, the newest only.
+// Questions to Python, asked when the sliders stop for a moment: one at a time, and about the newest row only.
 function asking(model, answered) {
   const PAUSE = 60, PATIENCE = 30000; // milliseconds
   const view = Math.random().toString(36).slice(2);
@@ -100,9 +100,10 @@ function render({ model, el }) {
 
   function explain() {
     reset.hidden = panel.values().every((value, j) => value === own(model.get("row"), j));
-    if (script) show(whatIf.explain(script, whatIf.row(script, panel.values())));
-    else { root.dataset.state = "waiting"; python.ask(settings()); }
-    if (!script) save();
+    if (script) { show(whatIf.explain(script, whatIf.row(script, panel.values()))); return; }
+    root.dataset.state = "waiting";
+    python.ask(settings());
+    save();
   }
   function refuse(text) {
     root.dataset.state = "refused";
