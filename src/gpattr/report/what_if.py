@@ -44,6 +44,12 @@ from gpattr.report.packing import packed
 MOST_POINTS = 2000  # terms in the sum that is the posterior mean
 MOST_NUMBERS = 800 * 801 // 2  # in a factor that the page cannot compute: 3.4 MB
 ARRAYS = ("inputs", "alpha", "noise", "factor", "root", "column_scale")
+KINDS = {
+    SquaredExponential: "squared_exponential",
+    Matern32: "matern32",
+    Matern52: "matern52",
+    RationalQuadratic: "rational_quadratic",
+}
 KERNELS = (
     "sliders support sums and products of squared exponential, Matérn 3/2, Matérn 5/2 and rational"
     " quadratic kernels, with constant or linear means"
@@ -190,15 +196,12 @@ def _terms(kernel: Kernel, d: int) -> list[dict[str, Any]] | None:
 
 
 def _kind(kernel: Kernel) -> str | None:
-    """Return the name that the script has for a radial kernel, or None."""
-    gaussian = isinstance(kernel, RationalQuadratic) and kernel.alpha > GAUSSIAN
-    if isinstance(kernel, SquaredExponential) or gaussian:
-        return "squared_exponential"
-    if isinstance(kernel, RationalQuadratic):
-        return "rational_quadratic"
-    if isinstance(kernel, (Matern, Matern32, Matern52)):
+    """Return the name that the script has for a radial kernel of exactly this type, or None."""
+    if type(kernel) is Matern:
         return {1.5: "matern32", 2.5: "matern52"}.get(kernel.nu)
-    return None
+    if type(kernel) is RationalQuadratic and kernel.alpha > GAUSSIAN:
+        return "squared_exponential"
+    return KINDS.get(type(kernel))
 
 
 def _constant(mean: Mean) -> float:
