@@ -14,6 +14,7 @@ from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.kernels import Periodic, SquaredExponential
 from gpattr.operators import Gradient
 from gpattr.posteriors import EncodedPosterior, ExactPosterior
+from gpattr.quantities import UpperConfidenceBound
 
 pytest.importorskip("anywidget")
 
@@ -78,6 +79,17 @@ def test_answers_are_those_of_the_explainer(options):
     check(explainer, row, answer)
     spread = POSTERIOR.predict(row, return_std=True)[1][0]
     assert answer["std"] == pytest.approx(spread, rel=1e-12)
+
+
+def test_quantities_are_known_without_uncertainty():
+    explainer = Explainer(POSTERIOR, quantity=UpperConfidenceBound(2.0))
+    widget = explainer.widget(X[:3])
+    assert widget.facts["model"] is None
+    answer = asked(widget, x0=0.3, x2=-1.0)["answer"]
+    ex = explainer([[0.3, X[0, 1], -1.0]])
+    assert answer["prediction"] == pytest.approx(ex.predictions[0], rel=1e-12)
+    np.testing.assert_allclose(answer["values"], ex.values[0], rtol=1e-12)
+    assert all(answer[name] is None for name in ("std", "stds", "low", "high", "positive"))
 
 
 def test_probabilities_have_draws():

@@ -73,6 +73,8 @@ def what_if(explainer: Explainer, ex: Explanation) -> dict[str, Any] | str:
 def slider_model(explainer: Explainer, ex: Explanation) -> dict[str, Any] | str:
     """Return the same with arrays of numbers, those called `ARRAYS`, instead of text."""
     posterior = explainer.posterior
+    if explainer.quantity is not None:
+        return "sliders are for predictions, not for other quantities of a model"
     if explainer.output != "latent" or posterior.several_outputs:
         return "sliders need a single latent output, not a probability"
     if explainer.attribution != "integrated_gradients":

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpattr._core.array import to_numpy
+from gpattr.distributions import Point
 from gpattr.explainer.explainer import Explainer
 from gpattr.explainer.rows import Rows
 from gpattr.explanation.explanation import Explanation
 from gpattr.widget.columns import ControlColumns
+
+# What an answer has of its uncertainty; nothing where it is known without.
+SPREAD = ("std", "stds", "low", "high", "positive")
 
 
 @dataclass(frozen=True)
@@ -29,17 +33,16 @@ class Answers:
     def answer(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return it as JSON values: prediction, baseline, attributions, and their uncertainty."""
         ex = self.explain(values)
-        low, high = ex.interval(self.level)
-        return {
+        numbers = {
             "prediction": float(ex.predictions[0]),
             "base": float(ex.base_values[0]),
             "values": ex.values[0].tolist(),
-            "std": self._std(values),
-            "stds": None if ex.std is None else ex.std[0].tolist(),
-            "low": low[0].tolist(),
-            "high": high[0].tolist(),
-            "positive": ex.prob_positive()[0].tolist(),
         }
+        if ex.std is None or isinstance(ex.distribution, Point):
+            return numbers | dict.fromkeys(SPREAD)
+        spread = ex.std, *ex.interval(self.level), ex.prob_positive()
+        rows = (part[0].tolist() for part in spread)
+        return numbers | dict(zip(SPREAD, (self._std(values), *rows), strict=True))
 
     def _std(self, values: Mapping[str, Any]) -> float | None:
         """Return the standard deviation of the function; that of a probability is not known."""
