@@ -10,7 +10,7 @@ from botorch.acquisition import (
     UpperConfidenceBound,
     qExpectedImprovement,
 )
-from botorch.models import SingleTaskGP
+from botorch.models import MixedSingleTaskGP, SingleTaskGP
 from botorch.models.transforms import Normalize, Standardize
 from botorch.sampling import SobolQMCNormalSampler
 
@@ -145,3 +145,17 @@ def test_bad_functions(model, function, error, words):
 def test_what_is_no_function():
     with pytest.raises(InvalidInputError, match="function: "):
         q.Acquisition("EI")
+
+
+def test_codes_of_categories():
+    """An acquisition function gets the codes that its model was trained on."""
+    rows = np.column_stack([X[:, 0], np.arange(15) % 3])
+    mixed = MixedSingleTaskGP(torch.tensor(rows / [10, 1]), torch.tensor(Y)[:, None], cat_dims=[1])
+    at, start = rows[1:4] / [10, 1], rows[0] / [10, 1]
+    theirs = q.Acquisition(UpperConfidenceBound(mixed, beta=4.0))
+    options = {"attribution": "shapley"}
+    ex = Explainer(mixed, start, quantity=theirs, **options)(at)
+    own = Explainer(mixed, start, quantity=q.UpperConfidenceBound(2.0), **options)(at)
+    np.testing.assert_allclose(ex.values, own.values, rtol=1e-6, atol=1e-8)
+    with pytest.raises(UnsupportedModelError, match="no gradient between categories"):
+        Explainer(mixed, start, quantity=theirs)(at)

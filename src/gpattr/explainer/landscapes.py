@@ -18,6 +18,8 @@ import numpy as np
 from scipy.special import logsumexp
 
 from gpattr._core.array import EPS, Array, to_numpy
+from gpattr.encoders import Encoder
+from gpattr.exceptions import UnsupportedModelError
 from gpattr.posteriors import Posterior
 from gpattr.quantities import Acquisition, MomentQuantity
 from gpattr.quantities.moments import LOG_MEAN, MOMENTS
@@ -134,15 +136,31 @@ class MomentLandscape:
 
 @dataclass(frozen=True, eq=False)
 class AcquisitionLandscape:
-    """An acquisition function as a function of rows."""
+    """An acquisition function as a function of rows, of which some may be encoded."""
 
     quantity: Acquisition
+    encoder: Encoder | None = None
     parts: tuple[str, ...] = ("",)
 
     def value(self, X: Array) -> np.ndarray:
-        return self.quantity.value(to_numpy(X))
+        rows = to_numpy(X)
+        if self.encoder is None:
+            return self.quantity.value(rows)
+        try:
+            codes = self.encoder.decode(rows).to_numpy(dtype=np.float64)
+        except (TypeError, ValueError):
+            raise UnsupportedModelError(
+                f"quantity: the {self.quantity.words('')} takes numbers, and the model was trained"
+                " on a table with texts or dates"
+            ) from None
+        return self.quantity.value(codes)
 
     def slopes(self, X: Array) -> Slopes:
+        if self.encoder is not None:
+            raise UnsupportedModelError(
+                f"quantity: the {self.quantity.words('')} has no gradient between categories; use"
+                ' attribution="shapley"'
+            )
         gradient = self.quantity.gradient(to_numpy(X))
         coarse = np.full(len(gradient), 64.0 * max(self.quantity.precision - EPS, 0.0))
         return Slopes(gradient[None], np.zeros(len(gradient)), coarse)
@@ -151,5 +169,5 @@ class AcquisitionLandscape:
 def landscape(posterior: Posterior, quantity: Any) -> MomentLandscape | AcquisitionLandscape:
     """Return a quantity of a posterior, a function of columns, as a function of rows."""
     if isinstance(quantity, Acquisition):
-        return AcquisitionLandscape(quantity)
+        return AcquisitionLandscape(quantity, posterior.encoder)
     return MomentLandscape(posterior.in_columns, quantity)

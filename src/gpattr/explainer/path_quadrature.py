@@ -12,8 +12,6 @@ has a kink.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gpattr._core.memory import blocks
@@ -28,15 +26,6 @@ SHORTEST = 2.0**-48
 NEAR = 1e-7  # of a path: a training point that lies on it
 
 
-@dataclass(frozen=True, eq=False)
-class Integrals:
-    """Attributions in parts, (parts, n, d), a bound on their error, and nodes a path, (n,)."""
-
-    values: np.ndarray
-    error: np.ndarray
-    nodes: np.ndarray
-
-
 def path_integrals(
     landscape: Landscape,
     start: np.ndarray,
@@ -44,22 +33,23 @@ def path_integrals(
     lengths: np.ndarray,
     size: np.ndarray,
     points: np.ndarray | None = None,
-) -> Integrals:
-    """Return the integrals along straight paths from ``start`` to ``stop``, (n, d) each.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return integrals along straight paths from ``start`` to ``stop``, (n, d) each, in parts.
+
+    They are (parts, n, d), and come with a bound on their error, (n,).
 
     ``lengths`` (n,) are those of the paths in length-scales, ``size`` (n,) that of the quantity;
     ``points`` (m, d) are where it may have kinks.
     """
     n, d = stop.shape
     values = np.zeros((len(landscape.parts), n, d))
-    error, nodes = np.zeros(n), np.zeros(n, dtype=int)
+    error = np.zeros(n)
     panels = np.clip(np.ceil(np.nan_to_num(lengths) / LENGTH), 1, MOST_AT_FIRST)
     for rows in blocks(n, 64.0 * ORDER * float(panels.max(initial=1.0)) * (d + 8)):
         work = _Paths(landscape, start[rows], stop[rows] - start[rows], size[rows])
         work.run(*_first_panels(start[rows], work.step, panels[rows].astype(int), points))
-        values[:, rows] = np.swapaxes(work.total, 0, 1)
-        error[rows], nodes[rows] = work.error, work.nodes
-    return Integrals(values, error, nodes)
+        values[:, rows], error[rows] = np.swapaxes(work.total, 0, 1), work.error
+    return values, error
 
 
 class _Paths:
@@ -71,7 +61,7 @@ class _Paths:
         n = len(start)
         self.landscape, self.start, self.step, self.size = landscape, start, step, size
         self.total = np.zeros((n, len(landscape.parts), step.shape[1]))
-        self.error, self.nodes, self.panels = np.zeros(n), np.zeros(n, int), np.zeros(n, int)
+        self.error, self.panels = np.zeros(n), np.zeros(n, int)
 
     def run(self, path: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
         """Halve panels, given by their path and their ends, until they are good enough."""
@@ -107,7 +97,6 @@ class _Paths:
         at = low[:, None] + width[:, None] * t
         points = self.start[path][:, None, :] + at[:, :, None] * step[:, None, :]
         slopes = self.landscape.slopes(points.reshape(-1, step.shape[1]))
-        np.add.at(self.nodes, path, len(t))
         gradient = slopes.gradient.reshape(-1, len(path), len(t), step.shape[1])
         values = np.einsum("pkti,t->kpi", gradient, w) * (width[:, None] * step)[:, None]
         rate = np.abs(gradient * step[:, None, :]).sum(axis=(0, 3))  # (k, t)

@@ -20,7 +20,7 @@ from gpattr.explainer.landscapes import AcquisitionLandscape, MomentLandscape, l
 from gpattr.explainer.path_quadrature import LENGTH, MOST_AT_FIRST, path_integrals
 from gpattr.explainer.results import Setting
 from gpattr.explanation.explanation import Explanation
-from gpattr.operators import IntegratedGradients, Operator, Shapley
+from gpattr.operators import Coalitions, IntegratedGradients, Operator, Paths, Shapley
 from gpattr.operators.players import MOST_PLAYERS
 from gpattr.posteriors import Evaluation, Posterior
 from gpattr.quantities import Acquisition, MomentQuantity, Quantity
@@ -164,27 +164,21 @@ def _by_paths(
     size: np.ndarray,
 ) -> Found:
     """Return integrated gradients, (parts, n, columns)."""
-    if operator.jumps and isinstance(surface, AcquisitionLandscape):
-        raise UnsupportedModelError(
-            "quantity: an acquisition function has no gradient between categories; use"
-            ' attribution="shapley"'
-        )
     X, inner = to_numpy(rows), posterior.in_columns
     inputs = inner.training_inputs
     points = None if inputs is None else np.unique(to_numpy(inputs), axis=0)
-    values, error, nodes = np.zeros((len(surface.parts), *X.shape)), np.zeros(len(X)), 0
+    values, error = np.zeros((len(surface.parts), *X.shape)), np.zeros(len(X))
     for weight, paths in operator.terms(X):
-        start = np.broadcast_to(paths.start, X.shape)  # pyright: ignore
-        stop = np.broadcast_to(paths.stop, X.shape)  # pyright: ignore
+        assert isinstance(paths, Paths)
+        start, stop = (np.broadcast_to(end, X.shape) for end in (paths.start, paths.stop))
         lengths = np.max(
             [to_numpy(part.path_lengths(start, stop)) for _, part in inner.components], axis=0
         )
         _require_short(lengths)
-        found = path_integrals(surface, start, stop, lengths, size, points)
-        values += weight * found.values
-        error += abs(weight) * found.error
-        nodes = max(nodes, int(found.nodes.max(initial=0)))
-    return Found(values, error, f"quadrature ({nodes} nodes)")
+        part, bound = path_integrals(surface, start, stop, lengths, size, points)
+        values += weight * part
+        error += abs(weight) * bound
+    return Found(values, error, "adaptive quadrature")
 
 
 def _by_coalitions(
@@ -208,15 +202,14 @@ def _by_coalitions(
     c, d = len(design.members), rows.shape[1]
     for some in blocks(n, 16.0 * c * (d + 8)):
         for weight, sites in operator.rows(some).terms(rows[some]):
-            corners: Any = sites.corners(design.members)  # pyright: ignore
-            at = _in_parts(surface, corners.reshape(-1, d))
+            assert isinstance(sites, Coalitions)
+            at = _in_parts(surface, sites.corners(design.members).reshape(-1, d))
             at = at.reshape(len(at), -1, c)
             if not np.isfinite(at).all():
                 raise InvalidInputError(
                     f"baseline: the {name} is not finite at some coalitions of row and baseline"
                 )
-            moving = to_numpy(sites.moving)  # pyright: ignore
-            values[:, some] += weight * (at @ design.weights.T) * moving
+            values[:, some] += weight * (at @ design.weights.T) * to_numpy(sites.moving)
             error[some] += abs(weight) * 8.0 * EPS * np.abs(at).max(axis=(0, 2))
     return Found(values, error, "enumeration")
 
