@@ -104,8 +104,7 @@ def test_kinks_of_a_function():
 def test_float32_is_good_to_its_own_precision():
     model = SingleTaskGP(torch.tensor(X / 10).float(), torch.tensor(Y)[:, None].float()).eval()
     function = UpperConfidenceBound(model, beta=4.0)
-    explainer = Explainer(model, quantity=q.Acquisition(function), tolerance=1e-3)
-    ex = explainer(X[:2] / 10)
+    ex = Explainer(model, quantity=q.Acquisition(function))(X[:2] / 10)
     assert np.abs(ex.delta).max() <= 1e-4 * np.abs(ex.predictions).max()
     assert np.abs(ex.delta).max() <= ex.error.max()
 
@@ -134,6 +133,7 @@ def roots(x):
         (roots, InvalidInputError, "acquisition function roots .* nan"),
         (lambda x: x, InvalidInputError, "one for each row"),
         (lambda x: 1.0, InvalidInputError, "one for each row"),
+        (lambda x: x[:, 0] * 1j, InvalidInputError, "real numbers, .* got torch.complex128"),
         (lambda x: x[:, 0].sum(), InvalidInputError, "one for each row"),
     ],
 )

@@ -1,11 +1,15 @@
 """Laws of attributed quantities: completeness, dummies, parts, and what files and slices keep."""
 
+import copy
+import pickle
+
+import mpmath as mp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpattr import Baselines, Explainer, Explanation, GPClassifier, compare
+from gpattr import Baselines, Explainer, Explanation, GPClassifier, GPRegressor, compare
 from gpattr import quantities as q
 from gpattr.distributions import Point
 from gpattr.exceptions import UnsupportedModelError
@@ -231,3 +235,62 @@ def test_comparisons_are_known_without_uncertainty():
         assert found.dependence == "known"
         changed = found.prob_sign_changed()
         np.testing.assert_array_equal(changed, (one(rows).values * two(rows).values < 0) * 1.0)
+
+
+def test_parts_are_there_where_nothing_changes_and_cannot_be_written_to():
+    """A batch that has only the baseline is joined with the others."""
+    rows = np.array([[0.3, 0.4], [1.0, -1.0]])
+    explainer = Explainer(model(), rows[0], quantity=q.UpperConfidenceBound(0.0))
+    joined = Explanation.concatenate(explainer.batches(rows, batch_size=1))
+    assert set(joined.parts) == {"exploit", "explore"}
+    for ex in (joined, pickle.loads(pickle.dumps(joined)), copy.deepcopy(joined)):
+        assert ex == joined
+        with pytest.raises(TypeError, match="cannot be written to"):
+            ex.parts["exploit"] = joined  # pyright: ignore[reportIndexIssue]
+
+
+def test_smooth_data_without_noise_and_a_default_model():
+    """Variances there are small differences of large numbers: the error says so."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2))
+    fitted = GPRegressor().fit(X, np.sin(X[:, 0]) + X[:, 1])
+    rows = rng.normal(size=(5, 2))
+    for quantity in (q.UpperConfidenceBound(2.0), q.StandardDeviation(), q.Variance()):
+        for attribution in ("integrated_gradients", "shapley"):
+            ex = Explainer(fitted, quantity=quantity, attribution=attribution)(rows)
+            size = np.abs(ex.values).max()
+            assert (np.abs(ex.delta) <= ex.error).all()
+            assert (ex.error <= 0.01 * size).all()
+    mean = Explainer(fitted)(rows, uncertainty="none")
+    bound = Explainer(fitted, quantity=q.UpperConfidenceBound(2.0))(rows)
+    np.testing.assert_allclose(bound.parts["exploit"].values, mean.values, rtol=1e-7, atol=1e-8)
+
+
+def test_the_error_of_shapley_values_counts_the_rounding_of_variances():
+    """σ at the four corners in 50 digits, for a variance of 1e-9 of the prior's."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 2))
+    kernel = SquaredExponential(np.array([3.0, 20.0]), 300.0)
+    posterior = ExactPosterior(kernel, X, np.sin(X[:, 0]) + X[:, 1], noise=1e-6)
+    x = np.array([0.5, 0.7])
+    ex = Explainer(posterior, np.zeros(2), quantity=q.StandardDeviation(), attribution="shapley")(
+        x[None]
+    )
+    with mp.workdps(50):
+        scale = [mp.mpf(3), mp.mpf(20)]
+
+        def k(a, b):
+            pairs = zip(a, b, scale, strict=True)
+            return 300 * mp.exp(-sum(((mp.mpf(u) - mp.mpf(v)) / s) ** 2 for u, v, s in pairs) / 2)
+
+        Z = X.tolist()
+        A = mp.matrix([[k(a, b) for b in Z] for a in Z]) + mp.mpf(1e-6) * mp.eye(20)
+
+        def std(point):
+            kz = mp.matrix([k(point, z) for z in Z])
+            return mp.sqrt(300 - (kz.T * mp.lu_solve(A, kz))[0])
+
+        both, none, first, second = std([0.5, 0.7]), std([0, 0]), std([0.5, 0]), std([0, 0.7])
+        expected = [(first - none + both - second) / 2, (second - none + both - first) / 2]
+    off = np.abs(ex.values[0] - np.array(expected, dtype=float)).max()
+    assert 1e-13 < off <= ex.error[0] < 1e-7

@@ -154,7 +154,7 @@ def test_bad_input():
         for kind in (q.ExpectedImprovement, q.LogExpectedImprovement, q.ProbabilityOfImprovement):
             with pytest.raises(InvalidInputError, match="best: "):
                 kind(bad)
-    for bad in (-1.0, float("nan"), "2"):
+    for bad in (-1.0, float("nan"), "2", 1e308):
         with pytest.raises(InvalidInputError, match="kappa: "):
             q.UpperConfidenceBound(bad)
     with pytest.raises(InvalidInputError, match="maximize: "):

@@ -28,8 +28,8 @@ from gpattr.quantities.moments import LOG_MEAN, MOMENTS
 class Slopes(NamedTuple):
     """The gradient in parts, (parts, n, d), and what its products with steps are good to.
 
-    The error of a product with a step is ``value_error`` (n,), plus ``relative_error`` (n,) times
-    the product.
+    The error of a product with a step is ``value_error`` (n,), plus that of each part, its
+    ``relative_error`` (parts, n) times the product.
     """
 
     gradient: np.ndarray
@@ -47,6 +47,10 @@ class Landscape(Protocol):
 
     def value(self, X: Array) -> np.ndarray:
         """Return q at the rows of X, (n,)."""
+        ...
+
+    def value_error(self, X: Array) -> np.ndarray:
+        """Return what rounding may make of q at the rows of X, (n,)."""
         ...
 
     def slopes(self, X: Array) -> Slopes:
@@ -71,30 +75,55 @@ class MomentLandscape:
         return to_numpy(self.posterior.predict(X))
 
     def moments(self, X: Array) -> tuple[np.ndarray, np.ndarray]:
-        """Return the means and the standard deviations of the models, (K, n) each."""
+        """Return the means and the standard deviations of the models, (K, n) each.
+
+        A variance within rounding of zero is zero, as it is at training rows without noise.
+        """
         found = [part.predict(X, return_std=True) for _, part in self.posterior.components]
         means, stds = (np.stack([to_numpy(each[i]) for each in found]) for i in (0, 1))
-        return means, stds
+        return means, np.where(stds**2 > self._noise(X), stds, 0.0)
+
+    def _noise(self, X: Array) -> np.ndarray:
+        """Return what rounding may make of the variances of the models, (K, n)."""
+        parts = self.posterior.components
+        return np.stack([to_numpy(part.rounding_of_variance(X)) for _, part in parts])
 
     def at(self, means: np.ndarray, stds: np.ndarray) -> np.ndarray:
         """Return q, (n,), from the means and the standard deviations of the models, (K, n)."""
-        if self.quantity.over_models == MOMENTS:
-            mean, var = self._total(means, stds**2)
-            return self.quantity.value(mean, np.sqrt(var))
-        each = np.stack([self.quantity.value(*both) for both in zip(means, stds, strict=True)])
-        if self.quantity.over_models == LOG_MEAN:
-            return np.asarray(logsumexp(each, axis=0, b=self._weights[:, None]))
-        return self._weights @ each
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
+            if self.quantity.over_models == MOMENTS:
+                mean, var = self._total(means, stds**2)
+                return self.quantity.value(mean, np.sqrt(var))
+            each = np.stack([self.quantity.value(*both) for both in zip(means, stds, strict=True)])
+            if self.quantity.over_models == LOG_MEAN:
+                return np.asarray(logsumexp(each, axis=0, b=self._weights[:, None]))
+            return self._weights @ each
+
+    def value_error(self, X: Array) -> np.ndarray:
+        means, stds = self.moments(X)
+        noise = self._noise(X)
+        _, by_variance = self._rates(means, np.maximum(stds**2, noise))
+        return (np.abs(by_variance) * noise).sum(axis=0)
 
     def slopes(self, X: Array) -> Slopes:
         X = self.posterior.rows("X", X)
         found = [part.slopes(X) for _, part in self.posterior.components]
         means, variances, gradients, covs = (np.stack(each) for each in zip(*found, strict=True))
-        noise = np.stack(
-            [to_numpy(part.rounding_of_variance(X)) for _, part in self.posterior.components]
-        )
+        noise = self._noise(X)
         # Below the rounding of a variance nothing is known about it.
         variances = np.maximum(variances, noise)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
+            return self._slopes(means, variances, gradients, covs, noise)
+
+    def _slopes(
+        self,
+        means: np.ndarray,
+        variances: np.ndarray,
+        gradients: np.ndarray,
+        covs: np.ndarray,
+        noise: np.ndarray,
+    ) -> Slopes:
+        """Return the gradient from the moments of the models and their gradients."""
         by_mean, by_variance = self._rates(means, variances)
         between = np.zeros_like(means)
         if self.quantity.over_models == MOMENTS:
@@ -106,7 +135,9 @@ class MomentLandscape:
                 + np.einsum("kn,kni->ni", between, gradients),
             ]
         )
-        relative = (noise / variances).max(axis=0)
+        # A slope of the variance is as wrong as the variance that it is divided by.
+        relative = np.zeros((2, means.shape[1]))
+        relative[1] = (noise / variances).max(axis=0)
         return Slopes(gradient, (np.abs(by_variance) * noise).sum(axis=0), relative)
 
     def _rates(self, means: np.ndarray, variances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -155,6 +186,9 @@ class AcquisitionLandscape:
             ) from None
         return self.quantity.value(codes)
 
+    def value_error(self, X: Array) -> np.ndarray:
+        return 8.0 * self.quantity.precision * np.abs(self.value(X))
+
     def slopes(self, X: Array) -> Slopes:
         if self.encoder is not None:
             raise UnsupportedModelError(
@@ -162,7 +196,7 @@ class AcquisitionLandscape:
                 ' attribution="shapley"'
             )
         gradient = self.quantity.gradient(to_numpy(X))
-        coarse = np.full(len(gradient), 64.0 * max(self.quantity.precision - EPS, 0.0))
+        coarse = np.full((1, len(gradient)), 64.0 * max(self.quantity.precision - EPS, 0.0))
         return Slopes(gradient[None], np.zeros(len(gradient)), coarse)
 
 

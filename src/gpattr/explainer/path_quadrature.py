@@ -33,23 +33,25 @@ def path_integrals(
     lengths: np.ndarray,
     size: np.ndarray,
     points: np.ndarray | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return integrals along straight paths from ``start`` to ``stop``, (n, d) each, in parts.
 
-    They are (parts, n, d), and come with a bound on their error, (n,).
+    They are (parts, n, d), and come with a bound on their error, (n,), and how much of it is due to
+    rounding, (n,).
 
     ``lengths`` (n,) are those of the paths in length-scales, ``size`` (n,) that of the quantity;
     ``points`` (m, d) are where it may have kinks.
     """
     n, d = stop.shape
     values = np.zeros((len(landscape.parts), n, d))
-    error = np.zeros(n)
+    error, rounding = np.zeros(n), np.zeros(n)
     panels = np.clip(np.ceil(np.nan_to_num(lengths) / LENGTH), 1, MOST_AT_FIRST)
     for rows in blocks(n, 64.0 * ORDER * float(panels.max(initial=1.0)) * (d + 8)):
         work = _Paths(landscape, start[rows], stop[rows] - start[rows], size[rows])
         work.run(*_first_panels(start[rows], work.step, panels[rows].astype(int), points))
         values[:, rows], error[rows] = np.swapaxes(work.total, 0, 1), work.error
-    return values, error
+        rounding[rows] = work.rounding
+    return values, error, rounding
 
 
 class _Paths:
@@ -61,7 +63,7 @@ class _Paths:
         n = len(start)
         self.landscape, self.start, self.step, self.size = landscape, start, step, size
         self.total = np.zeros((n, len(landscape.parts), step.shape[1]))
-        self.error, self.panels = np.zeros(n), np.zeros(n, int)
+        self.error, self.rounding, self.panels = np.zeros(n), np.zeros(n), np.zeros(n, int)
 
     def run(self, path: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
         """Halve panels, given by their path and their ends, until they are good enough."""
@@ -83,6 +85,7 @@ class _Paths:
             good |= (high - low < SHORTEST) | (self.panels >= most)[path]
             np.add.at(self.total, path[good], fine[good])
             np.add.at(self.error, path[good], (change + noise)[good])
+            np.add.at(self.rounding, path[good], noise[good])
             open_halves = np.concatenate([~good, ~good])
             path, coarse = both[open_halves], halves[open_halves]
             low, high = (end[open_halves] for end in ends)
@@ -99,11 +102,10 @@ class _Paths:
         slopes = self.landscape.slopes(points.reshape(-1, step.shape[1]))
         gradient = slopes.gradient.reshape(-1, len(path), len(t), step.shape[1])
         values = np.einsum("pkti,t->kpi", gradient, w) * (width[:, None] * step)[:, None]
-        rate = np.abs(gradient * step[:, None, :]).sum(axis=(0, 3))  # (k, t)
-        value_error, relative = (
-            each.reshape(rate.shape) for each in (slopes.value_error, slopes.relative_error)
-        )
-        return values, ((value_error + relative * rate) @ w) * width
+        rate = np.abs(gradient * step[:, None, :]).sum(axis=3)  # (parts, k, t)
+        relative = (slopes.relative_error.reshape(rate.shape) * rate).sum(axis=0)
+        value_error = slopes.value_error.reshape(relative.shape)
+        return values, ((value_error + relative) @ w) * width
 
 
 def _first_panels(

@@ -26,15 +26,26 @@ from gpattr.posteriors import Evaluation, Posterior
 from gpattr.quantities import Acquisition, MomentQuantity, Quantity
 
 ATTRIBUTIONS = ("integrated_gradients", "shapley")
+LARGEST_ROUNDING = 1e-2  # of the size of a quantity: what is known less well is refused
+REASONS = {
+    "path": "It changes too fast on the path, as beside a training row without noise; choose"
+    " another baseline",
+    "rounding": "It is not known better, being made of a variance that is the small difference of"
+    " large numbers; use more noise",
+}
 PART_NAMES = {"exploit": "through the mean", "explore": "through the uncertainty"}
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Attributions in parts, (parts, n, columns or players), their error (n,), and the method."""
+    """Attributions in parts, (parts, n, columns or players), and the method.
+
+    ``error`` (n,) bounds their error; ``rounding`` (n,) is what rounding has in it.
+    """
 
     values: np.ndarray
     error: np.ndarray
+    rounding: np.ndarray
     method: str
 
 
@@ -82,7 +93,7 @@ def of_quantity(
         lambda points: surface.value(posterior.rows("baseline", points)), posterior
     )
     _require_finite(predictions, base_values, name, setting.shared["row_names"])
-    size = _size(surface, operator, setting.rows, predictions)
+    size = _at_ends(lambda X: np.abs(surface.value(X)), operator, setting.rows)
     if isinstance(operator, Shapley):
         if setting.gathering is not None:
             operator = operator.encoded(setting.gathering)
@@ -93,13 +104,18 @@ def of_quantity(
         if setting.gathering is not None:
             columns = int(setting.gathering.sum(axis=0).max())
             found = replace(
-                found, values=found.values @ setting.gathering, error=found.error * columns
+                found,
+                values=found.values @ setting.gathering,
+                error=found.error * columns,
+                rounding=found.rounding * columns,
             )
     total = found.values.sum(axis=0)
     delta = total.sum(axis=1) - (predictions - base_values)
     error = found.error + np.abs(delta) + 4.0 * EPS * np.abs(found.values).sum(axis=(0, 2))
     largest = np.maximum(size, np.abs(found.values).max(axis=(0, 2), initial=0.0))
-    _require_good(error, largest, evaluation.tolerance, name, setting.shared["row_names"])
+    # The quantity itself is rounded at both ends.
+    rounding = found.rounding + 2.0 * _at_ends(surface.value_error, operator, setting.rows)
+    _require_good(error, rounding, largest, evaluation.tolerance, name, setting.shared["row_names"])
     whole = Explanation(
         distribution=Point(total),
         predictions=predictions,
@@ -125,13 +141,11 @@ def _parts(
     Those of a confidence bound are μ and ±κσ. Those of other quantities are no functions of the
     row: their attributions are what the path gains by each, from 0.
     """
-    if len(values) < 2 or not values.any(axis=(1, 2)).all():
+    if len(values) < 2 or not isinstance(surface, MomentLandscape) or not surface.quantity.of_mean:
         return {}
     n = len(whole)
     ends = {name: (part.sum(axis=1), np.zeros(n)) for name, part in _named(surface, values)}
-    assert isinstance(surface, MomentLandscape)
-    quantity = surface.quantity
-    if quantity.separable:
+    if surface.quantity.separable:
 
         def mean_at(points: Array) -> np.ndarray:
             return surface.posterior_mean(posterior.rows("baseline", points))
@@ -168,6 +182,7 @@ def _by_paths(
     inputs = inner.training_inputs
     points = None if inputs is None else np.unique(to_numpy(inputs), axis=0)
     values, error = np.zeros((len(surface.parts), *X.shape)), np.zeros(len(X))
+    rounding = np.zeros(len(X))
     for weight, paths in operator.terms(X):
         assert isinstance(paths, Paths)
         start, stop = (np.broadcast_to(end, X.shape) for end in (paths.start, paths.stop))
@@ -175,10 +190,11 @@ def _by_paths(
             [to_numpy(part.path_lengths(start, stop)) for _, part in inner.components], axis=0
         )
         _require_short(lengths)
-        part, bound = path_integrals(surface, start, stop, lengths, size, points)
+        part, bound, noise = path_integrals(surface, start, stop, lengths, size, points)
         values += weight * part
         error += abs(weight) * bound
-    return Found(values, error, "adaptive quadrature")
+        rounding += abs(weight) * noise
+    return Found(values, error, rounding, "adaptive quadrature")
 
 
 def _by_coalitions(
@@ -203,15 +219,18 @@ def _by_coalitions(
     for some in blocks(n, 16.0 * c * (d + 8)):
         for weight, sites in operator.rows(some).terms(rows[some]):
             assert isinstance(sites, Coalitions)
-            at = _in_parts(surface, sites.corners(design.members).reshape(-1, d))
+            corners = sites.corners(design.members).reshape(-1, d)
+            at = _in_parts(surface, corners)
             at = at.reshape(len(at), -1, c)
             if not np.isfinite(at).all():
                 raise InvalidInputError(
                     f"baseline: the {name} is not finite at some coalitions of row and baseline"
                 )
             values[:, some] += weight * (at @ design.weights.T) * to_numpy(sites.moving)
-            error[some] += abs(weight) * 8.0 * EPS * np.abs(at).max(axis=(0, 2))
-    return Found(values, error, "enumeration")
+            bound = 8.0 * EPS * np.abs(at).max(axis=(0, 2))
+            bound += surface.value_error(corners).reshape(-1, c).max(axis=1)
+            error[some] += abs(weight) * Shapley.absolute_weight * bound
+    return Found(values, error, error, "enumeration")
 
 
 def _in_parts(surface: MomentLandscape | AcquisitionLandscape, X: Array) -> np.ndarray:
@@ -223,12 +242,12 @@ def _in_parts(surface: MomentLandscape | AcquisitionLandscape, X: Array) -> np.n
     return value[None]
 
 
-def _size(surface: Any, operator: Operator, rows: Array, predictions: np.ndarray) -> np.ndarray:
-    """Return the size of the quantity at the ends of each row's paths, (n,)."""
+def _at_ends(function: Any, operator: Operator, rows: Array) -> np.ndarray:
+    """Return the larger of a function's values at the ends of each row's paths, (n,)."""
     reference = operator.reference
     assert reference is not None
-    at = np.abs(surface.value(np.asarray(to_numpy(reference.points), dtype=np.float64)))
-    return np.maximum(np.abs(predictions), at if reference.per_row else at.max())
+    start = function(np.asarray(to_numpy(reference.points), dtype=np.float64))
+    return np.maximum(function(rows), start if reference.per_row else start.max())
 
 
 def _require_finite(
@@ -253,14 +272,27 @@ def _require_short(lengths: np.ndarray) -> None:
 
 
 def _require_good(
-    error: np.ndarray, size: np.ndarray, tolerance: float, name: str, labels: tuple[Any, ...]
+    error: np.ndarray,
+    rounding: np.ndarray,
+    size: np.ndarray,
+    tolerance: float,
+    name: str,
+    labels: tuple[Any, ...],
 ) -> None:
-    bad = ~(error <= tolerance * size)
-    if (bad & (error > 0)).any():
-        row = int(np.where(bad, error, -1.0).argmax())
-        raise ToleranceError(
-            f"tolerance: the attributions of the {name} of row {labels[row]} are accurate only to"
-            f" {error[row]:.0e}, the tolerance is {tolerance:.0e} of its size, {size[row]:.2g}. It"
-            " changes too fast on the path, as beside a training row without noise; choose another"
-            " baseline, or pass a larger tolerance="
-        )
+    """Refuse integrals that are not good to the tolerance, and what rounding leaves no digits of.
+
+    Rounding is not the fault of an integral, and is stated in the error.
+    """
+    checks = (
+        (error - 4.0 * rounding, tolerance, "path"),
+        (error, max(tolerance, LARGEST_ROUNDING), "rounding"),
+    )
+    for off, allowed, reason in checks:
+        bad = ~(off <= allowed * size)
+        if bad.any():
+            row = int(np.where(bad, error, -1.0).argmax())
+            raise ToleranceError(
+                f"tolerance: the attributions of the {name} of row {labels[row]} are accurate only"
+                f" to {error[row]:.0e}, of its size {size[row]:.2g}. {REASONS[reason]}, or pass a"
+                f" larger tolerance=, which is {tolerance:.0e}"
+            )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpattr._core.array import Array
-from gpattr._core.frozen import Frozen
+from gpattr._core.frozen import Frozen, FrozenMapping
 from gpattr._core.validation import Names, check_names, check_text
 from gpattr.distributions import Distribution, Marginals
 from gpattr.distributions.base import as_array, read_only
@@ -522,7 +522,7 @@ def _check_parts(parts: Any, shape: tuple[int, ...], features: Names) -> dict[st
                 f"parts: expected explanations of the same rows and features, got {part!r} for"
                 f" {name!r}"
             )
-    return dict(parts)
+    return FrozenMapping(parts)
 
 
 def _same(one: Any, two: Any) -> bool:

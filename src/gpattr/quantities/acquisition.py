@@ -106,10 +106,16 @@ class Acquisition(Quantity):
     def _checked(self, values: Any, n: int) -> np.ndarray:
         import torch
 
-        if not isinstance(values, torch.Tensor) or tuple(values.shape) != (n,):
-            got = tuple(values.shape) if hasattr(values, "shape") else type(values).__name__
+        real = isinstance(values, torch.Tensor) and values.is_floating_point()
+        if not real or tuple(values.shape) != (n,):
+            tensor = isinstance(values, torch.Tensor)
+            got = (
+                f"{values.dtype} of shape {tuple(values.shape)}"
+                if tensor
+                else type(values).__name__
+            )
             raise InvalidInputError(
-                f"quantity: expected a tensor of {n} numbers, one for each row, from the"
+                f"quantity: expected a tensor of {n} real numbers, one for each row, from the"
                 f" {self.words('')}, got {got}"
             )
         return to_numpy(values.detach()).astype(np.float64)

@@ -12,6 +12,8 @@ from gpattr._core.validation import finite_scalar
 from gpattr.exceptions import InvalidInputError
 from gpattr.quantities.moments import MomentQuantity
 
+LARGEST = 1e100  # so that nothing overflows
+
 
 @dataclass(frozen=True)
 class _ConfidenceBound(MomentQuantity):
@@ -24,9 +26,10 @@ class _ConfidenceBound(MomentQuantity):
     kappa: float
 
     def __post_init__(self) -> None:
-        if finite_scalar("kappa", self.kappa) < 0:
+        if not 0 <= finite_scalar("kappa", self.kappa) <= LARGEST:
             raise InvalidInputError(
-                f"kappa: expected a number of standard deviations, 0 or more, got {self.kappa}"
+                f"kappa: expected a number of standard deviations, 0 to {LARGEST:.0e}, got"
+                f" {self.kappa}"
             )
 
     def words(self, what: str) -> str:

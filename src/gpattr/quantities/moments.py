@@ -20,11 +20,13 @@ class MomentQuantity(Quantity):
     standard deviation, ``"moments"``; the ``"mean"`` of those of the models, for an expectation; or
     the logarithm of the mean of their exponentials, ``"log mean"``.
 
+    ``of_mean`` says that it depends on the mean, and not on the standard deviation alone;
     ``separable`` says that q(μ, σ) = a(μ) + b(σ), so that both have Shapley values of their own.
     """
 
     checks: ClassVar[Any] = Quantity.checks | {"mean": an_array, "std": an_array}
     over_models: ClassVar[str] = MOMENTS
+    of_mean: ClassVar[bool] = True
     separable: ClassVar[bool] = False
 
     @abstractmethod

@@ -13,6 +13,8 @@ from gpattr.quantities.moments import MomentQuantity
 class StandardDeviation(MomentQuantity):
     """q = σ, the standard deviation of the latent function, in the units of the target."""
 
+    of_mean = False
+
     def words(self, what: str) -> str:
         return f"standard deviation of the {what}"
 
@@ -26,6 +28,8 @@ class StandardDeviation(MomentQuantity):
 @dataclass(frozen=True)
 class Variance(MomentQuantity):
     """q = σ², the variance of the latent function, in squared units of the target."""
+
+    of_mean = False
 
     def words(self, what: str) -> str:
         return f"variance of the {what}"
