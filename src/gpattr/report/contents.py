@@ -14,6 +14,7 @@ from gpattr.explainer.explainer import Explainer
 from gpattr.explanation.dependence import Dependence
 from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.importance import MEASURES, Importance
+from gpattr.report.counterfactuals import Placed, counterfactual_content
 from gpattr.report.facts import calibration, model_card
 from gpattr.report.packing import packed
 from gpattr.report.what_if import what_if
@@ -36,6 +37,7 @@ def content(
     classes: Sequence[str] | None = None,
     curves: Mapping[str, Sequence[Dependence]] | None = None,
     indices: Mapping[str, SobolIndices] | None = None,
+    counterfactuals: Mapping[str, Sequence[Placed]] | None = None,
 ) -> dict[str, Any]:
     """Return what all classes or outputs share, and what each has.
 
@@ -70,6 +72,12 @@ def content(
         "outputs": [
             _output(name, each, importances.get(name), level)
             | _whole(level, (curves or {}).get(name, ()), (indices or {}).get(name))
+            | {
+                "counterfactuals": [
+                    counterfactual_content(one, rows, level)
+                    for one, rows in (counterfactuals or {}).get(name, ())
+                ]
+            }
             for name, each in outputs.items()
         ],
     }

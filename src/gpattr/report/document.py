@@ -18,6 +18,7 @@ from gpattr._core.normal import check_level
 from gpattr._core.validation import check_path, check_text, numbers
 from gpattr.exceptions import InvalidInputError
 from gpattr.explainer.explainer import Explainer
+from gpattr.explanation.counterfactual import Counterfactual
 from gpattr.explanation.dependence import Dependence
 from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.importance import Importance
@@ -25,6 +26,7 @@ from gpattr.explanation.multi_output import MultiOutputExplanation
 from gpattr.explanation.text import known_note, variance_note
 from gpattr.posteriors import MultiOutputPosterior
 from gpattr.report.contents import content
+from gpattr.report.counterfactuals import Placed, placed
 from gpattr.report.whole_function import by_output, curves_of, indices_of
 from gpattr.sobol import SobolIndices
 from gpattr.tables.held_out import HeldOut
@@ -34,9 +36,10 @@ LARGEST = 14_900_000  # bytes, the e-mail attachment limit; larger pages drop th
 TITLE = "Predictions, explained"
 MODEL_SCRIPTS = ("path_integrals", "cholesky", "what_if")
 SHARED_SCRIPTS = ("numbers", "words", "pictures", *MODEL_SCRIPTS, "sliders", "waterfall")
-SCRIPTS = (*SHARED_SCRIPTS, "curves", "indices", "filter", "page")
+SCRIPTS = (*SHARED_SCRIPTS, "curves", "indices", "counterfactuals", "filter", "page")
 STYLES = ("colors", "shared", "page")
 Curves = Dependence | Sequence[Dependence]
+Changes = Counterfactual | Sequence[Counterfactual]
 
 
 def write_report(
@@ -46,6 +49,7 @@ def write_report(
     importance: Importance | Mapping[str, Importance] | None = None,
     dependence: Curves | Mapping[str, Curves] | None = None,
     indices: SobolIndices | Mapping[str, SobolIndices] | None = None,
+    counterfactuals: Changes | Mapping[str, Changes] | None = None,
     explainer: Explainer | None = None,
     held_out: HeldOut | HeldOutClasses | None = None,
     measured: Any = None,
@@ -60,14 +64,17 @@ def write_report(
     ``explanation`` may be that of several classes or outputs, {name: explanation}, among which the
     reader can choose; so may ``importance``, the result of `Explainer.importance`, ``dependence``,
     an average curve of `Explainer.dependence` or a list of those of different features, and
-    ``indices``, the result of `gpattr.sobol_indices`.
+    ``indices``, the result of `gpattr.sobol_indices`. ``counterfactuals``, one of
+    `Explainer.counterfactual` or a list of them, are shown with the rows that they are of, and set
+    the sliders; several targets for a row are several of them.
 
     ``explainer``, the one that made the explanation, adds facts about the model and, for models
     that fit in a page (`what_if`), what-if sliders. ``held_out`` of a `TableModel` adds the
     held-out performance. ``measured`` (n,) are the observed targets of the rows, NaN where unknown,
     or the labels of their classes, "" where unknown; ``notes`` are shown at the top of the page,
     and ``data_name``, such as that of a file, beside the title. ``selected_row`` is the position of
-    the row to show first, by default the one farthest from the baseline.
+    the row to show first, by default the first with a counterfactual, or else the one farthest from
+    the baseline.
     """
     check_path("path", path)
     outputs = _outputs(explanation)
@@ -85,15 +92,18 @@ def write_report(
         "dependence", dependence, names, lambda each: curves_of(each, first.feature_names)
     )
     shares = by_output("indices", indices, names, indices_of)
+    changes = placed(counterfactuals, outputs, explainer)
     targets, classes = (None, None) if measured is None else _measured(measured, len(first))
     facts = content(
-        outputs, importances, explainer, level, held_out, targets, classes, curves, shares
+        outputs, importances, explainer, level, held_out, targets, classes, curves, shares, changes
     )
     remarks = [*map(known_note, outputs.values()), *map(variance_note, outputs.values())]
     doubts = dict.fromkeys(filter(None, remarks))
     facts |= {"title": title, "data_name": data_name, "notes": [*notes, *doubts]}
     facts["selected"] = (
-        _farthest(outputs) if selected_row is None else _position(selected_row, len(first))
+        _first_shown(outputs, changes)
+        if selected_row is None
+        else _position(selected_row, len(first))
     )
     write_whole(_page(facts).encode("utf-8", "replace"), path)
 
@@ -199,9 +209,16 @@ def _measured(measured: Any, n: int) -> tuple[np.ndarray | None, list[str] | Non
     return targets, None
 
 
-def _farthest(outputs: Mapping[str, Explanation]) -> int:
-    """Return the row whose prediction, of the first output, is farthest from the baseline's."""
-    ex = next(iter(outputs.values()))
+def _first_shown(
+    outputs: Mapping[str, Explanation], changes: Mapping[str, Sequence[Placed]]
+) -> int:
+    """Return the row of the first counterfactual of the first output.
+
+    If it has none, the row whose prediction is farthest from that of the baseline.
+    """
+    name, ex = next(iter(outputs.items()))
+    for _, rows in changes.get(name, ()):
+        return rows[0]
     return int(np.abs(ex.predictions - ex.base_values).argmax())
 
 

@@ -141,6 +141,7 @@
     el("row-note").textContent = others.length ? `${upper(others.join(", "))}.` : "";
     for (const row of el("rows").tBodies[0].rows) row.setAttribute("aria-selected", String(Number(row.dataset.row) === chosen));
     startWhatIf();
+    drawCounterfactuals();
   }
 
   // The row in words: its largest attributions, and what is uncertain.
@@ -170,6 +171,14 @@
   const setSliders = (value) => { if (panel) panel.set(order.map((i) => value(i))); }; // value(i) of every feature i
   const startWhatIf = () => setSliders((i) => own(chosen, i));
   const own = (row, i) => (labels.has(features[i]) ? labels.get(features[i])[row] : at(data, row, i));
+  const drawCounterfactuals = () => counterfactuals.draw(el("counterfactuals"), out.counterfactuals.filter((one) => one.rows.includes(chosen)), {
+    quantity: out.quantity, name: thing.name, level: percentLevel, write: write.prediction, value: (feature, x) => written(features.indexOf(feature), x),
+    set: model && ((changes) => {
+      const fresh = new Map(changes.map(([feature, , x]) => [feature, x]));
+      setSliders((i) => fresh.get(features[i]) ?? own(chosen, i));
+      el("what-if-answer").scrollIntoView({ block: "nearest" });
+    }),
+  });
   function columnOf(i) {
     const { places, labels: texts, dates } = model.columns[i], column = { name: features[i], labels: texts, dates, low: model.low[places[0]], high: model.high[places[0]] };
     return texts || dates ? column : sliders.ranged(column, all.map((r) => at(data, r, i)), (x) => written(i, x));
