@@ -479,6 +479,7 @@ GOOD = {
     "Importance.samples": np.ones((4, 2)),
     "Importance.feature_names": ("a", "b"),
     "FunctionSpacePosterior.mean": means.Zero(),
+    "write_report.counterfactuals": Made(counterfactual),
     "write_report.path": Made(lambda: os.path.join(folder(), "report.html")),
     "check_adapter.model": Made(foreign),
     "check_adapter.X": X,

@@ -20,8 +20,8 @@ const counterfactuals = (() => {
     const shown = changes.filter(([, , , step], k) => k < MOST && Math.abs(step) >= SMALLEST * distance), hidden = changes.length - shown.length;
     const parts = shown.map(([feature, old, fresh]) => [make("strong", brief(feature)), ` ${apart(old, fresh, (x) => value(feature, x)).join("\u00a0→\u00a0")}`]);
     const [low, high] = interval.map(write);
-    const sentence = make("span", undefined, {}, [...joined([...parts, ...(hidden ? [[`${hidden} smaller change${hidden > 1 ? "s" : ""}`]] : [])]), ` (${units(distance)})`]);
-    const result = make("span", `${upper(name)} ${write(prediction)}, ${level} interval ${low} to ${high}.`, { class: "note" });
+    const sentence = make("span", undefined, {}, joined([...parts, ...(hidden ? [[`${hidden} smaller change${hidden > 1 ? "s" : ""}`]] : [])]));
+    const result = make("span", `${upper(name)} ${write(prediction)}, ${level} interval ${low} to ${high}; ${units(distance)} away.`, { class: "note" });
     const texts = make("div", undefined, {}, [sentence, result]);
     if (!set) return make("li", undefined, {}, [texts]);
     const button = make("button", "Set the sliders to this", { type: "button" });

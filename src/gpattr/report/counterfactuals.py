@@ -13,7 +13,7 @@ from gpattr.explainer.explainer import Explainer
 from gpattr.explanation.counterfactual import Counterfactual
 from gpattr.explanation.counterfactual_export import heading, order
 from gpattr.explanation.explanation import Explanation
-from gpattr.posteriors import MultiOutputPosterior, Posterior
+from gpattr.posteriors import MultiOutputPosterior
 from gpattr.report.whole_function import by_output
 
 WANTED = "a gpattr Counterfactual, a list of them, or None"
@@ -33,8 +33,8 @@ def placed(
     known = by_output("counterfactuals", given, list(outputs), _listed)
     found = {}
     for name, each in known.items():
-        posterior = _posterior(explainer, name)
-        found[name] = [(one, _positions(one, outputs[name], posterior)) for one in each]
+        own = _of_output(explainer, name)
+        found[name] = [(one, _positions(one, outputs[name], own)) for one in each]
     return found
 
 
@@ -85,17 +85,16 @@ def _listed(given: Any) -> tuple[Counterfactual, ...]:
     return tuple(given)
 
 
-def _posterior(explainer: Explainer | None, name: str) -> Posterior | None:
-    """Return the model of one output, None if it is not known."""
+def _of_output(explainer: Explainer | None, name: str) -> Explainer | None:
+    """Return the explainer of one output, None if there is none."""
     if explainer is None:
         return None
-    posterior = explainer.posterior
-    if isinstance(posterior, MultiOutputPosterior):
-        return posterior[name] if name in posterior.outputs else None
-    return None if name else posterior
+    if isinstance(explainer.posterior, MultiOutputPosterior):
+        return explainer[name] if name in explainer.posterior.outputs else None
+    return None if name else explainer
 
 
-def _positions(one: Counterfactual, ex: Explanation, posterior: Posterior | None) -> list[int]:
+def _positions(one: Counterfactual, ex: Explanation, explainer: Explainer | None) -> list[int]:
     """Return the positions of the rows that a counterfactual is of."""
     before = one.explanation
     for what, expected, got in (
@@ -116,7 +115,7 @@ def _positions(one: Counterfactual, ex: Explanation, posterior: Posterior | None
         )
     near = SAME_PREDICTION * np.abs(ex.predictions).max()
     rows = rows[np.abs(ex.predictions[rows] - one.prediction_before) <= near]
-    if not len(rows) or not _same_function(one, posterior):
+    if not len(rows) or not _same_function(one, explainer):
         raise InvalidInputError(
             "counterfactuals: expected those of the model that is explained, got one of row"
             f" {row!r} of a model with other predictions"
@@ -140,10 +139,10 @@ def _same_values(one: Counterfactual, ex: Explanation) -> Array:
     return same
 
 
-def _same_function(one: Counterfactual, posterior: Posterior | None) -> bool:
+def _same_function(one: Counterfactual, explainer: Explainer | None) -> bool:
     """Return whether a model, if it is known, predicts the same for the changed row."""
-    if posterior is None:
+    if explainer is None:
         return True
-    new = one.counterfactual
-    mean = to_numpy(posterior.predict(new[None] if isinstance(new, np.ndarray) else new))[0]
-    return bool(abs(mean - one.means[1]) <= SAME_PREDICTION * np.abs(one.means).max())
+    row = explainer._rows.point("counterfactuals", one.counterfactual)
+    mean = float(to_numpy(explainer.posterior.moments(row[None]))[0])
+    return abs(mean - one.means[1]) <= SAME_PREDICTION * np.abs(one.means).max()
