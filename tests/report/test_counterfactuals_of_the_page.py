@@ -143,6 +143,15 @@ def test_rows_are_known_by_their_values_and_then_by_their_names(tmp_path):
     assert facts["selected"] == 3
 
 
+def test_tensors(tmp_path):
+    torch = pytest.importorskip("torch")
+    rows = torch.tensor(Z)
+    explainer = Explainer(ExactPosterior(POSTERIOR.kernel, rows, torch.sin(rows[:, 0]), noise=0.05))
+    change = explainer.counterfactual(rows[4], 0.5, level=0.6)
+    ex = explainer(rows)
+    assert rows_shown(tmp_path, ex, explainer=explainer, counterfactuals=change) == [[4]]
+
+
 def coded(**options):
     """A model of a number and two categories whose labels are numbers."""
     rng = np.random.default_rng(4)

@@ -143,6 +143,8 @@ def _same_function(one: Counterfactual, explainer: Explainer | None) -> bool:
     """Return whether a model, if it is known, predicts the same for the changed row."""
     if explainer is None:
         return True
-    row = explainer._rows.point("counterfactuals", one.counterfactual)
-    mean = float(to_numpy(explainer.posterior.moments(row[None]))[0])
+    new = one.counterfactual
+    row = new[None] if isinstance(new, np.ndarray) else new
+    rows = explainer._rows.matrix("counterfactuals", row)
+    mean = float(to_numpy(explainer.posterior.moments(rows))[0])
     return abs(mean - one.means[1]) <= SAME_PREDICTION * np.abs(one.means).max()
