@@ -17,7 +17,7 @@ from gpattr.posteriors import MultiOutputPosterior
 from gpattr.report.whole_function import by_output
 
 WANTED = "a gpattr Counterfactual, a list of them, or None"
-SAME_VALUE, SAME_PREDICTION = 1e-9, 1e-6  # relative to the largest one
+SAME_VALUE, SAME_PREDICTION = 1e-9, 1e-6  # relative to the value, and to the size of the function
 
 Placed = tuple[Counterfactual, list[int]]
 
@@ -127,10 +127,10 @@ def _positions(one: Counterfactual, ex: Explanation, explainer: Explainer | None
 def _same_values(one: Counterfactual, ex: Explanation) -> Array:
     """Return which rows of an explanation have the values of a counterfactual's row."""
     point = one.explanation.baselines[0]
-    near = SAME_VALUE * np.abs(ex.data).max(axis=0)
-    same = ((np.abs(ex.data - point) <= near) | np.isnan(point)).all(axis=1)
+    near = np.abs(ex.data - point) <= SAME_VALUE * np.abs(point)
+    same = (near | (np.isnan(ex.data) & np.isnan(point))).all(axis=1)
     for name, texts in ex.labels.items():
-        if name not in one.feature_names:
+        if name not in one.feature_names or name not in one.explanation.labels:
             continue  # categories that are one feature together: the prediction tells
         new = one.explanation.labels[name][0]
         text = str(one.changes[name][0]) if name in one.changes else new
@@ -147,4 +147,5 @@ def _same_function(one: Counterfactual, explainer: Explainer | None) -> bool:
     row = new[None] if isinstance(new, np.ndarray) else new
     rows = explainer._rows.matrix("counterfactuals", row)
     mean = float(to_numpy(explainer.posterior.moments(rows))[0])
-    return abs(mean - one.means[1]) <= SAME_PREDICTION * np.abs(one.means).max()
+    size = (np.abs(one.means) + one.stds).max()
+    return bool(abs(mean - one.means[1]) <= SAME_PREDICTION * size)
