@@ -140,6 +140,11 @@ def explanation(name="GPRegressor"):
 
 
 @cache
+def bounded():
+    return explainer(quantity=quantities.UpperConfidenceBound(2.0))(X[:2])
+
+
+@cache
 def interactions():
     return explainer().interactions(X[:2])
 
@@ -317,6 +322,8 @@ GOOD = {
     "Cosine.phase.difference": X[:2],
     "Select.kernel": kernels.SquaredExponential(),
     "covariance.row": 0,
+    "parts.explanation": Made(lambda: bounded()),
+    "parts.row": 0,
     "density.row": 0,
     "ranks.row": 0,
     "waterfall.row": 0,

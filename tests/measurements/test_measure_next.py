@@ -345,7 +345,7 @@ def test_models_that_cannot_tell_are_refused_by_name():
         r"^output: measure_next is available only": Explainer(
             classes, BASELINE, output="probability"
         ),
-        r"^model: .*measure_next .* select one": Explainer(coregionalised(), BASELINE),
+        r"^model: .*measure_next.* select one": Explainer(coregionalised(), BASELINE),
         r"^attribution: measure_next is defined for one number per feature": Explainer(
             exact(), attribution=pair
         ),

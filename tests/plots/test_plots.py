@@ -621,7 +621,7 @@ def test_pictures_are_of_features(ex):
     pairs = replace(ex, distribution=Point(np.zeros((len(ex), 36))), axes=("feature", "feature"))
     for name in plots.__all__:
         others = ("baseline_sensitivity", "comparison", "counterfactual", "dependence")
-        others += ("dependence_grid", "sobol_bar", "training")
+        others += ("dependence_grid", "measure_next", "sobol_bar", "training")
         if name not in others and not name.startswith("interaction"):
             with pytest.raises(
                 InvalidInputError, match=r"^explanation: .* \('feature',\), got \('feature', 'f"
