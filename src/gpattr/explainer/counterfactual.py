@@ -14,8 +14,9 @@ from gpattr._core.normal import check_level
 from gpattr._core.validation import Names, check_choice, finite_scalar, is_frame, read_only
 from gpattr.exceptions import InvalidInputError
 from gpattr.explainer.change_margin import ChangeMargin
+from gpattr.explainer.change_pool import Change
 from gpattr.explainer.change_space import change_space
-from gpattr.explainer.few_features import Change, Search, seen_rows
+from gpattr.explainer.few_features import Search
 from gpattr.explainer.rows import Rows, row_name
 from gpattr.explanation.counterfactual import AT_LEAST, AT_MOST, Counterfactual
 from gpattr.explanation.explanation import Explanation
@@ -76,14 +77,14 @@ def counterfactual_of(
     margin = ChangeMargin(posterior.in_columns, space, target, float(request.level), sign)
     margin.check()
     inputs = posterior.training_inputs
-    seen = seen_rows(None if inputs is None else to_numpy(inputs))
-    front, best = Search(margin, seen).run()
+    front, best = Search(margin, None if inputs is None else to_numpy(inputs)).run()
     label = row_name(x)
     make = _Maker(margin, rows, names, x, request, output, quantity, explain)
     labels = (0 if label is None else label,)
-    if best is not None:
-        return make(best, labels, found=False)
-    results = tuple(make(change, labels, found=True) for change in front)
+    made = [make(change, labels) for change in (front if best is None else [best])]
+    results = tuple(one for one in made if one.found)
+    if not results:
+        return max(made, key=lambda one: one.probability)
     chosen = results[0] if request.prefer == FEWEST else results[-1]
     return replace(chosen, alternatives=results)
 
@@ -101,9 +102,8 @@ class _Maker:
     quantity: str
     explain: Explain
 
-    def __call__(
-        self, change: Change, labels: tuple[str | int, ...], *, found: bool
-    ) -> Counterfactual:
+    def __call__(self, change: Change, labels: tuple[str | int, ...]) -> Counterfactual:
+        """Return the result; whether it is found is what its own probability says, nothing else."""
         space, margin = self.margin.space, self.margin
         new = space.rows(change.u[None], np.array([change.setting]))
         both = np.concatenate([space.row[None], new])
@@ -114,7 +114,7 @@ class _Maker:
         shown, old, values = self._shown(both)
         steps = self._steps(change)
         return Counterfactual(
-            found=found,
+            found=bool(chances[1] >= margin.level),
             changes={self.names[i]: (old[i], values[i]) for i in steps},
             steps={self.names[i]: step for i, step in steps.items()},
             distance=change.distance,

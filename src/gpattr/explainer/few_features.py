@@ -4,21 +4,23 @@ For each number of changed features the nearest change is wanted. One feature is
 of its bounds, two on a grid of both, and the crossings found are refined; three and four extend the
 best of one fewer; all features start from the nearest training rows that reach the target, and from
 what fewer features found. With changed categories one other feature is tried, or all of them.
+Whatever reaches the target, a training row or a point of a scan, stays in the pool to the end, so
+that the answer is never farther.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
 
 from gpattr.explainer.change_margin import ChangeMargin
+from gpattr.explainer.change_pool import Change, Pool, pulled
 from gpattr.explainer.nearest_points import approach, climb, refine
+from gpattr.explainer.passing_rows import passing_rows
+from gpattr.explainer.scans import Scans
 
-LINE, SIDE = 65, 9  # points of a scan along one feature, and along each of two
-MOST_SCANNED = 8192  # points of all scans along one feature
-LARGE = 3000  # function values a model is conditioned on, from which scans are coarser
 MOST_PAIRED = 12  # features whose pairs are tried, all of them if there are no more
 EXTENDED, BEST = 4, 3  # features up to which sets are extended, and sets that are
 MOST_SEEN = 1000  # training rows that are tried
@@ -29,57 +31,36 @@ RIVAL = 0.03  # by which a change may be longer than another, and be refined too
 UNREFINED = 0.01  # by which changes that were approached may be too long
 CLOSER = 0.05  # a change of more features is kept if it is shorter by this share
 SHORTER = 1e-3  # and the nearest of all by this one
-BISECTIONS = 50
+MOST_TRIED = 12  # changes that are refined until three of them reach the target
 NEGLIGIBLE = 1e-6  # of the largest change, below which a feature is left as it was
-
-
-@dataclass(frozen=True, eq=False)
-class Change:
-    """A change u (p,) in a ``setting`` of categories: its length and its number of features."""
-
-    u: np.ndarray
-    setting: int
-    distance: float
-    n_features: int
-
-
-@dataclass(frozen=True, eq=False)
-class Pool:
-    """Changes u (r, p) of features ``sets`` (r, p) in settings (r,), with their margins (r,)."""
-
-    u: np.ndarray
-    sets: np.ndarray
-    setting: np.ndarray
-    g: np.ndarray
-
-    def __getitem__(self, chosen: np.ndarray) -> Pool:
-        return Pool(self.u[chosen], self.sets[chosen], self.setting[chosen], self.g[chosen])
-
-    def __add__(self, other: Pool) -> Pool:
-        mine, theirs = ((pool.u, pool.sets, pool.setting, pool.g) for pool in (self, other))
-        return Pool(*(np.concatenate(pair) for pair in zip(mine, theirs, strict=True)))
 
 
 class Search:
     """The search in the space of one ``margin``; ``seen`` (n, D) are training rows."""
 
     def __init__(self, margin: ChangeMargin, seen: np.ndarray | None) -> None:
-        self.margin, self.space, self.seen = margin, margin.space, seen
+        self.margin, self.space, self.all_seen = margin, margin.space, seen
+        self.seen = None if seen is None else seen_rows(seen)
         self.low, self.high = self.space.low, self.space.high
         self.p, self.n_settings = len(self.low), len(self.space.settings)
         everything = np.arange(self.n_settings)
         u = np.zeros((self.n_settings, self.p))
         self.bare = Pool(u, u > 0, everything, margin.values(u, everything))
         self.missing = max(-float(self.bare.g[0]), 0.0)
-        self.coarse = margin.posterior.size > LARGE
+        known = np.empty((0, self.p)) if self.seen is None else self.space.units(self.seen)
+        self.scans = Scans(margin, known)
 
     def run(self) -> tuple[list[Change], Change | None]:
         """Return the nearest changes by number of features, and, if there is none, the best."""
         if self.missing == 0:
             return [self._change(self.bare.u[0], 0)], None
         pool = self.bare
+        if self.all_seen is not None:
+            rows = passing_rows(self.margin, self.all_seen)
+            nearest = rows[self._order(rows)[:STARTS]]
+            pool = pool + rows + pulled(self.margin, nearest)
         if self.p:
-            crossings, summits = self._lines()
+            crossings, summits = self.scans.lines()
             pool = pool + crossings + summits
             if self.p > 1:
                 pool = pool + self._pairs(summits)
@@ -96,68 +77,25 @@ class Search:
         found = self._front(tops)
         return found, None if found else best
 
-    def _lines(self) -> tuple[Pool, Pool]:
-        """Return the nearest crossings along single features, and the highest point of each."""
-        c, p = self.n_settings, self.p
-        count = min(17 if self.coarse else LINE, max(MOST_SCANNED // (c * p), 5))
-        t = np.linspace(0.0, 1.0, count)
-        grid = self.low[:, None] + t * (self.high - self.low)[:, None]  # (p, G)
-        grid = np.sort(np.concatenate([grid, np.zeros((p, 1))], axis=1), axis=1)
-        sets = np.eye(p, dtype=bool)
-        u = np.tile((grid[:, :, None] * sets[:, None, :])[None], (c, 1, 1, 1))  # (c, p, G, p)
-        setting = np.repeat(np.arange(c), p * (count + 1))
-        g = self.margin.values(u.reshape(-1, p), setting).reshape(c * p, count + 1)
-        values = np.tile(grid, (c, 1))  # (cp, G), of which the one at 0 is the row itself
-        feature, setting = np.tile(np.arange(p), c), np.repeat(np.arange(c), p)
-        lines = np.arange(c * p)
-        top = g.argmax(axis=1)
-        summits = Pool(
-            values[lines, top][:, None] * sets[feature], sets[feature], setting, g[lines, top]
-        )
-        ends = [_crossing(values, g, side) for side in (1, -1)]
-        line = np.concatenate([found for found, _, _ in ends])
-        inner = np.concatenate([inner for _, inner, _ in ends])
-        outer = np.concatenate([outer for _, _, outer in ends])
-        feature, setting = feature[line], setting[line]
-        for _ in range(BISECTIONS if len(line) else 0):
-            middle = 0.5 * (inner + outer)
-            reached = self.margin.values(middle[:, None] * sets[feature], setting) >= 0
-            inner, outer = np.where(reached, inner, middle), np.where(reached, middle, outer)
-        crossings = Pool(
-            outer[:, None] * sets[feature], sets[feature], setting, np.zeros(len(line))
-        )
-        return crossings, summits
-
     def _pairs(self, summits: Pool) -> Pool:
-        """Return what is found with two features, and the categories as they are."""
+        """Return what is found with two features, and the categories as they are.
+
+        If there are only two, these are tried with all categories.
+        """
         own = summits[summits.setting == 0]
-        chosen = np.sort(np.argsort(-own.g, kind="stable")[:MOST_PAIRED])
-        pairs = np.array(list(combinations(chosen, 2)))
-        t = np.linspace(0.0, 1.0, 5 if self.coarse else SIDE)
-        a, b = (part.ravel() for part in np.meshgrid(t, t))
-        u = np.zeros((len(pairs), len(a), self.p))
-        which = np.arange(len(pairs))[:, None]
-        for place, part in enumerate((a, b)):
-            i = pairs[:, place]
-            width = (self.high - self.low)[i, None]
-            u[which, np.arange(len(a)), i[:, None]] = self.low[i, None] + width * part
-        g = self.margin.values(u.reshape(-1, self.p), np.zeros(u.shape[0] * u.shape[1], dtype=int))
-        g = g.reshape(len(pairs), -1)
-        # The nearest that reaches the target, or else the highest.
-        distance = np.where(g >= 0, (u**2).sum(axis=2), np.inf)
-        best = np.where(
-            np.isfinite(distance.min(axis=1)), distance.argmin(axis=1), g.argmax(axis=1)
-        )
-        sets = np.zeros((len(pairs), self.p), dtype=bool)
-        sets[which, pairs] = True
-        which = which[:, 0]
-        order = np.lexsort((-g[which, best], distance[which, best]))
-        reached = int(np.isfinite(distance[which, best]).sum())
-        tried = order[: reached + PROMISING]  # others are far from it
-        again = order[:PROMISING]
-        start = np.concatenate([u[tried, best[tried]], np.zeros((len(again), self.p))])
-        sets = np.concatenate([sets[tried], sets[again]])
-        return self._approached(start, sets, np.zeros(len(sets), dtype=int))
+        leading = np.argsort(-own.g, kind="stable")
+        chosen: list[int] = []
+        for feature in own.sets[leading].argmax(axis=1):
+            if feature not in chosen and len(chosen) < MOST_PAIRED:
+                chosen.append(int(feature))
+        pairs = np.array(list(combinations(sorted(chosen), 2)))
+        settings = np.arange(self.n_settings if self.p == 2 else 1)
+        starts = self.scans.planes(pairs, settings)
+        again = starts[self._order(starts)[:PROMISING]]
+        u = np.concatenate([starts.u, np.zeros_like(again.u)])
+        sets = np.concatenate([starts.sets, again.sets])
+        near = self._approached(u, sets, np.concatenate([starts.setting, again.setting]))
+        return starts + pulled(self.margin, starts) + near
 
     def _trimmed(self, pool: Pool) -> Pool:
         """Return what is found with those features that change most when all may."""
@@ -243,19 +181,31 @@ class Search:
         return front if change is None else [*front, change]
 
     def _nearest(self, pool: Pool, share: float, front: list[Change]) -> Change | None:
-        """Return the nearest change, if it is shorter by a ``share`` than those found before."""
-        order = self._order(pool)
-        distance = self.space.distances(pool.u, pool.setting)[order]
-        limit = (1.0 - share) * front[-1].distance if front else np.inf
-        if not len(order) or distance[0] > (1.0 + UNREFINED) * limit:
-            return None
-        few = self._different(pool, order[distance <= (1.0 + RIVAL) * distance[0]])
-        changes = [self._refined(pool, i) for i in few]
-        found = [change for change in changes if change is not None and change.distance < limit]
-        return min(found, key=lambda change: (change.distance, change.n_features), default=None)
+        """Return the nearest change, if it is shorter by a ``share`` than those found before.
 
-    def _different(self, pool: Pool, order: np.ndarray) -> list[int]:
-        """Return the first few of these positions that are not about the same change."""
+        Changes that cannot be refined until they reach the target are skipped, and the nearest that
+        reaches it as it is needs no refinement.
+        """
+        limit = (1.0 - share) * front[-1].distance if front else np.inf
+        distance = self.space.distances(pool.u, pool.setting)
+        sure = np.flatnonzero((pool.g >= 0) & (distance < limit))
+        best = None
+        if len(sure):
+            i = sure[distance[sure].argmin()]
+            best = self._change(pool.u[i], int(pool.setting[i]))
+        tried = done = 0
+        for i in self._different(pool, self._order(pool)):
+            bound = (1.0 + UNREFINED) * limit if best is None else (1.0 + RIVAL) * best.distance
+            if distance[i] > bound or tried == MOST_TRIED or done == BEST:
+                break
+            change = self._refined(pool, i)
+            tried, done = tried + 1, done + (change is not None)
+            if change is not None and change.distance < limit:
+                best = change if best is None else min(best, change, key=_length)
+        return best
+
+    def _different(self, pool: Pool, order: np.ndarray) -> Iterator[int]:
+        """Yield those of these positions that are not about the same change as one before."""
         chosen: list[int] = []
         for i in order:
             near = np.linalg.norm(pool.u[chosen] - pool.u[i], axis=1)
@@ -264,9 +214,7 @@ class Search:
             )
             if not same.any():
                 chosen.append(int(i))
-            if len(chosen) == BEST:
-                break
-        return chosen
+                yield int(i)
 
     def _refined(self, pool: Pool, i: int) -> Change | None:
         """Return a change refined to rounding that reaches the target; None if there is none."""
@@ -277,11 +225,15 @@ class Search:
             u = refine(self.margin.slopes, pool.u[i], low, high, setting)
             bare = np.where(np.abs(u) < NEGLIGIBLE * np.abs(u).max(initial=0.0), 0.0, u)
             options = [bare, u, pool.u[i]]
+        best = None
         for u in options:
             kept = self._repaired(u, low, high, setting)
-            if kept is not None:
-                return self._change(kept, setting)
-        return None
+            if kept is None:
+                continue
+            change = self._change(kept, setting)
+            if best is None or change.distance < (1.0 - NEGLIGIBLE) * best.distance:
+                best = change
+        return best
 
     def _repaired(
         self, u: np.ndarray, low: np.ndarray, high: np.ndarray, setting: int
@@ -325,21 +277,12 @@ class Search:
         return Change(u, setting, distance, count)
 
 
-def seen_rows(inputs: np.ndarray | None) -> np.ndarray | None:
+def seen_rows(inputs: np.ndarray) -> np.ndarray:
     """Return training rows to start from, a sample of many that is always the same."""
-    if inputs is None or len(inputs) <= MOST_SEEN:
+    if len(inputs) <= MOST_SEEN:
         return inputs
     return inputs[np.sort(np.random.default_rng(0).permutation(len(inputs))[:MOST_SEEN])]
 
 
-def _crossing(
-    values: np.ndarray, g: np.ndarray, side: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the lines that reach the target on one side of 0, and the ends of their first bracket.
-
-    ``values`` (L, G) are sorted and contain 0; ``g`` (L, G) are the margins.
-    """
-    there = np.where((g >= 0) & (side * values > 0), np.abs(values), np.inf)
-    lines = np.flatnonzero(np.isfinite(there.min(axis=1)))
-    place = there.argmin(axis=1)[lines]
-    return lines, values[lines, place - side], values[lines, place]
+def _length(change: Change) -> tuple[float, int]:
+    return change.distance, change.n_features

@@ -1,0 +1,203 @@
+"""Scans of a margin along one feature, or across two, dense enough for a model's length-scales.
+
+A scan has several points a length-scale, as far as the size of the model allows. What may lie
+between its points is looked for too: around local maxima that miss the target, by finer and finer
+patches, and in the nearest cells in which the margin may rise to 0.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.ndimage import maximum_filter, minimum_filter
+
+from gpattr._core.array import to_numpy
+from gpattr._core.validation import beside
+from gpattr.explainer.change_margin import ChangeMargin
+from gpattr.explainer.change_pool import Pool, pulled
+
+WORK = 4e9  # products that a scan may take: a point takes the square of the model's size
+MOST = 129**2  # points of a scan
+LARGE = 3000  # function values a model is conditioned on, from which scans are coarser
+PER_LENGTHSCALE = 12  # points
+LINE, SIDE = 65, 33  # points at least where they can be afforded, along one feature and two
+FLOOR = {1: (65, 17), 2: (9, 5)}  # points that are always taken, in a large model the second
+MOST_SCANNED = 8192  # points along single features, if there are many of these
+WIDER = 1.5  # ratio of bounds to data from which half of the points stay with the data
+PATCHES = 64  # local maxima, and nearest cells, that are looked into
+ROUNDS = {1: 4, 2: 6}  # of patches, by their dimension
+PATCH = {1: np.linspace(-1.0, 1.0, 9), 2: np.linspace(-1.0, 1.0, 5)}
+BISECTIONS = 50
+
+
+class Scans:
+    """The scans in the space of one ``margin``; ``known`` (n, p) are training rows as changes."""
+
+    def __init__(self, margin: ChangeMargin, known: np.ndarray) -> None:
+        self.margin, self.known = margin, known
+        self.low, self.high = margin.space.low, margin.space.high
+        self.p, self.n_settings = len(self.low), len(margin.space.settings)
+        self.affordable = int(min(MOST, WORK / max(margin.posterior.size, 1) ** 2))
+        self.coarse = margin.posterior.size > LARGE
+        self.spans = self._lengthscales()
+
+    def lines(self) -> tuple[Pool, Pool]:
+        """Return the nearest crossings along single features, and the highest point of each."""
+        c, p = self.n_settings, self.p
+        least = min(FLOOR[1][self.coarse], max(MOST_SCANNED // (c * p), 5))
+        wanted = max(LINE, math.ceil(PER_LENGTHSCALE * self.spans.max()))
+        count = min(wanted, max(self.affordable // (c * p), least))
+        grid = np.stack([self._axis(i, count) for i in range(p)])  # (p, G)
+        extra = self.known[: self.affordable].T if p == 1 else np.empty((p, 0))
+        grid = np.sort(np.concatenate([grid, np.zeros((p, 1)), extra], axis=1), axis=1)
+        values = np.tile(grid, (c, 1))  # (cp, G), of which the one at 0 is the row itself
+        feature, setting = np.tile(np.arange(p), c), np.repeat(np.arange(c), p)
+        sets = np.eye(p, dtype=bool)
+        u = values[:, :, None] * sets[feature][:, None, :]  # (cp, G, p)
+        which = np.repeat(setting, values.shape[1])
+        g = self.margin.values(u.reshape(-1, p), which).reshape(values.shape)
+        lines, top = np.arange(c * p), g.argmax(axis=1)
+        summits = Pool(u[lines, top], sets[feature], setting, g[lines, top])
+        line, place = _tops_of_lines(g, max(min(PATCHES, self.affordable // 36), 1))
+        gap = np.diff(values, axis=1, prepend=values[:, :1], append=values[:, -1:])
+        width = np.maximum(gap[line, place], gap[line, place + 1])[:, None]
+        peak, height = self._zoomed(u[line, place], feature[line][:, None], width, setting[line])
+        peaks = Pool(peak, sets[feature[line]], setting[line], height)
+        ends = [_crossing(values, g, side) for side in (1, -1)]
+        line, inner, outer = (np.concatenate(parts) for parts in zip(*ends, strict=True))
+        feature, setting = feature[line], setting[line]
+        for _ in range(BISECTIONS if len(line) else 0):
+            middle = 0.5 * (inner + outer)
+            reached = self.margin.values(middle[:, None] * sets[feature], setting) >= 0
+            inner, outer = np.where(reached, inner, middle), np.where(reached, middle, outer)
+        crossings = Pool(
+            outer[:, None] * sets[feature], sets[feature], setting, np.zeros(len(line))
+        )
+        return crossings + pulled(self.margin, peaks), summits + peaks
+
+    def planes(self, pairs: np.ndarray, settings: np.ndarray) -> Pool:
+        """Return promising points of the planes of ``pairs`` (k, 2) of features, in settings."""
+        planes = [(int(s), *pair) for s in settings for pair in pairs.tolist()]
+        wanted = max(SIDE, math.ceil(PER_LENGTHSCALE * self.spans[pairs].max()))
+        side = min(math.isqrt(MOST), wanted, math.isqrt(self.affordable // len(planes)))
+        side = max(side, FLOOR[2][self.coarse])
+        cells, tops = [], []
+        for setting, i, j in planes:
+            a, b = self._axis(i, side), self._axis(j, side)
+            u = np.zeros((side, side, self.p))
+            u[:, :, i], u[:, :, j] = a[:, None], b
+            flat = u.reshape(-1, self.p)
+            g = self.margin.values(flat, np.full(len(flat), setting)).reshape(side, side)
+            sets = np.zeros(self.p, dtype=bool)
+            sets[[i, j]] = True
+            pool = Pool(flat, np.tile(sets, (len(flat), 1)), np.full(len(flat), setting), g.ravel())
+            near = _nearest_cells(g, (u**2).sum(axis=2), max(PATCHES // len(planes), 1))
+            cells.append(pool[near])
+            high = _tops_of_plane(g)
+            width = [
+                _gaps(x)[k] for x, k in zip((a, b), np.unravel_index(high, g.shape), strict=True)
+            ]
+            tops.append((pool[high], np.tile([i, j], (len(high), 1)), np.stack(width, axis=1)))
+        found, features, widths = tops[0]
+        for pool, moving, width in tops[1:]:
+            found, features = found + pool, np.concatenate([features, moving])
+            widths = np.concatenate([widths, width])
+        count = max(min(PATCHES, self.affordable // (25 * ROUNDS[2])), 1)
+        few = np.argsort(-found.g, kind="stable")[:count]
+        found, features, widths = found[few], features[few], widths[few]
+        u, g = self._zoomed(found.u, features, widths, found.setting)
+        result = Pool(u, found.sets, found.setting, g)
+        for pool in cells:
+            result = result + pool
+        return result
+
+    def _lengthscales(self) -> np.ndarray:
+        """Return how many length-scales lie between the bounds of each feature, (p,)."""
+        space, first = self.margin.space, np.zeros(self.p, dtype=int)
+        start, stop = (
+            beside("x", space.rows(np.diag(end), first), self.margin.posterior.like)
+            for end in (self.low, self.high)
+        )
+        return to_numpy(self.margin.posterior.path_lengths(start, stop))
+
+    def _axis(self, i: int, count: int) -> np.ndarray:
+        """Return points between the bounds of a feature, half of them among data that are few."""
+        low, high = self.low[i], self.high[i]
+        if len(self.known):
+            inner = np.clip([self.known[:, i].min(), self.known[:, i].max()], low, high)
+            if high - low > WIDER * (inner[1] - inner[0]) > 0:
+                near = np.linspace(*inner, count // 2)
+                far = np.linspace(low, high, count - count // 2)
+                return np.sort(np.concatenate([near, far]))
+        return np.linspace(low, high, count)
+
+    def _zoomed(
+        self, u: np.ndarray, features: np.ndarray, width: np.ndarray, setting: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the highest points (m, p) around u by finer and finer patches, and their margins.
+
+        ``features`` (m, q) are those that move, by at most ``width`` (m, q) at first.
+        """
+        q, g = features.shape[1], np.empty(len(u))
+        steps = np.stack(np.meshgrid(*[PATCH[q]] * q), axis=-1).reshape(-1, q)  # (k, q)
+        m, k = np.arange(len(u)), len(steps)
+        for _ in range(ROUNDS[q] if len(u) else 0):
+            trial = np.repeat(u[:, None], k, axis=1)  # (m, k, p)
+            for j in range(q):
+                trial[m, :, features[:, j]] += width[:, j, None] * steps[:, j]
+            trial = np.clip(trial, self.low, self.high)
+            values = self.margin.values(trial.reshape(-1, self.p), np.repeat(setting, k))
+            values = values.reshape(-1, k)
+            best = values.argmax(axis=1)
+            u, g = trial[m, best], values[m, best]
+            width = width * (PATCH[q][1] - PATCH[q][0])
+        return u, g
+
+
+def _gaps(axis: np.ndarray) -> np.ndarray:
+    """Return the wider of the gaps beside each point."""
+    gap = np.diff(axis, prepend=axis[0], append=axis[-1])
+    return np.maximum(gap[:-1], gap[1:])
+
+
+def _tops_of_lines(g: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return lines and places, (m,), of the highest local maxima of g (L, G) below 0."""
+    padded = np.pad(g, ((0, 0), (1, 1)), constant_values=-np.inf)
+    line, place = np.nonzero((g < 0) & (g >= padded[:, :-2]) & (g >= padded[:, 2:]))
+    chosen = np.argsort(-g[line, place], kind="stable")[:count]
+    return line[chosen], place[chosen]
+
+
+def _tops_of_plane(g: np.ndarray) -> np.ndarray:
+    """Return places (m,) in the raveled g (G, G) of local maxima below 0."""
+    return np.flatnonzero((g == maximum_filter(g, 3, mode="nearest")) & (g < 0))
+
+
+def _nearest_cells(g: np.ndarray, squares: np.ndarray, count: int) -> np.ndarray:
+    """Return places (m,) in the raveled g (G, G), locally nearest, ``count`` of a kind.
+
+    They are those that reach 0, and those from which it may be reached within a cell, as far as
+    the differences between neighbours tell.
+    """
+    above = maximum_filter(g, 3, mode="nearest") - g
+    below = g - minimum_filter(g, 3, mode="nearest")
+    chosen = []
+    for reached in (g >= 0, g + np.maximum(above, below) >= 0):
+        far = np.where(reached, squares, np.inf)
+        places = np.flatnonzero(reached & (far == minimum_filter(far, 3, mode="nearest")))
+        chosen.append(places[np.argsort(far.ravel()[places], kind="stable")[:count]])
+    return np.unique(np.concatenate(chosen))
+
+
+def _crossing(
+    values: np.ndarray, g: np.ndarray, side: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the lines that reach the target on one side of 0, and the ends of their first bracket.
+
+    ``values`` (L, G) are sorted and contain 0; ``g`` (L, G) are the margins.
+    """
+    there = np.where((g >= 0) & (side * values > 0), np.abs(values), np.inf)
+    lines = np.flatnonzero(np.isfinite(there.min(axis=1)))
+    place = there.argmin(axis=1)[lines]
+    return lines, values[lines, place - side], values[lines, place]
