@@ -61,10 +61,6 @@ class ChangeMargin:
         score = self.sign * (mean - self.target) / std
         return score, (self.sign * d_mean - score[:, None] * d_std) / std[:, None]
 
-    def probabilities(self, rows: np.ndarray) -> np.ndarray:
-        """Return P(f ≥ t), or P(f ≤ t), at rows; 0 or 1 where f is known exactly."""
-        return probability(*self.moments(rows), self.target, self.sign)
-
     def _derivatives(self, u: np.ndarray, setting: np.ndarray) -> tuple[np.ndarray, ...]:
         columns, scales = self.space.columns, self.space.scales
         rows = beside("x", self.space.rows(u, setting), self.posterior.like)

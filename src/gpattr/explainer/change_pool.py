@@ -33,7 +33,7 @@ class Pool:
     def __len__(self) -> int:
         return len(self.g)
 
-    def __getitem__(self, chosen: np.ndarray) -> Pool:
+    def __getitem__(self, chosen: np.ndarray | slice) -> Pool:
         return Pool(self.u[chosen], self.sets[chosen], self.setting[chosen], self.g[chosen])
 
     def __add__(self, other: Pool) -> Pool:

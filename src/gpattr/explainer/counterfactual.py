@@ -13,7 +13,7 @@ from gpattr._core.array import to_numpy
 from gpattr._core.normal import check_level
 from gpattr._core.validation import Names, check_choice, finite_scalar, is_frame, read_only
 from gpattr.exceptions import InvalidInputError
-from gpattr.explainer.change_margin import ChangeMargin
+from gpattr.explainer.change_margin import ChangeMargin, probability
 from gpattr.explainer.change_pool import Change
 from gpattr.explainer.change_space import change_space
 from gpattr.explainer.few_features import Search
@@ -107,8 +107,9 @@ class _Maker:
         space, margin = self.margin.space, self.margin
         new = space.rows(change.u[None], np.array([change.setting]))
         both = np.concatenate([space.row[None], new])
-        means, stds = margin.moments(both)
-        chances = margin.probabilities(both)
+        # One by one, as the search had them: rounding depends on the number of rows.
+        means, stds = np.concatenate([margin.moments(row[None]) for row in both], axis=1)
+        chances = probability(means, stds, margin.target, margin.sign)
         explanation = replace(self.explain(new, space.row[None], labels), baseline_name=BEFORE)
         predictions = np.array([explanation.base_values[0], explanation.predictions[0]])
         shown, old, values = self._shown(both)

@@ -39,33 +39,30 @@ class Search:
     """The search in the space of one ``margin``; ``seen`` (n, D) are training rows."""
 
     def __init__(self, margin: ChangeMargin, seen: np.ndarray | None) -> None:
-        self.margin, self.space, self.all_seen = margin, margin.space, seen
-        self.seen = None if seen is None else seen_rows(seen)
+        self.margin, self.space, self.seen = margin, margin.space, seen
         self.low, self.high = self.space.low, self.space.high
         self.p, self.n_settings = len(self.low), len(self.space.settings)
         everything = np.arange(self.n_settings)
         u = np.zeros((self.n_settings, self.p))
         self.bare = Pool(u, u > 0, everything, margin.values(u, everything))
         self.missing = max(-float(self.bare.g[0]), 0.0)
-        known = np.empty((0, self.p)) if self.seen is None else self.space.units(self.seen)
-        self.scans = Scans(margin, known)
+        known = np.empty((0, self.p)) if seen is None else self.space.units(seen)
+        self.scans = Scans(margin, known) if self.p else None
 
     def run(self) -> tuple[list[Change], Change | None]:
         """Return the nearest changes by number of features, and, if there is none, the best."""
         if self.missing == 0:
             return [self._change(self.bare.u[0], 0)], None
-        pool = self.bare
-        if self.all_seen is not None:
-            rows = passing_rows(self.margin, self.all_seen)
-            nearest = rows[self._order(rows)[:STARTS]]
-            pool = pool + rows + pulled(self.margin, nearest)
+        rows = self.bare[:0] if self.seen is None else passing_rows(self.margin, self.seen)
+        starts = rows[self._order(rows)[:STARTS]]
+        pool = self.bare + rows + pulled(self.margin, starts)
         if self.p:
             crossings, summits = self.scans.lines()
             pool = pool + crossings + summits
             if self.p > 1:
                 pool = pool + self._pairs(summits)
             if self.p > 2 or (self.p == 2 and self.n_settings > 1):
-                pool = pool + self._all(pool)
+                pool = pool + self._all(pool, starts[starts.setting == 0].u)
             if self.p > 3:
                 pool = pool + self._trimmed(pool)
                 for count in range(3, min(EXTENDED, self.p - 1) + 1):
@@ -132,14 +129,14 @@ class Search:
                     start.append(np.where(wider, whole, 0.0))
         return self._approached(np.array(start), np.array(sets), np.zeros(len(sets), dtype=int))
 
-    def _all(self, pool: Pool) -> Pool:
-        """Return what is found with all features."""
+    def _all(self, pool: Pool, rows: np.ndarray) -> Pool:
+        """Return what is found with all features, from training ``rows`` (r, p) too."""
         starts, settings = [], []
         promising = np.unique(pool.setting[self._order(pool)][: 4 * PROMISING])[:PROMISING]
         for setting in np.unique(np.append(promising, 0)):
             own = pool[pool.setting == setting]
             top = own.u[self._order(own)[: 2 if setting else STARTS]]
-            near = self._near_rows(int(setting), 2 if setting else STARTS)
+            near = self._near_rows(int(setting), 2) if setting else rows
             u = np.concatenate([np.zeros((1, self.p)), top, near])
             starts.append(u)
             settings.append(np.full(len(u), setting))
@@ -150,7 +147,7 @@ class Search:
         """Return the nearest training rows that reach the target, and the one that is highest."""
         if self.seen is None:
             return np.empty((0, self.p))
-        u = self.space.units(self.seen)
+        u = self.space.units(seen_rows(self.seen))
         g = self.margin.values(u, np.full(len(u), setting))
         distance = np.where(g >= 0, (u**2).sum(axis=1), np.inf)
         nearest = np.argsort(distance, kind="stable")[:count]
@@ -189,10 +186,7 @@ class Search:
         limit = (1.0 - share) * front[-1].distance if front else np.inf
         distance = self.space.distances(pool.u, pool.setting)
         sure = np.flatnonzero((pool.g >= 0) & (distance < limit))
-        best = None
-        if len(sure):
-            i = sure[distance[sure].argmin()]
-            best = self._change(pool.u[i], int(pool.setting[i]))
+        best = self._first(pool, sure[np.argsort(distance[sure], kind="stable")])
         tried = done = 0
         for i in self._different(pool, self._order(pool)):
             bound = (1.0 + UNREFINED) * limit if best is None else (1.0 + RIVAL) * best.distance
@@ -203,6 +197,14 @@ class Search:
             if change is not None and change.distance < limit:
                 best = change if best is None else min(best, change, key=_length)
         return best
+
+    def _first(self, pool: Pool, order: np.ndarray) -> Change | None:
+        """Return the first that reaches the target by itself too, not only among others."""
+        for i in order:
+            u, setting = pool.u[i], int(pool.setting[i])
+            if self.margin.values(u[None], np.array([setting]))[0] >= 0:
+                return self._change(u, setting)
+        return None
 
     def _different(self, pool: Pool, order: np.ndarray) -> Iterator[int]:
         """Yield those of these positions that are not about the same change as one before."""
@@ -249,7 +251,8 @@ class Search:
             size = float(free @ free)
             if not size:
                 return None
-            u = np.clip(u - (1.0 + 10.0 ** (attempt - 4)) * g * free / size, low, high)
+            rise = (1.0 + 10.0 ** (attempt - 4)) * -g + 1e-13 * 100.0**attempt * self.missing
+            u = np.clip(u + rise * free / size, low, high)
         return u if float(self.margin.values(u[None], which)[0]) >= 0 else None
 
     def _highest(self, pool: Pool) -> tuple[Change, Pool]:

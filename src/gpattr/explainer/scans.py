@@ -59,9 +59,8 @@ class Scans:
         g = self.margin.values(u.reshape(-1, p), which).reshape(values.shape)
         lines, top = np.arange(c * p), g.argmax(axis=1)
         summits = Pool(u[lines, top], sets[feature], setting, g[lines, top])
-        line, place = _tops_of_lines(g, max(min(PATCHES, self.affordable // 36), 1))
-        gap = np.diff(values, axis=1, prepend=values[:, :1], append=values[:, -1:])
-        width = np.maximum(gap[line, place], gap[line, place + 1])[:, None]
+        line, place = _tops_of_lines(g, self._patches(1))
+        width = _gaps(values)[line, place][:, None]
         peak, height = self._zoomed(u[line, place], feature[line][:, None], width, setting[line])
         peaks = Pool(peak, sets[feature[line]], setting[line], height)
         ends = [_crossing(values, g, side) for side in (1, -1)]
@@ -78,39 +77,31 @@ class Scans:
 
     def planes(self, pairs: np.ndarray, settings: np.ndarray) -> Pool:
         """Return promising points of the planes of ``pairs`` (k, 2) of features, in settings."""
-        planes = [(int(s), *pair) for s in settings for pair in pairs.tolist()]
+        setting = np.repeat(settings, len(pairs))  # (k,), one a plane
+        features = np.tile(pairs, (len(settings), 1))
         wanted = max(SIDE, math.ceil(PER_LENGTHSCALE * self.spans[pairs].max()))
-        side = min(math.isqrt(MOST), wanted, math.isqrt(self.affordable // len(planes)))
+        side = min(math.isqrt(MOST), wanted, math.isqrt(self.affordable // len(setting)))
         side = max(side, FLOOR[2][self.coarse])
-        cells, tops = [], []
-        for setting, i, j in planes:
-            a, b = self._axis(i, side), self._axis(j, side)
-            u = np.zeros((side, side, self.p))
-            u[:, :, i], u[:, :, j] = a[:, None], b
-            flat = u.reshape(-1, self.p)
-            g = self.margin.values(flat, np.full(len(flat), setting)).reshape(side, side)
-            sets = np.zeros(self.p, dtype=bool)
-            sets[[i, j]] = True
-            pool = Pool(flat, np.tile(sets, (len(flat), 1)), np.full(len(flat), setting), g.ravel())
-            near = _nearest_cells(g, (u**2).sum(axis=2), max(PATCHES // len(planes), 1))
-            cells.append(pool[near])
-            high = _tops_of_plane(g)
-            width = [
-                _gaps(x)[k] for x, k in zip((a, b), np.unravel_index(high, g.shape), strict=True)
-            ]
-            tops.append((pool[high], np.tile([i, j], (len(high), 1)), np.stack(width, axis=1)))
-        found, features, widths = tops[0]
-        for pool, moving, width in tops[1:]:
-            found, features = found + pool, np.concatenate([features, moving])
-            widths = np.concatenate([widths, width])
-        count = max(min(PATCHES, self.affordable // (25 * ROUNDS[2])), 1)
-        few = np.argsort(-found.g, kind="stable")[:count]
-        found, features, widths = found[few], features[few], widths[few]
-        u, g = self._zoomed(found.u, features, widths, found.setting)
-        result = Pool(u, found.sets, found.setting, g)
-        for pool in cells:
-            result = result + pool
-        return result
+        axes = np.stack([self._axis(i, side) for i in range(self.p)])  # (p, G)
+        u = np.zeros((len(setting), side, side, self.p))
+        for plane, (i, j) in enumerate(features):
+            u[plane, :, :, i], u[plane, :, :, j] = axes[i][:, None], axes[j]
+        which = np.repeat(setting, side**2)
+        g = self.margin.values(u.reshape(-1, self.p), which).reshape(u.shape[:3])
+        sets = np.zeros((len(setting), self.p), dtype=bool)
+        np.put_along_axis(sets, features, True, axis=1)
+        plane, a, b = _tops_of_planes(g, self._patches(2))
+        gaps = _gaps(axes)
+        width = np.stack([gaps[features[plane, 0], a], gaps[features[plane, 1], b]], axis=1)
+        top, height = self._zoomed(u[plane, a, b], features[plane], width, setting[plane])
+        tops = Pool(top, sets[plane], setting[plane], height)
+        plane, a, b = _nearest_cells(g, (u**2).sum(axis=3))
+        return tops + Pool(u[plane, a, b], sets[plane], setting[plane], g[plane, a, b])
+
+    def _patches(self, q: int) -> int:
+        """Return how many local maxima can be afforded; where there are more features, fewer."""
+        points = len(PATCH[q]) ** q * ROUNDS[q]
+        return max(min(PATCHES, self.affordable // (points * (1 if self.p <= q else 4))), 1)
 
     def _lengthscales(self) -> np.ndarray:
         """Return how many length-scales lie between the bounds of each feature, (p,)."""
@@ -155,10 +146,10 @@ class Scans:
         return u, g
 
 
-def _gaps(axis: np.ndarray) -> np.ndarray:
-    """Return the wider of the gaps beside each point."""
-    gap = np.diff(axis, prepend=axis[0], append=axis[-1])
-    return np.maximum(gap[:-1], gap[1:])
+def _gaps(axes: np.ndarray) -> np.ndarray:
+    """Return the wider of the gaps beside each point of axes (L, G), which are sorted."""
+    gap = np.diff(axes, axis=1, prepend=axes[:, :1], append=axes[:, -1:])
+    return np.maximum(gap[:, :-1], gap[:, 1:])
 
 
 def _tops_of_lines(g: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -169,25 +160,33 @@ def _tops_of_lines(g: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     return line[chosen], place[chosen]
 
 
-def _tops_of_plane(g: np.ndarray) -> np.ndarray:
-    """Return places (m,) in the raveled g (G, G) of local maxima below 0."""
-    return np.flatnonzero((g == maximum_filter(g, 3, mode="nearest")) & (g < 0))
+def _tops_of_planes(g: np.ndarray, count: int) -> tuple[np.ndarray, ...]:
+    """Return places, (m,) each, of the highest local maxima of g (k, G, G) below 0."""
+    places = np.nonzero((g == maximum_filter(g, (1, 3, 3), mode="nearest")) & (g < 0))
+    chosen = np.argsort(-g[places], kind="stable")[:count]
+    return tuple(place[chosen] for place in places)
 
 
-def _nearest_cells(g: np.ndarray, squares: np.ndarray, count: int) -> np.ndarray:
-    """Return places (m,) in the raveled g (G, G), locally nearest, ``count`` of a kind.
+def _nearest_cells(g: np.ndarray, squares: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return places, (m,) each, in g (k, G, G) that are nearer than all around them, by distance².
 
-    They are those that reach 0, and those from which it may be reached within a cell, as far as
-    the differences between neighbours tell.
+    They are among those that reach 0, and, if there are few planes, also among those from which it
+    may be reached within a cell, as far as the differences between neighbours tell.
     """
-    above = maximum_filter(g, 3, mode="nearest") - g
-    below = g - minimum_filter(g, 3, mode="nearest")
-    chosen = []
-    for reached in (g >= 0, g + np.maximum(above, below) >= 0):
+    window = (1, 3, 3)
+    count = max(PATCHES // len(g), 1)  # of a kind and plane
+    rise = maximum_filter(g, window, mode="nearest") - g
+    rise = np.maximum(rise, g - minimum_filter(g, window, mode="nearest"))
+    near = np.zeros(g.shape, dtype=bool)
+    for reached in (g >= 0, g + rise >= 0)[: 2 if count > 1 else 1]:
         far = np.where(reached, squares, np.inf)
-        places = np.flatnonzero(reached & (far == minimum_filter(far, 3, mode="nearest")))
-        chosen.append(places[np.argsort(far.ravel()[places], kind="stable")[:count]])
-    return np.unique(np.concatenate(chosen))
+        lowest = reached & (far == minimum_filter(far, window, mode="nearest"))
+        far = np.where(lowest, squares, np.inf).reshape(len(g), -1)
+        order = np.argsort(far, axis=1, kind="stable")[:, :count]
+        chosen = np.take_along_axis(np.isfinite(far), order, axis=1)
+        flat = near.reshape(len(g), -1)  # a view
+        flat[np.repeat(np.arange(len(g)), chosen.sum(axis=1)), order[chosen]] = True
+    return np.nonzero(near)
 
 
 def _crossing(
