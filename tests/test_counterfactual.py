@@ -429,6 +429,8 @@ def test_results_are_frozen_and_the_same_in_threads():
         ({"bounds": {"height": (0, 1)}}, "bounds: feature: expected one of"),
         ({"bounds": {1: (-9, 9)}, "features": [0]}, "bounds: 'x1' is not among the features"),
         ({"scales": {0: 0.0}}, "scales: expected a number larger than 0"),
+        ({"scales": {0: 1e-300}}, "scales: expected a unit of 'x0' that its bounds"),
+        ({"scales": {0: 1e300}}, "scales: expected a unit of 'x0' that its bounds"),
         ({"scales": np.ones(3)}, "scales: expected"),
         ({"x": X[:2]}, "x: expected one row, got 2"),
         ({"x": np.full(4, np.nan)}, "x: expected finite numbers"),
@@ -478,3 +480,131 @@ def test_uncertain_trends_keep_their_word():
     assert found.found
     mean, std = (each[0] for each in trend.predict(found.counterfactual[None], return_std=True))
     np.testing.assert_allclose(found.probability, ndtr((mean - 0.9) / std), rtol=1e-10)
+
+
+def reached_rows(posterior, rows, x, target, level, scale):
+    """Return the distance of the nearest of these rows that passes by predict, or infinity."""
+    mean, std = posterior.predict(rows, return_std=True)
+    passes = ndtr((mean - target) / std) >= level + 1e-6
+    return np.linalg.norm((rows - x) / scale, axis=1)[passes].min(initial=np.inf)
+
+
+def small_model(seed, n, d, lengthscale, half=3.0):
+    rng = np.random.default_rng(seed)
+    Z, y = rng.uniform(-half, half, (n, d)).round(1), rng.normal(size=n).round(1)
+    kernel = kernels.SquaredExponential(lengthscale=np.full(d, lengthscale))
+    target, level = rng.uniform(-0.5, 1.5), rng.choice([0.5, 0.7, 0.9])
+    x = rng.uniform(-half, half, d).round(1)
+    return ExactPosterior(kernel, Z, y, noise=0.01), x, float(target), float(level)
+
+
+def check_against(posterior, x, target, level, points):
+    """No point within the bounds that passes is nearer, and "none" means that there is none."""
+    Z = np.asarray(posterior.training_inputs)
+    found = Explainer(posterior).counterfactual(x, target, level=level, prefer="nearest")
+    nearest = reached_rows(posterior, np.concatenate([points, Z]), x, target, level, Z.std(axis=0))
+    assert found.found == (found.probability >= level)
+    assert found.found or nearest == np.inf
+    assert not found.found or found.distance <= (1 + 1e-6) * nearest
+    return found
+
+
+@pytest.mark.parametrize("seeds", range(0, 60, 20))
+def test_one_feature_by_brute_force(seeds):
+    """Many length-scales, and islands around single measurements."""
+    for seed in range(seeds, seeds + 20):
+        rng = np.random.default_rng(seed)
+        Z = rng.uniform(0, 10, (20, 1)).round(1)
+        kernel = kernels.SquaredExponential(0.3, 1.0)
+        posterior = ExactPosterior(kernel, Z, np.sin(3 * Z[:, 0]).round(2), noise=1e-3)
+        x = rng.uniform(0, 10, 1).round(1)
+        line = np.linspace(min(Z.min(), x[0]), max(Z.max(), x[0]), 5001)[:, None]
+        check_against(posterior, x, 0.5, 0.9, line)
+
+
+@pytest.mark.parametrize(("n", "lengthscale"), [(5, 1.0), (15, 0.7)])
+def test_two_features_by_brute_force(n, lengthscale):
+    for seed in range(30):
+        posterior, x, target, level = small_model(seed, n, 2, lengthscale)
+        Z = posterior.training_inputs
+        low, high = np.minimum(Z.min(axis=0), x), np.maximum(Z.max(axis=0), x)
+        axes = (np.linspace(a, b, 121) for a, b in zip(low, high, strict=True))
+        grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
+        check_against(posterior, x, target, level, grid)
+
+
+@pytest.mark.parametrize(("d", "n"), [(3, 8), (5, 12)])
+def test_no_training_row_that_passes_is_nearer(d, n):
+    """And no point of a random sample, which is no law but what the search should find."""
+    for seed in range(12):
+        posterior, x, target, level = small_model(seed, n, d, 1.0, half=2.0)
+        Z = posterior.training_inputs
+        low, high = np.minimum(Z.min(axis=0), x), np.maximum(Z.max(axis=0), x)
+        sample = np.random.default_rng(seed).uniform(low, high, (4000, d))
+        check_against(posterior, x, target, level, sample)
+
+
+def test_rows_are_projected_on_the_features_that_may_change():
+    for seed in range(10):
+        posterior, x, target, level = small_model(seed, 12, 4, 1.0, half=2.0)
+        Z = posterior.training_inputs
+        found = Explainer(posterior).counterfactual(
+            x, target, level=level, features=[1, 2, 3], prefer="nearest"
+        )
+        rows = np.column_stack([np.full(len(Z), x[0]), Z[:, 1:]])
+        nearest = reached_rows(posterior, rows, x, target, level, Z.std(axis=0))
+        assert found.found or nearest == np.inf
+        assert not found.found or found.distance <= (1 + 1e-9) * nearest
+
+
+@pytest.mark.parametrize(
+    ("Z", "y", "x", "target"),
+    [
+        (  # what is nearest about reaches the target, and cannot be brought to reach it
+            [[-0.3, -0.7], [-1.7, 0.9], [-1.1, 3.0], [2.6, 0.4], [-2.4, 0.8]],
+            [0.4, 0.2, -0.2, -0.7, -0.3],
+            [-2.2, 1.6],
+            0.1,
+        ),
+        (  # one training row passes, in a region that a coarse grid misses
+            [[2.7, 0.1], [2.9, -2.5], [0.6, -0.7], [1.8, -2.0], [2.2, 0.3]],
+            [0.2, 1.6, 0.3, 0.5, -1.5],
+            [-0.8, 2.8],
+            1.3,
+        ),
+    ],
+)
+def test_regions_that_are_easily_missed(Z, y, x, target):
+    kernel = kernels.SquaredExponential(np.ones(2), 1.0)
+    posterior = ExactPosterior(kernel, np.array(Z), np.array(y), noise=0.01)
+    found = check_against(posterior, np.array(x), target, 0.9, np.array(Z))
+    assert found.found
+    few = Explainer(posterior).counterfactual(np.array(x), target, level=0.9)
+    assert few.found
+    assert few.probability >= 0.9
+
+
+@pytest.mark.parametrize("level", [0.3, 0.9])
+def test_one_row_of_many_in_a_category_of_its_own(level):
+    """A single measurement passes, which no scan would find, with another category."""
+    rng = np.random.default_rng(7)
+    n, one = 1200, 1100
+    rows = np.column_stack([rng.uniform(-3, 3, (n, 2)), rng.integers(0, 4, n)])
+    encoder = Encoder(("a", "b", "k"), {"k": (0.0, 1.0, 2.0, 3.0)}, named=False)
+    kernel = kernels.SquaredExponential(lengthscale=[0.02, 0.02, 1.0, 1.0, 1.0, 1.0])
+    values = np.where(np.arange(n) == one, 9.0, 0.0)
+    inner = ExactPosterior(kernel, encoder.encode("X", rows), values, noise=0.01)
+    posterior = EncodedPosterior(inner, encoder)
+    x = rows[np.flatnonzero(rows[:, 2] != rows[one, 2])[0]]
+    found = Explainer(posterior, x).counterfactual(x, 8.0, level=level, prefer="nearest")
+    assert found.found
+    assert found.counterfactual[2] == rows[one, 2]
+    away = np.linalg.norm((rows[one] - x)[:2] / rows[:, :2].std(axis=0))
+    assert found.distance <= np.hypot(away, 1.0)
+    assert not Explainer(posterior, x).counterfactual(x, 8.0, level=level, features="k").found
+
+
+def test_units_of_any_size():
+    for unit in (1e-12, 1e12):
+        found = EXPLAINER.counterfactual(X[1], 1.4, scales=np.full(4, unit), prefer="nearest")
+        assert found.found

@@ -16,6 +16,7 @@ from gpattr.exceptions import InvalidIndexError, InvalidInputError, UnsupportedM
 from gpattr.explainer.rows import Rows
 from gpattr.explanation.grouping import feature_index
 
+FARTHEST, LARGEST = 1e15, 1e100  # of changes in standard units, and of such a unit
 MOST_SETTINGS = 200  # of categories that are tried, those with few changes first
 
 
@@ -86,7 +87,9 @@ def change_space(
             continue  # nothing else is allowed
         columns.append(place)
         ends.append(end)
-        sizes.append(_size(names[i], units.get(i), column))
+        size = _size(names[i], units.get(i), column)
+        _check_size(names[i], size, end)
+        sizes.append(size)
     switches = {
         i: _labels(names[i], categories[names[i]], limits.get(i), places[i], row, seen)
         for i in allowed
@@ -215,6 +218,16 @@ def _size(name: str, given: float | None, seen: np.ndarray | None) -> float:
             " give a scale for it"
         )
     return size
+
+
+def _check_size(name: str, size: float, ends: tuple[float, float]) -> None:
+    """Refuse a unit in which the bounds are beyond float64."""
+    low, high = ends
+    if not 0.5 * high - 0.5 * low <= 0.5 * FARTHEST * min(size, LARGEST) or size > LARGEST:
+        raise InvalidInputError(
+            f"scales: expected a unit of {name!r} that its bounds ({low:g}, {high:g}) can be"
+            f" measured in, at most {FARTHEST:g} of it apart, got {size:g}"
+        )
 
 
 def _labels(

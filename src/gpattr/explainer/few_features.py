@@ -47,7 +47,7 @@ class Search:
         self.bare = Pool(u, u > 0, everything, margin.values(u, everything))
         self.missing = max(-float(self.bare.g[0]), 0.0)
         known = np.empty((0, self.p)) if seen is None else self.space.units(seen)
-        self.scans = Scans(margin, known) if self.p else None
+        self.scans = Scans(margin, known)
 
     def run(self) -> tuple[list[Change], Change | None]:
         """Return the nearest changes by number of features, and, if there is none, the best."""
@@ -62,7 +62,9 @@ class Search:
             if self.p > 1:
                 pool = pool + self._pairs(summits)
             if self.p > 2 or (self.p == 2 and self.n_settings > 1):
-                pool = pool + self._all(pool, starts[starts.setting == 0].u)
+                spread = self.scans.volume()
+                first = np.concatenate([starts.u[starts.setting == 0], spread.u])
+                pool = pool + spread + self._all(pool, first)
             if self.p > 3:
                 pool = pool + self._trimmed(pool)
                 for count in range(3, min(EXTENDED, self.p - 1) + 1):
@@ -129,14 +131,14 @@ class Search:
                     start.append(np.where(wider, whole, 0.0))
         return self._approached(np.array(start), np.array(sets), np.zeros(len(sets), dtype=int))
 
-    def _all(self, pool: Pool, rows: np.ndarray) -> Pool:
-        """Return what is found with all features, from training ``rows`` (r, p) too."""
+    def _all(self, pool: Pool, first: np.ndarray) -> Pool:
+        """Return what is found with all features, from ``first`` (r, p) too."""
         starts, settings = [], []
         promising = np.unique(pool.setting[self._order(pool)][: 4 * PROMISING])[:PROMISING]
         for setting in np.unique(np.append(promising, 0)):
             own = pool[pool.setting == setting]
             top = own.u[self._order(own)[: 2 if setting else STARTS]]
-            near = self._near_rows(int(setting), 2) if setting else rows
+            near = self._near_rows(int(setting), 2) if setting else first
             u = np.concatenate([np.zeros((1, self.p)), top, near])
             starts.append(u)
             settings.append(np.full(len(u), setting))

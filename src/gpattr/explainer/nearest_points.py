@@ -95,8 +95,9 @@ def tangent_solution(
     goal = np.where(slope == 0, 0.0, goal)
     # The corner of a tangent that is short is worth any distance.
     gain = (slope * (goal - u)).sum(axis=1)
-    worth = 0.5 * ((goal**2).sum(axis=1) + 1.0) / np.maximum(gain, 1e-300)
-    return goal, np.where(short & (gain > 0), np.maximum(multiplier, worth), multiplier)
+    rises = gain > 1e-200
+    worth = 0.5 * ((goal**2).sum(axis=1) + 1.0) / np.where(rises, gain, 1.0)
+    return goal, np.where(short & rises, np.maximum(multiplier, worth), multiplier)
 
 
 def refine(

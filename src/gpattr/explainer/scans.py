@@ -1,4 +1,4 @@
-"""Scans of a margin along one feature, or across two, dense enough for a model's length-scales.
+"""Scans of a margin along one feature or across two, dense enough for a model's length-scales.
 
 A scan has several points a length-scale, as far as the size of the model allows. What may lie
 between its points is looked for too: around local maxima that miss the target, by finer and finer
@@ -28,6 +28,8 @@ WIDER = 1.5  # ratio of bounds to data from which half of the points stay with t
 PATCHES = 64  # local maxima, and nearest cells, that are looked into
 ROUNDS = {1: 4, 2: 6}  # of patches, by their dimension
 PATCH = {1: np.linspace(-1.0, 1.0, 9), 2: np.linspace(-1.0, 1.0, 5)}
+SPREAD, MOST_SPREAD = 4096, 6  # points over all features, and features up to which it is made
+NEAREST = 24  # of those that reach the target
 BISECTIONS = 50
 
 
@@ -98,6 +100,24 @@ class Scans:
         plane, a, b = _nearest_cells(g, (u**2).sum(axis=3))
         return tops + Pool(u[plane, a, b], sets[plane], setting[plane], g[plane, a, b])
 
+    def volume(self) -> Pool:
+        """Return the nearest points of a spread over all features that reach the target.
+
+        The spread is additive: multiples of powers of 1/φ modulo 1, where φ^(p + 1) = φ + 1. In
+        many features it is too thin to be of use, and none is made.
+        """
+        count = min(SPREAD, self.affordable // 4) if 3 <= self.p <= MOST_SPREAD else 0
+        root = 1.5
+        for _ in range(60):
+            root = (1.0 + root) ** (1.0 / (self.p + 1))
+        steps = np.outer(np.arange(1, count + 1), root ** -np.arange(1.0, self.p + 1.0))
+        u = self.low + np.mod(0.5 + steps, 1.0) * (self.high - self.low)
+        setting = np.zeros(count, dtype=int)
+        pool = Pool(u, np.ones(u.shape, dtype=bool), setting, self.margin.values(u, setting))
+        pool = pool[pool.g >= 0]
+        near = np.argsort((pool.u**2).sum(axis=1), kind="stable")[:NEAREST]
+        return pulled(self.margin, pool[near])
+
     def _patches(self, q: int) -> int:
         """Return how many local maxima can be afforded; where there are more features, fewer."""
         points = len(PATCH[q]) ** q * ROUNDS[q]
@@ -105,6 +125,8 @@ class Scans:
 
     def _lengthscales(self) -> np.ndarray:
         """Return how many length-scales lie between the bounds of each feature, (p,)."""
+        if not self.p:
+            return np.empty(0)
         space, first = self.margin.space, np.zeros(self.p, dtype=int)
         start, stop = (
             beside("x", space.rows(np.diag(end), first), self.margin.posterior.like)
@@ -116,9 +138,9 @@ class Scans:
         """Return points between the bounds of a feature, half of them among data that are few."""
         low, high = self.low[i], self.high[i]
         if len(self.known):
-            inner = np.clip([self.known[:, i].min(), self.known[:, i].max()], low, high)
-            if high - low > WIDER * (inner[1] - inner[0]) > 0:
-                near = np.linspace(*inner, count // 2)
+            first, last = float(self.known[:, i].min()), float(self.known[:, i].max())
+            if high - low > WIDER * (last - first) > 0:
+                near = np.linspace(first, last, count // 2)
                 far = np.linspace(low, high, count - count // 2)
                 return np.sort(np.concatenate([near, far]))
         return np.linspace(low, high, count)
