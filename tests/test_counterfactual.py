@@ -218,8 +218,8 @@ def test_x_that_is_there_already():
     assert found.distance == 0
     assert dict(found.changes) == {}
     assert (found.counterfactual == X[0]).all()
-    assert "holds for x as it is" in repr(found)
-    assert "holds for x as it is" in found._repr_html_()
+    assert "holds for the row as it is" in repr(found)
+    assert "holds for the row as it is" in found._repr_html_()
     assert found.to_frame().empty
     found.plot()
 
@@ -420,13 +420,13 @@ def test_results_are_frozen_and_the_same_in_threads():
         ({"direction": "up"}, "direction: expected one of"),
         ({"prefer": "best"}, "prefer: expected one of"),
         ({"features": []}, "features: expected a list of at least one"),
-        ({"features": ["height"]}, "features: feature: expected one of"),
+        ({"features": ["height"]}, "features: expected one of"),
         ({"features": [9]}, "features: "),
         ({"bounds": {0: (2.0, -2.0)}}, "bounds: expected two finite numbers"),
         ({"bounds": {0: (-np.inf, np.inf)}}, "bounds: expected two finite numbers"),
         ({"bounds": {0: ()}}, "bounds: "),
         ({"bounds": np.zeros((3, 2))}, r"bounds: .* \(4, 2\)"),
-        ({"bounds": {"height": (0, 1)}}, "bounds: feature: expected one of"),
+        ({"bounds": {"height": (0, 1)}}, "bounds: expected one of"),
         ({"bounds": {1: (-9, 9)}, "features": [0]}, "bounds: 'x1' is not among the features"),
         ({"scales": {0: 0.0}}, "scales: expected a number larger than 0"),
         ({"scales": {0: 1e-300}}, "scales: expected a unit of 'x0' that its bounds"),

@@ -119,7 +119,7 @@ def _allowed(features: Any, names: Names, dates: Names, unused: frozenset[str]) 
     try:
         chosen = [feature_index(feature, names) for feature in given]
     except InvalidIndexError as error:
-        raise InvalidIndexError(f"features: {error}") from None
+        raise InvalidIndexError(f"features: {str(error).removeprefix('feature: ')}") from None
     for i in chosen:
         if names[i] in dates:
             raise UnsupportedModelError(
@@ -138,7 +138,7 @@ def _limits(bounds: Any, names: Names, allowed: list[int]) -> dict[int, Any]:
             try:
                 index = feature_index(feature, names)
             except InvalidIndexError as error:
-                raise InvalidIndexError(f"bounds: {error}") from None
+                raise InvalidIndexError(f"bounds: {str(error).removeprefix('feature: ')}") from None
             if index not in allowed:
                 raise InvalidInputError(
                     f"bounds: {names[index]!r} is not among the features that may change"
@@ -162,7 +162,7 @@ def _units(scales: Any, names: Names) -> dict[int, float]:
         try:
             given = {feature_index(key, names): value for key, value in scales.items()}
         except InvalidIndexError as error:
-            raise InvalidIndexError(f"scales: {error}") from None
+            raise InvalidIndexError(f"scales: {str(error).removeprefix('feature: ')}") from None
     else:
         array = to_numpy(numbers("scales", scales))
         if array.shape != (len(names),):

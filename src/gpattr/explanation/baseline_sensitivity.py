@@ -31,7 +31,7 @@ class BaselineSensitivity(Frozen):
     far the choice of the baseline moves an attribution; it is not the uncertainty of the model.
 
     ``same_sign`` (n, d) is the share of the baselines that give an attribution the sign it has at
-    the own baseline, among those that give it one: it is exactly zero where a row has the
+    the own baseline, ignoring baselines where it is zero: it is exactly zero where a row has the
     baseline's value of a feature. An attribution that is zero at the own baseline keeps its sign
     only if it is zero at all of them, and its share is then 1.
     """

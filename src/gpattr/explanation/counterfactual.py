@@ -87,6 +87,15 @@ class Counterfactual(Frozen):
         return float(self.predictions[0])
 
     @property
+    def interval_level(self) -> float:
+        """The level of intervals that leave 1 − ``level`` on either side, as the condition does.
+
+        One end of such an interval touches the target after the change of least length. It is 0.95
+        for a ``level`` of ½ or below.
+        """
+        return 2.0 * self.level - 1.0 if self.level > 0.5 else 0.95
+
+    @property
     def n_changed(self) -> int:
         """The number of features that change."""
         return len(self.changes)

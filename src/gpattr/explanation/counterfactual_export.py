@@ -45,7 +45,7 @@ def heading(result: Counterfactual) -> list[str]:
             + (f" {_length(result.distance)} away" if result.changes else " at x"),
         ]
     if not result.changes:
-        return [f"Counterfactual: {condition(result)} holds for x as it is"]
+        return [f"Counterfactual: {condition(result)} holds for the row as it is"]
     count = f"{result.n_changed} of {len(result.feature_names)} features"
     return [
         f"Counterfactual: {condition(result)}",
@@ -148,16 +148,18 @@ def _table(result: Counterfactual) -> Table:
 
 def _notes(result: Counterfactual) -> list[str]:
     notes = [f"and {result.n_changed - SHOWN} more"] if result.n_changed > SHOWN else []
+    ends = result.intervals(result.interval_level)
     before, after = (
         f"{readable(value)} [{readable(low)}, {readable(high)}]"
-        for value, (low, high) in zip(result.predictions, result.intervals(), strict=True)
+        for value, (low, high) in zip(result.predictions, ends, strict=True)
     )
     sign = "≥" if result.direction == "at_least" else "≤"
     chances = f"P({sign} {readable(result.target)})"
     if not result.changes:
         notes.append(f"prediction {before}, {chances} {_share(result.probability_before)}")
         return notes
-    notes.append(f"prediction {before} → {after} (95 % intervals)")
+    level = readable(100.0 * result.interval_level)
+    notes.append(f"prediction {before} → {after} ({level} % intervals)")
     notes.append(f"{chances} {_share(result.probability_before)} → {_share(result.probability)}")
     others = [
         f"{one.n_changed} feature{'s' * (one.n_changed != 1)}, {readable(one.distance, 3)}"

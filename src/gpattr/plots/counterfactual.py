@@ -57,7 +57,7 @@ def _moved(result: Counterfactual, name: str) -> str:
 
 
 def _prediction(ax: Axes, result: Counterfactual) -> None:
-    level = 2.0 * result.level - 1.0 if result.level > 0.5 else 0.95
+    level = result.interval_level
     ends = result.intervals(level)
     centres = np.array(result.predictions)
     places = np.array([1.0, 0.0])

@@ -388,7 +388,7 @@
     const shown = point.length > MOST_BARS ? [...point.slice(0, MOST_BARS), `${point.length - MOST_BARS} others`] : point;
     const card = [...facts.card, ["baseline", facts.baseline + (shown.length ? `: ${shown.join(", ")}` : "")], ["method", `${facts.attribution}, ${out.method}`], ["numerical error", out.error === null ? "unknown" : `at most ${numbers.readable(out.error, 2)}`], ["completeness", `attributions sum to the difference up to ${numbers.readable(out.gap, 2)}`]];
     el("card").replaceChildren(...card.flatMap(([name, text]) => [make("dt", name), make("dd", text)]));
-    el("footer").textContent = `Made with gpattr ${facts.version}. ± is one standard deviation of the model's uncertainty; it does not include the noise of the data.`;
+    el("footer").textContent = `Made with gpattr ${facts.version}.${facts.outputs.some((each) => each.uncertain) ? " ± is one standard deviation of the model's uncertainty; it does not include the noise of the data." : ""}`;
   }
 
   // Of held-out rows: how often the predicted class is correct, against its probability.
