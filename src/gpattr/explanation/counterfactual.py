@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit, ndtri
 
-from gpattr._core.frozen import Frozen
+from gpattr._core.frozen import Frozen, FrozenMapping
 from gpattr._core.normal import check_level
 from gpattr._core.validation import Names
 from gpattr.explanation import counterfactual_export
@@ -64,7 +63,7 @@ class Counterfactual(Frozen):
 
     def __post_init__(self) -> None:
         for name in ("changes", "steps"):
-            object.__setattr__(self, name, MappingProxyType(dict(vars(self)[name])))
+            object.__setattr__(self, name, FrozenMapping(vars(self)[name]))
 
     @property
     def x(self) -> Any:
@@ -134,14 +133,6 @@ class Counterfactual(Frozen):
 
     def _repr_html_(self) -> str:
         return counterfactual_export.html(self)
-
-    def __getstate__(self) -> dict[str, Any]:
-        views = {name: dict(vars(self)[name]) for name in ("changes", "steps")}
-        return vars(self) | views
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        views = {name: MappingProxyType(state[name]) for name in ("changes", "steps")}
-        super().__setstate__(state | views)
 
     def _row(self, i: int) -> Any:
         rows = self._rows

@@ -38,9 +38,9 @@ class Posterior(Checked, Frozen, ABC):
     columns of a frame with categories or dates, if the model was trained on one. ``label`` names
     the class whose log odds f is, if it is; ``note`` is what explanations must say about the model.
 
-    A subclass defines `n_features`, `like`, `moments` and `bind`; `require_jets` and `slopes` for
-    quantities such as its standard deviation to be explained; `path_lengths` and `jets` only if its
-    function can be the log odds of a class.
+    A subclass defines `n_features`, `like`, `moments` and `bind`; `require_jets`, `path_lengths`
+    and `slopes` for quantities such as its standard deviation, and for counterfactuals; `jets` only
+    if its function can be the log odds of a class.
     """
 
     checks: ClassVar[Any] = CHECKS

@@ -44,7 +44,6 @@ from gpattr.posteriors.jets import jets, slopes
 from gpattr.posteriors.sensitivity import Sensitivity
 
 FARTHEST = 1e140  # length-scales: beyond, squares of distances overflow
-KNOWN = 64 * EPS  # of a prior variance: what is left of it below is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +190,7 @@ class FunctionSpacePosterior(Posterior):
             var[rows] = prior[rows] - self.explained(T[:, None, :])[:, 0, 0]
             if R is not None:
                 var[rows] += (R**2).sum(axis=1)
-        return xp.where(var > KNOWN * prior, var, 0.0)
+        return xp.where(var > self.rounding_of_variance(X), var, 0.0)
 
     def values_covariance(self, X: Array, points: Array) -> Array:
         T, R = self.whitened(X)
@@ -230,7 +229,7 @@ class FunctionSpacePosterior(Posterior):
     def rounding_of_variance(self, X: Array) -> Array:
         """Return what is left of a difference of prior and explained variances, (n,)."""
         rows = self.rows("X", X)
-        return EPS * (16.0 + len(self.inputs) ** 0.5) * self.kernel.diagonal(rows)
+        return EPS * (64.0 + len(self.inputs) ** 0.5) * self.kernel.diagonal(rows)
 
     def jets(self, X: Array) -> tuple[np.ndarray, np.ndarray]:
         return jets(self, X)
