@@ -1,7 +1,8 @@
 """On a GPU: 40 000 training points × 20 features, 1000 rows with covariance, against the bare
-triangular solve there.
+triangular solve there; 100 000 training points; predictions; a GPyTorch model; a stream of rows.
 
-    python benchmarks/gpu.py [--points 40000] [--features 20] [--rows 1000] [--device cuda]
+    python benchmarks/gpu.py [--points 40000] [--largest 100000] [--features 20] [--rows 1000]
+        [--device cuda]
 
 Prints ratios measured in one run, and the largest difference to the same numbers computed by NumPy
 on a smaller problem."""
@@ -23,6 +24,7 @@ from gpattr.posteriors import ExactPosterior
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--points", type=int, default=40_000)
+    parser.add_argument("--largest", type=int, default=100_000)
     parser.add_argument("--features", type=int, default=20)
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--device", default="cuda")
@@ -33,7 +35,12 @@ def main() -> None:
 
     agreement(device)
     speed(device, options.points, options.features, options.rows)
+    torch.cuda.empty_cache()
+    library(device, options.points // 5, options.features, options.rows)
+    predictions(device, 25 * options.points, options.points // 4, options.features)
     stream(device)
+    torch.cuda.empty_cache()
+    largest(device, options.largest, options.features)
 
 
 def problem(
@@ -113,6 +120,81 @@ def speed(device: torch.device, m: int, d: int, n: int) -> None:
     )
     print(
         f"means alone: {means:.3f} s = {means / predicted:.1f} × a prediction ({predicted:.3f} s)"
+    )
+
+
+def library(device: torch.device, m: int, d: int, n: int) -> None:
+    """A GPyTorch model on the device, against our own posterior with the same numbers."""
+    kernel, Z, y, X = problem(m, d, n)
+    inputs, targets, rows = (torch.as_tensor(part, device=device) for part in (Z, y, X))
+    model = gpytorch_model(inputs, targets, kernel).to(device)
+    start = time.perf_counter()
+    adapted = gpattr.Explainer(model, Z.mean(axis=0))
+    read = time.perf_counter() - start
+    own = gpattr.Explainer(ExactPosterior(kernel, inputs, targets, noise=0.01), Z.mean(axis=0))
+    one, two = (timed(device, lambda e=e: e(rows)) for e in (adapted, own))
+    means = timed(device, lambda: adapted(inputs, uncertainty="none"))
+    off = np.abs(adapted(rows[:50]).values - own(rows[:50]).values).max()
+    print(f"GPyTorch, {m} points × {d} features on the device: read and compared in {read:.2f} s")
+    print(
+        f"{n} rows with covariance {one:.3f} s = {one / two:.2f} × our own posterior's; means of"
+        f" all {m} rows {means:.3f} s; difference {off:.1e}"
+    )
+
+
+def gpytorch_model(X: torch.Tensor, y: torch.Tensor, kernel: SquaredExponential):
+    import gpytorch
+
+    class Model(gpytorch.models.ExactGP):
+        def __init__(self) -> None:
+            super().__init__(X, y, gpytorch.likelihoods.GaussianLikelihood())
+            self.mean_module = gpytorch.means.ZeroMean()
+            self.covar_module = gpytorch.kernels.RBFKernel(ard_num_dims=X.shape[1])
+
+        def forward(self, x):
+            mean = self.mean_module(x)
+            return gpytorch.distributions.MultivariateNormal(mean, self.covar_module(x))
+
+    model = Model().double()
+    model.likelihood.noise = 0.01
+    model.covar_module.lengthscale = torch.as_tensor(np.asarray(kernel.lengthscale))
+    return model.eval()
+
+
+def predictions(device: torch.device, n: int, m: int, d: int) -> None:
+    kernel, Z, y, _ = problem(m, d, 1)
+    inputs, targets = (torch.as_tensor(part, device=device) for part in (Z, y))
+    posterior = ExactPosterior(kernel, inputs, targets, noise=0.01)
+    rows = torch.randn((n, d), dtype=torch.float64, device=device)
+    op = IntegratedGradients(Z.mean(axis=0))
+    predicted = timed(device, lambda: posterior.predict(rows))
+    means = timed(device, lambda: posterior.apply(op, rows, uncertainty="none"))
+    here = ExactPosterior(kernel, Z[:2000], y[:2000], noise=0.01).predict(Z[-500:])
+    there = ExactPosterior(kernel, inputs[:2000], targets[:2000], noise=0.01).predict(inputs[-500:])
+    off = np.abs(here - there.cpu().numpy()).max()
+    print(
+        f"{n} rows against {m} points: predictions {predicted:.2f} s, mean attributions"
+        f" {means:.2f} s; predictions differ from NumPy's by {off:.1e}"
+    )
+
+
+def largest(device: torch.device, m: int, d: int, n: int = 200) -> None:
+    kernel, Z, y, X = problem(m, d, n)
+    inputs, targets, rows = (torch.as_tensor(part, device=device) for part in (Z, y, X))
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    start = time.perf_counter()
+    posterior = ExactPosterior(kernel, inputs, targets, noise=0.01)
+    torch.cuda.synchronize()
+    fitted, start = time.perf_counter() - start, time.perf_counter()
+    found = posterior.apply(IntegratedGradients(Z.mean(axis=0)), rows)
+    explained = time.perf_counter() - start
+    left = posterior.predict(inputs[:2000]) + 0.01 * posterior.alpha[:2000] - targets[:2000]
+    print(
+        f"{m} points × {d} features: posterior {fitted:.1f} s, {n} rows with covariance"
+        f" {explained:.1f} s, peak {torch.cuda.max_memory_allocated() / 2**30:.0f} GiB;"
+        f" residual of (K + noise)α = y {float(left.abs().max()):.1e}; largest cov_error"
+        f" {float(found.cov_error.max()):.1e}"
     )
 
 

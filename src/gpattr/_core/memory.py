@@ -26,7 +26,8 @@ def memory_budget(*, working: float | None = None, result: float | None = None) 
 
     By default temporaries take 64 MiB on a CPU and an eighth of what is free on a GPU.
 
-    A result may take half of the machine's memory; a larger one is refused before any work is done.
+    A result may take half of the machine's memory, or nine tenths of what is free on a GPU; a
+    larger one is refused before any work is done.
     The setting belongs to the current context: threads started inside the block see the defaults.
     """
     given = {"working": working, "result": result}
@@ -52,18 +53,44 @@ def blocks(n: int, bytes_per_row: float, like: Array | None = None) -> Iterator[
         yield slice(start, min(start + size, n))
 
 
-def check_memory(what: str, shape: tuple[int, ...], remedy: str, *, copies: int = 1) -> None:
-    """Raise `TooLargeError` if ``copies`` float64 arrays of this shape exceed the result budget."""
-    size = 8.0 * copies
+def check_memory(
+    what: str, shape: tuple[int, ...], remedy: str, *, copies: int = 1, like: Array | None = None
+) -> None:
+    """Raise `TooLargeError` if ``copies`` float64 arrays of this shape exceed `result_limit`."""
+    size, limit = 8.0 * copies, result_limit(like)
     for length in shape:
         size *= min(length, 10**30)  # beyond float64's range it does not fit either
-    limit = _BUDGETS["result"].get() or 0.5 * _physical_memory()
     if size > limit:
         dimensions = " × ".join(map(str, shape))
         raise TooLargeError(
             f"{what} ({dimensions}) would take {_bytes(size)}, more than the {_bytes(limit)}"
             f" allowed: {remedy}"
         )
+
+
+def result_limit(like: Array | None = None) -> float:
+    """Return the bytes that one result may take where ``like`` is.
+
+    By default these are half of the machine's memory, or nine tenths of what is free on a GPU.
+    """
+    free = 0.9 * free_device_memory(like)
+    return _BUDGETS["result"].get() or free or 0.5 * _physical_memory()
+
+
+@contextmanager
+def device_memory(what: str, like: Array) -> Iterator[None]:
+    """Turn a GPU's failure to allocate in a ``with`` block into a `TooLargeError`."""
+    try:
+        yield
+    except RuntimeError as error:
+        free = free_device_memory(like)
+        if "out of memory" not in str(error).lower() or not free:
+            raise
+        raise TooLargeError(
+            f"{what} does not fit on the GPU, of whose memory {_bytes(free)} is free now: go"
+            " through fewer rows at a time, or make temporaries smaller with"
+            f" gpattr.memory_budget(working={free / 32:.0e})"
+        ) from None
 
 
 def _physical_memory() -> float:

@@ -11,6 +11,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,7 @@ class Pool:
     def share(self, work: Callable[[Any], None], pieces: Sequence[Any]) -> None:
         """Run the work for every piece, in this thread and the pool's; raise what a piece raised.
 
+        The caller's context (memory budgets, NumPy's handling of errors) holds in all of them.
         The caller takes pieces like the others and waits only for those that are under way, so
         calls inside a piece, and any number of callers at once, cannot block each other.
         """
@@ -105,7 +107,7 @@ class Pool:
 
     def _help(self, job: Job, piece: int) -> None:
         try:
-            job.work(job.pieces[piece])
+            job.context.copy().run(job.work, job.pieces[piece])
         except BaseException as error:
             with self.changed:
                 job.error, job.taken = error, len(job.pieces)  # the rest is not started
@@ -117,7 +119,7 @@ class Job:
     """Work and its pieces: how many are taken, how many helpers run; under the pool's lock."""
 
     def __init__(self, work: Callable[[Any], None], pieces: Sequence[Any]) -> None:
-        self.work, self.pieces = work, pieces
+        self.work, self.pieces, self.context = work, pieces, copy_context()
         self.taken = self.helpers = 0
         self.error: BaseException | None = None
         self.idle = threading.Event()

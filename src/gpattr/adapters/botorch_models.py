@@ -15,6 +15,7 @@ import numpy as np
 from gpattr._core.array import to_numpy
 from gpattr._core.validation import as_vector
 from gpattr.adapters.categories import columns_of_codes, encoded
+from gpattr.adapters.devices import beside, on_host
 from gpattr.adapters.gpytorch_kernels import called, forward, mean_of, number
 from gpattr.adapters.gpytorch_models import copy_of, in_double, noise_of, variational
 from gpattr.adapters.gpytorch_predictions import (
@@ -52,7 +53,7 @@ def single_task(
     of the training inputs, and any in ``categories``, {column: codes}.
     """
     copy = copy_of(model)
-    X, y = (tensor.detach().numpy() for tensor in (copy.train_inputs[0], copy.train_targets))
+    X, y = map(on_host, (copy.train_inputs[0], copy.train_targets))
     if y.ndim > 2:
         raise UnsupportedModelError(f"model: batch shape {tuple(y.shape[:-1])} is not supported")
     inputs = _inputs(copy, X if X.ndim == 2 else X[0], categories)
@@ -110,15 +111,13 @@ class Inputs:
             [points, self.encoder.nearest_one_hot(0.3 * points + 0.7 * points[::-1])]
         )
 
-    def tensor(self, points: np.ndarray) -> Any:
-        """Return points as the library takes them."""
+    def tensor(self, points: np.ndarray, model: Any) -> Any:
+        """Return points as the model takes them."""
         import torch
 
-        return torch.tensor(
-            points
-            if self.encoder is None
-            else self.encoder.decode(points).to_numpy(dtype=np.float64)
-        )
+        if self.encoder is not None:
+            points = self.encoder.decode(points).to_numpy(dtype=np.float64)
+        return torch.tensor(points, device=next(model.parameters()).device)
 
 
 def _inputs(model: Any, X: np.ndarray, categories: Mapping[int, Sequence[float]] | None) -> Inputs:
@@ -180,9 +179,8 @@ def _member(model: Any, inputs: Inputs, X: np.ndarray, y: np.ndarray, i: int | N
         raise UnsupportedModelError(
             "mean_module: a LinearMean of columns with categories is not supported"
         )
-    inner = ExactPosterior(
-        kernel, rows, y, noise=noise_of(model.likelihood, len(rows), i), mean=mean
-    )
+    noise, given = noise_of(model.likelihood, len(rows), i), model.train_targets
+    inner = ExactPosterior(kernel, beside(rows, given), beside(y, given), noise=noise, mean=mean)
     result = AffinePosterior(inner, inputs.shift, inputs.scale)
     return result if inputs.encoder is None else EncodedPosterior(result, inputs.encoder)
 
@@ -195,7 +193,7 @@ def fully_bayesian(model: Any, data: Any = None) -> Adapted:
             " fit_fully_bayesian_model_nuts first"
         )
     copy = copy_of(model)
-    X, y = (tensor.detach().numpy() for tensor in (copy.train_inputs[0], copy.train_targets))
+    X, y = map(on_host, (copy.train_inputs[0], copy.train_targets))
     inputs = _inputs(copy, X if X.ndim == 2 else X[0], None)
     members = int(copy.batch_shape[0])
     outcomes = outcome_units(copy, members if y.ndim > 1 else 1)
@@ -208,7 +206,7 @@ def fully_bayesian(model: Any, data: Any = None) -> Adapted:
 
     def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean, var = untransformed(
-            copy, copy.transform_inputs(inputs.tensor(points)[None]), exact_moments
+            copy, copy.transform_inputs(inputs.tensor(points, copy)[None]), exact_moments
         )
         mean, var = mean[..., 0], var[..., 0]
         return mean.mean(axis=0), var.mean(axis=0) + mean.var(axis=0)
@@ -261,7 +259,7 @@ def multi_task(model: Any, data: Any = None) -> Adapted:
     if type(model).__name__.startswith(("Saas", "FullyBayesian")):
         raise UnsupportedModelError(f"model: {type(model).__name__} is not supported")
     copy = copy_of(model)
-    X = copy.train_inputs[0].detach().numpy()
+    X = on_host(copy.train_inputs[0])
     task, outcomes = int(copy._task_feature), outcome_units(copy, 1)
     if outcomes is None:
         raise UnsupportedModelError(
@@ -283,7 +281,7 @@ def multi_task(model: Any, data: Any = None) -> Adapted:
     def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         rows = [np.insert(points, task, code, axis=1) for code in codes]
         return untransformed(
-            copy, copy.transform_inputs(inputs.tensor(np.concatenate(rows))), by_task
+            copy, copy.transform_inputs(inputs.tensor(np.concatenate(rows), copy)), by_task
         )
 
     return Adapted(in_double(result, model), predict, inputs.points)
@@ -302,11 +300,11 @@ def _tasks(model: Any, columns: list[int], codes: list[int]) -> MultiTaskPosteri
     means = getattr(model.mean_module, "base_means", [model.mean_module] * len(B))
     return MultiTaskPosterior(
         forward(kernel, len(columns)),
-        inputs.detach().numpy()[:, columns],
-        y.detach().numpy(),
-        model._map_tasks(inputs[:, int(model._task_feature)]).numpy(),
+        beside(on_host(inputs)[:, columns], y),
+        beside(on_host(y), y),
+        on_host(model._map_tasks(inputs[:, int(model._task_feature)])),
         covariance=B,
-        noise=noise.to_dense().diagonal(dim1=-1, dim2=-2).detach().numpy(),
+        noise=on_host(noise.to_dense().diagonal(dim1=-1, dim2=-2)),
         means=[mean_of(mean, len(columns)) for mean in means],
         output_names=[f"y{code}" for code in codes],
     )
@@ -331,7 +329,7 @@ def _task_kernel(model: Any, columns: list[int]) -> tuple[Any, np.ndarray]:
             "covar_module: expected a kernel of all features except the task"
         )
     B = parts[1].covar_matrix
-    return parts[0], (B.to_dense() if hasattr(B, "to_dense") else B).detach().numpy()
+    return parts[0], on_host(B.to_dense() if hasattr(B, "to_dense") else B)
 
 
 def single_task_variational(model: Any, data: Any = None) -> Adapted:
@@ -378,7 +376,7 @@ def input_units(model: Any, d: int) -> tuple[np.ndarray, np.ndarray]:
                 f" {', '.join(AFFINE_INPUTS)}"
             )
         at = getattr(part, "indices", None)
-        at = np.arange(d) if at is None else at.numpy()
+        at = np.arange(d) if at is None else on_host(at)
         offset, coefficient = (number(value, 1, None) for value in (part.offset, part.coefficient))
         if getattr(part, "reverse", False):
             raise UnsupportedModelError("input_transform: reverse=True is not supported")
@@ -399,18 +397,18 @@ def outcome_units(model: Any, outputs: int) -> tuple[np.ndarray, np.ndarray] | N
         return np.zeros(outputs), np.ones(outputs)
     if not getattr(transform, "_is_linear", False):
         return None
+    like: Any = {"dtype": torch.float64, "device": next(model.parameters()).device}
     try:
         with torch.no_grad():
             zero, one = (
-                transform.untransform(value * torch.ones(1, 1, dtype=torch.float64))[0]
-                for value in (0.0, 1.0)
+                transform.untransform(value * torch.ones(1, 1, **like))[0] for value in (0.0, 1.0)
             )
     except ValueError:  # it depends on the row
         raise UnsupportedModelError(
             f"outcome_transform: {type(transform).__name__} is not supported"
         ) from None
-    shift = np.broadcast_to(zero.numpy().reshape(-1), (outputs,))
-    return shift, np.broadcast_to((one - zero).numpy().reshape(-1), (outputs,))
+    shift, scale = (np.broadcast_to(on_host(part).reshape(-1), (outputs,)) for part in (zero, one))
+    return shift, scale - shift
 
 
 def in_units(
@@ -439,9 +437,9 @@ def _finished(
     moments: Callable[[Any, Any], Moments] = exact_moments,
 ) -> Adapted:
     def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        seen = copy.transform_inputs(inputs.tensor(points))
+        seen = copy.transform_inputs(inputs.tensor(points, copy))
         if outcomes is None:
-            mean, var = (part.numpy().T.reshape(len(points), -1) for part in moments(copy, seen))
+            mean, var = (on_host(part).T.reshape(len(points), -1) for part in moments(copy, seen))
         else:
             mean, var = untransformed(copy, seen, moments)
         return (
@@ -483,7 +481,7 @@ def untransformed(
             result = copy.outcome_transform.untransform_posterior(result, X=rows)
         mean = result.mean
         if not isinstance(result, GPyTorchPosterior):
-            return mean.numpy(), result.variance.numpy()
+            return on_host(mean), on_host(result.variance)
         # The library's own `variance` warns about small ones and rounds them up.
         var = result.distribution.lazy_covariance_matrix.diagonal(dim1=-1, dim2=-2)
         var = (
@@ -491,4 +489,4 @@ def untransformed(
             if several and not result.distribution._interleaved
             else var.reshape(mean.shape)
         )
-    return mean.numpy(), var.numpy()
+    return on_host(mean), on_host(var)

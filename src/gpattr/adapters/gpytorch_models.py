@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from gpattr._core.array import Array
 from gpattr.adapters.categories import columns_of_codes
+from gpattr.adapters.devices import beside, on_host
 from gpattr.adapters.gpytorch_kernels import called, mean_of, number
 from gpattr.adapters.gpytorch_predictions import (
     Moments,
@@ -44,7 +46,7 @@ def exact(model: Any, data: Any = None, feature_extractor: Any = None) -> Adapte
             f"train_inputs: expected one tensor, got {len(model.train_inputs)}"
         )
     copy = copy_of(model)
-    X, y = (tensor.detach().numpy() for tensor in (copy.train_inputs[0], copy.train_targets))
+    X, y = map(on_host, (copy.train_inputs[0], copy.train_targets))
     X = X[:, None] if X.ndim == 1 else X
     batch = list(range(len(y))) if y.ndim == 2 else [None]
     if y.ndim > 2 or X.ndim > 3:
@@ -60,6 +62,8 @@ def exact(model: Any, data: Any = None, feature_extractor: Any = None) -> Adapte
     def posterior(i: int | None) -> Posterior:
         rows, targets = X[i] if X.ndim == 3 and i is not None else X, y if i is None else y[i]
         d = rows.shape[1]
+        given = copy.train_targets
+        rows, targets = beside(rows, given), beside(targets, given)
         kernel = deep(copy.covar_module, feature_extractor, rows, i)
         mean = mean_of(copy.mean_module, d, i)
         return ExactPosterior(
@@ -72,7 +76,7 @@ def exact(model: Any, data: Any = None, feature_extractor: Any = None) -> Adapte
     return Adapted(in_double(result, model), predictor(copy, exact_moments), rows)
 
 
-def deep(covar_module: Any, network: Any, rows: np.ndarray, batch: int | None) -> Kernel:
+def deep(covar_module: Any, network: Any, rows: Array, batch: int | None) -> Kernel:
     """Return the kernel on rows, or behind a network."""
     if network is None:
         kernel = called(covar_module, rows.shape[1], batch)
@@ -91,7 +95,7 @@ def deep(covar_module: Any, network: Any, rows: np.ndarray, batch: int | None) -
     inner = deepcopy(network).double().eval()
     try:
         with torch.no_grad():
-            width = inner(torch.tensor(rows[:1])).shape[-1]
+            width = inner(torch.as_tensor(rows[:1])).shape[-1]
     except RuntimeError as error:
         raise InvalidInputError(
             f"feature_extractor: cannot be applied to rows of {rows.shape[1]} columns: {error}"
@@ -145,16 +149,14 @@ def variational(model: Any, data: Any = None) -> Adapted:
             f"variational_distribution: {type(strategy._variational_distribution).__name__} is not"
             " supported"
         )
-    mean, cov = (part.detach().numpy() for part in (q.mean, q.covariance_matrix))
+    mean, cov = map(on_host, (q.mean, q.covariance_matrix))
     if mean.ndim > 1:
         raise UnsupportedModelError(
             f"variational_strategy: batch shape {mean.shape[:-1]} is not supported"
         )
     posterior = SparsePosterior(
         called(copy.covar_module, Z.shape[1]),
-        Z,
-        mean,
-        0.5 * (cov + cov.T),
+        *(beside(part, strategy.inducing_points) for part in (Z, mean, 0.5 * (cov + cov.T))),
         whitened=name == "VariationalStrategy",
         mean=mean_of(copy.mean_module, Z.shape[1]),
         jitter=jitter,
@@ -170,7 +172,7 @@ def in_double(posterior: Any, model: Any) -> Any:
 
 
 def copy_of(model: Any) -> Any:
-    """Return a copy in float64 on the CPU, in evaluation mode, without cached predictions."""
+    """Return a copy in float64, in evaluation mode, without cached predictions."""
     memo: dict[int, Any] = {}
     for module in model.modules():
         for name, empty in (("prediction_strategy", None), ("_memoize_cache", {})):
@@ -180,7 +182,7 @@ def copy_of(model: Any) -> Any:
         for tensor in _tensors(vars(module)):
             if not tensor.is_leaf:  # computed tensors cannot be deep-copied
                 memo[id(tensor)] = tensor.detach().clone()
-    return evaluated(deepcopy(model, memo).double().cpu().eval())
+    return evaluated(deepcopy(model, memo).double().eval())
 
 
 def _tensors(held: Any) -> Iterator[Any]:
@@ -200,7 +202,8 @@ def predictor(
     def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         import torch
 
-        mean, var = (part.numpy() for part in moments(copy, torch.tensor(points)))
+        device = next(copy.parameters()).device
+        mean, var = map(on_host, moments(copy, torch.tensor(points, device=device)))
         return (mean.T, var.T) if mean.ndim == 2 else (mean, var)
 
     return predict

@@ -73,7 +73,7 @@ def variational_moments(model: Any, points: Tensor) -> Moments:
         q = strategy._variational_distribution()
         centre, S = q.mean, dense(q.lazy_covariance_matrix)
         mean, K = prior(strategy.model, torch.cat([Z, points], dim=-2))
-        eye = torch.eye(m, dtype=K.dtype)
+        eye = torch.eye(m, dtype=K.dtype, device=K.device)
         L = factor(K[:m, :m] + strategy.jitter_val * eye)
         V = torch.linalg.solve_triangular(L, K[:m, m:], upper=False)
         if type(strategy).__name__ == "UnwhitenedVariationalStrategy":
@@ -107,7 +107,7 @@ def factor(A: Tensor) -> Tensor:
         settings.cholesky_jitter.value(A.dtype) or 0.0,
         settings.cholesky_max_tries.value() or 0,
     )
-    eye, needed = torch.eye(A.shape[-1], dtype=A.dtype), info > 0
+    eye, needed = torch.eye(A.shape[-1], dtype=A.dtype, device=A.device), info > 0
     for power in range(tries):
         if not info.any():
             return L

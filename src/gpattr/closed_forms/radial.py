@@ -15,7 +15,13 @@ from functools import partial
 
 from gpattr._core.array import EPS, Array, namespace, product
 from gpattr._core.memory import blocks
-from gpattr.closed_forms.geometry import REACH, closest_approach, from_moments, neighbourhoods
+from gpattr.closed_forms.geometry import (
+    REACH,
+    Geometry,
+    closest_approach,
+    from_moments,
+    neighbourhoods,
+)
 from gpattr.closed_forms.table import Bounded, register
 from gpattr.kernels import Matern, Matern32, Matern52, Radial, RationalQuadratic
 from gpattr.operators import IntegratedGradients, Paths
@@ -46,7 +52,10 @@ def cross_dot(kernel: Radial, paths: Paths, Z: Array, w: Array) -> Array:
     for g in neighbourhoods(kernel, paths, Z):
         # w and E∘w, (m, q + dq).
         right = xp.concatenate([w.T, (g.E.T[:, None, :] * w.T).reshape(d * q, m)]).T
-        for rows, arguments in g.chunks():
+
+        def fill(
+            rows: Array, arguments: tuple[Array, ...], g: Geometry = g, right: Array = right
+        ) -> None:
             H0, H1 = radial_moments(kernel, *arguments)
             first, second = product(H0, right), product(H1, w)
             part = first[:, q:].reshape(-1, d, q)
@@ -54,6 +63,8 @@ def cross_dot(kernel: Radial, paths: Paths, Z: Array, w: Array) -> Array:
                 part = part + g.shift[rows][:, :, None] * first[:, None, :q]
             step = g.step[rows][:, :, None]
             result[g.rows[rows]] = kernel.variance * step * (part + step * second[:, None, :])
+
+        g.for_chunks(fill)
     return result
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from gpattr._core.array import Array, to_numpy
 from gpattr._core.cards import card
-from gpattr._core.memory import check_memory
+from gpattr._core.memory import check_memory, device_memory
 from gpattr._core.normal import check_count, random_generator
 from gpattr._core.validation import Names, beside, check_choice, check_text, read_only
 from gpattr.adapters import as_posterior
@@ -569,9 +569,10 @@ class Explainer:
 
     def _answers(self, operator: Operator, evaluation: Evaluation, rows: Array) -> dict[str, Any]:
         """Return the attributions of every output by name."""
-        if isinstance(self.posterior, MultiOutputPosterior):
-            return self.posterior.bind(operator, evaluation).by_output(rows)
-        return {"": self.posterior.bind(operator, evaluation).apply(rows)}
+        with device_memory("The explanation", rows):
+            if isinstance(self.posterior, MultiOutputPosterior):
+                return self.posterior.bind(operator, evaluation).by_output(rows)
+            return {"": self.posterior.bind(operator, evaluation).apply(rows)}
 
     def _setting(
         self, rows: Array, operator: Operator, per_row: bool, names: Names, labels: RowNames

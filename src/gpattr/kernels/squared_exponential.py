@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from gpattr._core.array import Array, namespace
 from gpattr.kernels.radial import Radial
@@ -15,6 +16,8 @@ class SquaredExponential(Radial):
     ``lengthscale`` ℓ is one number or one per feature, in the units of the inputs; ``variance`` σ²
     is in the units of the squared target. Other libraries call this kernel RBF.
     """
+
+    smooth: ClassVar[bool] = True
 
     def profile(self, r2: Array) -> Array:
         return namespace(r2).exp(-0.5 * r2)

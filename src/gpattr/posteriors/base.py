@@ -12,6 +12,7 @@ from gpattr._core.arguments import Checked, an_array, instance
 from gpattr._core.array import EPS, Array, namespace
 from gpattr._core.cards import card
 from gpattr._core.frozen import Frozen
+from gpattr._core.memory import device_memory
 from gpattr._core.validation import Names, as_matrix, as_vector, check_flag, read_only
 from gpattr.encoders import Encoder
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
@@ -162,7 +163,8 @@ class Posterior(Checked, Frozen, ABC):
         function is free of noise: its variance does not contain the noise of an observation.
         """
         rows = self.rows("X", X)
-        return self.moments(rows, return_std=return_std, return_cov=return_cov)
+        with device_memory("The prediction", rows):
+            return self.moments(rows, return_std=return_std, return_cov=return_cov)
 
     def apply(
         self,
@@ -179,7 +181,9 @@ class Posterior(Checked, Frozen, ABC):
         The options are those of `Evaluation`.
         """
         evaluation = Evaluation(uncertainty, method, n_steps, tolerance)
-        return self.bind(operator, evaluation).apply(self.rows("X", X))
+        rows = self.rows("X", X)
+        with device_memory("The explanation", rows):
+            return self.bind(operator, evaluation).apply(rows)
 
     def joint(
         self, operator: Operator, X: Any, *, method: str = "auto", n_steps: int | None = None

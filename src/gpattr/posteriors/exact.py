@@ -20,7 +20,7 @@ from gpattr._core.array import (
     solve_cholesky,
     to_numpy,
 )
-from gpattr._core.memory import check_memory
+from gpattr._core.memory import blocks, check_memory, device_memory, result_limit
 from gpattr._core.validation import Names, as_matrix, as_vector, column_names, read_only
 from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
 from gpattr.kernels import Kernel
@@ -71,8 +71,9 @@ class ExactPosterior(FunctionSpacePosterior):
                 "kernel: White alone is noise without a function; add the kernel of one"
             )
         kernel, noise = smooth, read_only(noise + white)
-        check_memory("The covariance of the training targets", (m, m), "use fewer rows")
-        self._condition(kernel, Z, y, noise, mean, factorise(kernel, Z, noise), names)
+        check_training_memory(Z)
+        with device_memory("The covariance of the training targets", Z):
+            self._condition(kernel, Z, y, noise, mean, factorise(kernel, Z, noise), names)
 
     def given(self, y: Any, *, mean: Mean | None = None) -> ExactPosterior:
         """Return the posterior of the same prior, with this ``mean``, for other targets.
@@ -139,7 +140,7 @@ class ExactPosterior(FunctionSpacePosterior):
         self.check_range(X, "x")
         xp, more = namespace(X), noise_at(self, noise, X)
         Z = read_only(xp.concatenate([self.inputs, X]))
-        check_memory("The covariance of the training targets", Z.shape[:1] * 2, "use fewer rows")
+        check_training_memory(Z)
         V = self.solve(self.kernel(X, self.inputs))
         factor = _extended(self.kernel, self.factor, Z, V, more)
         targets, noise = (
@@ -202,14 +203,21 @@ def coefficients_given(
     return root, root @ (root.T @ product(W.T, residual)), evidence
 
 
+def check_training_memory(Z: Array) -> None:
+    """Raise `TooLargeError` if the covariance of the targets at Z (m, d) does not fit."""
+    most, m = int((result_limit(Z) / 8.0) ** 0.5), len(Z)
+    remedy = f"{most:,} rows would fit; use fewer, or a sparse model"
+    check_memory("The covariance of the training targets", (m, m), remedy, like=Z)
+
+
 def factorise(kernel: Kernel, Z: Array, noise: Array) -> Array:
     """Return chol(k(Z, Z) + diag(noise)), (m, m); refuse a matrix that is singular to rounding."""
-    xp = namespace(Z)
-    K, scale = kernel(Z, Z), kernel.diagonal(Z)
-    i = xp.arange(len(Z))
+    xp, m, scale = namespace(Z), len(Z), kernel.diagonal(Z)
+    K = kernel(Z, Z) if type(Z) is np.ndarray else _lower_triangle(kernel, Z)
+    i = xp.arange(m)
     with np.errstate(over="ignore"):
         K[i, i] += noise
-    if not xp.isfinite(K).all():
+    if not all(bool(xp.isfinite(K[rows]).all()) for rows in blocks(m, 8.0 * m, Z)):
         raise InvalidInputError(
             "variance: expected variances whose sum with the noise is finite, got one too large for"
             " float64"
@@ -219,6 +227,15 @@ def factorise(kernel: Kernel, Z: Array, noise: Array) -> Array:
     except LinAlgError:
         L = None
     return _regular(L, Z, scale)
+
+
+def _lower_triangle(kernel: Kernel, Z: Array) -> Array:
+    """Return k(Z, Z), (m, m), in the lower triangle and beyond, block by block of rows."""
+    m = len(Z)
+    K = namespace(Z).zeros((m, m))
+    for rows in blocks(m, 32.0 * m, Z):
+        K[rows, : rows.stop] = kernel(Z[rows], Z[: rows.stop])
+    return K
 
 
 def _regular(L: Array | None, Z: Array, scale: Array) -> Array:

@@ -21,6 +21,7 @@ from gpattr._core.arguments import an_array, instance, some_rows
 from gpattr._core.array import (
     EPS,
     Array,
+    corners_of,
     is_tensor,
     namespace,
     outer_products,
@@ -252,10 +253,14 @@ class FunctionSpacePosterior(Posterior):
                 f" {row} at {distance[row]:.0e}"
             )
 
+    @cached_property
+    def _corners(self) -> Any:
+        return corners_of(self.factor)
+
     def solve(self, k: Array) -> Array:
         """Return the rows T(x)ᵀ = k(x, Z) diag(w) L⁻ᵀ, (r, m), in place of k (r, m)."""
         scaled = k if self.column_scale is None else k * self.column_scale
-        return solve_lower_rows(self.factor, scaled)
+        return solve_lower_rows(self.factor, scaled, self._corners)
 
     def explained(self, V: Array) -> Array:
         """Return V(I − RRᵀ)Vᵀ, (..., k, k), for V (..., k, m)."""

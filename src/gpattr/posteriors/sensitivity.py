@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpattr._core.array import EPS, Array, namespace, product, solve_lower_rows, solve_upper
+from gpattr._core.memory import blocks
 
 N_DIRECTIONS = 32
 N_SKETCHED = 8  # four times their estimate is too short once in 7000 times
@@ -45,10 +46,9 @@ class Sensitivity:
                 column_scale[:, None] * sketch,
                 float(xp.max(xp.abs(column_scale), axis=0)),
             )
-        size, weights = (
-            float(xp.max((L * L).sum(axis=1), axis=0)),
-            float((alpha * alpha).sum()) ** 0.5,
-        )
+        rows = (L[some] for some in blocks(len(L), 16.0 * len(L), L))
+        size = max(float(((part * part).sum(axis=1)).max()) for part in rows)
+        weights = float((alpha * alpha).sum()) ** 0.5
         return cls(directions, sketch, scale, size, weights)
 
     def lengths(self, V: Array) -> Array:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from gpattr._core.array import Array, erf, erfcx, namespace, product
+from gpattr.special import moment_series
 from gpattr.special.quadrature import gauss_legendre
 
 SQRT_PI_OVER_2 = 1.2533141373155002512  # √(π/2)
@@ -43,8 +46,9 @@ def path_moments(a: Array, beta: Array, c0: Array, c1: Array | None) -> tuple[Ar
 
     Range: a ≥ 0, any β with β² ≤ a·c; all rows short or all long (`rows_by_length`). Branches:
 
-    * a ≤ 4: Gauss–Legendre with the nodes of ``SHORT_PATHS``; nothing is divided by a, so a = 0 is
-      no special case, and ``c1`` is not needed.
+    * a ≤ 4: Gauss–Legendre with the nodes of ``SHORT_PATHS``, or a power series in β
+      (`moment_series`); nothing is divided by a, so a = 0 is no special case, and ``c1`` is not
+      needed.
     * a > 4: with k₀ = exp(−c₀/2), k₁ = exp(−c₁/2), l = β/√(2a), u = (a + β)/√(2a), ρ² = c₀ − β²/a,
 
           J₀ = √(π/2a) [s(l) k₀ erfcx|l| − s(u) k₁ erfcx|u| + (2 exp(−ρ²/2) if l < 0 ≤ u)],
@@ -57,13 +61,7 @@ def path_moments(a: Array, beta: Array, c0: Array, c1: Array | None) -> tuple[Ar
     xp = namespace(a, beta)
     a = a[:, None]
     if c1 is None:
-        J0, J1 = xp.zeros_like(beta), xp.zeros_like(beta)
-        for value, weight, t in _along_short_paths(a, beta, c0):
-            value *= weight
-            J0 += value
-            value *= t
-            J1 += value
-        return J0, J1
+        return _short_moments(a, beta, c0)
     k0, k1 = xp.exp(-0.5 * c0), xp.exp(-0.5 * c1)
     J0 = _zeroth_moment(a, beta, k0, k1, xp.maximum(c0 - beta * (beta / a), 0.0))
     return J0, (k0 - k1 - beta * J0) / a
@@ -74,11 +72,11 @@ def path_products(
 ) -> tuple[Array, Array]:
     """Return J₀ @ right and J₁ @ right, (n, q): moments of `path_moments` times right (m, q).
 
-    On short paths the moments are never formed: the product is taken node by node, an exponential
-    and a matrix product each.
+    On a GPU the moments of short paths are never formed: the product is taken node by node, an
+    exponential and a matrix product each.
     """
     xp = namespace(a, beta)
-    if c1 is not None:
+    if c1 is not None or xp is np:
         J0, J1 = path_moments(a, beta, c0, c1)
         return product(J0, right), product(J1, right)
     first = xp.zeros((beta.shape[0], right.shape[1]))
@@ -90,6 +88,32 @@ def path_products(
         part *= t
         second += part
     return first, second
+
+
+def _short_moments(a: Array, beta: Array, c0: Array) -> tuple[Array, Array]:
+    """Return J₀ and J₁, each (n, m), for a (n, 1) ≤ 4: by series where most |β| are small."""
+    xp = namespace(a, beta)
+    found = moment_series.reach(beta) if xp is np and beta.size else None
+    if found is not None:
+        bound, terms, (i, j) = found
+        J0, J1 = moment_series.series(a[:, 0], beta, c0, bound, terms)
+        if len(i):
+            c = c0[j] if c0.ndim == 1 else c0[i, j]
+            beyond = _rule_moments(a[i], beta[i, j][:, None], c[:, None])
+            J0[i, j], J1[i, j] = (moment[:, 0] for moment in beyond)
+        return J0, J1
+    return _rule_moments(a, beta, c0)
+
+
+def _rule_moments(a: Array, beta: Array, c0: Array) -> tuple[Array, Array]:
+    xp = namespace(a, beta)
+    J0, J1 = xp.zeros_like(beta), xp.zeros_like(beta)
+    for value, weight, t in _along_short_paths(a, beta, c0):
+        value *= weight
+        J0 += value
+        value *= t
+        J1 += value
+    return J0, J1
 
 
 def _along_short_paths(a: Array, beta: Array, c0: Array) -> Iterator[tuple[Array, Array, float]]:

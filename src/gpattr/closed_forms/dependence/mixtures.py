@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._core import workers
-from gpattr._core.array import EPS, Array, namespace, product, squared_distances
+from gpattr._core.array import EPS, Array, namespace, product, share, squared_distances
 from gpattr.closed_forms.dependence.splitting import Joint, Term
 from gpattr.closed_forms.shapley.mixtures import MIXED, MIXTURE, RADIUS
 from gpattr.closed_forms.table import Bounded, Formulas
@@ -116,11 +115,7 @@ class _Verbs:
                 some = slice(start, start + height)
                 result[:, points] += self._tile(sites, some, Z[points])
 
-        if plain and len(pieces) > 1 and workers.pool().helpers:
-            workers.pool().share(fill, pieces)
-        else:
-            for piece in pieces:
-                fill(piece)
+        share(fill, pieces, Z)
         return result
 
     def _tile(self, sites: Curves, some: slice, Z: Array) -> Array:

@@ -13,10 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from gpattr._core import workers
-from gpattr._core.array import EPS, Array, chunk_rows, namespace, outer_products, product
+from gpattr._core.array import EPS, Array, chunk_rows, namespace, outer_products, product, share
 from gpattr._core.memory import blocks
 from gpattr.closed_forms.shapley.product import Corners, PositiveProduct
 from gpattr.closed_forms.table import Bounded, Formulas, rounded, rounded_cross, rounding
@@ -191,8 +188,8 @@ def shared(work: Callable[[slice], None], n: int, m: int, like: Array, values: i
     m *= values
     size = max(1, min(n, chunk_rows(like, 1) // max(1, m)))
     pieces: Sequence[Any] = [slice(start, min(start + size, n)) for start in range(0, n, size)]
-    if type(like) is np.ndarray and n * m >= ENOUGH and len(pieces) > 1 and workers.pool().helpers:
-        workers.pool().share(work, pieces)
+    if n * m >= ENOUGH:
+        share(work, pieces, like)
         return
     for rows in pieces:
         work(rows)
