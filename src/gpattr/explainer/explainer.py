@@ -80,6 +80,11 @@ class Explainer:
     values ``"permutations"``, of which ``n_steps`` antithetic pairs are sampled. If quadrature does
     not reach ``tolerance``, relative to the size of the function, `ToleranceError` is raised.
 
+    ``covariance_tolerance``, 1e-8 say, allows errors of that share of a row's largest variance in
+    covariances. Exact models with noise then use the leading eigenvectors of their data's
+    covariance, which takes a fraction of the time; ``cov_error`` bounds the error rigorously, and
+    rows that it does not suffice for are solved. ``method`` says what was done.
+
     ``output`` is ``"latent"``, or ``"probability"`` for the class probabilities of a classifier:
     their attributions are not Gaussian, and are given by ``n_draws`` draws, which ``random_state``
     fixes.
@@ -121,6 +126,7 @@ class Explainer:
         method: str = "auto",
         n_steps: int | None = None,
         tolerance: float = TOLERANCE,
+        covariance_tolerance: float | None = None,
         feature_names: Sequence[str] | None = None,
         output: str = "latent",
         n_draws: int = 1000,
@@ -142,7 +148,7 @@ class Explainer:
                 raise InvalidInputError(f"{key}: expected a name, got {text!r}")
         check_attribution(attribution, baseline)
         check_players(attribution, players)
-        evaluation = Evaluation("cov", method, n_steps, tolerance)
+        evaluation = Evaluation("cov", method, n_steps, tolerance, covariance_tolerance)
         _check_output(posterior, check_choice("output", output, OUTPUTS), method, attribution)
         check_quantity(quantity, posterior, attribution, method, output)
         if check_count("n_draws", n_draws) < 2:

@@ -183,7 +183,7 @@ def over_axes(operator: Operator, matrix: Array) -> Array:
         raise InvalidInputError(f"operator: expected a gpattr operator, got {operator!r}")
     some_rows("matrix", matrix)
     xp = namespace(matrix)
-    result = xp.ones((1, 1))
+    result = xp.full((1, 1), 1.0)
     for axis, size in zip(operator.axes, operator.sizes(matrix.shape[1]), strict=True):
         factor = matrix if axis == "feature" else xp.eye(size)
         (a, b), (c, d) = result.shape, factor.shape

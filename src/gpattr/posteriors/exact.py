@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from gpattr.means import Expansion, Mean
 from gpattr.posteriors.function_space import FunctionSpacePosterior, Trend
 from gpattr.posteriors.measurements import check_noise, noise_at
 from gpattr.posteriors.prior import checked_mean
+from gpattr.posteriors.spectrum import Spectrum, ranks
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -134,6 +136,22 @@ class ExactPosterior(FunctionSpacePosterior):
     def noise_variance(self) -> float | None:
         first = self.noise[0]
         return float(first) if bool((self.noise == first).all()) else None
+
+    @cached_property
+    def _spectra(self) -> dict[int, Spectrum]:
+        return {}
+
+    def spectrum(self, cross: Array, prior: Array, tolerance: float) -> Spectrum | None:
+        if not bool((self.noise > 0).all()):
+            return None
+        variances = namespace(prior).diagonal(prior, axis1=1, axis2=2)
+        for rank in ranks(len(self.inputs)):
+            if rank not in self._spectra:
+                self._spectra[rank] = Spectrum.of(self, rank)
+            least = self._spectra[rank].least_rank(cross, variances, tolerance)
+            if least is not None:
+                return self._spectra[rank].truncated(least)
+        return None
 
     def conditioned(self, X: Array, y: Array, noise: Any) -> ExactPosterior:
         """Return the posterior given k more targets: rows are appended to L, in O(k m²)."""

@@ -40,6 +40,7 @@ from gpattr.posteriors.bound import (
     values_covariance_of,
 )
 from gpattr.posteriors.evaluation import Evaluation
+from gpattr.posteriors.spectrum import PILOTS, Spectrum
 
 if TYPE_CHECKING:
     from gpattr.posteriors.function_space import FunctionSpacePosterior
@@ -98,24 +99,54 @@ class FunctionSpaceBound(Bound):
                 self.formulas, self.operator, X, self.posterior.inputs, weights
             )
         var = cov = cov_error = None
+        method = self.method
         if uncertainty != "none":
+            spectrum = self._spectrum(X)
+            solved = 0
             var, cov_error = xp.empty((n, q)), xp.empty(n)
             cov = xp.empty((n, q, q)) if uncertainty == "cov" else None
             terms = len(self.operator.rows(slice(1)).terms(X[:1]))
             copies = 2.0 if terms == 1 else 4.0
             for rows in blocks(n, 8.0 * copies * q * (len(self.posterior.inputs) + terms + q), X):
-                part = self._covariances(self.operator.rows(rows), X[rows], rows.start)
+                part = self._covariances(self.operator.rows(rows), X[rows], rows.start, spectrum)
+                solved += part.solved
                 if not contracted and part.mean is not None:
                     mean[rows] += part.mean
                 error[rows] += part.mean_error
                 var[rows], cov_error[rows] = part.var, part.error
                 if cov is not None:
                     cov[rows] = part.cov
+            method += self._in_words(spectrum, solved, n)
         mean = mean + 0.0  # −0.0 becomes 0.0
         error = error + EPS * xp.max(xp.abs(mean), axis=1)
         if self._bounded:
             self._require_accuracy(X, mean, error)
-        return Attributions(Gaussian(mean, var, cov), error, self.method, cov_error)
+        return Attributions(Gaussian(mean, var, cov), error, method, cov_error)
+
+    def _spectrum(self, X: Array) -> Spectrum | None:
+        """Return the eigenvectors that covariances need; None where these are solved for."""
+        tolerance = self.evaluation.covariance_tolerance
+        if tolerance is None or not len(X):
+            return None
+        pilots = X[:: max(1, len(X) // PILOTS)]
+        rows = slice(0, len(X), max(1, len(X) // PILOTS))
+        operator = self.operator.rows(rows)
+        return self.posterior.spectrum(
+            weighted_cross(self.formulas, operator, pilots, self.posterior.inputs).value,
+            weighted_prior_cov(self.formulas, operator, pilots).value,
+            tolerance,
+        )
+
+    def _in_words(self, spectrum: Spectrum | None, solved: int, n: int) -> str:
+        """Return how covariances were computed, where a tolerance for them was given."""
+        if self.evaluation.covariance_tolerance is None:
+            return ""
+        if spectrum is None:
+            return ", covariances solved for"
+        rest = f", {solved:,} of {n:,} rows solved for" if solved else ""
+        return (
+            f", covariances by {len(spectrum)} of {len(self.posterior.inputs):,} eigenvectors{rest}"
+        )
 
     def _contracted(self, X: Array, mean: Array, error: Array) -> tuple[Array, Array]:
         """Return mean and error with Cα added, without forming C."""
@@ -135,7 +166,9 @@ class FunctionSpaceBound(Bound):
             self._require_accuracy(X, mean, error)
         return mean, error
 
-    def _covariances(self, operator: Operator, X: Array, first: int) -> _Block:
+    def _covariances(
+        self, operator: Operator, X: Array, first: int, spectrum: Spectrum | None
+    ) -> _Block:
         """Return the covariances of some rows, of which the first is called so in messages."""
         posterior, xp = self.posterior, namespace(X)
         cross, cross_error = weighted_cross(self.formulas, operator, X, posterior.inputs)
@@ -149,10 +182,8 @@ class FunctionSpaceBound(Bound):
             block = block + outer_products(R)
             longest = xp.sqrt(xp.max((R * R).sum(axis=2), axis=1))
             trend_error = 2.0 * posterior.trend.length * longest
-        V = posterior.solve(cross.reshape(-1, cross.shape[2])).reshape(cross.shape)
-        block = covariance(block - posterior.explained(V))
-        sensitivity = posterior.sensitivity
-        lengths = sensitivity.lengths(V)
+        explained, lengths, left, solved = self._explained(cross, block, spectrum)
+        block, sensitivity = covariance(block - explained), posterior.sensitivity
         integrated = prior_error + cross_error * (2.0 * sensitivity.scale * lengths + trend_error)
         if self._bounded:
             self._require_covariance_accuracy(X, first, integrated, size)
@@ -161,8 +192,32 @@ class FunctionSpaceBound(Bound):
             sensitivity.rounding_of_mean(lengths),
             xp.diagonal(block, axis1=1, axis2=2),
             block,
-            integrated + sensitivity.rounding(lengths, size),
+            integrated + sensitivity.rounding(lengths, size) + left,
+            solved,
         )
+
+    def _explained(
+        self, cross: Array, prior: Array, spectrum: Spectrum | None
+    ) -> tuple[Array, Array, Array | float, int]:
+        """Return V(I − RRᵀ)Vᵀ (r, q, q), the lengths of W, and the error of eigenvectors, (r,).
+
+        Rows for which these do not suffice are solved for; their number comes last.
+        """
+        posterior = self.posterior
+        if spectrum is None:
+            V = posterior.solve(cross.reshape(-1, cross.shape[2])).reshape(cross.shape)
+            return posterior.explained(V), posterior.sensitivity.lengths(V), 0.0, len(cross)
+        xp, tolerance = namespace(cross), self.evaluation.covariance_tolerance
+        lengths = posterior.sensitivity.sketched_lengths(cross)
+        value, error = spectrum.explained(cross)
+        var = xp.max(xp.diagonal(prior - value, axis1=1, axis2=2), axis=1)
+        over = xp.nonzero(~(error <= tolerance * var))[0]
+        if len(over):
+            V = posterior.solve(cross[over].reshape(-1, cross.shape[2]))
+            V = V.reshape(len(over), *cross.shape[1:])
+            value[over], error[over] = posterior.explained(V), 0.0
+            lengths[over] = posterior.sensitivity.lengths(V)
+        return value, lengths, error, len(over)
 
     def _trend(self, operator: Operator, X: Array, cross: Array) -> Array:
         """Return what is uncertain about the coefficients of the mean, (r, q, p)."""
@@ -350,6 +405,7 @@ class _Block:
     var: Array
     cov: Array
     error: Array
+    solved: int
 
 
 def _gathered(cross: Array, G: Array | None, some: slice) -> Array:

@@ -19,6 +19,7 @@ from gpattr._core.array import (
     Array,
     LinAlgError,
     cholesky,
+    namespace,
     outer_products,
     solve_cholesky,
     solve_lower_rows,
@@ -31,6 +32,7 @@ from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
 from gpattr.kernels import Kernel
 from gpattr.means import Mean
 from gpattr.posteriors.combination import known_mean
+from gpattr.posteriors.exact import check_training_memory
 from gpattr.posteriors.function_space import FunctionSpacePosterior
 from gpattr.posteriors.matrices import matrix, root_of
 from gpattr.posteriors.measurements import check_noise
@@ -82,9 +84,9 @@ class MultiTaskPosterior(MultiOutputPosterior):
                 f"kernel: expected a gpattr kernel, got {type(kernel).__name__}"
             )
         Z, names = read_only(as_matrix("X", X)), column_names(X)
-        m = len(Z)
+        xp, m = namespace(Z), len(Z)
         kernel.check_features(Z.shape[1])
-        y = as_vector("y", y, length=m, unit="targets (one per row of X)")
+        y = as_vector("y", y, length=m, unit="targets (one per row of X)", like=Z)
         B, at = _checked_tasks(covariance, tasks, m)
         P = len(B)
         if means is not None and (not isinstance(means, Sequence) or len(means) != P):
@@ -92,12 +94,13 @@ class MultiTaskPosterior(MultiOutputPosterior):
         prior = [known_mean(None if means is None else means[p]) for p in range(P)]
         default = tuple(f"y{p}" for p in range(P))
         labels = check_names("output_names", default if output_names is None else output_names, P)
-        L = _factor(kernel, Z, B[np.ix_(at, at)], check_noise(noise, Z))
-        known = np.stack([mean(Z) for mean in prior])[at, np.arange(m)]
+        L = _factor(kernel, Z, xp.asarray(B[np.ix_(at, at)]), check_noise(noise, Z))
+        own_task = xp.asarray(np.eye(P)[:, at])
+        known = (own_task * xp.stack([mean(Z) for mean in prior])).sum(axis=0)
         alpha = solve_cholesky(L, y - known)
         outputs = {}
         for p, label in enumerate(labels):
-            share, own = B[p, at] / B[p, p], float(B[p, p]) * kernel
+            share, own = xp.asarray(B[p, at] / B[p, p]), float(B[p, p]) * kernel
             options: dict[str, Any] = {"mean": prior[p], "feature_names": names}
             outputs[label] = TaskPosterior(own, Z, alpha * share, L, None, share, **options)
         super().__init__(outputs)
@@ -119,15 +122,17 @@ class MultiTaskPosterior(MultiOutputPosterior):
         n, q, P, Z = len(X), operator.size(X.shape[1]), len(self), self.inputs
         check_memory("The covariance across outputs", (n, q, P, q, P), "use fewer rows")
         formulas = formulas_for(operator, self.kernel, evaluation.method, evaluation.n_steps)
-        result = np.empty((n, q, P, q, P))
-        for rows in blocks(n, 16.0 * q * P * len(Z)):
+        xp = namespace(X)
+        covariance = xp.asarray(self.covariance)
+        shares = xp.asarray(self.covariance[:, self.task_of_row])
+        result = xp.empty((n, q, P, q, P))
+        for rows in blocks(n, 16.0 * q * P * len(Z), X):
             part = operator.rows(rows)
             cross = weighted_cross(formulas, part, X[rows], Z).value  # (r, q, m)
-            shares = self.covariance[:, self.task_of_row]
-            V = np.stack([cross * share for share in shares], axis=2)  # (r, q, P, m)
+            V = xp.stack([cross * share for share in shares], axis=2)  # (r, q, P, m)
             V = solve_lower_rows(self.factor, V.reshape(-1, len(Z))).reshape(V.shape)
             own = weighted_prior_cov(formulas, part, X[rows]).value
-            prior = np.einsum("nij,op->niojp", own, self.covariance)
+            prior = xp.einsum("nij,op->niojp", own, covariance)
             result[rows] = prior - outer_products(V.reshape(len(V), q * P, -1)).reshape(prior.shape)
         return result
 
@@ -147,12 +152,11 @@ def _checked_tasks(covariance: Any, tasks: Any, m: int) -> tuple[np.ndarray, np.
     return B, at.astype(int)
 
 
-def _factor(kernel: Kernel, Z: Array, shares: np.ndarray, noise: Array) -> Array:
+def _factor(kernel: Kernel, Z: Array, shares: Array, noise: Array) -> Array:
     """Return chol(B_tₙtₘ k(xₙ, xₘ) + diag noise), (m, m)."""
-    m = len(Z)
-    check_memory("The covariance of the training targets", (m, m), "use fewer rows")
-    A = shares * kernel(Z, Z)
-    A[np.arange(m), np.arange(m)] += noise
+    check_training_memory(Z)
+    A, i = shares * kernel(Z, Z), namespace(Z).arange(len(Z))
+    A[i, i] += noise
     try:
         return cholesky(A)
     except LinAlgError:

@@ -66,6 +66,10 @@ class Sensitivity:
         """Return what `lengths` does, from covariances times the sketch of `beside`, (r, d, s')."""
         return (4.0 / (self._smallness or 1.0)) * _largest_root_mean_square(products)
 
+    def sketched_lengths(self, cross: Array) -> Array:
+        """Return what `lengths` does, from covariances with the data, (r, d, m), not solved for."""
+        return 4.0 * _largest_root_mean_square(product(cross, self.sketch))
+
     @property
     def _smallness(self) -> float:
         """What the sketch is multiplied by beside α; 0 where α is."""
