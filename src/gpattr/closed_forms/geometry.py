@@ -15,6 +15,8 @@ from gpattr.kernels import Radial
 from gpattr.operators import Paths
 from gpattr.special.gaussian import rows_by_length
 
+Arguments = tuple[Array, Array, Array, Array | None]  # of moments: a, β, c₀, c₁
+
 REACH = 32.0  # length-scales within which different baselines share an origin
 
 
@@ -46,9 +48,7 @@ class Geometry:
         a, E = (step * step).sum(axis=1), (origin - Z) / scale
         return cls(kernel, paths, Z, rows, step, a, E, shift, c0[0] if shared else c0)
 
-    def for_chunks(
-        self, work: Callable[[Array, tuple[Array, Array, Array, Array | None]], None]
-    ) -> None:
+    def for_chunks(self, work: Callable[[Array, Arguments], None]) -> None:
         """Call ``work`` with row numbers, by length of path, and the arguments of their moments.
 
         These are a, β, c₀ and c₁. Threads share the chunks.
@@ -107,9 +107,7 @@ def from_moments(
         features = namespace(Z).empty(Z.shape[::-1])
         features[:] = g.E.T
 
-        def fill(
-            rows: Array, arguments: tuple[Array, ...], g: Geometry = g, E: Array = features
-        ) -> None:
+        def fill(rows: Array, arguments: Arguments, g: Geometry = g, E: Array = features) -> None:
             M0, M1 = (moment[:, None, :] for moment in moments(*arguments))
             size = chunk_rows(Z, Z.shape[1] * len(Z))
             for some in (slice(start, start + size) for start in range(0, len(rows), size)):

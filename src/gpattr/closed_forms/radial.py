@@ -17,6 +17,7 @@ from gpattr._core.array import EPS, Array, namespace, product
 from gpattr._core.memory import blocks
 from gpattr.closed_forms.geometry import (
     REACH,
+    Arguments,
     Geometry,
     closest_approach,
     from_moments,
@@ -53,9 +54,7 @@ def cross_dot(kernel: Radial, paths: Paths, Z: Array, w: Array) -> Array:
         # w and E∘w, (m, q + dq).
         right = xp.concatenate([w.T, (g.E.T[:, None, :] * w.T).reshape(d * q, m)]).T
 
-        def fill(
-            rows: Array, arguments: tuple[Array, ...], g: Geometry = g, right: Array = right
-        ) -> None:
+        def fill(rows: Array, arguments: Arguments, g: Geometry = g, right: Array = right) -> None:
             H0, H1 = radial_moments(kernel, *arguments)
             first, second = product(H0, right), product(H1, w)
             part = first[:, q:].reshape(-1, d, q)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from gpattr._core.array import EPS, Array, namespace, product
 from gpattr._core.memory import blocks
-from gpattr.closed_forms.geometry import REACH, Geometry, from_moments, neighbourhoods
+from gpattr.closed_forms.geometry import REACH, Arguments, Geometry, from_moments, neighbourhoods
 from gpattr.closed_forms.table import register
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import SquaredExponential
@@ -38,9 +38,7 @@ def cross_dot(kernel: SquaredExponential, paths: Paths, Z: Array, w: Array) -> A
             [w.T, (g.E.T[:, None, :] * w.T).reshape(d * q, m)]
         ).T  # (m, q + dq): w and E∘w
 
-        def fill(
-            rows: Array, arguments: tuple[Array, ...], g: Geometry = g, right: Array = right
-        ) -> None:
+        def fill(rows: Array, arguments: Arguments, g: Geometry = g, right: Array = right) -> None:
             first, second = path_products(*arguments, right)
             part = first[:, q:].reshape(-1, d, q)
             if g.shift is not None:

@@ -25,7 +25,7 @@ class Radial(Kernel):
 
     trainable: ClassVar[tuple[str, ...]] = ("lengthscale", "variance")
     one_sided: ClassVar[bool] = True  # g is analytic in r ≥ 0, though perhaps not in r²
-    smooth: ClassVar[bool] = False  # g is analytic in r²
+    even: ClassVar[bool] = False  # g is analytic in r²
 
     @property
     def stationary(self) -> bool:
@@ -72,7 +72,7 @@ class Radial(Kernel):
         return self.profile(r2), self.slope(r2), self.curvature(r2) if second else None
 
     def __call__(self, X: Array, Z: Array) -> Array:
-        r2 = squared_distances(X, Z, self.lengthscale, smooth=self.smooth)
+        r2 = squared_distances(X, Z, self.lengthscale, smooth=self.even)
         return self.variance * self.profile(r2)
 
     def diagonal(self, X: Array) -> Array:

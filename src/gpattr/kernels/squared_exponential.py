@@ -17,7 +17,7 @@ class SquaredExponential(Radial):
     is in the units of the squared target. Other libraries call this kernel RBF.
     """
 
-    smooth: ClassVar[bool] = True
+    even: ClassVar[bool] = True
 
     def profile(self, r2: Array) -> Array:
         return namespace(r2).exp(-0.5 * r2)
