@@ -24,6 +24,7 @@ LEVELS = [
     {"tables"},
     {"testing"},
     {"explainer"},
+    {"engines"},
     {"sobol"},
     {"plots"},
     {"rules", "report"},

@@ -42,6 +42,11 @@ def memory_budget(*, working: float | None = None, result: float | None = None) 
             variable.reset(token)
 
 
+def budget_in_force() -> dict[str, float | None]:
+    """Return what `memory_budget` is set to here, to set it again in another thread or process."""
+    return {name: variable.get() for name, variable in _BUDGETS.items()}
+
+
 def blocks(n: int, bytes_per_row: float, like: Array | None = None) -> Iterator[slice]:
     """Yield slices that cover range(n), each within the working budget of the device of ``like``.
 

@@ -333,11 +333,12 @@ def _align(name: str, X: Any, names: Names | None) -> Any:
 
 
 def _frame_values(name: str, X: Any) -> Array:
-    columns = [_column_values(name, label, X[label]) for label in X.columns]
+    columns = [column_values(name, label, X[label]) for label in X.columns]
     return np.column_stack(columns) if columns else np.empty((len(X), 0))
 
 
-def _column_values(name: str, label: Any, column: Any) -> Array:
+def column_values(name: str, label: Any, column: Any) -> Array:
+    """Return a column of a frame as numbers, NaN where it has none; refuse text and dates."""
     try:
         values = column.to_numpy()
         if str(column.dtype) == "category":  # its numbers are names

@@ -1,0 +1,37 @@
+"""Rows of a frame that can be explained: no missing values, and no unknown categories."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpattr._core.validation import column_values, positions_of
+from gpattr.explainer.rows import Rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def usable_rows(rows: Rows, X: pd.DataFrame) -> np.ndarray:
+    """Return which rows of X have a usable value in every column, (n,).
+
+    Other columns than the model's, and columns of other types, raise `InvalidInputError`.
+    """
+    encoder = rows.encoder
+    names = rows.columns if encoder is None else (encoder.names if encoder.named else None)
+    if names is not None:
+        X = X.iloc[:, positions_of("X", list(map(str, X.columns)), names)]
+    keys = names or (() if encoder is None else encoder.names) or tuple(map(str, X.columns))
+    usable = np.ones(len(X), dtype=bool)
+    for i, name in enumerate(keys[: X.shape[1]]):
+        column = X.iloc[:, i]
+        if encoder is not None and name in encoder.unused:
+            continue
+        if encoder is not None and name in encoder.categories:
+            usable &= column.isin(encoder.categories[name]).to_numpy()
+        elif encoder is not None and name in encoder.dates:
+            usable &= column.notna().to_numpy()
+        else:
+            usable &= np.isfinite(column_values("X", name, column.infer_objects()))
+    return usable
