@@ -32,8 +32,13 @@ LEVELS = [
     {"cli"},
     {"__init__"},
 ]
-# ex.plot and explainer.widget, on first use
-LAZY = {("explanation", "plots"), ("sobol", "plots"), ("explainer", "widget")}
+# ex.plot, explainer.widget and explainer.map_table, on first use
+LAZY = {
+    ("explanation", "plots"),
+    ("sobol", "plots"),
+    ("explainer", "widget"),
+    ("explainer", "engines"),
+}
 LEVEL = {package: i for i, level in enumerate(LEVELS) for package in level}
 HEAVY = ("sklearn", "pandas", "torch", "jax", "shap", "matplotlib", "dask", "xarray", "scipy")
 

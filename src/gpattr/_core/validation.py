@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpattr._core.array import Array, is_tensor, namespace, to_numpy
+from gpattr._core.table_kinds import lazy_kind
 from gpattr.exceptions import InvalidInputError
 
 Names = tuple[str, ...]
@@ -187,6 +188,16 @@ def column_names(X: Any) -> Names | None:
     return tuple(map(str, X.columns if is_frame(X) else X.index))
 
 
+def refuse_lazy(name: str, value: Any) -> None:
+    """Raise `InvalidInputError` for a table that would have to be collected into memory."""
+    kind = lazy_kind(value)
+    if kind is not None:
+        raise InvalidInputError(
+            f"{name}: a {kind} is not collected into memory here; explainer.map_table explains it"
+            " lazily, part by part, or collect it yourself if it fits"
+        )
+
+
 def as_matrix(
     name: str,
     X: Any,
@@ -199,6 +210,7 @@ def as_matrix(
 
     Tensors stay tensors; with ``like``, the result is of its array library and on its device.
     """
+    refuse_lazy(name, X)
     if is_frame(X):
         X = _align(name, X, names)
         array = _frame_values(name, X)
@@ -241,6 +253,7 @@ def as_vector(
     like: Array | None = None,
 ) -> Array:
     """Return x as a finite float64 array (length,), a labelled series in the order of names."""
+    refuse_lazy(name, x)
     labels = column_names(x)
     if names is not None and labels is not None:
         x = x.to_numpy()[positions_of(name, labels, names)]
@@ -368,6 +381,7 @@ def _is_number(value: Any) -> bool:
 
 def numbers(name: str, value: Any) -> Array:
     """Return ``value`` as a float64 array of any shape."""
+    refuse_lazy(name, value)
     if is_tensor(value):
         if value.is_complex():
             raise InvalidInputError(

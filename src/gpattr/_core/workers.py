@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextvars import copy_context
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from pathlib import Path
 from typing import Any
 
@@ -146,11 +147,25 @@ class Job:
 
 _lock = threading.Lock()
 _pool: Pool | None = None
+_NO_HELPERS = Pool(0)
+_alone: ContextVar[bool] = ContextVar("alone", default=False)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep the work of a ``with`` block in its own thread: the other cores have tasks of theirs."""
+    token = _alone.set(True)
+    try:
+        yield
+    finally:
+        _alone.reset(token)
 
 
 def pool() -> Pool:
-    """Return the threads of this process, started on first use."""
+    """Return the threads of this process, started on first use; none in `one_thread`."""
     global _pool
+    if _alone.get():
+        return _NO_HELPERS
     if _pool is None:
         with _lock:
             if _pool is None:

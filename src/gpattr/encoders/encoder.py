@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gpattr._core.array import Array, to_numpy
-from gpattr._core.validation import Names, as_matrix, is_frame, positions_of
+from gpattr._core.validation import Names, as_matrix, is_frame, positions_of, refuse_lazy
 from gpattr.encoders.dates import Dates
 from gpattr.exceptions import InvalidInputError
 
@@ -180,6 +180,7 @@ class Encoder:
 
     def encode(self, name: str, X: Any) -> Array:
         """Return a frame as numbers, (n, encoded columns); raise for unknown labels."""
+        refuse_lazy(name, X)
         if self.as_one_feature and not (is_frame(X) and self.named):
             import pandas as pd
 

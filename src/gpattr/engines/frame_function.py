@@ -7,7 +7,7 @@ given, so a part that is computed again, elsewhere, gives the same rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +83,14 @@ class FrameFunction:
             raise InvalidInputError(f"keep: {taken[0]!r} is the name of a column of the result")
 
     @cached_property
+    def inputs(self) -> Names:
+        """The columns that the model takes, in its order."""
+        rows = self.explainer._rows
+        if rows.encoder is not None:
+            return rows.encoder.names
+        return rows.columns or self.columns or rows.names(None)
+
+    @cached_property
     def features(self) -> Names:
         """The features, or players, that predictions are attributed to."""
         return self.explainer._features(None if self.columns is None else _header(self.columns))
@@ -109,21 +117,39 @@ class FrameFunction:
         """Return one row for each row of a pandas frame, in its order and with its index."""
         import pandas as pd
 
+        computed = self.computed(frame)
+        if not self.keep:
+            return computed
+        blank = pd.DataFrame(None, index=frame.index, columns=list(self.keep))
+        kept = frame[list(self.keep)] if self._has_kept(frame) else blank
+        return pd.concat([kept, computed], axis=1)
+
+    def computed(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the computed columns alone."""
+        import pandas as pd
+
         if not isinstance(frame, pd.DataFrame):
             raise InvalidInputError(
                 f"frame: expected a pandas DataFrame, got a {type(frame).__name__}"
             )
-        kept = frame[list(self.keep)] if self._has_kept(frame) else None
+        self._has_kept(frame)
         if len(frame):
             with memory_budget(**self.budget):
                 values = self._values(frame.drop(columns=list(self.keep), errors="ignore"))
         else:
             values = np.empty((0, len(self.results)))
-        result = pd.DataFrame(values, index=frame.index, columns=list(self.results), copy=False)
-        if not self.keep:
-            return result
-        blank = pd.DataFrame(None, index=frame.index, columns=list(self.keep))
-        return pd.concat([blank if kept is None else kept, result], axis=1)
+        return pd.DataFrame(values, index=frame.index, columns=list(self.results), copy=False)
+
+    def for_table(self, header: pd.DataFrame) -> FrameFunction:
+        """Return the function for a table with the columns of ``header``, or refuse the table.
+
+        A model that does not know the names of its features takes them from the table.
+        """
+        self.check(header)
+        if self.explainer._rows.columns is not None:
+            return self
+        names = tuple(str(name) for name in header.columns if name not in self.keep)
+        return replace(self, columns=names)
 
     def check(self, header: pd.DataFrame) -> None:
         """Raise `InvalidInputError` unless a table with the columns of ``header`` can be explained.
@@ -134,18 +160,10 @@ class FrameFunction:
         self._has_kept(header, strict=True)
         header = header.drop(columns=list(self.keep))
         labels = list(map(str, header.columns))
-        names = rows.columns if rows.encoder is None else rows.encoder.names
-        names = names or self.columns
-        try:
-            if names is None:
-                check_names("table", labels, self.explainer.posterior.n_features)
-            else:
-                positions_of("table", labels, names)
-        except InvalidInputError as error:
-            advice = (
-                "; keep= names columns that are carried along" if "unknown" in str(error) else ""
-            )
-            raise InvalidInputError(f"{error}{advice}") from None
+        if rows.columns is None and self.columns is None:
+            check_names("table: columns", labels, len(self.inputs))
+        else:
+            positions_of("table", labels, self.inputs)
         encoded = {} if rows.encoder is None else {**rows.encoder.categories, **rows.encoder.dates}
         for label in header.columns:
             if str(label) not in encoded and not _may_be_numbers(header[label].dtype):

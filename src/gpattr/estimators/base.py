@@ -13,7 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpattr._core.array import Array, is_tensor, to_numpy
 from gpattr._core.normal import random_generator, standard_draws
-from gpattr._core.validation import as_matrix, as_vector, check_count, check_flag, is_frame
+from gpattr._core.validation import (
+    as_matrix,
+    as_vector,
+    check_count,
+    check_flag,
+    is_frame,
+    refuse_lazy,
+)
 from gpattr.estimators import storage
 from gpattr.estimators.plain_data import checked_pair, checked_rows, checked_training_data
 from gpattr.exceptions import InvalidInputError
@@ -147,6 +154,7 @@ def check_training(model: Any) -> None:
 def require_numbers(**arrays: Any) -> None:
     """Refuse what scikit-learn would take for numbers: text, dates, and what is masked."""
     for name, value in arrays.items():
+        refuse_lazy(name, value)
         if isinstance(value, np.ma.MaskedArray):
             raise InvalidInputError(
                 f"{name}: expected plain numbers, got a masked array; remove or fill masked values"

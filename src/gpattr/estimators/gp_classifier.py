@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpattr._core import documents
 from gpattr._core.array import to_numpy
-from gpattr._core.validation import Names, check_flag, is_frame
+from gpattr._core.validation import Names, check_flag, is_frame, refuse_lazy
 from gpattr.estimators import storage
 from gpattr.estimators.base import KernelOptions, PosteriorEstimator, require_numbers
 from gpattr.estimators.evidence.laplace import LaplaceEvidence
@@ -85,6 +85,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
         check_prior(self, ("zero",))
         with self._unchanged_on_error():
             require_numbers(X=X)
+            refuse_lazy("y", y)
             if isinstance(y, np.ma.MaskedArray):
                 raise InvalidInputError(
                     "y: expected plain labels, got a masked array; remove or fill masked values"

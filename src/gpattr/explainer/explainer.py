@@ -37,6 +37,7 @@ from gpattr.explainer.players import FeatureGroups, Groups, check_players, colum
 from gpattr.explainer.probability import require_link
 from gpattr.explainer.quantity_attributions import check_quantity, of_quantity
 from gpattr.explainer.results import Setting, mean_values, of_function, of_probability, words
+from gpattr.explainer.row_chunks import Chunk, chunks_of, tables_of
 from gpattr.explainer.rows import RowNames, Rows, row_name, row_names
 from gpattr.explanation.baseline_sensitivity import BaselineSensitivity
 from gpattr.explanation.contributions import Contributions
@@ -222,20 +223,64 @@ class Explainer:
     def batches(
         self, X: Any, baselines: Any = None, uncertainty: str = "cov", *, batch_size: int = 1024
     ) -> Iterator[Any]:
-        """Explain the rows of X in batches: an iterator of explanations of ``batch_size`` rows."""
+        """Explain the rows of X in batches: an iterator of explanations of ``batch_size`` rows.
+
+        X is a table, or an iterable of tables, such as the chunks of a file, each of which is read
+        when it is needed. Rows are then counted on from one table to the next, unless their index
+        names them, and a batch ends where its table does.
+        """
         check_count("batch_size", batch_size)
         evaluation = replace(self.evaluation, uncertainty=uncertainty)
-        rows = self._rows.matrix("X", X)
-        own = None if baselines is None else self._rows.baselines(baselines, len(rows))
-        names, labels = self._features(X), row_names(X, len(rows))
+        tables, own = tables_of(X), None
+        if tables is None:
+            rows = self._rows.matrix("X", X)
+            own = None if baselines is None else self._rows.baselines(baselines, len(rows))
+            chunks = iter([Chunk(rows, self._features(X), row_names(X, len(rows)))])
+        else:
+            if baselines is not None:
+                raise InvalidInputError(
+                    "baselines: they are those of one table; explain each table of an iterable by"
+                    " itself, or leave baselines out"
+                )
+            chunks = chunks_of(tables, self._rows, self._features)
 
         def generate() -> Iterator[Any]:
-            for start in range(0, len(rows), batch_size):
-                part = slice(start, start + batch_size)
-                some = None if own is None else own[part]
-                yield self._explain(rows[part], some, evaluation, names, labels[part], part)
+            for chunk in chunks:
+                for start in range(0, len(chunk.rows), batch_size):
+                    part = slice(start, min(start + batch_size, len(chunk.rows)))
+                    some = None if own is None else own[part]
+                    names, labels = chunk.features, chunk.labels[part]
+                    place = slice(chunk.first + part.start, chunk.first + part.stop)
+                    yield self._explain(chunk.rows[part], some, evaluation, names, labels, place)
 
         return generate()
+
+    def map_table(
+        self,
+        table: Any,
+        uncertainty: str = "std",
+        *,
+        errors: str = "raise",
+        keep: Sequence[str] = (),
+    ) -> Any:
+        """Explain a table of any size: a table of the same kind, one row for each of its rows.
+
+        ``table`` is a pandas or Polars frame, a Polars LazyFrame, an Arrow table, reader or
+        dataset, a DuckDB relation, a Dask data frame or array, a Spark data frame or a Ray dataset.
+        Lazy tables give lazy results: nothing is computed, nor collected, before the result is.
+
+        The columns are ``prediction``, ``baseline_prediction``, ``attribution:<feature>`` for every
+        feature and, with ``uncertainty="std"`` but not ``"none"``, ``std:<feature>``, after the
+        table's own index if it has one and the columns to ``keep``, which are not given to the
+        model. Several outputs have all of these once each, as ``<output>:prediction``.
+
+        ``errors="raise"`` stops at a part of the table with other columns or types, or at a row
+        with missing values or unknown categories; ``errors="missing"`` gives missing results for
+        those rows and goes on.
+        """
+        from gpattr.engines import map_table
+
+        return map_table(self, table, uncertainty, errors, keep)
 
     def along(self, x: Any, *, n_points: int = 101, uncertainty: str = "std") -> Any:
         """Explain points on the straight path from the baseline to x, which `plots.path` draws.

@@ -14,6 +14,7 @@ from gpattr.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     from gpattr.explanation.explanation import Explanation
+    from gpattr.explanation.multi_output import MultiOutputExplanation
 
 EXPECTED = "parts: expected explanations by one explainer"
 
@@ -47,6 +48,25 @@ def concatenate(parts: Iterable[Explanation]) -> Explanation:
         },
         parts={name: concatenate([part.parts[name] for part in found]) for name in first.parts},
     )
+
+
+def concatenate_outputs(parts: Iterable[MultiOutputExplanation]) -> dict[str, Explanation]:
+    """Return explanations of several outputs by one explainer, of any rows, as one for each."""
+    from gpattr.explanation.multi_output import MultiOutputExplanation
+
+    expected = "parts: expected explanations of several outputs, got a"
+    found = listed(parts)
+    if found is None:
+        raise InvalidInputError(f"{expected} {type(parts).__name__}")
+    for k, part in enumerate(found):
+        if not isinstance(part, MultiOutputExplanation):
+            raise InvalidInputError(f"{expected} {type(part).__name__} as part {k}")
+    if not found:
+        raise InvalidInputError("parts: expected at least one explanation, got none")
+    for k, part in enumerate(found):
+        if part.output_names != found[0].output_names:
+            raise InvalidInputError(f"{EXPECTED}, but the set of outputs of part {k} is another")
+    return {name: concatenate([part[name] for part in found]) for name in found[0].outputs}
 
 
 def _checked(parts: Any) -> list[Explanation]:

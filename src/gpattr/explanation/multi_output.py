@@ -13,7 +13,7 @@ from gpattr._core.array import Array
 from gpattr._core.frozen import Frozen
 from gpattr._core.validation import Names
 from gpattr.exceptions import InvalidIndexError, InvalidInputError, SeveralOutputsError
-from gpattr.explanation import storage
+from gpattr.explanation import joining, storage
 from gpattr.explanation.explanation import Explanation
 
 if TYPE_CHECKING:
@@ -186,6 +186,11 @@ class MultiOutputExplanation(Frozen):
     def group(self, groups: Mapping[str, Iterable[str | int]]) -> MultiOutputExplanation:
         """Return the explanation with each group of features added into one, for every output."""
         return self._each(lambda ex: ex.group(groups))
+
+    @staticmethod
+    def concatenate(parts: Iterable[MultiOutputExplanation]) -> MultiOutputExplanation:
+        """Return explanations by one explainer, such as those of `Explainer.batches`, as one."""
+        return MultiOutputExplanation(joining.concatenate_outputs(parts))
 
     def __getitem__(self, key: Any) -> Any:
         """Return one output by its name, or select rows, or ``[rows, features]``, of all."""

@@ -1,0 +1,46 @@
+"""map_table: a table of any size and kind in, a table of the same kind out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from gpattr._core.table_kinds import KINDS, table_kind
+from gpattr.engines.dask_arrays import as_frame
+from gpattr.engines.frame_function import FrameFunction
+from gpattr.exceptions import InvalidInputError
+from gpattr.explainer.explainer import Explainer
+
+# Each module has `header(table)`, a pandas frame with the table's columns, and `run(table,
+# function)`.
+ENGINES = {
+    "pandas DataFrame": "pandas_frames",
+    "Polars DataFrame": "polars_frames",
+    "Polars LazyFrame": "polars_frames",
+    "Arrow Table": "arrow_tables",
+    "Arrow RecordBatchReader": "arrow_tables",
+    "Arrow Dataset": "arrow_datasets",
+    "DuckDB relation": "duckdb_relations",
+    "Dask DataFrame": "dask_frames",
+    "Dask Array": "dask_frames",
+    "Spark DataFrame": "spark_frames",
+    "Ray Dataset": "ray_datasets",
+}
+
+
+def map_table(
+    explainer: Explainer, table: Any, uncertainty: str, errors: str, keep: Sequence[str]
+) -> Any:
+    """Return a table of predictions and attributions, as `Explainer.map_table` describes it."""
+    function = FrameFunction(explainer, uncertainty, errors, keep)  # pyright: ignore[reportArgumentType]
+    kind = table_kind(table)
+    if kind is None:
+        raise InvalidInputError(
+            f"table: expected one of {', '.join(dict.fromkeys(KINDS.values()))}; got a"
+            f" {type(table).__module__}.{type(table).__qualname__}"
+        )
+    if kind == "Dask Array":
+        table = as_frame(table, function.inputs)
+    engine = import_module(f"gpattr.engines.{ENGINES[kind]}")
+    return engine.run(table, function.for_table(engine.header(table)))
