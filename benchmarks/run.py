@@ -3,9 +3,9 @@
     python benchmarks/run.py [--quick] [--only explain,kernels,...]
 
 Parts are explain, kernels, shapley, dependence, quantities, measurements, counterfactuals,
-training, peers, growth, weights, rules, sparse, held-out and busy. The red-wine data are used if
-GPATTR_DATA_DIR is set to a folder with them, simulated data of the same shape otherwise. Libraries
-that are not installed are skipped: pip install -e ".[bench]" installs them all."""
+training, peers, growth, weights, rules, sparse, held-out, busy and tables. The red-wine data are
+used if GPATTR_DATA_DIR is set to a folder with them, simulated data of the same shape otherwise.
+Libraries that are not installed are skipped: pip install -e ".[bench]" installs them all."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ from kernels import additive, kernels
 from measurements import measurements
 from quantities import quantities
 from shapley import shapley, shapley_of_many_features
+from tables import tables
 
 SECTIONS = {
     "explain": (explain_wine, explain_many_rows),
@@ -51,6 +52,7 @@ SECTIONS = {
     "sparse": (approximations, sparse_peers),
     "held-out": (held_out,),
     "busy": (busy,),
+    "tables": (tables,),
 }
 
 

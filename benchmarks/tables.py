@@ -1,4 +1,4 @@
-"""Tables of any size: rows per second, memory of every process, and equality with the serial result.
+"""Tables of any size: rows a second, memory of every process, equality with the serial result.
 
     python benchmarks/tables.py [--rows 10000000] [--workers 1,2] [--folder DIRECTORY]
 

@@ -367,6 +367,8 @@ GOOD = {
     "PartialDependence.grid": X[:3, :1],
     "PartialDependence.background": X,
     "Explainer.dependence.feature": 0,
+    "Explainer.map_table.table": FRAME[["a", "b"]],
+    "MultiOutputExplanation.concatenate.parts": Made(lambda: [several()]),
     "candidates": X[:3] + 0.2,
     "plots.measure_next.measurement": Made(lambda: next_measurement()),
     "Posterior.condition_on.y": 0.3,

@@ -9,20 +9,8 @@ import pytest
 import gpattr
 from gpattr._core.memory import budget_in_force
 from gpattr.engines import FrameFunction
-from gpattr.exceptions import InvalidInputError
+from gpattr.exceptions import InvalidInputError, ToleranceError
 from gpattr.tables import Columns, TableModel
-
-
-@pytest.fixture(scope="module")
-def frame():
-    rng = np.random.default_rng(3)
-    return pd.DataFrame(rng.normal(size=(40, 3)), columns=["a", "b", "c"])
-
-
-@pytest.fixture(scope="module")
-def explainer(frame):
-    y = frame["a"] ** 2 + np.sin(frame["b"]) + np.random.default_rng(1).normal(size=40)
-    return gpattr.Explainer(gpattr.GPRegressor(n_restarts=0).fit(frame, y))
 
 
 @pytest.fixture(scope="module")
@@ -204,3 +192,31 @@ def test_only_frames_and_explainers_are_taken(explainer, table):
         FrameFunction(explainer)(table.to_numpy())
     with pytest.raises(InvalidInputError, match="expected a gpattr.Explainer, got a GPRegressor"):
         FrameFunction(gpattr.GPRegressor())
+
+
+def test_rows_that_quadrature_fails_for_are_missing(table):
+    # Path lengths of a quantity are bounded: one row is far too far away.
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(20, 3)), columns=["a", "b", "c"])
+    kernel = gpattr.kernels.SquaredExponential()
+    posterior = gpattr.posteriors.ExactPosterior(kernel, X, X["a"], noise=0.1)
+    explainer = gpattr.Explainer(posterior, quantity=gpattr.quantities.StandardDeviation())
+    far = table.copy()
+    far.loc["row 4", "a"] = 1e7
+    with pytest.raises(ToleranceError):
+        FrameFunction(explainer)(far)
+    result = FrameFunction(explainer, errors="missing")(far)
+    assert list(result.index[result.isna().all(axis=1)]) == ["row 4"]
+    good = FrameFunction(explainer)(table).drop(index="row 4")
+    np.testing.assert_allclose(result.drop(index="row 4"), good, rtol=1e-8, atol=1e-10)
+
+
+def test_faults_of_the_baseline_are_not_those_of_rows(table):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(20, 3)), columns=["a", "b", "c"])
+    kernel = gpattr.kernels.SquaredExponential()
+    posterior = gpattr.posteriors.ExactPosterior(kernel, X, X["a"], noise=1e-6)
+    quantity = gpattr.quantities.LogExpectedImprovement(1e200)
+    explainer = gpattr.Explainer(posterior, quantity=quantity)
+    with pytest.raises(InvalidInputError, match="baseline: .* choose another baseline"):
+        FrameFunction(explainer, errors="missing")(table)

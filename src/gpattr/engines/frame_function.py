@@ -21,6 +21,7 @@ from gpattr._core.validation import (
     check_names,
     positions_of,
 )
+from gpattr.distributions.positions import listed
 from gpattr.engines.usable_rows import usable_rows
 from gpattr.exceptions import InvalidInputError, ToleranceError
 from gpattr.explainer.attributions import require_features
@@ -74,10 +75,10 @@ class FrameFunction:
         if self.columns is not None:
             width = self.explainer.posterior.n_features
             object.__setattr__(self, "columns", check_names("columns", self.columns, width))
-        keep = self.keep
-        if isinstance(keep, str) or not hasattr(keep, "__len__"):
-            raise InvalidInputError(f"keep: expected names of columns, got {keep!r}")
-        object.__setattr__(self, "keep", check_names("keep", tuple(keep), len(keep)))
+        keep = None if isinstance(self.keep, (set, frozenset)) else listed(self.keep)
+        if keep is None:
+            raise InvalidInputError(f"keep: expected names of columns, got {self.keep!r}")
+        object.__setattr__(self, "keep", check_names("keep", keep, len(keep)))
         taken = [name for name in self.keep if name in self.results]
         if taken:
             raise InvalidInputError(f"keep: {taken[0]!r} is the name of a column of the result")
@@ -163,8 +164,10 @@ class FrameFunction:
         if rows.columns is None and self.columns is None:
             check_names("table: columns", labels, len(self.inputs))
         else:
-            positions_of("table", labels, self.inputs)
-        encoded = {} if rows.encoder is None else {**rows.encoder.categories, **rows.encoder.dates}
+            _require_columns(labels, self.inputs)
+        encoder, encoded = rows.encoder, set()
+        if encoder is not None:
+            encoded = {*encoder.categories, *encoder.dates, *encoder.unused}
         for label in header.columns:
             if str(label) not in encoded and not _may_be_numbers(header[label].dtype):
                 raise NotNumericError(
@@ -188,18 +191,23 @@ class FrameFunction:
         values = np.full((len(X), len(self.results)), np.nan)
         try:
             X = self._aligned(X)
-            self._fill(values, X, np.flatnonzero(usable_rows(self.explainer._rows, X)))
+            rows = np.flatnonzero(usable_rows(self.explainer._rows, X))
+            if len(rows):
+                self.explainer._rows.matrix("X", X.iloc[rows])
         except InvalidInputError:
-            pass  # other columns or types: no row of this frame can be explained
+            return values  # other columns or types: no row of this frame can be explained
+        self._fill(values, X, rows)
         return values
 
     def _fill(self, values: np.ndarray, X: pd.DataFrame, rows: np.ndarray) -> None:
-        """Write the results of some rows; those that a quadrature fails for stay missing."""
+        """Write the results of some rows; those whose explanation fails stay missing."""
         if not len(rows):
             return
         try:
             values[rows] = self._explained(X.iloc[rows])
-        except ToleranceError:
+        except (InvalidInputError, ToleranceError) as error:
+            if str(error).startswith("baseline:"):  # which is not the fault of any row
+                raise
             if len(rows) > 1:
                 for half in np.array_split(rows, 2):
                     self._fill(values, X, half)
@@ -249,6 +257,16 @@ def _check_attribution(explainer: Explainer) -> None:
             "baseline: a table is explained from one baseline, or one set of them, and this"
             " operator has one for each of its rows"
         )
+
+
+def _require_columns(labels: list[str], names: Names) -> None:
+    """Refuse a table that has other columns than the model's."""
+    try:
+        positions_of("table", labels, names)
+    except InvalidInputError as error:
+        more = set(labels) - set(names)
+        advice = "; keep= names columns that are carried along" if more else ""
+        raise InvalidInputError(f"{error}{advice}") from None
 
 
 def _header(columns: Names) -> pd.DataFrame:
