@@ -14,7 +14,8 @@ from matplotlib.ticker import MaxNLocator
 from gpattr.plots.style import BLUE, GREY, INK, ReadableTicks
 
 ROOT = Path(__file__).resolve().parents[2]
-RESULTS, PICTURE = ROOT / "benchmarks" / "tables.json", ROOT / "docs" / "pictures" / "throughput.png"
+RESULTS = ROOT / "benchmarks" / "tables.json"
+PICTURE = ROOT / "docs" / "pictures" / "throughput.png"
 
 
 def picture() -> Figure:

@@ -49,7 +49,7 @@ def test_empty_partitions_are_fine(explainer, files, table, expected):
 
 def test_the_model_is_one_task_that_others_depend_on(explainer, table):
     graph = dict(explainer.map_table(dd.from_pandas(table, npartitions=8), keep=["id"]).dask)
-    model = pack(FrameFunction(explainer, keep=["id"]))
+    model = pack(FrameFunction(explainer, keep=["id"])).content
     sizes = sorted(len(dumps(work)) for key, work in graph.items() if "frompandas" not in str(key))
     assert len(sizes) >= 9
     assert sizes[-1] >= len(model)

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 import gpattr
 from gpattr.engines import FrameFunction
-from gpattr.engines.parcel import pack, unpack
+from gpattr.engines.parcel import pack, unpack, unpack_once
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.tables import Columns, TableModel
 
@@ -83,8 +83,11 @@ def test_models_arrive_as_they_left(name):
 
 
 def test_a_worker_unpacks_a_parcel_once():
-    parcel = pack(FrameFunction(gpattr.Explainer(exact())))
-    assert unpack(parcel) is unpack(bytes(bytearray(parcel)))
+    parcel, other = (pack(FrameFunction(gpattr.Explainer(exact()), u)) for u in ("std", "none"))
+    first = unpack_once(parcel)
+    assert unpack_once(pickle.loads(pickle.dumps(parcel))) is first
+    assert unpack_once(other).uncertainty == "none"
+    assert unpack_once(parcel).uncertainty == "std"
 
 
 def test_functions_of_a_program_are_refused_by_name():

@@ -6,15 +6,24 @@ sent as code: a model that holds one of the user's script is refused by name.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import pickle
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import Any
 
 from gpattr.engines.frame_function import FrameFunction
 from gpattr.exceptions import UnsupportedModelError
 
-KEPT = 4  # functions that a worker keeps unpacked
+_unpacked: dict[str, FrameFunction] = {}  # the last one that this process has used
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """A function as bytes, and their digest, by which a worker knows it again."""
+
+    content: bytes
+    key: str
 
 
 class _Packer(pickle.Pickler):
@@ -30,7 +39,7 @@ class _Packer(pickle.Pickler):
         return NotImplemented
 
 
-def pack(function: FrameFunction) -> bytes:
+def pack(function: FrameFunction) -> Parcel:
     """Return a function as bytes; raise `UnsupportedModelError` if its model cannot travel."""
     content = io.BytesIO()
     try:
@@ -41,10 +50,19 @@ def pack(function: FrameFunction) -> bytes:
         raise UnsupportedModelError(
             f"model: it cannot travel to workers, because a part of it cannot be pickled: {error}"
         ) from error
-    return content.getvalue()
+    return Parcel(content.getvalue(), hashlib.sha256(content.getbuffer()).hexdigest())
 
 
-@lru_cache(maxsize=KEPT)
-def unpack(parcel: bytes) -> FrameFunction:
+def unpack(parcel: Parcel) -> FrameFunction:
+    """Return the function of a parcel."""
+    return pickle.loads(parcel.content)
+
+
+def unpack_once(parcel: Parcel) -> FrameFunction:
     """Return the function of a parcel, the same for all tasks of a worker process."""
-    return pickle.loads(parcel)
+    function = _unpacked.get(parcel.key)
+    if function is None:
+        function = unpack(parcel)
+        _unpacked.clear()
+        _unpacked[parcel.key] = function
+    return function

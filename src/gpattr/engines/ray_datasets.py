@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gpattr.engines.frame_function import FrameFunction
-from gpattr.engines.parcel import pack, unpack
+from gpattr.engines.parcel import pack, unpack_once
 from gpattr.engines.tasks import task
 
 if TYPE_CHECKING:
@@ -43,4 +43,4 @@ def explain(frame: pd.DataFrame, parcel: list[Any]) -> pd.DataFrame:
     import ray
 
     with task("block"):
-        return unpack(ray.get(parcel[0]))(frame)
+        return unpack_once(ray.get(parcel[0]))(frame)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from gpattr.engines.frame_function import FrameFunction
-from gpattr.engines.parcel import pack, unpack
+from gpattr.engines.parcel import Parcel, pack, unpack_once
 from gpattr.engines.tasks import task
 
 if TYPE_CHECKING:
@@ -36,11 +36,11 @@ def run(table: Any, function: FrameFunction) -> Any:
     return table.mapInPandas(explain, StructType([*kept, *computed]))
 
 
-def explained(parcel: bytes, frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+def explained(parcel: Parcel, frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
     """Yield the results of the batches of one partition."""
     from pyspark import TaskContext
 
-    context, function = TaskContext.get(), unpack(parcel)
+    context, function = TaskContext.get(), unpack_once(parcel)
     part = "partition" if context is None else f"partition {context.partitionId()}"
     for frame in frames:
         with task(part):
