@@ -57,3 +57,7 @@ class FileFormatError(GpattrError, ValueError):
 
 class DatasetError(GpattrError, OSError):
     """A published data set is missing, incomplete or altered, or cannot be downloaded."""
+
+
+class ClusterError(GpattrError, RuntimeError):
+    """The cluster was lost, or gave up, before the result was there."""

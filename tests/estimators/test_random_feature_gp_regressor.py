@@ -21,6 +21,7 @@ from gpattr.estimators import FirstChunkWarning
 from gpattr.estimators.evidence import marginal_likelihood
 from gpattr.estimators.evidence.random_features import FrequencyEvidence
 from gpattr.estimators.sums import BLOCK
+from gpattr.estimators.training_rows import RowsInMemory
 from gpattr.exceptions import (
     InvalidInputError,
     NotFittedError,
@@ -645,7 +646,7 @@ def test_a_rough_start_that_does_not_converge_says_nothing(monkeypatch):
     y = np.sin(3 * rows[:, 0])
     monkeypatch.setitem(marginal_likelihood.OPTIONS, "maxiter", 1)
     RandomFeatureGPRegressor()._exact_start(
-        rows, y, SquaredExponential()
+        RowsInMemory(rows, y), SquaredExponential()
     )  # warnings are errors here
     with pytest.warns(marginal_likelihood.ConvergenceWarning):
         GPRegressor().fit(rows, y)

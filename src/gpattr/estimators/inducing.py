@@ -6,6 +6,7 @@ import numpy as np
 
 from gpattr._core.array import product, squared_distances
 from gpattr._core.memory import blocks
+from gpattr.estimators.training_rows import drawn
 from gpattr.kernels import Kernel, Radial
 
 # Inducing inputs by default; 1000 take one pass of some seconds over 100 000 rows.
@@ -34,7 +35,7 @@ def placed(
     feature.
     """
     if how == "greedy":
-        some = X if len(X) <= CLUSTERED else X[generator.permutation(len(X))[:CLUSTERED]]
+        some = X if len(X) <= CLUSTERED else X[drawn(len(X), CLUSTERED, generator)]
         return greedy(kernel, some, m)
     scale = kernel.lengthscale if isinstance(kernel, Radial) else std
     return k_means(X / scale, m, generator) * scale
@@ -46,7 +47,7 @@ def k_means(X: np.ndarray, m: int, generator: np.random.Generator) -> np.ndarray
     (scikit-learn's k-means would change the number of linear-algebra threads of the whole process
     while it runs.)
     """
-    chosen = X if len(X) <= CLUSTERED else X[generator.permutation(len(X))[:CLUSTERED]]
+    chosen = X if len(X) <= CLUSTERED else X[drawn(len(X), CLUSTERED, generator)]
     distinct = np.unique(chosen, axis=0)
     if len(distinct) <= m:
         return distinct

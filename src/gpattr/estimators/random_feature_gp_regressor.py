@@ -11,6 +11,7 @@ import numpy as np
 
 from gpattr._core import documents
 from gpattr._core.array import Array, to_numpy
+from gpattr._core.lazy_tables import is_dask
 from gpattr._core.memory import check_memory
 from gpattr._core.normal import check_count, random_generator
 from gpattr._core.validation import Names, beside, check_choice, column_names, positive_scalar
@@ -24,8 +25,9 @@ from gpattr.estimators.gp_regressor import GPRegressor
 from gpattr.estimators.inducing import default_number
 from gpattr.estimators.progress import stream_progress
 from gpattr.estimators.random_feature_stream import Learned, Stream, in_order
-from gpattr.estimators.search_space import NOISE_SHARE, Units, default_kernel, std_of
+from gpattr.estimators.search_space import NOISE_SHARE, default_kernel
 from gpattr.estimators.sums import from_content, to_content
+from gpattr.estimators.training_rows import RowsInMemory, TrainingRows
 from gpattr.exceptions import (
     GpattrError,
     InvalidInputError,
@@ -148,19 +150,26 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         return cls(n_frequencies, **(given | options))
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn from all rows at once, and forget those of earlier calls."""
+        """Learn from all rows at once, and forget those of earlier calls.
+
+        X and y may be Dask collections: their rows stay where they are.
+        """
         self._check_options()
         with self._unchanged_on_error():
-            rows, targets = self._check_data(X, y)
-            stream = self._begin(
-                rows,
-                targets,
-                column_names(X),
-                default_number(len(rows)),
-                learn=self.optimize is True,
-            )
-            stream.add(rows, targets)
-            stream.median = np.median(to_numpy(rows), axis=0)
+            if is_dask(X) or is_dask(y):
+                from gpattr.estimators.distributed.random_features import stream_on_dask
+
+                stream = stream_on_dask(self, X, y)
+            else:
+                rows, targets = self._check_data(X, y)
+                stream = self._begin(
+                    RowsInMemory(rows, targets),
+                    column_names(X),
+                    default_number(len(rows)),
+                    learn=self.optimize is True,
+                )
+                stream.add(rows, targets)
+                stream.median = np.median(to_numpy(rows), axis=0)
             self._cache, self._stream = self._learn_all(stream), stream
         return self
 
@@ -231,7 +240,9 @@ class RandomFeatureGPRegressor(FeatureRegressor):
                         FirstChunkWarning,
                         stacklevel=3,
                     )
-                stream = self._begin(rows, targets, column_names(X), STREAMED, learn=learn)
+                stream = self._begin(
+                    RowsInMemory(rows, targets), column_names(X), STREAMED, learn=learn
+                )
             else:
                 rows, targets = self._check_data(
                     in_order(X, stream.names), y, width=stream.draws[0].shape[1]
@@ -312,23 +323,23 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         return self._cache
 
     def _begin(
-        self, X: Array, y: Array, names: Names | None, default: int, *, learn: bool
+        self, rows: TrainingRows, names: Names | None, default: int, *, learn: bool
     ) -> Stream:
         """Fix the length-scales and the frequencies, ``default`` of them unless given."""
-        d, generator = X.shape[1], random_generator(self.random_state)
+        d, generator = rows.d, random_generator(self.random_state)
         by_blocks = learn and self.n_frequencies is None
         p = 2 * int(default if self.n_frequencies is None else self.n_frequencies)
         remedy = "use a smaller n_frequencies or ensemble"
         check_memory(
             "n_frequencies: the sums over rows", (int(self.ensemble), p, p), remedy, copies=3
         )
-        units, given = Units.of_data(X, y), self._given_kernel
+        units, given = rows.units(), self._given_kernel
         kernel = default_kernel(units, self._kernel_class) if given is None else given
         kernel.check_features(d)
         assert isinstance(kernel, Radial)
         known = None if self.noise_variance is None else positive_scalar(NOISE, self.noise_variance)
         if learn and given is None and not by_blocks:
-            kernel = self._exact_start(X, y, kernel)
+            kernel = self._exact_start(rows, kernel)
         draws = [
             standard_frequencies(kernel, d, p // 2, self.sampling, generator)
             for _ in range(int(self.ensemble))
@@ -336,24 +347,26 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         noise = known
         if learn:
             kernel, noise = self._train(
-                X, y, kernel, known, None if by_blocks else draws[0], generator
+                rows, kernel, known, None if by_blocks else draws[0], generator
             )
         # Noise learned again with the frequencies includes what these cannot represent.
         later = AMPLITUDE if by_blocks else self.optimize
+        like = rows.take(slice(0))[0]
         return Stream(
-            draws, kernel, noise, known is not None, names, X[:0], self.mean == "constant", later
+            draws, kernel, noise, known is not None, names, like, self.mean == "constant", later
         )
 
-    def _exact_start(self, X: Array, y: Array, kernel: Radial) -> Radial:
+    def _exact_start(self, rows: TrainingRows, kernel: Radial) -> Radial:
         """Return the kernel that an exact GP learns from a few rows.
 
         It is a better starting point than a guess, and cheap to compute.
         """
-        every = max(1, len(X) // SUBSAMPLE)
+        every = max(1, rows.n // SUBSAMPLE)
+        X, y = rows.take(slice(0, every * SUBSAMPLE, every))
         model = GPRegressor(type(kernel), mean=self.mean, noise_variance=self.noise_variance)
         try:
             with without_warning():
-                learned = model.fit(X[::every][:SUBSAMPLE], y[::every][:SUBSAMPLE]).kernel_
+                learned = model.fit(X, y).kernel_
         except (InvalidInputError, NotPositiveDefiniteError):
             return kernel  # errors in the data are reported later
         assert isinstance(learned, Radial)
@@ -361,8 +374,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
 
     def _train(
         self,
-        X: Array,
-        y: Array,
+        rows: TrainingRows,
         kernel: Radial,
         known: float | None,
         draws: np.ndarray | None,
@@ -374,19 +386,28 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         """
         free_mean = self.mean == "constant"
         # The constant that is learned is relative to it.
-        middle = float(y.mean()) if free_mean else 0.0
-        rows, targets = X - X.mean(axis=0), y - middle
+        level = rows.target_mean() if free_mean else 0.0
+        middle = rows.mean()
+
+        def centred(which: Any) -> tuple[Array, Array]:
+            X, y = rows.take(which)
+            return X - middle, y - level
+
         if draws is None:
-            objective = BlockEvidence.of_rows(rows, targets, known, free_mean, generator)
+            objective = BlockEvidence.drawn(centred, rows.n, known, free_mean, generator)
+        elif isinstance(rows, RowsInMemory):
+            objective = FrequencyEvidence(*centred(slice(None)), draws, known, free_mean)
         else:
-            objective = FrequencyEvidence(rows, targets, draws, known, free_mean)
-        variance = float(std_of(y[:, None])[0]) ** 2
+            from gpattr.estimators.distributed.random_features import DaskFrequencyEvidence
+
+            objective = DaskFrequencyEvidence(rows, (middle, level), draws, known, free_mean)
+        variance = rows.target_std() ** 2
         return self._search(
             objective,
             kernel,
             known,
             variance,
-            len(y),
+            rows.n,
             generator,
             ("lengthscale", "variance"),
             ftol=ROUGHLY,

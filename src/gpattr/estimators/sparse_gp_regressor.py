@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpattr._core import documents
 from gpattr._core.array import Array, namespace, solve_lower_rows, to_numpy
+from gpattr._core.lazy_tables import is_dask
 from gpattr._core.normal import check_count, random_generator
 from gpattr._core.validation import (
     Names,
@@ -23,7 +24,7 @@ from gpattr.estimators import storage
 from gpattr.estimators.base import KernelRegressor
 from gpattr.estimators.evidence.block import BlockEvidence
 from gpattr.estimators.evidence.marginal_likelihood import NOISE, maximise
-from gpattr.estimators.evidence.sparse_bound import SparseObjective
+from gpattr.estimators.evidence.sparse_bound import CollapsedBound, SparseObjective
 from gpattr.estimators.gp_regressor import check_prior, known_noise
 from gpattr.estimators.hyperparameters import trainable
 from gpattr.estimators.inducing import CLUSTERED, FEWEST, default_number, greedy, k_means, placed
@@ -35,8 +36,8 @@ from gpattr.estimators.search_space import (
     default_kernel,
     scaled,
     starts_from,
-    std_of,
 )
+from gpattr.estimators.training_rows import RowsInMemory, TrainingRows, drawn
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel, Radial
 from gpattr.means import Constant, Expansion, Mean, Zero
@@ -54,24 +55,46 @@ STARTS = ("k-means", "greedy")
 
 
 class _Data(NamedTuple):
-    """Training data, ``rows`` relative to ``middle``, in ``units``; ``own`` are those of the data.
+    """Training data; ``inputs`` are relative to ``middle`` and in ``units``, ``own`` the data's.
 
-    ``level`` (n,) is the noise where it is known, ``variance`` that of the targets.
+    ``level`` (n,) is the noise where it is known, ``variance`` that of the targets in ``units``.
     """
 
-    rows: np.ndarray
-    targets: np.ndarray
+    rows: TrainingRows
     level: np.ndarray | None
     variance: float
     middle: np.ndarray
     units: Units
     own: Units
     generator: np.random.Generator
-    even: np.ndarray  # rows in units of their standard deviations
 
     @property
     def jitter(self) -> float:
         return JITTER * self.variance
+
+    def inputs(self, which: Any) -> np.ndarray:
+        """Return the inputs of the rows of these numbers."""
+        return (self.rows.take(which)[0] - self.middle) / self.units.std
+
+    def some(self) -> Any:
+        """Return the numbers of at most `CLUSTERED` rows, drawn at random where there are more."""
+        n = self.rows.n
+        return slice(None) if n <= CLUSTERED else drawn(n, CLUSTERED, self.generator)
+
+    def blocks(self, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return inputs and targets of the rows of these numbers, in units."""
+        X, y = self.rows.take(which)
+        return (X - self.middle) / self.units.std, y / self.units.unit
+
+    def objective(self, free_mean: bool) -> CollapsedBound:
+        """Return the bound for these rows, as a function of what is learned."""
+        if isinstance(self.rows, RowsInMemory):
+            X, y = self.blocks(np.s_[:])
+            return SparseObjective(X, y, self.level, free_mean, self.jitter)
+        from gpattr.estimators.distributed.sparse import DaskBound
+
+        scale = self.middle, self.units.std, self.units.unit
+        return DaskBound(self.rows, scale, self.level, free_mean, self.jitter)
 
 
 class SparseGPRegressor(KernelRegressor):
@@ -94,7 +117,8 @@ class SparseGPRegressor(KernelRegressor):
         `Matern52` and constants train fastest.
     inducing : "k-means", "greedy" or array (m, d)
         Where inducing inputs start, or by default stay: at centres of clusters, at the rows hardest
-        to predict from each other, or at points given in the units of the data.
+        to predict from each other, both among at most 10 000 rows drawn at random, or at points
+        given in the units of the data.
     move : bool
         Whether training moves inducing inputs whose number or places are given.
     mean : "constant", "zero" or Mean
@@ -146,7 +170,10 @@ class SparseGPRegressor(KernelRegressor):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, noise: Any = None) -> Self:
-        """Learn from the data; ``noise`` is the known noise variance of each row."""
+        """Learn from the data; ``noise`` is the known noise variance of each row.
+
+        X and y may be Dask collections: their rows stay where they are.
+        """
         check_prior(self, ("constant", "zero"))
         check_flag("move", self.move)
         if isinstance(self.mean, Expansion) and self.mean.covariance is not None:
@@ -157,21 +184,15 @@ class SparseGPRegressor(KernelRegressor):
             return self._fit(X, y, noise)
 
     def _fit(self, X: Any, y: Any, noise: Any) -> Self:
+        if is_dask(X) or is_dask(y):
+            from gpattr.estimators.distributed.sparse import fit_on_dask
+
+            return fit_on_dask(self, X, y, noise)
         rows, y = self._check_data(X, y)
-        given, known = self._given_kernel, known_noise(self, noise, rows)
-        if known is not None and not (known > 0).all():
-            name = "noise_variance" if noise is None else "noise"
-            raise InvalidInputError(
-                f"{name}: expected variances larger than 0; without noise use GPRegressor"
-            )
+        prior_mean, level = self._prior(rows, noise)
         inputs, targets = to_numpy(rows), to_numpy(y)
-        prior_mean = self.mean if isinstance(self.mean, Mean) else Zero()
-        for part in (given, prior_mean):
-            if part is not None:
-                part.check_features(inputs.shape[1])
-        targets = targets - to_numpy(prior_mean(rows))
-        level = None if known is None else to_numpy(known)
-        kernel, Z, level, centre, jitter = self._learn(inputs, targets, level)
+        data = RowsInMemory(inputs, targets - to_numpy(prior_mean(rows)))
+        kernel, Z, level, centre, jitter = self._learn(data, level)
         mean = Constant(centre) if self.mean == "constant" else prior_mean
         points = _labelled(Z, X) if is_frame(X) else namespace(rows).asarray(Z)
         posterior = SparsePosterior.fit(
@@ -179,26 +200,38 @@ class SparseGPRegressor(KernelRegressor):
         )
         return self._become(posterior, level, jitter, missed_share(posterior, rows))
 
+    def _prior(self, rows: Array, noise: Any) -> tuple[Mean, np.ndarray | None]:
+        """Return the mean and the noise that are known before training on these rows."""
+        given, known = self._given_kernel, known_noise(self, noise, rows)
+        if known is not None and not (known > 0).all():
+            name = "noise_variance" if noise is None else "noise"
+            raise InvalidInputError(
+                f"{name}: expected variances larger than 0; without noise use GPRegressor"
+            )
+        prior_mean = self.mean if isinstance(self.mean, Mean) else Zero()
+        for part in (given, prior_mean):
+            if part is not None:
+                part.check_features(rows.shape[1])
+        return prior_mean, None if known is None else to_numpy(known)
+
     def _learn(
-        self, X: np.ndarray, y: np.ndarray, known: np.ndarray | None
+        self, rows: TrainingRows, known: np.ndarray | None
     ) -> tuple[Kernel, np.ndarray, Any, float, float]:
         """Return kernel, inducing inputs, noise, constant mean and jitter, in the user's units."""
         given = self._given_kernel
-        own = Units.of_data(X, y)
+        own = rows.units()
         units = own if given is None else Units(np.ones(()), 1.0)
         kernel = scaled(
             default_kernel(units, self._kernel_class) if given is None else given,
             units,
             inwards=True,
         )
-        middle = X.mean(axis=0) if kernel.stationary else np.zeros(X.shape[1])
-        rows, targets = (X - middle) / units.std, y / units.unit
-        variance = float(std_of(targets[:, None])[0]) ** 2 or 1.0
+        middle = rows.mean() if kernel.stationary else np.zeros(rows.d)
+        variance = rows.target_std(units.unit) ** 2 or 1.0
         generator = random_generator(self.random_state)
-        level = None if known is None else np.broadcast_to(known / units.unit**2, (len(y),))
+        level = None if known is None else np.broadcast_to(known / units.unit**2, (rows.n,))
         noise = NOISE_SHARE * variance if known is None else None
-        even = (X - middle) / own.std
-        data = _Data(rows, targets, level, variance, middle, units, own, generator, even)
+        data = _Data(rows, level, variance, middle, units, own, generator)
         blocks = self.n_inducing is None and isinstance(self.inducing, str)
         learn = self._learn_by_blocks if blocks else self._learn_by_bound
         kernel, Z, noise, centre = learn(kernel, noise, data)
@@ -215,8 +248,8 @@ class SparseGPRegressor(KernelRegressor):
     ) -> tuple[Kernel, np.ndarray, float | None, float]:
         """Return kernel, inducing inputs, noise and constant by the evidence of blocks of rows."""
         check_choice("inducing", self.inducing, STARTS)
-        evidence = BlockEvidence.of_rows(
-            data.rows, data.targets, data.level, self.mean == "constant", data.generator
+        evidence = BlockEvidence.drawn(
+            data.blocks, data.rows.n, data.level, self.mean == "constant", data.generator
         )
         if self.optimize:
             kernel, noise, _ = self._train(evidence, kernel, noise, None, data)
@@ -229,9 +262,7 @@ class SparseGPRegressor(KernelRegressor):
     ) -> tuple[Kernel, np.ndarray, float | None, float]:
         """Return kernel, inducing inputs, noise and constant by the collapsed bound."""
         Z = self._inducing_start(kernel, data)
-        objective = SparseObjective(
-            data.rows, data.targets, data.level, self.mean == "constant", data.jitter
-        )
+        objective = data.objective(self.mean == "constant")
         if self.optimize:
             kernel, noise, Z = self._train(objective, kernel, noise, Z, data)
         return kernel, Z, noise, objective.at(kernel, noise, Z.ravel()).centre
@@ -242,20 +273,21 @@ class SparseGPRegressor(KernelRegressor):
         The share is that of a posterior given some rows, each weighted by the number of rows it
         represents.
         """
-        X, generator, std = data.rows, data.generator, data.own.std / data.units.std
-        n, most = len(X), min(len(X), default_number(len(X)))
-        some = np.arange(n) if n <= CLUSTERED else generator.permutation(n)[:CLUSTERED]
-        level = np.broadcast_to(noise, (n,))[some] * (len(some) / n)
+        generator, std = data.generator, data.own.std / data.units.std
+        n, most = data.rows.n, min(data.rows.n, default_number(data.rows.n))
+        some = data.some()
+        X = data.inputs(some)
+        level = np.broadcast_to(noise, (n,))[some] * (len(X) / n)
         m = FEWEST
         while m < most:
-            Z = placed(self.inducing, kernel, X, m, std, generator)
+            Z = placed(self.inducing, kernel, data.inputs(data.some()), m, std, generator)
             posterior = SparsePosterior.fit(
-                kernel, Z, X[some], np.zeros(len(some)), noise=level, jitter=data.jitter
+                kernel, Z, X, np.zeros(len(X)), noise=level, jitter=data.jitter
             )
-            if missed_share(posterior, X[some]) <= TOLERATED:
+            if missed_share(posterior, X) <= TOLERATED:
                 return Z
             m = int(1.4 * m)
-        return placed(self.inducing, kernel, X, most, std, generator)
+        return placed(self.inducing, kernel, data.inputs(data.some()), most, std, generator)
 
     def _train(
         self,
@@ -266,13 +298,13 @@ class SparseGPRegressor(KernelRegressor):
         data: _Data,
     ) -> tuple[Kernel, float | None, Any]:
         """Return kernel, noise and inducing inputs (if ``Z`` has any) of the largest objective."""
-        y, units = data.targets, data.units
-        if len(y) < 2:
+        n, units = data.rows.n, data.units
+        if n < 2:
             raise InvalidInputError(
                 "X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use"
                 " optimize=False"
             )
-        if float(y.max()) == float(y.min()):
+        if not data.rows.targets_differ():
             raise InvalidInputError(
                 "y: expected targets that differ, got one value everywhere; use optimize=False"
             )
@@ -295,7 +327,7 @@ class SparseGPRegressor(KernelRegressor):
         free = Z.ravel() if self.move else None
         fixed = Z.ravel()
         search = objective if self.move else (lambda prior, level: objective(prior, level, fixed))
-        offset = -len(y) * float(np.log(units.unit))
+        offset = -n * float(np.log(units.unit))
         with training_progress(self.verbose, len(starts), offset, "bound") as report:
             kernel, noise, *moved = maximise(
                 search, kernel, noise, bounds, starts, report=report, ftol=FTOL, free=free
@@ -304,10 +336,9 @@ class SparseGPRegressor(KernelRegressor):
 
     def _inducing_start(self, kernel: Kernel, data: _Data) -> np.ndarray:
         """Return the inducing inputs where training starts, (m, d), in training units."""
-        rows, units, own = data.rows, data.units, data.own
-        n = len(rows)
+        n, units, own = data.rows.n, data.units, data.own
         if not isinstance(self.inducing, str):
-            Z = to_numpy(as_matrix("inducing", self.inducing, n_features=rows.shape[1]))
+            Z = to_numpy(as_matrix("inducing", self.inducing, n_features=data.rows.d))
             if self.n_inducing is not None and self.n_inducing != len(Z):
                 raise InvalidInputError(
                     f"n_inducing: expected None or {len(Z)}, the rows of inducing, got"
@@ -318,9 +349,11 @@ class SparseGPRegressor(KernelRegressor):
         m = check_count("n_inducing", self.n_inducing)
         if m > n:
             raise InvalidInputError(f"n_inducing: expected at most one per row, {n}, got {m}")
+        some = data.some()
         if self.inducing == "greedy":
-            return greedy(kernel, rows, m)
-        return k_means(data.even, m, data.generator) * own.std / units.std
+            return greedy(kernel, data.inputs(some), m)
+        even = (data.rows.take(some)[0] - data.middle) / own.std
+        return k_means(even, m, data.generator) * own.std / units.std
 
     @property
     def advice_(self) -> str:

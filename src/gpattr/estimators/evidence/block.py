@@ -9,6 +9,7 @@ blocks are exact Gaussian processes, drawn at random.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from gpattr._core.array import Array, namespace, solve_cholesky
 from gpattr.estimators.evidence.marginal_likelihood import Objective
+from gpattr.estimators.training_rows import drawn
 from gpattr.kernels import Kernel
 from gpattr.posteriors.exact import factorise
 
@@ -34,21 +36,31 @@ class BlockEvidence:
     def of_rows(
         cls, X: Array, y: Array, noise: Any, free_mean: bool, generator: np.random.Generator
     ) -> BlockEvidence:
-        """Draw up to `MOST_BLOCKS` blocks of at most `BLOCK_ROWS` rows each.
+        """Draw blocks of these rows; ``noise`` is given, (n,) or a number, or None."""
+        return cls.drawn(lambda i: (X[i], y[i]), len(y), noise, free_mean, generator)
 
-        ``noise`` is given, (n,) or a number, or None.
+    @classmethod
+    def drawn(
+        cls,
+        take: Callable[[np.ndarray], tuple[Array, Array]],
+        n: int,
+        noise: Any,
+        free_mean: bool,
+        generator: np.random.Generator,
+    ) -> BlockEvidence:
+        """Draw up to `MOST_BLOCKS` blocks of at most `BLOCK_ROWS` of n rows each.
+
+        ``take`` returns the rows and targets of the numbers that are drawn.
         """
-        number = min(MOST_BLOCKS, -(-len(y) // BLOCK_ROWS))
-        chosen = (
-            np.arange(len(y))
-            if number == 1
-            else generator.permutation(len(y))[: number * BLOCK_ROWS]
-        )
-        parts = (np.sort(part) for part in np.array_split(chosen, number))
+        number = min(MOST_BLOCKS, -(-n // BLOCK_ROWS))
+        chosen = np.arange(n) if number == 1 else drawn(n, number * BLOCK_ROWS, generator)
+        parts = [np.sort(part) for part in np.array_split(chosen, number)]
+        X, y = take(np.concatenate(parts))
+        ends = np.cumsum([0, *map(len, parts)])
         return cls(
             tuple(
-                Objective(X[i], y[i], noise[i] if np.ndim(noise) else noise, free_mean)
-                for i in parts
+                Objective(X[a:b], y[a:b], noise[i] if np.ndim(noise) else noise, free_mean)
+                for i, a, b in zip(parts, ends[:-1], ends[1:], strict=True)
             )
         )
 

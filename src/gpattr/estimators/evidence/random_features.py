@@ -12,7 +12,7 @@ from gpattr._core.array import Array, namespace, product, symmetric_product
 from gpattr._core.memory import blocks
 from gpattr.bases import Fourier
 from gpattr.estimators.evidence.marginal_likelihood import NOISE
-from gpattr.estimators.evidence.weights import WeightFit, fit_weights
+from gpattr.estimators.evidence.weights import fit_weights
 from gpattr.estimators.sums import Sums
 from gpattr.kernels import Kernel, Radial
 
@@ -20,6 +20,16 @@ from gpattr.kernels import Kernel, Radial
 def amplitudes(kernel: Radial, M: int, like: Array) -> Array:
     """Return the prior variances σ²/M of the 2M weights."""
     return namespace(like).zeros(2 * M) + kernel.variance / M
+
+
+@dataclass(frozen=True)
+class Linear:
+    """The constant c and weights w of a fitted model, its noise σ², and ``inverse``, A⁻¹."""
+
+    constant: float
+    weights: Array
+    noise: float
+    inverse: Array
 
 
 @dataclass(frozen=True)
@@ -40,19 +50,18 @@ class FrequencyEvidence:
     def __call__(self, kernel: Kernel, noise: float | None) -> tuple[float, dict[str, Any]]:
         """Return log p(y) and its derivatives by log θ, including the noise if it is free."""
         assert isinstance(kernel, Radial)
-        xp = namespace(self.X)
         M = len(self.draws)
         level = self.noise if noise is None else noise
         assert level is not None
-        W = self.X / xp.asarray(kernel.lengthscale)
-        basis = Fourier(self.draws)
-        sums = Sums.empty(2 * M, W)
-        for rows in self._blocks():
-            sums = sums.plus(basis(W[rows]), self.y[rows], in_place=True)
-        fit = fit_weights(sums, amplitudes(kernel, M, W), level, free_mean=self.free_mean)
+        sums = self.sums(kernel)
+        fit = fit_weights(sums, amplitudes(kernel, M, sums.ones), level, free_mean=self.free_mean)
         inverse = fit.inverse()
         by_variance, by_noise = fit.gradient(inverse)
-        slope = self._by_lengthscale(W, basis, fit, inverse * (kernel.variance / (M * level)))
+        total = self.pulls(
+            kernel,
+            Linear(fit.constant, fit.weights, level, inverse * (kernel.variance / (M * level))),
+        )
+        slope = -(total * namespace(total).asarray(self.draws).T).sum(axis=1)
         gradient: dict[str, Any] = {"variance": float(by_variance.sum())}
         gradient["lengthscale"] = (
             slope if getattr(kernel.lengthscale, "ndim", 0) else float(slope.sum())
@@ -61,21 +70,33 @@ class FrequencyEvidence:
             gradient[NOISE] = by_noise
         return fit.log_marginal_likelihood, gradient
 
-    def _blocks(self) -> Any:
-        return blocks(len(self.X), 8.0 * 8 * len(self.draws), self.X)
+    def sums(self, kernel: Radial) -> Sums:
+        """Return the sums over rows that the weights follow from."""
+        W, basis = self._scaled(kernel), Fourier(self.draws)
+        sums = Sums.empty(2 * len(self.draws), W)
+        for rows in self._blocks():
+            sums = sums.plus(basis(W[rows]), self.y[rows], in_place=True)
+        return sums
 
-    def _by_lengthscale(self, W: Array, basis: Fourier, fit: WeightFit, inverse: Array) -> Array:
-        xp = namespace(W)
+    def pulls(self, kernel: Radial, fit: Linear) -> Array:
+        """Return Σₙ (xₙᵢ/ℓᵢ) Qₙₘ, (d, M)."""
+        W, basis = self._scaled(kernel), Fourier(self.draws)
         M, d = self.draws.shape
-        total = xp.zeros((d, M))
+        total = namespace(W).zeros((d, M))
         for rows in self._blocks():
             F = basis(W[rows])
             alpha = (self.y[rows] - fit.constant - product(F, fit.weights)) / fit.noise
-            G = alpha[:, None] * fit.weights - symmetric_product(inverse, F.T).T
+            G = alpha[:, None] * fit.weights - symmetric_product(fit.inverse, F.T).T
             Q = G[:, :M] * F[:, M:]
             Q -= G[:, M:] * F[:, :M]
             total += product(W[rows].T, Q)
-        return -(total * xp.asarray(self.draws).T).sum(axis=1)
+        return total
+
+    def _scaled(self, kernel: Radial) -> Array:
+        return self.X / namespace(self.X).asarray(kernel.lengthscale)
+
+    def _blocks(self) -> Any:
+        return blocks(len(self.X), 8.0 * 8 * len(self.draws), self.X)
 
 
 @dataclass(frozen=True)

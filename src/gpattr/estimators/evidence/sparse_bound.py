@@ -16,7 +16,7 @@ kernels use a general form, which is several times slower.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, cast
 
 import numpy as np
@@ -39,6 +39,25 @@ from gpattr.kernels import Constant, Kernel, Matern32, Matern52, Radial, Squared
 
 
 @dataclass(frozen=True)
+class BoundSums:
+    """Sums over n rows: AAᵀ (lower triangle), AΛ^−½[y, 1], [y, 1]ᵀΛ⁻¹[y, 1], and numbers.
+
+    ``missing`` is tr Λ⁻¹(k(X, X) − Q), ``logs`` Σ log Λₙ.
+    """
+
+    n: int
+    gram: np.ndarray
+    cross: np.ndarray
+    energy: np.ndarray
+    missing: float
+    logs: float
+
+    def joined(self, other: BoundSums) -> BoundSums:
+        """Return the sums over the rows of both."""
+        return BoundSums(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+
+@dataclass(frozen=True)
 class Bound:
     """F, the constant mean, and the matrices of the module's formulas.
 
@@ -48,7 +67,6 @@ class Bound:
     value: float
     centre: float
     Z: np.ndarray
-    level: np.ndarray
     L: np.ndarray
     B: np.ndarray
     R: np.ndarray
@@ -56,96 +74,151 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class SparseObjective:
-    """F as a function of kernel, noise and inducing inputs.
+class Pull:
+    """What the derivatives by k(X, Z) need besides the rows.
 
-    Rows X are centred and of order one. ``noise`` (n,) is known, or None where it is a
-    hyperparameter. With ``free_mean`` a constant mean takes its best value for each of them, which
-    leaves the gradient as it is. ``jitter`` is added to the diagonal of K.
+    ``lost`` is I − B⁻¹ and ``into`` is (I − B⁻¹)L⁻¹.
     """
 
-    X: np.ndarray
-    y: np.ndarray
-    noise: np.ndarray | None
+    centre: float
+    Z: np.ndarray
+    L: np.ndarray
+    mu: np.ndarray
+    lost: np.ndarray
+    into: np.ndarray
+
+
+class CollapsedBound:
+    """F as a function of kernel, noise and inducing inputs, from two sums over rows.
+
+    With ``free_mean`` a constant mean takes its best value for each of them, which leaves the
+    gradient as it is. ``jitter`` is added to the diagonal of K. Inducing inputs are one vector.
+    """
+
     free_mean: bool
     jitter: float
 
+    @property
+    def d(self) -> int:
+        """The number of features."""
+        raise NotImplementedError
+
+    def sums(self, kernel: Kernel, noise: float | None, Z: np.ndarray, L: np.ndarray) -> BoundSums:
+        """Return the sums of F over all rows."""
+        raise NotImplementedError
+
+    def slopes(self, kernel: Kernel, noise: float | None, pull: Pull) -> dict[str, Any]:
+        """Return the part of the derivatives that is a sum over all rows, by name."""
+        raise NotImplementedError
+
     def at(self, kernel: Kernel, noise: float | None, inducing: np.ndarray) -> Bound:
         """Return F and what its derivatives need, after one pass over the rows."""
-        Z = inducing.reshape(-1, self.X.shape[1])
-        m, n = len(Z), len(self.y)
-        given = self.noise if noise is None else noise
-        assert given is not None
-        level = np.broadcast_to(given, (n,))
+        Z = inducing.reshape(-1, self.d)
+        m = len(Z)
         K = kernel(Z, Z)
         K[np.arange(m), np.arange(m)] += self.jitter
         L = cholesky(K)
-        B, c, one = np.eye(m, order="F"), np.zeros((m, 2)), np.ones(n)
-        energy, missing = np.zeros((2, 2)), 0.0
-        for rows in blocks(n, 48.0 * m, self.X):
-            scale = level[rows] ** -0.5
-            A = solve_lower_rows(L, kernel(self.X[rows], Z)) * scale[:, None]  # (r, m)
-            # Targets and ones, for a constant mean.
-            sides = np.column_stack([self.y[rows], one[rows]]) * scale[:, None]
-            B, c, energy = add_gram(B, A), c + product(A.T, sides), energy + product(sides.T, sides)
-            missing += float((kernel.diagonal(self.X[rows]) * scale**2).sum()) - float((A**2).sum())
-        whole = np.tril(B) + np.tril(B, -1).T
-        LB = cholesky(B.T)  # which reads the other triangle
+        sums = self.sums(kernel, noise, Z, L)
+        whole = np.tril(sums.gram) + np.tril(sums.gram, -1).T
+        whole[np.arange(m), np.arange(m)] += 1.0
+        LB = cholesky(whole.copy(order="F"))
         R = solve_lower_rows(LB, np.eye(m))  # LB⁻ᵀ: B⁻¹ = RRᵀ
-        half = product(R.T, c)
-        quadratic = energy - half.T @ half  # of targets and ones in (Q + Λ)⁻¹
+        half = product(R.T, sums.cross)
+        quadratic = sums.energy - half.T @ half  # of targets and ones in (Q + Λ)⁻¹
         centre = float(quadratic[0, 1] / quadratic[1, 1]) if self.free_mean else 0.0
         fit = float(quadratic[0, 0] - 2 * centre * quadratic[0, 1] + centre**2 * quadratic[1, 1])
         logs = (
-            float(np.log(level).sum())
-            + 2.0 * float(np.log(LB.diagonal()).sum())
-            + n * math.log(2.0 * math.pi)
+            sums.logs + 2.0 * float(np.log(LB.diagonal()).sum()) + sums.n * math.log(2.0 * math.pi)
         )
         if not np.isfinite(fit):
             raise LinAlgError("not finite")
-        return Bound(
-            -0.5 * (logs + fit + missing),
-            centre,
-            Z,
-            level,
-            L,
-            whole,
-            R,
-            half[:, 0] - centre * half[:, 1],
-        )
+        value = -0.5 * (logs + fit + sums.missing)
+        return Bound(value, centre, Z, L, whole, R, half[:, 0] - centre * half[:, 1])
 
     def __call__(
         self, kernel: Kernel, noise: float | None, inducing: np.ndarray
     ) -> tuple[float, dict[str, Any]]:
         """Return F and its derivatives by log θ and by the inducing inputs."""
         state = self.at(kernel, noise, inducing)
-        Z, level, L, R, m = state.Z, state.level, state.L, state.R, len(state.Z)
+        Z, L, R, m = state.Z, state.L, state.R, len(state.Z)
         inverse = solve_lower_rows(L, np.eye(m)).T  # L⁻¹
         mu = product(inverse.T, product(R, state.half))
         square = outer_products(R)  # B⁻¹
         lost = np.eye(m) - square
-        into = product(lost, inverse)
         G = 0.5 * (
             product(inverse.T, product(2.0 * np.eye(m) - state.B - square, inverse))
             - np.outer(mu, mu)
         )
-        leaves = radial_leaves(kernel)
-        gradient = RadialGradient(leaves, Z) if leaves else KernelGradient(kernel, Z)
+        gradient = gradient_for(kernel, Z)
         gradient.add(Z, G, symmetric=True)
-        by_noise = 0.0
-        for rows in blocks(len(self.y), 96.0 * m, self.X):
+        pull = Pull(state.centre, Z, L, mu, lost, product(lost, inverse))
+        return state.value, added(gradient.named(), self.slopes(kernel, noise, pull))
+
+
+@dataclass(frozen=True)
+class SparseObjective(CollapsedBound):
+    """F for rows X, centred and of order one, in memory.
+
+    ``noise`` (n,) is known, or None where it is a hyperparameter.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    noise: np.ndarray | float | None
+    free_mean: bool
+    jitter: float
+
+    @property
+    def d(self) -> int:
+        return self.X.shape[1]
+
+    def _level(self, noise: float | None) -> np.ndarray:
+        given = self.noise if noise is None else noise
+        assert given is not None
+        return np.broadcast_to(given, (len(self.y),))
+
+    def sums(self, kernel: Kernel, noise: float | None, Z: np.ndarray, L: np.ndarray) -> BoundSums:
+        m, n, level = len(Z), len(self.y), self._level(noise)
+        gram, cross, one = np.zeros((m, m), order="F"), np.zeros((m, 2)), np.ones(n)
+        energy, missing = np.zeros((2, 2)), 0.0
+        for rows in blocks(n, 48.0 * m, self.X):
+            scale = level[rows] ** -0.5
+            A = solve_lower_rows(L, kernel(self.X[rows], Z)) * scale[:, None]  # (r, m)
+            # Targets and ones, for a constant mean.
+            sides = np.column_stack([self.y[rows], one[rows]]) * scale[:, None]
+            gram = add_gram(gram, A)
+            cross, energy = cross + product(A.T, sides), energy + product(sides.T, sides)
+            missing += float((kernel.diagonal(self.X[rows]) * scale**2).sum()) - float((A**2).sum())
+        return BoundSums(n, gram, cross, energy, missing, float(np.log(level).sum()))
+
+    def slopes(self, kernel: Kernel, noise: float | None, pull: Pull) -> dict[str, Any]:
+        Z, mu, level = pull.Z, pull.mu, self._level(noise)
+        gradient, by_noise = gradient_for(kernel, Z), 0.0
+        for rows in blocks(len(self.y), 96.0 * len(Z), self.X):
             here, scale = self.X[rows], level[rows] ** -0.5
             k = kernel(here, Z)
-            rest = self.y[rows] - state.centre - product(k, mu)
-            A = solve_lower_rows(L, k) * scale[:, None]
-            gradient.add(here, product(A * scale[:, None], into) + (scale**2 * rest)[:, None] * mu)
+            rest = self.y[rows] - pull.centre - product(k, mu)
+            A = solve_lower_rows(pull.L, k) * scale[:, None]
+            gradient.add(
+                here, product(A * scale[:, None], pull.into) + (scale**2 * rest)[:, None] * mu
+            )
             gradient.add_diagonal(here, -0.5 * scale**2)
-            gain = (product(A, lost) * A).sum(axis=1)  # (qₙ − sₙ)/Λₙ
+            gain = (product(A, pull.lost) * A).sum(axis=1)  # (qₙ − sₙ)/Λₙ
             by_noise += float(
                 (0.5 * (scale**2 * (kernel.diagonal(here) + rest**2) - gain - 1.0)).sum()
             )
-        result = gradient.named() | {FREE: gradient.inducing.ravel()}
-        return state.value, result if noise is None else result | {NOISE: by_noise}
+        return gradient.named() if noise is None else gradient.named() | {NOISE: by_noise}
+
+
+def added(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Return the sums of values by name."""
+    return {name: one.get(name, 0.0) + other.get(name, 0.0) for name in one | other}
+
+
+def gradient_for(kernel: Kernel, Z: np.ndarray) -> RadialGradient | KernelGradient:
+    """Return an empty sum of derivatives, the faster one where the kernel allows it."""
+    leaves = radial_leaves(kernel)
+    return RadialGradient(leaves, Z) if leaves else KernelGradient(kernel, Z)
 
 
 class RadialGradient:
@@ -187,8 +260,8 @@ class RadialGradient:
             self.amplitude[i] += float(weights.sum()) * leaf.factor * leaf.kernel.variance
 
     def named(self) -> dict[str, Any]:
-        """Return the derivatives by the logarithms of the hyperparameters, by name."""
-        result: dict[str, Any] = {}
+        """Return the derivatives by the logarithms of the hyperparameters and by Z, by name."""
+        result: dict[str, Any] = {FREE: self.inducing.ravel()}
         for leaf, amplitude, slope in zip(self.leaves, self.amplitude, self.slopes, strict=True):
             for name in (f"{leaf.prefix}variance", *leaf.scales):
                 result[name] = result.get(name, 0.0) + amplitude
@@ -234,8 +307,8 @@ class KernelGradient:
             self._take(likelihood_gradient(self.kernel, X[some], np.diag(weights[some])))
 
     def named(self) -> dict[str, Any]:
-        """Return the derivatives by the logarithms of the hyperparameters, by name."""
-        return self.sums
+        """Return the derivatives by the logarithms of the hyperparameters and by Z, by name."""
+        return self.sums | {FREE: self.inducing.ravel()}
 
     def _take(self, gradient: dict[str, Any]) -> None:
         for name, value in gradient.items():
