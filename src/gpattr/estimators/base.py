@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gpattr._core.array import Array, is_tensor, to_numpy
+from gpattr._core.lazy_tables import is_dask
 from gpattr._core.normal import random_generator, standard_draws
 from gpattr._core.validation import (
     as_matrix,
@@ -120,6 +121,7 @@ class PosteriorRegressor(RegressorMixin, PosteriorEstimator):
 
     def _check_data(self, X: Any, y: Any, *, width: int | None = None) -> tuple[Array, Array]:
         """Return rows and targets as float64; ``width`` is the number of features, if fixed."""
+        _refuse_dask(X=X, y=y)
         if is_tensor(X):
             X = as_matrix("X", X)
             if width is None:
@@ -171,6 +173,16 @@ def require_numbers(**arrays: Any) -> None:
         if kind in "USmM":
             raise InvalidInputError(
                 f"{name}: expected numbers, got {'text' if kind in 'US' else 'dates'}"
+            )
+
+
+def _refuse_dask(**tables: Any) -> None:
+    for name, value in tables.items():
+        if is_dask(value):
+            raise InvalidInputError(
+                f"{name}: expected rows in memory, got a Dask {type(value).__name__};"
+                " RandomFeatureGPRegressor.fit and SparseGPRegressor.fit train on Dask"
+                f" collections, and {name}.compute() brings all rows into memory"
             )
 
 

@@ -54,3 +54,18 @@ def stream_progress(verbose: int) -> Iterator[Callable[[int, int], None]]:
             task, description=f"learning: {chunks} chunks, {rows:,} rows"
         )
         progress.update(task, total=1, completed=1)
+
+
+@contextmanager
+def pass_progress(verbose: int, what: str, total: int) -> Iterator[Callable[[], None]]:
+    """Yield a function that counts one of ``total`` parts of a pass over rows on stderr."""
+    if not verbose:
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True)) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda: progress.update(task, advance=1)
+        progress.update(task, completed=total)

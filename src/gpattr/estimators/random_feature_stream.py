@@ -71,11 +71,7 @@ class Stream:
 
         Rows beyond the precision of the waves or of the sums raise.
         """
-        if not (largest := float(abs(y).max())) < LARGEST:
-            raise InvalidInputError(
-                f"y: expected targets whose square float64 can hold, got {largest:.0e}; rescale"
-                " them"
-            )
+        check_size(float(abs(y).max()))
         self.basis_at(self.rows.origin(X)).check_rows("X", X)
         self.rows.add(X, y)
 
@@ -113,6 +109,14 @@ class Stream:
             evidences.append(fitted.log_marginal_likelihood)
         posterior = posteriors[0] if len(posteriors) == 1 else MixturePosterior(posteriors)
         return Learned(posterior, kernel, noise, float(np.mean(constants)), evidences[0], chance)
+
+
+def check_size(largest: float) -> None:
+    """Raise `InvalidInputError` where the square of the largest target would overflow."""
+    if not largest < LARGEST:
+        raise InvalidInputError(
+            f"y: expected targets whose square float64 can hold, got {largest:.0e}; rescale them"
+        )
 
 
 def chance_of(sums: Sums, fit: WeightFit, kernel: Radial, *, free_mean: bool) -> float:

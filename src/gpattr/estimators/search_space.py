@@ -26,6 +26,7 @@ DEFAULT_BOUNDS = {
 }
 OTHER_BOUNDS = (1e-4, 1e4)
 FIXED = "fixed"
+CONSTANT = 1e-13  # share of its largest value up to which the spread of a column is rounding
 NOISE_SHARE = 0.2  # of the targets' variance, to start with
 
 
@@ -43,6 +44,11 @@ class Units:
     def of_data(cls, X: Array, y: Array) -> Units:
         """Return standard deviations as units, 1 for a constant column or target."""
         std, unit = std_of(X), float(std_of(y[:, None])[0]) or 1.0
+        return cls.of_std(std, unit)
+
+    @classmethod
+    def of_std(cls, std: np.ndarray, unit: float) -> Units:
+        """Return these units, 1 for a constant column."""
         if not 1e-140 < unit < 1e140:
             raise InvalidInputError(
                 "y: expected targets whose square float64 can hold, got a standard deviation of"
@@ -67,7 +73,7 @@ def std_of(X: Array) -> np.ndarray:
     # Of order one, so that squares stay in range.
     centred = np.divide(X, size, out=np.zeros_like(X), where=size > 0)
     std = centred.std(axis=0)
-    return np.where(std > 1e-13, std, 0.0) * size
+    return np.where(std > CONSTANT, std, 0.0) * size
 
 
 def default_kernel(units: Units, kind: type[Radial] | None = None) -> Radial:

@@ -93,8 +93,9 @@ class _Data(NamedTuple):
             return SparseObjective(X, y, self.level, free_mean, self.jitter)
         from gpattr.estimators.distributed.sparse import DaskBound
 
-        scale = self.middle, self.units.std, self.units.unit
-        return DaskBound(self.rows, scale, self.level, free_mean, self.jitter)
+        known = None if self.level is None else float(self.level[0])
+        scale = self.middle, self.units.std, 0.0, self.units.unit
+        return DaskBound(self.rows, scale, known, free_mean, self.jitter)
 
 
 class SparseGPRegressor(KernelRegressor):
@@ -421,7 +422,7 @@ class SparseGPRegressor(KernelRegressor):
             root[np.triu_indices(len(Z))] = arrays["root"]
         posterior = SparsePosterior(
             storage.decode(content["kernel"]),
-            Z if names is None else _named(Z, names),
+            Z if names is None else named(Z, names),
             arrays["mean"],
             q_root=root,
             whitened=True,
@@ -454,10 +455,11 @@ def missed_share(posterior: SparsePosterior, X: Array) -> float:
 
 
 def _labelled(Z: np.ndarray, X: Any) -> Any:
-    return _named(Z, tuple(map(str, X.columns)))
+    return named(Z, tuple(map(str, X.columns)))
 
 
-def _named(Z: np.ndarray, names: Names) -> Any:
+def named(Z: np.ndarray, names: Names) -> Any:
+    """Return inducing inputs as a frame with these columns."""
     import pandas as pd
 
     return pd.DataFrame(Z, columns=list(names))

@@ -1,13 +1,13 @@
 """Sums over rows that a weight-space model needs: ΦᵀΦ, Φᵀ1, Φᵀy, Σy, Σy².
 
 Rows may come in portions of any size. They are gathered into blocks of a fixed size before they are
-added, so the sums do not depend on the portions, to the last bit.
+added, and blocks into segments, so the sums do not depend on the portions, to the last bit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,14 @@ import numpy as np
 from gpattr._core import documents
 from gpattr._core.array import Array, add_gram, is_tensor, namespace, product, to_numpy
 from gpattr.bases import Fourier
+from gpattr.estimators.segments import SEGMENT, Tree
 
 # rows: large enough for matrix products at full speed, small enough for 500 frequencies to take 8
 # MB
 BLOCK = 1024
 BLOCK_ON_GPU = 65536
+
+Start = tuple[np.ndarray, float]  # the origin of inputs, of targets
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,12 @@ class Sums:
             self.square + float(y @ y),
         )
 
+    def joined(self, other: Sums) -> Sums:
+        """Return the sums over the rows of both."""
+        return Sums(
+            *(getattr(self, part.name) + getattr(other, part.name) for part in fields(self))
+        )
+
     def whole_gram(self) -> Array:
         """Return ΦᵀΦ with both triangles."""
         xp = namespace(self.gram)
@@ -97,6 +106,37 @@ def from_content(content: Any) -> list[Sums]:
     return result
 
 
+@dataclass(frozen=True)
+class Totals:
+    """Sums of several bases over the same rows, and ``inputs``, Σ(x − origin)."""
+
+    sums: list[Sums]
+    inputs: np.ndarray
+
+    def plus(
+        self, bases: Sequence[Fourier], start: Start, X: Array, y: Array, *, in_place: bool = True
+    ) -> Totals:
+        """Return the totals with a block of rows added, ``in_place`` in the matrices."""
+        origin, shift = start
+        targets = y - shift
+        sums = [
+            part.plus(basis(X), targets, in_place=in_place)
+            for part, basis in zip(self.sums, bases, strict=True)
+        ]
+        inputs = to_numpy(X - namespace(X).asarray(origin)).sum(axis=0)
+        return Totals(sums, self.inputs + inputs)
+
+    def joined(self, other: Totals) -> Totals:
+        """Return the totals over the rows of both."""
+        pairs = zip(self.sums, other.sums, strict=True)
+        return Totals([one.joined(two) for one, two in pairs], self.inputs + other.inputs)
+
+    @classmethod
+    def empty(cls, bases: Sequence[Fourier], like: Array) -> Totals:
+        """Return the totals over no rows; ``like`` is an array (r, d)."""
+        return cls([Sums.empty(len(basis), like) for basis in bases], np.zeros(like.shape[1]))
+
+
 class RowSums:
     """Sums over a stream of rows for several bases, which all see the same rows.
 
@@ -110,10 +150,10 @@ class RowSums:
     ) -> None:
         self.bases_at = bases_at
         self.centre_targets = centre_targets
-        self.start: tuple[np.ndarray, float] | None = None  # the origin of inputs, of targets
+        self.start: Start | None = None
         self.bases: Sequence[Fourier] = ()
-        self.sums: list[Sums] = []
-        self.inputs: np.ndarray | None = None  # Σ(x − origin)
+        self.whole = Tree(Totals.joined)  # segments that are full
+        self.segment: Totals | None = None  # one that is not
         self.rest: tuple[Array, Array] | None = None  # rows that do not fill a block yet
         self.n = 0
 
@@ -142,36 +182,25 @@ class RowSums:
 
     def total(self) -> tuple[Sequence[Fourier], list[Sums], float, np.ndarray]:
         """Return bases, sums over all rows, the origin of targets, and the mean of inputs."""
-        if self.rest is None:
-            assert self.start is not None, "no rows yet"
-            assert self.inputs is not None
-            return self.bases, self.sums, self.start[1], self.start[0] + self.inputs / self.n
-        X, y = self.rest
-        start = self.start or self._middle(X, y)
-        bases = self.bases if self.start else self.bases_at(start[0])
-        sums = self.sums or [Sums.empty(len(basis), X) for basis in bases]
-        sums = [
-            part.plus(basis(X), y - start[1], in_place=False)
-            for part, basis in zip(sums, bases, strict=True)
-        ]
-        inputs = (0.0 if self.inputs is None else self.inputs) + to_numpy(
-            X - namespace(X).asarray(start[0])
-        ).sum(axis=0)
-        return bases, sums, start[1], start[0] + inputs / self.n
+        start, bases, last = self.start, self.bases, self.segment
+        if self.rest is not None:
+            X, y = self.rest
+            start = start or self.middle(X, y)
+            bases = bases or self.bases_at(start[0])
+            last = (last or Totals.empty(bases, X)).plus(bases, start, X, y, in_place=False)
+        assert start is not None, "no rows yet"
+        whole = self.whole.total() if last is None else self.whole.total(last)
+        return bases, whole.sums, start[1], start[0] + whole.inputs / self.n
 
     def restore(
         self, origin: np.ndarray, shift: float, sums: list[Sums], inputs_mean: np.ndarray
     ) -> None:
         """Go on from sums over earlier rows."""
-        self.start, self.bases, self.sums, self.n = (
-            (origin, shift),
-            self.bases_at(origin),
-            sums,
-            sums[0].n,
-        )
-        self.inputs = (inputs_mean - origin) * self.n
+        self.start, self.bases, self.n = (origin, shift), self.bases_at(origin), sums[0].n
+        self.whole.add(Totals(sums, (inputs_mean - origin) * self.n))
 
-    def _middle(self, X: Array, y: Array) -> tuple[np.ndarray, float]:
+    def middle(self, X: Array, y: Array) -> Start:
+        """Return the origins of inputs and targets if these rows are the first block."""
         return to_numpy(X.mean(axis=0)), float(y.mean()) if self.centre_targets else 0.0
 
     def _joined(self, X: Array, y: Array) -> tuple[Array, Array]:
@@ -181,14 +210,11 @@ class RowSums:
 
     def _consume(self, X: Array, y: Array) -> None:
         if self.start is None:
-            self.start = self._middle(X, y)
+            self.start = self.middle(X, y)
             self.bases = self.bases_at(self.start[0])
-            self.sums = [Sums.empty(len(basis), X) for basis in self.bases]
-            self.inputs = np.zeros(X.shape[1])
-        origin, shift = self.start
-        targets = y - shift
-        self.inputs = self.inputs + to_numpy(X - namespace(X).asarray(origin)).sum(axis=0)
-        self.sums = [
-            part.plus(basis(X), targets, in_place=True)
-            for part, basis in zip(self.sums, self.bases, strict=True)
-        ]
+        if self.segment is None:
+            self.segment = Totals.empty(self.bases, X)
+        self.segment = self.segment.plus(self.bases, self.start, X, y)
+        if self.segment.sums[0].n >= SEGMENT:
+            self.whole.add(self.segment)
+            self.segment = None

@@ -1,18 +1,21 @@
 """Rows to train on, wherever they are: what estimators ask of them.
 
-`RowsInMemory` holds arrays; `distributed.DaskRows` answers the same questions by passes over the
+`RowsInMemory` holds arrays; `distributed.rows.DaskRows` answers by passes over the
 partitions of Dask collections.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
-from gpattr._core.array import Array
-from gpattr.estimators.search_space import Units, std_of
+from gpattr._core.array import Array, namespace, to_numpy
+from gpattr.estimators.moments import Moments
+from gpattr.estimators.search_space import Units
+from gpattr.estimators.segments import joined, segments
 
 SHUFFLED = 10**6  # rows up to which a sample is the beginning of a permutation of all of them
 
@@ -51,8 +54,29 @@ class TrainingRows(Protocol):
         ...
 
 
+class ByMoments:
+    """Answers that follow from the moments of inputs and targets."""
+
+    moments: Any  # `Moments` of the columns of inputs, then of the targets
+
+    def units(self) -> Units:
+        return self.moments.units()
+
+    def mean(self) -> Array:
+        return self.moments.mean[:-1]
+
+    def target_mean(self) -> float:
+        return float(self.moments.mean[-1])
+
+    def target_std(self, unit: float = 1.0) -> float:
+        return float(self.moments.std[-1]) / unit
+
+    def targets_differ(self) -> bool:
+        return bool(self.moments.low[-1] < self.moments.high[-1])
+
+
 @dataclass(frozen=True)
-class RowsInMemory:
+class RowsInMemory(ByMoments):
     """Rows X (n, d) and targets y (n,) in arrays."""
 
     X: Array
@@ -66,20 +90,19 @@ class RowsInMemory:
     def d(self) -> int:
         return self.X.shape[1]
 
-    def units(self) -> Units:
-        return Units.of_data(self.X, self.y)
+    @cached_property
+    def moments(self) -> Moments:
+        """Means and spreads of the columns of inputs, and of the targets."""
+        return joined(
+            Moments.joined,
+            (
+                Moments.of(np.column_stack([to_numpy(self.X[some]), to_numpy(self.y[some])]))
+                for some in segments(self.n)
+            ),
+        )
 
     def mean(self) -> Array:
-        return self.X.mean(axis=0)
-
-    def target_mean(self) -> float:
-        return float(self.y.mean())
-
-    def target_std(self, unit: float = 1.0) -> float:
-        return float(std_of((self.y / unit)[:, None])[0])
-
-    def targets_differ(self) -> bool:
-        return float(self.y.max()) != float(self.y.min())
+        return namespace(self.X).asarray(super().mean())
 
     def take(self, which: Any) -> tuple[Array, Array]:
         return self.X[which], self.y[which]

@@ -5,7 +5,9 @@ Standard draws ε are fixed; the frequencies are ε/ℓ.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import add
 from typing import Any
 
 from gpattr._core.array import Array, namespace, product, symmetric_product
@@ -13,6 +15,7 @@ from gpattr._core.memory import blocks
 from gpattr.bases import Fourier
 from gpattr.estimators.evidence.marginal_likelihood import NOISE
 from gpattr.estimators.evidence.weights import fit_weights
+from gpattr.estimators.segments import joined, segments
 from gpattr.estimators.sums import Sums
 from gpattr.kernels import Kernel, Radial
 
@@ -32,20 +35,24 @@ class Linear:
     inverse: Array
 
 
-@dataclass(frozen=True)
-class FrequencyEvidence:
-    """log p(y) for rows X (n, d), targets y and draws ε (M, d), given kernel and noise.
+class WaveEvidence:
+    """log p(y) for draws ε (M, d), given kernel and noise, from two sums over rows.
 
     With A⁻¹ = S^½B⁻¹S^½/σ² the derivative by the features is G = αwᵀ − ΦA⁻¹, α = (y − c − Φw)/σ².
-    By log ℓᵢ it is then −Σₙₘ Qₙₘ (xₙᵢ/ℓᵢ) εₘᵢ, where Q = G_sin∘cos − G_cos∘sin: two passes over the
-    rows, in blocks, with a matrix product each.
+    By log ℓᵢ it is then −Σₙₘ Qₙₘ (xₙᵢ/ℓᵢ) εₘᵢ, where Q = G_sin∘cos − G_cos∘sin.
     """
 
-    X: Array
-    y: Array
     draws: Array
     noise: float | None
     free_mean: bool
+
+    def sums(self, kernel: Radial) -> Sums:
+        """Return the sums over rows that the weights follow from."""
+        raise NotImplementedError
+
+    def pulls(self, kernel: Radial, fit: Linear) -> Array:
+        """Return Σₙ (xₙᵢ/ℓᵢ) Qₙₘ, (d, M)."""
+        raise NotImplementedError
 
     def __call__(self, kernel: Kernel, noise: float | None) -> tuple[float, dict[str, Any]]:
         """Return log p(y) and its derivatives by log θ, including the noise if it is free."""
@@ -70,33 +77,49 @@ class FrequencyEvidence:
             gradient[NOISE] = by_noise
         return fit.log_marginal_likelihood, gradient
 
+
+@dataclass(frozen=True)
+class FrequencyEvidence(WaveEvidence):
+    """log p(y) for rows X (n, d) and targets y: two passes over them, in blocks."""
+
+    X: Array
+    y: Array
+    draws: Array
+    noise: float | None
+    free_mean: bool
+
     def sums(self, kernel: Radial) -> Sums:
-        """Return the sums over rows that the weights follow from."""
-        W, basis = self._scaled(kernel), Fourier(self.draws)
-        sums = Sums.empty(2 * len(self.draws), W)
-        for rows in self._blocks():
-            sums = sums.plus(basis(W[rows]), self.y[rows], in_place=True)
-        return sums
+        return joined(Sums.joined, (self._sums(W, y) for W, y in self._parts(kernel)))
 
     def pulls(self, kernel: Radial, fit: Linear) -> Array:
-        """Return Σₙ (xₙᵢ/ℓᵢ) Qₙₘ, (d, M)."""
-        W, basis = self._scaled(kernel), Fourier(self.draws)
-        M, d = self.draws.shape
+        return joined(add, (self._pulls(W, y, fit) for W, y in self._parts(kernel)))
+
+    def _parts(self, kernel: Radial) -> Iterator[tuple[Array, Array]]:
+        """Yield the rows of a segment in length-scales, and their targets."""
+        ell = namespace(self.X).asarray(kernel.lengthscale)
+        for some in segments(len(self.X)):
+            yield self.X[some] / ell, self.y[some]
+
+    def _sums(self, W: Array, y: Array) -> Sums:
+        basis, sums = Fourier(self.draws), Sums.empty(2 * len(self.draws), W)
+        for rows in self._blocks(W):
+            sums = sums.plus(basis(W[rows]), y[rows], in_place=True)
+        return sums
+
+    def _pulls(self, W: Array, y: Array, fit: Linear) -> Array:
+        basis, (M, d) = Fourier(self.draws), self.draws.shape
         total = namespace(W).zeros((d, M))
-        for rows in self._blocks():
+        for rows in self._blocks(W):
             F = basis(W[rows])
-            alpha = (self.y[rows] - fit.constant - product(F, fit.weights)) / fit.noise
+            alpha = (y[rows] - fit.constant - product(F, fit.weights)) / fit.noise
             G = alpha[:, None] * fit.weights - symmetric_product(fit.inverse, F.T).T
             Q = G[:, :M] * F[:, M:]
             Q -= G[:, M:] * F[:, :M]
             total += product(W[rows].T, Q)
         return total
 
-    def _scaled(self, kernel: Radial) -> Array:
-        return self.X / namespace(self.X).asarray(kernel.lengthscale)
-
-    def _blocks(self) -> Any:
-        return blocks(len(self.X), 8.0 * 8 * len(self.draws), self.X)
+    def _blocks(self, W: Array) -> Iterator[slice]:
+        return blocks(len(W), 8.0 * 8 * len(self.draws), W)
 
 
 @dataclass(frozen=True)

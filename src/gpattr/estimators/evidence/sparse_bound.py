@@ -16,8 +16,9 @@ kernels use a general form, which is several times slower.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -35,6 +36,7 @@ from gpattr.closed_forms import differentiate
 from gpattr.estimators.evidence.marginal_likelihood import FREE, NOISE
 from gpattr.estimators.evidence.squared_exponentials import Leaf, summands
 from gpattr.estimators.hyperparameters import likelihood_gradient
+from gpattr.estimators.segments import joined, segments
 from gpattr.kernels import Constant, Kernel, Matern32, Matern52, Radial, SquaredExponential
 
 
@@ -172,30 +174,51 @@ class SparseObjective(CollapsedBound):
     def d(self) -> int:
         return self.X.shape[1]
 
-    def _level(self, noise: float | None) -> np.ndarray:
+    def sums(self, kernel: Kernel, noise: float | None, Z: np.ndarray, L: np.ndarray) -> BoundSums:
+        return joined(BoundSums.joined, (part.sums(kernel, Z, L) for part in self._parts(noise)))
+
+    def slopes(self, kernel: Kernel, noise: float | None, pull: Pull) -> dict[str, Any]:
+        slopes = joined(added, (part.slopes(kernel, pull) for part in self._parts(noise)))
+        if noise is None:
+            del slopes[NOISE]
+        return slopes
+
+    def _parts(self, noise: float | None) -> Iterator[_Part]:
         given = self.noise if noise is None else noise
         assert given is not None
-        return np.broadcast_to(given, (len(self.y),))
+        level = np.broadcast_to(given, (len(self.y),))
+        for some in segments(len(self.y)):
+            yield _Part(self.X[some], self.y[some], level[some])
 
-    def sums(self, kernel: Kernel, noise: float | None, Z: np.ndarray, L: np.ndarray) -> BoundSums:
-        m, n, level = len(Z), len(self.y), self._level(noise)
+
+class _Part(NamedTuple):
+    """Rows, targets and noise of a segment."""
+
+    X: np.ndarray
+    y: np.ndarray
+    level: np.ndarray
+
+    def sums(self, kernel: Kernel, Z: np.ndarray, L: np.ndarray) -> BoundSums:
+        """Return the sums of F over these rows."""
+        m, n = len(Z), len(self.y)
         gram, cross, one = np.zeros((m, m), order="F"), np.zeros((m, 2)), np.ones(n)
         energy, missing = np.zeros((2, 2)), 0.0
         for rows in blocks(n, 48.0 * m, self.X):
-            scale = level[rows] ** -0.5
+            scale = self.level[rows] ** -0.5
             A = solve_lower_rows(L, kernel(self.X[rows], Z)) * scale[:, None]  # (r, m)
             # Targets and ones, for a constant mean.
             sides = np.column_stack([self.y[rows], one[rows]]) * scale[:, None]
             gram = add_gram(gram, A)
             cross, energy = cross + product(A.T, sides), energy + product(sides.T, sides)
             missing += float((kernel.diagonal(self.X[rows]) * scale**2).sum()) - float((A**2).sum())
-        return BoundSums(n, gram, cross, energy, missing, float(np.log(level).sum()))
+        return BoundSums(n, gram, cross, energy, missing, float(np.log(self.level).sum()))
 
-    def slopes(self, kernel: Kernel, noise: float | None, pull: Pull) -> dict[str, Any]:
-        Z, mu, level = pull.Z, pull.mu, self._level(noise)
+    def slopes(self, kernel: Kernel, pull: Pull) -> dict[str, Any]:
+        """Return the part of these rows in the derivatives, also that by the noise."""
+        Z, mu = pull.Z, pull.mu
         gradient, by_noise = gradient_for(kernel, Z), 0.0
         for rows in blocks(len(self.y), 96.0 * len(Z), self.X):
-            here, scale = self.X[rows], level[rows] ** -0.5
+            here, scale = self.X[rows], self.level[rows] ** -0.5
             k = kernel(here, Z)
             rest = self.y[rows] - pull.centre - product(k, mu)
             A = solve_lower_rows(pull.L, k) * scale[:, None]
@@ -207,7 +230,7 @@ class SparseObjective(CollapsedBound):
             by_noise += float(
                 (0.5 * (scale**2 * (kernel.diagonal(here) + rest**2) - gain - 1.0)).sum()
             )
-        return gradient.named() if noise is None else gradient.named() | {NOISE: by_noise}
+        return gradient.named() | {NOISE: by_noise}
 
 
 def added(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
