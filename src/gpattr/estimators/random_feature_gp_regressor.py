@@ -19,7 +19,7 @@ from gpattr.bases.spectral import SAMPLINGS, check_spectral, standard_frequencie
 from gpattr.estimators import storage
 from gpattr.estimators.evidence.block import BlockEvidence
 from gpattr.estimators.evidence.marginal_likelihood import NOISE, without_warning
-from gpattr.estimators.evidence.random_features import AmplitudeEvidence, FrequencyEvidence
+from gpattr.estimators.evidence.random_features import AmplitudeEvidence
 from gpattr.estimators.feature_regressor import FeatureRegressor
 from gpattr.estimators.gp_regressor import GPRegressor
 from gpattr.estimators.inducing import default_number
@@ -395,12 +395,8 @@ class RandomFeatureGPRegressor(FeatureRegressor):
 
         if draws is None:
             objective = BlockEvidence.drawn(centred, rows.n, known, free_mean, generator)
-        elif isinstance(rows, RowsInMemory):
-            objective = FrequencyEvidence(*centred(slice(None)), draws, known, free_mean)
         else:
-            from gpattr.estimators.distributed.random_features import DaskFrequencyEvidence
-
-            objective = DaskFrequencyEvidence(rows, (middle, level), draws, known, free_mean)
+            objective = rows.evidence((middle, level), draws, known, free_mean)
         variance = rows.target_std() ** 2
         return self._search(
             objective,

@@ -24,7 +24,6 @@ from gpattr.estimators import storage
 from gpattr.estimators.base import KernelRegressor
 from gpattr.estimators.evidence.block import BlockEvidence
 from gpattr.estimators.evidence.marginal_likelihood import NOISE, maximise
-from gpattr.estimators.evidence.sparse_bound import CollapsedBound, SparseObjective
 from gpattr.estimators.gp_regressor import check_prior, known_noise
 from gpattr.estimators.hyperparameters import trainable
 from gpattr.estimators.inducing import CLUSTERED, FEWEST, default_number, greedy, k_means, placed
@@ -85,17 +84,6 @@ class _Data(NamedTuple):
         """Return inputs and targets of the rows of these numbers, in units."""
         X, y = self.rows.take(which)
         return (X - self.middle) / self.units.std, y / self.units.unit
-
-    def objective(self, free_mean: bool) -> CollapsedBound:
-        """Return the bound for these rows, as a function of what is learned."""
-        if isinstance(self.rows, RowsInMemory):
-            X, y = self.blocks(np.s_[:])
-            return SparseObjective(X, y, self.level, free_mean, self.jitter)
-        from gpattr.estimators.distributed.sparse import DaskBound
-
-        known = None if self.level is None else float(self.level[0])
-        scale = self.middle, self.units.std, 0.0, self.units.unit
-        return DaskBound(self.rows, scale, known, free_mean, self.jitter)
 
 
 class SparseGPRegressor(KernelRegressor):
@@ -263,7 +251,8 @@ class SparseGPRegressor(KernelRegressor):
     ) -> tuple[Kernel, np.ndarray, float | None, float]:
         """Return kernel, inducing inputs, noise and constant by the collapsed bound."""
         Z = self._inducing_start(kernel, data)
-        objective = data.objective(self.mean == "constant")
+        scale = data.middle, data.units.std, data.units.unit
+        objective = data.rows.bound(scale, data.level, self.mean == "constant", data.jitter)
         if self.optimize:
             kernel, noise, Z = self._train(objective, kernel, noise, Z, data)
         return kernel, Z, noise, objective.at(kernel, noise, Z.ravel()).centre

@@ -13,9 +13,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from gpattr._core.array import Array, namespace, to_numpy
+from gpattr.estimators.evidence.random_features import FrequencyEvidence, WaveEvidence
+from gpattr.estimators.evidence.sparse_bound import CollapsedBound, SparseObjective
 from gpattr.estimators.moments import Moments
 from gpattr.estimators.search_space import Units
 from gpattr.estimators.segments import joined, segments
+
+Scale = tuple[Any, Any, float]  # the middle of inputs, and the units of inputs and targets
 
 SHUFFLED = 10**6  # rows up to which a sample is the beginning of a permutation of all of them
 
@@ -51,6 +55,20 @@ class TrainingRows(Protocol):
 
     def take(self, which: Any) -> tuple[Array, Array]:
         """Return the rows of these numbers, or of a slice, and their targets."""
+        ...
+
+    def bound(self, scale: Scale, noise: Any, free_mean: bool, jitter: float) -> CollapsedBound:
+        """Return the bound of sparse regression on these rows; ``noise`` (n,) is known, or None."""
+        ...
+
+    def evidence(
+        self,
+        centres: tuple[Array, float],
+        draws: np.ndarray,
+        noise: float | None,
+        free_mean: bool,
+    ) -> WaveEvidence:
+        """Return the evidence of random features; ``centres`` are those of inputs and targets."""
         ...
 
 
@@ -106,6 +124,19 @@ class RowsInMemory(ByMoments):
 
     def take(self, which: Any) -> tuple[Array, Array]:
         return self.X[which], self.y[which]
+
+    def bound(self, scale: Scale, noise: Any, free_mean: bool, jitter: float) -> CollapsedBound:
+        middle, std, unit = scale
+        return SparseObjective((self.X - middle) / std, self.y / unit, noise, free_mean, jitter)
+
+    def evidence(
+        self,
+        centres: tuple[Array, float],
+        draws: np.ndarray,
+        noise: float | None,
+        free_mean: bool,
+    ) -> WaveEvidence:
+        return FrequencyEvidence(self.X - centres[0], self.y - centres[1], draws, noise, free_mean)
 
 
 def drawn(n: int, k: int, generator: np.random.Generator) -> np.ndarray:

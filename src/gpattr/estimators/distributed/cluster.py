@@ -13,8 +13,8 @@ from functools import reduce
 from typing import Any
 from uuid import uuid4
 
-import dask
-from dask.base import get_scheduler
+from dask import config
+from dask.base import compute, get_scheduler, persist
 from dask.callbacks import Callback
 from dask.delayed import Delayed, delayed
 
@@ -68,9 +68,9 @@ def joined(join: Callable[[Any, Any], Any], parts: Sequence[Any]) -> Any:
 def computed(node: Any, *, parts: Sequence[Delayed] = (), verbose: int = 0, what: str = "") -> Any:
     """Return the value of a node, or of a list; with ``verbose`` show how many parts are done."""
     try:
-        with dask.config.set(QUIET if client() else {}):
+        with config.set(QUIET if client() else {}):
             if not (verbose and what):
-                return dask.compute(node)[0]
+                return compute(node)[0]
             with pass_progress(verbose, what, len(parts)) as step:
                 return _watched(node, parts, step)
     except GpattrError:
@@ -93,8 +93,8 @@ def kept(nodes: list[Delayed], size: float) -> list[Delayed]:
     cluster = client()
     if cluster is None or size > 0.25 * _memory(cluster):
         return nodes
-    with dask.config.set(QUIET):
-        return list(dask.persist(*nodes))
+    with config.set(QUIET):
+        return list(persist(*nodes))
 
 
 def _memory(cluster: Any) -> float:
@@ -115,11 +115,10 @@ def _watched(node: Any, parts: Sequence[Delayed], step: Callable[[], None]) -> A
                 step()
 
         with Callback(posttask=done):
-            return dask.compute(node)[0]
+            return compute(node)[0]
     result, *watched = cluster.compute([node, *parts])
-    for future in watched:
-        future.add_done_callback(lambda _: step())
-    del watched, future  # a part is needed no longer than by the join that takes it
+    while watched:  # a part is needed no longer than by the join that takes it
+        watched.pop().add_done_callback(lambda _: step())
     return result.result()
 
 

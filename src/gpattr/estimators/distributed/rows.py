@@ -15,12 +15,15 @@ import numpy as np
 from dask.delayed import Delayed, delayed
 from sklearn.utils.validation import validate_data
 
+from gpattr._core.array import Array
 from gpattr.estimators.distributed.cluster import computed, each, joined, kept, once
 from gpattr.estimators.distributed.collections import Parts, parts_of
 from gpattr.estimators.distributed.medians import medians
+from gpattr.estimators.evidence.random_features import WaveEvidence
+from gpattr.estimators.evidence.sparse_bound import CollapsedBound
 from gpattr.estimators.moments import Moments
 from gpattr.estimators.segments import SEGMENT, segments
-from gpattr.estimators.training_rows import ByMoments
+from gpattr.estimators.training_rows import ByMoments, Scale
 from gpattr.means import Mean
 
 Segment = tuple[int, np.ndarray, np.ndarray]  # the number of the first row, rows, targets
@@ -90,10 +93,27 @@ class DaskRows(ByMoments):
         X[order], y[order] = found
         return X, y
 
+    def bound(self, scale: Scale, noise: Any, free_mean: bool, jitter: float) -> CollapsedBound:
+        from gpattr.estimators.distributed.sparse import DaskBound
+
+        known = None if noise is None else float(noise[0])
+        return DaskBound(self, scale, known, free_mean, jitter)
+
+    def evidence(
+        self,
+        centres: tuple[Array, float],
+        draws: np.ndarray,
+        noise: float | None,
+        free_mean: bool,
+    ) -> WaveEvidence:
+        from gpattr.estimators.distributed.random_features import DaskFrequencyEvidence
+
+        return DaskFrequencyEvidence(self, centres, draws, noise, free_mean)
+
 
 def note_features(model: Any, X: Any) -> None:
     """Store the number of features, and their names, as scikit-learn does."""
-    empty = X._meta if hasattr(X, "columns") else np.empty((0, X.shape[1]))
+    empty: Any = X._meta if hasattr(X, "columns") else np.empty((0, X.shape[1]))
     validate_data(model, empty, skip_check_array=True)
 
 

@@ -17,12 +17,11 @@ from gpattr.estimators.evidence.sparse_bound import (
     SparseObjective,
     added,
 )
+from gpattr.estimators.training_rows import Scale
 from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
 from gpattr.kernels import Kernel
 from gpattr.means import Constant
 from gpattr.posteriors import SparsePosterior
-
-Scale = tuple[Any, Any, float, float]  # middle and unit of inputs, of targets
 
 
 def fit_on_dask(model: Any, X: Any, y: Any, noise: Any) -> Any:
@@ -40,7 +39,7 @@ def fit_on_dask(model: Any, X: Any, y: Any, noise: Any) -> Any:
     note_features(model, X)
     kernel, Z, level, centre, jitter = model._learn(rows, known)
     level = float(level)
-    bound = DaskBound(rows, (0.0, 1.0, centre, 1.0), None, False, jitter, "posterior")
+    bound = DaskBound(rows, (0.0, 1.0, 1.0), None, False, jitter, centre, "posterior")
     try:
         state = bound.at(kernel, level, Z.ravel())
     except LinAlgError:
@@ -65,13 +64,17 @@ def fit_on_dask(model: Any, X: Any, y: Any, noise: Any) -> Any:
 
 @dataclass(frozen=True)
 class DaskBound(CollapsedBound):
-    """F for rows of Dask collections; ``scale`` takes them to the units of training."""
+    """F for rows of Dask collections; ``scale`` takes them to the units of training.
+
+    ``centre`` is a known constant mean, ``what`` the name of a pass where its progress is shown.
+    """
 
     rows: DaskRows
     scale: Scale
     noise: float | None
     free_mean: bool
     jitter: float
+    centre: float = 0.0
     what: str = ""
 
     @property
@@ -87,12 +90,12 @@ class DaskBound(CollapsedBound):
 
     @property
     def _local(self) -> tuple[Any, ...]:
-        return self.scale, self.noise, self.free_mean, self.jitter
+        return self.scale, self.centre, self.noise, self.free_mean, self.jitter
 
 
 def _here(local: tuple[Any, ...], segment: Segment) -> SparseObjective:
-    (middle, std, level, unit), *rest = local
-    return SparseObjective((segment[1] - middle) / std, (segment[2] - level) / unit, *rest)
+    (middle, std, unit), centre, *rest = local
+    return SparseObjective((segment[1] - middle) / std, (segment[2] - centre) / unit, *rest)
 
 
 def _sums(value: tuple[Any, ...], segment: Segment) -> BoundSums:
