@@ -90,12 +90,12 @@ def width_of(X: Any) -> int:
 
 def _inputs(X: Any) -> tuple[str, Names | None, int, list[Any]]:
     _require_dask("X", X, "y")
-    if hasattr(X, "columns"):
+    if _is_table(X, 2):
         names = tuple(map(str, X.columns))
         if not names:
             raise InvalidInputError("X: expected at least one column, got none")
         return "X", names, len(names), list(X.to_delayed())
-    if not hasattr(X, "chunks") or X.ndim != 2:
+    if not _is_array(X) or X.ndim != 2:
         raise InvalidInputError(
             f"X: expected a Dask data frame or a Dask array (n, d), got {_described(X)}"
         )
@@ -104,12 +104,10 @@ def _inputs(X: Any) -> tuple[str, Names | None, int, list[Any]]:
 
 def _targets(y: Any) -> tuple[str, Names | None, int, list[Any]]:
     _require_dask("y", y, "X")
-    if hasattr(y, "columns"):
-        several, partitions = len(y.columns), y
-    elif hasattr(y, "chunks") and y.ndim in (1, 2):
-        several, partitions = 1 if y.ndim == 1 else _columns("y", y), y
-    elif hasattr(y, "to_frame"):
-        several, partitions = 1, y
+    if _is_array(y) and y.ndim in (1, 2):
+        several, chunks = 1 if y.ndim == 1 else _columns("y", y), _row_chunks(y)
+    elif _is_table(y, 1) or _is_table(y, 2):
+        several, chunks = 1 if y.ndim == 1 else len(y.columns), list(y.to_delayed())
     else:
         raise InvalidInputError(
             f"y: expected a Dask series or a Dask array (n,), got {_described(y)}"
@@ -119,8 +117,15 @@ def _targets(y: Any) -> tuple[str, Names | None, int, list[Any]]:
             f"y: expected targets (n,), got {several} columns; models of several outputs train on"
             " rows in memory (MultiOutputGPRegressor)"
         )
-    chunks = _row_chunks(partitions) if hasattr(y, "chunks") else list(partitions.to_delayed())
     return "y", None, 1, chunks
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(type(value), "chunks")
+
+
+def _is_table(value: Any, ndim: int) -> bool:
+    return hasattr(type(value), "npartitions") and not _is_array(value) and value.ndim == ndim
 
 
 def _require_dask(name: str, value: Any, other: str) -> None:
@@ -132,7 +137,7 @@ def _require_dask(name: str, value: Any, other: str) -> None:
 
 
 def _described(value: Any) -> str:
-    shape = f" of shape {tuple(value.shape)}" if hasattr(value, "chunks") else ""
+    shape = f" of shape {tuple(value.shape)}" if _is_array(value) else ""
     return f"a Dask {type(value).__name__}{shape}"
 
 
