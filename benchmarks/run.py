@@ -5,6 +5,8 @@
 Parts are explain, kernels, shapley, dependence, quantities, measurements, counterfactuals,
 training, peers, growth, weights, rules, sparse, held-out, busy and tables. The red-wine data are
 used if GPATTR_DATA_DIR is set to a folder with them, simulated data of the same shape otherwise.
+training, peers, growth, weights, rules, sparse, held-out, busy and dask. The red-wine data are used
+if GPATTR_DATA_DIR is set to a folder with them, simulated data of the same shape otherwise.
 Libraries that are not installed are skipped: pip install -e ".[bench]" installs them all."""
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from pathlib import Path
 import numpy as np
 from busy import busy
 from counterfactuals import counterfactuals, sensitivity
+from dask_training import dask_training
 from explain import explain_many_rows, explain_wine
 from growth import growth
 from held_out import held_out
@@ -25,7 +28,7 @@ from peers import peers
 from rich.console import Console
 from rich.table import Table
 from rules import rules
-from sparse import approximations, sparse_peers
+from sparse_models import approximations, sparse_peers
 from training import training
 from weight_space import convergence, explain_rows, stream
 
@@ -53,6 +56,7 @@ SECTIONS = {
     "held-out": (held_out,),
     "busy": (busy,),
     "tables": (tables,),
+    "dask": (dask_training,),
 }
 
 
