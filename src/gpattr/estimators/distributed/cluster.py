@@ -18,7 +18,7 @@ from dask.base import compute, get_scheduler, persist
 from dask.callbacks import Callback
 from dask.delayed import Delayed, delayed
 
-from gpattr._core.memory import given_budget, memory_budget
+from gpattr._core.memory import budget_in_force, memory_budget
 from gpattr._core.workers import one_thread
 from gpattr.estimators.progress import pass_progress
 from gpattr.estimators.segments import FAN_IN
@@ -47,7 +47,7 @@ def once(value: Any) -> Delayed:
 
 def each(function: Callable[..., Any], value: Any, parts: Sequence[Any]) -> list[Delayed]:
     """Return function(value, part) for every part, to be computed with one thread each."""
-    shared, budget, name = once(value), Parcel(given_budget()), f"{function.__name__}-{uuid4().hex}"
+    shared, budget, name = once(value), Parcel(budget_in_force()), f"{function.__name__}-{uuid4().hex}"
     return [
         delayed(_run, pure=False)(function, budget, shared, part, dask_key_name=f"{name}-{i}")
         for i, part in enumerate(parts)
