@@ -17,6 +17,7 @@ from gpattr import __version__
 
 if TYPE_CHECKING:
     from gpattr.commands.explain import Result
+    from gpattr.commands.streaming import Streamed
 
 app = typer.Typer(
     add_completion=False,
@@ -67,7 +68,8 @@ def demo(
 Data = Annotated[
     Path,
     typer.Argument(
-        help="CSV file with column names in the first line, or Excel or Parquet file.",
+        help="CSV file with column names in the first line, or Excel or Parquet file; or a folder"
+        " of CSV or Parquet files.",
         show_default=False,
     ),
 ]
@@ -110,6 +112,21 @@ Impute = Annotated[
         "--impute", hidden=True, help="No longer needed: missing values are filled by default."
     ),
 ]
+InParts = Annotated[
+    bool | None,
+    typer.Option(
+        "--stream/--no-stream",
+        help="Read the table in parts, or at once; by default by its size, and folders in parts.",
+        show_default=False,
+    ),
+]
+OnErrors = Annotated[
+    str,
+    typer.Option(
+        help="Of a table in parts, rows that contradict the model's columns stop (raise), or have"
+        " no explanation (missing)."
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print only errors and output paths.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
@@ -150,6 +167,22 @@ Full = Annotated[
     bool,
     typer.Option("--full", help="Write everything about every row, however large the files are."),
 ]
+Identifier = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--id",
+        help="Of a table in parts: column that is written beside the row number; may be repeated.",
+        show_default=False,
+    ),
+]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        help="Address of a Dask scheduler, such as tcp://127.0.0.1:8786, whose workers explain the"
+        " parts.",
+        show_default=False,
+    ),
+]
 Figure = Annotated[
     list[str] | None,
     typer.Option(
@@ -175,6 +208,8 @@ def fit(
     sheet: Sheet = None,
     impute: Impute = False,
     task: Task = None,
+    stream: InParts = None,
+    errors: OnErrors = "raise",
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -182,6 +217,7 @@ def fit(
     from gpattr.commands import notes
     from gpattr.commands.fit import read_training, train
     from gpattr.commands.output import require_new, require_not
+    from gpattr.commands.streaming import fit_stream, is_streamed
     from gpattr.commands.terminal import Terminal
     from gpattr.tables.choice import resolved_estimator
 
@@ -190,6 +226,13 @@ def fit(
         require_new(out, force)
         require_not(out, data)
         out.parent.mkdir(parents=True, exist_ok=True)
+        in_parts, why = is_streamed(data, stream)
+        if in_parts:
+            terminal.print([why])
+            chosen = {"target": target, "drop": drop or (), "strict": strict, "task": task}
+            fit_stream(data, out, estimator, kernel, errors, terminal, sheet=sheet, **chosen)
+            typer.echo(f"Model: {out}")
+            return
         table = read_training(data, target, drop=drop or (), strict=strict, sheet=sheet, task=task)
         table.notes.extend(notes.of_few_rows(table.X))
         estimator, chosen = resolved_estimator(estimator, len(table.X), table.task)
@@ -224,12 +267,17 @@ def explain(
     level: Level = 0.95,
     out: Folder = Path("gpattr-explanation"),
     full: Full = False,
+    stream: InParts = None,
+    identifier: Identifier = None,
+    errors: OnErrors = "raise",
+    dask: Dask = None,
     force: Force = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Explain the predictions for the rows of a table, with the uncertainty of each attribution."""
     from gpattr.commands import explain as command
+    from gpattr.commands import streaming
     from gpattr.commands.result_words import summary, whole_summary
     from gpattr.commands.terminal import Terminal
 
@@ -251,9 +299,19 @@ def explain(
         out=out,
         full=full,
         force=force,
+        stream=stream,
+        dask=dask,
+        errors=errors,
+        identifiers=identifier or (),
     )
     with _one_sentence_errors(out):
-        result = command.run(request, Terminal(quiet or as_json))
+        terminal = Terminal(quiet or as_json)
+        in_parts, why = streaming.is_streamed(data, stream, dask)
+        if in_parts:
+            terminal.print([why])
+            _print_parts(streaming.run(request, terminal), out, quiet, as_json)
+            return
+        result = command.run(request, terminal)
         if as_json:
             known = summary(result.model, result.explanations, result.importances)
             known |= whole_summary(result.whole)
@@ -278,6 +336,31 @@ def _print_result(result: Result, out: Path, quiet: bool) -> None:
     n = len(result.first)
     rows = "1 row" if n == 1 else f"{n:,} rows"
     typer.echo(f"{rows} explained: {out}; open {out / 'report.html'} in a browser")
+
+
+def _print_parts(found: Streamed, out: Path, quiet: bool, as_json: bool) -> None:
+    """Print the importance over all rows of a table in parts, and the folder."""
+    if as_json:
+        several = len(found.importance) > 1
+        first = next(iter(found.importance.values()), None)
+        known = {
+            "rows": found.rows,
+            "missing": found.missing,
+            "parts": found.parts,
+            "mean_absolute_attribution": found.importance if several else first,
+            "notes": found.notes,
+            "folder": str(out),
+        }
+        typer.echo(json.dumps(known, ensure_ascii=False))
+        return
+    if found.result is not None and not quiet:
+        for label, each in found.result.importances.items():
+            name = f"{found.result.explanations[label].quantity}\n" if label else ""
+            typer.echo(f"{name}{each!r}")
+    typer.echo(
+        f"{found.rows - found.missing:,} rows explained in {found.parts:,} parts: {out / 'parts'};"
+        f" open {out / 'report.html'} in a browser"
+    )
 
 
 @app.command()

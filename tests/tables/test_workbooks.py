@@ -101,13 +101,13 @@ def test_what_is_not_a_workbook(tmp_path, monkeypatch):
 def test_a_file_that_changes_while_it_is_read(tmp_path, monkeypatch, later):
     path = tmp_path / "table.csv"
     path.write_text("a,b\n1,2\n")
-    separator = reading._separator
+    separator = reading.separator_of
 
     def meanwhile(*arguments):
         path.write_text(later)
         return separator(*arguments)
 
-    monkeypatch.setattr(reading, "_separator", meanwhile)
+    monkeypatch.setattr(reading, "separator_of", meanwhile)
     with pytest.raises(
         InvalidInputError, match="changed while it was read; try again when it is complete"
     ):

@@ -33,12 +33,14 @@ LOADERS = {
 T = TypeVar("T")
 
 
-def write(kind: str, content: dict[str, Any], path: str | PathLike[str]) -> None:
-    """Write content to a file of this format, whole or not at all."""
+def write(
+    kind: str, content: dict[str, Any], path: str | PathLike[str], *, durable: bool = False
+) -> None:
+    """Write content to a file of this format, whole or not at all; see `write_whole`."""
     check_path("path", path)
     text = _canonical(content)
     head = json.dumps({"format": kind, "schema": SCHEMA, "sha256": _digest(text)})
-    write_whole(f'{head[:-1]}, "content": {text}}}\n'.encode(), path)
+    write_whole(f'{head[:-1]}, "content": {text}}}\n'.encode(), path, durable=durable)
 
 
 def read(kinds: str | tuple[str, ...], path: str | PathLike[str], build: Callable[[Any], T]) -> T:

@@ -68,8 +68,8 @@ def check_memory(
     if size > limit:
         dimensions = " × ".join(map(str, shape))
         raise TooLargeError(
-            f"{what} ({dimensions}) would take {_bytes(size)}, more than the {_bytes(limit)}"
-            f" allowed: {remedy}"
+            f"{what} ({dimensions}) would take {readable_bytes(size)}, more than the"
+            f" {readable_bytes(limit)} allowed: {remedy}"
         )
 
 
@@ -105,7 +105,25 @@ def _physical_memory() -> float:
         return 2.0**33
 
 
-def _bytes(size: float) -> str:
+def available_memory() -> float:
+    """Return the bytes that are free, or could be; the physical memory where this is not known."""
+    found = [_physical_memory()]
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            fields = dict(line.split(":", 1) for line in file)
+        found.append(1024.0 * int(fields["MemAvailable"].split()[0]))
+    except (OSError, KeyError, ValueError):
+        pass  # not Linux
+    try:
+        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as file:
+            found.append(float(file.read()))
+    except (OSError, ValueError):
+        pass  # no limit, or not by this kind of group
+    return min(found)
+
+
+def readable_bytes(size: float) -> str:
+    """Return a number of bytes with three digits and a unit."""
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if size < 1024:
             return f"{size:.3g} {unit}"

@@ -69,6 +69,10 @@ class Request:
     out: Path = Path("gpattr-explanation")
     full: bool = False
     force: bool = False
+    stream: bool | None = None
+    dask: str | None = None
+    errors: str = "raise"
+    identifiers: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -115,13 +119,15 @@ def run(request: Request, terminal: Terminal) -> Result:
         known.append(LATENT)
         terminal.print(known[-1:])
     asked = explainers(model, baseline, name, len(chosen), attribution)
-    result = _explain(Result(model, asked, {}, {}, observed, known), chosen, terminal)
+    result = explain_rows(Result(model, asked, {}, {}, observed, known), chosen, terminal)
     with terminal.working("averaging the function over the rows"):
         whole = whole_function(asked, result.importances, table.X, features)
     result = replace(result, whole=whole, notes=[*result.notes, *whole.notes])
     terminal.print(whole.notes)
     with whole_folder(request.out, force=request.force) as folder, terminal.working("drawing"):
-        written = _write(folder, request, result)
+        if request.model is None:
+            result.model.save(folder / "model.json")
+        written = write_result(folder, request, result)
     result.notes.extend(written)
     terminal.print(written)
     return result
@@ -152,6 +158,14 @@ def _read(request: Request, fitted: TableModel | None) -> Table:
             sheet=request.sheet,
             task=request.task,
         )
+    check_model(request, fitted)
+    return read_rows(
+        request.data, fitted, drop=request.drop, strict=request.strict, sheet=request.sheet
+    )
+
+
+def check_model(request: Request, fitted: TableModel) -> None:
+    """Refuse options that contradict the model that is given."""
     if request.target not in (None, fitted.columns.target):
         raise InvalidInputError(
             f"--target: the model predicts {fitted.columns.target!r}, got {request.target!r}"
@@ -162,9 +176,6 @@ def _read(request: Request, fitted: TableModel | None) -> Table:
         raise InvalidInputError(
             f"--task: the given model is for {fitted.task}, got {request.task!r}"
         )
-    return read_rows(
-        request.data, fitted, drop=request.drop, strict=request.strict, sheet=request.sheet
-    )
 
 
 def _model(
@@ -180,7 +191,7 @@ def _model(
     return train(table, estimator=estimator, kernel=request.kernel, verbose=not terminal.quiet)
 
 
-def _explain(asked: Result, X: Any, terminal: Terminal) -> Result:
+def explain_rows(asked: Result, X: Any, terminal: Terminal) -> Result:
     """Return the result with the explanations of the rows X and their importance."""
     with terminal.progress() as bar:
         found = {
@@ -200,10 +211,8 @@ def _explain(asked: Result, X: Any, terminal: Terminal) -> Result:
     return Result(asked.model, asked.explainers, found, importances, asked.observed, asked.notes)
 
 
-def _write(folder: Path, request: Request, result: Result) -> list[str]:
-    """Write model, tables, pictures and report; return notes on them."""
-    if request.model is None:
-        result.model.save(folder / "model.json")
+def write_result(folder: Path, request: Request, result: Result) -> list[str]:
+    """Write tables, pictures and report; return notes on them."""
     found, importances, level = result.explanations, result.importances, request.level
     if len(found) == 1:
         ex, (importance,) = result.first, importances.values()

@@ -39,6 +39,19 @@ def read_training(
     ``task`` is decided from the target by default.
     """
     frame = read_table(data, sheet=sheet)
+    return training_table(frame, data, target, drop=drop, strict=strict, task=task)
+
+
+def training_table(
+    frame: Any,
+    data: Path,
+    target: str,
+    *,
+    drop: Sequence[str] = (),
+    strict: bool = False,
+    task: str | None = None,
+) -> Table:
+    """Return the rows of a frame that was read from ``data``, or a sample of it, to train on."""
     unknown = missing(frame[target]) if target in frame.columns else None
     if unknown is not None and unknown.any():
         if strict or unknown.all():

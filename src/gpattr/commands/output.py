@@ -27,11 +27,12 @@ except ImportError:  # not available on Windows
     fcntl = None
 
 OWN = re.compile(
-    r"(explanation|model)\.json|(attributions|importance|dependence|sobol)\.csv|"
+    r"(explanation|model|manifest)\.json|(attributions|importance|dependence|sobol)\.csv|"
     r"attributions\.(csv\.gz|parquet)|report\.html|"
     r"((importance|beeswarm|dependence|sobol)(_\w+)?|heatmap|row_.*)\.png"
 )
 UNFINISHED = r"(\.[0-9a-f]{8}\.tmp)?"  # ending of a file that was being written
+PARTS, PART = "parts", r"part-\d{5,}\.parquet"  # of a table that is explained in parts
 RETRIES = 100  # of a rename, if another run to the same folder came first
 
 
@@ -50,7 +51,7 @@ def require_own(path: Path) -> None:
     others = sorted(
         inside.name
         for inside in path.glob("*")
-        if not OWN.fullmatch(inside.name) or not inside.is_file()
+        if not _is_parts(inside) and (not OWN.fullmatch(inside.name) or not inside.is_file())
     )
     if others:
         raise InvalidInputError(
@@ -81,7 +82,7 @@ def recover(path: Path) -> None:
         if kind is None or left.is_symlink() or not left.is_dir():
             continue
         with ExitStack() as stack, contextlib.suppress(OSError):
-            if not stack.enter_context(_locked(left)) or not _only_own(left):
+            if not stack.enter_context(locked(left)) or not _only_own(left):
                 continue
             if kind[1] == "old" and not path.exists():
                 os.rename(left, path)
@@ -114,7 +115,7 @@ def _replace(path: Path, temporary: Path) -> None:
         with ExitStack() as stack:
             try:
                 with contextlib.suppress(FileNotFoundError):
-                    stack.enter_context(_locked(path))
+                    stack.enter_context(locked(path))
                     os.rename(path, old)
                 os.rename(temporary, path)
             except OSError as error:
@@ -135,7 +136,7 @@ def _new_folder(path: Path, stack: ExitStack) -> Path:
         temporary = _beside(path, "tmp")
         temporary.mkdir()
         with contextlib.suppress(FileNotFoundError):  # removed by another run before it is locked
-            stack.enter_context(_locked(temporary, wait=True))
+            stack.enter_context(locked(temporary, wait=True))
             if temporary.exists():
                 return temporary
 
@@ -145,7 +146,7 @@ def _beside(path: Path, ending: str) -> Path:
 
 
 @contextmanager
-def _locked(folder: Path, *, wait: bool = False) -> Iterator[bool]:
+def locked(folder: Path, *, wait: bool = False) -> Iterator[bool]:
     """Lock a folder if no other run holds it; yield whether. Locks end with the process."""
     if fcntl is None:
         yield False
@@ -164,7 +165,21 @@ def _locked(folder: Path, *, wait: bool = False) -> Iterator[bool]:
 
 def _only_own(folder: Path) -> bool:
     return all(
-        re.fullmatch(f"({OWN.pattern}){UNFINISHED}", inside.name) for inside in folder.iterdir()
+        re.fullmatch(f"({OWN.pattern}){UNFINISHED}", inside.name) or _is_parts(inside)
+        for inside in folder.iterdir()
+    )
+
+
+def _is_parts(folder: Path) -> bool:
+    """Return whether it is a folder of the parts of a table, and of nothing else."""
+    return (
+        folder.name == PARTS
+        and folder.is_dir()
+        and not folder.is_symlink()
+        and all(
+            re.fullmatch(PART + UNFINISHED, inside.name) and inside.is_file()
+            for inside in folder.iterdir()
+        )
     )
 
 

@@ -3,7 +3,8 @@
 An exact process costs O(n³) for each of about 80 training steps, a sparse one O(n m²) once for m
 inducing inputs, after its hyperparameters have been learned from exact blocks of rows. Random
 features predict as well as inducing inputs, but explaining a row with them takes twice as long (at
-20 000 rows): they are never chosen.
+20 000 rows): they are chosen only of a table that is read in parts and has more rows than can be
+kept, since they learn from each part once.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from gpattr.estimators.inducing import default_number
 AUTO = "auto"
 EXACT_ROWS = 2000  # exact training takes less than half a minute on two cores
 CLASSIFIED_ROWS = 2000  # used to train a classifier
+MOST_KEPT = 1_000_000  # rows of a table in parts that a sparse process keeps while it learns
 TRAINING = 2e-9  # seconds of exact training for each n³, on two cores
 DURATIONS = (
     (90, "a minute"),
@@ -23,8 +25,14 @@ DURATIONS = (
 )
 
 
-def chosen_estimator(n: int, task: str = "regression") -> tuple[str, str]:
-    """Return the estimator for n rows, ``"exact"`` or ``"sparse"``, and why, in one sentence."""
+def chosen_estimator(
+    n: int, task: str = "regression", *, streamed: bool = False
+) -> tuple[str, str]:
+    """Return the estimator for n rows and why, in one sentence.
+
+    It is ``"exact"``, ``"sparse"``, or ``"random-features"`` for very many rows of a table that is
+    ``streamed``, in parts.
+    """
     if task == "classification":
         if n <= CLASSIFIED_ROWS:
             return "exact", f"{n:,} rows: a Gaussian process classifier trained on all of them."
@@ -35,6 +43,12 @@ def chosen_estimator(n: int, task: str = "regression") -> tuple[str, str]:
         )
     if n <= EXACT_ROWS:
         return "exact", f"{n:,} rows: an exact Gaussian process."
+    if streamed and n > MOST_KEPT:
+        return (
+            "random-features",
+            f"{n:,} rows: a Gaussian process of random features, which learns from one part of the"
+            " table after the other.",
+        )
     why = f"--estimator exact would take {_duration(n)}"
     return (
         "sparse",
@@ -43,10 +57,12 @@ def chosen_estimator(n: int, task: str = "regression") -> tuple[str, str]:
     )
 
 
-def resolved_estimator(estimator: str, n: int, task: str = "regression") -> tuple[str, str]:
+def resolved_estimator(
+    estimator: str, n: int, task: str = "regression", *, streamed: bool = False
+) -> tuple[str, str]:
     """Return the estimator called ``estimator``, or chosen if ``"auto"``, and a sentence or ""."""
     if estimator == AUTO:
-        return chosen_estimator(n, task)
+        return chosen_estimator(n, task, streamed=streamed)
     if estimator == "exact" and task == "regression" and n > EXACT_ROWS:
         return (
             estimator,

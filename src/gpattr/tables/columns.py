@@ -22,7 +22,7 @@ from gpattr.encoders.encoder import Encoder
 from gpattr.exceptions import InvalidInputError
 from gpattr.tables.dates import DateTexts, wall_clock
 from gpattr.tables.decisions import Decisions
-from gpattr.tables.missing import first_row, missing, refuse_missing
+from gpattr.tables.missing import are_words, first_row, missing, refuse_missing
 from gpattr.tables.numbers import read_numbers, refuse_text
 
 if TYPE_CHECKING:
@@ -160,17 +160,21 @@ class Columns:
         strict: bool = False,
         impute: bool = True,
         typical: Mapping[str, Any] | None = None,
+        fixed: bool = False,
         source: str = "table",
     ) -> pd.DataFrame:
         """Return the features: numbers as float64, categories as text, dates as datetime64.
 
         Missing values are filled with ``typical`` values, or with medians and the most frequent
         categories of the table itself; with ``strict``, or impute=False, they are errors. Unknown
-        texts become the label for other categories, if the column has one.
+        texts become the label for other categories, if the column has one. With ``fixed``, for a
+        part of a table, thousands separators that the columns do not have are errors: another part
+        would read the same text as another number.
         """
         import pandas as pd
 
         refuse = check_flag("strict", strict) or not check_flag("impute", impute)
+        check_flag("fixed", fixed)
         if typical is not None and not isinstance(typical, Mapping):
             raise InvalidInputError(
                 f"typical: expected a dictionary {{name: value}}, got {typical!r}"
@@ -188,7 +192,7 @@ class Columns:
             elif name in self.dates:
                 values = _dates(frame[name], name, self.dates[name], source)
             else:
-                values = self._numbers(frame[name], name, source)
+                values = self._numbers(frame[name], name, source, fixed)
             columns[name] = self._filled(values, name, usual, refuse, source)
         return pd.DataFrame(columns, index=frame.index)
 
@@ -204,20 +208,25 @@ class Columns:
             raise InvalidInputError(
                 f"{source}: the column {name!r} is empty, and there is no value to fill it with"
             )
-        if usual is None and name in self.categories:
-            usual = known.mode().iloc[0]
-        elif usual is None and name in self.dates:
-            encoding = self.dates[name]
-            usual = encoding.decode(np.median(encoding.encode(known.to_numpy()), axis=0)[None])[0]
-        elif usual is None:
-            usual = known.median()
-        return values.where(~gaps, usual)
+        return values.where(~gaps, self._usual(known, name) if usual is None else usual)
 
-    def _numbers(self, column: Any, name: str, source: str) -> Any:
+    def _usual(self, known: Any, name: str) -> Any:
+        """Return the median of a column, or its most frequent category."""
+        if name in self.categories:
+            return known.mode().iloc[0]
+        if name in self.dates:
+            encoding = self.dates[name]
+            return encoding.decode(np.median(encoding.encode(known.to_numpy()), axis=0)[None])[0]
+        return known.median()
+
+    def typical(self, X: Any) -> dict[str, Any]:
+        """Return the medians and the most frequent categories of features, by column."""
+        return {name: self._usual(require_frame("X", X)[name], name) for name in self.names}
+
+    def _numbers(self, column: Any, name: str, source: str, fixed: bool = False) -> Any:
         """Return a column as numbers, with the unit and separator it is known by."""
-        return _numbers(
-            column, name, source, self.units.get(name, ""), self.separators.get(name, "")
-        )
+        unit, separator = self.units.get(name, ""), self.separators.get(name, "")
+        return _numbers(column, name, source, unit, separator, fixed)
 
     def measured(self, frame: Any) -> Array | None:
         """Return the target as numbers, NaN where it is not one; None if the table has none."""
@@ -297,10 +306,25 @@ def _check_mapping(name: str, value: Any, known: Sequence[str], kind: type) -> N
         )
 
 
-def _numbers(column: Any, name: str, source: str, unit: str = "", separator: str = "") -> Any:
-    """Return a column as float64, NaN where values are missing, with or without their unit."""
+def _numbers(
+    column: Any, name: str, source: str, unit: str = "", separator: str = "", fixed: bool = False
+) -> Any:
+    """Return a column as float64, NaN where values are missing, with or without their unit.
+
+    With ``fixed``, the column must not have a thousands separator other than ``separator``.
+    """
     found = read_numbers(column, name, source, separator)
-    values, known = found.values, ~missing(column)
+    values = found.values
+    if not values.isna().any() and np.isfinite(values).all() and (found.units == "").all():
+        return values
+    known = ~missing(column)
+    if fixed and found.separator != separator:
+        there = known & column.astype(str).str.contains(found.separator, regex=False)
+        raise InvalidInputError(
+            f"{source}: expected numbers without thousands separators in column {name!r}, as in the"
+            f" rows that the model was trained on, got {str(column[there].iloc[0])!r} in row"
+            f" {first_row(there)}"
+        )
     wrong = values.isna() & known
     if wrong.any():
         refuse_text(wrong, column, name, source)
@@ -337,7 +361,9 @@ def _dates(column: Any, name: str, dates: Dates, source: str) -> Any:
 
 def _labels(column: Any, name: str, known: tuple[str, ...], other: str | None, source: str) -> Any:
     """Return a column as labels, with NaN where values are missing."""
-    gaps = missing(column)
+    import pandas as pd
+
+    gaps = missing(column, words=are_words(pd.Series(known, dtype=object)))
     text = column.astype(str).str.strip().astype(object)
     strange = ~text.isin(known) & ~gaps
     if strange.any() and other is None:

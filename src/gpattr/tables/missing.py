@@ -11,19 +11,22 @@ CATEGORY = "none"  # a missing value among numbers, a category among words
 MISSING = frozenset({"", "na", "n/a", "nan", "nat", "null", "none", "<na>", "?", "-"})
 
 
-def missing(column: Any) -> Any:
-    """Return a mask of the missing entries of a column (empty, NA, ?, …)."""
+def missing(column: Any, words: bool | None = None) -> Any:
+    """Return a mask of the missing entries of a column (empty, NA, ?, …).
+
+    ``words`` says whether its values are words, of which "none" may be one, where this is known.
+    """
     if column.dtype.kind in "iufbmM":
         return column.isna()
     text = column.astype(str).str.strip().str.lower()
     gaps = column.isna() | text.isin(MISSING)
     named = text.eq(CATEGORY) & ~column.isna()
-    if named.any() and _are_words(text[~gaps]):
+    if named.any() and (are_words(text[~gaps]) if words is None else words):
         gaps = gaps & ~named  # a garage of brick, of wood, or none
     return gaps
 
 
-def _are_words(text: Any) -> bool:
+def are_words(text: Any) -> bool:
     """Return whether most texts are neither numbers nor dates: they start with a letter."""
     return len(text) > 0 and bool(text.str.match(r"[^\W\d_]").mean() > 0.5)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -125,6 +126,32 @@ class TableModel:
         )
 
     @classmethod
+    def fit_chunks(
+        cls,
+        chunks: Iterable[tuple[Any, Any]],
+        X: Any,
+        y: Any,
+        columns: Columns,
+        *,
+        kernel: str | None = None,
+        verbose: int = 0,
+    ) -> TableModel:
+        """Train random features on ``chunks`` of rows (X, y), which are not kept.
+
+        Length-scales are learned from the rows X with targets y, a sample of them all, which also
+        are the held-out rows and tell the median; variance and noise from all rows.
+        """
+        sample = cls.fit(X, y, columns, estimator="random-features", kernel=kernel)
+        options = {"kernel": sample.regressor.kernel_, "optimize": "amplitude", "random_state": 0}
+        regressor = RandomFeatureGPRegressor(**options, verbose=verbose).fit_chunks(
+            (_encoded(columns, rows), targets) for rows, targets in chunks
+        )
+        rows = _encoded(columns, X)
+        # Sums do not tell the median, which missing values are filled with.
+        regressor._stream.median, regressor._cache = rows.median().to_numpy(), None
+        return cls(regressor, columns, HeldOut.of_model(regressor, rows, y))
+
+    @classmethod
     def _classifier(
         cls, X: Any, y: Any, columns: Columns, estimator: str, kernel: str | None, verbose: int
     ) -> TableModel:
@@ -235,8 +262,8 @@ class TableModel:
             )
         )
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the model to a JSON file."""
+    def save(self, path: str | PathLike[str], *, durable: bool = False) -> None:
+        """Write the model to a JSON file, which is on the disk after a ``durable`` call."""
         content = {
             "columns": self.columns.to_content(),
             "task": self.task,
@@ -244,7 +271,7 @@ class TableModel:
             "regressor": storage.content_of(self.regressor),
         }
         content["held_out"] = None if self.held_out is None else self.held_out.to_content()
-        documents.write(FORMAT, content, path)
+        documents.write(FORMAT, content, path, durable=durable)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> TableModel:

@@ -71,13 +71,12 @@ def read_numbers(
     none = pd.Series("", index=column.index, dtype=object)
     if column.dtype.kind in "iufb":
         return Numbers(column.astype(np.float64), none)
+    plain = _floats(column) if separator != "." and column.dtype == object else None
+    if plain is not None and not plain.isna().any():  # as a rule, and without looking at texts
+        return Numbers(plain, none)
     gaps = missing(column)
-    if (
-        separator != "."
-        and column.dtype == object
-        and not ((values := _floats(column)).isna() & ~gaps).any()
-    ):
-        return Numbers(values, none)
+    if plain is not None and not (plain.isna() & ~gaps).any():
+        return Numbers(plain, none)
     text = column.astype(str).str.translate(WRITTEN).str.strip().astype(object).where(~gaps)
     values = _floats(text)
     parts = text.str.extract(rf"^{NUMBER.pattern}$").fillna("")

@@ -6,6 +6,7 @@ import csv
 import io
 import os
 import re
+from collections.abc import Sequence
 from itertools import islice
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -67,7 +68,7 @@ def _read(name: str, fewest: int, sheet: str | None) -> pd.DataFrame:
             f"{name}: expected a line of column names and rows below it, got {len(lines)} lines"
         )
     try:
-        separator = _separator(name, text, fewest)
+        separator = separator_of(name, text, fewest)
         rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator))
     except csv.Error as error:
         raise InvalidInputError(f"{name}: cannot be read as CSV: {error}") from None
@@ -118,7 +119,7 @@ def _text(name: str) -> tuple[str, list[str]]:
         ) from None
 
 
-def _separator(name: str, text: str, fewest: int) -> str:
+def separator_of(name: str, text: str, fewest: int) -> str:
     """Return the separator that splits the first lines into equally many, and most, columns."""
 
     def columns(separator: str) -> tuple[bool, int]:
@@ -150,18 +151,15 @@ def _frame(name: str, rows: list[list[str]], separator: str) -> pd.DataFrame:
     ]
     (_, header), body = numbered[0], numbered[1:]
     check_header(name, header)
+    if not body:
+        raise InvalidInputError(
+            f"{name}: expected a line of column names and rows below it, got no rows"
+        )
     for number, row in body:
         if len(row) != len(header):
-            cut = f"columns are separated by {SEPARATORS[separator]}s"
-            raise InvalidInputError(
-                f"{name}: expected {len(header)} columns in line {number}, got {len(row)}; {cut}"
-            )
+            raise wrong_width(name, number, row, header, separator)
     for number, row in body:
-        if any(
-            "\n" in cell
-            and any(line.count(separator) == len(header) - 1 for line in cell.splitlines()[1:])
-            for cell in row
-        ):
+        if contains_rows(row, separator):
             raise InvalidInputError(
                 f"{name}: a cell in line {number} contains other rows; is a quotation mark not"
                 " closed?"
@@ -170,6 +168,25 @@ def _frame(name: str, rows: list[list[str]], separator: str) -> pd.DataFrame:
         refuse_ambiguous(name, header, [row for _, row in body])
     return pd.DataFrame(
         [row for _, row in body], columns=header, index=range(1, len(body) + 1), dtype=object
+    )
+
+
+def wrong_width(
+    name: str, number: int, row: Sequence[str], header: Sequence[str], separator: str
+) -> InvalidInputError:
+    """Return the error for a line with more or fewer cells than there are columns."""
+    return InvalidInputError(
+        f"{name}: expected {len(header)} columns in line {number}, got {len(row)}; columns are"
+        f" separated by {SEPARATORS[separator]}s"
+    )
+
+
+def contains_rows(row: Sequence[str], separator: str) -> bool:
+    """Return whether a line in a cell has as many separators as the row."""
+    return any(
+        "\n" in cell
+        and any(line.count(separator) == len(row) - 1 for line in cell.splitlines()[1:])
+        for cell in row
     )
 
 

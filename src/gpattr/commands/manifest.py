@@ -1,0 +1,152 @@
+"""The manifest of a table that is explained in parts: what it is made of, and what is done.
+
+It is rewritten, whole, after every part (more rarely once that would take a twentieth of the time),
+so that a run that is killed goes on from there. A part that it lists has been on the disk before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gpattr import __version__
+from gpattr._core import documents
+from gpattr._core.files import write_whole
+from gpattr.commands.output import PARTS
+from gpattr.exceptions import InvalidInputError
+from gpattr.tables.stream import Stream
+
+NAME = "manifest.json"
+FORMAT = "gpattr.explained_parts"
+SHARE = 20.0  # of the time that a manifest takes to write, at least, between two
+
+
+@dataclass
+class Manifest:
+    """What is in ``folder``: the ``stream`` explained, with ``options``, by a ``model``.
+
+    ``model`` is the digest of its file, "" as long as it is not trained. ``done`` are facts on the
+    finished parts by their numbers, and ``finished`` whether everything is there.
+    """
+
+    folder: Path
+    stream: Stream
+    options: Mapping[str, Any]
+    model: str = ""
+    done: dict[int, dict[str, Any]] = field(default_factory=dict)
+    finished: bool = False
+    _saved: tuple[float, float] = (0.0, 0.0)  # when, and how long it took
+
+    @classmethod
+    def load(cls, folder: Path, data: str) -> Manifest | None:
+        """Return the manifest of a folder, of a table at ``data``; None if there is none."""
+        if not (folder / NAME).exists():
+            return None
+
+        def build(content: Any) -> Manifest:
+            stream = Stream.of_content(data, content["input"])
+            done = {int(facts["part"]): facts for facts in content["parts"]}
+            return cls(
+                folder, stream, content["options"], content["model"], done, content["finished"]
+            )
+
+        return documents.read(FORMAT, folder / NAME, build)
+
+    def save(self) -> None:
+        """Write it to its folder."""
+        started = time.monotonic()
+        content = {
+            "gpattr": __version__,
+            "input": self.stream.to_content(),
+            "input_sha256": digest_of(self.stream.stamps),
+            "model": self.model,
+            "options": dict(self.options),
+            "finished": self.finished,
+            "parts": [self.done[number] for number in sorted(self.done)],
+        }
+        documents.write(FORMAT, content, self.folder / NAME, durable=True)
+        now = time.monotonic()
+        self._saved = (now, now - started)
+
+    def add(self, content: bytes, facts: dict[str, Any]) -> None:
+        """Write a part, and then the manifest that lists it."""
+        number = facts["part"]
+        write_whole(content, self.part(number), durable=True)
+        self.done[number] = facts | {"file": self.part(number).name}
+        when, took = self._saved
+        if time.monotonic() - when > SHARE * took:
+            self.save()
+
+    def part(self, number: int) -> Path:
+        """Return the file of a part."""
+        return self.folder / PARTS / f"part-{number:05d}.parquet"
+
+    def forget_damaged(self) -> list[int]:
+        """Forget parts whose files are not what was written; return their numbers."""
+        damaged = []
+        for number, facts in sorted(self.done.items()):
+            try:
+                content = self.part(number).read_bytes()
+            except OSError:
+                content = b""
+            if hashlib.sha256(content).hexdigest() != facts["sha256"]:
+                damaged.append(number)
+                del self.done[number]
+        return damaged
+
+    def missing(self) -> list[int]:
+        """Return the numbers of the parts that are not done."""
+        return [number for number in range(len(self.stream.parts)) if number not in self.done]
+
+    def differences(
+        self, stamps: Mapping[str, Any], options: Mapping[str, Any], model: str
+    ) -> list[str]:
+        """Return what is not as it was, in words; ``model`` is "" for one that is trained here."""
+        found = _of_files(self.stream.stamps, stamps)
+        if model and model != self.model:
+            found.append("--model (another model)")
+        for name in dict.fromkeys((*self.options, *options)):
+            before, now = self.options.get(name), options.get(name)
+            if before != now:
+                found.append(f"{name} ({_shown(before)} before, {_shown(now)} now)")
+        return found
+
+
+def digest_of(value: Any) -> str:
+    """Return the digest of JSON values."""
+    return hashlib.sha256(repr(value).encode()).hexdigest()
+
+
+def refuse_other(path: Path, differences: list[str]) -> None:
+    """Refuse to go on with parts that were made of something else."""
+    if differences:
+        raise InvalidInputError(
+            f"{path}: contains parts of another run, which differs in {'; '.join(differences)};"
+            " choose another folder with --out, or start again with --force"
+        )
+
+
+def _of_files(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Return how the files of the table differ, in words."""
+    for name, (size, changed, ends) in now.items():
+        if name not in before:
+            return [f"the data ({name} was not there)"]
+        old = before[name]
+        if old[0] != size:
+            return [f"the data ({name} had {old[0]:,} bytes and has {size:,} now)"]
+        if old[2] != ends:
+            return [f"the data (other content of {name})"]
+        if old[1] != changed:
+            return [f"the data ({name} was written again)"]
+    gone = [name for name in before if name not in now]
+    return [f"the data ({gone[0]} is gone)"] if gone else []
+
+
+def _shown(value: Any) -> str:
+    if value is None or value == []:
+        return "none"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,529 @@
+"""``gpattr explain`` of a table that is larger than memory: in parts, which stay if it is killed.
+
+The folder has a manifest (see `gpattr.commands.manifest`), the explained parts, and, when all are
+there, tables, pictures and the report, which are on a sample of the rows; importance is over all of
+them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpattr import __version__
+from gpattr._core.files import sync_folder
+from gpattr._core.memory import available_memory, readable_bytes
+from gpattr._core.normal import check_level
+from gpattr._core.validation import check_choice, read_only
+from gpattr.commands import notes
+from gpattr.commands.cluster import on_cluster
+from gpattr.commands.explain import (
+    LATENT,
+    Request,
+    Result,
+    check_model,
+    explain_rows,
+    write_result,
+)
+from gpattr.commands.explained_parts import Work
+from gpattr.commands.explainers import explainers
+from gpattr.commands.manifest import NAME, Manifest, refuse_other
+from gpattr.commands.output import (
+    OWN,
+    PART,
+    PARTS,
+    UNFINISHED,
+    locked,
+    require_outside,
+    require_own,
+)
+from gpattr.commands.selection import chosen_attribution, chosen_baseline
+from gpattr.commands.stream_training import Training
+from gpattr.commands.terminal import Terminal
+from gpattr.commands.whole_function import chosen_features, whole_function
+from gpattr.engines import FrameFunction
+from gpattr.exceptions import FileFormatError, InvalidInputError
+from gpattr.explanation.importance import Importance
+from gpattr.tables import TableModel, records
+from gpattr.tables.part_features import ERRORS, PartReader, decimal_commas
+from gpattr.tables.stream import SAMPLE_ROWS, Stream, stamps_of
+from gpattr.tables.workbooks import ENDINGS, OLD_ENDINGS
+
+REPORT_ROWS = 1000  # of the report, from across the table
+IN_MEMORY = 12  # bytes of a table of texts for each byte of its file, as measured
+SHARE = 0.5  # of the memory that is free which a table may take
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """What was explained: the result for a sample of rows, and the numbers of all."""
+
+    result: Result | None
+    rows: int
+    missing: int
+    parts: int
+    notes: list[str] = field(default_factory=list)
+    importance: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+
+def is_streamed(data: Path, wanted: bool | None, dask: str | None = None) -> tuple[bool, str]:
+    """Return whether a table is explained in parts, and a sentence if that was decided here."""
+    if wanted is not None:
+        if dask is not None and not wanted:
+            raise InvalidInputError(
+                "--dask: explains parts, and cannot be combined with --no-stream"
+            )
+        return wanted, ""
+    if dask is not None:
+        return True, ""
+    if data.is_dir():
+        return True, f"{data} is a folder: its files are explained in parts."
+    if not data.exists() or data.suffix.lower() in (*ENDINGS, *OLD_ENDINGS):
+        return False, ""
+    size, free = data.stat().st_size, available_memory()
+    if IN_MEMORY * size <= SHARE * free:
+        return False, ""
+    return True, (
+        f"{data} has {readable_bytes(size)}, which is much for {readable_bytes(free)} of free"
+        " memory: it is explained in parts (--no-stream reads it at once)."
+    )
+
+
+def run(request: Request, terminal: Terminal) -> Streamed:
+    """Explain a table part by part, or go on where an earlier run stopped."""
+    _check(request)
+    fitted = None if request.model is None else TableModel.load(request.model)
+    if fitted is not None:
+        check_model(request, fitted)
+    elif request.target is None:
+        raise InvalidInputError("--target: name the column to predict")
+    stamps = stamps_of(str(request.data))
+    folder = request.out.resolve()
+    with ExitStack() as stack:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not stack.enter_context(locked(folder)) and os.name == "posix":
+            raise InvalidInputError(f"{request.out}: another run is writing to it")
+        _remove_unfinished(folder)
+        require_own(folder)
+        manifest = None
+        try:
+            given = "" if request.model is None else _digest(request.model)
+            manifest = _manifest(request, folder, stamps, given, terminal)
+            if manifest.finished:
+                terminal.print(
+                    [f"All {len(manifest.done):,} parts are there: nothing is left to do."]
+                )
+                return _summary(manifest, None)
+            model, known = _model(request, manifest, fitted, terminal)
+            return _explain(request, manifest, model, known, terminal)
+        except InvalidInputError:
+            _remove_unused(folder, manifest)
+            raise
+
+
+def _check(request: Request) -> None:
+    """Refuse what cannot be done in parts, and options that are none."""
+    if request.rows is not None:
+        raise InvalidInputError(
+            "--rows: a table in parts is explained whole; leave it out, or use --no-stream"
+        )
+    if request.sheet is not None:
+        raise InvalidInputError("--sheet: only Excel workbooks have sheets, and not in parts")
+    check_choice("--errors", request.errors, ERRORS)
+    check_level(request.level)
+    chosen_attribution(request.attribution)
+    for used in (request.data, request.model, Path(request.baseline)):
+        if used is not None and used.exists():
+            require_outside(request.out, used)
+    if request.out.resolve() == request.data.resolve():
+        raise InvalidInputError(f"{request.out}: is the input; choose another folder with --out")
+    if request.out.exists() and not request.out.is_dir():
+        raise InvalidInputError(f"{request.out}: expected a folder, got a file")
+
+
+def _options(request: Request) -> dict[str, Any]:
+    """Return what the result depends on besides the data and the model, as JSON values."""
+    baseline: Any = request.baseline
+    if Path(baseline).is_file():
+        baseline = f"{baseline} {_digest(Path(baseline))[:16]}"
+    return {
+        "gpattr": __version__,
+        "--model": request.model is not None,
+        "--target": None if request.model is not None else request.target,
+        "--baseline": baseline,
+        "--attribution": chosen_attribution(request.attribution),
+        "--estimator": request.estimator,
+        "--kernel": request.kernel,
+        "--drop": sorted(request.drop),
+        "--strict": request.strict,
+        "--task": None if request.model is not None else request.task,
+        "--dependence": list(request.dependence),
+        "--level": request.level,
+        "--errors": request.errors,
+        "--id": list(request.identifiers),
+        "size of parts": [records.PART_ROWS, records.PART_BYTES],
+    }
+
+
+def _manifest(
+    request: Request, folder: Path, stamps: Mapping[str, Any], given: str, terminal: Terminal
+) -> Manifest:
+    """Return the manifest of an earlier run that is gone on with, or a new one."""
+    options = _options(request)
+    found = _earlier(request, folder)
+    differences = [] if found is None else found.differences(stamps, options, given)
+    if found is not None and not request.force:
+        refuse_other(request.out, differences)
+    if found is not None and not differences and not (found.finished and request.force):
+        return _gone_on(found, terminal)
+    if any(folder.iterdir()) and not request.force:
+        raise InvalidInputError(
+            f"{request.out}: already exists; choose another name, or overwrite it with --force"
+        )
+    for inside in folder.iterdir():
+        shutil.rmtree(inside) if inside.is_dir() else inside.unlink()
+    stream = _found(request.data, terminal, fewest=2 if request.model is None else 1)
+    (folder / PARTS).mkdir(exist_ok=True)
+    manifest = Manifest(folder, stream, options, given)
+    manifest.save()
+    return manifest
+
+
+def _earlier(request: Request, folder: Path) -> Manifest | None:
+    """Return the manifest of an earlier run; one that cannot be read is ignored with --force."""
+    try:
+        return Manifest.load(folder, str(request.data))
+    except FileFormatError:
+        if request.force:
+            return None
+        raise
+
+
+def _gone_on(found: Manifest, terminal: Terminal) -> Manifest:
+    """Return the manifest of an earlier run without the parts that are not what they were."""
+    (found.folder / PARTS).mkdir(exist_ok=True)
+    damaged = found.forget_damaged()
+    if damaged:
+        found.finished = False
+        terminal.print([f"{len(damaged):,} parts are damaged or gone, and are made again."])
+    elif found.done and not found.finished:
+        done, all_parts = len(found.done), len(found.stream.parts)
+        terminal.print([f"Going on after {done:,} of {all_parts:,} parts."])
+    return found
+
+
+def _model(
+    request: Request, manifest: Manifest, fitted: TableModel | None, terminal: Terminal
+) -> tuple[TableModel, list[str]]:
+    """Return the model that is given, or was trained before, or is trained now, with notes."""
+    if fitted is not None:
+        return fitted, manifest.stream.notes
+    path = manifest.folder / "model.json"
+    if manifest.model and path.exists() and _digest(path) == manifest.model:
+        return TableModel.load(path), manifest.stream.notes
+    assert request.target is not None
+    training = Training(
+        manifest.stream,
+        request.target,
+        drop=request.drop,
+        strict=request.strict,
+        task=request.task,
+        errors=request.errors,
+    )
+    model, known = trained(training, request.estimator, request.kernel, terminal)
+    if manifest.done and manifest.model:
+        # The parts that there are were made with a model that is gone.
+        manifest.done.clear()
+    model.save(path, durable=True)
+    manifest.model = _digest(path)
+    manifest.save()
+    return TableModel.load(path), known
+
+
+def trained(
+    training: Training, estimator: str, kernel: str | None, terminal: Terminal
+) -> tuple[TableModel, list[str]]:
+    """Return a model of a table in parts, and notes on it; print them."""
+    known = [*training.table.notes, *notes.of_few_rows(training.table.X)]
+    estimator, choice = training.chosen(estimator)
+    terminal.print([*known, choice])
+    with terminal.progress() as bar:
+        model = training.train(
+            estimator,
+            kernel,
+            verbose=False,
+            track=lambda parts, n: bar.track(parts, n, description="learning from the parts"),
+        )
+    told = training.notes()
+    terminal.print(told)
+    return model, [*known, *told]
+
+
+def fit_stream(
+    data: Path,
+    out: Path,
+    estimator: str,
+    kernel: str | None,
+    errors: str,
+    terminal: Terminal,
+    *,
+    sheet: str | None,
+    **chosen: Any,
+) -> None:
+    """Train a model on a table in parts, and write it to ``out``."""
+    if sheet is not None:
+        raise InvalidInputError("--sheet: only Excel workbooks have sheets, and not in parts")
+    check_choice("--errors", errors, ERRORS)
+    stream = _found(data, terminal, fewest=2)
+    training = Training(stream, errors=errors, **chosen)
+    model, _ = trained(training, estimator, kernel, terminal)
+    model.save(out)
+    score = "R²" if model.task == "regression" else "accuracy"
+    X, y = training.table.X, training.table.y
+    terminal.print(
+        [
+            f"{stream.n_rows:,} rows × {X.shape[1]} features; {score} on {len(X):,} of them"
+            f" {model.score(X, y):.3f}",
+            *notes.of_model(model),
+        ]
+    )
+
+
+def _found(data: Path, terminal: Terminal, fewest: int) -> Stream:
+    """Find the parts of a table, with a progress bar."""
+    total = sum(stamp[0] for stamp in stamps_of(str(data)).values())
+    with terminal.progress() as bar:
+        task = bar.add_task("finding the parts", total=total)
+        return Stream.of(data, fewest=fewest, advance=lambda count: bar.advance(task, count))
+
+
+def _explain(
+    request: Request, manifest: Manifest, model: TableModel, known: list[str], terminal: Terminal
+) -> Streamed:
+    """Explain the parts that are missing, and then a sample of the rows for the report."""
+    stream = manifest.stream
+    reader = PartReader(
+        stream,
+        model.columns,
+        model.typical,
+        beside=tuple(request.identifiers),
+        strict=request.strict,
+        errors=request.errors,
+        drop=tuple(request.drop),
+    )
+    known += reader.check_files()
+    sample = _sample(reader, request)
+    reader = replace(reader, decimal=sample.attrs["decimal"])
+    attribution = chosen_attribution(request.attribution)
+    if attribution == "shapley" and model.task == "classification":
+        known.append(LATENT)
+    quality = notes.of_model(model)
+    terminal.print([*known, *quality])
+    baseline, name = _baseline(request, reader)
+    asked = explainers(model, baseline, name, stream.n_rows, attribution)
+    functions = {
+        label: FrameFunction(explainer, errors=request.errors) for label, explainer in asked.items()
+    }
+    work = Work(reader, functions, tuple(request.identifiers))
+    _check_names(work.columns)
+    _run(request, manifest, work, terminal)
+    known += quality
+    result = _write_summary(
+        request, manifest, Result(model, asked, {}, {}, None, known), reader, sample, terminal
+    )
+    manifest.finished = True
+    manifest.save()
+    return _summary(manifest, result)
+
+
+def _run(request: Request, manifest: Manifest, work: Work, terminal: Terminal) -> None:
+    """Explain and write the parts that are missing, here or on a cluster."""
+    left = manifest.missing()
+    with terminal.progress() as bar:
+        task = bar.add_task("explaining parts", total=len(manifest.stream.parts))
+        bar.update(task, completed=len(manifest.done))
+        found = (
+            ((number, work(number)) for number in left)
+            if request.dask is None
+            else on_cluster(request.dask, work, left)
+        )
+        for _, written in found:
+            manifest.add(written.content, written.facts)
+            bar.advance(task)
+    manifest.save()
+
+
+def _sample(reader: PartReader, request: Request) -> Any:
+    """Return a sample of rows as it is in the files; its ``attrs`` tell of decimal commas."""
+    names = reader.columns.names
+    beside = [name for name in reader.stream.columns if name == reader.columns.target]
+    good = [
+        part
+        for part in reader.stream.parts
+        if set(names) <= set(reader.stream.files[part.file].columns)
+    ]
+    if not good:
+        raise InvalidInputError(f"{request.data}: no file has the columns {list(names)}")
+    some = reader.stream.only(good)
+    sample = some.sample(SAMPLE_ROWS, list(dict.fromkeys((*names, *beside))))
+    sample.attrs["decimal"] = decimal_commas(some, sample)
+    return sample
+
+
+def _baseline(request: Request, reader: PartReader) -> tuple[Any, str | None]:
+    """Return the baseline of the explanations; a row of the table is looked up in its part."""
+    text = request.baseline
+    row = re.fullmatch(r"row:\s*([0-9]+)\s*", text)
+    if row is None:
+        return chosen_baseline(text, None, reader.columns, request.data.name)
+    if reader.stream.is_folder:
+        raise InvalidInputError(
+            "--baseline: a folder has several rows of the same number; give a file with one row"
+        )
+    number = int(row[1])
+    for place, part in enumerate(reader.stream.parts):
+        if part.first <= number <= part.last:
+            X = replace(reader, errors="raise").read(place).X
+            return chosen_baseline(text, X, reader.columns, request.data.name)
+    raise InvalidInputError(
+        f"--baseline: expected rows from 1 to {reader.stream.n_rows}, got {number}"
+    )
+
+
+def _check_names(columns: list[str]) -> None:
+    repeated = [name for name in columns if columns.count(name) > 1]
+    if repeated:
+        raise InvalidInputError(
+            f"--id: {repeated[0]!r} is the name of a column of the result; rename it in the table"
+        )
+
+
+def _write_summary(
+    request: Request,
+    manifest: Manifest,
+    asked: Result,
+    reader: PartReader,
+    sample: Any,
+    terminal: Terminal,
+) -> Result:
+    """Write tables, pictures and the report of a sample, with importance over all rows."""
+    stream, columns = manifest.stream, asked.model.columns
+    places = np.unique(np.linspace(0, len(sample) - 1, REPORT_ROWS).round().astype(int))
+    chosen = sample.iloc[places]
+    rows = replace(reader, errors="missing").features(chosen, str(request.data))
+    if rows.X is None:
+        raise InvalidInputError(f"{request.data}: no row can be explained: {rows.problem}")
+    X, chosen = rows.X, chosen[rows.usable]
+    observed = columns.measured(chosen) if asked.model.task == "regression" else None
+    missing = sum(facts["missing"] for facts in manifest.done.values())
+    if len(X) < stream.n_rows:
+        asked.notes.append(
+            f"The report and its tables show {len(X):,} of {stream.n_rows:,} rows, from across the"
+            " table; the parts have every row."
+        )
+    if missing:
+        first = next(facts for _, facts in sorted(manifest.done.items()) if facts["missing"])
+        why = f", the first because: {first['problem']}" if first["problem"] else ""
+        asked.notes.append(f"{missing:,} rows could not be explained{why}.")
+    result = explain_rows(replace(asked, observed=observed), X, terminal)
+    result = replace(
+        result,
+        importances={
+            label: _over_all_rows(manifest, label, each, result)
+            for label, each in result.importances.items()
+        },
+    )
+    features = chosen_features(request.dependence, columns.names)
+    with terminal.working("averaging the function over the rows"):
+        whole = whole_function(asked.explainers, result.importances, X, features)
+    result = replace(result, whole=whole, notes=[*result.notes, *whole.notes])
+    temporary = manifest.folder / f"report.html.{secrets.token_hex(4)}.tmp"
+    temporary.mkdir()
+    try:
+        with terminal.working("drawing"):
+            result.notes.extend(write_result(temporary, request, result))
+        for path in sorted(temporary.iterdir()):
+            os.replace(path, manifest.folder / path.name)
+        sync_folder(manifest.folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    terminal.print(result.notes[len(asked.notes) - 1 - bool(missing) :])
+    return result
+
+
+def _over_all_rows(
+    manifest: Manifest, label: str, importance: Importance, result: Result
+) -> Importance:
+    """Return the importance over all rows: its expectation is exact, its spread the sample's."""
+    if result.explainers[label].output == "probability":
+        return importance  # E|attribution| does not follow from standard deviations
+    values, n = _means(manifest, label, "expected")
+    shift = values - importance.values
+    return replace(
+        importance,
+        values=read_only(values),
+        samples=read_only(np.maximum(importance.samples + shift, 0.0)),
+        n_rows=n,
+        n_joint_rows=min(importance.n_joint_rows, n - 1) if n > importance.n_rows else n,
+    )
+
+
+def _means(manifest: Manifest, label: str, kind: str) -> tuple[np.ndarray, int]:
+    """Return means over the rows of all parts of a sum that they have, and the number of rows."""
+    sums = [manifest.done[number]["sums"][label] for number in sorted(manifest.done)]
+    n = sum(each["rows"][0] for each in sums)
+    totals = [math.fsum(values) for values in zip(*(each[kind] for each in sums), strict=True)]
+    return np.array(totals) / max(n, 1), n
+
+
+def _summary(manifest: Manifest, result: Result | None) -> Streamed:
+    done = [manifest.done[number] for number in sorted(manifest.done)]
+    importance = {}
+    if result is not None:
+        for label, explainer in result.explainers.items():
+            names = FrameFunction(explainer).features
+            values, _ = _means(manifest, label, "absolute")
+            importance[label] = dict(zip(names, values.tolist(), strict=True))
+    return Streamed(
+        result,
+        sum(facts["rows"] for facts in done),
+        sum(facts["missing"] for facts in done),
+        len(done),
+        [] if result is None else result.notes,
+        importance,
+    )
+
+
+def _remove_unfinished(folder: Path) -> None:
+    """Remove what a killed run was writing."""
+    for place, own in ((folder, OWN.pattern), (folder / PARTS, PART)):
+        for path in place.glob("*.tmp") if place.is_dir() else ():
+            if re.fullmatch(f"({own}){UNFINISHED}", path.name):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _remove_unused(folder: Path, manifest: Manifest | None) -> None:
+    """Remove a folder in which nothing has been done, so that other options can be tried."""
+    if manifest is not None and not manifest.done:
+        for name in (NAME, "model.json"):
+            (folder / name).unlink(missing_ok=True)
+        shutil.rmtree(folder / PARTS, ignore_errors=True)
+    with contextlib.suppress(OSError):  # it is not empty
+        folder.rmdir()
+
+
+def _digest(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
