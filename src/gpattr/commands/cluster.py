@@ -16,24 +16,10 @@ def on_cluster(
     address: str, work: Callable[[int], Any], numbers: Sequence[int]
 ) -> Iterator[tuple[int, Any]]:
     """Yield (number, work(number)) as the workers at ``address`` finish, at most a few ahead."""
-    try:
-        from distributed import Client, as_completed
-    except ImportError:
-        raise InvalidInputError(
-            "--dask: needs Dask, which is not installed: pip install distributed"
-        ) from None
-    client: Any
-    try:
-        client = Client(address, timeout=TIMEOUT)
-    except (OSError, TimeoutError, ValueError) as error:
-        raise InvalidInputError(
-            f"--dask: expected the address of a Dask scheduler that can be reached, such as"
-            f" tcp://127.0.0.1:8786, got {address!r} ({_first_line(error)})"
-        ) from None
-    with client:
+    from distributed import as_completed
+
+    with _client(address) as client:
         threads = sum(client.nthreads().values())
-        if not threads:
-            raise InvalidInputError(f"--dask: the cluster at {address} has no workers")
         try:
             scattered = client.scatter(work, broadcast=True)
             left = iter(numbers)
@@ -58,6 +44,34 @@ def on_cluster(
                 f"--dask: the cluster at {address} failed ({type(error).__name__}:"
                 f" {_first_line(error)}); what is done stays, and the same command goes on"
             ) from None
+
+
+def check_cluster(address: str) -> None:
+    """Refuse an address where there is no cluster, or one without workers."""
+    with _client(address):
+        pass
+
+
+def _client(address: str) -> Any:
+    """Return a client of a cluster that has workers."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise InvalidInputError(
+            "--dask: needs Dask, which is not installed: pip install distributed"
+        ) from None
+    client: Any
+    try:
+        client = Client(address, timeout=TIMEOUT)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise InvalidInputError(
+            "--dask: expected the address of a Dask scheduler that can be reached, such as"
+            f" tcp://127.0.0.1:8786, got {address!r} ({_first_line(error)})"
+        ) from None
+    if not client.nthreads():
+        client.close()
+        raise InvalidInputError(f"--dask: the cluster at {address} has no workers")
+    return client
 
 
 def _task(work: Callable[[int], Any], number: int) -> tuple[int, Any]:

@@ -94,19 +94,18 @@ class Work:
         parquet.write_table(pa.table(columns), sink, row_group_size=max(n, 1))
         return sink.getvalue().to_pybytes()
 
-    def _sums(self, label: str, table: Any) -> dict[str, list[float]]:
-        """Return sums over rows of |mean| and E|attribution|, one for each feature."""
-        function = self.functions[label]
+    def _sums(self, label: str, table: Any) -> dict[str, Any]:
+        """Return sums over rows of |mean| and of E|attribution|, by feature."""
+        names = self.functions[label].features
         table = table.dropna()
         mean, std = (
-            table[[f"{kind}:{name}" for name in function.features]].to_numpy()
+            table[[f"{kind}:{name}" for name in names]].to_numpy()
             for kind in ("attribution", "std")
         )
-        absolute, expected = np.abs(mean), folded_mean(mean, std**2)
-        return {
-            "rows": [len(table)],
-            "absolute": absolute.sum(axis=0).tolist(),
-            "expected": expected.sum(axis=0).tolist(),
+        sums = {"absolute": np.abs(mean), "expected": folded_mean(mean, std**2)}
+        return {"rows": len(table)} | {
+            kind: dict(zip(names, values.sum(axis=0).tolist(), strict=True))
+            for kind, values in sums.items()
         }
 
 

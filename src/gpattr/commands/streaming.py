@@ -28,7 +28,7 @@ from gpattr._core.memory import available_memory, readable_bytes
 from gpattr._core.normal import check_level
 from gpattr._core.validation import check_choice, read_only
 from gpattr.commands import notes
-from gpattr.commands.cluster import on_cluster
+from gpattr.commands.cluster import check_cluster, on_cluster
 from gpattr.commands.explain import (
     LATENT,
     Request,
@@ -61,6 +61,7 @@ from gpattr.tables.part_features import ERRORS, PartReader, decimal_commas
 from gpattr.tables.stream import SAMPLE_ROWS, Stream, stamps_of
 from gpattr.tables.workbooks import ENDINGS, OLD_ENDINGS
 
+MODEL = "model.json"
 REPORT_ROWS = 1000  # of the report, from across the table
 IN_MEMORY = 12  # bytes of a table of texts for each byte of its file, as measured
 SHARE = 0.5  # of the memory that is free which a table may take
@@ -110,6 +111,8 @@ def run(request: Request, terminal: Terminal) -> Streamed:
     elif request.target is None:
         raise InvalidInputError("--target: name the column to predict")
     stamps = stamps_of(str(request.data))
+    if request.dask is not None:
+        check_cluster(request.dask)
     folder = request.out.resolve()
     with ExitStack() as stack:
         folder.mkdir(parents=True, exist_ok=True)
@@ -230,7 +233,7 @@ def _model(
     """Return the model that is given, or was trained before, or is trained now, with notes."""
     if fitted is not None:
         return fitted, manifest.stream.notes
-    path = manifest.folder / "model.json"
+    path = manifest.folder / MODEL
     if manifest.model and path.exists() and _digest(path) == manifest.model:
         return TableModel.load(path), manifest.stream.notes
     assert request.target is not None
@@ -469,7 +472,8 @@ def _over_all_rows(
     """Return the importance over all rows: its expectation is exact, its spread the sample's."""
     if result.explainers[label].output == "probability":
         return importance  # E|attribution| does not follow from standard deviations
-    values, n = _means(manifest, label, "expected")
+    means, n = _means(manifest, label, "expected")
+    values = np.array([means[name] for name in importance.feature_names])
     shift = values - importance.values
     return replace(
         importance,
@@ -480,29 +484,24 @@ def _over_all_rows(
     )
 
 
-def _means(manifest: Manifest, label: str, kind: str) -> tuple[np.ndarray, int]:
-    """Return means over the rows of all parts of a sum that they have, and the number of rows."""
+def _means(manifest: Manifest, label: str, kind: str) -> tuple[dict[str, float], int]:
+    """Return means over the rows of all parts, by feature, and the number of rows."""
     sums = [manifest.done[number]["sums"][label] for number in sorted(manifest.done)]
-    n = sum(each["rows"][0] for each in sums)
-    totals = [math.fsum(values) for values in zip(*(each[kind] for each in sums), strict=True)]
-    return np.array(totals) / max(n, 1), n
+    n = sum(each["rows"] for each in sums)
+    return {
+        name: math.fsum(each[kind][name] for each in sums) / max(n, 1) for name in sums[0][kind]
+    }, n
 
 
 def _summary(manifest: Manifest, result: Result | None) -> Streamed:
     done = [manifest.done[number] for number in sorted(manifest.done)]
-    importance = {}
-    if result is not None:
-        for label, explainer in result.explainers.items():
-            names = FrameFunction(explainer).features
-            values, _ = _means(manifest, label, "absolute")
-            importance[label] = dict(zip(names, values.tolist(), strict=True))
     return Streamed(
         result,
         sum(facts["rows"] for facts in done),
         sum(facts["missing"] for facts in done),
         len(done),
         [] if result is None else result.notes,
-        importance,
+        {label: _means(manifest, label, "absolute")[0] for label in done[0]["sums"]},
     )
 
 
@@ -516,9 +515,8 @@ def _remove_unfinished(folder: Path) -> None:
 
 def _remove_unused(folder: Path, manifest: Manifest | None) -> None:
     """Remove a folder in which nothing has been done, so that other options can be tried."""
-    if manifest is not None and not manifest.done:
-        for name in (NAME, "model.json"):
-            (folder / name).unlink(missing_ok=True)
+    if manifest is not None and not manifest.done and not (folder / MODEL).exists():
+        (folder / NAME).unlink(missing_ok=True)
         shutil.rmtree(folder / PARTS, ignore_errors=True)
     with contextlib.suppress(OSError):  # it is not empty
         folder.rmdir()
