@@ -315,16 +315,16 @@ def _numbers(
     """
     found = read_numbers(column, name, source, separator)
     values = found.values
-    if not values.isna().any() and np.isfinite(values).all() and (found.units == "").all():
-        return values
-    known = ~missing(column)
     if fixed and found.separator != separator:
-        there = known & column.astype(str).str.contains(found.separator, regex=False)
+        there = column.astype(str).str.contains(found.separator, regex=False)
         raise InvalidInputError(
             f"{source}: expected numbers without thousands separators in column {name!r}, as in the"
             f" rows that the model was trained on, got {str(column[there].iloc[0])!r} in row"
             f" {first_row(there)}"
         )
+    if not values.isna().any() and np.isfinite(values).all() and (found.units == "").all():
+        return values
+    known = ~missing(column)
     wrong = values.isna() & known
     if wrong.any():
         refuse_text(wrong, column, name, source)

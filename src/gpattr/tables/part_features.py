@@ -43,6 +43,12 @@ class PartReader:
     def check_files(self) -> list[str]:
         """Refuse files with other columns, or return sentences on them if errors are missing."""
         found = []
+        for name in self.drop:
+            if name not in self.stream.columns:
+                raise InvalidInputError(
+                    f"--drop: expected a column of {self.stream.path}, got {name!r}; the columns"
+                    f" are {list(self.stream.columns)}"
+                )
         for file in self.stream.files:
             try:
                 self._check(file.path, file.columns)
@@ -111,8 +117,8 @@ class PartReader:
         ]
 
     def _check(self, source: str, names: Sequence[str]) -> None:
-        aside = {self.columns.target, *self.columns.left_out, *self.drop, *self.beside}
-        aside -= set(self.columns.names)
+        aside = {self.columns.target, *self.columns.left_out, *self.beside}
+        aside = (aside - set(self.columns.names)) | set(self.drop)
         positions_of(source, [name for name in names if name not in aside], self.columns.names)
         absent = [name for name in self.beside if name not in names]
         if absent:
