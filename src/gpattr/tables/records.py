@@ -26,6 +26,7 @@ LONGEST = 2**24  # bytes of a record; a longer one has a quotation mark that is 
 BLANK = " \t\r\n\x0b\x0c"
 UNCLOSED = "contains other rows; is a quotation mark not closed?"
 NEWLINE, RETURN, QUOTE = 10, 13, 34
+FIRST = 64  # letters of a record that are looked at to see that it is not blank
 
 
 @dataclass(frozen=True)
@@ -173,12 +174,14 @@ def _filled(data: np.ndarray, starts: np.ndarray, stops: np.ndarray, separator: 
     """Return how many records are not blank, which have more than separators and spaces."""
     blank = np.zeros(256, dtype=bool)
     blank[[ord(letter) for letter in BLANK + separator + '"']] = True
-    if not blank[data[starts]].any():  # as a rule the first cell has something
-        return len(starts)
-    full = np.concatenate([[0], np.cumsum(~blank[data[: stops[-1]]])])
-    empty = np.flatnonzero(full[stops] == full[starts])
-    texts = (data[starts[place] : stops[place]].tobytes() for place in empty)
-    # A separator in quotation marks is something.
+    undecided = np.arange(len(starts))
+    for place in range(FIRST):  # as a rule one of the first letters is something
+        at = starts[undecided] + place
+        open_ = at < stops[undecided]
+        undecided = undecided[~open_ | blank[data[np.minimum(at, len(data) - 1)]]]
+        if not len(undecided):
+            return len(starts)
+    texts = (data[starts[place] : stops[place]].tobytes() for place in undecided)
     return len(starts) - sum(
         all(is_blank(row) for _, row in records(text, separator)) for text in texts
     )
