@@ -7,6 +7,8 @@ training, peers, growth, weights, rules, sparse, held-out, busy and tables. The 
 used if GPATTR_DATA_DIR is set to a folder with them, simulated data of the same shape otherwise.
 training, peers, growth, weights, rules, sparse, held-out, busy and dask. The red-wine data are used
 if GPATTR_DATA_DIR is set to a folder with them, simulated data of the same shape otherwise.
+training, peers, growth, weights, rules, sparse, held-out, busy and big-files. The red-wine data are
+used if GPATTR_DATA_DIR is set to a folder with them, simulated data of the same shape otherwise.
 Libraries that are not installed are skipped: pip install -e ".[bench]" installs them all."""
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from big_files import big_files
 from busy import busy
 from counterfactuals import counterfactuals, sensitivity
 from dask_training import dask_training
@@ -57,6 +60,7 @@ SECTIONS = {
     "busy": (busy,),
     "tables": (tables,),
     "dask": (dask_training,),
+    "big-files": (big_files,),
 }
 
 

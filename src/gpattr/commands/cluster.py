@@ -58,7 +58,7 @@ def _client(address: str) -> Any:
         from distributed import Client
     except ImportError:
         raise InvalidInputError(
-            "--dask: needs Dask, which is not installed: pip install distributed"
+            '--dask: needs Dask, which is not installed: pip install "gpattr[dask]"'
         ) from None
     client: Any
     try:
