@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gpattr.exceptions import InvalidInputError
 from gpattr.tables import Columns, read_table, records
+from gpattr.tables.columns import typical_values
 from gpattr.tables.part_features import PartReader, decimal_commas
 from gpattr.tables.stream import Stream
 
@@ -186,7 +187,7 @@ def reader_of(tmp_path, training, text, **options):
     columns = Columns.of(training, "y")
     stream = Stream.of(path)
     sample = stream.sample(10_000)
-    typical = columns.typical(columns.features(training))
+    typical = typical_values(columns, columns.features(training))
     decimal = decimal_commas(stream, sample)
     return PartReader(stream, columns, typical, decimal=decimal, **options)
 

@@ -17,6 +17,8 @@ from gpattr._core.memory import check_memory
 from gpattr.commands.fit import Table, train, training_table
 from gpattr.tables import TableModel
 from gpattr.tables.choice import resolved_estimator
+from gpattr.tables.columns import typical_values
+from gpattr.tables.model import fit_chunks
 from gpattr.tables.part_features import PartReader, decimal_commas
 from gpattr.tables.stream import SAMPLE_ROWS, Stream
 
@@ -52,7 +54,7 @@ class Training:
         self.reader = PartReader(
             stream,
             columns,
-            columns.typical(self.table.X),
+            typical_values(columns, self.table.X),
             beside=(target,),
             strict=strict,
             errors=errors,
@@ -76,7 +78,7 @@ class Training:
         if estimator == "random-features":
             sample = self.table.X, self.table.y
             chunks = self._chunks(track)
-            return TableModel.fit_chunks(
+            return fit_chunks(
                 chunks, *sample, self.table.columns, kernel=kernel, verbose=int(verbose)
             )
         check_memory(

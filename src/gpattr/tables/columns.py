@@ -219,10 +219,6 @@ class Columns:
             return encoding.decode(np.median(encoding.encode(known.to_numpy()), axis=0)[None])[0]
         return known.median()
 
-    def typical(self, X: Any) -> dict[str, Any]:
-        """Return the medians and the most frequent categories of features, by column."""
-        return {name: self._usual(require_frame("X", X)[name], name) for name in self.names}
-
     def _numbers(self, column: Any, name: str, source: str, fixed: bool = False) -> Any:
         """Return a column as numbers, with the unit and separator it is known by."""
         unit, separator = self.units.get(name, ""), self.separators.get(name, "")
@@ -258,6 +254,11 @@ class Columns:
                 f" {self.target!r}"
             )
         return y
+
+
+def typical_values(columns: Columns, X: Any) -> dict[str, Any]:
+    """Return the medians and the most frequent categories of features, by column."""
+    return {name: columns._usual(X[name], name) for name in columns.names}
 
 
 def require_frame(name: str, frame: Any) -> Any:

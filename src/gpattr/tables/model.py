@@ -12,7 +12,7 @@ import numpy as np
 from gpattr import kernels
 from gpattr._core import documents
 from gpattr._core.array import to_numpy
-from gpattr._core.validation import as_vector, check_choice
+from gpattr._core.validation import as_vector, check_choice, check_flag
 from gpattr.estimators import (
     GPClassifier,
     GPRegressor,
@@ -124,32 +124,6 @@ class TableModel:
             columns,
             None if estimator == "exact" else HeldOut.of_model(regressor, rows, y),
         )
-
-    @classmethod
-    def fit_chunks(
-        cls,
-        chunks: Iterable[tuple[Any, Any]],
-        X: Any,
-        y: Any,
-        columns: Columns,
-        *,
-        kernel: str | None = None,
-        verbose: int = 0,
-    ) -> TableModel:
-        """Train random features on ``chunks`` of rows (X, y), which are not kept.
-
-        Length-scales are learned from the rows X with targets y, a sample of them all, which also
-        are the held-out rows and tell the median; variance and noise from all rows.
-        """
-        sample = cls.fit(X, y, columns, estimator="random-features", kernel=kernel)
-        options = {"kernel": sample.regressor.kernel_, "optimize": "amplitude", "random_state": 0}
-        regressor = RandomFeatureGPRegressor(**options, verbose=verbose).fit_chunks(
-            (_encoded(columns, rows), targets) for rows, targets in chunks
-        )
-        rows = _encoded(columns, X)
-        # Sums do not tell the median, which missing values are filled with.
-        regressor._stream.median, regressor._cache = rows.median().to_numpy(), None
-        return cls(regressor, columns, HeldOut.of_model(regressor, rows, y))
 
     @classmethod
     def _classifier(
@@ -264,6 +238,7 @@ class TableModel:
 
     def save(self, path: str | PathLike[str], *, durable: bool = False) -> None:
         """Write the model to a JSON file, which is on the disk after a ``durable`` call."""
+        check_flag("durable", durable)
         content = {
             "columns": self.columns.to_content(),
             "task": self.task,
@@ -285,6 +260,31 @@ class TableModel:
             return cls(regressor, Columns.of_content(content["columns"]), held_out)
 
         return documents.read(FORMAT, path, build)
+
+
+def fit_chunks(
+    chunks: Iterable[tuple[Any, Any]],
+    X: Any,
+    y: Any,
+    columns: Columns,
+    *,
+    kernel: str | None = None,
+    verbose: int = 0,
+) -> TableModel:
+    """Return a model of random features trained on ``chunks`` of rows (X, y), which are not kept.
+
+    Length-scales are learned from the rows X with targets y, a sample of them all, which also are
+    the held-out rows and tell the median; variance and noise from all rows.
+    """
+    sample = TableModel.fit(X, y, columns, estimator="random-features", kernel=kernel)
+    options = {"kernel": sample.regressor.kernel_, "optimize": "amplitude", "random_state": 0}
+    regressor = RandomFeatureGPRegressor(**options, verbose=verbose).fit_chunks(
+        (_encoded(columns, rows), targets) for rows, targets in chunks
+    )
+    rows = _encoded(columns, X)
+    # Sums do not tell the median, which missing values are filled with.
+    regressor._stream.median, regressor._cache = rows.median().to_numpy(), None
+    return TableModel(regressor, columns, HeldOut.of_model(regressor, rows, y))
 
 
 def _options(X: Any, columns: Columns, kernel: str | None, verbose: int) -> dict[str, Any]:
