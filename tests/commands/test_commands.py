@@ -345,8 +345,11 @@ def test_nothing_of_the_users_is_written_over(prices, model, tmp_path):
         "fit", data, "--target", "price", "--out", data, "--force", code=1
     )
     assert data.read_bytes() == (prices / "houses.csv").read_bytes()
-    assert "expected a file, got a folder" in called(
+    assert "is inside of the input" in called(
         "explain", tmp_path, "--target", "y", "--out", tmp_path / "out", code=1
+    )
+    assert "expected a file, got a folder" in called(
+        "explain", tmp_path, "--target", "y", "--out", tmp_path / "out", "--no-stream", code=1
     )
     with (
         pytest.raises(InvalidInputError, match="contains files not written by gpattr"),

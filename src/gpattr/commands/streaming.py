@@ -150,8 +150,11 @@ def _check(request: Request) -> None:
     for used in (request.data, request.model, Path(request.baseline)):
         if used is not None and used.exists():
             require_outside(request.out, used)
-    if request.out.resolve() == request.data.resolve():
-        raise InvalidInputError(f"{request.out}: is the input; choose another folder with --out")
+    out = request.out.resolve()
+    if request.data.resolve() in (out, *out.parents):
+        raise InvalidInputError(
+            f"{request.out}: is inside of the input; choose another folder with --out"
+        )
     if request.out.exists() and not request.out.is_dir():
         raise InvalidInputError(f"{request.out}: expected a folder, got a file")
 
