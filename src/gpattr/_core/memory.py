@@ -92,8 +92,8 @@ def device_memory(what: str, like: Array) -> Iterator[None]:
         if "out of memory" not in str(error).lower() or not free:
             raise
         raise TooLargeError(
-            f"{what} does not fit on the GPU, of whose memory {_bytes(free)} is free now: go"
-            " through fewer rows at a time, or make temporaries smaller with"
+            f"{what} does not fit on the GPU, of whose memory {readable_bytes(free)} is free"
+            " now: go through fewer rows at a time, or make temporaries smaller with"
             f" gpattr.memory_budget(working={free / 32:.0e})"
         ) from None
 

@@ -47,7 +47,8 @@ def once(value: Any) -> Delayed:
 
 def each(function: Callable[..., Any], value: Any, parts: Sequence[Any]) -> list[Delayed]:
     """Return function(value, part) for every part, to be computed with one thread each."""
-    shared, budget, name = once(value), Parcel(budget_in_force()), f"{function.__name__}-{uuid4().hex}"
+    shared, budget = once(value), Parcel(budget_in_force())
+    name = f"{function.__name__}-{uuid4().hex}"
     return [
         delayed(_run, pure=False)(function, budget, shared, part, dask_key_name=f"{name}-{i}")
         for i, part in enumerate(parts)
