@@ -694,8 +694,9 @@ def solve_lower_rows(L: np.ndarray, A: np.ndarray) -> np.ndarray:
     if blas is None:
         return _trsm(1.0, L, A.T, lower=1, overwrite_b=1).T
     factor, right, whole = Matrix.of(L), Matrix.of(A), slice(0, m)
-    # Every piece reads L anew: in fewer and longer ones it takes a fifth less.
-    tile = max(-64 * (-PIECE // (64 * m * m)), min(-64 * (-r // (64 * 4)), 384))
+    # Every piece reads L anew: in fewer and longer ones it takes a fifth less. Two threads share an
+    # even number of them.
+    tile = max(-64 * (-PIECE // (64 * m * m)), -8 * (-r // (8 * 4 * max(1, round(r / 1400)))))
     _share(
         blas,
         lambda rows: _solve(blas, factor, right.block(rows, whole).T),

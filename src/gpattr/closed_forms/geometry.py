@@ -66,7 +66,8 @@ class Geometry:
             )
             work(rows, (self.a[rows], beta, self.c0 if self.c0.ndim == 1 else self.c0[rows], c1))
 
-        share(one, list(rows_by_length(self.a, chunk_rows(self.Z, len(self.Z)))), self.Z)
+        chunk = 2 * chunk_rows(self.Z, len(self.Z))  # shorter ones would wait for the interpreter
+        share(one, list(rows_by_length(self.a, chunk)), self.Z)
 
 
 def neighbourhoods(kernel: Radial, paths: Paths, Z: Array) -> Iterator[Geometry]:
@@ -108,15 +109,17 @@ def from_moments(
         features[:] = g.E.T
 
         def fill(rows: Array, arguments: Arguments, g: Geometry = g, E: Array = features) -> None:
+            xp = namespace(Z)
             M0, M1 = (moment[:, None, :] for moment in moments(*arguments))
-            size = chunk_rows(Z, Z.shape[1] * len(Z))
+            size = min(len(rows), chunk_rows(Z, 2 * len(Z)) + 1)
+            space = xp.empty((2, size, *E.shape))
             for some in (slice(start, start + size) for start in range(0, len(rows), size)):
                 here = rows[some]
-                step = g.step[here][:, :, None]
-                part = M0[some] * E  # (r, d, m)
+                step, (part, more) = g.step[here][:, :, None], space[:, : len(here)]
+                xp.multiply(M0[some], E, out=part)  # (r, d, m)
                 if g.shift is not None:
-                    part += g.shift[here][:, :, None] * M0[some]
-                part += step * M1[some]
+                    part += xp.multiply(M0[some], g.shift[here][:, :, None], out=more)
+                part += xp.multiply(M1[some], step, out=more)
                 part *= factor * step
                 result[g.rows[here]] = part
 

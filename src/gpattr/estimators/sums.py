@@ -123,7 +123,7 @@ class Totals:
             part.plus(basis(X), targets, in_place=in_place)
             for part, basis in zip(self.sums, bases, strict=True)
         ]
-        inputs = to_numpy(X - namespace(X).asarray(origin)).sum(axis=0)
+        inputs = to_numpy((X - namespace(X).asarray(origin)).sum(axis=0))
         return Totals(sums, self.inputs + inputs)
 
     def joined(self, other: Totals) -> Totals:

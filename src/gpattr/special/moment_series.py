@@ -14,6 +14,7 @@ exponential, takes four times as long.
 from __future__ import annotations
 
 import math
+import threading
 from functools import lru_cache
 
 import numpy as np
@@ -48,7 +49,7 @@ def series(
     """Return J₀ and J₁, each (n, m), for |β| ≤ bound; ``a`` (n,) ≤ 4, ``c0`` (m,) or (n, m)."""
     (n, m), nodes = beta.shape, gauss_legendre(NODES)[0]
     weights = np.exp((-0.5 * a)[:, None] * (nodes * nodes)) @ _coefficients(bound, terms)
-    powers = np.empty((terms, n, m))  # of (β/bound)²
+    powers = _workspace(terms * n * m).reshape(terms, n, m)  # of (β/bound)²
     powers[0] = 1.0
     np.multiply(beta, 1.0 / bound, out=powers[1])
     np.multiply(powers[1], powers[1], out=powers[1])
@@ -69,6 +70,18 @@ def series(
         sums[:, odd] += sums[:, odd - 1]
         sums[:, odd] *= front
     return sums[:, 1], sums[:, 3]
+
+
+_kept = threading.local()
+
+
+def _workspace(size: int) -> np.ndarray:
+    """Return a buffer; up to 8 MiB per thread are kept, since fresh memory costs half as much."""
+    if size > 2**20:
+        return np.empty(size)
+    if getattr(_kept, "space", np.empty(0)).size < size:
+        _kept.space = np.empty(size)
+    return _kept.space[:size]
 
 
 @lru_cache(maxsize=8)

@@ -15,8 +15,13 @@ def sin_cos(x: Array) -> Array:
     in blocks that stay in the cache.
     """
     if is_tensor(x):
-        xp = namespace(x)
-        return xp.concatenate([xp.sin(x), xp.cos(x)], axis=1)
+        xp, m = namespace(x), x.shape[1]
+        if x.requires_grad:
+            return xp.concatenate([xp.sin(x), xp.cos(x)], axis=1)
+        result = xp.empty((len(x), 2 * m))
+        xp.sin(x, out=result[:, :m])
+        xp.cos(x, out=result[:, m:])
+        return result
     n, m = x.shape
     result = np.empty((n, 2 * m))
     size = min(n, chunk_rows(x, m))
