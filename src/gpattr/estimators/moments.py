@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpattr._core.array import Array, namespace, to_numpy
 from gpattr.estimators.search_space import CONSTANT, Units
 
 
@@ -26,13 +27,14 @@ class Moments:
     high: np.ndarray
 
     @classmethod
-    def of(cls, rows: np.ndarray) -> Moments:
+    def of(cls, rows: Array) -> Moments:
         """Return the moments of rows (n, d)."""
-        size = np.abs(rows).max(axis=0)
+        xp = namespace(rows)
+        size = xp.max(abs(rows), axis=0)
         even = rows / _divisor(size)
         square = ((even - even.mean(axis=0)) ** 2).sum(axis=0)
-        low, high = rows.min(axis=0), rows.max(axis=0)
-        return cls(len(rows), rows.mean(axis=0), size, square, low, high)
+        found = rows.mean(axis=0), size, square, xp.min(rows, axis=0), xp.max(rows, axis=0)
+        return cls(len(rows), *map(to_numpy, found))
 
     def joined(self, other: Moments) -> Moments:
         """Return the moments of the rows of both."""
@@ -60,5 +62,5 @@ class Moments:
         return Units.of_std(std[:-1], float(std[-1]) or 1.0)
 
 
-def _divisor(size: np.ndarray) -> np.ndarray:
-    return np.where(size > 0, size, 1.0)
+def _divisor(size: Array) -> Array:
+    return namespace(size).where(size > 0, size, 1.0)

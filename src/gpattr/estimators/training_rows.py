@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gpattr._core.array import Array, namespace, to_numpy
+from gpattr._core.array import Array, namespace
 from gpattr.estimators.evidence.random_features import FrequencyEvidence, WaveEvidence
 from gpattr.estimators.evidence.sparse_bound import CollapsedBound, SparseObjective
 from gpattr.estimators.moments import Moments
@@ -111,10 +111,11 @@ class RowsInMemory(ByMoments):
     @cached_property
     def moments(self) -> Moments:
         """Means and spreads of the columns of inputs, and of the targets."""
+        xp = namespace(self.X)
         return joined(
             Moments.joined,
             (
-                Moments.of(np.column_stack([to_numpy(self.X[some]), to_numpy(self.y[some])]))
+                Moments.of(xp.concatenate([self.X[some], self.y[some][:, None]], axis=1))
                 for some in segments(self.n)
             ),
         )

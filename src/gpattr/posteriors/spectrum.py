@@ -127,9 +127,9 @@ class Spectrum:
 
         ``cross`` is (n, q, m) and ``prior`` their prior variances, (n, q).
         """
-        B = to_numpy(cross * self.root)
-        W = B @ to_numpy(self.vectors)
-        values, sizes = to_numpy(self.values), (B * B).sum(axis=2)
+        B = cross * self.root
+        W, sizes = to_numpy(product(B, self.vectors)), to_numpy((B * B).sum(axis=2))
+        values = to_numpy(self.values)
         held = np.cumsum(W * W, axis=2)
         seen = np.cumsum(W * W / (1.0 + values), axis=2)
         half = _halfway(self.rest[-1])
