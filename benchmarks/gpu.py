@@ -157,7 +157,7 @@ def gpytorch_model(X: torch.Tensor, y: torch.Tensor, kernel: SquaredExponential)
 
     model = Model().double()
     model.likelihood.noise = 0.01
-    model.covar_module.lengthscale = torch.as_tensor(np.asarray(kernel.lengthscale))
+    model.covar_module.lengthscale = torch.tensor(np.asarray(kernel.lengthscale))
     return model.eval()
 
 
@@ -198,7 +198,7 @@ def largest(device: torch.device, m: int, d: int, n: int = 200) -> None:
     )
 
 
-def stream(device: torch.device, n: int = 4_000_000, d: int = 10, frequencies: int = 500) -> None:
+def stream(device: torch.device, n: int = 16_000_000, d: int = 10, frequencies: int = 500) -> None:
     """A random-feature model from a stream on the device, against the bare product and against
     NumPy.
     """

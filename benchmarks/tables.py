@@ -161,9 +161,8 @@ def _dask(
     import dask.dataframe as dd
     from distributed import Client, LocalCluster
 
-    # Dask's nannies let memory go back to the system after every array, which takes longer than the
-    # arithmetic.
-    dask.config.set({"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 2**28})
+    # Else every array of a worker is mapped anew, which takes as long as the arithmetic.
+    dask.config.set({"distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 2**28})
     options = {"n_workers": workers, "threads_per_worker": 1, "memory_limit": LIMIT}
     with (
         dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}),

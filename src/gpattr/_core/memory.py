@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+
+import numpy as np
 
 from gpattr._core.array import Array, free_device_memory
 from gpattr._core.validation import positive_scalar
@@ -56,6 +59,23 @@ def blocks(n: int, bytes_per_row: float, like: Array | None = None) -> Iterator[
     size = max(1, min(n, int(budget // max(bytes_per_row, 1.0))))
     for start in range(0, n, size):
         yield slice(start, min(start + size, n))
+
+
+_kept = threading.local()
+
+
+def workspace(name: str, size: int) -> np.ndarray:
+    """Return a buffer of float64 for temporaries; up to 16 MiB for each thread and name are kept.
+
+    Where the C library maps the memory of every array anew, as it does in Dask's workers, fresh
+    memory takes longer than the arithmetic.
+    """
+    if size > 2**21:
+        return np.empty(size)
+    buffers = _kept.__dict__
+    if name not in buffers or buffers[name].size < size:
+        buffers[name] = np.empty(size)
+    return buffers[name][:size]
 
 
 def check_memory(

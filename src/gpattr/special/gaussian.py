@@ -61,7 +61,7 @@ def path_moments(a: Array, beta: Array, c0: Array, c1: Array | None) -> tuple[Ar
     xp = namespace(a, beta)
     a = a[:, None]
     if c1 is None:
-        return _short_moments(a, beta, c0)
+        return tuple(moment + 0.0 for moment in _short_moments(a, beta, c0))
     k0, k1 = xp.exp(-0.5 * c0), xp.exp(-0.5 * c1)
     J0 = _zeroth_moment(a, beta, k0, k1, xp.maximum(c0 - beta * (beta / a), 0.0))
     return J0, (k0 - k1 - beta * J0) / a
@@ -77,7 +77,9 @@ def path_products(
     """
     xp = namespace(a, beta)
     if c1 is not None or xp is np:
-        J0, J1 = path_moments(a, beta, c0, c1)
+        J0, J1 = (
+            _short_moments(a[:, None], beta, c0) if c1 is None else path_moments(a, beta, c0, c1)
+        )
         return product(J0, right), product(J1, right)
     first = xp.zeros((beta.shape[0], right.shape[1]))
     second = xp.zeros_like(first)
@@ -91,7 +93,10 @@ def path_products(
 
 
 def _short_moments(a: Array, beta: Array, c0: Array) -> tuple[Array, Array]:
-    """Return J₀ and J₁, each (n, m), for a (n, 1) ≤ 4: by series where most |β| are small."""
+    """Return J₀ and J₁, each (n, m), for a (n, 1) ≤ 4: by series where most |β| are small.
+
+    They may be overwritten by the next call of the same thread.
+    """
     xp = namespace(a, beta)
     found = moment_series.reach(beta) if xp is np and beta.size else None
     if found is not None:

@@ -14,11 +14,11 @@ exponential, takes four times as long.
 from __future__ import annotations
 
 import math
-import threading
 from functools import lru_cache
 
 import numpy as np
 
+from gpattr._core.memory import workspace
 from gpattr.special.quadrature import gauss_legendre
 
 # (largest |β|, terms of P and of Q): the first term left out, (β/2)^2T/(2T)!, is below 1e-17.
@@ -32,12 +32,11 @@ def reach(beta: np.ndarray) -> tuple[float, int, np.ndarray] | None:
 
     None where too many do.
     """
-    size = np.abs(beta)
-    largest = size.max()
+    largest = max(beta.max(), -beta.min())
     for bound, terms in REACHES:
         if largest <= bound:
             return bound, terms, np.empty((2, 0), dtype=int)
-        beyond = size > bound
+        beyond = (beta > bound) | (beta < -bound)
         if np.count_nonzero(beyond) <= OUTSIDE * beta.size:
             return bound, terms, np.array(np.nonzero(beyond))
     return None
@@ -46,23 +45,26 @@ def reach(beta: np.ndarray) -> tuple[float, int, np.ndarray] | None:
 def series(
     a: np.ndarray, beta: np.ndarray, c0: np.ndarray, bound: float, terms: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return J₀ and J₁, each (n, m), for |β| ≤ bound; ``a`` (n,) ≤ 4, ``c0`` (m,) or (n, m)."""
+    """Return J₀ and J₁, each (n, m), for |β| ≤ bound; ``a`` (n,) ≤ 4, ``c0`` (m,) or (n, m).
+
+    They are overwritten by the next call of the same thread.
+    """
     (n, m), nodes = beta.shape, gauss_legendre(NODES)[0]
+    space = workspace("moments", (terms + 5) * n * m).reshape(terms + 5, n, m)
+    powers, sums, front = space[:terms], space[terms:-1].reshape(n, 4, m), space[-1]
     weights = np.exp((-0.5 * a)[:, None] * (nodes * nodes)) @ _coefficients(bound, terms)
-    powers = _workspace(terms * n * m).reshape(terms, n, m)  # of (β/bound)²
-    powers[0] = 1.0
+    powers[0] = 1.0  # of (β/bound)²
     np.multiply(beta, 1.0 / bound, out=powers[1])
     np.multiply(powers[1], powers[1], out=powers[1])
     np.minimum(powers[1], 1.0, out=powers[1])
     for k in range(2, terms):
         np.multiply(powers[k - 1], powers[1], out=powers[k])
-    sums = np.empty((n, 4, m))
     # In columns: a larger product would wake the threads of NumPy's BLAS.
     for start in range(0, m, 2048):
         some = slice(start, start + 2048)
         part = powers[:, :, some].transpose(1, 0, 2)
         np.matmul(weights.reshape(n, 4, terms), part, out=sums[:, :, some])
-    front = beta + c0
+    np.add(beta, c0, out=front)
     front *= -0.5
     np.exp(front, out=front)
     for odd in (1, 3):
@@ -70,18 +72,6 @@ def series(
         sums[:, odd] += sums[:, odd - 1]
         sums[:, odd] *= front
     return sums[:, 1], sums[:, 3]
-
-
-_kept = threading.local()
-
-
-def _workspace(size: int) -> np.ndarray:
-    """Return a buffer; up to 8 MiB per thread are kept, since fresh memory costs half as much."""
-    if size > 2**20:
-        return np.empty(size)
-    if getattr(_kept, "space", np.empty(0)).size < size:
-        _kept.space = np.empty(size)
-    return _kept.space[:size]
 
 
 @lru_cache(maxsize=8)
