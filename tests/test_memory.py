@@ -2,6 +2,7 @@
 importances do not grow with their rows.
 """
 
+import threading
 import tracemalloc
 
 import numpy as np
@@ -13,7 +14,8 @@ from gpattr import (
     RandomFeatureGPRegressor,
     memory_budget,
 )
-from gpattr._core.memory import blocks
+from gpattr._core import workers
+from gpattr._core.memory import blocks, budget_in_force
 from gpattr.explainer import importance
 from gpattr.kernels import Matern52, RationalQuadratic, SquaredExponential
 from gpattr.posteriors import ExactPosterior, LaplacePosterior, SparsePosterior
@@ -150,3 +152,16 @@ def test_blocks_cover_all_rows_within_the_budget():
         assert list(blocks(25, 100.0)) == [slice(0, 10), slice(10, 20), slice(20, 25)]
         assert list(blocks(2, 5000.0)) == [slice(0, 1), slice(1, 2)]
         assert list(blocks(0, 1.0)) == []
+
+
+def test_the_budget_holds_in_the_threads_of_a_call():
+    both, seen = threading.Barrier(2), []
+
+    def work(_):
+        both.wait(timeout=10)  # so that each thread does one of two pieces
+        seen.append((threading.get_ident(), budget_in_force()["working"]))
+
+    with memory_budget(working=1000.0):
+        workers.Pool(1).share(work, range(2))
+    assert len({thread for thread, _ in seen}) == 2
+    assert [budget for _, budget in seen] == [1000.0, 1000.0]

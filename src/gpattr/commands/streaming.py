@@ -63,7 +63,7 @@ from gpattr.tables.workbooks import ENDINGS, OLD_ENDINGS
 
 MODEL = "model.json"
 REPORT_ROWS = 1000  # of the report, from across the table
-IN_MEMORY = 12  # bytes of a table of texts for each byte of its file, as measured
+IN_MEMORY = 16  # bytes of memory for each byte of a file that is read at once: 15 were measured
 SHARE = 0.5  # of the memory that is free which a table may take
 
 

@@ -196,6 +196,11 @@ class Explainer:
         """The tolerance of quadrature, relative to the size of the function."""
         return self.evaluation.tolerance
 
+    @property
+    def covariance_tolerance(self) -> float | None:
+        """The error that covariances may have, as a share of the largest variance of a row."""
+        return self.evaluation.covariance_tolerance
+
     def __call__(self, X: Any, baselines: Any = None, uncertainty: str = "cov") -> Any:
         """Explain the rows of X, (n, d): an `Explanation`.
 
