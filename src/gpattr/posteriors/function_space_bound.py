@@ -106,8 +106,7 @@ class FunctionSpaceBound(Bound):
             var, cov_error = xp.empty((n, q)), xp.empty(n)
             cov = xp.empty((n, q, q)) if uncertainty == "cov" else None
             terms = len(self.operator.rows(slice(1)).terms(X[:1]))
-            copies = 2.0 if terms == 1 else 4.0
-            for rows in blocks(n, 8.0 * copies * q * (len(self.posterior.inputs) + terms + q), X):
+            for rows in blocks(n, 32.0 * q * (len(self.posterior.inputs) + terms + q), X):
                 part = self._covariances(self.operator.rows(rows), X[rows], rows.start, spectrum)
                 solved += part.solved
                 if not contracted and part.mean is not None:
