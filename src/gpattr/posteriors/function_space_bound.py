@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from gpattr._core.array import EPS, Array, namespace, outer_products, product
+from gpattr._core.array import EPS, Array, namespace, on_gpu, outer_products, product
 from gpattr._core.memory import blocks, check_memory
 from gpattr.closed_forms.resolution import basis_formulas_for, formulas_for, mean_formulas_for
 from gpattr.closed_forms.table import BasisFormulas, Formulas, MeanFormulas
@@ -106,7 +106,9 @@ class FunctionSpaceBound(Bound):
             var, cov_error = xp.empty((n, q)), xp.empty(n)
             cov = xp.empty((n, q, q)) if uncertainty == "cov" else None
             terms = len(self.operator.rows(slice(1)).terms(X[:1]))
-            for rows in blocks(n, 32.0 * q * (len(self.posterior.inputs) + terms + q), X):
+            # Blocks that stay in the cache of a CPU; a GPU wants as much at a time as fits.
+            copies = 2.0 if on_gpu(X) and terms == 1 else 4.0
+            for rows in blocks(n, 8.0 * copies * q * (len(self.posterior.inputs) + terms + q), X):
                 part = self._covariances(self.operator.rows(rows), X[rows], rows.start, spectrum)
                 solved += part.solved
                 if not contracted and part.mean is not None:
