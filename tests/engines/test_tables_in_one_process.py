@@ -9,6 +9,9 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 import gpattr
 from engines.conftest import N, only_missing, same, write_files
@@ -212,3 +215,28 @@ def test_unknown_tables_are_named(explainer, thing):
     name = f"{type(thing).__module__}.{type(thing).__qualname__}"
     with pytest.raises(InvalidInputError, match=f"Dask DataFrame, .*got a {name}"):
         explainer.map_table(thing)
+
+
+def test_enumerations_of_duckdb_are_texts():
+    """`map` would hand on their codes, and a model of categories "0", "1", … take these for its."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"w": rng.normal(size=60), "kind": rng.choice(["2", "0", "1"], 60)})
+    columns = make_column_transformer(
+        ("passthrough", ["w"]), (OneHotEncoder(sparse_output=False), ["kind"])
+    )
+    regressor = gpattr.GPRegressor(optimize=False, noise_variance=0.1)
+    model = make_pipeline(columns, regressor).fit(table, table["w"] + 3.0 * (table["kind"] == "2"))
+    explainer = gpattr.Explainer(model)
+    with duckdb.connect() as connection:
+        connection.register("given", table)
+        relation = connection.sql("SELECT w, kind::ENUM('2', '0', '1') AS kind FROM given")
+        found = explainer.map_table(relation, "none").df()
+    expected = explainer.map_table(table, "none")
+    np.testing.assert_allclose(found.to_numpy(), expected.to_numpy(), rtol=0, atol=1e-12)
+
+
+def test_a_text_among_numbers_is_missing_alone(explainer, table):
+    mixed = table.astype({table.columns[0]: object})
+    mixed.iloc[5, 0] = "n/a"
+    found = explainer.map_table(mixed, "none", errors="missing", keep=["id"])
+    assert np.flatnonzero(found["prediction"].isna()).tolist() == [5]

@@ -21,7 +21,7 @@ ERROR = "gpattr error"
 def header(table: Any) -> pd.DataFrame:
     """Return the columns of a table, without rows; pandas alone takes texts for objects."""
     frame, types = table.limit(0).df(), zip(table.columns, table.types, strict=True)
-    return frame.astype({name: "string" for name, dtype in types if str(dtype) == "VARCHAR"})
+    return frame.astype({name: "string" for name, dtype in types if _is_text(dtype)})
 
 
 def run(table: Any, function: FrameFunction) -> Any:
@@ -38,13 +38,26 @@ def run(table: Any, function: FrameFunction) -> Any:
             blank = function.empty().reindex(frame.index)
             return frame[list(function.keep)].join(blank).assign(**{ERROR: str(error)})
 
-    given = [_packed(name) if name in function.keep else _quoted(name) for name in types]
+    given = [
+        _packed(name) if name in function.keep else _plain(name, dtype)
+        for name, dtype in types.items()
+    ]
     schema = dict.fromkeys(function.keep, text) | dict.fromkeys(function.results, number)
     mapped = table.project(", ".join(given)).map(explain, schema=schema | {ERROR: text})
     stop = f"CASE WHEN {_quoted(ERROR)} = '' THEN TRUE ELSE error({_quoted(ERROR)}) END"
     kept = [_unpacked(name, types[name]) for name in function.keep]
     computed = [f"{_number(name)} AS {_quoted(name)}" for name in function.results]
     return mapped.filter(stop).project(", ".join([*kept, *computed]))
+
+
+def _is_text(dtype: Any) -> bool:
+    return str(dtype) == "VARCHAR" or str(dtype).startswith("ENUM")
+
+
+def _plain(name: str, dtype: Any) -> str:
+    """Return a column for the model; an ENUM as its text, since `map` would hand on its codes."""
+    own = _quoted(name)
+    return f"CAST({own} AS VARCHAR) AS {own}" if _is_text(dtype) else own
 
 
 def _packed(name: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isfinite
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,5 +35,12 @@ def usable_rows(rows: Rows, X: pd.DataFrame) -> np.ndarray:
         elif encoder is not None and name in encoder.dates:
             usable &= column.notna().to_numpy()
         else:
-            usable &= np.isfinite(column_values("X", name, column.infer_objects()))
+            usable &= _finite(name, column.infer_objects())
     return usable
+
+
+def _finite(name: str, column: pd.Series) -> np.ndarray:
+    """Return which values of a column are finite numbers, (n,); text among them is not."""
+    if column.dtype != object:
+        return np.isfinite(column_values("X", name, column))
+    return np.array([isinstance(value, Real) and isfinite(value) for value in column], dtype=bool)

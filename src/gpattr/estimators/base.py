@@ -121,7 +121,7 @@ class PosteriorRegressor(RegressorMixin, PosteriorEstimator):
 
     def _check_data(self, X: Any, y: Any, *, width: int | None = None) -> tuple[Array, Array]:
         """Return rows and targets as float64; ``width`` is the number of features, if fixed."""
-        _refuse_dask(X=X, y=y)
+        refuse_dask(X=X, y=y)
         if is_tensor(X):
             X = as_matrix("X", X)
             if width is None:
@@ -176,7 +176,8 @@ def require_numbers(**arrays: Any) -> None:
             )
 
 
-def _refuse_dask(**tables: Any) -> None:
+def refuse_dask(**tables: Any) -> None:
+    """Refuse Dask collections, and name the estimators that train on them."""
     for name, value in tables.items():
         if is_dask(value):
             raise InvalidInputError(

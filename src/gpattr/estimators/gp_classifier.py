@@ -12,7 +12,12 @@ from gpattr._core import documents
 from gpattr._core.array import to_numpy
 from gpattr._core.validation import Names, check_flag, is_frame, refuse_lazy
 from gpattr.estimators import storage
-from gpattr.estimators.base import KernelOptions, PosteriorEstimator, require_numbers
+from gpattr.estimators.base import (
+    KernelOptions,
+    PosteriorEstimator,
+    refuse_dask,
+    require_numbers,
+)
 from gpattr.estimators.evidence.laplace import LaplaceEvidence
 from gpattr.estimators.evidence.marginal_likelihood import maximise
 from gpattr.estimators.gp_regressor import check_prior
@@ -84,6 +89,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
         """Learn the hyperparameters from labelled rows, and condition on them."""
         check_prior(self, ("zero",))
         with self._unchanged_on_error():
+            refuse_dask(X=X, y=y)
             require_numbers(X=X)
             refuse_lazy("y", y)
             if isinstance(y, np.ma.MaskedArray):

@@ -22,7 +22,7 @@ from gpattr._core.validation import (
     positive,
 )
 from gpattr.estimators import storage
-from gpattr.estimators.base import KernelRegressor, require_numbers
+from gpattr.estimators.base import KernelRegressor, refuse_dask, require_numbers
 from gpattr.estimators.evidence.coregionalised import CoregionalisedEvidence
 from gpattr.estimators.evidence.marginal_likelihood import NOISE, maximise
 from gpattr.estimators.gp_regressor import GPRegressor, check_prior
@@ -121,6 +121,7 @@ class MultiOutputGPRegressor(KernelRegressor):
                 f" {self.mean!r}"
             )
         with self._unchanged_on_error():
+            refuse_dask(X=X, Y=Y)
             rows, targets, names = self._check_outputs(X, Y)
             inputs = X if is_frame(X) else rows
             if together:
