@@ -226,7 +226,7 @@ def fit(
         require_new(out, force)
         require_not(out, data)
         out.parent.mkdir(parents=True, exist_ok=True)
-        in_parts, why = is_streamed(data, stream)
+        in_parts, why = is_streamed(data, stream, errors=errors)
         if in_parts:
             terminal.print([why])
             chosen = {"target": target, "drop": drop or (), "strict": strict, "task": task}
@@ -306,7 +306,8 @@ def explain(
     )
     with _one_sentence_errors(out):
         terminal = Terminal(quiet or as_json)
-        in_parts, why = streaming.is_streamed(data, stream, dask)
+        asked = {"dask": dask, "errors": errors, "identifiers": identifier or ()}
+        in_parts, why = streaming.is_streamed(data, stream, **asked)
         if in_parts:
             terminal.print([why])
             _print_parts(streaming.run(request, terminal), out, quiet, as_json)

@@ -22,6 +22,7 @@ from gpattr.cli import app
 from gpattr.commands import cluster, manifest, streaming
 from gpattr.commands.stream_training import Training
 from gpattr.estimators import RandomFeatureGPRegressor
+from gpattr.exceptions import InvalidInputError
 from gpattr.explainer.explainer import Explainer
 from gpattr.tables import TableModel, choice, read_table, records
 from gpattr.tables.stream import Stream
@@ -372,6 +373,13 @@ def test_when_a_table_is_read_in_parts(data, monkeypatch):
     assert chosen
     assert "it is explained in parts (--no-stream reads it at once)" in why
     assert streaming.is_streamed(path, False) == (False, "")
+    # What only parts can do asks for them.
+    assert streaming.is_streamed(path, None, identifiers=["order"]) == (True, "")
+    for options in ({"errors": "missing"}, {"identifiers": ["order"]}, {"dask": "x"}):
+        with pytest.raises(InvalidInputError, match="cannot be combined with --no-stream"):
+            streaming.is_streamed(path, False, **options)
+    with pytest.raises(InvalidInputError, match="--errors"):
+        streaming.is_streamed(path, False, errors="foo")
     assert streaming.is_streamed(data, None)[0]
     assert streaming.is_streamed(Path("nothing.csv"), None) == (False, "")
 

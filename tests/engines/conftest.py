@@ -1,5 +1,7 @@
 """A model, a table that it explains, and the result of explaining it at once."""
 
+import os
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,10 @@ import pytest
 import gpattr
 
 N = 120
+
+# Ray and Spark start processes of their own and fork, which JAX, imported by other tests, forbids.
+ALONE = os.environ.get("GPATTR_TEST_CLUSTERS")
+REASON = "Ray and Spark are tested in a process of their own, with GPATTR_TEST_CLUSTERS=1"
 
 
 @pytest.fixture(scope="session")

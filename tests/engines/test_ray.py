@@ -3,11 +3,11 @@
 import pandas as pd
 import pytest
 
-from engines.conftest import only_missing, same
+from engines.conftest import ALONE, REASON, only_missing, same
 from gpattr.exceptions import InvalidInputError
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.skipif(ALONE is None, reason=REASON),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # raised inside Ray
     pytest.mark.filterwarnings("ignore::FutureWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # its processes and files

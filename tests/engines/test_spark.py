@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from engines.conftest import only_missing, same
+from engines.conftest import ALONE, REASON, only_missing, same
 from gpattr.exceptions import InvalidInputError
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.skipif(ALONE is None, reason=REASON),
     pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java, which is missing"),
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # pandas', raised inside PySpark

@@ -14,7 +14,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -79,15 +79,28 @@ class Streamed:
     importance: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
-def is_streamed(data: Path, wanted: bool | None, dask: str | None = None) -> tuple[bool, str]:
-    """Return whether a table is explained in parts, and a sentence if that was decided here."""
+def is_streamed(
+    data: Path,
+    wanted: bool | None,
+    *,
+    dask: str | None = None,
+    errors: str = "raise",
+    identifiers: Sequence[str] = (),
+) -> tuple[bool, str]:
+    """Return whether a table is explained in parts, and a sentence if that was decided here.
+
+    The other options concern parts alone, and so ask for them.
+    """
+    check_choice("--errors", errors, ERRORS)
+    given = {"--dask": dask is not None, "--errors": errors != "raise", "--id": bool(identifiers)}
+    asking = [option for option, is_given in given.items() if is_given]
     if wanted is not None:
-        if dask is not None and not wanted:
+        if asking and not wanted:
             raise InvalidInputError(
-                "--dask: explains parts, and cannot be combined with --no-stream"
+                f"{asking[0]}: concerns parts of a table, and cannot be combined with --no-stream"
             )
         return wanted, ""
-    if dask is not None:
+    if asking:
         return True, ""
     if data.is_dir():
         return True, f"{data} is a folder: its files are explained in parts."

@@ -30,7 +30,7 @@ from gpattr.means import Expansion, Mean
 from gpattr.posteriors.function_space import FunctionSpacePosterior, Trend
 from gpattr.posteriors.measurements import check_noise, noise_at
 from gpattr.posteriors.prior import checked_mean
-from gpattr.posteriors.spectrum import Spectrum, ranks
+from gpattr.posteriors.spectrum import Spectrum
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -138,20 +138,9 @@ class ExactPosterior(FunctionSpacePosterior):
         return float(first) if bool((self.noise == first).all()) else None
 
     @cached_property
-    def _spectra(self) -> dict[int, Spectrum]:
+    def spectra(self) -> dict[int, Spectrum]:
+        """The eigenvectors that `leading` has computed, by their number."""
         return {}
-
-    def spectrum(self, cross: Array, prior: Array, tolerance: float) -> Spectrum | None:
-        if not bool((self.noise > 0).all()):
-            return None
-        variances = namespace(prior).diagonal(prior, axis1=1, axis2=2)
-        for rank in ranks(len(self.inputs)):
-            if rank not in self._spectra:
-                self._spectra[rank] = Spectrum.of(self, rank)
-            least = self._spectra[rank].least_rank(cross, variances, tolerance)
-            if least is not None:
-                return self._spectra[rank].truncated(least)
-        return None
 
     def conditioned(self, X: Array, y: Array, noise: Any) -> ExactPosterior:
         """Return the posterior given k more targets: rows are appended to L, in O(k m²)."""

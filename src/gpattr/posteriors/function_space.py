@@ -43,7 +43,6 @@ from gpattr.posteriors.evaluation import Evaluation
 from gpattr.posteriors.function_space_bound import FunctionSpaceBound
 from gpattr.posteriors.jets import jets, slopes
 from gpattr.posteriors.sensitivity import Sensitivity
-from gpattr.posteriors.spectrum import Spectrum
 
 FARTHEST = 1e140  # length-scales: beyond, squares of distances overflow
 
@@ -148,13 +147,6 @@ class FunctionSpacePosterior(Posterior):
     def sensitivity(self) -> Sensitivity:
         """How much rounding, and errors of covariances with the data, are amplified."""
         return Sensitivity.of(self.factor, self.alpha, self.column_scale)
-
-    def spectrum(self, cross: Array, prior: Array, tolerance: float) -> Spectrum | None:
-        """Return the eigenvectors that explain these covariances with the data, if few do.
-
-        ``cross`` is (n, q, m), and ``prior`` (n, q, q) the prior covariance.
-        """
-        return None
 
     def moments(self, X: Array, *, return_std: bool = False, return_cov: bool = False) -> Any:
         self.check_range(X)

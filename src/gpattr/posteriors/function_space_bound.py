@@ -40,7 +40,7 @@ from gpattr.posteriors.bound import (
     values_covariance_of,
 )
 from gpattr.posteriors.evaluation import Evaluation
-from gpattr.posteriors.spectrum import PILOTS, Spectrum
+from gpattr.posteriors.spectrum import PILOTS, Spectrum, leading
 
 if TYPE_CHECKING:
     from gpattr.posteriors.function_space import FunctionSpacePosterior
@@ -132,7 +132,8 @@ class FunctionSpaceBound(Bound):
         pilots = X[:: max(1, len(X) // PILOTS)]
         rows = slice(0, len(X), max(1, len(X) // PILOTS))
         operator = self.operator.rows(rows)
-        return self.posterior.spectrum(
+        return leading(
+            self.posterior,
             weighted_cross(self.formulas, operator, pilots, self.posterior.inputs).value,
             weighted_prior_cov(self.formulas, operator, pilots).value,
             tolerance,

@@ -27,6 +27,7 @@ from gpattr._core.memory import blocks
 
 if TYPE_CHECKING:
     from gpattr.posteriors.exact import ExactPosterior
+    from gpattr.posteriors.function_space import FunctionSpacePosterior
 
 DENSE = 2048  # rows up to which all eigenvectors are computed
 FIRST = 128  # eigenvectors that are tried first of more rows; then twice as many, and so on
@@ -151,7 +152,29 @@ class Spectrum:
         return (1.0 - half) * rho2 + half * lost + ROUNDING * size
 
 
-def ranks(m: int) -> list[int]:
+def leading(
+    posterior: FunctionSpacePosterior, cross: Array, prior: Array, tolerance: float
+) -> Spectrum | None:
+    """Return the eigenvectors that explain these covariances with the data, if few do.
+
+    ``cross`` is (n, q, m), and ``prior`` (n, q, q) the prior covariance. Only an exact posterior
+    whose noise is not zero has them.
+    """
+    from gpattr.posteriors.exact import ExactPosterior
+
+    if not isinstance(posterior, ExactPosterior) or not bool((posterior.noise > 0).all()):
+        return None
+    variances = namespace(prior).diagonal(prior, axis1=1, axis2=2)
+    for rank in _ranks(len(posterior.inputs)):
+        if rank not in posterior.spectra:
+            posterior.spectra[rank] = Spectrum.of(posterior, rank)
+        least = posterior.spectra[rank].least_rank(cross, variances, tolerance)
+        if least is not None:
+            return posterior.spectra[rank].truncated(least)
+    return None
+
+
+def _ranks(m: int) -> list[int]:
     """Return how many eigenvectors to try, one number after the other, for m rows."""
     most = m // SHARE - m // SHARE % STEP
     if m <= DENSE:
