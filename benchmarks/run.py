@@ -3,12 +3,9 @@
     python benchmarks/run.py [--quick] [--only explain,kernels,...]
 
 Parts are explain, kernels, shapley, dependence, quantities, measurements, counterfactuals,
-training, peers, growth, weights, rules, sparse, held-out, busy and tables. The red-wine data are
-used if GPATTR_DATA_DIR is set to a folder with them, simulated data of the same shape otherwise.
-training, peers, growth, weights, rules, sparse, held-out, busy and dask. The red-wine data are used
-if GPATTR_DATA_DIR is set to a folder with them, simulated data of the same shape otherwise.
-training, peers, growth, weights, rules, sparse, held-out, busy and big-files. The red-wine data are
-used if GPATTR_DATA_DIR is set to a folder with them, simulated data of the same shape otherwise.
+training, peers, growth, weights, rules, sparse, held-out, busy, tables, dask and big-files. The
+red-wine data are used if GPATTR_DATA_DIR is set to a folder with them, simulated data of the same
+shape otherwise.
 Libraries that are not installed are skipped: pip install -e ".[bench]" installs them all."""
 
 from __future__ import annotations

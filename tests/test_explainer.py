@@ -289,7 +289,7 @@ def test_parts_by_different_explainers_are_not_joined(explainer, rows):
             [ex, explainer(rows, uncertainty="std")],
             r"the set of arrays \(values, var, predictions.* of part 1 is another",
         ),
-        (None, "expected explanations, one output each, got a NoneType"),
+        (None, "expected explanations of one output each, got a NoneType"),
         ([ex, 1], "got a int as part 1"),
         ([ex, ex[:, :1]], "the feature_names of part 1 is another"),
         (

@@ -23,7 +23,7 @@ from gpattr._core import blas, tensors, workers
 Array = Any  # a NumPy array or a PyTorch tensor, float64 unless said otherwise
 
 EPS = float(np.finfo(np.float64).eps)
-NEAR = 10.0  # length-scales: squared distances by products are then accurate to 5e-14
+NEAR = 10.0  # length-scales: squared distances by products are then accurate to 1e-13
 
 
 def is_tensor(x: Any) -> bool:

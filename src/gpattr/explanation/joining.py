@@ -54,34 +54,31 @@ def concatenate_outputs(parts: Iterable[MultiOutputExplanation]) -> dict[str, Ex
     """Return explanations of several outputs by one explainer, of any rows, as one for each."""
     from gpattr.explanation.multi_output import MultiOutputExplanation
 
-    expected = "parts: expected explanations of several outputs, got a"
-    found = listed(parts)
-    if found is None:
-        raise InvalidInputError(f"{expected} {type(parts).__name__}")
-    for k, part in enumerate(found):
-        if not isinstance(part, MultiOutputExplanation):
-            raise InvalidInputError(f"{expected} {type(part).__name__} as part {k}")
-    if not found:
-        raise InvalidInputError("parts: expected at least one explanation, got none")
+    found = _of_one_kind(parts, MultiOutputExplanation, "of several outputs")
     for k, part in enumerate(found):
         if part.output_names != found[0].output_names:
             raise InvalidInputError(f"{EXPECTED}, but the set of outputs of part {k} is another")
     return {name: concatenate([part[name] for part in found]) for name in found[0].outputs}
 
 
+def _of_one_kind(parts: Any, kind: type, what: str) -> list[Any]:
+    """Return the parts, at least one of them, all of this kind."""
+    expected, found = f"parts: expected explanations {what}, got a", listed(parts)
+    if found is None:
+        raise InvalidInputError(f"{expected} {type(parts).__name__}")
+    for k, part in enumerate(found):
+        if not isinstance(part, kind):
+            raise InvalidInputError(f"{expected} {type(part).__name__} as part {k}")
+    if not found:
+        raise InvalidInputError("parts: expected at least one explanation, got none")
+    return found
+
+
 def _checked(parts: Any) -> list[Explanation]:
     """Return explanations of the same quantity, features, axes and arrays."""
     from gpattr.explanation.explanation import Explanation
 
-    expected = "parts: expected explanations, one output each, got a"
-    found = listed(parts)
-    if found is None:
-        raise InvalidInputError(f"{expected} {type(parts).__name__}")
-    for k, part in enumerate(found):
-        if not isinstance(part, Explanation):
-            raise InvalidInputError(f"{expected} {type(part).__name__} as part {k}")
-    if not found:
-        raise InvalidInputError("parts: expected at least one explanation, got none")
+    found = _of_one_kind(parts, Explanation, "of one output each")
     for k, part in enumerate(found):
         different = _difference(part, found[0])
         if different:

@@ -129,9 +129,8 @@ class FunctionSpaceBound(Bound):
         tolerance = self.evaluation.covariance_tolerance
         if tolerance is None or not len(X):
             return None
-        pilots = X[:: max(1, len(X) // PILOTS)]
         rows = slice(0, len(X), max(1, len(X) // PILOTS))
-        operator = self.operator.rows(rows)
+        pilots, operator = X[rows], self.operator.rows(rows)
         return leading(
             self.posterior,
             weighted_cross(self.formulas, operator, pilots, self.posterior.inputs).value,
