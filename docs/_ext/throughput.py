@@ -32,17 +32,17 @@ def picture() -> Figure:
     axes = figure.add_subplot()
     ideal = [speed[0] / workers[0] * k for k in workers]
     axes.plot(workers, ideal, "--", color=GREY, linewidth=1.0)
-    axes.annotate("in proportion", (workers[-1], ideal[-1]), (-6, 0), ha="right", **_TEXT)
+    axes.annotate("in proportion", (workers[-1], ideal[-1]), (0, -26), ha="right", **_TEXT)
     axes.plot(workers, speed, "o-", color=BLUE)
     for k, rate in zip(workers, speed, strict=True):
-        axes.annotate(f"{rate / speed[0]:.2f} ×", (k, rate), (0, -14), ha="center", **_TEXT)
+        axes.annotate(f"{rate / speed[0]:.2f} ×", (k, rate), (0, 7), ha="center", **_TEXT)
     axes.set_xlabel(f"workers of one thread ({about['cores']} cores)", color=INK)
     axes.set_ylabel("rows per second", color=INK)
     axes.set_title(f"{about['rows']:,} rows × 10, 2000 training points", loc="left", fontsize=10)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.yaxis.set_major_formatter(ReadableTicks())
     axes.set_xlim(0.8 * workers[0], workers[-1] + 0.2)
-    axes.set_ylim(0.0, 1.1 * max(ideal))
+    axes.set_ylim(0.0, 1.15 * max(*ideal, *speed))
     axes.spines[["top", "right"]].set_visible(False)
     return figure
 

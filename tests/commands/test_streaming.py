@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from gpattr._core import files
 from gpattr.cli import app
-from gpattr.commands import cluster, manifest, streaming
+from gpattr.commands import cluster, manifest, stream_report, streaming
 from gpattr.commands.stream_training import Training
 from gpattr.estimators import RandomFeatureGPRegressor
 from gpattr.exceptions import InvalidInputError
@@ -30,10 +30,10 @@ from gpattr.tables.stream import Stream
 N, PART = 230, 20
 DRIVER = """
 import sys
-from gpattr.commands import streaming
+from gpattr.commands import stream_report
 from gpattr.tables import records
 records.PART_ROWS = int(sys.argv.pop(1))
-streaming._write_summary = lambda request, manifest, asked, *rest: asked
+stream_report.write_summary = lambda request, manifest, asked, *rest: asked
 from gpattr.cli import app
 app()
 """
@@ -60,13 +60,13 @@ def data(tmp_path_factory):
 @pytest.fixture
 def small_parts(monkeypatch):
     monkeypatch.setattr(records, "PART_ROWS", PART)
-    monkeypatch.setattr(streaming, "REPORT_ROWS", 25)
+    monkeypatch.setattr(stream_report, "REPORT_ROWS", 25)
 
 
 @pytest.fixture
 def parts_only(small_parts, monkeypatch):
     """No report, whose pictures take most of the time."""
-    monkeypatch.setattr(streaming, "_write_summary", lambda request, of, asked, *rest: asked)
+    monkeypatch.setattr(stream_report, "write_summary", lambda request, of, asked, *rest: asked)
 
 
 def called(*arguments, code=0):
@@ -111,6 +111,10 @@ def test_parts_have_what_an_explainer_returns(data, small_parts, tmp_path):
     np.testing.assert_allclose(listed[list(names)], expected.values, rtol=1e-10)
     assert "parts have every row" in (out / "report.html").read_text(encoding="utf-8")
     assert "nothing is left to do" in explain(data, out, "--dependence", "none")
+    before = contents(out)
+    (out / "report.html").unlink()
+    assert "is gone, and is made again" in explain(data, out, "--dependence", "none")
+    assert contents(out) == before
     told = json.loads(explain(data, out, "--dependence", "none", "--json"))
     np.testing.assert_allclose(
         [told["mean_absolute_attribution"][name] for name in names],
@@ -189,6 +193,7 @@ def test_a_full_disk(data, parts_only, tmp_path, monkeypatch):
         written.append(handle)
 
     monkeypatch.setattr(files.os, "fsync", full)
+    monkeypatch.setattr(manifest, "SHARE", 0.0)  # a busy machine would list parts more rarely
     said = explain(data, out, code=1)
     assert "No space left on device" in said
     assert "part-" not in " ".join(str(path) for path in out.rglob("*.tmp"))
@@ -198,7 +203,7 @@ def test_a_full_disk(data, parts_only, tmp_path, monkeypatch):
         assert hashlib.sha256(content).hexdigest() == part["sha256"]
     monkeypatch.undo()
     monkeypatch.setattr(records, "PART_ROWS", PART)
-    monkeypatch.setattr(streaming, "_write_summary", lambda request, of, asked, *rest: asked)
+    monkeypatch.setattr(stream_report, "write_summary", lambda request, of, asked, *rest: asked)
     assert "Going on after" in explain(data, out)
     explain(data, tmp_path / "whole")
     assert contents(out) == contents(tmp_path / "whole")
@@ -348,6 +353,8 @@ def test_a_cluster_that_is_not_there(data, parts_only, tmp_path, monkeypatch):
         (("--errors", "skip"), "--errors: expected one of 'raise', 'missing', got 'skip'"),
         (("--baseline", "row:999"), "--baseline: expected rows from 1 to 230, got 999"),
         (("--id", "nothing"), "expected a column 'nothing'"),
+        (("--id", "name"), "--id: 'name' was given twice"),
+        (("--full",), "--full: the parts of a table have every row in full"),
         (("--drop", "a"), "'a'"),
         (("--task", "classification"), "--task: the given model is for regression"),
     ],

@@ -1,6 +1,7 @@
 """The function from frame to frame: its columns, its schema, and rows that cannot be explained."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -168,6 +169,22 @@ def test_unknown_categories_and_dates_are_missing_rows():
     assert list(result.index[result.isna().all(axis=1)]) == [3, 5, 8]
     rest = result.index.difference([3, 5, 8])
     np.testing.assert_allclose(result.loc[rest], good.loc[rest], rtol=1e-11, atol=1e-12)
+    texts = X.assign(day=X["day"].dt.strftime("%Y-%m-%d"))
+    texts.loc[5, "day"] = "soon"
+    result = function(texts)
+    assert list(result.index[result.isna().all(axis=1)]) == [5]
+    with pytest.raises(InvalidInputError, match="dates in column 'day', .* got 'soon'"):
+        replace(function, errors="raise")(texts)
+
+
+def test_numbers_where_categories_are_texts_are_refused_at_the_call():
+    X = pd.DataFrame({"x": np.arange(20.0), "kind": ["True", "False"] * 10})
+    columns = Columns.of(X.assign(y=np.arange(20.0)).astype(str), "y")
+    model = TableModel.fit(columns.features(X.astype(str)), X["x"], columns)
+    explainer = gpattr.Explainer(model.posterior)
+    assert len(explainer.map_table(X)) == 20
+    with pytest.raises(InvalidInputError, match="one of .* in column 'kind', got bool"):
+        explainer.map_table(X.assign(kind=X["kind"] == "True"), errors="missing")
 
 
 @pytest.mark.parametrize(

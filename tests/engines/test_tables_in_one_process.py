@@ -30,6 +30,10 @@ KINDS = {
         lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
         lambda result: result.to_pandas(),
     ),
+    "arrow batch": (
+        lambda frame: pa.RecordBatch.from_pandas(frame, preserve_index=False),
+        lambda result: result.to_pandas(),
+    ),
     "arrow reader": (
         lambda frame: pa.Table.from_pandas(frame, preserve_index=False).to_reader(50),
         lambda result: result.read_all().to_pandas(),
@@ -89,6 +93,49 @@ def test_tables_of_other_columns_or_types_are_refused_at_the_call(
 ):
     with pytest.raises(InvalidInputError, match=word):
         explainer.map_table(KINDS[kind][0](change(table)), errors="missing")
+
+
+@pytest.mark.parametrize("errors", ["raise", "missing"])
+def test_columns_that_hold_no_numbers_are_refused_at_the_call(explainer, table, errors):
+    days = pd.Series(pd.date_range("2024-01-01", periods=len(table)), index=table.index)
+    for values in ([[1.0]] * len(table), days.dt.date, days.dt.time):
+        arrow = pa.Table.from_pandas(table[["a", "b"]].assign(c=values), preserve_index=False)
+        for kind in (arrow, pl.from_arrow(arrow), duckdb.from_arrow(arrow)):
+            with pytest.raises(InvalidInputError, match="numbers in column 'c', got"):
+                explainer.map_table(kind, errors=errors)
+
+
+def test_decimals_and_wide_integers_are_numbers(explainer, table, expected):
+    arrow = pa.table(table[["a", "b", "c"]].round(2))
+    exact = arrow.cast(pa.schema([(name, pa.decimal128(12, 2)) for name in arrow.column_names]))
+    wanted = explainer.map_table(arrow.to_pandas(), "none")
+    for kind in (exact, pl.from_arrow(exact), duckdb.from_arrow(exact)):
+        for errors in ("raise", "missing"):
+            result = explainer.map_table(kind, "none", errors=errors)
+            result = result.df() if hasattr(result, "df") else result.to_pandas()
+            np.testing.assert_allclose(result, wanted, rtol=1e-12, atol=1e-13)
+    wide = pl.from_pandas(table[["a", "b", "c"]].round()).cast(pl.Int128)
+    result = explainer.map_table(wide, "none").to_pandas()
+    whole = explainer.map_table(table[["a", "b", "c"]].round().reset_index(drop=True), "none")
+    np.testing.assert_allclose(result, whole, rtol=1e-12, atol=1e-13)
+
+
+def test_names_of_kept_columns_that_are_ambiguous_are_refused(explainer, table):
+    relation = duckdb.from_df(table.rename(columns={"id": "PREDICTION"}))
+    with pytest.raises(InvalidInputError, match="the same name as 'prediction'"):
+        explainer.map_table(relation, keep=["PREDICTION"])
+    arrow = pa.Table.from_pandas(table, preserve_index=False)
+    doubled = arrow.append_column("id", arrow["id"])
+    with pytest.raises(InvalidInputError, match="several columns 'id'"):
+        explainer.map_table(doubled, keep=["id"])
+
+
+def test_kept_columns_of_another_type_are_missing_in_their_file(explainer, table, tmp_path):
+    numbered = table.assign(id=np.arange(len(table)))
+    folder = write_files(tmp_path / "files", numbered, {5: lambda part: part.assign(id="text")})
+    result = explainer.map_table(ds.dataset(folder), errors="missing", keep=["id"]).read_all()
+    assert result["id"].null_count == 20
+    assert result["prediction"].null_count == 0
 
 
 def test_missing_numbers_are_null(explainer, with_a_hole):

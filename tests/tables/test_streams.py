@@ -181,6 +181,16 @@ def test_folders_that_are_no_tables(tmp_path, files, message):
         Stream.of(tmp_path)
 
 
+def test_files_without_rows_and_texts_about_the_tables_are_passed_over(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n")
+    (tmp_path / "b.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "readme.txt").write_text("These are measurements, of two kinds\n")
+    stream = Stream.of(tmp_path)
+    assert stream.names == ("a.csv", "b.csv")
+    assert [(part.file, part.rows) for part in stream.parts] == [(1, 1)]
+    assert stream.sample(10)["b"].tolist() == ["2"]
+
+
 def reader_of(tmp_path, training, text, **options):
     path = tmp_path / "t.csv"
     path.write_text(text)

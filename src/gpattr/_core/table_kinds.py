@@ -10,6 +10,7 @@ KINDS = {
     ("polars", "DataFrame"): "Polars DataFrame",
     ("polars", "LazyFrame"): "Polars LazyFrame",
     ("pyarrow", "Table"): "Arrow Table",
+    ("pyarrow", "RecordBatch"): "Arrow RecordBatch",
     ("pyarrow", "RecordBatchReader"): "Arrow RecordBatchReader",
     ("pyarrow", "Dataset"): "Arrow Dataset",
     ("duckdb", "DuckDBPyRelation"): "DuckDB relation",
@@ -18,7 +19,12 @@ KINDS = {
     ("pyspark", "DataFrame"): "Spark DataFrame",
     ("ray", "Dataset"): "Ray Dataset",
 }
-LAZY = frozenset(KINDS.values()) - {"pandas DataFrame", "Polars DataFrame", "Arrow Table"}
+LAZY = frozenset(KINDS.values()) - {
+    "pandas DataFrame",
+    "Polars DataFrame",
+    "Arrow Table",
+    "Arrow RecordBatch",
+}
 # Columns and other collections that would be collected too, but are no tables.
 PARTS = {("dask", "Series"): "Dask Series", ("dask", "Index"): "Dask Index"}
 

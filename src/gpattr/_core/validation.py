@@ -6,6 +6,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,8 @@ def positive(name: str, value: Any) -> float | Array:
 
 def positive_scalar(name: str, value: Any) -> float:
     """Return ``value`` as a finite float larger than 0."""
+    if isinstance(value, (bool, np.bool_)):
+        raise InvalidInputError(f"{name}: expected one number larger than 0, got {value!r}")
     result = positive(name, value)
     if not isinstance(result, float):
         raise InvalidInputError(
@@ -192,9 +195,10 @@ def refuse_lazy(name: str, value: Any) -> None:
     """Raise `InvalidInputError` for a table that would have to be collected into memory."""
     kind = lazy_kind(value)
     if kind is not None:
+        article = "an" if kind.startswith("A") else "a"
         raise InvalidInputError(
-            f"{name}: a {kind} is not collected into memory here; explainer.map_table explains it"
-            " lazily, part by part, or collect it yourself if it fits"
+            f"{name}: {article} {kind} is not collected into memory here; explainer.map_table"
+            " explains it lazily, part by part, or collect it yourself if it fits"
         )
 
 
@@ -372,7 +376,7 @@ def column_values(name: str, label: Any, column: Any) -> Array:
 
 
 def _is_real(value: Any) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating, np.bool_))
+    return isinstance(value, (int, float, Decimal, np.integer, np.floating, np.bool_))
 
 
 def _is_number(value: Any) -> bool:

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import math
 import os
 import re
-import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -20,22 +18,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from gpattr import __version__
-from gpattr._core.files import sync_folder
 from gpattr._core.memory import available_memory, readable_bytes
 from gpattr._core.normal import check_level
-from gpattr._core.validation import check_choice, read_only
-from gpattr.commands import notes
+from gpattr._core.validation import check_choice
+from gpattr.commands import notes, stream_report
 from gpattr.commands.cluster import check_cluster, on_cluster
 from gpattr.commands.explain import (
     LATENT,
     Request,
     Result,
     check_model,
-    explain_rows,
-    write_result,
 )
 from gpattr.commands.explained_parts import Work
 from gpattr.commands.explainers import explainers
@@ -52,17 +45,14 @@ from gpattr.commands.output import (
 from gpattr.commands.selection import chosen_attribution, chosen_baseline
 from gpattr.commands.stream_training import Training
 from gpattr.commands.terminal import Terminal
-from gpattr.commands.whole_function import chosen_features, whole_function
 from gpattr.engines import FrameFunction
 from gpattr.exceptions import FileFormatError, InvalidInputError
-from gpattr.explanation.importance import Importance
 from gpattr.tables import TableModel, records
 from gpattr.tables.part_features import ERRORS, PartReader, decimal_commas
 from gpattr.tables.stream import SAMPLE_ROWS, Stream, stamps_of
 from gpattr.tables.workbooks import ENDINGS, OLD_ENDINGS
 
 MODEL = "model.json"
-REPORT_ROWS = 1000  # of the report, from across the table
 IN_MEMORY = 16  # bytes of memory for each byte of a file that is read at once: 15 were measured
 SHARE = 0.5  # of the memory that is free which a table may take
 
@@ -157,6 +147,10 @@ def _check(request: Request) -> None:
         )
     if request.sheet is not None:
         raise InvalidInputError("--sheet: only Excel workbooks have sheets, and not in parts")
+    if request.full:
+        raise InvalidInputError(
+            "--full: the parts of a table have every row in full; leave it out, or use --no-stream"
+        )
     check_choice("--errors", request.errors, ERRORS)
     check_level(request.level)
     chosen_attribution(request.attribution)
@@ -234,13 +228,22 @@ def _gone_on(found: Manifest, terminal: Terminal) -> Manifest:
     """Return the manifest of an earlier run without the parts that are not what they were."""
     (found.folder / PARTS).mkdir(exist_ok=True)
     damaged = found.forget_damaged()
-    if damaged:
+    if found.finished and not damaged and not _whole(found):
+        found.finished = False
+        terminal.print(["The report or the model is gone, and is made again."])
+    elif damaged:
         found.finished = False
         terminal.print([f"{len(damaged):,} parts are damaged or gone, and are made again."])
     elif found.done and not found.finished:
         done, all_parts = len(found.done), len(found.stream.parts)
         terminal.print([f"Going on after {done:,} of {all_parts:,} parts."])
     return found
+
+
+def _whole(found: Manifest) -> bool:
+    """Return whether the report of a finished run is there, and the model if it was trained."""
+    given = found.options["--model"]
+    return (found.folder / "report.html").exists() and (given or (found.folder / MODEL).exists())
 
 
 def _model(
@@ -356,10 +359,10 @@ def _explain(
         label: FrameFunction(explainer, errors=request.errors) for label, explainer in asked.items()
     }
     work = Work(reader, functions, tuple(request.identifiers))
-    _check_names(work.columns)
+    _check_names(work.columns, request.identifiers)
     _run(request, manifest, work, terminal)
     known += quality
-    result = _write_summary(
+    result = stream_report.write_summary(
         request, manifest, Result(model, asked, {}, {}, None, known), reader, sample, terminal
     )
     manifest.finished = True
@@ -421,92 +424,14 @@ def _baseline(request: Request, reader: PartReader) -> tuple[Any, str | None]:
     )
 
 
-def _check_names(columns: list[str]) -> None:
+def _check_names(columns: list[str], identifiers: Sequence[str]) -> None:
     repeated = [name for name in columns if columns.count(name) > 1]
+    if repeated and list(identifiers).count(repeated[0]) > 1:
+        raise InvalidInputError(f"--id: {repeated[0]!r} was given twice")
     if repeated:
         raise InvalidInputError(
             f"--id: {repeated[0]!r} is the name of a column of the result; rename it in the table"
         )
-
-
-def _write_summary(
-    request: Request,
-    manifest: Manifest,
-    asked: Result,
-    reader: PartReader,
-    sample: Any,
-    terminal: Terminal,
-) -> Result:
-    """Write tables, pictures and the report of a sample, with importance over all rows."""
-    stream, columns = manifest.stream, asked.model.columns
-    places = np.unique(np.linspace(0, len(sample) - 1, REPORT_ROWS).round().astype(int))
-    chosen = sample.iloc[places]
-    rows = replace(reader, errors="missing").features(chosen, str(request.data))
-    if rows.X is None:
-        raise InvalidInputError(f"{request.data}: no row can be explained: {rows.problem}")
-    X, chosen = rows.X, chosen[rows.usable]
-    observed = columns.measured(chosen) if asked.model.task == "regression" else None
-    missing = sum(facts["missing"] for facts in manifest.done.values())
-    if len(X) < stream.n_rows:
-        asked.notes.append(
-            f"The report and its tables show {len(X):,} of {stream.n_rows:,} rows, from across the"
-            " table; the parts have every row."
-        )
-    if missing:
-        first = next(facts for _, facts in sorted(manifest.done.items()) if facts["missing"])
-        why = f", the first because: {first['problem']}" if first["problem"] else ""
-        asked.notes.append(f"{missing:,} rows could not be explained{why}.")
-    result = explain_rows(replace(asked, observed=observed), X, terminal)
-    result = replace(
-        result,
-        importances={
-            label: _over_all_rows(manifest, label, each, result)
-            for label, each in result.importances.items()
-        },
-    )
-    features = chosen_features(request.dependence, columns.names)
-    with terminal.working("averaging the function over the rows"):
-        whole = whole_function(asked.explainers, result.importances, X, features)
-    result = replace(result, whole=whole, notes=[*result.notes, *whole.notes])
-    temporary = manifest.folder / f"report.html.{secrets.token_hex(4)}.tmp"
-    temporary.mkdir()
-    try:
-        with terminal.working("drawing"):
-            result.notes.extend(write_result(temporary, request, result))
-        for path in sorted(temporary.iterdir()):
-            os.replace(path, manifest.folder / path.name)
-        sync_folder(manifest.folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-    terminal.print(result.notes[len(asked.notes) - 1 - bool(missing) :])
-    return result
-
-
-def _over_all_rows(
-    manifest: Manifest, label: str, importance: Importance, result: Result
-) -> Importance:
-    """Return the importance over all rows: its expectation is exact, its spread the sample's."""
-    if result.explainers[label].output == "probability":
-        return importance  # E|attribution| does not follow from standard deviations
-    means, n = _means(manifest, label, "expected")
-    values = np.array([means[name] for name in importance.feature_names])
-    shift = values - importance.values
-    return replace(
-        importance,
-        values=read_only(values),
-        samples=read_only(np.maximum(importance.samples + shift, 0.0)),
-        n_rows=n,
-        n_joint_rows=min(importance.n_joint_rows, n - 1) if n > importance.n_rows else n,
-    )
-
-
-def _means(manifest: Manifest, label: str, kind: str) -> tuple[dict[str, float], int]:
-    """Return means over the rows of all parts, by feature, and the number of rows."""
-    sums = [manifest.done[number]["sums"][label] for number in sorted(manifest.done)]
-    n = sum(each["rows"] for each in sums)
-    return {
-        name: math.fsum(each[kind][name] for each in sums) / max(n, 1) for name in sums[0][kind]
-    }, n
 
 
 def _summary(manifest: Manifest, result: Result | None) -> Streamed:
@@ -517,7 +442,7 @@ def _summary(manifest: Manifest, result: Result | None) -> Streamed:
         sum(facts["missing"] for facts in done),
         len(done),
         [] if result is None else result.notes,
-        {label: _means(manifest, label, "absolute")[0] for label in done[0]["sums"]},
+        {label: stream_report.means(manifest, label, "absolute")[0] for label in done[0]["sums"]},
     )
 
 

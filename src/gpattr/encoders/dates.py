@@ -136,3 +136,40 @@ class Dates:
     def of_content(cls, content: Any) -> Dates:
         """Return what `to_content` made."""
         return cls(tuple(content["cycles"]), content["timed"], content["order"])
+
+
+def as_dates(name: str, column: Any) -> Array:
+    """Return a column as datetime64 (n,), by the clock of its time zone where it has one."""
+    if getattr(column.dtype, "tz", None) is not None:
+        column = column.dt.tz_localize(None)
+    try:
+        if column.dtype.kind in "iufb":
+            raise TypeError
+        dates = column.to_numpy().astype("datetime64[us]")
+    except (TypeError, ValueError):
+        wrong = column[~are_dates(column)]
+        got = "a missing one" if not len(wrong) or wrong.isna().iloc[0] else repr(wrong.iloc[0])
+        raise InvalidInputError(
+            f"{name}: expected dates in column {column.name!r}, such as 2024-12-31, got {got}"
+        ) from None
+    if np.isnat(dates).any():
+        raise InvalidInputError(
+            f"{name}: expected dates in column {column.name!r}, got a missing one"
+        )
+    return dates
+
+
+def are_dates(column: Any) -> np.ndarray:
+    """Return which values of a column are dates, (n,)."""
+    if column.dtype.kind == "M":
+        return column.notna().to_numpy()
+    if column.dtype.kind in "iufb":
+        return np.zeros(len(column), dtype=bool)
+    return np.array([_is_date(value) for value in column.to_numpy(dtype=object)], dtype=bool)
+
+
+def _is_date(value: Any) -> bool:
+    try:
+        return not np.isnat(np.array([value], dtype=object).astype("datetime64[us]")).any()
+    except (TypeError, ValueError):
+        return False

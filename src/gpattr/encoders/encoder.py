@@ -1,6 +1,7 @@
 """The encoding of frames with categories and dates as numeric columns.
 
-There is one column for each number and each category, and several for a date.
+There is one column for each number, one for each category unless categories have codes of their
+own, and several for a date.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from gpattr._core.array import Array, to_numpy
 from gpattr._core.validation import Names, as_matrix, is_frame, positions_of, refuse_lazy
-from gpattr.encoders.dates import Dates
+from gpattr.encoders.dates import Dates, as_dates
 from gpattr.exceptions import InvalidInputError
 
 
@@ -22,8 +23,10 @@ from gpattr.exceptions import InvalidInputError
 class Encoder:
     """The columns ``names`` of a frame, of which some have ``categories``, {name: labels}.
 
-    Each label is an encoded column of 0 and 1. Others are ``dates``, {name: `Dates`}, with encoded
-    columns for elapsed days, season, weekday and time of day.
+    Each label is an encoded column of 0 and 1, unless the category has ``codes``, {name: numbers
+    (labels, columns)}: then a label is a row of them, such as its descriptors or an integer, and
+    integrated gradients follow the straight line between two rows. Others are ``dates``, {name:
+    `Dates`}, with encoded columns for elapsed days, season, weekday and time of day.
 
     With ``as_one_feature`` the columns with categories, whose labels are numbers, are one feature
     that jumps: there is nothing between categories. Rows may then also be arrays. Columns that are
@@ -36,11 +39,32 @@ class Encoder:
     named: bool = True
     unused: frozenset[str] = frozenset()
     dates: Mapping[str, Dates] = field(default_factory=dict)
+    codes: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.codes:
+            codes = {name: self._checked_codes(name, rows) for name, rows in self.codes.items()}
+            object.__setattr__(self, "codes", codes)
+
+    def _checked_codes(self, name: str, rows: Any) -> tuple[tuple[float, ...], ...]:
+        """Return the codes of a category as tuples, which can be compared."""
+        labels = self.categories.get(name, ())
+        array = to_numpy(as_matrix(f"codes[{name!r}]", rows))
+        if not labels or len(array) != len(labels) or len(np.unique(array, axis=0)) < len(array):
+            raise InvalidInputError(
+                f"codes[{name!r}]: expected a row of numbers for each of the categories"
+                f" {list(labels)}, all different, got {array.tolist()}"
+            )
+        return tuple(map(tuple, array.tolist()))
 
     @cached_property
     def columns(self) -> tuple[tuple[str, Any], ...]:
-        """The encoded columns as (feature, label), with None for numbers and parts for dates."""
-        parts = {name: dates.parts for name, dates in self.dates.items()}
+        """The encoded columns as (feature, label).
+
+        The label is None for numbers, a part for dates, and a position for codes.
+        """
+        parts: dict[str, Any] = {name: dates.parts for name, dates in self.dates.items()}
+        parts |= {name: range(len(codes[0])) for name, codes in self.codes.items()}
         return tuple(
             (name, label)
             for name in self.names
@@ -56,6 +80,8 @@ class Encoder:
                 if label is None
                 else f"{name}: {label}"
                 if name in self.dates
+                else f"{name}[{label}]"
+                if name in self.codes
                 else f"{name}={label}"
             )
             for name, label in self.columns
@@ -101,7 +127,10 @@ class Encoder:
         labels = dict(zip(self.names, names, strict=True))
         categories = {labels[name]: found for name, found in self.categories.items()}
         dates = {labels[name]: found for name, found in self.dates.items()}
-        return replace(self, names=names, categories=categories, dates=dates, named=True)
+        codes = {labels[name]: found for name, found in self.codes.items()}
+        return replace(
+            self, names=names, categories=categories, dates=dates, codes=codes, named=True
+        )
 
     def reference_points(
         self, points: Mapping[str, Array], *, whole: bool = False
@@ -109,7 +138,9 @@ class Encoder:
         """Return the points with the most frequent categories and with whole dates.
 
         The mean keeps category frequencies, unless categories jump, and the means of encoded
-        dates, unless it is to be ``whole`` too.
+        dates, unless it is to be ``whole`` too. Of categories with codes the points have the one
+        nearest to the mean. The centre of a search space is treated like the mean, and points with
+        other names stay what they are.
         """
         if "mean" not in points:
             return dict(points)
@@ -118,23 +149,41 @@ class Encoder:
         for name, point in points.items():
             common = point.copy()
             common[places] = points["mean"][places]
+            mixed = name in ("mean", "centre") and not (self.as_one_feature or whole)
             result[name] = (
                 point
-                if name == "mean" and not (self.as_one_feature or whole)
+                if mixed or name not in ("mean", "median", "centre")
                 else self.nearest_one_hot(common[None])[0]
             )
         return result
 
+    def code(self, name: str) -> Array:
+        """Return the categories of a column as encoded columns, (labels, columns)."""
+        codes = self.codes.get(name)
+        return np.eye(len(self.categories[name])) if codes is None else np.array(codes)
+
+    def chosen(self, name: str, part: Array) -> Array:
+        """Return the positions (n,) of the categories nearest to encoded columns, (n, columns)."""
+        if name not in self.codes:
+            return part.argmax(axis=1)
+        distances = [((part - code) ** 2).sum(axis=1) for code in self.code(name)]
+        return np.argmin(distances, axis=0)
+
+    def seen(self, name: str, part: Array) -> Array:
+        """Return the positions of the categories that occur in encoded columns, (n, columns)."""
+        if name not in self.codes:
+            return np.flatnonzero((part > 0).any(axis=0))
+        return np.unique(self.chosen(name, part))
+
     def nearest_one_hot(self, rows: Array) -> Array:
-        """Return encoded rows with one category per feature, the largest, and valid dates."""
+        """Return encoded rows with one category per feature, the nearest, and valid dates."""
         rows = rows.copy()
         for feature, dates in self.dates.items():
             places = self.places(feature)
             rows[:, places] = dates.encode(dates.decode(rows[:, places]))
         for feature in self.categories:
             places = self.places(feature)
-            best = rows[:, places].argmax(axis=1)
-            rows[:, places] = np.eye(len(places))[best]
+            rows[:, places] = self.code(feature)[self.chosen(feature, rows[:, places])]
         return rows
 
     def decode(self, rows: Array) -> Any:
@@ -149,7 +198,9 @@ class Encoder:
                 columns[feature] = self.dates[feature].decode(part)
             else:
                 columns[feature] = (
-                    part[:, 0] if labels is None else [labels[k] for k in part.argmax(axis=1)]
+                    part[:, 0]
+                    if labels is None
+                    else [labels[k] for k in self.chosen(feature, part)]
                 )
         return pd.DataFrame(columns)
 
@@ -163,7 +214,7 @@ class Encoder:
         """Return the categories and the dates of encoded rows as texts, by feature."""
         columns: dict[str, list[Any]] = {}
         for name, labels in self.categories.items():
-            chosen = rows[:, self.places(name)].argmax(axis=1)
+            chosen = self.chosen(name, rows[:, self.places(name)])
             columns.setdefault(self._owner(name), []).append([str(labels[k]) for k in chosen])
         texts = {
             name: tuple(" & ".join(texts) for texts in zip(*parts, strict=True))
@@ -173,6 +224,15 @@ class Encoder:
             name: tuple(dates.texts(rows[:, self.places(name)]))
             for name, dates in self.dates.items()
         }
+
+    def whole_texts(self, rows: Array) -> dict[str, tuple[str, ...]]:
+        """Return the texts of those features that all rows have a category, or a date, of.
+
+        The mean of training inputs has frequencies of categories, of which none is named.
+        """
+        whole = (np.abs(rows - self.nearest_one_hot(rows)) <= 1e-6).all(axis=0)
+        mixed = {self._owner(name) for k, (name, _) in enumerate(self.columns) if not whole[k]}
+        return {name: texts for name, texts in self.texts(rows).items() if name not in mixed}
 
     def places(self, feature: str) -> list[int]:
         """Return the encoded columns of a column."""
@@ -187,10 +247,11 @@ class Encoder:
             X = pd.DataFrame(
                 to_numpy(as_matrix(name, X, n_features=len(self.names))), columns=list(self.names)
             )
-        if not is_frame(X) and not self.named and np.ndim(X) == 2:
+        if not is_frame(X) and not self.named and np.shape(X)[-1:] == (len(self.names),):
             import pandas as pd
 
-            X = pd.DataFrame(np.asarray(X, dtype=object), columns=list(self.names)).infer_objects()
+            rows = np.atleast_2d(np.asarray(to_numpy(X), dtype=object))
+            X = pd.DataFrame(rows, columns=list(self.names)).infer_objects()
         if not is_frame(X):
             raise InvalidInputError(
                 f"{name}: expected a frame with the columns {list(self.names)}, got a"
@@ -204,39 +265,19 @@ class Encoder:
             if feature in self.unused and X[column].dtype.kind not in "iufb":
                 continue
             if feature in self.dates:
-                result[:, places] = self.dates[feature].encode(_as_dates(name, X[column]))
+                result[:, places] = self.dates[feature].encode(as_dates(name, X[column]))
                 continue
             if feature not in self.categories:
                 result[:, places] = as_matrix(name, X[[column]].infer_objects())
                 continue
             values = X[column].to_numpy(dtype=object)
-            for place, label in zip(places, self.categories[feature], strict=True):
-                result[:, place] = values == label
-            unknown = ~result[:, places].any(axis=1)
+            found = np.array([values == label for label in self.categories[feature]], dtype=bool)
+            unknown = ~found.any(axis=0)
             if unknown.any():
                 label = values[int(unknown.argmax())]
                 raise InvalidInputError(
                     f"{name}: expected one of {list(self.categories[feature])} in column"
                     f" {feature!r}, got {label!r}"
                 )
+            result[:, places] = self.code(feature)[found.argmax(axis=0)]
         return result
-
-
-def _as_dates(name: str, column: Any) -> Array:
-    """Return a column as datetime64 (n,), by the clock of its time zone where it has one."""
-    if getattr(column.dtype, "tz", None) is not None:
-        column = column.dt.tz_localize(None)
-    try:
-        if column.dtype.kind in "iufb":
-            raise TypeError
-        dates = column.to_numpy().astype("datetime64[us]")
-    except (TypeError, ValueError):
-        first = column.iloc[0] if len(column) else None
-        raise InvalidInputError(
-            f"{name}: expected dates in column {column.name!r}, such as 2024-12-31, got {first!r}"
-        ) from None
-    if np.isnat(dates).any():
-        raise InvalidInputError(
-            f"{name}: expected dates in column {column.name!r}, got a missing one"
-        )
-    return dates

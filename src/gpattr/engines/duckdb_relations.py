@@ -7,27 +7,30 @@ vector in which everything is missing has no type in pandas.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from gpattr.engines.frame_function import FrameFunction
-from gpattr.exceptions import GpattrError
+from gpattr.exceptions import GpattrError, InvalidInputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 ERROR = "gpattr error"
+NUMBERS = r"U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|BOOLEAN|DECIMAL\(.*\)"
 
 
 def header(table: Any) -> pd.DataFrame:
-    """Return the columns of a table, without rows; pandas alone takes texts for objects."""
+    """Return the columns of a table, without rows; what is no number for pandas is a text."""
     frame, types = table.limit(0).df(), zip(table.columns, table.types, strict=True)
-    return frame.astype({name: "string" for name, dtype in types if _is_text(dtype)})
+    return frame.astype({name: "string" for name, dtype in types if not _is_number(dtype)})
 
 
 def run(table: Any, function: FrameFunction) -> Any:
     """Return a relation, on the connection of the table."""
     import duckdb
 
+    _check_kept(function)
     types = dict(zip(table.columns, table.types, strict=True))
     text, number = duckdb.type("VARCHAR"), duckdb.type("DOUBLE")
 
@@ -48,6 +51,21 @@ def run(table: Any, function: FrameFunction) -> Any:
     kept = [_unpacked(name, types[name]) for name in function.keep]
     computed = [f"{_number(name)} AS {_quoted(name)}" for name in function.results]
     return mapped.filter(stop).project(", ".join([*kept, *computed]))
+
+
+def _is_number(dtype: Any) -> bool:
+    return re.fullmatch(NUMBERS, str(dtype)) is not None
+
+
+def _check_kept(function: FrameFunction) -> None:
+    """Refuse names that DuckDB takes for those of the result, whatever their case."""
+    results = {name.lower(): name for name in function.results}
+    for name in function.keep:
+        if name.lower() in results:
+            raise InvalidInputError(
+                f"keep: {name!r} is the same name as {results[name.lower()]!r}, a column of the"
+                " result, for DuckDB"
+            )
 
 
 def _is_text(dtype: Any) -> bool:

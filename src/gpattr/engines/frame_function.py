@@ -6,7 +6,7 @@ given, so a part that is computed again, elsewhere, gives the same rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -169,6 +169,8 @@ class FrameFunction:
         if encoder is not None:
             encoded = {*encoder.categories, *encoder.dates, *encoder.unused}
         for label in header.columns:
+            if encoder is not None and label in encoder.categories:
+                _require_labels(label, header[label].dtype, encoder.categories[label])
             if str(label) not in encoded and not _may_be_numbers(header[label].dtype):
                 raise NotNumericError(
                     f"table: expected numbers in column {label!r}, got {header[label].dtype}"
@@ -275,9 +277,19 @@ def _header(columns: Names) -> pd.DataFrame:
     return pd.DataFrame(columns=list(columns))
 
 
+def _require_labels(name: str, dtype: Any, categories: Sequence[Any]) -> None:
+    """Refuse a column of numbers whose categories are texts."""
+    if getattr(dtype, "kind", "O") in "buif" and all(isinstance(each, str) for each in categories):
+        raise InvalidInputError(
+            f"table: expected one of {list(categories)} in column {name!r}, got {dtype}"
+        )
+
+
 def _may_be_numbers(dtype: Any) -> bool:
     """Return whether a column of this type can hold real numbers."""
     import pandas as pd
 
+    if isinstance(dtype, pd.ArrowDtype):
+        return dtype.kind in "buif" or "decimal" in str(dtype) or "null" in str(dtype)
     texts = isinstance(dtype, (pd.StringDtype, pd.CategoricalDtype))
     return not texts and getattr(dtype, "kind", "O") in "buifO"

@@ -19,6 +19,7 @@ ENGINES = {
     "Polars DataFrame": "polars_frames",
     "Polars LazyFrame": "polars_frames",
     "Arrow Table": "arrow_tables",
+    "Arrow RecordBatch": "arrow_tables",
     "Arrow RecordBatchReader": "arrow_tables",
     "Arrow Dataset": "arrow_datasets",
     "DuckDB relation": "duckdb_relations",

@@ -11,8 +11,17 @@ if TYPE_CHECKING:
 
 
 def header(table: Any) -> pd.DataFrame:
-    """Return the columns of a table, without rows."""
-    return table.collect_schema().to_frame().to_pandas()
+    """Return the columns of a table, without rows; each keeps its type."""
+    frame = _for_pandas(table.collect_schema().to_frame())
+    return frame.to_pandas(use_pyarrow_extension_array=True)
+
+
+def _for_pandas(frame: Any) -> Any:
+    """Return a frame without integers that pandas does not know."""
+    import polars as pl
+
+    wide = [name for name, dtype in frame.schema.items() if str(dtype) in ("Int128", "UInt128")]
+    return frame.with_columns(pl.col(wide).cast(pl.Float64)) if wide else frame
 
 
 def run(table: Any, function: FrameFunction) -> Any:
@@ -20,7 +29,7 @@ def run(table: Any, function: FrameFunction) -> Any:
     import polars as pl
 
     def explain(frame: pl.DataFrame) -> pl.DataFrame:
-        results = function.computed(frame.to_pandas())
+        results = function.computed(_for_pandas(frame).to_pandas())
         computed = pl.from_pandas(results, nan_to_null=True, schema_overrides=computed_schema)
         return pl.concat([frame.select(function.keep), computed], how="horizontal")
 

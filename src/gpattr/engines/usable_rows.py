@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from math import isfinite
 from numbers import Real
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpattr._core.validation import column_values, positions_of
+from gpattr.encoders.dates import are_dates
 from gpattr.explainer.rows import Rows
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ def usable_rows(rows: Rows, X: pd.DataFrame) -> np.ndarray:
         if encoder is not None and name in encoder.categories:
             usable &= column.isin(encoder.categories[name]).to_numpy()
         elif encoder is not None and name in encoder.dates:
-            usable &= column.notna().to_numpy()
+            usable &= are_dates(column)
         else:
             usable &= _finite(name, column.infer_objects())
     return usable
@@ -43,4 +45,6 @@ def _finite(name: str, column: pd.Series) -> np.ndarray:
     """Return which values of a column are finite numbers, (n,); text among them is not."""
     if column.dtype != object:
         return np.isfinite(column_values("X", name, column))
-    return np.array([isinstance(value, Real) and isfinite(value) for value in column], dtype=bool)
+    return np.array(
+        [isinstance(value, (Real, Decimal)) and isfinite(value) for value in column], dtype=bool
+    )

@@ -96,10 +96,6 @@ class CsvFile:
                 advance(len(content))
                 if part.rows:
                     found.append(part)
-        if not found:
-            raise InvalidInputError(
-                f"{self.path}: expected a line of column names and rows below it, got no rows"
-            )
         if os.path.getsize(self.path) != size:
             raise changed(self.path)
         encoding = "utf-8" if utf8 else "cp1252"

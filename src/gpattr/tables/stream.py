@@ -66,7 +66,9 @@ class Stream:
             files.append(file)
             parts += found
         if not parts:
-            raise InvalidInputError(f"{name}: expected rows, got none")
+            raise InvalidInputError(
+                f"{name}: expected a line of column names and rows below it, got no rows"
+            )
         if stamps_of(name) != stamps:
             raise InvalidInputError(f"{name}: changed while it was read; try again later")
         return cls(name, tuple(files), stamps, tuple(parts))
@@ -195,13 +197,15 @@ def _names(path: str) -> Iterator[str]:
                 " --no-stream"
             )
         return iter([os.path.basename(path)])
-    found = []
+    found: list[str] = []
     for folder, inside, names in os.walk(path):
         inside.sort()
         inside[:] = [name for name in inside if not name.startswith((".", "_"))]
         for name in names:
             if name.lower().endswith((*PARQUET, *TEXTS)) and not name.startswith((".", "_")):
                 found.append(os.path.relpath(os.path.join(folder, name), path))
+    tables = [name for name in found if not name.lower().endswith(".txt")]
+    found = tables or found  # beside other tables, a text tells of them
     if not found:
         raise InvalidInputError(
             f"{path}: expected Parquet or CSV files in the folder (.parquet, .csv, …), got none"
