@@ -4,8 +4,8 @@ of the definition.
 
 import numpy as np
 import pytest
+from tests.conftest import load_table
 
-from conftest import load_table
 from gpattr import Baselines, closed_forms
 from gpattr.closed_forms import squared_exponential
 from gpattr.kernels import SquaredExponential

@@ -333,3 +333,18 @@ def test_other_targets_of_the_same_rows():
         one.given(second[1:])
     with pytest.raises(InvalidInputError, match="mean: expected a gpattr mean or None"):
         one.given(second, mean=3.0)
+
+
+def test_a_factor_found_elsewhere():
+    kernel, rows, y = SquaredExponential([0.7, 1.3]), RNG.normal(size=(9, 2)), RNG.normal(size=9)
+    mean = means.Polynomial([0.0], [[0, 0]], covariance="flat")
+    own = ExactPosterior(kernel, rows, y, noise=0.2, mean=mean)
+    state = {"noise": 0.2, "mean": mean, "factor": own.factor}
+    other = ExactPosterior.from_state(kernel, rows, y, **state)
+    for one, two in zip(
+        own.predict(rows + 0.1, return_cov=True), other.predict(rows + 0.1, return_cov=True)
+    ):
+        np.testing.assert_array_equal(one, two)
+    for factor in (own.factor.T, -own.factor):
+        with pytest.raises(InvalidInputError, match="factor: expected a lower triangular matrix"):
+            ExactPosterior.from_state(kernel, rows, y, noise=0.2, factor=factor)

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from tests.conftest import REFERENCE
 
-from conftest import REFERENCE
 from gpattr.special import centred_moments, g0, g2, path_moments, path_products
 from gpattr.special.gaussian import rows_by_length
 

@@ -289,6 +289,10 @@ def leave_one_out(z: list[Array], variances: list[float]) -> list[Array]:
 def _warped(kernel: Warped, x: Array, y: Array, second: bool) -> Jet:
     """The chain rule: ∂k/∂xᵢ = Σⱼ Jⱼᵢ ∂ⱼk₁(φ(x), φ(y))."""
     jet = differentiate(kernel.kernel, kernel.features(x), kernel.features(y), second)
+    by_columns: Any = kernel.map
+    if getattr(by_columns, "columnwise", False):
+        rates = (by_columns.rates(p.reshape(-1, p.shape[-1])).reshape(p.shape) for p in (x, y))
+        return _columnwise(jet, *rates)
     xp, Jx = namespace(x, y), kernel.slopes(x)
     left = (jet.left[..., None, :] @ Jx)[..., 0, :]
     if jet.right is None or jet.mixed is None:
@@ -300,6 +304,14 @@ def _warped(kernel: Warped, x: Array, y: Array, second: bool) -> Jet:
         (jet.right[..., None, :] @ Jy)[..., 0, :],
         xp.swapaxes(Jx, -1, -2) @ jet.mixed @ Jy,
     )
+
+
+def _columnwise(jet: Jet, rate: Array, other: Array) -> Jet:
+    """The chain rule where φⱼ depends on xⱼ alone."""
+    if jet.right is None or jet.mixed is None:
+        return Jet(jet.value, jet.left * rate)
+    mixed = rate[..., :, None] * jet.mixed * other[..., None, :]
+    return Jet(jet.value, jet.left * rate, jet.right * other, mixed)
 
 
 def _rescaled(kernel: Rescaled, x: Array, y: Array, second: bool) -> Jet:

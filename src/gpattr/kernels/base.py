@@ -84,6 +84,11 @@ class Kernel(Checked, Frozen, ABC):
         """The degree of k(x, x') as a polynomial in each of x and x'; None if it is not one."""
         return None
 
+    @property
+    def differentiated(self) -> str:
+        """The name of another library's kernel that is differentiated automatically, or ""."""
+        return ""
+
     def kinks(self) -> tuple[Kink, ...]:
         """Return where derivatives are not smooth."""
         return ()

@@ -5,6 +5,7 @@ from gpattr.posteriors.attributions import Attributions
 from gpattr.posteriors.base import Posterior
 from gpattr.posteriors.bound import Bound
 from gpattr.posteriors.combination import CombinationPosterior
+from gpattr.posteriors.deep import DeepPosterior
 from gpattr.posteriors.encoded import EncodedPosterior
 from gpattr.posteriors.evaluation import TOLERANCE, UNCERTAINTY, Evaluation
 from gpattr.posteriors.exact import ExactPosterior
@@ -24,6 +25,7 @@ __all__ = [
     "Attributions",
     "Bound",
     "CombinationPosterior",
+    "DeepPosterior",
     "EncodedPosterior",
     "Evaluation",
     "ExactPosterior",

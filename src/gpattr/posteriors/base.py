@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -38,6 +39,8 @@ class Posterior(Checked, Frozen, ABC):
     ``feature_names`` are the columns of the frame it was trained on. ``encoder`` makes numeric
     columns of a frame with categories or dates, if the model was trained on one. ``label`` names
     the class whose log odds f is, if it is; ``note`` is what explanations must say about the model.
+    ``target_name`` names what is predicted, and ``named_points`` (columns,) are further reference
+    points, if the model knows them: an optimiser's best point so far and centre of its space.
 
     A subclass defines `n_features`, `like`, `moments` and `bind`; `require_jets`, `path_lengths`
     and `slopes` for quantities such as its standard deviation, and for counterfactuals; `jets` only
@@ -51,6 +54,8 @@ class Posterior(Checked, Frozen, ABC):
     encoder: Encoder | None = None
     label: str = ""
     note: str = ""
+    target_name: str | None = None
+    named_points: Mapping[str, Array] = MappingProxyType({})
 
     @property
     @abstractmethod
@@ -146,7 +151,7 @@ class Posterior(Checked, Frozen, ABC):
         rows = measured_rows(self, x)
         noise = None if noise is None else check_noise(noise, rows)
         result = self.conditioned(rows, measured_values(y, rows), noise)
-        for name in ("feature_names", "label", "note"):
+        for name in ("feature_names", "label", "note", "target_name", "named_points"):
             object.__setattr__(result, name, getattr(self, name))
         return result
 

@@ -22,14 +22,22 @@ from gpattr._core.array import (
     to_numpy,
 )
 from gpattr._core.memory import blocks, check_memory, device_memory, result_limit
-from gpattr._core.validation import Names, as_matrix, as_vector, column_names, read_only
+from gpattr._core.validation import (
+    Names,
+    as_matrix,
+    as_vector,
+    beside,
+    column_names,
+    read_only,
+)
 from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
 from gpattr.kernels import Kernel
 from gpattr.kernels.white import fold_white
 from gpattr.means import Expansion, Mean
 from gpattr.posteriors.function_space import FunctionSpacePosterior, Trend
+from gpattr.posteriors.matrices import matrix
 from gpattr.posteriors.measurements import check_noise, noise_at
-from gpattr.posteriors.prior import checked_mean
+from gpattr.posteriors.prior import checked_mean, smooth_prior
 from gpattr.posteriors.spectrum import Spectrum
 
 
@@ -76,6 +84,35 @@ class ExactPosterior(FunctionSpacePosterior):
         check_training_memory(Z)
         with device_memory("The covariance of the training targets", Z):
             self._condition(kernel, Z, y, noise, mean, factorise(kernel, Z, noise), names)
+
+    @classmethod
+    def from_state(
+        cls,
+        kernel: Kernel,
+        X: Any,
+        y: Any,
+        *,
+        noise: Any,
+        factor: Any,
+        mean: Mean | None = None,
+    ) -> ExactPosterior:
+        """Return the posterior with the ``factor`` L (m, m) that was found elsewhere.
+
+        Where the covariance of the targets is singular up to rounding, so is its factor: only with
+        the same one do two libraries predict the same.
+        """
+        kernel, mean, Z, names = smooth_prior(kernel, mean, "X", X)
+        m = len(Z)
+        y = read_only(as_vector("y", y, length=m, unit="targets (one per row of X)", like=Z))
+        noise = check_noise(noise, Z)
+        L = np.asfortranarray(to_numpy(matrix("factor", factor, m, m)))
+        if not (L.diagonal() > 0).all() or np.triu(L, 1).any():
+            raise InvalidInputError(
+                "factor: expected a lower triangular matrix with a positive diagonal"
+            )
+        result = object.__new__(cls)
+        result._condition(kernel, Z, y, noise, mean, beside("factor", L, Z), names)
+        return result
 
     def given(self, y: Any, *, mean: Mean | None = None) -> ExactPosterior:
         """Return the posterior of the same prior, with this ``mean``, for other targets.

@@ -37,6 +37,7 @@ from gpattr.posteriors.bound import Bound
 from gpattr.posteriors.combination import CombinationPosterior, known_mean
 from gpattr.posteriors.evaluation import TOLERANCE, Evaluation
 from gpattr.posteriors.exact import ExactPosterior
+from gpattr.posteriors.matrices import matrix
 from gpattr.posteriors.rotation import Rotation, checked_targets
 
 
@@ -135,12 +136,43 @@ class MultiOutputPosterior(Posterior):
             if rotation.kept[q]
         )
         mixing = (rotation.scale[:, None] * rotation.vectors)[:, rotation.kept]
+        return cls.of_latents(latents, mixing, means=prior, output_names=names)
+
+    @classmethod
+    def of_latents(
+        cls,
+        latents: Sequence[Posterior],
+        mixing: Any,
+        *,
+        means: Sequence[Mean] | None = None,
+        output_names: Sequence[str] | None = None,
+    ) -> MultiOutputPosterior:
+        """Return the outputs f_o = m_o + Σ_q M_oq g_q of independent ``latents`` g.
+
+        ``mixing`` is M (P, Q); ``means`` are known, one per output.
+        """
+        if (
+            not isinstance(latents, Sequence)
+            or not latents
+            or not all(isinstance(part, Posterior) for part in latents)
+        ):
+            raise InvalidInputError(
+                f"latents: expected a list of gpattr posteriors, got {latents!r}"
+            )
+        M = matrix("mixing", mixing, len(np.atleast_1d(mixing)), len(latents))
+        P = len(M)
+        if means is not None and (not isinstance(means, Sequence) or len(means) != P):
+            raise InvalidInputError(
+                f"means: expected {P} gpattr means, one per output, got {means!r}"
+            )
+        default = tuple(f"y{o}" for o in range(P))
+        names = check_names("output_names", default if output_names is None else output_names, P)
         outputs = {
-            name: CombinationPosterior(latents, mixing[o], mean=None if prior is None else prior[o])
+            name: CombinationPosterior(latents, M[o], mean=None if means is None else means[o])
             for o, name in enumerate(names)
         }
         result = cls.__new__(cls)
-        result._become(outputs, latents, mixing, mixed=True)
+        result._become(outputs, tuple(latents), M, mixed=True)
         return result
 
     def with_outputs(self, outputs: Mapping[str, Posterior]) -> MultiOutputPosterior:

@@ -80,7 +80,15 @@ def quadrature(kernel: Kernel) -> Formulas:
         contract=contract,
         prior_cov=prior_cov,
         between=between,
-        methods=frozenset({"closed form" if exact else "quadrature"}),
+        methods=frozenset({"closed form" if exact else _method(kernel)}),
+    )
+
+
+def _method(kernel: Kernel) -> str:
+    """Return the name of the method, with the kernels whose derivatives are automatic."""
+    names = sorted({leaf.differentiated for leaf in kernel.leaves() if leaf.differentiated})
+    return (
+        f"quadrature of {', '.join(names)} by automatic differentiation" if names else "quadrature"
     )
 
 

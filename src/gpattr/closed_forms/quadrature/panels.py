@@ -245,9 +245,22 @@ def _probes(
         places.append(0.5 * (low + high))
     Y = paths.along(xp.stack(places, axis=1))
     # A kernel may be constant along the path though its partial derivatives are not.
-    aside = xp.asarray([0.5 - (i % 2) for i in range(paths.shape[1])])
-    Y = xp.concatenate([Y, Y[:, :2] + paths.step[:, None, :] * aside], axis=1)
+    d = paths.shape[1]
+    if _exists_everywhere(kernel):
+        share = xp.asarray([[0.5 - (i % 2) for i in range(d)]])
+    else:  # points beside the path stay inside the box that it spans
+        inward = xp.stack([xp.where(end > 0.5, -0.5, 0.5) for end in (low, high)], axis=1)
+        share = inward[:, :, None] * xp.asarray([1.0 * (i % 2) for i in range(d)])
+    Y = xp.concatenate([Y, Y[:, :2] + share * paths.step[:, None, :]], axis=1)
     return Y if others is None else xp.concatenate([Y, others], axis=1)
+
+
+def _exists_everywhere(kernel: Kernel) -> bool:
+    """Return whether a kernel is defined at any point, and not, for example, of logarithms."""
+    return not any(
+        part.differentiated or getattr(getattr(part, "map", None), "exact", False)
+        for _, part in kernel.walk()
+    )
 
 
 def _by_two_rules(
