@@ -20,6 +20,7 @@ RESERVED = frozenset(
     {
         "row",
         "draw",
+        "chain",
         "component",
         "baseline",
         "output",
@@ -39,6 +40,8 @@ RESERVED = frozenset(
         "draws",
         "label",
         "labels",
+        "baseline_label",
+        "baseline_labels",
         "draw_error",
         "cov_error",
         "delta",

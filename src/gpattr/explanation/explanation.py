@@ -16,7 +16,7 @@ from gpattr.distributions import Distribution, Marginals
 from gpattr.distributions.base import as_array, read_only
 from gpattr.distributions.positions import positions
 from gpattr.exceptions import InvalidIndexError, InvalidInputError
-from gpattr.explanation import export, joining, storage, text
+from gpattr.explanation import export, interpret_export, joining, storage, text
 from gpattr.explanation.attribution_names import INTEGRATED_GRADIENTS
 from gpattr.explanation.axes import (
     FEATURE,
@@ -84,9 +84,10 @@ class Explanation(Frozen):
     ``delta`` are NaN where nothing is compared with a baseline.
 
     ``labels`` are the categories of the rows, {feature: n texts}; the ``data`` of such a feature
-    are NaN. ``quantity`` names what is explained: the prediction, by its name where that is known,
-    or the class whose log odds or probability it is. ``attribution`` names what the values are:
-    integrated gradients, Shapley values, or the operator of one's own.
+    are NaN. ``baseline_labels`` are those of the baselines, where these are single points with one
+    category each. ``quantity`` names what is explained: the prediction, by its name where that is
+    known, or the class whose log odds or probability it is. ``attribution`` names what the values
+    are: integrated gradients, Shapley values, or the operator of one's own.
 
     The evidence: ``method`` is how the values were computed; ``error`` (n,) bounds the error this
     made, in the units of y, for the model as given (it does not contain the conditioning of the
@@ -95,7 +96,8 @@ class Explanation(Frozen):
     from completeness, as on paths longer than two length-scales: rely on ``error``. ``cov_error``
     (n,) bounds the error of each entry of ``cov``, and so of ``var``: that of integration, and that
     of rounding, which is what remains where a posterior variance is the small difference of large
-    numbers. ``draw_error`` (n,), of draws, is the root mean square of the completeness gaps of a
+    numbers; where covariances come from draws, as of deep Gaussian processes, it is three standard
+    errors. ``draw_error`` (n,), of draws, is the root mean square of the completeness gaps of a
     row's draws: the error of their own integrals.
 
     ``parts`` are explanations whose values add up to these: "exploit" and "explore", for the
@@ -119,6 +121,7 @@ class Explanation(Frozen):
     quantity: str = "prediction"
     attribution: str = INTEGRATED_GRADIENTS
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    baseline_labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     axes: tuple[str, ...] = FEATURES
     coordinates: Mapping[str, Labels] = field(default_factory=dict)
     parts: Mapping[str, Explanation] = field(default_factory=dict)
@@ -139,7 +142,8 @@ class Explanation(Frozen):
         q = self.distribution.shape[1]
         self._set("coordinates", check_coordinates(self.axes, self.coordinates, d, q))
         self._set("row_names", _check_row_names(self.row_names, n))
-        self._set("labels", _check_labels(self.labels, self.feature_names, n))
+        for name in ("labels", "baseline_labels"):
+            self._set(name, _check_labels(name, vars(self)[name], self.feature_names, n))
         self._set("parts", _check_parts(self.parts, self.shape, self.feature_names))
 
     def _check_arrays(self) -> None:
@@ -356,10 +360,13 @@ class Explanation(Frozen):
             feature_names=names,
             error=self.error * largest,
             cov_error=None if self.cov_error is None else self.cov_error * largest**2,
-            labels={
-                name: texts
-                for name, texts in self.labels.items()
-                if name in names and name not in groups
+            **{
+                field: {
+                    name: texts
+                    for name, texts in vars(self)[field].items()
+                    if name in names and name not in groups
+                }
+                for field in ("labels", "baseline_labels")
             },
             parts={name: part.group(groups) for name, part in self.parts.items()},
         )
@@ -393,10 +400,13 @@ class Explanation(Frozen):
             **changes,
             distribution=self.distribution.select(chosen["row"], entries),
             feature_names=names,
-            labels={
-                name: tuple(texts[i] for i in chosen["row"])
-                for name, texts in self.labels.items()
-                if name in names
+            **{
+                field: {
+                    name: tuple(texts[i] for i in chosen["row"])
+                    for name, texts in vars(self)[field].items()
+                    if name in names
+                }
+                for field in ("labels", "baseline_labels")
             },
             row_names=tuple(self.row_names[i] for i in chosen["row"]),
             parts={name: part[key] for name, part in self.parts.items()},
@@ -426,12 +436,27 @@ class Explanation(Frozen):
         self.require_features("to_shap")
         return export.to_shap(self, level)
 
-    def to_xarray(self) -> xr.Dataset:
+    def to_xarray(
+        self, n_samples: int | None = None, n_chains: int = 4, random_state: Any = 0
+    ) -> xr.Dataset:
         """Return an ``xarray.Dataset`` whose dimensions are row and the axes.
 
-        Axes that repeat are numbered: the covariance has the dimensions feature and feature_2.
+        Axes that repeat are numbered: the covariance has the dimensions feature and feature_2. With
+        ``n_samples`` it is one that ArviZ opens: its variable is ``attribution`` (chain, draw, row,
+        feature), of ``n_chains`` chains with that many independent draws each, and all other arrays
+        are coordinates.
         """
-        return export.to_xarray(self)
+        return export.to_xarray(self, n_samples, n_chains, random_state)
+
+    def to_interpret(self, name: str | None = None) -> Any:
+        """Return an explanation that InterpretML shows: ``interpret.show(ex.to_interpret())``.
+
+        Bars have error bars of one standard deviation; ``name`` is what its list calls it.
+        """
+        self.require_features("to_interpret")
+        if name is not None:
+            check_text("name", name)
+        return interpret_export.to_interpret(self, name)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the explanation to a JSON file; `Explanation.load` restores it to the last bit."""
@@ -493,16 +518,16 @@ def _check_row_names(names: Any, n: int) -> tuple[str | int, ...]:
     return found
 
 
-def _check_labels(labels: Any, features: Names, n: int) -> dict[str, tuple[str, ...]]:
+def _check_labels(field: str, labels: Any, features: Names, n: int) -> dict[str, tuple[str, ...]]:
     if not isinstance(labels, Mapping):
         raise InvalidInputError(
-            f"labels: expected a dictionary {{feature: texts}}, got a {type(labels).__name__}"
+            f"{field}: expected a dictionary {{feature: texts}}, got a {type(labels).__name__}"
         )
     for name, texts in labels.items():
         listed = isinstance(texts, (list, tuple, np.ndarray))
         if name not in features or not listed or len(texts) != n:
             raise InvalidInputError(
-                f"labels: expected {n} texts of a feature, got {texts!r} for {name!r}"
+                f"{field}: expected {n} texts of a feature, got {texts!r} for {name!r}"
             )
     return {name: tuple(map(str, texts)) for name, texts in labels.items()}
 

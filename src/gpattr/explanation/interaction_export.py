@@ -11,7 +11,7 @@ from gpattr._core import documents
 from gpattr._core.array import Array
 from gpattr._core.normal import check_count
 from gpattr.explanation import storage
-from gpattr.explanation.export import display_data, optional
+from gpattr.explanation.export import coded_data, display_data, optional
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,7 +67,7 @@ def to_shap(ex: InteractionExplanation, level: float) -> Any:
     return shap.Explanation(
         values=np.array(ex.values),
         base_values=np.array(ex.base_values),
-        data=np.array(ex.data),
+        data=coded_data(ex.by_pair),
         display_data=display_data(ex.by_pair, None) if ex.labels else None,
         feature_names=list(ex.feature_names),
         **uncertainty,

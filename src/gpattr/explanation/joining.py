@@ -42,9 +42,12 @@ def concatenate(parts: Iterable[Explanation]) -> Explanation:
         distribution=distribution,
         row_names=tuple(name for part in found for name in part.row_names),
         method=" + ".join(dict.fromkeys(part.method for part in found)),
-        labels={
-            name: tuple(text for part in found for text in part.labels[name])
-            for name in first.labels
+        **{
+            field: {
+                name: tuple(text for part in found for text in vars(part)[field][name])
+                for name in vars(first)[field]
+            }
+            for field in ("labels", "baseline_labels")
         },
         parts={name: concatenate([part.parts[name] for part in found]) for name in first.parts},
     )
@@ -97,6 +100,7 @@ def _difference(one: Explanation, two: Explanation) -> str:
         "coordinates": one.coordinates == two.coordinates,
         f"set of arrays ({', '.join(one.dimensions())})": one.dimensions() == two.dimensions(),
         "set of labels": set(one.labels) == set(two.labels),
+        "set of baseline_labels": set(one.baseline_labels) == set(two.baseline_labels),
         "set of parts": set(one.parts) == set(two.parts),
     }
     return next((name for name, same in shared.items() if not same), "")

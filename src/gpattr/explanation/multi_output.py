@@ -11,6 +11,7 @@ import numpy as np
 
 from gpattr._core.array import Array
 from gpattr._core.frozen import Frozen
+from gpattr._core.normal import random_generator
 from gpattr._core.validation import Names
 from gpattr.exceptions import InvalidIndexError, InvalidInputError, SeveralOutputsError
 from gpattr.explanation import joining, storage
@@ -31,6 +32,7 @@ SHARED = (
     "baseline_name",
     "attribution",
     "labels",
+    "baseline_labels",
     "axes",
     "coordinates",
 )
@@ -242,23 +244,33 @@ class MultiOutputExplanation(Frozen):
             name: np.stack([getattr(part, name) for part in parts], axis=-1) for name in names
         }
         options = {
-            "data": np.array(self.data),
+            "data": parts[0].data,
+            "display_data": parts[0].display_data,
             "feature_names": list(self.feature_names),
             "output_names": list(self.outputs),
         }
         return type(parts[0])(**arrays, **options)
 
-    def to_xarray(self) -> xr.Dataset:
-        """Return an ``xarray.Dataset`` with the dimension output last."""
+    def to_xarray(
+        self, n_samples: int | None = None, n_chains: int = 4, random_state: Any = 0
+    ) -> xr.Dataset:
+        """Return an ``xarray.Dataset`` with the dimension output last.
+
+        Draws, as in `Explanation.to_xarray`, are independent between outputs.
+        """
         import xarray as xr
 
-        parts = [ex.to_xarray() for ex in self.outputs.values()]
-        shared = [name for name in SHARED if name in parts[0]]
+        generator = random_generator(random_state)
+        parts = [ex.to_xarray(n_samples, n_chains, generator) for ex in self.outputs.values()]
+        shared = [name for name in SHARED if name in parts[0] and name != "attribution"]
         result = xr.concat(
             [part.drop_vars(shared) for part in parts],
             dim=xr.Variable("output", list(self.outputs)),
         )
-        return result.transpose(..., "output").assign({name: parts[0][name] for name in shared})
+        result = result.transpose(..., "output").assign({name: parts[0][name] for name in shared})
+        if n_samples is None:
+            return result
+        return result.set_coords(set(result.data_vars) - {"attribution"})
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the explanation to a JSON file; `load` restores it to the last bit."""

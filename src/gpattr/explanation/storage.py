@@ -52,6 +52,7 @@ def content_of(ex: Explanation) -> dict[str, Any]:
         "quantity": ex.quantity,
         "attribution": ex.attribution,
         "labels": {name: list(texts) for name, texts in ex.labels.items()},
+        "baseline_labels": {name: list(texts) for name, texts in ex.baseline_labels.items()},
         "distribution": type(ex.distribution).__name__,
         "axes": list(ex.axes),
         "coordinates": {axis: list(labels) for axis, labels in ex.coordinates.items()},
@@ -81,12 +82,17 @@ def build(content: Any) -> Any:
         baseline_name=content["baseline_name"],
         quantity=content["quantity"],
         attribution=content.get("attribution", INTEGRATED_GRADIENTS),
-        labels={name: tuple(texts) for name, texts in content.get("labels", {}).items()},
+        labels=_texts(content, "labels"),
+        baseline_labels=_texts(content, "baseline_labels"),
         axes=tuple(content.get("axes", ("feature",))),
         coordinates=content.get("coordinates", {}),
         parts={name: build(part) for name, part in content.get("parts", {}).items()},
         **arrays,
     )
+
+
+def _texts(content: Any, name: str) -> dict[str, tuple[str, ...]]:
+    return {feature: tuple(texts) for feature, texts in content.get(name, {}).items()}
 
 
 def _kind(content: Any) -> type[Distribution]:

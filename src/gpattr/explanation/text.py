@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gpattr.explanation.explanation import Explanation
 
 SHOWN = 10
+FEW = 4  # categories of a baseline in a heading
 DOUBTFUL = 0.01  # the share of a variance by which it may be wrong before that is reported
 Table = tuple[list[str], list[list[str]]]  # header, lines
 
@@ -78,7 +79,7 @@ def heading(ex: Explanation) -> list[str]:
     sizes = [f"{n:,} row{'s' * (n != 1)}"]
     for axis, size in zip(ex.axes, ex.shape[1:], strict=True):
         sizes.append(f"{size} feature{'s' * (size != 1)}" if axis == FEATURE else f"{size} {axis}")
-    baseline = f"baseline: {ex.baseline_name}; " if has_baseline(ex) else ""
+    baseline = f"baseline: {ex.baseline_name}{_categories(ex)}; " if has_baseline(ex) else ""
     kind = f"{remark(ex.attribution)}; " if remark(ex.attribution) else ""
     lines = [
         f"Explanation{what}: {' × '.join(sizes)}",
@@ -89,6 +90,16 @@ def heading(ex: Explanation) -> list[str]:
     if n == 1:
         lines.append(_row(ex))
     return lines
+
+
+def _categories(ex: Explanation) -> str:
+    """Return the categories of a baseline that several rows share; the table has those of one."""
+    shared = {name: texts[0] for name, texts in ex.baseline_labels.items() if len(set(texts)) == 1}
+    if len(ex) < 2 or not shared:
+        return ""
+    shown = [f"{name} {text}" for name, text in shared.items()][:FEW]
+    more = f" and {len(shared) - FEW} more" if len(shared) > FEW else ""
+    return f" ({', '.join(shown)}{more})"
 
 
 def _row(ex: Explanation) -> str:
@@ -134,6 +145,8 @@ def variance_note(ex: Explanation) -> str:
     """Return a sentence about variances of few correct digits; mostly none."""
     if ex.var is None or ex.cov_error is None or not len(ex):
         return ""
+    if isinstance(ex.distribution, Draws):
+        return _drawn_note(ex)
     largest = ex.distribution.need("var").max(axis=1, initial=0.0)
     share = np.divide(ex.cov_error, largest, out=np.zeros_like(largest), where=largest > 0)
     doubtful = int((share > DOUBTFUL).sum())
@@ -144,6 +157,17 @@ def variance_note(ex: Explanation) -> str:
         f"Variances of {rows} are small differences of large numbers, and may be off by up to"
         f" {share.max():.0%} (cov_error); more noise, or targets without an exact trend, would"
         " leave more digits."
+    )
+
+
+def _drawn_note(ex: Explanation) -> str:
+    """Return how far variances may be off that come from draws."""
+    assert ex.cov_error is not None
+    var = ex.distribution.need("var").max(axis=1, initial=0.0)
+    share = np.divide(ex.cov_error, var, out=np.zeros_like(var), where=var > 0)
+    return (
+        "Variances come from draws: three standard errors are up to"
+        f" {max(share.max(), 0.01):.0%} of them (cov_error)."
     )
 
 
@@ -162,7 +186,8 @@ def _one_row(ex: Explanation) -> Table:
         columns.append(_inputs(ex.data[0], texts))
     if ex.axes == FEATURES and ex.baseline_weights is None and has_baseline(ex):
         header.append("baseline")
-        columns.append(_inputs(ex.baselines[0], ["–"] * len(ex.feature_names)))
+        texts = [ex.baseline_labels.get(name, ("–",))[0] for name in ex.feature_names]
+        columns.append(_inputs(ex.baselines[0], texts))
     values = ex.distribution.mean[0]
     header.append("attribution" if ex.axes == FEATURES else "value")
     columns.append(_aligned(values, "+"))

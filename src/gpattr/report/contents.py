@@ -55,6 +55,9 @@ def content(
         "baseline": ex.baseline_name,
         "attribution": ex.attribution,
         "baseline_values": _shared_baseline(ex),
+        "baseline_labels": {
+            name: texts[0] for name, texts in ex.baseline_labels.items() if len(set(texts)) == 1
+        },
         "card": []
         if explainer is None
         else model_card(explainer.posterior, held_out, outputs if len(outputs) > 1 else ()),

@@ -118,8 +118,8 @@ const whatIf = (() => {
   // The row of columns for one value of each feature: a number, a label, or the text of a date.
   function row(model, values) {
     const result = new Array(model.low.length).fill(0);
-    model.columns.forEach(({ places, labels, dates }, i) => {
-      const parts = labels ? labels.map((label) => (label === values[i] ? 1 : 0)) : dates ? date(values[i].replace(" ", "T"), dates.cycles) : [values[i]];
+    model.columns.forEach(({ places, labels, codes, dates }, i) => {
+      const parts = codes ? codes[labels.indexOf(values[i])] : labels ? labels.map((label) => (label === values[i] ? 1 : 0)) : dates ? date(values[i].replace(" ", "T"), dates.cycles) : [values[i]];
       places.forEach((place, k) => { result[place] = parts[k]; });
     });
     return result;

@@ -227,7 +227,10 @@ def _mean(mean: Mean, d: int) -> dict[str, Any] | None:
 
 
 def _columns(d: int, encoder: Any) -> list[dict[str, Any]]:
-    """Return the columns of each feature, its labels if categorical, its cycles if a date."""
+    """Return the columns of each feature, its labels if categorical, its cycles if a date.
+
+    Labels that have codes are not columns of 0 and 1.
+    """
     if encoder is None:
         return [{"places": [i], "labels": None} for i in range(d)]
     categories = {
@@ -240,6 +243,8 @@ def _columns(d: int, encoder: Any) -> list[dict[str, Any]]:
     parts = {
         name: {"labels": categories.get(name), "dates": dates.get(name)} for name in encoder.names
     }
+    for name, codes in encoder.codes.items():
+        parts[name]["codes"] = codes
     return [{"places": encoder.places(name), **parts[name]} for name in encoder.names]
 
 

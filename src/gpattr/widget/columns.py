@@ -124,7 +124,7 @@ class ControlColumns:
             part = rows[:, self.encoder.places(name)]
             labels, dates = self._labels(name), self._dates(name)
             if labels is not None:
-                texts[name] = [labels[k] for k in part.argmax(axis=1)]
+                texts[name] = [labels[k] for k in self.encoder.chosen(name, part)]
             elif dates is not None:
                 texts[name] = list(dates.texts(part))
         return texts
