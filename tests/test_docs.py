@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gpattr.adapters.documentation_tables import LIBRARIES, library_table
+from gpattr.adapters.documentation_tables import LIBRARIES, OPTIMISERS, library_table
 from gpattr.adapters.registry import BUILT_IN
 from gpattr.closed_forms.documentation_tables import support_table
 from gpattr.paper.checks import expected_table
@@ -28,6 +28,7 @@ def test_table_of_kernels_is_generated():
 def test_table_of_libraries_is_generated():
     assert generated("libraries.md", "library_table()") == library_table()
     known = {package for package, *_ in LIBRARIES.values()}
+    known |= {package for packages, _ in OPTIMISERS.values() for package in packages}
     assert known == {name.partition(".")[0] for name in BUILT_IN}
 
 

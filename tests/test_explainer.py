@@ -429,7 +429,7 @@ def test_nullable_numbers_are_numbers(explainer, rows):
 @pytest.mark.parametrize(
     ("baseline", "message"),
     [
-        ("average", "baseline: expected one of 'mean', 'median', 'zeros', got 'average'"),
+        ("average", "baseline: expected one of 'mean', 'median', 'zeros', 'best', 'centre', got"),
         ([1.0, 2.0], r"baseline: expected 3 numbers \(one per feature\), got 2"),
         ([1.0, np.nan, 2.0], "baseline: expected finite numbers, got nan at position 1"),
         (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from gpattr import closed_forms
+from gpattr import as_posterior, closed_forms
 from gpattr.closed_forms import squared_exponential as se
 from gpattr.exceptions import InvalidInputError, ToleranceError, UnsupportedModelError
 from gpattr.kernels import (
@@ -29,7 +29,7 @@ from gpattr.kernels import (
     separable,
 )
 from gpattr.operators import IntegratedGradients
-from gpattr.testing import check_kernel
+from gpattr.testing import check_adapter, check_kernel
 
 torch.manual_seed(1)
 
@@ -168,3 +168,18 @@ def test_what_cannot_be_checked():
     with pytest.raises(InvalidInputError, match="at most 100 features"):
         check_kernel(Matern52(np.ones(200)))
     check_kernel(Select(Matern52(np.ones(3)), [7, 2, 3]))
+
+
+def test_adapters_of_models_with_categories():
+    """Rows with labels, with codes, or as the columns that the posterior sees."""
+    models = pytest.importorskip("botorch.models", reason="BoTorch is not installed")
+    generator = np.random.default_rng(0)
+    X = generator.uniform(size=(20, 3))
+    X[:, 1] = generator.integers(3, size=20)
+    y = X[:, 0] * (1.0 + X[:, 1]) + X[:, 2]
+    model = models.MixedSingleTaskGP(torch.tensor(X), torch.tensor(y)[:, None], cat_dims=[1])
+    check_adapter(model, X)
+    posterior = as_posterior(model)
+    check_adapter(model, posterior.encoder.encode("X", X))
+    with pytest.raises(InvalidInputError, match=r"X: expected one of .* in column"):
+        check_adapter(model, X + 0.5)

@@ -9,7 +9,7 @@ import numpy as np
 from gpattr import closed_forms
 from gpattr._core.array import to_numpy
 from gpattr._core.normal import random_generator
-from gpattr._core.validation import as_matrix
+from gpattr._core.validation import as_matrix, is_frame
 from gpattr.adapters.adapt import adapt
 from gpattr.adapters.verification import verify
 from gpattr.closed_forms.derivatives import Jet, differentiate, require_derivatives
@@ -232,15 +232,23 @@ def check_adapter(
 
     Its own predictive mean and variance are those of the posterior that its adapter makes, at
     training rows, between and beyond them, and at the rows of X, (n, d) with n ≥ 5; and that
-    posterior passes `check_posterior`. ``data`` and further options are those of
-    `gpattr.as_posterior`.
+    posterior passes `check_posterior`. Of a model with categories X is a table with them, or an
+    array with their codes. ``data`` and further options are those of `gpattr.as_posterior`.
     """
     adapted = adapt(model, data=data, **options)
     posterior, name = adapted.posterior, type(model).__name__
-    rows = to_numpy(posterior.rows("X", X))
+    rows = _encoded(posterior, X)
     verify(adapted, name)
     verify(adapted, name, rows)
     check_posterior(posterior, rows, random_state=random_state)
+
+
+def _encoded(posterior: Posterior, X: Any) -> np.ndarray:
+    """Return rows as the columns that a posterior sees; those may be given as they are."""
+    encoder = posterior.encoder
+    if encoder is None or is_frame(X) or np.shape(X)[-1:] != (len(encoder.names),):
+        return to_numpy(posterior.rows("X", X))
+    return to_numpy(posterior.rows("X", encoder.encode("X", X)))
 
 
 def _check_across(posterior: MultiOutputPosterior, X: Any) -> None:

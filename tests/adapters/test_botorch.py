@@ -17,7 +17,7 @@ from botorch.models import (
 from botorch.models.fully_bayesian import SaasFullyBayesianSingleTaskGP
 from botorch.models.kernels import CategoricalKernel
 from botorch.models.map_saas import AdditiveMapSaasSingleTaskGP, EnsembleMapSaasSingleTaskGP
-from botorch.models.transforms.input import ChainedInputTransform, InputStandardize, Normalize, Warp
+from botorch.models.transforms.input import ChainedInputTransform, InputStandardize, Normalize
 from botorch.models.transforms.outcome import ChainedOutcomeTransform, Log, Standardize
 from gpytorch.kernels import (
     LinearKernel,
@@ -132,6 +132,8 @@ def test_outcomes_that_are_not_affine_are_explained_on_their_own_scale():
     model = SingleTaskGP(X, Y, outcome_transform=Log(), input_transform=Normalize(3))
     ex = Explainer(model, b)(x[None])
     assert "of the latent function: the outcome transform is not affine" in ex.method
+    named = Explainer(model, b, target_name="cost (€)")(x[None])
+    assert named.quantity == "latent function of cost"
     held = copy.deepcopy(model).eval()
     with torch.no_grad():
         median = held(held.transform_inputs(torch.tensor(x[None]))).mean
@@ -261,20 +263,6 @@ def test_tasks(normalise):
     _, cov = joint(np.stack([end, start]))
     change = cov[0, 0, 0, 1] - cov[0, 0, 1, 1] - cov[1, 0, 0, 1] + cov[1, 0, 1, 1]
     assert across[:, 0, :, 1].sum() == pytest.approx(change, rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (
-            lambda: SingleTaskGP(X, Y, input_transform=Warp(3, indices=[0])),
-            "input_transform: Warp is not supported",
-        ),
-    ],
-)
-def test_what_is_not_known_is_refused_by_name(make, words):
-    with pytest.raises(UnsupportedModelError, match=words):
-        gpattr.as_posterior(make())
 
 
 CODES = torch.cat([X, torch.arange(15)[:, None] % 3.0, torch.arange(15)[:, None] % 2 * 5.0], 1)

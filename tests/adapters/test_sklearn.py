@@ -467,7 +467,7 @@ def test_the_model_is_not_changed():
     [
         (
             GaussianProcessRegressor(PairwiseKernel(metric="laplacian")),
-            "scikit-learn's PairwiseKernel is not supported",
+            "PairwiseKernel with metric='laplacian' is not supported; supported are 'linear'",
         ),
         (
             GaussianProcessRegressor(Matern(nu=0.9), alpha=0.1, optimizer=None),

@@ -184,15 +184,6 @@ def test_kernels_that_share_a_name_with_their_base():
         gpattr.as_posterior(Exact(gpytorch.kernels.IndexKernel(num_tasks=3)))
 
 
-def test_gpjax_orthogonal_additive_kernel_and_powers_of_data():
-    kernel = gpx.kernels.OrthogonalAdditiveKernel(
-        [gpx.kernels.RBF() for _ in range(3)], max_order=2
-    )
-    prior = gpx.gps.Prior(mean_function=gpx.mean_functions.Zero(), kernel=kernel)
-    with pytest.raises(UnsupportedModelError, match="OrthogonalAdditiveKernel is not supported"):
-        gpattr.as_posterior(prior * gpx.likelihoods.Gaussian(0.3), data=(ROWS, TARGETS))
-
-
 def test_data_that_are_not_those_of_the_model():
     others = ROWS[::-1].copy()
     gp = tinygp.GaussianProcess(tinygp.kernels.ExpSquared(), ROWS, diag=0.1)
@@ -286,20 +277,6 @@ def test_outputs_are_named_on_request():
     )
     with pytest.raises(InvalidInputError, match="output_names: the model has one output"):
         gpattr.as_posterior(SingleTaskGP(X, Y[:, None]), output_names=["yield"])
-
-
-def test_delta_distributions_are_refused_by_name():
-    model = Variational(X[:5]).double()
-    model.variational_strategy._variational_distribution = (
-        gpytorch.variational.DeltaVariationalDistribution(5)
-    )
-    model.double()
-    with torch.no_grad():
-        model(X[:2])
-    with pytest.raises(
-        UnsupportedModelError, match="DeltaVariationalDistribution is not supported"
-    ):
-        gpattr.as_posterior(model)
 
 
 def test_scikit_learn_in_float32_and_targets_of_one_column():

@@ -42,3 +42,22 @@ def assert_same_attributions(ex, joint, b, kinks=None, panels=1):
     np.testing.assert_allclose(
         ex.cov[0], cov, atol=(1e-3 if kinks == 1.5 else 1e-4) * np.abs(cov).max()
     )
+
+
+def brute_force_features(joint, x, b, groups, panels=32, step=4e-3):
+    """Return means and standard deviations (k,) of the attributions of groups of columns.
+
+    One direction for each group, so that the path can have many points: kernels with kinks are
+    integrated to 1e-6.
+    """
+    t, w = gauss_legendre(16, panels)
+    means, stds = [], []
+    for group in groups:
+        direction = np.zeros(len(x))
+        direction[group] = (x - b)[group]
+        points = b + t[:, None, None] * (x - b) + step * OFFSETS[:, None] * direction  # (T, 4, d)
+        sums = (w[:, None] * WEIGHTS / step).reshape(-1)
+        mean, cov = joint(points.reshape(-1, len(x)))
+        means.append(sums @ mean)
+        stds.append(np.sqrt(max(sums @ cov @ sums, 0.0)))
+    return np.array(means), np.array(stds)

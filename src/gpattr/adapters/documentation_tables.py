@@ -10,31 +10,62 @@ from gpattr.adapters.registry import BUILT_IN
 LIBRARIES: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "scikit-learn": ("sklearn", "sklearn_kernels", "KERNELS", ()),
     "GPyTorch": ("gpytorch", "gpytorch_kernels", "FORWARD", ()),
-    "BoTorch": ("botorch", "gpytorch_kernels", "FORWARD", ()),
-    "GPJax": ("gpjax", "gpjax_models", "KERNELS", ("SumKernel", "ProductKernel")),
+    "BoTorch": ("botorch", "botorch_kernels", "FORWARD", ()),
+    "GPJax": ("gpjax", "gpjax_models", "KERNELS", ("RFF", "SumKernel", "ProductKernel")),
     "tinygp": ("tinygp", "tinygp_models", "KERNELS", ()),
     "GPflow": ("gpflow", "gpflow_models", "KERNELS", ("Sum", "Product")),
+    "SMT": ("smt", "smt_models", "KERNELS", ()),
+    "OpenTURNS": ("openturns", "openturns_models", "KERNELS", ()),
+    "PyMC": ("pymc", "pymc_models", "KERNELS", ("Add", "Prod")),
+    "GPy": ("GPy", "gpy_models", "KERNELS", ("Add", "Prod")),
+    "Emukit": ("emukit", "gpy_models", "KERNELS", ("Add", "Prod")),
+    "george": ("george", "george_models", "KERNELS", ("Sum", "Product")),
 }
+DIFFERENTIATED = ("GPyTorch", "BoTorch", "GPJax", "tinygp")
+SHOWN = {"Emukit": "as GPy"}
+# Optimiser: the packages of its classes (results of scikit-optimize are SciPy's), and its kernels.
+OPTIMISERS: dict[str, tuple[tuple[str, ...], str]] = {
+    "BayBE": (("baybe",), "as BoTorch"),
+    "BoFire": (("bofire",), "as BoTorch"),
+    "Ax": (("ax",), "as BoTorch"),
+    "scikit-optimize": (("skopt", "scipy"), "as scikit-learn, and `HammingKernel`"),
+    "Trieste": (("trieste",), "as GPflow"),
+}
+OF_OTHERS = {  # kernels that a library's table has for the sake of another
+    "scikit-learn": ("HammingKernel",),
+    "GPyTorch": ("IndexKernel", "PositiveIndexKernel"),
+}
+# Registered only for their error messages.
+REFUSED = ("refused", "student")
+BASES = ("Abstract", "Adapter")
 
 
 def library_table() -> str:
     """Return a Markdown table: the supported models and kernels of each library."""
     lines = ["| library | models | kernels |", "|---|---|---|"]
     for library, (package, module, table, more) in LIBRARIES.items():
-        models = models_of(package)
         kernels = [*getattr(import_module(f"gpattr.adapters.{module}"), table), *more]
-        if library == "GPyTorch":
-            kernels.remove("CategoricalKernel")  # BoTorch's
-        shown = "as GPyTorch, and `CategoricalKernel`" if library == "BoTorch" else _listed(kernels)
-        lines.append(f"| {library} | {_listed(models)} | {shown} |")
+        own = [name for name in kernels if not name.startswith("_")]
+        own = [name for name in own if name not in OF_OTHERS.get(library, ())]
+        shown = SHOWN.get(library) or _listed(own)
+        if library == "BoTorch":
+            shown = f"as GPyTorch, {_listed([*own, *OF_OTHERS['GPyTorch']])}"
+        others = ", any other by automatic differentiation" if library in DIFFERENTIATED else ""
+        lines.append(f"| {library} | {_listed(models_of(package))} | {shown}{others} |")
+    for optimiser, (packages, shown) in OPTIMISERS.items():
+        models = [model for package in packages for model in models_of(package)]
+        lines.append(f"| {optimiser} | {_listed(models)} | {shown} |")
     return "\n".join(lines)
 
 
 def models_of(package: str) -> list[str]:
     """Return the supported classes of models of a package."""
-    # Abstract classes are registered only for their error messages.
-    names = [name.partition(".")[2] for name in BUILT_IN if name.startswith(f"{package}.")]
-    return [name for name in names if not name.startswith("Abstract")]
+    names = [
+        name.partition(".")[2]
+        for name, (_, function) in BUILT_IN.items()
+        if name.startswith(f"{package}.") and function not in REFUSED
+    ]
+    return [name for name in names if not name.startswith(BASES)]
 
 
 def _listed(names: list[str]) -> str:

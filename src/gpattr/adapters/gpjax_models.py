@@ -113,10 +113,32 @@ def translate(kernel: Any, d: int) -> Kernel:
             "kernel: GPJax's White is part of the function wherever inputs are equal; use the"
             " likelihood's noise"
         )
-    if name not in KERNELS:
-        raise UnsupportedModelError(f"kernel: GPJax's {name} is not supported")
-    inner = KERNELS[name](kernel, value(kernel.variance) if hasattr(kernel, "variance") else 1.0)
+    if name in KERNELS and type(kernel).__module__.startswith("gpjax."):
+        variance = value(kernel.variance) if hasattr(kernel, "variance") else 1.0
+        inner = KERNELS[name](kernel, variance)
+    else:
+        inner = _differentiated(kernel, features, d)
     return inner if features == list(range(d)) else Select(inner, features)
+
+
+def _differentiated(kernel: Any, features: list[int], d: int) -> Kernel:
+    """Return a kernel without a translation, as a function of the columns that it uses."""
+    import jax.numpy as jnp
+
+    from gpattr.adapters.jax_fallback import features_of, in_double, kernel_of
+
+    double, name = in_double(kernel), type(kernel).__name__
+
+    def placed(x: Any) -> Any:
+        """Return a point of all columns, from which the kernel takes those that it uses."""
+        return jnp.zeros(d).at[jnp.asarray(features)].set(x)
+
+    if name == "RFF":
+        root = np.sqrt(value(kernel.base_kernel.variance) / kernel.num_basis_fns)
+        return features_of(name, lambda x: root * double.compute_features(placed(x)[None])[0])
+    scale = getattr(kernel, "lengthscale", None)
+    hint = None if scale is None else float(np.min(value(scale)))
+    return kernel_of(name, lambda x, y: double(placed(x), placed(y)), hint)
 
 
 def _radial(kind: Any) -> Callable[[Any, Any], Kernel]:
@@ -164,7 +186,10 @@ def _mean(mean: Any) -> Mean:
         return Zero()
     if name == "Constant":
         return ConstantMean(value(mean.constant))
-    raise UnsupportedModelError(f"mean_function: GPJax's {name} is not supported")
+    from gpattr.adapters.jax_fallback import in_double, mean_of
+
+    double = in_double(mean)
+    return mean_of(name, lambda x: double(x[None]))
 
 
 def _dataset(data: Any) -> Any:
@@ -185,7 +210,7 @@ def _finished(ours: Any, posterior: Any, points: np.ndarray, single: bool) -> Ad
     prior = posterior.prior if hasattr(posterior, "prior") else posterior.model.prior
     jitter = float(prior.jitter)  # added by the library to the variances it reports
 
-    def predict(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def jointly(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         import jax.numpy as jnp
 
         result = posterior.predict(jnp.asarray(rows), covariance="dense")
@@ -193,7 +218,11 @@ def _finished(ours: Any, posterior: Any, points: np.ndarray, single: bool) -> Ad
             np.asarray(result.mean, dtype=np.float64),
             np.asarray(result.covariance(), dtype=np.float64),
         )
-        return mean.reshape(-1), cov.diagonal() - jitter
+        return mean.reshape(-1), cov - jitter * np.eye(len(rows))
+
+    def predict(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mean, cov = jointly(rows)
+        return mean, cov.diagonal()
 
     likelihood = type(
         posterior.likelihood if hasattr(posterior, "likelihood") else posterior.model.likelihood
@@ -202,6 +231,5 @@ def _finished(ours: Any, posterior: Any, points: np.ndarray, single: bool) -> Ad
         ours = with_note(ours, f"of the latent function: the likelihood is {likelihood}")
     if single:
         ours = with_note(ours, FLOAT32)
-    return Adapted(
-        ours, predict, points, accuracy=float(np.finfo(np.float32 if single else np.float64).eps)
-    )
+    accuracy = float(np.finfo(np.float32 if single else np.float64).eps)
+    return Adapted(ours, predict, points, accuracy=accuracy, joint=lambda rows: jointly(rows)[1])

@@ -1,7 +1,8 @@
 """Translation of GPyTorch's kernels and means.
 
 ``active_dims`` select columns where a kernel is *called*; a `ScaleKernel` copies those of its base
-and calls the base's forward, so that the base does not select again.
+and calls the base's forward, so that the base does not select again. A kernel or mean without a
+translation, of the library or of a user, is differentiated automatically (`gpytorch_fallback`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gpattr.adapters.categories import Hamming
+from gpattr.adapters.categories import Index
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.kernels import (
     Constant,
@@ -28,6 +29,7 @@ from gpattr.kernels import (
     RationalQuadratic,
     Select,
     SquaredExponential,
+    Warped,
 )
 from gpattr.means import Constant as ConstantMean
 from gpattr.means import Linear as LinearMean
@@ -65,13 +67,19 @@ def called(kernel: Any, d: int, batch: int | None = None) -> Kernel:
 
 def forward(kernel: Any, d: int, batch: int | None = None) -> Kernel:
     """Return what ``kernel.forward`` computes on d columns; raise for an unsupported one."""
-    name = type(kernel).__name__
-    if (
-        not type(kernel).__module__.startswith(("gpytorch.kernels", "botorch.models.kernels"))
-        or name not in FORWARD
-    ):
-        raise UnsupportedModelError(f"kernel: {type(kernel).__module__}.{name} is not supported")
-    return FORWARD[name](kernel, d, batch)
+    from gpattr.adapters import botorch_kernels, gpytorch_fallback
+
+    name, module = type(kernel).__name__, type(kernel).__module__
+    if not module.startswith(("gpytorch.kernels", "botorch.models.kernels")):
+        return gpytorch_fallback.kernel_of(kernel, batch)
+    if name in NOT_OF_ROWS:
+        raise UnsupportedModelError(
+            f"kernel: {module}.{name} is not supported: {NOT_OF_ROWS[name]}"
+        )
+    known = FORWARD.get(name) or botorch_kernels.FORWARD.get(name)
+    if known is None:
+        return gpytorch_fallback.kernel_of(kernel, batch)
+    return known(kernel, d, batch)
 
 
 def _sum_of(kernels: list[Any]) -> Kernel:
@@ -165,6 +173,12 @@ def _product_structure(kernel: Any, d: int, batch: int | None) -> Kernel:
     return _product_of([Select(base, [i]) for i, base in enumerate(_by_column(kernel, d, batch))])
 
 
+def _grid(kernel: Any, d: int, batch: int | None) -> Kernel:
+    from gpattr.adapters.gpytorch_grids import interpolated
+
+    return interpolated(kernel, _by_column(kernel, d, batch))
+
+
 def _newton_girard(kernel: Any, d: int, batch: int | None) -> Kernel:
     """Σₙ σₙ² eₙ of one-dimensional kernels, by degree."""
     return FullAdditive(
@@ -190,9 +204,65 @@ def _spectral_mixture(kernel: Any, d: int, batch: int | None) -> Kernel:
     return _product_of(columns)
 
 
-def _categorical(kernel: Any, d: int, batch: int | None) -> Kernel:
-    """exp(−mean of [xᵢ ≠ x'ᵢ]/ℓᵢ)."""
-    return Hamming(d * np.asarray(lengthscale(kernel, d, batch)))
+def _arc(kernel: Any, d: int, batch: int | None) -> Kernel:
+    """The base kernel of points on circles, (sin, cos) of an angle for each column."""
+    member = _member(kernel, batch)
+    return Warped(called(member.base_kernel, 2 * d), member.embedding)
+
+
+def _random_features(kernel: Any, d: int, batch: int | None) -> Kernel:
+    if not hasattr(kernel, "randn_weights"):
+        raise UnsupportedModelError(
+            "kernel: this RFFKernel has not drawn its frequencies; give num_dims, or call the model"
+            " once"
+        )
+    member = _member(kernel, batch)
+    return Warped(Linear(), lambda x: member._featurize(x, normalize=True))
+
+
+def _spectral_delta(kernel: Any, d: int, batch: int | None) -> Kernel:
+    """Σₛ cos(2π zₛ·(x − x')/ℓ)/S, the product of S sines and cosines of each point."""
+    import torch
+
+    member = _member(kernel, batch)
+    Z, scale = (part.detach().double() for part in (member.Z, member.lengthscale))
+
+    def features(x: Any) -> Any:
+        phases = 2.0 * np.pi * (x / scale.to(x.device)) @ Z.to(x.device).mT
+        return torch.cat([phases.cos(), phases.sin()], dim=-1) / phases.shape[-1] ** 0.5
+
+    return Warped(Linear(), features)
+
+
+def _hamming(kernel: Any, d: int, batch: int | None) -> Kernel:
+    """((1 + α)/(α + h))ᵝ of one-hot sequences with h differences; between them h = T − x·x'."""
+    from gpattr.adapters import gpytorch_fallback
+
+    member = _member(kernel, batch)
+    alpha, beta = (float(number(part, 1, None)[0]) for part in (member.alpha, member.beta))
+
+    def values(x1: Any, x2: Any) -> Any:
+        differences = d // int(member.vocab_size) - x1 @ x2.mT
+        return ((1.0 + alpha) / (alpha + differences)) ** beta
+
+    return gpytorch_fallback.one_hot(type(kernel).__name__, values)
+
+
+def _member(kernel: Any, batch: int | None) -> Any:
+    """Return the kernel of one member of a batch."""
+    return kernel if batch is None or not len(kernel.batch_shape) else kernel[batch]
+
+
+def _index(kernel: Any, d: int, batch: int | None) -> Kernel:
+    """The covariance of tasks, B[t, t']."""
+    if d != 1:
+        raise UnsupportedModelError(
+            f"kernel: {type(kernel).__name__} is not supported: its inputs are numbers of tasks, in"
+            f" one column, got {d}"
+        )
+    covariance = kernel.covar_matrix
+    dense = covariance.to_dense() if hasattr(covariance, "to_dense") else covariance
+    return Index(number(dense, 2, batch))
 
 
 FORWARD: dict[str, Any] = {
@@ -210,14 +280,32 @@ FORWARD: dict[str, Any] = {
     "AdditiveStructureKernel": _additive_structure,
     "ProductStructureKernel": _product_structure,
     "NewtonGirardAdditiveKernel": _newton_girard,
+    "GridInterpolationKernel": _grid,
     "SpectralMixtureKernel": _spectral_mixture,
-    "CategoricalKernel": _categorical,
+    "ArcKernel": _arc,
+    "RFFKernel": _random_features,
+    "SpectralDeltaKernel": _spectral_delta,
+    "IndexKernel": _index,
+    "PositiveIndexKernel": _index,
+    "HammingIMQKernel": _hamming,
+    "MultiDeviceKernel": lambda kernel, d, batch: forward(kernel.base_kernel, d, batch),
+}
+_OUTPUTS = "it is of several outputs, or of derivatives, for each row"
+# What is no function of two rows of columns, with the reason.
+NOT_OF_ROWS = {
+    "MultitaskKernel": _OUTPUTS,
+    "LCMKernel": _OUTPUTS,
+    "RBFKernelGrad": _OUTPUTS,
+    "RBFKernelGradGrad": _OUTPUTS,
+    "Matern52KernelGrad": _OUTPUTS,
+    "PolynomialKernelGrad": _OUTPUTS,
 }
 
 
 def mean_of(mean: Any, d: int, batch: int | None = None) -> Mean:
     """Return a mean module as ours."""
-    name = type(mean).__name__
+    library = type(mean).__module__.startswith("gpytorch.means")
+    name = type(mean).__name__ if library else ""
     if name == "ZeroMean":
         return Zero()
     if name == "ConstantMean":
@@ -230,4 +318,6 @@ def mean_of(mean: Any, d: int, batch: int | None = None) -> Mean:
             )
         bias = 0.0 if mean.bias is None else float(number(mean.bias, 1, batch)[0])
         return LinearMean(weights, bias)
-    raise UnsupportedModelError(f"mean_module: {type(mean).__module__}.{name} is not supported")
+    from gpattr.adapters import gpytorch_fallback
+
+    return gpytorch_fallback.mean_of_module(mean, batch)

@@ -1,4 +1,4 @@
-"""Models of GPyTorch: exact and variational.
+"""Exact models of GPyTorch.
 
 A model is never called: a copy in float64 predicts, with exact linear algebra
 (`gpytorch_predictions`). With more than 800 rows the library solves by conjugate gradients, and its
@@ -14,20 +14,23 @@ from typing import Any
 import numpy as np
 
 from gpattr._core.array import Array
-from gpattr.adapters.categories import columns_of_codes
+from gpattr.adapters.categories import Hamming, columns_of_codes
 from gpattr.adapters.devices import beside, on_host
 from gpattr.adapters.gpytorch_kernels import called, mean_of, number
 from gpattr.adapters.gpytorch_predictions import (
+    DoubleByDefault,
     Moments,
     evaluated,
+    exact_covariance,
     exact_moments,
-    variational_moments,
+    observed_covariance,
+    prior,
 )
 from gpattr.adapters.notes import FLOAT32, with_note
 from gpattr.adapters.registry import Adapted
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.kernels import Kernel, Warped
-from gpattr.posteriors import ExactPosterior, MultiOutputPosterior, Posterior, SparsePosterior
+from gpattr.posteriors import ExactPosterior, MultiOutputPosterior, Posterior
 
 
 def exact(model: Any, data: Any = None, feature_extractor: Any = None) -> Adapted:
@@ -41,6 +44,11 @@ def exact(model: Any, data: Any = None, feature_extractor: Any = None) -> Adapte
             "model: expected an ExactGP with training data, got one without; restore it"
             " with set_train_data"
         )
+    if hasattr(model, "covar_module") and model.train_targets.ndim == 2:
+        from gpattr.adapters.gpytorch_tasks import of_several_outputs, tasks
+
+        if of_several_outputs(model.covar_module):
+            return tasks(model)
     if len(model.train_inputs) != 1:
         raise UnsupportedModelError(
             f"train_inputs: expected one tensor, got {len(model.train_inputs)}"
@@ -59,21 +67,30 @@ def exact(model: Any, data: Any = None, feature_extractor: Any = None) -> Adapte
                 f"model: expected a {part}, which this {type(model).__name__} does not have"
             )
 
+    from gpattr.adapters.gpytorch_inducing import inducing, sparse
+
+    sgpr = inducing(copy.covar_module)
+
     def posterior(i: int | None) -> Posterior:
         rows, targets = X[i] if X.ndim == 3 and i is not None else X, y if i is None else y[i]
         d = rows.shape[1]
         given = copy.train_targets
         rows, targets = beside(rows, given), beside(targets, given)
+        mean, noise = mean_of(copy.mean_module, d, i), noise_of(copy, i)
+        if sgpr:
+            return sparse(copy.covar_module, rows, targets, noise, mean, batch=i)
         kernel = deep(copy.covar_module, feature_extractor, rows, i)
-        mean = mean_of(copy.mean_module, d, i)
-        return ExactPosterior(
-            kernel, rows, targets, noise=noise_of(copy.likelihood, len(rows), i), mean=mean
-        )
+        return ExactPosterior(kernel, rows, targets, noise=noise, mean=mean)
 
     parts = [posterior(i) for i in batch]
     result = parts[0] if batch == [None] else MultiOutputPosterior(parts)
     rows = X[0] if X.ndim == 3 else X
-    return Adapted(in_double(result, model), predictor(copy, exact_moments), rows)
+    joint = exact_covariance(copy) if batch == [None] else None
+    # Beyond its data a grid would be moved.
+    grid = any(type(part).__name__ == "GridInterpolationKernel" for part in copy.modules())
+    rows = np.concatenate([rows, 0.3 * rows + 0.7 * rows[::-1]]) if grid else rows
+    predict = predictor(copy, exact_moments)
+    return Adapted(in_double(result, model), predict, rows, mixable=not grid, joint=joint)
 
 
 def deep(covar_module: Any, network: Any, rows: Array, batch: int | None) -> Kernel:
@@ -81,9 +98,11 @@ def deep(covar_module: Any, network: Any, rows: Array, batch: int | None) -> Ker
     if network is None:
         kernel = called(covar_module, rows.shape[1], batch)
         if columns_of_codes(kernel, range(rows.shape[1])):
+            coded = any(isinstance(leaf, Hamming) for leaf in kernel.leaves())
             raise UnsupportedModelError(
-                "kernel: CategoricalKernel is supported only in BoTorch's models, such as"
-                " MixedSingleTaskGP"
+                f"kernel: {'CategoricalKernel' if coded else 'IndexKernel'} is not supported: its"
+                " inputs are numbers of tasks or categories, which only BoTorch's models have, such"
+                " as MixedSingleTaskGP"
             )
         return kernel
     import torch
@@ -103,8 +122,9 @@ def deep(covar_module: Any, network: Any, rows: Array, batch: int | None) -> Ker
     return Warped(called(covar_module, width, batch), inner)
 
 
-def noise_of(likelihood: Any, n: int, batch: int | None) -> np.ndarray:
-    """Return the noise variances of n rows, (n,)."""
+def noise_of(model: Any, batch: int | None) -> np.ndarray:
+    """Return the noise variances of the training rows of a copy of a model, (n,)."""
+    likelihood, n = model.likelihood, model.train_targets.shape[-1]
     name = type(likelihood).__name__
     if name == "FixedNoiseGaussianLikelihood":
         noise = number(likelihood.noise_covar.noise, 1, batch)
@@ -114,54 +134,31 @@ def noise_of(likelihood: Any, n: int, batch: int | None) -> np.ndarray:
         )
     if name == "GaussianLikelihood":
         return np.full(n, float(number(likelihood.noise, 1, batch)[0]))
-    raise UnsupportedModelError(
-        f"likelihood: {name} is not supported; supported are GaussianLikelihood and"
-        " FixedNoiseGaussianLikelihood"
-    )
+    return _own_noise(model, batch)
 
 
-def variational(model: Any, data: Any = None) -> Adapted:
-    """Return the posterior of the latent function of an `ApproximateGP`, whitened or not."""
-    copy = copy_of(model)
-    strategy = copy.variational_strategy
-    # A hundred times larger in float32, so taken from the original.
-    strategy._jitter_val = jitter = float(model.variational_strategy.jitter_val)
-    name = type(strategy).__name__
-    library = type(strategy).__module__.startswith("gpytorch.")
-    if not library or name not in ("VariationalStrategy", "UnwhitenedVariationalStrategy"):
+def _own_noise(model: Any, batch: int | None) -> np.ndarray:
+    """Return the noise variances, (n,), that any other Gaussian likelihood adds."""
+    import torch
+    from gpytorch.likelihoods.gaussian_likelihood import _GaussianLikelihoodBase
+
+    name = type(model.likelihood).__name__
+    if not isinstance(model.likelihood, _GaussianLikelihoodBase):
         raise UnsupportedModelError(
-            f"variational_strategy: {type(strategy).__module__}.{name} is not supported"
+            f"likelihood: {name} is not supported; an exact model needs a Gaussian one"
         )
-    if not bool(strategy.variational_params_initialized.item()):
-        raise InvalidInputError(
-            "model: expected a trained ApproximateGP, got one that was never called: its q(u) is"
-            " not initialised"
-        )
-    if not bool(getattr(strategy, "updated_strategy", True)):
-        raise InvalidInputError(
-            "model: expected a whitened q(u), got one saved by an older GPyTorch; call the"
-            " model once to whiten it"
-        )
-    Z = number(strategy.inducing_points, 2, None)
-    q = strategy._variational_distribution()
-    if not hasattr(q, "covariance_matrix"):
+    with torch.no_grad(), DoubleByDefault():
+        mean, K = prior(model, model.train_inputs[0])
+        # A diagonal one keeps all digits of the noise between rows, which must be 0.
+        K = torch.diag_embed(K.diagonal(dim1=-1, dim2=-2))
+        added = observed_covariance(model, mean, K) - K
+    noise = number(added, 2, batch)
+    variances = noise.diagonal().copy()
+    if not np.allclose(noise, np.diag(variances), rtol=0.0, atol=1e-12 * np.abs(noise).max()):
         raise UnsupportedModelError(
-            f"variational_distribution: {type(strategy._variational_distribution).__name__} is not"
-            " supported"
+            f"likelihood: {name} has noise that is correlated between rows, which is not supported"
         )
-    mean, cov = map(on_host, (q.mean, q.covariance_matrix))
-    if mean.ndim > 1:
-        raise UnsupportedModelError(
-            f"variational_strategy: batch shape {mean.shape[:-1]} is not supported"
-        )
-    posterior = SparsePosterior(
-        called(copy.covar_module, Z.shape[1]),
-        *(beside(part, strategy.inducing_points) for part in (Z, mean, 0.5 * (cov + cov.T))),
-        whitened=name == "VariationalStrategy",
-        mean=mean_of(copy.mean_module, Z.shape[1]),
-        jitter=jitter,
-    )
-    return Adapted(in_double(posterior, model), predictor(copy, variational_moments), Z)
+    return variances
 
 
 def in_double(posterior: Any, model: Any) -> Any:
@@ -182,7 +179,16 @@ def copy_of(model: Any) -> Any:
         for tensor in _tensors(vars(module)):
             if not tensor.is_leaf:  # computed tensors cannot be deep-copied
                 memo[id(tensor)] = tensor.detach().clone()
-    return evaluated(deepcopy(model, memo).double().eval())
+    copy = deepcopy(model, memo)
+    for module in copy.modules():
+        if type(module).__name__ == "InducingPointKernel":  # its copies share the likelihood
+            module.likelihood = deepcopy(module.likelihood)
+    copy = evaluated(copy.double().eval())
+    for module in copy.modules():
+        for name, tensor in module.named_buffers(recurse=False):
+            if not tensor.is_leaf:  # computed in evaluation mode, and again not to be copied
+                setattr(module, name, tensor.detach())
+    return copy
 
 
 def _tensors(held: Any) -> Iterator[Any]:

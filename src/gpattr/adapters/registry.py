@@ -26,7 +26,8 @@ class Adapted:
     ``predict(X)`` returns mean and variance of f, (n,) or (n, P) each. ``points`` (n, d) are rows
     where the two are compared. ``accuracy`` is the relative accuracy of the library's own
     arithmetic on a perfectly conditioned model. Points that are ``mixable`` are also compared
-    between and beyond each other.
+    between and beyond each other. ``joint(X)`` returns the covariance of f, (n, n), where the
+    library has it for one output; it is compared too.
     """
 
     posterior: Posterior
@@ -34,6 +35,7 @@ class Adapted:
     points: np.ndarray
     accuracy: float = float(np.finfo(np.float64).eps)
     mixable: bool = True
+    joint: Callable[[np.ndarray], np.ndarray] | None = None
 
     def __post_init__(self) -> None:
         instance(Posterior, "a gpattr posterior")("posterior", self.posterior)
@@ -41,6 +43,8 @@ class Adapted:
         some_rows("points", self.points)
         positive_scalar("accuracy", self.accuracy)
         check_flag("mixable", self.mixable)
+        if self.joint is not None:
+            a_function("joint", self.joint)
 
 
 Adapter = Callable[..., Adapted]
@@ -54,14 +58,21 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "botorch.SingleTaskGP": ("botorch_models", "single_task"),
     "botorch.MixedSingleTaskGP": ("botorch_models", "single_task"),
     "botorch.AdditiveMapSaasSingleTaskGP": ("botorch_models", "single_task"),
-    "botorch.MultiTaskGP": ("botorch_models", "multi_task"),
+    "botorch.MultiTaskGP": ("botorch_tasks", "multi_task"),
+    "botorch.SaasFullyBayesianMultiTaskGP": ("botorch_tasks", "fully_bayesian_multi_task"),
+    "botorch.KroneckerMultiTaskGP": ("botorch_tasks", "kronecker"),
+    "botorch.HeterogeneousMTGP": ("botorch_tasks", "heterogeneous"),
+    "botorch.HigherOrderGP": ("botorch_tasks", "refused"),
+    "botorch.LatentKroneckerGP": ("botorch_tasks", "refused"),
+    "botorch.PairwiseGP": ("botorch_pairwise", "pairwise"),
     "botorch.ModelListGP": ("botorch_models", "model_list"),
     "botorch.SaasFullyBayesianSingleTaskGP": ("botorch_models", "fully_bayesian"),
     "botorch.FullyBayesianSingleTaskGP": ("botorch_models", "fully_bayesian"),
     "botorch.EnsembleMapSaasSingleTaskGP": ("botorch_models", "fully_bayesian"),
     "botorch.SingleTaskVariationalGP": ("botorch_models", "single_task_variational"),
     "gpytorch.ExactGP": ("gpytorch_models", "exact"),
-    "gpytorch.ApproximateGP": ("gpytorch_models", "variational"),
+    "gpytorch.ApproximateGP": ("gpytorch_variational", "variational"),
+    "gpytorch.DeepGP": ("gpytorch_deep", "deep"),
     "tinygp.GaussianProcess": ("tinygp_models", "gaussian_process"),
     "tinygp.ConditionResult": ("tinygp_models", "condition_result"),
     "gpjax.AbstractVariationalFamily": ("gpjax_models", "unconditioned"),
@@ -73,6 +84,43 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "gpflow.SGPR": ("gpflow_models", "collapsed"),
     "gpflow.SVGP": ("gpflow_models", "variational"),
     "gpflow.VGP": ("gpflow_models", "variational"),
+    "baybe.Campaign": ("baybe_models", "campaign"),
+    "baybe.GaussianProcessSurrogate": ("baybe_models", "surrogate"),
+    "baybe.CompositeSurrogate": ("baybe_models", "surrogate"),
+    "bofire.BotorchStrategy": ("bofire_models", "strategy"),
+    "bofire.BotorchSurrogates": ("bofire_models", "surrogates"),
+    "bofire.BotorchSurrogate": ("bofire_models", "surrogate"),
+    "skopt.GaussianProcessRegressor": ("skopt_models", "regressor"),
+    "skopt.Optimizer": ("skopt_models", "optimizer"),
+    "scipy.OptimizeResult": ("skopt_models", "result"),
+    "ax.Client": ("ax_models", "client"),
+    "ax.AxClient": ("ax_models", "client"),
+    "ax.TorchAdapter": ("ax_models", "adapter"),
+    "ax.Adapter": ("ax_models", "adapter"),
+    "trieste.GPflowPredictor": ("trieste_models", "wrapper"),
+    "trieste.OptimizationResult": ("trieste_models", "result"),
+    "trieste.Record": ("trieste_models", "record"),
+    "trieste.AskTellOptimizer": ("trieste_models", "ask_tell"),
+    "trieste.AskTellOptimizerNoTraining": ("trieste_models", "ask_tell"),
+    "smt.KRG": ("smt_models", "kriging"),
+    "smt.KPLS": ("smt_models", "kriging"),
+    "smt.KPLSK": ("smt_models", "kriging"),
+    "smt.GEKPLS": ("smt_models", "kriging"),
+    "smt.SGP": ("smt_models", "sparse"),
+    "openturns.GaussianProcessRegression": ("openturns_models", "algorithm"),
+    "openturns.GaussianProcessRegressionResult": ("openturns_models", "regression"),
+    "openturns.KrigingAlgorithm": ("openturns_models", "algorithm"),
+    "openturns.KrigingResult": ("openturns_models", "kriging"),
+    "pymc.Marginal": ("pymc_models", "marginal"),
+    "pymc.MarginalApprox": ("pymc_models", "approximate"),
+    "pymc.Latent": ("pymc_models", "latent"),
+    "pymc.TP": ("pymc_models", "student"),
+    "GPy.GPRegression": ("gpy_models", "exact"),
+    "GPy.GPHeteroscedasticRegression": ("gpy_models", "exact"),
+    "GPy.SparseGPRegression": ("gpy_models", "sparse"),
+    "emukit.GPyModelWrapper": ("gpy_models", "wrapper"),
+    "emukit.SimpleGaussianProcessModel": ("gpy_models", "simple"),
+    "george.GP": ("george_models", "gaussian_process"),
     "sklearn.Pipeline": ("sklearn_pipelines", "pipeline"),
     "sklearn.TransformedTargetRegressor": ("sklearn_pipelines", "target"),
     "sklearn.BaseSearchCV": ("sklearn_pipelines", "search"),

@@ -22,7 +22,8 @@ from gpattr.kernels import (
 
 def rescaled(kernel: Kernel, factors: Any, d: int) -> Kernel:
     """Return k(a∘x, a∘x') for factors a, one number or (d,), by changing the length-scales of k."""
-    a = np.broadcast_to(np.abs(np.asarray(factors, dtype=np.float64)), (d,))
+    signed = np.broadcast_to(np.asarray(factors, dtype=np.float64), (d,))
+    a = np.abs(signed)
     if not (a > 0).all():
         raise UnsupportedModelError(
             "kernel: inputs scaled by 0 are not supported; drop them (Subspace)"
@@ -37,13 +38,11 @@ def rescaled(kernel: Kernel, factors: Any, d: int) -> Kernel:
         return kernel
     if isinstance(kernel, Select):
         return kernel.map_parts(
-            lambda part: rescaled(part, kernel.columns(a), len(kernel.features))
+            lambda part: rescaled(part, kernel.columns(signed), len(kernel.features))
         )
     if kernel.pointwise:
-        return kernel.map_parts(lambda part: rescaled(part, a, d))
-    raise UnsupportedModelError(
-        f"kernel: {type(kernel).__name__} of scaled inputs is not supported"
-    )
+        return kernel.map_parts(lambda part: rescaled(part, signed, d))
+    return mapped(kernel, np.diag(signed))
 
 
 def mapped(kernel: Kernel, matrix: np.ndarray) -> Kernel:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from operator import mul
+from operator import add, mul
 from typing import Any
 
 import numpy as np
@@ -32,8 +32,54 @@ def translate(kernel: Any, d: int) -> Kernel:
     """Return a fitted scikit-learn kernel on d features; raise for one without an equivalent."""
     name = type(kernel).__name__
     if name not in KERNELS:
-        raise UnsupportedModelError(f"kernel: scikit-learn's {name} is not supported")
+        library = type(kernel).__module__.startswith("sklearn.")
+        raise UnsupportedModelError(
+            f"kernel: scikit-learn's {name} is not supported"
+            if library
+            else f"kernel: {type(kernel).__module__}.{name}, which is not scikit-learn's, is not"
+            " supported; gpattr.kernels.Function takes a kernel with its derivatives"
+        )
+    if vanishes(kernel):
+        raise UnsupportedModelError(f"kernel: this {name} is zero everywhere")
     return KERNELS[name](kernel, d)
+
+
+def vanishes(kernel: Any) -> bool:
+    """Return whether a kernel is zero everywhere, as noise of the level 0 is."""
+    name = type(kernel).__name__
+    if name == "WhiteKernel":
+        return kernel.noise_level == 0
+    if name == "ConstantKernel":
+        return kernel.constant_value == 0
+    if name == "Exponentiation":
+        return kernel.exponent > 0 and vanishes(kernel.kernel)
+    if name == "Product":
+        return vanishes(kernel.k1) or vanishes(kernel.k2)
+    return name == "Sum" and vanishes(kernel.k1) and vanishes(kernel.k2)
+
+
+def _sum(kernel: Any, d: int) -> Kernel:
+    parts: list[Any] = [translate(part, d) for part in (kernel.k1, kernel.k2) if not vanishes(part)]
+    return reduce(add, parts)
+
+
+def _pairwise(kernel: Any, d: int) -> Kernel:
+    """One of `sklearn.metrics.pairwise`: γ is used by those that have it."""
+    options = dict(kernel.pairwise_kernels_kwargs or {})
+    gamma = float(kernel.gamma)
+    if kernel.metric == "linear" and not options:
+        return Linear()
+    if kernel.metric == "rbf" and not options:
+        return SquaredExponential((0.5 / gamma) ** 0.5)
+    if kernel.metric in ("poly", "polynomial") and set(options) <= {"degree", "coef0"}:
+        degree, offset = float(options.get("degree", 3)), float(options.get("coef0", 1))
+        if degree == round(degree) and degree > 1 and offset > 0:
+            return Polynomial(gamma, degree=int(degree), offset=offset)
+    raise UnsupportedModelError(
+        f"kernel: PairwiseKernel with metric='{kernel.metric}'"
+        f"{f' and {options}' if options else ''} is not supported; supported are 'linear', 'rbf'"
+        " and 'poly' with a positive coef0"
+    )
 
 
 def _matern(kernel: Any, d: int) -> Kernel:
@@ -54,6 +100,12 @@ def _periodic(kernel: Any, d: int) -> Kernel:
             " positive definite"
         )
     return Periodic(kernel.length_scale, kernel.periodicity)
+
+
+def _hamming(kernel: Any, d: int) -> Kernel:
+    """exp(−Σᵢ ℓᵢ[xᵢ ≠ x'ᵢ]) of scikit-optimize: of columns of 0 and 1, a squared exponential."""
+    rates = np.asarray(kernel.length_scale, dtype=np.float64)
+    return SquaredExponential((2.0 * rates) ** -0.5)
 
 
 def _power(kernel: Any, exponent: float, d: int) -> Kernel:
@@ -94,7 +146,9 @@ KERNELS: dict[str, Callable[[Any, int], Kernel]] = {
     ),
     "ConstantKernel": lambda kernel, d: Constant(kernel.constant_value),
     "WhiteKernel": lambda kernel, d: White(kernel.noise_level),
-    "Sum": lambda kernel, d: translate(kernel.k1, d) + translate(kernel.k2, d),
+    "PairwiseKernel": _pairwise,
+    "Sum": _sum,
     "Product": lambda kernel, d: translate(kernel.k1, d) * translate(kernel.k2, d),
+    "HammingKernel": _hamming,
     "Exponentiation": lambda kernel, d: _power(kernel.kernel, float(kernel.exponent), d),
 }

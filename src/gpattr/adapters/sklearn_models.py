@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from sklearn.gaussian_process import GaussianProcessRegressor
 
 from gpattr.adapters.column_names import with_columns
 from gpattr.adapters.notes import FLOAT32, with_note
@@ -83,7 +82,7 @@ def _moments(model: Any, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     training rows without noise.
     """
     # A subclass that overrides predict.
-    if type(model).predict is not GaussianProcessRegressor.predict:
+    if type(model).predict.__module__.split(".")[0] not in ("sklearn", "skopt"):
         shift, scale = (np.ravel(part) for part in (model._y_train_mean, model._y_train_std))
         mean, std = (
             np.asarray(part).reshape(len(points), -1)

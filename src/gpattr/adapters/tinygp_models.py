@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from operator import mul
+from operator import add, mul
 from typing import Any
 
 import numpy as np
@@ -45,25 +45,20 @@ def gaussian_process(model: Any, data: Any = None) -> Adapted:
     """
     conditioned, prior_mean, solver, inputs, kernel, known = _conditioned(model, data)
     alpha = np.asarray(conditioned.mean_function.alpha, dtype=np.float64)
-    if not hasattr(solver, "scale_tril"):
-        raise UnsupportedModelError(
-            f"solver: {type(solver).__name__} is not supported; build the GP with a DirectSolver"
-        )
+    lower = _factor(solver)
     X = np.asarray(inputs, dtype=np.float64)
-    rows = X[:, None] if X.ndim == 1 else X
-    ours, mean = translate(kernel, rows.shape[1]), _mean(prior_mean)
-    L = np.asarray(solver.scale_tril, dtype=np.float64)
+    scalar = X.ndim == 1
+    rows = X[:, None] if scalar else X
+    ours, mean = translate(kernel, rows.shape[1], scalar), _mean(prior_mean, scalar)
+    L = np.asarray(lower, dtype=np.float64)
     noise = np.maximum((L**2).sum(axis=1) - ours.diagonal(rows), 0.0) if known is None else known
     targets = mean(rows) + L @ (L.T @ alpha)
-    single = (
-        str(getattr(inputs, "dtype", "float64")) == "float32"
-        or str(solver.scale_tril.dtype) == "float32"
-    )
+    single = str(getattr(inputs, "dtype", "float64")) == "float32" or str(lower.dtype) == "float32"
 
     def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         import jax
 
-        at = points[:, 0] if X.ndim == 1 else points
+        at = points[:, 0] if scalar else points
         mean = jax.vmap(conditioned.mean_function)(at)
         # The kernel of a conditioned GP solves for every pair by itself; this is the same by the
         # library's own kernel and solver.
@@ -72,11 +67,27 @@ def gaussian_process(model: Any, data: Any = None) -> Adapted:
             jax.vmap(kernel.evaluate_diag)(at), dtype=np.float64
         ) - (T**2).sum(axis=0)
 
+    def joint(points: np.ndarray) -> np.ndarray:
+        at = points[:, 0] if scalar else points
+        T = np.asarray(solver.solve_triangular(kernel(inputs, at)), dtype=np.float64)
+        return np.asarray(kernel(at, at), dtype=np.float64) - T.T @ T
+
     posterior = ExactPosterior(ours, rows, targets, noise=noise, mean=mean)
     if single:
         posterior = with_note(posterior, FLOAT32)
     accuracy = float(np.finfo(np.float32 if single else np.float64).eps)
-    return Adapted(posterior, predict, rows, accuracy=accuracy)
+    return Adapted(posterior, predict, rows, accuracy=accuracy, joint=joint)
+
+
+def _factor(solver: Any) -> Any:
+    """Return the Cholesky factor of the covariance of the training targets, as a matrix."""
+    if hasattr(solver, "scale_tril"):
+        return solver.scale_tril
+    if hasattr(solver, "factor") and hasattr(solver.factor, "to_dense"):  # quasiseparable
+        return solver.factor.to_dense()
+    raise UnsupportedModelError(
+        f"solver: {type(solver).__name__} is not supported; build the GP with a DirectSolver"
+    )
 
 
 def _conditioned(model: Any, data: Any) -> tuple[Any, Any, Any, Any, Any, np.ndarray | None]:
@@ -105,18 +116,27 @@ def condition_result(model: Any, data: Any = None) -> Adapted:
     return gaussian_process(model.gp)
 
 
-def translate(kernel: Any, d: int) -> Kernel:
-    """Return a tinygp kernel on d features; raise for an unsupported one."""
-    name = type(kernel).__name__
-    if name not in KERNELS:
-        raise UnsupportedModelError(f"kernel: tinygp's {name} is not supported")
-    return KERNELS[name](kernel, d)
+def translate(kernel: Any, d: int, scalar: bool = False) -> Kernel:
+    """Return a tinygp kernel on d features, each a vector of them unless it is ``scalar``."""
+    name, module = type(kernel).__name__, type(kernel).__module__
+    table = QUASISEPARABLE if module == "tinygp.kernels.quasisep" else KERNELS
+    if name in table and module.startswith("tinygp."):
+        return table[name](kernel, d, scalar)
+    from gpattr.adapters.jax_fallback import in_double, kernel_of
+
+    double = in_double(kernel)
+    if scalar:
+        return kernel_of(name, lambda x, y: double.evaluate(x[0], y[0]))
+    return kernel_of(name, double.evaluate)
 
 
-def _stationary(kind: Callable[[Any], Kernel]) -> Callable[[Any, int], Kernel]:
+Translation = Callable[[Any, int, bool], Kernel]
+
+
+def _stationary(kind: Callable[[Any], Kernel]) -> Translation:
     """Return the translation of a function of distance, Euclidean for several features."""
 
-    def translation(kernel: Any, d: int) -> Kernel:
+    def translation(kernel: Any, d: int, scalar: bool) -> Kernel:
         name, distance = type(kernel).__name__, type(kernel.distance).__name__
         if distance not in ("L1Distance", "L2Distance"):
             raise UnsupportedModelError(f"kernel: {name} with {distance} is not supported")
@@ -135,10 +155,10 @@ def _stationary(kind: Callable[[Any], Kernel]) -> Callable[[Any, int], Kernel]:
     return translation
 
 
-def _subspace(kernel: Any, d: int) -> Kernel:
+def _subspace(kernel: Any, d: int, scalar: bool) -> Kernel:
     if not isinstance(kernel.axis, (int, np.integer)):
         raise UnsupportedModelError("kernel: Subspace of several axes is not supported")
-    return Select(translate(kernel.kernel, 1), [int(kernel.axis) % d])
+    return Select(translate(kernel.kernel, 1, True), [int(kernel.axis) % d])
 
 
 def _polynomial(kernel: Any) -> Kernel:
@@ -155,16 +175,22 @@ def _polynomial(kernel: Any) -> Kernel:
     return reduce(mul, parts)
 
 
-def _transformed(kernel: Any, d: int) -> Kernel:
+def _transformed(kernel: Any, d: int, scalar: bool) -> Kernel:
     divides = type(kernel).__name__ == "Cholesky"
     scale = np.asarray(kernel.factor if divides else kernel.scale, dtype=np.float64)
     if scale.ndim < 2:
-        return rescaled(translate(kernel.kernel, d), 1.0 / scale if divides else scale, d)
+        return rescaled(translate(kernel.kernel, d, scalar), 1.0 / scale if divides else scale, d)
     matrix = np.linalg.inv(scale) if divides else scale
     return mapped(translate(kernel.kernel, len(matrix)), matrix)
 
 
-KERNELS: dict[str, Callable[[Any, int], Kernel]] = {
+def _both(combine: Callable[[Kernel, Kernel], Kernel]) -> Translation:
+    return lambda kernel, d, scalar: combine(
+        translate(kernel.kernel1, d, scalar), translate(kernel.kernel2, d, scalar)
+    )
+
+
+KERNELS: dict[str, Translation] = {
     "ExpSquared": _stationary(lambda kernel: SquaredExponential(float(kernel.scale))),
     "Exp": _stationary(lambda kernel: Matern12(float(kernel.scale))),
     "Matern32": _stationary(lambda kernel: Matern32(float(kernel.scale))),
@@ -177,22 +203,40 @@ KERNELS: dict[str, Callable[[Any, int], Kernel]] = {
     "ExpSineSquared": _stationary(
         lambda kernel: Periodic((2.0 / float(kernel.gamma)) ** 0.5, float(kernel.scale))
     ),
-    "Constant": lambda kernel, d: Constant(float(kernel.value)),
-    "DotProduct": lambda kernel, d: Linear(),
-    "Polynomial": lambda kernel, d: _polynomial(kernel),
-    "Sum": lambda kernel, d: translate(kernel.kernel1, d) + translate(kernel.kernel2, d),
-    "Product": lambda kernel, d: translate(kernel.kernel1, d) * translate(kernel.kernel2, d),
+    "Constant": lambda kernel, d, scalar: Constant(float(kernel.value)),
+    "DotProduct": lambda kernel, d, scalar: Linear(),
+    "Polynomial": lambda kernel, d, scalar: _polynomial(kernel),
+    "Sum": _both(add),
+    "Product": _both(mul),
     "Linear": _transformed,
     "Cholesky": _transformed,
     "Subspace": _subspace,
 }
 
 
-def _mean(mean: Any) -> Mean:
+def _of_time(kind: Any) -> Translation:
+    """Return the translation of a quasiseparable kernel with the scale ℓ and the amplitude σ."""
+    return lambda kernel, d, scalar: kind(float(kernel.scale), float(kernel.sigma) ** 2)
+
+
+QUASISEPARABLE: dict[str, Translation] = {
+    "Exp": _of_time(Matern12),
+    "Matern32": _of_time(Matern32),
+    "Matern52": _of_time(Matern52),
+    "Cosine": _of_time(Cosine),
+    "Sum": _both(add),
+    "Product": _both(mul),
+    "Scale": lambda kernel, d, scalar: float(kernel.scale) * translate(kernel.kernel, d, scalar),
+}
+
+
+def _mean(mean: Any, scalar: bool) -> Mean:
     if mean is None:
         return ConstantMean(0.0)
-    if type(mean).__name__ != "Mean" or mean.func is not None:
-        raise UnsupportedModelError(
-            "mean_function: a user-defined function is not supported; subtract it from the targets"
-        )
-    return ConstantMean(float(mean.value))
+    if type(mean).__name__ == "Mean" and mean.func is None:
+        return ConstantMean(float(mean.value))
+    from gpattr.adapters.jax_fallback import in_double, mean_of
+
+    double = in_double(mean)
+    name = getattr(getattr(mean, "func", None), "__name__", type(mean).__name__)
+    return mean_of(name, lambda x: double(x[0] if scalar else x))

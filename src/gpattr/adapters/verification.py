@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from gpattr._core.array import to_numpy
+from gpattr.adapters.differentiated_kernels import Differentiated
 from gpattr.adapters.registry import Adapted
 from gpattr.exceptions import UnsupportedModelError
+from gpattr.posteriors import Posterior
 
 POINTS = 8
 EXACT = 1e-6  # relative to the compared values, on a well-conditioned model
@@ -17,11 +19,11 @@ MARGIN = 100.0  # times accuracy and condition number: a bound on rounding error
 def verify(adapted: Adapted, name: str, points: np.ndarray | None = None) -> None:
     """Raise `UnsupportedModelError` unless means and variances agree with the library's.
 
-    They are compared at ``points``, or at training rows, between and beyond them.
+    They are compared at ``points``, or at training rows, between and beyond them; where the
+    library does not predict beyond them, as for fidelities above 1, between them. So are
+    covariances, of models that give them.
     """
-    points = comparison_points(adapted.points, adapted.mixable) if points is None else points
-    with np.errstate(all="ignore"):  # local to this thread, unlike warning filters
-        theirs = adapted.predict(points)
+    points, theirs = _compared(adapted) if points is None else (points, _predicted(adapted, points))
     mean, std = (to_numpy(part) for part in adapted.posterior.predict(points, return_std=True))
     tolerance = min(EXACT + MARGIN * adapted.accuracy * adapted.posterior.condition_number, LOOSEST)
     if theirs[0].size != mean.size or theirs[1].size != std.size:
@@ -43,21 +45,62 @@ def verify(adapted: Adapted, name: str, points: np.ndarray | None = None) -> Non
     ):
         worst = float((np.abs(ours - np.reshape(other, ours.shape)) / scale).max())
         if not worst <= tolerance:
-            raise UnsupportedModelError(
-                f"model: the predictive {what} of this {name} differs from that of the posterior"
-                f" rebuilt from its parts by {worst:.1e} of its size; {tolerance:.0e} is allowed."
-                " Possible causes: a custom forward, a stale cache, or other data"
-            )
+            raise _different(what, name, worst, tolerance)
+    if adapted.joint is not None:
+        ours = to_numpy(adapted.posterior.predict(points, return_cov=True)[1])
+        worst = float(np.abs(ours - adapted.joint(points)).max() / variance.max())
+        if not worst <= tolerance:
+            raise _different("covariance", name, worst, tolerance)
 
 
-def comparison_points(rows: np.ndarray, mixable: bool) -> np.ndarray:
+def _compared(adapted: Adapted) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
+    """Return points and the library's predictions there, between training rows if need be."""
+    mixable = adapted.mixable and not _of_vertices(adapted.posterior)
+    points = comparison_points(adapted.points, mixable)
+    try:
+        theirs = _predicted(adapted, points)
+        # A variance is negative where a kernel is not one, as of fidelities below zero.
+        if not mixable or (
+            np.isfinite(theirs[0]).all() and theirs[1].min() >= -LOOSEST * theirs[1].max()
+        ):
+            return points, theirs
+    except Exception:  # whatever the library raises where its kernel is not defined
+        if not mixable:
+            raise
+    points = comparison_points(adapted.points, mixable, beyond=False)
+    return points, _predicted(adapted, points)
+
+
+def _of_vertices(posterior: Posterior) -> bool:
+    """Return whether a kernel is the library's at one-hot rows only."""
+    kernels = (getattr(output, "kernel", None) for output in posterior.outputs.values())
+    leaves = (leaf for kernel in kernels if kernel is not None for leaf in kernel.leaves())
+    return any(isinstance(leaf, Differentiated) and leaf.vertices for leaf in leaves)
+
+
+def _predicted(adapted: Adapted, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    with np.errstate(all="ignore"):  # local to this thread, unlike warning filters
+        return adapted.predict(points)
+
+
+def _different(what: str, name: str, worst: float, tolerance: float) -> UnsupportedModelError:
+    return UnsupportedModelError(
+        f"model: the predictive {what} of this {name} differs from that of the posterior"
+        f" rebuilt from its parts by {worst:.1e} of its size; {tolerance:.0e} is allowed."
+        " Possible causes: a custom forward, a stale cache, or other data"
+    )
+
+
+def comparison_points(rows: np.ndarray, mixable: bool, beyond: bool = True) -> np.ndarray:
     """Return a few training rows and, where they can be mixed, points between and beyond them."""
     generator = np.random.default_rng(0)
     chosen = rows[generator.permutation(len(rows))[:POINTS]]
     if not mixable:
         return chosen
     other = rows[generator.permutation(len(rows))[: len(chosen)]]
-    share = generator.uniform(-2.0, 3.0, size=(len(chosen), 1))
+    share = generator.uniform(-2.0 * beyond, 1.0 + 2.0 * beyond, size=(len(chosen), 1))
+    if not beyond:
+        return np.concatenate([chosen, chosen + share * (other - chosen)])
     # Also off the span of the rows: a constant column would hide how it is transformed.
     std = rows.std(axis=0)
     std = np.where(

@@ -12,6 +12,7 @@ import numpy as np
 from gpattr._core.array import to_numpy
 from gpattr._core.validation import Names, numbers
 from gpattr.distributions.positions import listed
+from gpattr.encoders import Encoder
 from gpattr.exceptions import InvalidIndexError, InvalidInputError, UnsupportedModelError
 from gpattr.explainer.rows import Rows
 from gpattr.explanation.grouping import feature_index
@@ -91,9 +92,9 @@ def change_space(
         _check_size(names[i], size, end)
         sizes.append(size)
     switches = {
-        i: _labels(names[i], categories[names[i]], limits.get(i), places[i], row, seen)
+        i: _labels(names[i], encoder, limits.get(i), places[i], row, seen)
         for i in allowed
-        if names[i] in categories
+        if encoder is not None and names[i] in categories
     }
     settings, counts = _settings(row, places, switches)
     return ChangeSpace(
@@ -232,16 +233,18 @@ def _check_size(name: str, size: float, ends: tuple[float, float]) -> None:
 
 def _labels(
     name: str,
-    labels: tuple[Any, ...],
+    encoder: Encoder,
     given: Any,
     places: list[int],
     row: np.ndarray,
     seen: np.ndarray | None,
 ) -> list[np.ndarray]:
     """Return the codes of the other categories that are allowed: those given, or those seen."""
-    here = int(row[places].argmax())
+    labels = encoder.categories[name]
+    here = int(encoder.chosen(name, row[None, places])[0])
     if given is None:
-        open_to = [k for k in range(len(labels)) if seen is None or (seen[:, places[k]] > 0).any()]
+        every = range(len(labels))
+        open_to = every if seen is None else encoder.seen(name, seen[:, places])
     else:
         wanted = listed(given) or []
         if not wanted or any(label not in labels for label in wanted):
@@ -250,7 +253,7 @@ def _labels(
                 f" {given!r}"
             )
         open_to = [labels.index(label) for label in wanted]
-    return [np.eye(len(labels))[k] for k in open_to if k != here]
+    return [encoder.code(name)[k] for k in open_to if k != here]
 
 
 def _settings(

@@ -206,8 +206,7 @@ def _axis(
         count, grid = check_count("grid", int(grid), most=MOST_VALUES), None
     own, seen = to_numpy(over.rows)[:, places], over.seen[:, places]
     if encoder is not None and name in encoder.categories:
-        labels = encoder.categories[name]
-        return _categories(name, labels, grid, own, seen)
+        return _categories(name, encoder, grid, own, seen)
     if encoder is not None and name in encoder.dates:
         return _dates(name, encoder, grid, count, own, seen)
     values = _numbers(name, grid, count, own[:, 0], seen[:, 0])
@@ -243,8 +242,9 @@ def _numbers(name: str, grid: Any, count: int, data: np.ndarray, seen: np.ndarra
 
 
 def _categories(
-    name: str, labels: tuple[Any, ...], grid: Any, own: np.ndarray, seen: np.ndarray
+    name: str, encoder: Encoder, grid: Any, own: np.ndarray, seen: np.ndarray
 ) -> tuple[FeatureGrid, np.ndarray]:
+    labels = encoder.categories[name]
     if grid is not None and np.ndim(grid) != 1:
         raise InvalidInputError(
             f"grid: expected a list of categories of {name!r}, among {list(labels)}, got {grid!r}"
@@ -256,9 +256,10 @@ def _categories(
             f"grid: expected different categories of {name!r}, among {list(labels)}, got {chosen}"
         )
     index = [labels.index(label) for label in chosen]
-    outside = ~np.any(seen[:, index] > 0, axis=0)
-    data = labels_of([labels[k] for k in own.argmax(axis=1)])
-    return FeatureGrid(name, CATEGORY, labels_of(chosen), data, outside), np.eye(len(labels))[index]
+    outside = ~np.isin(index, encoder.seen(name, seen))
+    data = labels_of([labels[k] for k in encoder.chosen(name, own)])
+    grid = FeatureGrid(name, CATEGORY, labels_of(chosen), data, outside)
+    return grid, encoder.code(name)[index]
 
 
 def _dates(

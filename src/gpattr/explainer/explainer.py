@@ -638,6 +638,7 @@ class Explainer:
         if self._groups is not None and self._rows.encoder is not None:
             texts = self._groups.texts(texts, self._rows.encoder.features)
         baselines, weights = np.full(shown.shape, np.nan), None
+        starts: dict[str, tuple[str, ...]] = {}
         if reference is not None:
             check_reference(reference, rows)
             points = self._data(reference.points)
@@ -645,6 +646,8 @@ class Explainer:
             averaged = averaged or (isinstance(self.baseline, Baselines) and not per_row)
             weights = to_numpy(reference.weights) if averaged else None
             baselines = points if averaged else np.broadcast_to(points, shown.shape)
+            if not averaged:
+                starts = self._baseline_labels(reference.points, len(rows))
         shared = {
             "data": shown,
             "baselines": baselines,
@@ -654,9 +657,17 @@ class Explainer:
             "feature_names": names,
             "row_names": labels,
             "labels": texts,
+            "baseline_labels": starts,
         }
         encoder = self._rows.encoder
         return Setting(operator, rows, shared, None if encoder is None else encoder.gathering)
+
+    def _baseline_labels(self, points: Array, n: int) -> dict[str, tuple[str, ...]]:
+        """Return the categories of the baselines of n rows, one for all of them or one each."""
+        texts = self._rows.whole_labels(points)
+        if self._groups is not None and self._rows.encoder is not None:
+            texts = self._groups.texts(texts, self._rows.encoder.features)
+        return {name: found if len(found) == n else found * n for name, found in texts.items()}
 
     def _features(self, X: Any) -> Names:
         """Return the names of what is explained: features, or players made of them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from gpattr.operators import Expectation, IntegratedGradients, Marginals, Operat
 from gpattr.posteriors import Attributions, Evaluation, Posterior
 from gpattr.posteriors.bound import check_covariance_memory
 
+LATENT, UNIT = "of the latent function", r" \([^()]*\)$"
 Coordinates = dict[str, tuple[Any, ...]]
 
 
@@ -23,8 +25,14 @@ def words(posterior: Posterior, output: str, target_name: str | None, several: b
 
     Of one output among ``several`` classes the label says more than the target's name.
     """
+    if target_name is None:
+        target_name = posterior.target_name
     if not posterior.link:
-        return "prediction" if target_name is None else f"predicted {target_name}"
+        if target_name is None:
+            return "prediction"
+        if LATENT in (posterior.note or ""):  # which is not in the units of the target
+            return f"latent function of {re.sub(UNIT, '', target_name)}"
+        return f"predicted {target_name}"
     label = posterior.label if target_name is None or several else target_name
     return f"{'probability' if output == 'probability' else 'log odds'} of {label}"
 

@@ -23,6 +23,7 @@ from gpattr._core.validation import (
 )
 from gpattr.encoders import Encoder
 from gpattr.exceptions import InvalidInputError
+from gpattr.explainer.records import as_frame
 from gpattr.operators import Baselines, Marginals
 from gpattr.posteriors import Posterior
 
@@ -30,7 +31,10 @@ NAMED_BASELINES = {
     "mean": "mean of the training inputs",
     "median": "median of the training inputs",
     "zeros": "zeros",
+    "best": "best point measured so far",
+    "centre": "centre of the search space",
 }
+OF_OPTIMISERS = ("best", "centre")
 EXPECTED_BASELINE = "'mean', 'median', 'zeros', a point, gpattr.Baselines or gpattr.Marginals"
 RowNames = tuple[str | int, ...]
 
@@ -81,6 +85,11 @@ class Rows:
         self.columns: Names | None = known
 
     @property
+    def _value_names(self) -> Names | None:
+        """The names of the values in lists of them, for a model with categories."""
+        return None if self.encoder is None or not self.encoder.named else self.encoder.names
+
+    @property
     def jumps(self) -> tuple[int, ...]:
         """The columns of categories that have nothing in between."""
         return () if self.encoder is None else self.encoder.jumps
@@ -99,12 +108,17 @@ class Rows:
         """Return the categories and dates of rows as texts, by feature."""
         return {} if self.encoder is None else self.encoder.texts(to_numpy(rows))
 
+    def whole_labels(self, rows: Array) -> dict[str, tuple[str, ...]]:
+        """Return the categories of rows as texts, of features that have one in every row."""
+        return {} if self.encoder is None else self.encoder.whole_texts(to_numpy(rows))
+
     def features(self, X: Any) -> Names:
         """Return the names of the features that are explained."""
         return self.names(X) if self.encoder is None else self.encoder.features
 
     def matrix(self, name: str, X: Any) -> Array:
         """Return rows as numbers."""
+        X = as_frame(X, self._value_names)
         like = self.posterior.like
         if self.by_baseline:
             self._refuse_other_order(name, column_names(X))
@@ -124,6 +138,7 @@ class Rows:
 
     def point(self, name: str, x: Any) -> Array:
         """Return one row as numbers."""
+        x = as_frame(x, self._value_names)
         if self.encoder is not None and is_series(x):
             x = x.to_frame().T
         if self.jumps and not is_frame(x) and x is not None and numbers(name, x).ndim == 1:
@@ -165,7 +180,7 @@ class Rows:
         like = self.posterior.like
         if isinstance(baseline, str):
             check_choice("baseline", baseline, tuple(NAMED_BASELINES))
-            points = dict(self.posterior.reference_points)
+            points = {**self.posterior.reference_points, **self.posterior.named_points}
             if self.encoder is not None:
                 points = self.encoder.reference_points(points, whole=whole)
             if baseline == "zeros":
@@ -174,6 +189,12 @@ class Rows:
                     if self.encoder is None
                     else self._coded_zeros()
                 )
+            if baseline not in points and baseline in OF_OPTIMISERS:
+                raise InvalidInputError(
+                    f'baseline: "{baseline}" is a point of an optimiser that knows its search space'
+                    " and, by one objective, what is best; this model does not, or has several"
+                    " objectives; give a point"
+                )
             if baseline not in points:
                 raise InvalidInputError(
                     f'baseline: "{baseline}" needs the training inputs, which this model does not'
@@ -181,10 +202,15 @@ class Rows:
                     f" baseline of {self.posterior.n_columns} numbers"
                 )
             whole = self.encoder is not None and (
-                baseline == "median" or (baseline == "mean" and (bool(self.jumps) or whole))
+                baseline == "median"
+                or (baseline in ("mean", "centre") and (bool(self.jumps) or whole))
             )
             return points[baseline], NAMED_BASELINES[baseline] + (
-                ", with the most frequent categories" if whole else ""
+                ""
+                if not whole
+                else ", with the nearest categories"
+                if self.encoder is not None and self.encoder.codes
+                else ", with the most frequent categories"
             )
         if isinstance(baseline, Baselines) and baseline.frame is not None and self.encoder:
             rows = beside("baseline", self.encoder.encode("baseline", baseline.frame), like)

@@ -1,0 +1,1 @@
+"""Tests, a package: some libraries install one of the same name."""
