@@ -4,6 +4,7 @@ of their own.
 
 import os
 import tempfile
+from importlib.util import find_spec
 
 if (
     "PYTEST_XDIST_WORKER" in os.environ
@@ -12,6 +13,7 @@ if (
         os.environ.setdefault(name, "1")
 os.environ.setdefault("NUMBA_DISABLE_JIT", "1")  # shap compiles for seconds what takes milliseconds
 
+import pytest
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 from sybil.parsers.rest import DocTestParser
@@ -52,6 +54,22 @@ class InOrder(PythonCodeBlockParser):
         return evaluate
 
 
+# Pages whose library most people do not have: they run in the environments that `.ci/run` makes.
+NEEDED = {
+    "ax": "ax",
+    "baybe": "baybe",
+    "bofire": "bofire",
+    "explainerdashboard": "explainerdashboard",
+    "george": "george",
+    "gpflow": "gpflow",
+    "gpy": "GPy",
+    "openturns": "openturns",
+    "pymc": "pymc",
+    "scikit_optimize": "skopt",
+    "smt": "smt",
+    "trieste": "trieste",
+}
+
 pages = Sybil(
     parsers=[InOrder(), SkipParser()],
     patterns=["*.md"],
@@ -74,14 +92,18 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Mark what the quick run leaves out, besides tests that are marked where they stand.
+    """Skip pages without their library, and mark what the quick run leaves out.
 
-    These are the pages of the documentation, scikit-learn's checks of all estimators but one, and
-    the tests listed in tests/slow_tests.txt, which took 0.8 s and more.
+    It leaves out the pages of the documentation, scikit-learn's checks of all estimators but one,
+    and the tests listed in tests/slow_tests.txt, which took 0.8 s and more.
     """
     listed = set((config.rootpath / "tests" / "slow_tests.txt").read_text("utf-8").split())
     for item in items:
         page = item.path.suffix == ".md" and item.path.parent != config.rootpath
+        library = NEEDED.get(item.path.stem) if page else None
+        if library is not None and find_spec(library) is None:
+            reason = f"{library} is tested in an environment of its own"
+            item.add_marker(pytest.mark.skip(reason=reason))
         checks = item.name.startswith("test_scikit_learn_checks")
         long = item.nodeid.partition("[")[0] in listed
         if page or long or (checks and item.path.stem != "test_gp_regressor"):
