@@ -254,6 +254,7 @@ def test_one_outcome_of_the_older_client():
         parameters=[
             {"name": "width", "type": "range", "bounds": [0.0, 5.0]},
             {"name": "kind", "type": "fixed", "value": "round"},
+            {"name": "depth", "type": "fixed", "value": 4.5},
             {"name": "gap", "type": "range", "bounds": [0.1, 2.0], "digits": 1},
         ],
         objectives={"score": ObjectiveProperties(minimize=True)},
@@ -265,13 +266,14 @@ def test_one_outcome_of_the_older_client():
         point, index = client.get_next_trial()
         client.complete_trial(index, raw_data={"score": (point["width"] - 2) ** 2 + point["gap"]})
     client.fit_model()
-    ex = Explainer(client, "best")([{"width": 3.1, "kind": "round", "gap": 0.7}])
-    assert ex.feature_names == ("width", "kind", "gap")
+    row = {"width": 3.1, "kind": "round", "depth": 4.5, "gap": 0.7}
+    ex = Explainer(client, "best")([row])
+    assert ex.feature_names == ("width", "kind", "depth", "gap")
     assert ex.quantity == "predicted score"
-    assert ex.values[0, 1] == ex.std[0, 1] == 0.0
-    expected = client.get_model_predictions_for_parameterizations(
-        [{"width": 3.1, "kind": "round", "gap": 0.7}]
-    )[0]["score"][0]
+    assert (ex.values[0, 1:3] == 0.0).all()
+    assert (ex.std[0, 1:3] == 0.0).all()
+    assert Explainer(client, "mean")([row]).baselines[0, 2] == 4.5  # where it is fixed
+    expected = client.get_model_predictions_for_parameterizations([row])[0]["score"][0]
     np.testing.assert_allclose(ex.predictions, [expected], rtol=1e-8)
 
 

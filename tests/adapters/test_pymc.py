@@ -178,6 +178,8 @@ def test_what_is_missing():
         gpattr.as_posterior(gp)
     with pytest.raises(InvalidInputError, match=r"point: expected values of eta, sigma; give"):
         gpattr.as_posterior(gp, point={"ls": POINT["ls"]})
+    with pytest.raises(InvalidInputError, match=r"expected 'ls' of the shape \(\d,\), got .* \(\)"):
+        gpattr.as_posterior(gp, point={**POINT, "ls": 1.0})
     with pytest.raises(InvalidInputError, match="point: expected point or trace, not both"):
         gpattr.as_posterior(gp, point=POINT, trace=trace_of())
     with pytest.raises(InvalidInputError, match="point: expected a dictionary"):

@@ -82,7 +82,7 @@ def adapter(model: Any, data: Any = None) -> Adapted:
         mean, var = (np.stack([part[i] for part in parts], axis=-1) for i in (0, 1))
         return (mean, var) if len(outcomes) > 1 else (mean[:, 0], var[:, 0])
 
-    points = {"centre": searched.centre()}
+    points = searched.completed(posterior.reference_points) | {"centre": searched.centre()}
     best = _best(model)
     if best is not None:
         points["best"] = searched.encoded([best])[0]

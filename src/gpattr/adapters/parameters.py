@@ -265,6 +265,11 @@ class Parameters:
         ]
         return np.concatenate(parts)
 
+    def completed(self, points: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return points, as encoded columns, with what the model does not see at its centre."""
+        unseen = [column is None for _, column in self._places]
+        return {name: np.where(unseen, self.centre(), point) for name, point in points.items()}
+
 
 def rows_of(
     transform: Callable[[list[dict[str, Any]]], np.ndarray],

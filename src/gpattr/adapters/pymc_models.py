@@ -231,6 +231,14 @@ def _compiled(
             f"point: expected values of {', '.join(sorted(missing))}; give point= (what pm.find_MAP"
             " returns) or trace= (what pm.sample returns)"
         )
+    for v in inputs:
+        shape, given = v.type.shape, np.shape(point[v.name])  # a length that may vary is None
+        if len(shape) != len(given) or any(
+            n not in (None, k) for n, k in zip(shape, given, strict=True)
+        ):
+            raise InvalidInputError(
+                f"point: expected {v.name!r} of the shape {shape}, got one of the shape {given}"
+            )
     function = pytensor.function(
         [*inputs, *more],
         tensors,
