@@ -217,6 +217,15 @@ def test_networks_as_means(activation):
     assert_same_attributions(Explainer(model, b)(x[None]), joint, b)
 
 
+def test_networks_of_relus_as_means():
+    """Finite differences do not see where a gradient jumps: see closed_forms/test_rough_means.py."""
+    model = Exact(torch.tensor(ROWS), torch.tensor(Y), gk.RBFKernel())
+    model.mean_module = Network(torch.nn.ReLU())
+    ex = Explainer(model.double().eval(), b)(x[None])
+    assert ex.error.max() < 1e-10
+    np.testing.assert_allclose(ex.values.sum(axis=1), ex.predictions - ex.base_values, atol=1e-11)
+
+
 @pytest.mark.parametrize("seed", range(7))
 def test_random_gpytorch_kernels(seed):
     kernel, verdict = gpytorch_verdict(seed)

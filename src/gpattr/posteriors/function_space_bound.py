@@ -280,9 +280,10 @@ class FunctionSpaceBound(Bound):
             raise ToleranceError(
                 f"tolerance: attributions of row {row} are accurate only to {float(error[row]):.1e}"
                 f"; the tolerance is {tolerance:.0e} × {float(size[row]):.2g} (the larger of the"
-                " attributions and the prior's standard deviation). The kernel changes too fast"
-                " along the path, its derivatives are not smooth (run gpattr.testing.check_kernel"
-                " to check), or rounding does not allow more; a larger tolerance= accepts it"
+                " attributions and the prior's standard deviation). The kernel or the prior mean"
+                " changes too fast along the path, its derivatives are not smooth (run"
+                " gpattr.testing.check_kernel to check), or rounding does not allow more; a larger"
+                " tolerance= accepts it"
             )
 
     def joint(self, X: Array) -> Array:
