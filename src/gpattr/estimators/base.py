@@ -8,6 +8,7 @@ from os import PathLike
 from typing import Any, Self
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -160,6 +161,11 @@ def require_numbers(**arrays: Any) -> None:
         if isinstance(value, np.ma.MaskedArray):
             raise InvalidInputError(
                 f"{name}: expected plain numbers, got a masked array; remove or fill masked values"
+            )
+        if issparse(value):
+            raise InvalidInputError(
+                f"{name}: expected a dense array, got a sparse {type(value).__name__};"
+                f" {name}.toarray() makes one"
             )
         if is_frame(value):
             as_matrix(name, value)  # our words for what is wrong with a frame
