@@ -65,6 +65,27 @@ def test_adapters_of_ones_own(kind):
     assert gpattr.as_posterior(kind(2.0), check=False) is not None
 
 
+@pytest.mark.parametrize(
+    ("raised", "kind", "message"),
+    [
+        (
+            "Expected all tensors to be on the same device, but found two",
+            UnsupportedModelError,
+            "cpu",
+        ),
+        ("CUDA error", RuntimeError, "CUDA error"),
+    ],
+)
+def test_models_on_several_devices(monkeypatch, raised, kind, message):
+    def fails(model, data=None):
+        raise RuntimeError(raised)
+
+    monkeypatch.setattr(registry, "REGISTERED", {})
+    gpattr.register_adapter(f"{__name__.split('.')[0]}.Foreign", fails)
+    with pytest.raises(kind, match=message):
+        Explainer(Foreign())
+
+
 def test_entry_points(monkeypatch):
     monkeypatch.setattr(registry, "REGISTERED", {})
     monkeypatch.setattr(registry, "_LOADED", set())

@@ -7,7 +7,7 @@ function is given.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import chain
 from typing import Any
@@ -111,13 +111,24 @@ def _call(name: str, function: Any, rows: list[Any]) -> Any:
 
 def _on_device(module: Any, device: Any) -> Any:
     """Return a frozen module on a device: itself, or a copy, as another thread may be using it."""
-    held = next(chain(module.parameters(), module.buffers()), None)
-    return module if held is None or held.device == device else _moved(module, device)
+    held = chain(module.parameters(), module.buffers(), (part for *_, part in _attributes(module)))
+    return module if all(part.device == device for part in held) else _moved(module, device)
 
 
 @lru_cache(maxsize=2)
 def _moved(module: Any, device: Any) -> Any:
-    return copy.deepcopy(module).to(device)
+    result = copy.deepcopy(module).to(device)
+    for owner, name, tensor in list(_attributes(result)):
+        setattr(owner, name, tensor.to(device))
+    return result
+
+
+def _attributes(module: Any) -> Iterator[tuple[Any, str, Any]]:
+    """Yield tensors that modules hold as plain attributes, which ``module.to`` leaves behind."""
+    for owner in module.modules():
+        for name, part in vars(owner).items():
+            if is_tensor(part):
+                yield owner, name, part
 
 
 def _gradient(

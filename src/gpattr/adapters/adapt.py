@@ -10,6 +10,7 @@ import numpy as np
 
 from gpattr._core.array import to_numpy
 from gpattr._core.validation import check_flag, check_names, numbers
+from gpattr.adapters.devices import one_device
 from gpattr.adapters.registry import Adapted, find_adapter
 from gpattr.adapters.verification import verify
 from gpattr.exceptions import InvalidInputError, NotFittedError, UnsupportedModelError
@@ -32,10 +33,12 @@ def as_posterior(
     several outputs, in their order; further options are those of the library's adapter.
     """
     check_flag("check", check)
-    adapted = adapt(model, data=data, **options)
-    _check_data(adapted.posterior, data)
-    if check and _own(model) is None:
-        verify(adapted, type(model).__name__)
+    name = type(model).__name__
+    with one_device(name):
+        adapted = adapt(model, data=data, **options)
+        _check_data(adapted.posterior, data)
+        if check and _own(model) is None:
+            verify(adapted, name)
     return adapted.posterior if output_names is None else _renamed(adapted.posterior, output_names)
 
 

@@ -40,7 +40,7 @@ def pairwise(model: Any, data: Any = None) -> Adapted:
         for part in (model.datapoints, model.utility, model.likelihood_hess)
     )
     with torch.no_grad(), DoubleByDefault():
-        seen = on_host(copy.transform(torch.tensor(raw)))
+        seen = on_host(copy.transform(torch.tensor(raw, device=model.datapoints.device)))
     inputs = inputs_of(copy, seen, raw=raw)
     d = seen.shape[1]
     kernel, mean = called(copy.covar_module, d), mean_of(copy.mean_module, d)
@@ -67,7 +67,7 @@ def pairwise(model: Any, data: Any = None) -> Adapted:
     def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         with torch.no_grad(), DoubleByDefault():
             rows = copy.transform(inputs.tensor(points, copy))
-            centre = torch.tensor(seen)
+            centre = torch.tensor(seen, device=rows.device)
             k = on_host(dense(copy.covar_module(rows, centre)))
             prior = on_host(dense(copy.covar_module(rows, rows)).diagonal())
             at, over = (on_host(copy.mean_module(part)) for part in (centre, rows))

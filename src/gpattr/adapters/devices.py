@@ -6,11 +6,14 @@ GPU that a model is on, where its posterior is then computed.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from gpattr._core.array import Array
+from gpattr.exceptions import UnsupportedModelError
 
 
 def on_host(tensor: Any) -> np.ndarray:
@@ -23,3 +26,20 @@ def beside(array: np.ndarray, tensor: Any) -> Array:
     import torch
 
     return array if tensor.device.type == "cpu" else torch.tensor(array, device=tensor.device)
+
+
+@contextmanager
+def one_device(name: str) -> Iterator[None]:
+    """Refuse a model whose own code mixes devices.
+
+    Some models of BoTorch leave tensors behind when they are moved, and then fail by themselves.
+    """
+    try:
+        yield
+    except RuntimeError as error:  # PyTorch has no class of its own for it
+        if "on the same device" not in str(error):
+            raise
+        raise UnsupportedModelError(
+            f"model: parts of this {name} are on different devices, where its own predictions fail"
+            " too; build it on one device, or explain model.cpu()"
+        ) from error

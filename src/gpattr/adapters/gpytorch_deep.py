@@ -51,7 +51,7 @@ def deep(model: Any, data: Any = None, draws: int = 1000, random_state: Any = 0)
     for name, layer in named.items():
         check_strategy(layer.variational_strategy, f"layer {name!r}")
     _refuse_untrained(named)
-    copy = copy_of(model)
+    copy = copy_of(model).cpu()  # draws of hidden layers are computed on the host
     copies = _layers(copy)
     for name, layer in copies.items():
         layer.variational_strategy._jitter_val = float(named[name].variational_strategy.jitter_val)

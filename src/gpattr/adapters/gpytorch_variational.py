@@ -201,7 +201,7 @@ def _decoupled(
     )
     assert inner.root is not None
     R = to_numpy(inner.root)
-    T = np.linalg.solve(L, to_numpy(inner.kernel(inner.inputs, points)))  # (m, m')
+    T = np.linalg.solve(L, np.asarray(inner.kernel(Z, points)))  # (m, m')
     weights = np.linalg.solve(L.T, (T - R @ (R.T @ T)) @ a)
     m, more = len(Z), len(points)
     factor, root = np.eye(m + more), np.zeros((m + more, R.shape[1]))
