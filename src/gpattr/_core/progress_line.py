@@ -20,7 +20,7 @@ class ProgressLine:
 
     def __init__(self, text: str, *, terminal_only: bool = False) -> None:
         self.text = text
-        self._stream = sys.stderr or io.StringIO()  # Python without a console has no stream
+        self._stream = io.StringIO() if sys.stderr is None else sys.stderr  # None: no console
         self._live = self._stream.isatty()
         self._silent = terminal_only and not self._live
         self._began, self._drawn, self._width = monotonic(), -EVERY, 0
