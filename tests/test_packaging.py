@@ -28,7 +28,7 @@ def test_the_version_is_the_same_everywhere():
 
 
 def test_pythons_are_the_same_everywhere():
-    assert PYTHONS == sorted(PYTHONS, key=lambda each: int(each.partition(".")[2]))
+    assert sorted(PYTHONS, key=lambda each: int(each.partition(".")[2])) == PYTHONS
     oldest = PROJECT["requires-python"].removeprefix(">=")
     assert oldest == PYTHONS[0]
     assert f'python_min: "{oldest}"' in read("recipe/recipe.yaml")
