@@ -30,6 +30,7 @@ LEVELS = [
     {"rules", "report"},
     {"demo", "paper", "commands", "widget"},
     {"cli"},
+    {"__main__"},
     {"__init__"},
 ]
 # ex.plot, explainer.widget and explainer.map_table, on first use

@@ -422,7 +422,7 @@ def paper(
 ) -> None:
     """Reproduce all figures of the paper, and check their numbers."""
     from gpattr.commands.terminal import print_error
-    from gpattr.exceptions import DatasetError
+    from gpattr.exceptions import DatasetError, OptionalPackageError
     from gpattr.paper import EXPERIMENTS
     from gpattr.paper.command import run
 
@@ -435,7 +435,7 @@ def paper(
     try:
         out.mkdir(parents=True, exist_ok=True)
         passed = run(names, out, Console(), data_home=data_home, reduced=reduced, quiet=quiet)
-    except DatasetError as error:
+    except (DatasetError, OptionalPackageError) as error:
         print_error(str(error))
         raise typer.Exit(1) from None
     except OSError as error:

@@ -59,5 +59,9 @@ class DatasetError(GpattrError, OSError):
     """A published data set is missing, incomplete or altered, or cannot be downloaded."""
 
 
+class OptionalPackageError(GpattrError, ImportError):
+    """An optional package is missing, too old or broken; the message says how to install it."""
+
+
 class ClusterError(GpattrError, RuntimeError):
     """The cluster was lost, or gave up, before the result was there."""

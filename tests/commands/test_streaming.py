@@ -400,7 +400,5 @@ def test_two_runs_at_once(data, parts_only, tmp_path):
 
 
 def test_without_pyarrow(data, tmp_path, monkeypatch):
-    from gpattr.tables import stream
-
-    monkeypatch.setattr(stream, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert 'pip install "gpattr[parquet]"' in explain(data, tmp_path / "out", code=1)

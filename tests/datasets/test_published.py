@@ -344,5 +344,5 @@ def test_the_bar_counts_what_came(capsys):
         bar.reset()
         bar.update(bar.total)
         bar.close()
-        assert bar._progress.tasks[0].completed == bar.total == 100
+        assert bar.done == bar.total == 100
     assert capsys.readouterr() == ("", "")

@@ -1,11 +1,12 @@
 """Excel workbooks, and files that change while they are read."""
 
 import datetime
+import sys
 
 import pandas as pd
 import pytest
 
-from gpattr.exceptions import InvalidInputError
+from gpattr.exceptions import InvalidInputError, OptionalPackageError
 from gpattr.tables import Columns, read_table, reading
 
 FRAME = pd.DataFrame(
@@ -88,12 +89,9 @@ def test_what_is_not_a_workbook(tmp_path, monkeypatch):
         InvalidInputError, match="expected different column names, got 'a' more than once"
     ):
         read_table(book(path, One=(twice, {"header": False})))
-
-    def absent(*_, **__):
-        raise ImportError
-
-    monkeypatch.setattr(pd, "ExcelFile", absent)
-    with pytest.raises(InvalidInputError, match="reading a workbook needs openpyxl"):
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    needed = r'reading a workbook needs openpyxl, which is not .*"gpattr\[excel\]"'
+    with pytest.raises(OptionalPackageError, match=needed):
         read_table(path)
 
 

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Any
 
 from gpattr._core.array import Array, is_tensor, namespace, to_numpy
+from gpattr._core.optional import optional
 from gpattr.exceptions import InvalidInputError
 
 
@@ -21,13 +22,7 @@ def own_copy(name: str, function: Any) -> Callable[..., Any]:
 
     The user's module is never changed, and training it further does not change the copy.
     """
-    try:
-        import torch
-    except ImportError:
-        raise InvalidInputError(
-            f"{name}: without its derivative it must be a PyTorch function, but PyTorch is not"
-            ' installed: pip install "gpattr[torch]", or pass the derivative'
-        ) from None
+    torch = optional("torch", f"{name}: a function without its derivative")
     if not isinstance(function, torch.nn.Module):
         return function
     module = copy.deepcopy(function).double().eval()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from inspect import signature
 from typing import Any
 
@@ -13,7 +14,12 @@ from gpattr._core.validation import check_flag, check_names, numbers
 from gpattr.adapters.devices import one_device
 from gpattr.adapters.registry import Adapted, find_adapter
 from gpattr.adapters.verification import verify
-from gpattr.exceptions import InvalidInputError, NotFittedError, UnsupportedModelError
+from gpattr.exceptions import (
+    GpattrError,
+    InvalidInputError,
+    NotFittedError,
+    UnsupportedModelError,
+)
 from gpattr.posteriors import AffinePosterior, MultiOutputPosterior, Posterior
 
 
@@ -55,7 +61,8 @@ def adapt(model: Any, *, data: Any = None, **options: Any) -> Adapted:
         raise NotFittedError(
             f"model: this {type(model).__name__} is not fitted yet; call fit(X, y) first"
         )
-    adapter = find_adapter(model)
+    with _library_of(model):
+        adapter = find_adapter(model)
     if adapter is None:
         raise UnsupportedModelError(
             "model: expected a fitted Gaussian process of gpattr or of a supported library, got"
@@ -74,7 +81,24 @@ def adapt(model: Any, *, data: Any = None, **options: Any) -> Adapted:
             raise InvalidInputError(
                 f"{name}: unknown option for a {type(model).__name__}; the options are {known}"
             )
-    return adapter(model, data=_checked(data), **options)
+    data = _checked(data)
+    with _library_of(model):
+        return adapter(model, data=data, **options)
+
+
+@contextmanager
+def _library_of(model: Any) -> Iterator[None]:
+    """Name the library of a model, and what to do, if it lacks what the adapter imports."""
+    try:
+        yield
+    except GpattrError:
+        raise
+    except ImportError as error:
+        library = type(model).__module__.partition(".")[0]
+        raise UnsupportedModelError(
+            f"model: the installed {library} lacks what gpattr reads of a {type(model).__name__}"
+            f" ({error}); update both: pip install --upgrade gpattr {library}"
+        ) from error
 
 
 def _checked(data: Any) -> Any:

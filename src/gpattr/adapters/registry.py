@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from threading import RLock
 from typing import Any
 
@@ -162,8 +163,22 @@ def _announced() -> dict[str, Adapter]:
         for point in entry_points(group=ENTRY_POINTS):
             if point.value not in _LOADED:
                 _LOADED.add(point.value)
-                point.load()()
+                _load(point)
     return REGISTERED
+
+
+def _load(point: EntryPoint) -> None:
+    """Let a package register its adapters; one that fails to is named, and left out."""
+    try:
+        point.load()()
+    except Exception as error:  # whatever another package raises
+        package = point.dist.name if point.dist is not None else point.value
+        warnings.warn(
+            f"the adapters that {package} announces ({point.name}) cannot be used:"
+            f" {type(error).__name__}: {error}; update or uninstall it",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 _LOADED: set[str] = set()

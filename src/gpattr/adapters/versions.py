@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
 
+from gpattr._core.optional import installed_version, version_numbers
 from gpattr.exceptions import GpattrError, UnsupportedModelError
 
 
@@ -16,20 +16,17 @@ def reading(package: str, oldest: str, newest: str) -> Iterator[None]:
     ``oldest`` and ``newest`` are the versions, such as "0.15", that adapters were tested with. A
     newer one is tried, as models are compared with their own predictions; what it lacks is said.
     """
-    try:
-        installed = version(package)
-    except PackageNotFoundError:
-        installed = ""
+    installed = installed_version(package)
     known = f"version {oldest} works" if oldest == newest else f"versions {oldest} to {newest} work"
     works = f"{known}, {installed or 'an unknown one'} is installed"
-    if installed and _parts(installed) < _parts(oldest):
+    if installed and version_numbers(installed) < version_numbers(oldest):
         raise UnsupportedModelError(f"model: this version of {package} is too old; {works}")
     try:
         yield
     except GpattrError:
         raise
     except (AttributeError, ImportError, KeyError) as error:
-        if installed and _parts(installed)[: len(_parts(newest))] > _parts(newest):
+        if installed and _newer(installed, newest):
             raise UnsupportedModelError(
                 f"model: this version of {package} is too new, and its models could not be read"
                 f" ({error}); {works}"
@@ -37,11 +34,7 @@ def reading(package: str, oldest: str, newest: str) -> Iterator[None]:
         raise
 
 
-def _parts(text: str) -> tuple[int, ...]:
-    """Return the leading numbers of a version."""
-    numbers = []
-    for part in text.split("."):
-        if not part.isdecimal():
-            break
-        numbers.append(int(part))
-    return tuple(numbers)
+def _newer(installed: str, newest: str) -> bool:
+    """Return whether a version is newer than a release, with as many numbers, was tested."""
+    known = version_numbers(newest)
+    return version_numbers(installed)[: len(known)] > known

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from gpattr._core.optional import optional
 from gpattr.exceptions import GpattrError, InvalidInputError
 
 TIMEOUT = "10s"  # to find the scheduler
@@ -54,15 +55,10 @@ def check_cluster(address: str) -> None:
 
 def _client(address: str) -> Any:
     """Return a client of a cluster that has workers."""
-    try:
-        from distributed import Client
-    except ImportError:
-        raise InvalidInputError(
-            '--dask: needs Dask, which is not installed: pip install "gpattr[dask]"'
-        ) from None
+    distributed = optional("distributed", "--dask")
     client: Any
     try:
-        client = Client(address, timeout=TIMEOUT)
+        client = distributed.Client(address, timeout=TIMEOUT)
     except (OSError, TimeoutError, ValueError) as error:
         raise InvalidInputError(
             "--dask: expected the address of a Dask scheduler that can be reached, such as"

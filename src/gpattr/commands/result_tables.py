@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from gpattr._core.optional import is_usable
 from gpattr.commands.whole_function import WholeFunction
 from gpattr.distributions import Draws, Gaussian
 from gpattr.explanation.dependence import Dependence
@@ -152,9 +152,9 @@ def _save(path: Path, ex: Explanation, shown: np.ndarray, full: bool) -> list[st
 
 
 def _write_attributions(folder: Path, table: Any) -> None:
-    """Write a table of attributions as CSV, and as Parquet if pyarrow is installed."""
+    """Write a table of attributions as CSV, and as Parquet if pyarrow can be used."""
     table.to_csv(folder / "attributions.csv", index=False)
-    if find_spec("pyarrow") is not None:
+    if is_usable("pyarrow"):
         table.to_parquet(folder / "attributions.parquet", index=False)
 
 

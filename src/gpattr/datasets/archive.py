@@ -23,7 +23,8 @@ import numpy as np
 import pandas as pd
 
 from gpattr._core.files import write_whole
-from gpattr.exceptions import DatasetError, InvalidInputError
+from gpattr._core.optional import optional
+from gpattr.exceptions import DatasetError, InvalidInputError, OptionalPackageError
 
 FOLDER_VARIABLE = "GPATTR_DATA_DIR"
 BY_HAND = (
@@ -84,8 +85,7 @@ class Source:
 
     def _from_cache(self) -> pd.DataFrame:
         """Read the file from the user's cache; download it first if it is missing or incomplete."""
-        import pooch
-
+        pooch = optional("pooch", "Downloading data sets")
         cache = Path(pooch.os_cache("gpattr"))
         kept = cache / self.names[0]
         with suppress(OSError, DatasetError):  # missing or incomplete: downloaded below
@@ -125,6 +125,8 @@ class Source:
         """Return the table if its values are the published ones."""
         try:
             table = self.read(name, content)
+        except OptionalPackageError:
+            raise
         except Exception as error:  # parsers raise many kinds
             raise DatasetError(
                 f"{origin}: expected the published table, but it cannot be read: {error}"
@@ -153,9 +155,8 @@ def digest(table: pd.DataFrame) -> str:
 
 def _download(url: str, path: Path) -> None:
     """Download a URL to a new file, with a progress bar on a terminal."""
-    import pooch
-    import requests
-
+    pooch = optional("pooch", "Downloading data sets")
+    requests = optional("requests", "Downloading data sets")
     from gpattr.datasets.progress import Bar
 
     with Bar(f"Downloading {unquote_plus(url.rsplit('/', 1)[1])}") as bar:

@@ -1,45 +1,40 @@
-"""A progress bar for downloads: the interface that pooch expects, drawn by rich."""
+"""A progress bar for downloads, with the interface that pooch expects."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+from gpattr._core.progress_line import ProgressLine
 
 
 class Bar:
-    """A progress bar on the error stream if it is a terminal, for use in a ``with`` block."""
+    """Progress on the error stream if it is a terminal, for use in a ``with`` block.
+
+    ``total`` is the number of bytes that are expected, None while it is unknown; ``done`` is how
+    many came.
+    """
 
     def __init__(self, title: str) -> None:
-        console = Console(stderr=True)
-        columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn()
-        self._progress = Progress(*columns, console=console, disable=not console.is_terminal)
-        self._task = self._progress.add_task(title, total=None)
+        self.total: float | None = None
+        self.done = 0.0
+        self._title = title
+        self._line = ProgressLine(title, terminal_only=True)
 
-    @property
-    def total(self) -> float | None:
-        """The total number of bytes; None while it is unknown."""
-        return self._progress.tasks[self._task].total
-
-    @total.setter
-    def total(self, size: int) -> None:
-        self._progress.update(self._task, total=size or None)
-
-    def update(self, size: int) -> None:
+    def update(self, size: float) -> None:
         """Add this many bytes."""
-        self._progress.update(self._task, advance=size)
+        self.done += size
+        of = f" of {self.total / 1e6:.1f}" if self.total else ""
+        self._line.update(f"{self._title}: {self.done / 1e6:.1f}{of} MB")
 
     def reset(self) -> None:
         """Count from zero again; pooch then adds the true total."""
-        self._progress.update(self._task, completed=0)
+        self.done = 0.0
 
     def close(self) -> None:
-        """Do nothing: the ``with`` block ends the bar, even if a download fails."""
+        """Do nothing: the ``with`` block ends the line, even if a download fails."""
 
     def __enter__(self) -> Bar:
-        self._progress.start()
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self._progress.stop()
+        self._line.__exit__()

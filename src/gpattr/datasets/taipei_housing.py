@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from gpattr._core.optional import optional
 from gpattr.datasets.archive import Source
 from gpattr.datasets.bunch import as_bunch
 
@@ -52,11 +53,11 @@ def load_taipei_housing(*, data_home: str | PathLike[str] | None = None) -> Bunc
 
 
 def _read(name: str, content: bytes) -> pd.DataFrame:
-    table = (
-        pd.read_csv(io.BytesIO(content))
-        if name.endswith(".csv")
-        else pd.read_excel(io.BytesIO(content))
-    )
+    if name.endswith(".csv"):
+        table = pd.read_csv(io.BytesIO(content))
+    else:
+        optional("openpyxl", "The published workbook")
+        table = pd.read_excel(io.BytesIO(content))
     table = (
         table.dropna(how="all")
         .set_axis(["No", *UNITS], axis="columns")

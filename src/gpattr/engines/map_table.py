@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
+from gpattr._core.optional import optional
 from gpattr._core.table_kinds import KINDS, table_kind
 from gpattr.engines.dask_arrays import as_frame
 from gpattr.engines.frame_function import FrameFunction
@@ -28,6 +29,8 @@ ENGINES = {
     "Spark DataFrame": "spark_frames",
     "Ray Dataset": "ray_datasets",
 }
+# Besides the library of the table, which is imported where there is such a table.
+NEEDED = {"polars_frames": "pyarrow", "spark_frames": "pyarrow"}
 
 
 def map_table(
@@ -43,5 +46,7 @@ def map_table(
         )
     if kind == "Dask Array":
         table = as_frame(table, function.inputs)
+    if ENGINES[kind] in NEEDED:
+        optional(NEEDED[ENGINES[kind]], f"map_table of a {kind}")
     engine = import_module(f"gpattr.engines.{ENGINES[kind]}")
     return engine.run(table, function.for_table(engine.header(table)))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from gpattr._core.progress_line import ProgressLine
+
 Report = Callable[[int, int, float], None]  # (start, iteration, log marginal likelihood)
 
 
@@ -20,22 +22,13 @@ def training_progress(
     if not verbose:
         yield None
         return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task("training", total=None)
+    with ProgressLine("training") as line:
 
         def report(start: int, iteration: int, value: float) -> None:
             where = f"start {start + 1} of {n_starts}, " if n_starts > 1 else ""
-            progress.update(
-                task,
-                description=f"training: {where}iteration {iteration}, {what} {value + offset:.2f}",
-            )
+            line.update(f"training: {where}iteration {iteration}, {what} {value + offset:.2f}")
 
         yield report
-        progress.update(task, total=1, completed=1)
 
 
 @contextmanager
@@ -44,16 +37,8 @@ def stream_progress(verbose: int) -> Iterator[Callable[[int, int], None]]:
     if not verbose:
         yield lambda chunks, rows: None
         return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task("learning", total=None)
-        yield lambda chunks, rows: progress.update(
-            task, description=f"learning: {chunks} chunks, {rows:,} rows"
-        )
-        progress.update(task, total=1, completed=1)
+    with ProgressLine("learning") as line:
+        yield lambda chunks, rows: line.update(f"learning: {chunks} chunks, {rows:,} rows")
 
 
 @contextmanager
@@ -62,10 +47,12 @@ def pass_progress(verbose: int, what: str, total: int) -> Iterator[Callable[[], 
     if not verbose:
         yield lambda: None
         return
-    from rich.console import Console
-    from rich.progress import Progress
+    done = 0
+    with ProgressLine(what) as line:
 
-    with Progress(console=Console(stderr=True)) as progress:
-        task = progress.add_task(what, total=total)
-        yield lambda: progress.update(task, advance=1)
-        progress.update(task, completed=total)
+        def step() -> None:
+            nonlocal done
+            done += 1
+            line.update(f"{what}: {done} of {total}")
+
+        yield step

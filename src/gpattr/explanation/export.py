@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpattr._core.memory import check_memory
+from gpattr._core.optional import optional
 from gpattr._core.validation import check_count
 from gpattr.distributions import Draws
 from gpattr.explanation.axes import FEATURE, FEATURES, unique
@@ -135,15 +136,3 @@ def _texts(
     for name, texts in labels.items():
         shown[:, ex.feature_names.index(name)] = texts
     return shown
-
-
-def optional(name: str, extra: str | None = None) -> Any:
-    """Return a module that is not always installed, but comes with an extra of that name."""
-    from importlib import import_module
-
-    try:
-        return import_module(name)
-    except ImportError:
-        raise ImportError(
-            f'This needs {name}, which is not installed: pip install "gpattr[{extra or name}]"'
-        ) from None

@@ -10,8 +10,9 @@ import numpy as np
 from gpattr._core import documents
 from gpattr._core.array import Array
 from gpattr._core.normal import check_count
+from gpattr._core.optional import optional
 from gpattr.explanation import storage
-from gpattr.explanation.export import coded_data, display_data, optional
+from gpattr.explanation.export import coded_data, display_data
 
 if TYPE_CHECKING:
     import pandas as pd

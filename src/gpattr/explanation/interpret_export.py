@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpattr.explanation.export import display_data, optional
+from gpattr._core.optional import optional
+from gpattr.explanation.export import display_data
 
 if TYPE_CHECKING:
     from gpattr.explanation.explanation import Explanation
@@ -18,7 +19,7 @@ def to_interpret(ex: Explanation, name: str | None) -> Any:
     """Return a local explanation of InterpretML, whose bars have standard deviations."""
     import pandas as pd
 
-    base = optional("interpret.api.templates", "interpret").FeatureValueExplanation
+    base = optional("interpret.api.templates").FeatureValueExplanation
 
     class GPAttributions(base):
         """Bars of attributions, with error bars of one standard deviation."""

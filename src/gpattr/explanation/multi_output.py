@@ -12,6 +12,7 @@ import numpy as np
 from gpattr._core.array import Array
 from gpattr._core.frozen import Frozen
 from gpattr._core.normal import random_generator
+from gpattr._core.optional import optional
 from gpattr._core.validation import Names
 from gpattr.exceptions import InvalidIndexError, InvalidInputError, SeveralOutputsError
 from gpattr.explanation import joining, storage
@@ -258,8 +259,7 @@ class MultiOutputExplanation(Frozen):
 
         Draws, as in `Explanation.to_xarray`, are independent between outputs.
         """
-        import xarray as xr
-
+        xr = optional("xarray")
         generator = random_generator(random_state)
         parts = [ex.to_xarray(n_samples, n_chains, generator) for ex in self.outputs.values()]
         shared = [name for name in SHARED if name in parts[0] and name != "attribution"]

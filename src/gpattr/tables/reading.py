@@ -11,6 +11,7 @@ from itertools import islice
 from os import PathLike
 from typing import TYPE_CHECKING
 
+from gpattr._core.optional import optional
 from gpattr._core.validation import check_count, check_path, check_text
 from gpattr.exceptions import InvalidInputError
 from gpattr.tables import workbooks
@@ -232,12 +233,9 @@ def _is_number(text: str) -> bool:
 def _parquet(name: str) -> pd.DataFrame:
     import pandas as pd
 
+    optional("pyarrow", f"{name}: Parquet")
     try:
         frame = pd.read_parquet(name)
-    except ImportError:
-        raise InvalidInputError(
-            f'{name}: Parquet needs pyarrow, which is not installed: pip install "gpattr[parquet]"'
-        ) from None
     except (ValueError, OSError) as error:
         if isinstance(error, FileNotFoundError):
             raise

@@ -11,11 +11,11 @@ import hashlib
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpattr._core.optional import optional
 from gpattr._core.validation import check_path
 from gpattr.exceptions import InvalidInputError
 from gpattr.tables import workbooks
@@ -166,20 +166,11 @@ class Stream:
 
 def stamps_of(path: str) -> dict[str, list[Any]]:
     """Return what tells each file of a table from others, by its name (in the folder)."""
-    require_pyarrow(path)
+    optional("pyarrow", f"{path}: reading in parts, and writing Parquet,")
     return {
         name: _stamp(os.path.join(path, name) if os.path.isdir(path) else path)
         for name in _names(path)
     }
-
-
-def require_pyarrow(path: str) -> None:
-    """Refuse to read in parts without pyarrow."""
-    if find_spec("pyarrow") is None:
-        raise InvalidInputError(
-            f"{path}: reading in parts, and writing Parquet, needs pyarrow, which is not installed:"
-            ' pip install "gpattr[parquet]"'
-        )
 
 
 def is_parquet(path: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from gpattr._core.optional import optional
 from gpattr.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -18,15 +19,12 @@ def read_workbook(name: str, sheet: str | None = None) -> tuple[list[str], pd.Da
     """Return the column names and cells of a ``sheet``, by default the only one not empty."""
     import pandas as pd
 
+    optional("openpyxl", f"{name}: reading a workbook")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # openpyxl warns about styles and controls it drops
         try:
             with pd.ExcelFile(name, engine="openpyxl") as book:
                 cells = _cells(book, _chosen(name, book, sheet))
-        except ImportError:
-            raise InvalidInputError(
-                f"{name}: reading a workbook needs openpyxl: pip install openpyxl"
-            ) from None
         except (InvalidInputError, FileNotFoundError):
             raise
         except Exception as error:  # zip, XML and cells may be broken

@@ -8,11 +8,11 @@ import numpy as np
 from scipy.special import ndtri
 
 from gpattr._core.array import Array
+from gpattr._core.optional import optional
 from gpattr._core.validation import Names
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.explainer.explainer import Explainer
 from gpattr.explainer.rows import RowNames, Rows
-from gpattr.explanation.export import optional
 from gpattr.report.what_if import ARRAYS, slider_model
 from gpattr.widget.answers import Answers
 from gpattr.widget.columns import control_columns
@@ -40,7 +40,7 @@ def make_widget(
         )
     if not len(rows):
         raise InvalidInputError("X: expected at least one row, got none")
-    optional("anywidget", "widget")
+    optional("anywidget")
     from gpattr.widget.notebook import WhatIfWidget
 
     columns = control_columns(reader, rows, names)
