@@ -45,7 +45,7 @@ def in_gpytorch(gp: PlainGP) -> TorchGP:
         "likelihood.noise": gp.noise,
     }
     model.initialize(
-        **{name: torch.as_tensor(value, dtype=torch.float64) for name, value in values.items()}
+        **{name: torch.tensor(value, dtype=torch.float64) for name, value in values.items()}
     )
     return model.eval()
 
