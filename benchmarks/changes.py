@@ -2,8 +2,8 @@
 
 A number is the median of ratios r of repeats. It counts as changed if log r has changed by more
 than 3 standard errors of the difference, and by more than `FLOOR`. The standard error of a median
-of n repeats is 1.25 s/√n, with s the spread of log r within its run; the floor covers what repeats
-within a run do not show (memory layout, other programs), found by running one version many times.
+of n repeats is 1.25 s/√n, with s the spread of log r within its run. The floor is for what differs
+from run to run but not within one, such as the layout of memory or another program throughout.
 """
 
 from __future__ import annotations
