@@ -2,7 +2,9 @@
 to version: about two minutes on one thread.
 
 Every number is gpattr's time over that of a yardstick, for the same model and the same rows unless
-its size says otherwise. Both are called in turn, and the ratio is the median of the pairs'.
+its size says otherwise. Both are called in turn, and the ratio is the median of the pairs'. Times
+are processor time on one thread, which is the clock's on a quiet machine, and disturbed less by
+others on a busy one.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from pages import digits
 from record import Number, Record
 from rules import LENGTHSCALE
 from scipy.linalg.blas import dsyrk, dtrsm
-from timing import one_thread, seconds_of
+from timing import one_thread, processor_seconds_of
 from training import simulated as simulated_to_train
 from training import with_gpattr, with_sklearn
 from weight_space import KERNEL, M, simulated
@@ -70,7 +72,7 @@ def measure(X: np.ndarray, y: np.ndarray, data: str, quick: bool) -> Record:
             skipped[part.__name__] = f"{' and '.join(absent)} not installed"
             continue
         for yardstick in part(X, y, data, quick):
-            numbers += timed(yardstick, 3 if quick else REPEATS)
+            numbers += timed(yardstick, REPEATS)
     return Record.of(numbers, skipped, [before, os.getloadavg()[0]])
 
 
@@ -81,7 +83,7 @@ def timed(yardstick: Yardstick, repeats: int) -> list[Number]:
     everyone = [yardstick, *yardstick.contenders]
     for each in everyone:
         each.call()
-    seconds = [[seconds_of(each.call) for each in everyone] for _ in range(repeats)]
+    seconds = [[processor_seconds_of(each.call) for each in everyone] for _ in range(repeats)]
     theirs, *ours = (list(column) for column in zip(*seconds, strict=True))
     return [
         Number.of(

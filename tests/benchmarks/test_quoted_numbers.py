@@ -20,7 +20,7 @@ def quoted(monkeypatch):
 
 def test_yardstick_and_contenders_are_timed_in_turn(quoted, monkeypatch):
     called = []
-    monkeypatch.setattr(quoted, "seconds_of", lambda call: call() or float(len(called)))
+    monkeypatch.setattr(quoted, "processor_seconds_of", lambda call: call() or float(len(called)))
     contenders = [
         quoted.Contender(name, lambda name=name: called.append(name), "") for name in "ab"
     ]
@@ -50,7 +50,7 @@ def test_numbers_of_attributions_are_measured(quoted, monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 11))
     y = np.resize([5.0, 6.0, 7.0], 80)
-    monkeypatch.setattr(quoted, "seconds_of", lambda call: 1.0)
+    monkeypatch.setattr(quoted, "processor_seconds_of", lambda call: 1.0)
     record = quoted.measure(X, y, "simulated", quick=True)
     names = [number.name for number in record.numbers]
     assert record.skipped == {}
