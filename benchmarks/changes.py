@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pages import digits
 from record import Number, Record
 
-FLOOR = math.log(1.15)
+FLOOR = math.log(1.25)
 DEVIATIONS = 3.0
 OF_MEDIAN = 1.2533  # √(π/2): the standard error of a median over that of a mean
 
@@ -72,6 +72,10 @@ def differences(old: Record, new: Record) -> Iterator[str]:
     ):
         if a != b:
             yield f"{what}: {a} → {b}"
+    for name, record in (("old", old), ("new", new)):
+        load, cores = max(record.machine["load_averages"]), record.machine["cores"]
+        if load > cores:
+            yield f"{name} run: load average {load} on {cores} cores; measure when it is quiet"
 
 
 def as_rows(found: list[Change]) -> list[dict[str, str]]:

@@ -90,14 +90,14 @@ def test_another_size_is_not_compared(changes):
 
 def test_other_versions_and_machines_are_named(changes):
     old = a_record(a=STEADY)
-    new = dataclasses.replace(
-        old, versions={**old.versions, "numpy": "9.9"}, machine={"processor": "another"}
-    )
+    machine = {**old.machine, "processor": "another", "cores": 2, "load_averages": [1.0, 7.5]}
+    new = dataclasses.replace(old, versions={**old.versions, "numpy": "9.9"}, machine=machine)
     numpy = old.versions["numpy"]
     assert list(changes.differences(old, old)) == []
     assert list(changes.differences(old, new)) == [
         f"processor: {old.machine['processor']} → another",
         f"numpy: {numpy} → 9.9",
+        "new run: load average 7.5 on 2 cores; measure when it is quiet",
     ]
 
 
