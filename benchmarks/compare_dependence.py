@@ -9,47 +9,21 @@ against integrals computed here, by no code of gpattr's nor of the tool's."""
 
 from __future__ import annotations
 
-import argparse
-import logging
 import math
 import os
-import platform
-import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pages import digits, paragraph, power, processor, table
+from pages import digits, machine, paragraph, power, table, write_page
 from sobol_truths import ISHIGAMI, Case, borehole_case, ishigami, ishigami_case, posterior_truth
-from threadpoolctl import threadpool_limits
+from timing import processor_seconds_of
 
+PACKAGES = "numpy torch gpattr scikit-learn botorch ax-platform SALib"
 SEEDS = 8  # of tools that sample
 MANY_ROWS = 2**16
 GRID, N_BACKGROUND, N_TRAIN, N_FEATURES = 50, 500, 1000, 10
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=5, help="how often every tool is timed")
-    parser.add_argument("--write", type=Path, help="a file to write the Markdown to")
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")  # other libraries' advice
-    logging.disable(logging.WARNING)
-    os.environ["OMP_NUM_THREADS"] = "1"  # gpattr's threads, which start at its first call
-    threadpool_limits(limits=1)
-    import torch
-
-    torch.set_num_threads(1)
-    page = compare(options.rounds)
-    print(page)
-    if options.write:
-        options.write.write_text(page + "\n", encoding="utf-8")
 
 
 def compare(rounds: int) -> str:
@@ -63,19 +37,11 @@ def compare(rounds: int) -> str:
         *sobol_section(eight, rounds, "Sobol indices, 8 features"),
         quasi_random_note(),
     ]
-    return "\n\n".join([machine(before, os.getloadavg()[0]), *set_up(rounds), *sections])
+    top = machine(PACKAGES, (before, os.getloadavg()[0]))
+    return "\n\n".join([top, *set_up(rounds), *sections])
 
 
 # What is measured.
-
-
-def seconds_of(action: Callable[[], Any], at_least: float = 0.05) -> float:
-    """The mean processor time of a call, over as many as fill 50 ms."""
-    calls, start = 0, time.process_time()
-    while (elapsed := time.process_time() - start) < at_least or not calls:
-        action()
-        calls += 1
-    return elapsed / calls
 
 
 def best_times(actions: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
@@ -85,7 +51,7 @@ def best_times(actions: dict[str, Callable[[], Any]], rounds: int) -> dict[str, 
     times: dict[str, list[float]] = {name: [] for name in actions}
     for _ in range(rounds):
         for name, action in actions.items():
-            times[name].append(seconds_of(action))
+            times[name].append(processor_seconds_of(action))
     return {name: min(some) for name, some in times.items()}
 
 
@@ -169,15 +135,6 @@ def error_on_function(n: int, qmc: bool) -> float:
 
 
 # The page.
-
-
-def machine(before: float, after: float) -> str:
-    packages = ("numpy", "torch", "gpattr", "scikit-learn", "botorch", "ax-platform", "SALib")
-    versions = ", ".join(f"{name} {version(name)}" for name in packages)
-    return paragraph(f"""
-        Machine: {processor()}, {os.cpu_count()} cores, shared with others (load average
-        {before:.1f} at the start, {after:.1f} at the end); Python {platform.python_version()},
-        {versions}.""")
 
 
 def set_up(rounds: int) -> list[str]:
@@ -353,4 +310,4 @@ SUPERSCRIPT = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
 if __name__ == "__main__":
-    main()
+    write_page(compare, __doc__, rounds=5)

@@ -9,19 +9,12 @@ the tool's."""
 
 from __future__ import annotations
 
-import argparse
 import os
-import platform
-import time
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pages import digits, paragraph, power, processor, table
+from pages import digits, machine, paragraph, power, table, write_page
 from shapiq.explainer.product_kernel import ProductKernelExplainer
 from shapley_tools import ENUMERATED, Tool, every_tool
 from shapley_truths import (
@@ -34,26 +27,11 @@ from shapley_truths import (
 )
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
-from threadpoolctl import threadpool_limits
+from timing import processor_seconds_of
 
+PACKAGES = "numpy gpattr shap shapiq scikit-learn"
 N_ROWS, N_BACKGROUND = 20, 20
 EXACT = 1e-9  # the error up to which a tool is called exact
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=5, help="how often every tool is timed")
-    parser.add_argument("--write", type=Path, help="a file to write the Markdown to")
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")  # other libraries' advice
-    os.environ["OMP_NUM_THREADS"] = "1"  # gpattr's threads, which start at its first call
-    threadpool_limits(limits=1)
-    page = compare(options.rounds)
-    print(page)
-    if options.write:
-        options.write.write_text(page + "\n", encoding="utf-8")
 
 
 def compare(rounds: int) -> str:
@@ -66,8 +44,8 @@ def compare(rounds: int) -> str:
         *section(Case.of(20, N_ROWS, 1), rounds, "20 features, one baseline"),
         *section(Case.of(50, N_ROWS, 1), rounds, "50 features, one baseline"),
     ]
-    parts = [machine(before, os.getloadavg()[0]), *set_up(one, rounds), *sections, *limits(one)]
-    return "\n\n".join(parts)
+    top = machine(PACKAGES, (before, os.getloadavg()[0]))
+    return "\n\n".join([top, *set_up(one, rounds), *sections, *limits(one)])
 
 
 # What is measured.
@@ -92,31 +70,13 @@ class Measured:
         times: dict[str, list[float]] = {each.name: [] for each in [*ours, tool]}
         for _ in range(rounds):
             for each in {each.name: each for each in [*ours, tool]}.values():
-                times[each.name].append(seconds_of(lambda e=each: e.explain(case.X, 0)))
+                times[each.name].append(processor_seconds_of(lambda e=each: e.explain(case.X, 0)))
         best = {name: min(some) / len(case.X) for name, some in times.items()}
         worst = max(float(np.abs(part).max()) for part in off) if off else None
         return cls(best[tool.name], best, error / float(np.abs(truth).max()), worst)
 
 
-def seconds_of(action: Callable[[], Any], at_least: float = 0.05) -> float:
-    """The mean processor time of a call, over as many as fill 50 ms."""
-    calls, start = 0, time.process_time()
-    while (elapsed := time.process_time() - start) < at_least or not calls:
-        action()
-        calls += 1
-    return elapsed / calls
-
-
 # The page.
-
-
-def machine(before: float, after: float) -> str:
-    packages = ("numpy", "gpattr", "shap", "shapiq", "scikit-learn")
-    versions = ", ".join(f"{name} {version(name)}" for name in packages)
-    return paragraph(f"""
-        Machine: {processor()}, {os.cpu_count()} cores, shared with others (load average
-        {before:.1f} at the start, {after:.1f} at the end); Python {platform.python_version()},
-        {versions}.""")
 
 
 def set_up(case: Case, rounds: int) -> list[str]:
@@ -175,7 +135,7 @@ def section(case: Case, rounds: int, title: str) -> list[str]:
         notes.append(reading(exact))
     else:
         points = case.X[np.arange(1024) % len(case.X)]
-        bare = seconds_of(lambda: case.gp.predict(points)) / len(points) * 2.0**case.d
+        bare = processor_seconds_of(lambda: case.gp.predict(points)) / len(points) * 2.0**case.d
         notes.append(
             paragraph(f"""
             shap's Exact and shapiq's ExactComputer would evaluate 2^{case.d} points per row, which
@@ -232,4 +192,4 @@ def limits(case: Case) -> list[str]:
 
 
 if __name__ == "__main__":
-    main()
+    write_page(compare, __doc__, rounds=5)

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from importlib.util import find_spec
 
 import numpy as np
+from attribution_tools.problem import Problem
+from attribution_tools.tool import IG, Tool
 from scipy.special import erf
-from timing import best_time, once
+from timing import best_time
 
-from gpattr import Explainer, Explanation, memory_budget
+from gpattr import Explainer, Explanation
 from gpattr.kernels import SquaredExponential
 from gpattr.posteriors import ExactPosterior
 
@@ -40,57 +42,6 @@ def printed_formula(posterior: ExactPosterior, X: np.ndarray, b: np.ndarray) -> 
     return result
 
 
-def with_shap(kind: str, posterior: ExactPosterior, X: np.ndarray, b: np.ndarray) -> np.ndarray:
-    import shap
-
-    def predict(rows: np.ndarray) -> np.ndarray:
-        with memory_budget(working=2**28):
-            return posterior.predict(rows)
-
-    if kind == "Kernel":
-        return shap.KernelExplainer(predict, b[None]).shap_values(X, silent=True)
-    return shap.ExactExplainer(predict, shap.maskers.Independent(b[None]))(X).values
-
-
-def with_captum(
-    posterior: ExactPosterior, X: np.ndarray, b: np.ndarray
-) -> Callable[[], np.ndarray]:
-    """The same GP in GPyTorch, set to exact factorisations, its mean differentiated by Captum."""
-    import gpytorch
-    import torch
-    from captum.attr import IntegratedGradients
-    from gpytorch.kernels import RBFKernel, ScaleKernel
-
-    class Model(gpytorch.models.ExactGP):
-        def __init__(self, likelihood):
-            super().__init__(torch.tensor(posterior.inputs), torch.tensor(posterior.y), likelihood)
-            self.mean_module = gpytorch.means.ZeroMean()
-            self.covar_module = ScaleKernel(RBFKernel())
-
-        def forward(self, rows):
-            return gpytorch.distributions.MultivariateNormal(
-                self.mean_module(rows), self.covar_module(rows)
-            )
-
-    likelihood = gpytorch.likelihoods.GaussianLikelihood()
-    model = Model(likelihood).double()
-    model.covar_module.outputscale = posterior.kernel.variance
-    model.covar_module.base_kernel.lengthscale = posterior.kernel.lengthscale
-    likelihood.noise = float(posterior.noise[0])
-    model.eval()
-
-    def attribute() -> np.ndarray:
-        with gpytorch.settings.fast_computations(False, False, False):
-            method = IntegratedGradients(lambda rows: model(rows).mean)
-            return (
-                method.attribute(torch.tensor(X), baselines=torch.tensor(b)[None], n_steps=50)
-                .detach()
-                .numpy()
-            )
-
-    return attribute
-
-
 def peers(X: np.ndarray, y: np.ndarray, quick: bool) -> tuple[str, list[dict[str, str]]]:
     m, d = (200, 6) if quick else (500, 8)
     rng = np.random.default_rng(0)
@@ -104,12 +55,8 @@ def peers(X: np.ndarray, y: np.ndarray, quick: bool) -> tuple[str, list[dict[str
     time_mean = best_time(lambda: explainer(many, uncertainty="none")) / 1000
     time_cov = best_time(lambda: explainer(many)) / 1000
     table = _of_gpattr(exact, time_mean, time_cov)
-    for name, (module, kind, compute) in _others(posterior, rows, b).items():
-        if find_spec(module) is None:
-            continue
-        compute()  # imports and caches do not count
-        seconds, values = once(compute)
-        gap = np.abs(np.asarray(values) - exact.values).max()
+    for name, (kind, compute) in _others(posterior, rows, b).items():
+        seconds, gap = best_time(compute), np.abs(compute() - exact.values).max()
         table.append(
             _row(name, seconds / N_ROWS, time_mean, kind, "largest difference", f"{gap:.0e}")
         )
@@ -141,30 +88,28 @@ def _of_gpattr(exact: Explanation, time_mean: float, time_cov: float) -> list[di
 
 def _others(
     posterior: ExactPosterior, rows: np.ndarray, b: np.ndarray
-) -> dict[str, tuple[str, str, Callable[[], np.ndarray]]]:
-    """Return {tool: (its package, what it computes, a call that computes it)}."""
-    return {
+) -> dict[str, tuple[str, Callable[[], np.ndarray]]]:
+    """Return {tool: (what it computes, a call that computes it)} of those that are installed."""
+    problem = Problem.of(posterior, rows, names=[])
+    others = {
         "the paper's printed formula": (
-            "gpattr",
-            "integrated gradients",
+            IG,
             lambda: printed_formula(posterior, rows, b),
         ),
-        "Captum on GPyTorch, 50 steps": (
-            "captum",
-            "integrated gradients",
-            lambda: with_captum(posterior, rows, b)(),
-        ),
-        "shap ExactExplainer": (
-            "shap",
-            "Shapley values",
-            lambda: with_shap("Exact", posterior, rows, b),
-        ),
-        "shap KernelExplainer": (
-            "shap",
-            "Shapley values, sampled",
-            lambda: with_shap("Kernel", posterior, rows, b),
-        ),
     }
+    tools: dict[str, Tool] = {}
+    if find_spec("captum") and find_spec("gpytorch"):
+        from attribution_tools.with_captum import captum_tools
+
+        tools["Captum on GPyTorch, 50 steps"] = captum_tools(problem)[0]
+    if find_spec("shap"):
+        from attribution_tools.with_shap import shap_tools
+
+        tools["shap ExactExplainer"], tools["shap KernelExplainer"] = shap_tools(problem)[:2]
+    calls = {
+        name: (tool.computes, lambda tool=tool: tool.explain(0)) for name, tool in tools.items()
+    }
+    return others | calls
 
 
 def _of_printed_formula(

@@ -1,6 +1,13 @@
 """Benchmarks: times of gpattr relative to bare linear algebra and other libraries, from one run.
 
     python benchmarks/run.py [--quick] [--only explain,kernels,...]
+    python benchmarks/run.py [--quick] --json new.json
+    python benchmarks/run.py [--quick] --compare old.json [new.json]
+
+The first prints tables of all that is measured, or of some parts. The second measures the numbers
+that README and documentation quote, and writes them to a file. The third prints what became slower
+or faster since such a file was written, in a run now or in a second file; it ends with exit code 1
+if something became slower (benchmarks/changes.py says how noise is judged).
 
 Parts are explain, kernels, shapley, dependence, quantities, measurements, counterfactuals,
 training, peers, growth, weights, rules, sparse, held-out, busy, tables, dask and big-files. The
@@ -13,55 +20,42 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import sys
 import warnings
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
-from big_files import big_files
-from busy import busy
-from counterfactuals import counterfactuals, sensitivity
-from dask_training import dask_training
-from explain import explain_many_rows, explain_wine
-from growth import growth
-from held_out import held_out
-from peers import peers
+from changes import as_rows, changes, differences
+from record import Record, RecordError, versions
 from rich.console import Console
 from rich.table import Table
-from rules import rules
-from sparse_models import approximations, sparse_peers
-from training import training
-from weight_space import convergence, explain_rows, stream
 
-from dependence import dependence, sobol
-from kernels import additive, kernels
-from measurements import measurements
-from quantities import quantities
-from shapley import shapley, shapley_of_many_features
-from tables import tables
-
+# Functions by module, imported when they are asked for: each needs libraries of its own.
 SECTIONS = {
-    "explain": (explain_wine, explain_many_rows),
-    "kernels": (kernels, additive),
-    "shapley": (shapley, shapley_of_many_features),
-    "dependence": (dependence, sobol),
-    "quantities": (quantities,),
-    "measurements": (measurements,),
-    "counterfactuals": (counterfactuals, sensitivity),
-    "training": (training,),
-    "peers": (peers,),
-    "growth": (growth,),
-    "weights": (stream, explain_rows, convergence),
-    "rules": (rules,),
-    "sparse": (approximations, sparse_peers),
-    "held-out": (held_out,),
-    "busy": (busy,),
-    "tables": (tables,),
-    "dask": (dask_training,),
-    "big-files": (big_files,),
+    "explain": ("explain.explain_wine", "explain.explain_many_rows"),
+    "kernels": ("kernels.kernels", "kernels.additive"),
+    "shapley": ("shapley.shapley", "shapley.shapley_of_many_features"),
+    "dependence": ("dependence.dependence", "dependence.sobol"),
+    "quantities": ("quantities.quantities",),
+    "measurements": ("measurements.measurements",),
+    "counterfactuals": ("counterfactuals.counterfactuals", "counterfactuals.sensitivity"),
+    "training": ("training.training",),
+    "peers": ("peers.peers",),
+    "growth": ("growth.growth",),
+    "weights": ("weight_space.stream", "weight_space.explain_rows", "weight_space.convergence"),
+    "rules": ("rules.rules",),
+    "sparse": ("sparse_models.approximations", "sparse_models.sparse_peers"),
+    "held-out": ("held_out.held_out",),
+    "busy": ("busy.busy",),
+    "tables": ("tables.tables",),
+    "dask": ("dask_training.dask_training",),
+    "big-files": ("big_files.big_files",),
 }
 
 
-def main() -> None:
+def main() -> int:
+    """Run, and return the exit code."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -69,19 +63,55 @@ def main() -> None:
     parser.add_argument(
         "--only", default=",".join(SECTIONS), help="sections to run, separated by commas"
     )
+    parser.add_argument("--json", type=Path, help="measure what README quotes, and write it here")
+    parser.add_argument(
+        "--compare", type=Path, nargs="+", metavar="FILE", help="what changed since a file"
+    )
     options = parser.parse_args()
+    if options.compare and len(options.compare) > (1 if options.json else 2):
+        parser.error("--compare takes the old file, and the new one unless --json measures it now")
     warnings.simplefilter("ignore")  # other libraries' advice on convergence
     console = Console(width=130)
+    if options.json or options.compare:
+        try:
+            return follow(options.compare or [], options.json, options.quick, console)
+        except RecordError as error:
+            parser.error(str(error))
     console.print(
         f"machine: {platform.processor() or platform.machine()}, {os.cpu_count()} cores,"
-        f" {versions()}",
+        f" {', '.join(f'{name} {number}' for name, number in versions().items())}",
         highlight=False,
     )
     X, y = wine()
     for section in options.only.split(","):
-        for measure in SECTIONS[section]:
-            title, rows = measure(X, y, options.quick)
+        for path in SECTIONS[section]:
+            module, _, name = path.partition(".")
+            title, rows = getattr(import_module(module), name)(X, y, options.quick)
             console.print(as_table(title, rows))
+    return 0
+
+
+def follow(files: list[Path], target: Path | None, quick: bool, console: Console) -> int:
+    """Measure the quoted numbers, unless both files are given, and compare them with the old."""
+    records = [Record.read(path) for path in files]  # first, or an error would cost minutes
+    if len(records) < 2:
+        import quoted_numbers
+
+        data = "red wine" if os.environ.get("GPATTR_DATA_DIR") else "simulated"
+        records.append(quoted_numbers.measure(*wine(), data, quick))
+        for size, rows in quoted_numbers.as_tables(records[-1]).items():
+            console.print(as_table(size, rows))
+        for part, reason in records[-1].skipped.items():
+            console.print(f"skipped: {part} ({reason})")
+    if target:
+        records[-1].write(target)
+    if not files:
+        return 0
+    found = changes(*records)
+    console.print(as_table(f"{files[0].name}, of {records[0].date}, and now", as_rows(found)))
+    for line in differences(*records):
+        console.print(line, highlight=False)
+    return int(any(change.verdict == "SLOWER" for change in found))
 
 
 def wine() -> tuple[np.ndarray, np.ndarray]:
@@ -103,28 +133,5 @@ def as_table(title: str, rows: list[dict[str, str]]) -> Table:
     return table
 
 
-def versions() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    found = []
-    for name in (
-        "gpattr",
-        "numpy",
-        "scipy",
-        "scikit-learn",
-        "torch",
-        "gpytorch",
-        "botorch",
-        "tinygp",
-        "shap",
-        "captum",
-    ):
-        try:
-            found.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            continue
-    return ", ".join(found)
-
-
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

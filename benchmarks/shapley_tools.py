@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import shap
 import shapiq
+from attribution_tools.with_shapiq import first_order
 from games import coalitions, mixtures
 from scipy.linalg import solve_triangular
 from shapiq.explainer.product_kernel import ProductKernelExplainer
@@ -147,10 +148,6 @@ def product_kernel(case: Case) -> Tool:
         return case.unit * first_order(explainer.explain_X(X / case.lengthscale)), None
 
     return Tool("shapiq ProductKernelExplainer", explain, other_game=True)
-
-
-def first_order(results: list[shapiq.InteractionValues]) -> np.ndarray:
-    return np.array([result.get_n_order_values(1) for result in results])
 
 
 def gp_shap_tools(case: Case) -> list[Tool]:

@@ -1,0 +1,1 @@
+"""Tools that explain one fitted GP, with the same rows and baseline, and the true answers."""
