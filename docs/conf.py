@@ -1,7 +1,7 @@
 """How the documentation is built: ``sphinx-build -W docs site``.
 
-Nothing is taken from the network. Stories and figures on published data are run where
-``GPATTR_DATA_DIR`` names a folder that has them, and are left out otherwise."""
+Nothing is taken from the network. Stories on published data are run where ``GPATTR_DATA_DIR`` names
+a folder that has them, and are left out otherwise; the paper then has committed pictures."""
 
 import os
 import sys
@@ -75,11 +75,11 @@ html_theme_options = {
     "dark_css_variables": {"color-brand-primary": "#56b4e9", "color-brand-content": "#56b4e9"},
 }
 
-left_out = () if os.environ.get("GPATTR_DATA_DIR") else PUBLISHED_DATA
+left_out = ("in_pictures",) if os.environ.get("GPATTR_DATA_DIR") else PUBLISHED_DATA
 sphinx_gallery_conf = {
     "examples_dirs": str(HERE.parent / "examples" / "gallery"),
     "gallery_dirs": "gallery",
-    "ignore_pattern": "|".join(left_out) or r"__init__\.py",
+    "ignore_pattern": "|".join(left_out),
     "image_scrapers": ("matplotlib", "figures"),
     "image_srcset": ["2x"],
     "abort_on_example_error": True,

@@ -40,7 +40,13 @@ def assert_same_text(printed: str, shown: str) -> None:
     ("page", "texts"),
     [
         ("README.md", 1),
+        ("docs/index.md", 1),
         ("docs/tour.md", 2),
+        ("docs/trust.md", 1),
+        ("docs/coming_from/botorch.md", 3),
+        ("docs/coming_from/captum.md", 2),
+        ("docs/coming_from/permutation_importance.md", 3),
+        ("docs/coming_from/shap.md", 2),
         ("docs/get_started.md", 2),
         ("docs/how_to/choose_a_baseline.md", 1),
         ("docs/how_to/shapley_values.md", 2),
