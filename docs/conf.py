@@ -39,6 +39,7 @@ extensions = [
     "sphinxcontrib.bibtex",
     "docstrings",
     "generated",
+    "layout",
 ]
 exclude_patterns = [
     "_ext",
@@ -105,6 +106,7 @@ sphinx_gallery_conf = {
     "ignore_pattern": "|".join(left_out),
     "image_scrapers": ("matplotlib", "figures"),
     "image_srcset": ["2x"],
+    "thumbnail_size": (640, 400),
     "abort_on_example_error": True,
     "show_signature": False,
     "show_memory": False,

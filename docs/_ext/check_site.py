@@ -33,7 +33,7 @@ LAYOUT = r"""wide => {
   for (const code of document.querySelectorAll("article pre"))
     if (code.scrollWidth > code.clientWidth + 1 && (wide || !scrolls(code)))
       found.push(`code past its column: ${text(code)}`);
-  const number = /[+−±-]?\s?\d[\d.,]*(?:e[+−-]?\d+)?(?:[ \u00a0]\d{3})*/g;
+  const number = /(?:±\s?|(?<!\w)[+−-])?\d[\d.,]*(?:e[+−-]?\d+)?(?:[ \u00a0]\d{3}(?!\d))*/g;
   for (const cell of document.querySelectorAll("article td, article th")) {
     const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
     for (let node = walker.nextNode(); node; node = walker.nextNode())
