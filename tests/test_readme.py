@@ -97,6 +97,14 @@ def test_readme_is_short():
     assert max(map(len, lines)) <= 100
 
 
+def test_links_of_the_readme_lead_somewhere():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)]+)\)|^\[\d\]: (\S+)|src=\"([^\"]+)\"", text, re.MULTILINE)
+    assert len(links) > 20
+    for link in map("".join, links):
+        assert (ROOT / link).is_file(), link
+
+
 def test_install_lines_name_no_unpublished_package():
     """Until gpattr is published, it is installed from its folder."""
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
