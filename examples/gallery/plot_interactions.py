@@ -25,12 +25,12 @@ explainer = gpattr.Explainer(model, "mean", attribution="shapley", feature_names
 
 row = np.array([[0.8, 0.8, 0.8, 0.7, 0.3, *([0.5] * 5)]])
 pairs = explainer.interactions(row)
-figure = pairs.plot.matrix(0, max_display=6).figure
+ax = pairs.plot.matrix(0, max_display=6)
 
 # %%
 # The same as a network: lines are interactions, and circles are main effects.
 
-figure = pairs.plot.network(0, max_display=6).figure
+ax = pairs.plot.network(0, max_display=6)
 
 # %%
 # The true interaction is what the four corners of the first two inputs do not explain one by one:
