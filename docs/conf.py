@@ -1,8 +1,9 @@
 """How the documentation is built: ``sphinx-build -W docs site``.
 
-Nothing is taken from the network. Stories and figures on published data are run where
-``GPATTR_DATA_DIR`` names a folder that has them, and are left out otherwise."""
+Nothing is taken from the network. Stories on published data are run where ``GPATTR_DATA_DIR`` names
+a folder that has them, and are left out otherwise; the paper then has committed pictures."""
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -38,6 +39,7 @@ extensions = [
     "sphinxcontrib.bibtex",
     "docstrings",
     "generated",
+    "layout",
 ]
 exclude_patterns = [
     "_ext",
@@ -67,21 +69,44 @@ bibtex_default_style = "plain"
 html_theme = "furo"
 html_title = "gpattr"
 html_static_path = ["_static"]
+templates_path = ["_templates"]
 html_css_files = ["gpattr.css"]
+html_js_files = ["versions.js"]
 html_copy_source = False
 html_show_sphinx = False
+html_show_search_summary = False  # it reads other pages, which a page on a disk may not
+html_context = {"versions": json.loads((HERE / "_static" / "versions.json").read_text("utf-8"))}
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "sidebar/search.html",
+        "versions.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/scroll-end.html",
+    ]
+}
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#0072b2", "color-brand-content": "#0063a0"},
     "dark_css_variables": {"color-brand-primary": "#56b4e9", "color-brand-content": "#56b4e9"},
+    "footer_icons": [
+        {
+            "name": "GitHub",
+            "url": "https://github.com/gpattr/gpattr",
+            "html": (HERE / "_static" / "github.svg").read_text("utf-8"),
+            "class": "",
+        }
+    ],
 }
 
-left_out = () if os.environ.get("GPATTR_DATA_DIR") else PUBLISHED_DATA
+left_out = ("in_pictures",) if os.environ.get("GPATTR_DATA_DIR") else PUBLISHED_DATA
 sphinx_gallery_conf = {
     "examples_dirs": str(HERE.parent / "examples" / "gallery"),
     "gallery_dirs": "gallery",
-    "ignore_pattern": "|".join(left_out) or r"__init__\.py",
+    "ignore_pattern": "|".join(left_out),
     "image_scrapers": ("matplotlib", "figures"),
     "image_srcset": ["2x"],
+    "thumbnail_size": (640, 400),
     "abort_on_example_error": True,
     "show_signature": False,
     "show_memory": False,

@@ -4,12 +4,26 @@ import contextlib
 import io
 import re
 import runpy
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
+WITHOUT = """
+import sys
+from importlib.abc import MetaPathFinder
+
+class Hidden(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {names}:
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Hidden())
+"""
 
 
 def assert_same_text(printed: str, shown: str) -> None:
@@ -25,7 +39,14 @@ def assert_same_text(printed: str, shown: str) -> None:
 @pytest.mark.parametrize(
     ("page", "texts"),
     [
-        ("README.md", 2),
+        ("README.md", 1),
+        ("docs/index.md", 1),
+        ("docs/tour.md", 2),
+        ("docs/trust.md", 1),
+        ("docs/coming_from/botorch.md", 3),
+        ("docs/coming_from/captum.md", 2),
+        ("docs/coming_from/permutation_importance.md", 3),
+        ("docs/coming_from/shap.md", 2),
         ("docs/get_started.md", 2),
         ("docs/how_to/choose_a_baseline.md", 1),
         ("docs/how_to/shapley_values.md", 2),
@@ -47,6 +68,53 @@ def test_printed_output_is_the_shown_one(page, texts, tmp_path, monkeypatch):
                 assert_same_text(printed.getvalue(), expected)
                 shown += 1
     assert shown == texts
+
+
+def test_readme_runs_with_what_its_install_line_brings(tmp_path):
+    """Its blocks run where nothing of the extras can be imported."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    name = re.compile(r"[\w.-]+")
+    core = {name.match(line)[0] for line in project["dependencies"]}
+    others = {
+        name.match(line)[0].replace("-", "_").lower()
+        for extra, lines in project["optional-dependencies"].items()
+        if not extra.startswith(("test", "docs", "bench"))  # they repeat what the core brings along
+        for line in lines
+    } - core.union(["gpattr"])
+    assert {"torch", "shap"} <= others
+    blocks = BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    code = "".join(code for language, code in blocks if language == "python")
+    subprocess.run(
+        [sys.executable, "-c", WITHOUT.format(names=sorted(others)) + code],
+        cwd=tmp_path,
+        check=True,
+    )
+
+
+def test_readme_is_short():
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) < 120
+    assert max(map(len, lines)) <= 100
+
+
+def test_links_of_the_readme_lead_somewhere():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)]+)\)|^\[\d\]: (\S+)|src=\"([^\"]+)\"", text, re.MULTILINE)
+    assert len(links) > 20
+    for link in map("".join, links):
+        assert (ROOT / link).is_file(), link
+
+
+def test_install_lines_name_no_unpublished_package():
+    """Until gpattr is published, it is installed from its folder."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    wrong = [
+        f"{page.relative_to(ROOT)}: {line}"
+        for page in pages
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if re.search(r"pip install\b[^`&]*gpattr\b", line)
+    ]
+    assert not wrong
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ for row, (ax, kind) in enumerate(zip(axes, ("Doubtful", "Clear"), strict=True)):
         f"{kind}, {ex.row_names[row]}: P(malignant) = {ex.predictions[row]:.3f}, at the baseline"
         f" {ex.base_values[row]:.3f}"
     )
-    ax.set_title(title, loc="left", fontsize=11)
+    ax.set_title(title, loc="left", fontsize=11, pad=18)
 axes[0].set_xlabel("")
 _ = axes[1].set_xlabel("attribution to the probability of a malignant tumour, with 90 % intervals")
 

@@ -48,7 +48,7 @@ for ex, ax, title in zip(
     (apart, together), axes, ("Column by column", "Latitude and longitude as one"), strict=True
 ):
     ex.plot.bar(ax=ax)
-    ax.set_title(title, loc="left", fontsize=11)
+    ax.set_title(title, loc="left", fontsize=11, pad=18)
 axes[0].set_xlabel("")
 _ = axes[1].set_xlabel("attribution to the price (10 000 TWD per ping), with 95 % intervals")
 

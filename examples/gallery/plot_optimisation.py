@@ -63,7 +63,7 @@ for ex, ax in zip((reasons[0], reasons[8]), axes, strict=True):
         f"{ex.row_names[0]}: {ex.predictions[0]:.0f} MPa expected, {ex.base_values[0]:.0f} at the"
         " best so far"
     )
-    ax.set_title(title, loc="left", fontsize=11)
+    ax.set_title(title, loc="left", fontsize=11, pad=18)
     ax.set_xlabel("")
 _ = axes[1].set_xlabel("expected strength (MPa), with the 95 % interval of each step")
 

@@ -41,7 +41,7 @@ title = (
     f"{best.index[0]}: {ex.predictions[0]:.2f} points predicted, average wine"
     f" {ex.base_values[0]:.2f}"
 )
-_ = ax.set_title(title, loc="left", fontsize=11)
+_ = ax.set_title(title, loc="left", fontsize=11, pad=18)
 
 # %%
 # Read the plot from the bottom. Only two intervals do not contain zero: those of a low total sulfur
