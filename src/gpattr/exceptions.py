@@ -2,6 +2,24 @@
 
 import numpy as np
 
+__all__ = [
+    "ClusterError",
+    "DatasetError",
+    "FileFormatError",
+    "GpattrError",
+    "InvalidIndexError",
+    "InvalidInputError",
+    "InvalidTypeError",
+    "MissingUncertaintyError",
+    "NoClosedFormError",
+    "NotFittedError",
+    "NotPositiveDefiniteError",
+    "SeveralOutputsError",
+    "ToleranceError",
+    "TooLargeError",
+    "UnsupportedModelError",
+]
+
 
 class GpattrError(Exception):
     """Base of all errors raised by gpattr."""

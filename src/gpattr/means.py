@@ -16,6 +16,8 @@ from gpattr._core.validation import as_vector, check_count, numbers, read_only, 
 from gpattr.bases import Monomials
 from gpattr.exceptions import InvalidInputError
 
+__all__ = ["Constant", "Expansion", "Function", "Linear", "Mean", "Polynomial", "Zero"]
+
 
 class Mean(Checked, Frozen, ABC):
     """A prior mean m(x): values and gradients."""

@@ -19,6 +19,8 @@ from gpattr.operators import Baselines, Gradient, IntegratedGradients, Paths
 from gpattr.posteriors import MultiOutputPosterior, Posterior
 from gpattr.special.quadrature import gauss_legendre
 
+__all__ = ["check_adapter", "check_kernel", "check_posterior"]
+
 STEP = 6e-6  # ε^(1/3): where truncation and rounding of a central difference balance
 # relative to the size of what is compared: finite differences, and everything else
 LOOSE, TIGHT = 1e-5, 1e-9
