@@ -2,6 +2,8 @@
 of their own.
 """
 
+import ast
+import doctest
 import os
 import tempfile
 from importlib.util import find_spec
@@ -14,9 +16,8 @@ if (
 os.environ.setdefault("NUMBA_DISABLE_JIT", "1")  # shap compiles for seconds what takes milliseconds
 
 import pytest
-from sybil import Sybil
+from sybil import Region, Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
-from sybil.parsers.rest import DocTestParser
 
 
 def enter_folder(namespace):
@@ -54,6 +55,40 @@ class InOrder(PythonCodeBlockParser):
         return evaluate
 
 
+def docstring_examples(document):
+    """Find the docstrings with examples: one region each, which runs by itself, as it is shown."""
+    lines = document.text.splitlines(keepends=True)
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+    for node in ast.walk(ast.parse(document.text)):
+        if not isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+            continue
+        text = ast.get_docstring(node, clean=False)
+        if text is None or ">>>" not in text:
+            continue
+        place = node.body[0]
+        name = getattr(node, "name", "module")
+        test = doctest.DocTestParser().get_doctest(text, {}, name, document.path, place.lineno - 1)
+        start, end = starts[place.lineno - 1], starts[place.end_lineno]
+        yield Region(start, end, test, run_docstring)
+
+
+def run_docstring(example):
+    """Run the lines of one docstring in a folder of their own; return what went wrong."""
+    found = []
+    home = os.getcwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS).run(
+                example.parsed, out=found.append
+            )
+        finally:
+            os.chdir(home)
+    return "".join(found) or None
+
+
 # Pages whose library most people do not have: they run in the environments that `.ci/run` makes.
 NEEDED = {
     "ax": "ax",
@@ -77,7 +112,7 @@ pages = Sybil(
     setup=enter_folder,
     teardown=leave_folder,
 )
-docstrings = Sybil(parsers=[DocTestParser()], patterns=["src/**/*.py"])
+docstrings = Sybil(parsers=[docstring_examples], patterns=["src/**/*.py"])
 
 
 def pytest_configure(config):

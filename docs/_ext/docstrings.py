@@ -32,8 +32,8 @@ def _bars(line: str) -> str:
 def skip(app: Any, what: str, name: str, obj: object, skipped: bool, options: Any) -> bool | None:
     """Skip what is inherited from other libraries, and what scikit-learn adds to estimators."""
     function = getattr(obj, "fget", None) or getattr(obj, "__func__", obj)
-    home = getattr(function, "__module__", None)
-    foreign = callable(function) and (home or "").partition(".")[0] != "gpattr"
+    home = getattr(getattr(function, "__objclass__", function), "__module__", None) or "gpattr"
+    foreign = home.partition(".")[0] != "gpattr" or type(obj).__name__ == "_tuplegetter"
     return True if foreign or re.fullmatch(r"set_\w+_request", name) else None
 
 

@@ -32,6 +32,16 @@ class Distribution(Frozen, ABC):
 
     A subclass names its arrays and their dimensions in ``arrays``, and those that it cannot do
     without in ``required``: rows and entries are selected, joined and stored by these names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.distributions import Distribution, Gaussian
+    >>> both = Gaussian(np.array([[1.0, -2.0]]), cov=np.eye(2)[None])
+    >>> isinstance(both, Distribution), both.shape
+    (True, (1, 2))
+    >>> both.linear(np.array([[1.0], [1.0]])).mean  # of the sum
+    array([[-1.]])
     """
 
     arrays: ClassVar[Mapping[str, Dimensions]]

@@ -33,6 +33,14 @@ class Draws(Distribution):
     ``mean``, ``var`` and ``cov`` may be given where they are known better than by the draws; mean
     and variances are those of the draws otherwise. Intervals and probabilities are those of the
     draws; `standard_error` and `interval_error` give their Monte-Carlo error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.distributions import Draws
+    >>> draws = np.random.default_rng(0).normal(1.0, 0.1, size=(1000, 1, 2))
+    >>> Draws(draws).mean.round(1)
+    array([[1., 1.]])
     """
 
     draws: Array

@@ -26,7 +26,18 @@ from gpattr.distributions.positions import position
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Gaussian(Distribution):
-    """N(mean, cov) in each row: ``mean`` (n, q), ``var`` (n, q), ``cov`` (n, q, q)."""
+    """N(mean, cov) in each row: ``mean`` (n, q), ``var`` (n, q), ``cov`` (n, q, q).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.distributions import Gaussian
+    >>> attributions = Gaussian(np.array([[1.0, 0.0]]), var=np.array([[0.25, 1.0]]))
+    >>> attributions.prob_positive().round(2)
+    array([[0.98, 0.5 ]])
+    >>> attributions.interval(0.95)[0].round(2)
+    array([[ 0.02, -1.96]])
+    """
 
     mean: Array
     var: Array | None = None

@@ -30,6 +30,15 @@ class Mixture(Distribution):
 
     ``means`` and ``variances`` are (K, n, q), ``covs`` (K, n, q, q). ``mean``, ``var`` and ``cov``
     are those of the mixture, by total variance unless they are given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.distributions import Mixture
+    >>> means = np.array([[[0.0]], [[2.0]]])  # two models, one row, one feature
+    >>> mixture = Mixture(np.array([0.5, 0.5]), means, np.ones_like(means))
+    >>> mixture.mean, mixture.var
+    (array([[1.]]), array([[2.]]))
     """
 
     weights: Array

@@ -19,7 +19,15 @@ from gpattr.distributions.positions import position
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Point(Distribution):
-    """All probability at ``mean`` (n, q): variances and covariances are zero."""
+    """All probability at ``mean`` (n, q): variances and covariances are zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.distributions import Point
+    >>> Point(np.array([[1.0, -1.0]])).prob_positive()
+    array([[1., 0.]])
+    """
 
     mean: Array
     var: Array = field(init=False)

@@ -64,6 +64,18 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
     kernel_, mean_, log_marginal_likelihood_
         The learned values, in data units; for more than two classes a tuple of kernels and the sum
         of the log evidences.
+
+    Examples
+    --------
+    >>> import gpattr
+    >>> from sklearn.datasets import make_moons
+    >>> X, y = make_moons(40, random_state=0)
+    >>> model = gpattr.GPClassifier().fit(X, y)
+    >>> model.score(X, y)
+    1.0
+    >>> ex = gpattr.Explainer(model, output="probability", n_draws=200)(X[:2])
+    >>> ex.quantity
+    'probability of 1 against 0'
     """
 
     def __init__(

@@ -82,6 +82,18 @@ class GPRegressor(KernelRegressor):
         radial kernel.
 
     Tensors are taken as they are: training and predictions stay on their device.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> mean, std = model.predict([[1.0, 0.0]], return_std=True)
+    >>> mean.round(2)
+    array([1.])
+    >>> model.score(X, X[:, 0] - X[:, 1] ** 2) > 0.99
+    True
     """
 
     def __init__(

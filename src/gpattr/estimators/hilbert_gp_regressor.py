@@ -42,7 +42,14 @@ LARGEST_ALPHA = 200.0  # its Bessel functions overflow beyond
 
 
 class BasisWarning(UserWarning):
-    """The basis is too small for the kernel, or its box too narrow."""
+    """The basis is too small for the kernel, or its box too narrow.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from gpattr.estimators import BasisWarning
+    >>> warnings.simplefilter("error", BasisWarning)  # an error rather than a warning
+    """
 
 
 class HilbertGPRegressor(FeatureRegressor):
@@ -83,6 +90,15 @@ class HilbertGPRegressor(FeatureRegressor):
         For each term of the kernel: the relative error of its prior variance at the
         worst training row (``prior_error``), what was used (``n_basis``, ``boundary``) and what
         would be needed for one per cent. A share above five per cent gives a `BasisWarning`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).uniform(-1.0, 1.0, size=(200, 1))
+    >>> model = gpattr.HilbertGPRegressor().fit(X, np.sin(3.0 * X[:, 0]))
+    >>> model.predict([[0.5]]).round(2)
+    array([1.])
     """
 
     def __init__(

@@ -81,6 +81,15 @@ class MultiOutputGPRegressor(KernelRegressor):
         B, where the outputs share a kernel; diagonal unless they are coregionalised.
     log_marginal_likelihood_ : float
         Of all outputs together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.MultiOutputGPRegressor().fit(X, np.column_stack([X[:, 0], X[:, 1] ** 2]))
+    >>> model.predict([[1.0, 2.0]]).round(2)
+    array([[1., 4.]])
     """
 
     def __init__(

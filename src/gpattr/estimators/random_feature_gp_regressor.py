@@ -49,7 +49,14 @@ ROUGHLY = 1e-5  # of log p(y), which differs by more from one draw of frequencie
 
 
 class FirstChunkWarning(UserWarning):
-    """Length-scales are learned from a first chunk of very few rows."""
+    """Length-scales are learned from a first chunk of very few rows.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from gpattr.estimators import FirstChunkWarning
+    >>> warnings.simplefilter("ignore", FirstChunkWarning)
+    """
 
 
 class RandomFeatureGPRegressor(FeatureRegressor):
@@ -98,6 +105,16 @@ class RandomFeatureGPRegressor(FeatureRegressor):
     advice_ : str
         Advice where the frequencies are too few for the intervals to have their nominal coverage;
         empty otherwise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).uniform(-1.0, 1.0, size=(200, 2))
+    >>> y = np.sin(3.0 * X[:, 0])
+    >>> model = gpattr.RandomFeatureGPRegressor(100, random_state=0).fit(X, y)
+    >>> model.predict([[0.5, 0.0]]).round(1)
+    array([1.])
     """
 
     def __init__(

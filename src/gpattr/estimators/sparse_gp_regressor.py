@@ -129,6 +129,15 @@ class SparseGPRegressor(KernelRegressor):
     advice_ : str
         Advice where that share is large and hyperparameters were learned with inducing inputs;
         empty otherwise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).uniform(-1.0, 1.0, size=(200, 1))
+    >>> model = gpattr.SparseGPRegressor(20, random_state=0).fit(X, np.sin(3.0 * X[:, 0]))
+    >>> model.predict([[0.5]]).round(2)
+    array([1.])
     """
 
     def __init__(

@@ -33,7 +33,17 @@ def explain(
     uncertainty: str = "cov",
     scale: str | None = None,
 ) -> Any:
-    """Explain the rows of X in one call: ``Explainer(model, baseline, …)(X, uncertainty=…)``."""
+    """Explain the rows of X in one call: ``Explainer(model, baseline, …)(X, uncertainty=…)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> gpattr.explain(model, [[1.0, -1.0]], baseline="zeros").values.round(2)
+    array([[ 1., -1.]])
+    """
     explainer = Explainer(
         model,
         baseline,

@@ -39,6 +39,19 @@ class Dependence(Frozen):
     ``distribution`` is the joint distribution of the G values of each curve, that of a surface with
     its second feature running fastest. ``error`` (n,) bounds what the method left out of each
     value, and ``cov_error`` (n,) of each (co)variance; there is one of each for an average.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> explainer = gpattr.Explainer(model, baseline="zeros")
+    >>> curve = explainer.dependence("x1", grid=[0.0, 1.0, 2.0], centred=True)
+    >>> curve.values.round(2)
+    array([ 0.72, -0.28, -3.28])
+    >>> curve.std.shape
+    (3,)
     """
 
     distribution: Distribution

@@ -47,6 +47,16 @@ class MultiOutputExplanation(Frozen):
     and ``std`` are (n, d, P), ``cov`` is (n, d, d, P), ``predictions``, ``base_values``, ``error``
     and ``delta`` are (n, P); other axes than ("feature",) stand in the place of d. Covariances
     between outputs are those of `Explainer.across_outputs`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.MultiOutputGPRegressor().fit(X, np.column_stack([X[:, 0], X[:, 1] ** 2]))
+    >>> ex = gpattr.Explainer(model, baseline="zeros")([[1.0, 1.0]])
+    >>> ex.output_names, ex["y1"].values.round(2)
+    (('y0', 'y1'), array([[0., 1.]]))
     """
 
     outputs: Mapping[str, Explanation]

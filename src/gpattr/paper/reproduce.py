@@ -36,7 +36,15 @@ EXPERIMENTS = {
 
 @dataclass(frozen=True)
 class Report:
-    """The result of one experiment."""
+    """The result of one experiment.
+
+    Examples
+    --------
+    >>> from gpattr.paper import reproduce
+    >>> [report] = reproduce(["linear"], reduced=True)
+    >>> report.title
+    'Section 2.1: Bayesian linear regression'
+    """
 
     title: str
     checks: list[Check]
@@ -63,6 +71,13 @@ def reproduce(
     and ``figure_1.json``; with None nothing is written. ``data_home`` is the folder with the data,
     by default ``GPATTR_DATA_DIR``, the cache or the official archive. ``reduced`` uses fewer
     restarts, models and repetitions. ``progress`` is called with a text at every step.
+
+    Examples
+    --------
+    >>> from gpattr.paper import reproduce
+    >>> [report] = reproduce(["linear"], reduced=True)
+    >>> all(check.passed for check in report.checks)
+    True
     """
     several = (
         isinstance(experiments, Iterable)

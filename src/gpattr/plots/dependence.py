@@ -43,6 +43,15 @@ def dependence(
     Two numbers or dates make a surface, with its standard deviation beside it: the axes are divided
     in two, and those of the surface are returned. If one of the two features has up to six
     categories, each has a curve; categories of both make a matrix with numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> explainer = gpattr.Explainer(model, baseline="zeros")
+    >>> ax = gpattr.plots.dependence(explainer.dependence("x1", grid=20), draws=3)
     """
     if not isinstance(dependence, Dependence):
         raise InvalidInputError(

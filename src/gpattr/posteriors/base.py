@@ -45,6 +45,18 @@ class Posterior(Checked, Frozen, ABC):
     A subclass defines `n_features`, `like`, `moments` and `bind`; `require_jets`, `path_lengths`
     and `slopes` for quantities such as its standard deviation, and for counterfactuals; `jets` only
     if its function can be the log odds of a class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> posterior = model.posterior_
+    >>> isinstance(posterior, gpattr.posteriors.Posterior), posterior.n_features
+    (True, 2)
+    >>> posterior.predict([[1.0, 0.0]]).round(2)
+    array([1.])
     """
 
     checks: ClassVar[Any] = CHECKS

@@ -25,6 +25,17 @@ class Bound(ABC):
 
     Formulas are resolved when it is made. Rows have been checked: they are those that
     `Posterior.rows` returns, and as many as the operator is for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> operator = gpattr.operators.IntegratedGradients([0.0, 0.0])
+    >>> bound = model.posterior_.bind(operator, gpattr.posteriors.Evaluation("std"))
+    >>> bound.apply(X[:3]).distribution.var.shape
+    (3, 2)
     """
 
     operator: Operator

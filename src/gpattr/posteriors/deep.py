@@ -45,6 +45,18 @@ class DeepPosterior(Posterior):
     Covariances of attributions come from ``draws`` of the hidden layers, in antithetic pairs, which
     ``random_state`` fixes: the same rows are always explained alike. ``reference_points`` can serve
     as baselines, such as ``{"mean": …}`` of the training inputs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> Z = np.linspace(-2.0, 2.0, 5)[:, None]
+    >>> def layer(values):
+    ...     kernel = gpattr.kernels.SquaredExponential()
+    ...     return gpattr.posteriors.SparsePosterior(kernel, Z, values, 0.01 * np.eye(5))
+    >>> deep = gpattr.posteriors.DeepPosterior([[layer(np.sin(Z[:, 0]))], layer(Z[:, 0] ** 2)])
+    >>> deep.n_features
+    1
     """
 
     layers: tuple[Layer, ...]

@@ -44,6 +44,17 @@ class MixturePosterior(Posterior):
 
     Means are averaged; covariances are averaged, and the covariance of the means is added (total
     variance). Attributions are not Gaussian: `apply` returns their components too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> other = gpattr.GPRegressor().fit(X, 3.0 * X[:, 0])
+    >>> mixture = gpattr.posteriors.MixturePosterior([model, other], weights=[0.5, 0.5])
+    >>> mixture.predict([[1.0, 0.0]]).round(2)
+    array([2.])
     """
 
     posteriors: tuple[Posterior, ...]

@@ -75,6 +75,16 @@ class WeightSpacePosterior(Posterior):
     ``{"mean": …}`` of the training inputs. ``condition`` is the condition number of what the root
     and the weights were computed from: rounding is amplified by it. ``weights_error`` is a bound on
     the length of the error of the weights beyond that.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.bases import Monomials
+    >>> from gpattr.posteriors import WeightSpacePosterior
+    >>> basis = Monomials([[1, 0], [1, 1]])  # x₁ and x₁x₂
+    >>> posterior = WeightSpacePosterior(basis, weights=[1.0, 2.0], covariance=0.1 * np.eye(2))
+    >>> posterior.predict([[1.0, 1.0]])
+    array([3.])
     """
 
     basis: Basis
