@@ -2,7 +2,6 @@
 of their own.
 """
 
-import ast
 import doctest
 import os
 import tempfile
@@ -55,23 +54,11 @@ class InOrder(PythonCodeBlockParser):
         return evaluate
 
 
-def docstring_examples(document):
-    """Find the docstrings with examples: one region each, which runs by itself, as it is shown."""
-    lines = document.text.splitlines(keepends=True)
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line))
-    for node in ast.walk(ast.parse(document.text)):
-        if not isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
-            continue
-        text = ast.get_docstring(node, clean=False)
-        if text is None or ">>>" not in text:
-            continue
-        place = node.body[0]
-        name = getattr(node, "name", "module")
-        test = doctest.DocTestParser().get_doctest(text, {}, name, document.path, place.lineno - 1)
-        start, end = starts[place.lineno - 1], starts[place.end_lineno]
-        yield Region(start, end, test, run_docstring)
+def docstring_examples(docstring):
+    """Find the examples of a docstring: one region, which runs by itself, as it is shown."""
+    if ">>> " in docstring.text:
+        test = doctest.DocTestParser().get_doctest(docstring.text, {}, "example", docstring.path, 0)
+        yield Region(0, len(docstring.text), test, run_docstring)
 
 
 def run_docstring(example):
@@ -112,7 +99,7 @@ pages = Sybil(
     setup=enter_folder,
     teardown=leave_folder,
 )
-docstrings = Sybil(parsers=[docstring_examples], patterns=["src/**/*.py"])
+docstrings = Sybil(parsers=[docstring_examples], path="src", patterns=["*.py"])
 
 
 def pytest_configure(config):

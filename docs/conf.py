@@ -38,6 +38,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "sphinxcontrib.bibtex",
     "docstrings",
+    "kernel_pages",
     "generated",
 ]
 exclude_patterns = [
@@ -57,7 +58,9 @@ myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "amsmath", "sm
 myst_heading_anchors = 3
 
 autosummary_generate_overwrite = True
-autodoc_typehints = "description"
+autodoc_typehints = "both"
+autodoc_typehints_description_target = "documented"
+autodoc_type_aliases = {name: name for name in ("Array", "ArrayLike", "Names", "Groups")}
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True}
 napoleon_google_docstring = False

@@ -46,8 +46,8 @@ def documented() -> list[str]:
     found = []
     for page in sorted(REFERENCE.glob("*.md")):
         text = page.read_text(encoding="utf-8")
-        for table in re.findall(r"\.\. autosummary::\n   :toctree: api\n\n(.*?)```", text, re.S):
-            found += table.split()
+        for table in re.findall(r"\.\. autosummary::\n(.*?)```", text, re.S):
+            found += re.findall(r"^   ~(\S+)$", table, re.M)
         found += re.findall(r"\.\. py:data:: (\S+)", text)
     return found
 
@@ -111,3 +111,16 @@ def test_methods_that_everybody_calls_have_an_example(name):
     methods = {key: value for key, value in own_members(NAMES[name]).items() if callable(value)}
     without = [key for key, value in methods.items() if ">>> " not in (value.__doc__ or "")]
     assert not without
+
+
+def test_every_kernel_has_a_formula_and_is_drawn(monkeypatch):
+    monkeypatch.syspath_prepend(str(REFERENCE.parent / "_ext"))
+    import kernel_pages
+
+    kernels = {
+        name for name in gpattr.kernels.__all__ if inspect.isclass(NAMES[f"gpattr.kernels.{name}"])
+    }
+    assert {*kernel_pages.ENTRIES, *kernel_pages.FORMULAS} == kernels - {"Kernel", "Kink"}
+    for name, entry in kernel_pages.ENTRIES.items():
+        assert type(entry.kernel()).__name__ == name
+        assert kernel_pages.picture(entry).axes[1].lines

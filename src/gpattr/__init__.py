@@ -118,6 +118,8 @@ _NAMES = {
     "register_adapter": "gpattr.adapters",
     "sobol_indices": "gpattr.sobol",
 }
+# Explanations from draws are Explanation, with a distribution gpattr.distributions.Draws.
+_RENAMED = {"SampledExplanation": ("Explanation", {"since": "0.1", "removal": "0.2"})}
 
 __all__ = [
     "BaselineSensitivity",
@@ -180,15 +182,12 @@ def __getattr__(name: str) -> Any:
         return import_module(f"gpattr.{name}")
     if name in _NAMES:
         return getattr(import_module(_NAMES[name]), name)
-    if name == "SampledExplanation":
-        import warnings
+    if name in _RENAMED:
+        from gpattr._core.deprecation import Renamed
 
-        warnings.warn(
-            "SampledExplanation is now Explanation with a distribution gpattr.distributions.Draws",
-            FutureWarning,
-            stacklevel=2,
-        )
-        return import_module("gpattr.explanation").Explanation
+        new, versions = _RENAMED[name]
+        Renamed(name, new, **versions).warn()
+        return __getattr__(new)
     raise AttributeError(f"module 'gpattr' has no attribute {name!r}")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ import numpy as np
 
 from gpattr._core.array import Array, to_numpy
 from gpattr._core.cards import card
+from gpattr._core.deprecation import renamed_argument
 from gpattr._core.memory import check_memory, device_memory
 from gpattr._core.normal import check_count, random_generator
 from gpattr._core.validation import Names, beside, check_choice, check_text, read_only
@@ -101,7 +101,6 @@ class Explainer:
 
     Frames are aligned by column name with the frame the model was trained on; ``feature_names``
     names the columns of a model that was trained on an array. Explainers are immutable.
-    ``scale`` is the old name of ``output``.
 
     Examples
     --------
@@ -132,6 +131,7 @@ class Explainer:
     _rows: Rows
     _groups: FeatureGroups | None
 
+    @renamed_argument("scale", "output", since="0.1", removal="0.2")
     def __init__(
         self,
         model: Any,
@@ -150,13 +150,7 @@ class Explainer:
         baseline_name: str | None = None,
         players: Groups | None = None,
         quantity: Quantity | None = None,
-        scale: str | None = None,
     ) -> None:
-        if scale is not None:
-            if output != "latent":
-                raise InvalidInputError("scale: it is the old name of output; give only output")
-            output = check_choice("scale", scale, OUTPUTS)
-            warnings.warn("scale= is now called output=", FutureWarning, stacklevel=2)
         posterior = as_posterior(model)
         for key, text in (("target_name", target_name), ("baseline_name", baseline_name)):
             if text is not None and not check_text(key, text).strip():

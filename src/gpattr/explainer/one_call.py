@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from gpattr._core.deprecation import renamed_argument
 from gpattr.explainer.explainer import Explainer
 from gpattr.explainer.players import Groups
 from gpattr.operators import Operator
@@ -12,6 +13,7 @@ from gpattr.posteriors import TOLERANCE
 from gpattr.quantities import Quantity
 
 
+@renamed_argument("scale", "output", since="0.1", removal="0.2")
 def explain(
     model: Any,
     X: Any,
@@ -31,7 +33,6 @@ def explain(
     players: Groups | None = None,
     quantity: Quantity | None = None,
     uncertainty: str = "cov",
-    scale: str | None = None,
 ) -> Any:
     """Explain the rows of X in one call: ``Explainer(model, baseline, …)(X, uncertainty=…)``.
 
@@ -60,6 +61,5 @@ def explain(
         baseline_name=baseline_name,
         players=players,
         quantity=quantity,
-        scale=scale,
     )
     return explainer(X, uncertainty=uncertainty)

@@ -40,10 +40,10 @@ class Report:
 
     Examples
     --------
-    >>> from gpattr.paper import reproduce
-    >>> [report] = reproduce(["linear"], reduced=True)
-    >>> report.title
-    'Section 2.1: Bayesian linear regression'
+    >>> from gpattr.paper import Check, Report
+    >>> check = Check("error", 0.02, 0.0, 0.05, ours=0.02, published="0.02", source="text")
+    >>> Report("Figure 1", [check], seconds=1.0, picture=None).passed
+    True
     """
 
     title: str
@@ -75,9 +75,9 @@ def reproduce(
     Examples
     --------
     >>> from gpattr.paper import reproduce
-    >>> [report] = reproduce(["linear"], reduced=True)
-    >>> all(check.passed for check in report.checks)
-    True
+    >>> [report] = reproduce(["1"], out="figures", reduced=True)  # doctest: +SKIP
+    >>> report.passed, report.picture  # doctest: +SKIP
+    (True, PosixPath('figures/figure_1.png'))
     """
     several = (
         isinstance(experiments, Iterable)
