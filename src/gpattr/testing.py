@@ -8,7 +8,7 @@ import numpy as np
 
 from gpattr import closed_forms
 from gpattr._core.array import to_numpy
-from gpattr._core.normal import random_generator
+from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import as_matrix, is_frame
 from gpattr.adapters.adapt import adapt
 from gpattr.adapters.verification import verify
@@ -27,7 +27,7 @@ LOOSE, TIGHT = 1e-5, 1e-9
 BRUTE = 1e-3  # differences of samples of a rough kernel converge slowly
 
 
-def check_kernel(kernel: Kernel, X: Any = None, *, random_state: int = 0) -> None:
+def check_kernel(kernel: Kernel, X: Any = None, *, random_state: RandomLike = 0) -> None:
     """Check that a kernel can be trusted; raise ``AssertionError`` that names the law it breaks.
 
     Values are symmetric, agree with ``diagonal`` and are positive semi-definite; derivatives are
@@ -196,7 +196,7 @@ def _check_attributions(kernel: Kernel, X: np.ndarray) -> None:
     _agree("path reversal", reverse, prior["auto"], TIGHT, size)
 
 
-def check_posterior(posterior: Posterior, X: Any, *, random_state: int = 0) -> None:
+def check_posterior(posterior: Posterior, X: Any, *, random_state: RandomLike = 0) -> None:
     """Check that a posterior can be trusted; raise ``AssertionError`` that names the law it breaks.
 
     Predictions agree with each other, whatever is asked for with them; attributions are complete
@@ -244,7 +244,7 @@ def check_posterior(posterior: Posterior, X: Any, *, random_state: int = 0) -> N
 
 
 def check_adapter(
-    model: Any, X: Any, *, data: Any = None, random_state: int = 0, **options: Any
+    model: Any, X: Any, *, data: Any = None, random_state: RandomLike = 0, **options: Any
 ) -> None:
     """Check that a model of another library is understood; raise an error that names what is not.
 

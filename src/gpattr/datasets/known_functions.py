@@ -11,7 +11,8 @@ import numpy as np
 from gpattr._core.arguments import a_function
 from gpattr._core.array import Array, to_numpy
 from gpattr._core.memory import check_memory
-from gpattr._core.normal import check_count, random_generator
+from gpattr._core.normal import check_count
+from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import (
     as_matrix,
     as_vector,
@@ -90,7 +91,7 @@ class KnownFunction:
         low: float = 0.0,
         high: float = 1.0,
         noise: float = 0.0,
-        random_state: Any = None,
+        random_state: RandomLike = None,
     ) -> tuple[Array, Array]:
         """Return uniform inputs between low and high, (n, d), and f plus normal noise, (n,)."""
         if not finite_scalar("low", low) < finite_scalar("high", high):
@@ -170,7 +171,11 @@ def sine_product(frequency: float = 2.0) -> KnownFunction:
 
 
 def make_heteroscedastic(
-    n_samples: int = 500, *, frequency: float = 2.0, noise: float = 0.5, random_state: Any = None
+    n_samples: int = 500,
+    *,
+    frequency: float = 2.0,
+    noise: float = 0.5,
+    random_state: RandomLike = None,
 ) -> tuple[Array, Array]:
     """Return the paper's simulated data: X uniform on [0, 10]², y = sin(x₁) sin(ω x₂) + noise.
 

@@ -18,6 +18,7 @@ from gpattr._core.normal import (
     share_ties,
     standard_draws,
 )
+from gpattr._core.randomness import RandomLike
 from gpattr._core.validation import check_flag
 from gpattr.distributions.base import MOMENTS, Distribution, diagonal, linear_moments
 from gpattr.distributions.marginals import Marginals
@@ -65,7 +66,7 @@ class Gaussian(Distribution):
         return prob_positive(mean[:, a] - mean[:, b], np.maximum(var, 0.0))
 
     def rank_probabilities(
-        self, n_samples: int = 4000, random_state: Any = 0, absolute: bool = True
+        self, n_samples: int = 4000, random_state: RandomLike = 0, absolute: bool = True
     ) -> np.ndarray:
         """Return P(number has rank r), (n, q, q) with the rank last, from ``n_samples`` draws.
 
@@ -91,7 +92,7 @@ class Gaussian(Distribution):
             result[rows] = rank_shares(np.abs(draws) if absolute else draws)
         return share_ties(result, np.abs(mean) if absolute else mean, var)
 
-    def sample(self, n: int = 1, random_state: Any = None) -> np.ndarray:
+    def sample(self, n: int = 1, random_state: RandomLike = None) -> np.ndarray:
         rows, q = self.shape
         normal = standard_draws("n", n, rows * q, random_state).reshape(n, rows, q)
         return self._drawn(normal)

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpattr._core import documents
 from gpattr._core.array import to_numpy
+from gpattr._core.randomness import RandomLike
 from gpattr._core.validation import Names, check_flag, is_frame, refuse_lazy
 from gpattr.estimators import storage
 from gpattr.estimators.base import (
@@ -86,7 +87,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
         optimize: bool = True,
         n_restarts: int = 0,
         bounds: dict[str, tuple[Any, Any]] | None = None,
-        random_state: Any = None,
+        random_state: RandomLike = None,
         verbose: int = 0,
     ) -> None:
         self.kernel = kernel

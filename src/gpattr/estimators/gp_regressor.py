@@ -8,6 +8,7 @@ import numpy as np
 
 from gpattr._core import documents
 from gpattr._core.array import Array, namespace, to_numpy
+from gpattr._core.randomness import RandomLike
 from gpattr._core.validation import Names, as_vector, check_flag, is_frame, numbers, positive_scalar
 from gpattr.estimators import storage
 from gpattr.estimators.base import KernelRegressor, check_training
@@ -105,7 +106,7 @@ class GPRegressor(KernelRegressor):
         optimize: bool = True,
         n_restarts: int = 0,
         bounds: dict[str, tuple[Any, Any]] | None = None,
-        random_state: Any = None,
+        random_state: RandomLike = None,
         verbose: int = 0,
     ) -> None:
         self.kernel = kernel

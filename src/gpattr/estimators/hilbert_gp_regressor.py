@@ -10,7 +10,8 @@ import numpy as np
 from gpattr._core import documents
 from gpattr._core.array import Array, namespace, to_numpy
 from gpattr._core.memory import blocks, check_memory
-from gpattr._core.normal import check_count, random_generator
+from gpattr._core.normal import check_count
+from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import (
     Names,
     check_choice,
@@ -113,7 +114,7 @@ class HilbertGPRegressor(FeatureRegressor):
         optimize: bool = True,
         n_restarts: int = 0,
         bounds: dict[str, tuple[Any, Any]] | None = None,
-        random_state: Any = None,
+        random_state: RandomLike = None,
         verbose: int = 0,
     ) -> None:
         self.n_basis = n_basis

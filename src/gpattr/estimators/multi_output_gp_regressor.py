@@ -11,7 +11,8 @@ from sklearn.base import clone
 from gpattr._core import documents
 from gpattr._core.array import is_tensor, to_numpy
 from gpattr._core.memory import check_memory
-from gpattr._core.normal import check_count, random_generator, roots, standard_draws
+from gpattr._core.normal import check_count, roots, standard_draws
+from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import (
     Names,
     as_matrix,
@@ -102,7 +103,7 @@ class MultiOutputGPRegressor(KernelRegressor):
         optimize: bool = True,
         n_restarts: int = 0,
         bounds: dict[str, tuple[Any, Any]] | None = None,
-        random_state: Any = None,
+        random_state: RandomLike = None,
         verbose: int = 0,
     ) -> None:
         self.kernel = kernel
@@ -141,7 +142,7 @@ class MultiOutputGPRegressor(KernelRegressor):
                 return self._fit_together(inputs, rows, targets, names)
             return self._fit_separately(inputs, targets, names, noise)
 
-    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: RandomLike = 0) -> np.ndarray:
         """Return draws of the latent functions at X, (n, P, n_samples)."""
         mean, generator = to_numpy(self.predict(X)), random_generator(random_state)
         check_memory(

@@ -13,7 +13,8 @@ from gpattr._core import documents
 from gpattr._core.array import Array, to_numpy
 from gpattr._core.lazy_tables import is_dask
 from gpattr._core.memory import check_memory
-from gpattr._core.normal import check_count, random_generator
+from gpattr._core.normal import check_count
+from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import Names, beside, check_choice, column_names, positive_scalar
 from gpattr.bases.spectral import SAMPLINGS, check_spectral, standard_frequencies
 from gpattr.estimators import storage
@@ -129,7 +130,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         sampling: str = "orthogonal",
         n_restarts: int = 0,
         bounds: dict[str, tuple[Any, Any]] | None = None,
-        random_state: Any = None,
+        random_state: RandomLike = None,
         verbose: int = 0,
     ) -> None:
         self.n_frequencies = n_frequencies

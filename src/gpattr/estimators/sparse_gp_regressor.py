@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 from gpattr._core import documents
 from gpattr._core.array import Array, namespace, solve_lower_rows, to_numpy
 from gpattr._core.lazy_tables import is_dask
-from gpattr._core.normal import check_count, random_generator
+from gpattr._core.normal import check_count
+from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import (
     Names,
     as_matrix,
@@ -152,7 +153,7 @@ class SparseGPRegressor(KernelRegressor):
         optimize: bool = True,
         n_restarts: int = 0,
         bounds: dict[str, tuple[Any, Any]] | None = None,
-        random_state: Any = None,
+        random_state: RandomLike = None,
         verbose: int = 0,
     ) -> None:
         self.n_inducing = n_inducing

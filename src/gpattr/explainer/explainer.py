@@ -13,7 +13,8 @@ from gpattr._core.array import Array, to_numpy
 from gpattr._core.cards import card
 from gpattr._core.deprecation import renamed_argument
 from gpattr._core.memory import check_memory, device_memory
-from gpattr._core.normal import check_count, random_generator
+from gpattr._core.normal import check_count
+from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import Names, beside, check_choice, check_text, read_only
 from gpattr.adapters import as_posterior
 from gpattr.closed_forms.resolution import check_method
@@ -125,7 +126,7 @@ class Explainer:
     evaluation: Evaluation
     output: str
     n_draws: int
-    random_state: Any
+    random_state: RandomLike
     target_name: str | None
     feature_names: Names | None
     _rows: Rows
@@ -145,7 +146,7 @@ class Explainer:
         feature_names: Sequence[str] | None = None,
         output: str = "latent",
         n_draws: int = 1000,
-        random_state: Any = 0,
+        random_state: RandomLike = 0,
         target_name: str | None = None,
         baseline_name: str | None = None,
         players: Groups | None = None,
@@ -510,7 +511,7 @@ class Explainer:
         by: str = "absolute",
         groups: Groups | None = None,
         n_samples: int = 2000,
-        random_state: Any = 0,
+        random_state: RandomLike = 0,
     ) -> Importance:
         """Return the importance of each feature over the rows of X.
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpattr._core.deprecation import renamed_argument
+from gpattr._core.randomness import RandomLike
 from gpattr.explainer.explainer import Explainer
 from gpattr.explainer.players import Groups
 from gpattr.operators import Operator
@@ -27,7 +28,7 @@ def explain(
     feature_names: Sequence[str] | None = None,
     output: str = "latent",
     n_draws: int = 1000,
-    random_state: Any = 0,
+    random_state: RandomLike = 0,
     target_name: str | None = None,
     baseline_name: str | None = None,
     players: Groups | None = None,

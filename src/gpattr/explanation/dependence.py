@@ -11,6 +11,7 @@ import numpy as np
 
 from gpattr._core.array import Array
 from gpattr._core.frozen import Frozen
+from gpattr._core.randomness import RandomLike
 from gpattr._core.validation import Names, read_only
 from gpattr.distributions import Distribution, Gaussian
 from gpattr.exceptions import (
@@ -120,7 +121,7 @@ class Dependence(Frozen):
         lower, upper = self.distribution.interval(level)
         return self._shaped(lower), self._shaped(upper)
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+    def sample(self, n: int = 1, random_state: RandomLike = None) -> Array:
         """Return n draws of the curve, (n, G), (n, rows, G) or (n, G, H).
 
         Every draw is a curve that the data allow. Individual curves of different rows are drawn

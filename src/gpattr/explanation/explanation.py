@@ -11,6 +11,7 @@ import numpy as np
 
 from gpattr._core.array import Array
 from gpattr._core.frozen import Frozen, FrozenMapping
+from gpattr._core.randomness import RandomLike
 from gpattr._core.validation import Names, check_names, check_text
 from gpattr.distributions import Distribution, Marginals
 from gpattr.distributions.base import as_array, read_only
@@ -455,7 +456,7 @@ class Explanation(Frozen):
         return self.distribution.prob_greater(a, b)
 
     def rank_probabilities(
-        self, n_samples: int = 4000, random_state: Any = 0, absolute: bool = True
+        self, n_samples: int = 4000, random_state: RandomLike = 0, absolute: bool = True
     ) -> Array:
         """Return P(feature has rank r), (n, d, d) with the rank last, rank 0 the largest.
 
@@ -478,7 +479,7 @@ class Explanation(Frozen):
         self.require_features("rank_probabilities")
         return self.distribution.rank_probabilities(n_samples, random_state, absolute)
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+    def sample(self, n: int = 1, random_state: RandomLike = None) -> Array:
         """Return n draws of all attributions, (n, rows, d), joint within a row.
 
         Rows are drawn independently, but all rows of a draw from a mixture are of the same model.
@@ -663,7 +664,7 @@ class Explanation(Frozen):
         return export.to_shap(self, level)
 
     def to_xarray(
-        self, n_samples: int | None = None, n_chains: int = 4, random_state: Any = 0
+        self, n_samples: int | None = None, n_chains: int = 4, random_state: RandomLike = 0
     ) -> xr.Dataset:
         """Return an ``xarray.Dataset`` whose dimensions are row and the axes.
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpattr._core.array import Array
 from gpattr._core.frozen import Frozen
-from gpattr._core.normal import random_generator
+from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import Names
 from gpattr.exceptions import InvalidIndexError, InvalidInputError, SeveralOutputsError
 from gpattr.explanation import joining, storage
@@ -190,7 +190,7 @@ class MultiOutputExplanation(Frozen):
         return self._stack(lambda ex: ex.prob_greater(i, j))
 
     def rank_probabilities(
-        self, n_samples: int = 4000, random_state: Any = 0, absolute: bool = True
+        self, n_samples: int = 4000, random_state: RandomLike = 0, absolute: bool = True
     ) -> Array:
         """Return P(feature has rank r), (n, d, d, P), as `Explanation.rank_probabilities`."""
         return self._stack(lambda ex: ex.rank_probabilities(n_samples, random_state, absolute))
@@ -262,7 +262,7 @@ class MultiOutputExplanation(Frozen):
         return type(parts[0])(**arrays, **options)
 
     def to_xarray(
-        self, n_samples: int | None = None, n_chains: int = 4, random_state: Any = 0
+        self, n_samples: int | None = None, n_chains: int = 4, random_state: RandomLike = 0
     ) -> xr.Dataset:
         """Return an ``xarray.Dataset`` with the dimension output last.
 

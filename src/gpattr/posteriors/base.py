@@ -14,6 +14,7 @@ from gpattr._core.array import EPS, Array, namespace
 from gpattr._core.cards import card
 from gpattr._core.frozen import Frozen
 from gpattr._core.memory import device_memory
+from gpattr._core.randomness import RandomLike
 from gpattr._core.validation import Names, as_matrix, as_vector, check_flag, read_only
 from gpattr.encoders import Encoder
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
@@ -243,7 +244,7 @@ class Posterior(Checked, Frozen, ABC):
         return bound.across(self.rows("X", X))
 
     def sample(
-        self, operator: Operator, X: Any, n: int = 1, *, random_state: Any = None
+        self, operator: Operator, X: Any, n: int = 1, *, random_state: RandomLike = None
     ) -> np.ndarray:
         """Return n draws of the operator's outputs at all rows of X together, (n, rows, q)."""
         bound = self.bind(operator, Evaluation("none"))

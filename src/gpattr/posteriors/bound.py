@@ -10,6 +10,7 @@ import numpy as np
 from gpattr._core.array import Array, namespace, product, to_numpy
 from gpattr._core.memory import check_memory
 from gpattr._core.normal import roots, standard_draws
+from gpattr._core.randomness import RandomLike
 from gpattr._core.validation import beside
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.operators import Operator
@@ -99,7 +100,7 @@ class Bound(ABC):
             "model: this model has one output, and so no covariance between outputs"
         )
 
-    def sample(self, X: Array, n: int, random_state: Any) -> np.ndarray:
+    def sample(self, X: Array, n: int, random_state: RandomLike) -> np.ndarray:
         """Return n draws of the outputs at all rows together, (n, rows, q)."""
         mean = to_numpy(self.mean(X))
         C = to_numpy(self.joint(X)).reshape(mean.size, mean.size)

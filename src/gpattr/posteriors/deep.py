@@ -17,7 +17,7 @@ import numpy as np
 
 from gpattr._core.array import Array, is_tensor, to_numpy
 from gpattr._core.memory import check_memory
-from gpattr._core.normal import random_generator
+from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import check_count
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.means import Constant, Linear, Zero
@@ -69,7 +69,7 @@ class DeepPosterior(Posterior):
         layers: Sequence[Any],
         *,
         draws: int = 1000,
-        random_state: Any = 0,
+        random_state: RandomLike = 0,
         reference_points: Mapping[str, Any] | None = None,
     ) -> None:
         checked = _checked_layers(layers)

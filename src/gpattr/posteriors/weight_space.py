@@ -28,6 +28,7 @@ from gpattr._core.array import (
 )
 from gpattr._core.memory import blocks, check_memory
 from gpattr._core.normal import standard_draws
+from gpattr._core.randomness import RandomLike
 from gpattr._core.validation import (
     Names,
     as_vector,
@@ -457,7 +458,7 @@ class WeightSpaceBound(Bound):
             result[rows] = product(V, H.T).reshape(result[rows].shape)
         return result
 
-    def sample(self, X: Array, n: int, random_state: Any) -> np.ndarray:
+    def sample(self, X: Array, n: int, random_state: RandomLike) -> np.ndarray:
         """Return n draws at all rows together, (n, rows, q): those of n draws of the weights."""
         posterior, xp = self.posterior, namespace(X)
         posterior.basis.check_rows("X", X)

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpattr._core.array import EPS, Array, to_numpy
 from gpattr._core.memory import check_memory
-from gpattr._core.normal import random_generator
+from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import Names, beside, check_count, check_text
 from gpattr.adapters import as_posterior
 from gpattr.exceptions import InvalidIndexError, InvalidInputError, SeveralOutputsError
@@ -36,7 +36,7 @@ def sobol_indices(
     pairs: bool | Sequence[Any] = False,
     output: str | None = None,
     n_draws: int = 1000,
-    random_state: Any = 0,
+    random_state: RandomLike = 0,
     feature_names: Sequence[str] | None = None,
     target_name: str | None = None,
 ) -> SobolIndices:
