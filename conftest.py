@@ -2,6 +2,7 @@
 of their own.
 """
 
+import doctest
 import os
 import tempfile
 from importlib.util import find_spec
@@ -14,9 +15,8 @@ if (
 os.environ.setdefault("NUMBA_DISABLE_JIT", "1")  # shap compiles for seconds what takes milliseconds
 
 import pytest
-from sybil import Sybil
+from sybil import Region, Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
-from sybil.parsers.rest import DocTestParser
 
 
 def enter_folder(namespace):
@@ -54,6 +54,28 @@ class InOrder(PythonCodeBlockParser):
         return evaluate
 
 
+def docstring_examples(docstring):
+    """Find the examples of a docstring: one region, which runs by itself, as it is shown."""
+    if ">>> " in docstring.text:
+        test = doctest.DocTestParser().get_doctest(docstring.text, {}, "example", docstring.path, 0)
+        yield Region(0, len(docstring.text), test, run_docstring)
+
+
+def run_docstring(example):
+    """Run the lines of one docstring in a folder of their own; return what went wrong."""
+    found = []
+    home = os.getcwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS).run(
+                example.parsed, out=found.append
+            )
+        finally:
+            os.chdir(home)
+    return "".join(found) or None
+
+
 # Pages whose library most people do not have: they run in the environments that `.ci/run` makes.
 NEEDED = {
     "ax": "ax",
@@ -77,7 +99,7 @@ pages = Sybil(
     setup=enter_folder,
     teardown=leave_folder,
 )
-docstrings = Sybil(parsers=[DocTestParser()], patterns=["src/**/*.py"])
+docstrings = Sybil(parsers=[docstring_examples], path="src", patterns=["*.py"])
 
 
 def pytest_configure(config):

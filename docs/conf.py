@@ -30,6 +30,7 @@ language = "en"
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx.ext.mathjax",
     "sphinx-mathjax-offline",
@@ -38,16 +39,19 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "sphinxcontrib.bibtex",
     "docstrings",
+    "kernel_pages",
     "generated",
     "layout",
 ]
 exclude_patterns = [
     "_ext",
+    "_templates",
     "compare_results.md",
     "compare_shapley_results.md",
     "compare_dependence_results.md",
     "**sg_execution_times.rst",
 ]  # the last ask the network for a script
+templates_path = ["_templates"]
 default_role = "py:obj"
 # Words such as mean in a docstring name no object, and several objects have one of that name.
 suppress_warnings = ["ref.python"]
@@ -55,7 +59,10 @@ suppress_warnings = ["ref.python"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "amsmath", "smartquotes"]
 myst_heading_anchors = 3
 
-autodoc_typehints = "none"
+autosummary_generate_overwrite = True
+autodoc_typehints = "both"
+autodoc_typehints_description_target = "documented"
+autodoc_type_aliases = {name: name for name in ("Array", "ArrayLike", "Names", "Groups")}
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True}
 napoleon_google_docstring = False

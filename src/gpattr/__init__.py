@@ -16,8 +16,12 @@ if TYPE_CHECKING:
         closed_forms,
         datasets,
         distributions,
+        encoders,
+        engines,
         estimators,
         exceptions,
+        explainer,
+        explanation,
         kernels,
         means,
         operators,
@@ -64,8 +68,12 @@ _MODULES = (
     "closed_forms",
     "datasets",
     "distributions",
+    "encoders",
+    "engines",
     "estimators",
     "exceptions",
+    "explainer",
+    "explanation",
     "kernels",
     "means",
     "operators",
@@ -82,9 +90,8 @@ _MODULES = (
 _NAMES = {
     "BaselineSensitivity": "gpattr.explanation",
     "Baselines": "gpattr.operators",
-    "Comparison": "gpattr.explanation",
-    "Marginals": "gpattr.operators",
     "BayesianLinearRegressor": "gpattr.estimators",
+    "Comparison": "gpattr.explanation",
     "Counterfactual": "gpattr.explanation",
     "Dependence": "gpattr.explanation",
     "Explainer": "gpattr.explainer",
@@ -94,6 +101,7 @@ _NAMES = {
     "HilbertGPRegressor": "gpattr.estimators",
     "Importance": "gpattr.explanation",
     "InteractionExplanation": "gpattr.explanation",
+    "Marginals": "gpattr.operators",
     "MultiOutputExplanation": "gpattr.explanation",
     "MultiOutputGPRegressor": "gpattr.estimators",
     "NextMeasurement": "gpattr.explanation",
@@ -110,6 +118,8 @@ _NAMES = {
     "register_adapter": "gpattr.adapters",
     "sobol_indices": "gpattr.sobol",
 }
+# Explanations from draws are Explanation, with a distribution gpattr.distributions.Draws.
+_RENAMED = {"SampledExplanation": ("Explanation", {"since": "0.1", "removal": "0.2"})}
 
 __all__ = [
     "BaselineSensitivity",
@@ -142,9 +152,13 @@ __all__ = [
     "compare_rules",
     "datasets",
     "distributions",
+    "encoders",
+    "engines",
     "estimators",
     "exceptions",
     "explain",
+    "explainer",
+    "explanation",
     "kernels",
     "means",
     "memory_budget",
@@ -168,15 +182,12 @@ def __getattr__(name: str) -> Any:
         return import_module(f"gpattr.{name}")
     if name in _NAMES:
         return getattr(import_module(_NAMES[name]), name)
-    if name == "SampledExplanation":
-        import warnings
+    if name in _RENAMED:
+        from gpattr._core.deprecation import Renamed
 
-        warnings.warn(
-            "SampledExplanation is now Explanation with a distribution gpattr.distributions.Draws",
-            FutureWarning,
-            stacklevel=2,
-        )
-        return import_module("gpattr.explanation").Explanation
+        new, versions = _RENAMED[name]
+        Renamed(name, new, **versions).warn()
+        return __getattr__(new)
     raise AttributeError(f"module 'gpattr' has no attribute {name!r}")
 
 

@@ -16,9 +16,19 @@ from gpattr._core.validation import as_vector, check_count, numbers, read_only, 
 from gpattr.bases import Monomials
 from gpattr.exceptions import InvalidInputError
 
+__all__ = ["Constant", "Expansion", "Function", "Linear", "Mean", "Polynomial", "Zero"]
+
 
 class Mean(Checked, Frozen, ABC):
-    """A prior mean m(x): values and gradients."""
+    """A prior mean m(x): values and gradients.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.means import Constant, Mean
+    >>> isinstance(Constant(1.0), Mean), Constant(1.0).gradient(np.ones((1, 2)))
+    (True, array([[0., 0.]]))
+    """
 
     checks: ClassVar[Any] = {"X": some_rows, "d": check_count}
 
@@ -36,7 +46,15 @@ class Mean(Checked, Frozen, ABC):
 
 @dataclass(frozen=True)
 class Zero(Mean):
-    """m(x) = 0."""
+    """m(x) = 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.means import Zero
+    >>> Zero()(np.ones((2, 3)))
+    array([0., 0.])
+    """
 
     def __call__(self, X: Array) -> Array:
         return namespace(X).zeros(X.shape[0])
@@ -47,7 +65,15 @@ class Zero(Mean):
 
 @dataclass(frozen=True)
 class Constant(Mean):
-    """m(x) = value."""
+    """m(x) = value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.means import Constant
+    >>> Constant(3.0)(np.zeros((2, 1)))
+    array([3., 3.])
+    """
 
     value: float
 
@@ -67,6 +93,13 @@ class Expansion(Mean):
     The coefficients are known, or uncertain with prior N(β, ``covariance``), or with a flat prior,
     ``covariance="flat"`` (universal kriging). Their uncertainty enters predictions and
     attributions.
+
+    Examples
+    --------
+    >>> from gpattr.means import Expansion, Linear
+    >>> mean = Linear([1.0, 2.0], covariance="flat")
+    >>> isinstance(mean, Expansion), mean.beta
+    (True, array([0., 1., 2.]))
     """
 
     covariance: Array | str | None
@@ -113,6 +146,13 @@ class Linear(Expansion):
     are uncertain; ``"flat"`` if nothing is known about them; None if they are known. A posterior
     with a flat prior puts the origin in the middle of its data, where intercept and slope can be
     distinguished however far away the data lie.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.means import Linear
+    >>> Linear([1.0, 2.0], intercept=0.5)(np.ones((1, 2)))
+    array([3.5])
     """
 
     coefficients: Array
@@ -189,6 +229,14 @@ class Polynomial(Expansion):
     ``powers`` (p, d) are whole numbers, 0 or larger, such as ``PolynomialFeatures.powers_`` of
     scikit-learn. ``covariance`` (p, p) is that of uncertain coefficients, ``"flat"`` if nothing is
     known about them, None if they are known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.means import Polynomial
+    >>> mean = Polynomial([1.0, 3.0], powers=[[2, 0], [1, 1]])  # x₁² + 3x₁x₂
+    >>> mean(np.array([[2.0, 1.0]]))
+    array([10.])
     """
 
     coefficients: Array
@@ -233,6 +281,14 @@ class Function(Mean):
 
     ``function`` maps rows (n, d) to values (n,), ``derivative`` maps rows (n, d) to gradients (n,
     d).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.means import Function
+    >>> mean = Function(lambda X: np.sin(X[:, 0]), lambda X: np.cos(X))
+    >>> mean.gradient(np.zeros((1, 1)))
+    array([[1.]])
     """
 
     function: Callable[[Array], Array]

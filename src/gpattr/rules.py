@@ -28,6 +28,18 @@ def compare_rules(
     ``mean_error`` is the largest error of a mean attribution and ``std_error`` that of a standard
     deviation, ``mse`` the mean square of the former over the features. The reference is
     ``method="auto"``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> errors = gpattr.compare_rules(model, [1.0, 1.0], rules="trapezoid", n_steps=[2, 8])
+    >>> errors[["rule", "n_steps", "evaluations"]]
+            rule  n_steps  evaluations
+    0  trapezoid        2            3
+    1  trapezoid        8            9
     """
     rules, n_steps = (
         _listed(name, value) for name, value in (("rules", rules), ("n_steps", n_steps))

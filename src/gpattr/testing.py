@@ -8,7 +8,7 @@ import numpy as np
 
 from gpattr import closed_forms
 from gpattr._core.array import to_numpy
-from gpattr._core.normal import random_generator
+from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import as_matrix, is_frame
 from gpattr.adapters.adapt import adapt
 from gpattr.adapters.verification import verify
@@ -19,13 +19,15 @@ from gpattr.operators import Baselines, Gradient, IntegratedGradients, Paths
 from gpattr.posteriors import MultiOutputPosterior, Posterior
 from gpattr.special.quadrature import gauss_legendre
 
+__all__ = ["check_adapter", "check_kernel", "check_posterior"]
+
 STEP = 6e-6  # ε^(1/3): where truncation and rounding of a central difference balance
 # relative to the size of what is compared: finite differences, and everything else
 LOOSE, TIGHT = 1e-5, 1e-9
 BRUTE = 1e-3  # differences of samples of a rough kernel converge slowly
 
 
-def check_kernel(kernel: Kernel, X: Any = None, *, random_state: int = 0) -> None:
+def check_kernel(kernel: Kernel, X: Any = None, *, random_state: RandomLike = 0) -> None:
     """Check that a kernel can be trusted; raise ``AssertionError`` that names the law it breaks.
 
     Values are symmetric, agree with ``diagonal`` and are positive semi-definite; derivatives are
@@ -33,6 +35,12 @@ def check_kernel(kernel: Kernel, X: Any = None, *, random_state: int = 0) -> Non
     features that do not move at zero, and are the same by closed form and by quadrature. ``X`` (n,
     d) are rows in the range where the kernel is used; standard normal ones by default. A kernel
     without derivatives raises `UnsupportedModelError`.
+
+    Examples
+    --------
+    >>> from gpattr.kernels import Matern52, SquaredExponential
+    >>> from gpattr.testing import check_kernel
+    >>> check_kernel(SquaredExponential() * Matern52())  # raises nothing: it passes
     """
     if not isinstance(kernel, Kernel):
         raise InvalidInputError(f"kernel: expected a gpattr kernel, got {type(kernel).__name__}")
@@ -188,7 +196,7 @@ def _check_attributions(kernel: Kernel, X: np.ndarray) -> None:
     _agree("path reversal", reverse, prior["auto"], TIGHT, size)
 
 
-def check_posterior(posterior: Posterior, X: Any, *, random_state: int = 0) -> None:
+def check_posterior(posterior: Posterior, X: Any, *, random_state: RandomLike = 0) -> None:
     """Check that a posterior can be trusted; raise ``AssertionError`` that names the law it breaks.
 
     Predictions agree with each other, whatever is asked for with them; attributions are complete
@@ -198,6 +206,16 @@ def check_posterior(posterior: Posterior, X: Any, *, random_state: int = 0) -> N
     change sign with the path's direction, and do not depend on the other rows; draws have their
     mean and covariance. ``X`` (n, d) are at least 5 rows in the range where the posterior is used.
     Of several outputs each is checked.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.kernels import SquaredExponential
+    >>> from gpattr.posteriors import ExactPosterior
+    >>> from gpattr.testing import check_posterior
+    >>> X = np.random.default_rng(0).normal(size=(20, 2))
+    >>> posterior = ExactPosterior(SquaredExponential(), X, X[:, 0], noise=0.1)
+    >>> check_posterior(posterior, X[:6])  # raises nothing: it passes
     """
     if isinstance(posterior, MultiOutputPosterior):
         for output in posterior.outputs.values():
@@ -226,7 +244,7 @@ def check_posterior(posterior: Posterior, X: Any, *, random_state: int = 0) -> N
 
 
 def check_adapter(
-    model: Any, X: Any, *, data: Any = None, random_state: int = 0, **options: Any
+    model: Any, X: Any, *, data: Any = None, random_state: RandomLike = 0, **options: Any
 ) -> None:
     """Check that a model of another library is understood; raise an error that names what is not.
 
@@ -234,6 +252,15 @@ def check_adapter(
     training rows, between and beyond them, and at the rows of X, (n, d) with n ≥ 5; and that
     posterior passes `check_posterior`. Of a model with categories X is a table with them, or an
     array with their codes. ``data`` and further options are those of `gpattr.as_posterior`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process import GaussianProcessRegressor
+    >>> from gpattr.testing import check_adapter
+    >>> X = np.random.default_rng(0).normal(size=(20, 2))
+    >>> model = GaussianProcessRegressor(alpha=0.01).fit(X, X[:, 0])
+    >>> check_adapter(model, X[:6])  # raises nothing: it passes
     """
     adapted = adapt(model, data=data, **options)
     posterior, name = adapted.posterior, type(model).__name__

@@ -32,6 +32,18 @@ def memory_budget(*, working: float | None = None, result: float | None = None) 
     A result may take half of the machine's memory, or nine tenths of what is free on a GPU; a
     larger one is refused before any work is done.
     The setting belongs to the current context: threads started inside the block see the defaults.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> explainer = gpattr.Explainer(model, baseline="zeros")
+    >>> with gpattr.memory_budget(working=2**20):
+    ...     ex = explainer(X)
+    >>> ex.shape
+    (30, 2)
     """
     given = {"working": working, "result": result}
     checked = {

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.special import ndtr, owens_t
 
 from gpattr._core.array import Array, LinAlgError, cholesky
 from gpattr._core.memory import check_memory
+from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import check_count
 from gpattr.exceptions import InvalidInputError
 
@@ -24,24 +23,11 @@ def check_level(level: float) -> float:
     return float(level)
 
 
-def standard_draws(name: str, n: int, size: int, random_state: Any) -> Array:
+def standard_draws(name: str, n: int, size: int, random_state: RandomLike) -> Array:
     """Return n standard normal draws of this size, (n, size)."""
     n = check_count(name, n)
     check_memory(f"{name}: the draws", (n, size), "use fewer draws or rows")
     return random_generator(random_state).standard_normal((n, size))
-
-
-def random_generator(random_state: Any) -> np.random.Generator:
-    """Return the generator that ``random_state`` stands for."""
-    try:
-        if isinstance(random_state, (set, frozenset)):  # NumPy would take its address for a seed
-            raise TypeError
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError):
-        expected = "None, an integer of 0 or more, or a generator"
-        raise InvalidInputError(
-            f"random_state: expected {expected}, got {random_state!r}"
-        ) from None
 
 
 def prob_positive(mean: Array, var: Array) -> Array:

@@ -37,6 +37,16 @@ def as_posterior(
     compared with those of the posterior; where they differ, `UnsupportedModelError` is raised.
     ``data`` is (X, y) for libraries that do not keep them; ``output_names`` are the names of
     several outputs, in their order; further options are those of the library's adapter.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> from sklearn.gaussian_process import GaussianProcessRegressor
+    >>> X = np.random.default_rng(0).normal(size=(20, 2))
+    >>> posterior = gpattr.as_posterior(GaussianProcessRegressor(alpha=0.01).fit(X, X[:, 0]))
+    >>> type(posterior).__name__, posterior.n_features
+    ('ExactPosterior', 2)
     """
     check_flag("check", check)
     name = type(model).__name__

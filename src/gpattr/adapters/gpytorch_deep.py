@@ -24,6 +24,7 @@ from gpytorch.models.deep_gps import DeepGP, DeepGPLayer
 from linear_operator.operators import DiagLinearOperator
 from torch import Tensor
 
+from gpattr._core.randomness import RandomLike
 from gpattr.adapters.devices import on_host
 from gpattr.adapters.gpytorch_layers import check_strategy, units_of
 from gpattr.adapters.gpytorch_models import copy_of, in_double
@@ -40,7 +41,7 @@ from gpattr.posteriors.expected_layers import propagated
 PAIRS = 8  # of standard normals with which predictions are compared
 
 
-def deep(model: Any, data: Any = None, draws: int = 1000, random_state: Any = 0) -> Adapted:
+def deep(model: Any, data: Any = None, draws: int = 1000, random_state: RandomLike = 0) -> Adapted:
     """Return the posterior of a `DeepGP`.
 
     ``draws`` and ``random_state`` are those of `DeepPosterior`; the mean and the median of the

@@ -29,6 +29,18 @@ class Adapted:
     arithmetic on a perfectly conditioned model. Points that are ``mixable`` are also compared
     between and beyond each other. ``joint(X)`` returns the covariance of f, (n, n), where the
     library has it for one output; it is compared too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.adapters import Adapted
+    >>> from gpattr.kernels import SquaredExponential
+    >>> from gpattr.posteriors import ExactPosterior
+    >>> X = np.random.default_rng(0).normal(size=(10, 2))
+    >>> posterior = ExactPosterior(SquaredExponential(), X, X[:, 0], noise=0.1)
+    >>> adapted = Adapted(posterior, lambda rows: posterior.predict(rows, return_var=True), X)
+    >>> adapted.mixable
+    True
     """
 
     posterior: Posterior
@@ -136,6 +148,14 @@ def register_adapter(name: str, adapter: Adapter) -> None:
     ``adapter(model, data=…)`` returns `gpattr.adapters.Adapted`. A package announces its adapters
     by an entry point in the group ``gpattr.adapters``: a function without arguments that calls
     `register_adapter`.
+
+    Examples
+    --------
+    >>> import gpattr
+    >>> from gpattr.adapters import Adapted
+    >>> def adapt(model, data=None):
+    ...     return Adapted(model.posterior, model.predict, model.inputs)
+    >>> gpattr.register_adapter("my_package.MyModel", adapt)
     """
     if not isinstance(name, str) or name.count(".") != 1:
         raise InvalidInputError(f'name: expected "package.Class", got {name!r}')

@@ -12,7 +12,16 @@ from gpattr._core.validation import check_text
 
 
 class Basis(Checked, Frozen, ABC):
-    """Functions φ₁ … φₚ of d features, of which f(x) = Σⱼ wⱼ φⱼ(x) is made."""
+    """Functions φ₁ … φₚ of d features, of which f(x) = Σⱼ wⱼ φⱼ(x) is made.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.bases import Basis, Monomials
+    >>> basis = Monomials([[0, 0], [1, 0], [0, 2]])  # 1, x₁ and x₂²
+    >>> isinstance(basis, Basis), len(basis), basis.n_features
+    (True, 3, 2)
+    """
 
     checks: ClassVar[Any] = {"X": some_rows, "u": some_rows, "name": check_text}
 

@@ -12,7 +12,17 @@ from gpattr.exceptions import InvalidInputError
 
 @dataclass(frozen=True, eq=False)
 class Combined(Basis):
-    """The functions of all parts, each on its columns: f(x) = Σ_parts f_part(x[columns_part])."""
+    """The functions of all parts, each on its columns: f(x) = Σ_parts f_part(x[columns_part]).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.bases import Combined, Monomials
+    >>> squares = Monomials([[1], [2]])
+    >>> basis = Combined((squares, squares), ((0,), (2,)), width=3)  # of the features 0 and 2
+    >>> basis(np.array([[2.0, 5.0, 3.0]]))
+    array([[2., 4., 3., 9.]])
+    """
 
     parts: tuple[Basis, ...]
     columns: tuple[tuple[int, ...], ...]

@@ -21,6 +21,13 @@ class Fourier(Basis):
 
     ``frequencies`` (M, d) are the vectors vₘ; ``origin`` o (d,), 0 unless it is given, belongs in
     the middle of the data, so that phases stay small and keep their digits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.bases import Fourier
+    >>> Fourier([[1.0], [2.0]])(np.zeros((1, 1)))  # two sines, two cosines
+    array([[0., 0., 1., 1.]])
     """
 
     frequencies: Array

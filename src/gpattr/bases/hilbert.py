@@ -26,6 +26,14 @@ class Hilbert(Basis):
     feature: all their products are in the basis, so that p = Πᵢ n_basisᵢ. ``extent`` (d,) is half
     the range of the data, from which an error computes the box that is needed, and ``labels`` are
     the names of the features in it. (Solin and Särkkä 2020; Riutort-Mayol et al. 2023.)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.bases import Hilbert
+    >>> basis = Hilbert(centre=[0.0, 0.0], half_width=[3.0, 3.0], n_basis=(4, 5))
+    >>> len(basis), basis(np.zeros((2, 2))).shape
+    (20, (2, 20))
     """
 
     centre: Array

@@ -30,6 +30,13 @@ class Monomials(Basis):
 
     ``powers`` (p, d) are whole numbers, 0 or larger, such as ``PolynomialFeatures.powers_`` of
     scikit-learn; ``origin`` and ``scale`` (d,) are 0 and 1 unless they are given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.bases import Monomials
+    >>> Monomials([[1, 0], [1, 2]])(np.array([[2.0, 3.0]]))  # x₁ and x₁x₂²
+    array([[ 2., 18.]])
     """
 
     powers: Array

@@ -46,6 +46,13 @@ class Jet(NamedTuple):
     """k, ∂k/∂xᵢ, ∂k/∂yⱼ and ∂²k/∂xᵢ∂yⱼ: (...), (..., d), (..., d) and (..., d, d).
 
     The last two are there if they were asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.closed_forms import Jet
+    >>> Jet(np.array(1.0), np.array([0.0, 2.0])).left
+    array([0., 2.])
     """
 
     value: Array
@@ -68,6 +75,20 @@ def register_derivatives(
 
     From then on the kernel can be explained, by quadrature, alone and inside sums, products, scales
     and selections.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.closed_forms import Jet, differentiate, register_derivatives
+    >>> from gpattr.kernels import Linear
+    >>> class Dot(Linear):  # k(x, y) = x·y
+    ...     pass
+    >>> def derivatives(kernel, x, y, second):
+    ...     eye = np.eye(x.shape[-1])
+    ...     return Jet((x * y).sum(-1), y, x, eye) if second else Jet((x * y).sum(-1), y)
+    >>> register_derivatives(Dot, derivatives)
+    >>> differentiate(Dot(), np.array([1.0]), np.array([2.0])).left
+    array([2.])
     """
     subclass(Kernel, "a class of kernels")("kernel", kernel)
     a_function("function", function)
@@ -75,7 +96,17 @@ def register_derivatives(
 
 
 def differentiate(kernel: Kernel, x: Array, y: Array, second: bool = False) -> Jet:
-    """Return k and its first, with ``second`` also mixed, derivatives; x and y broadcast."""
+    """Return k and its first, with ``second`` also mixed, derivatives; x and y broadcast.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.closed_forms import differentiate
+    >>> from gpattr.kernels import Linear
+    >>> jet = differentiate(Linear(), np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    >>> float(jet.value), jet.left
+    (11.0, array([3., 4.]))
+    """
     return DERIVATIVES[type(kernel)](kernel, x, y, second)
 
 

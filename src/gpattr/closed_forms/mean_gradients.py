@@ -49,6 +49,24 @@ def register_mean_gradient(
     """Enter the formula of a basis: ``mean_gradient(basis, paths)`` returns ∫₀¹ ∂φⱼ/∂xᵢ dt.
 
     It is (n, d, p), and finite where x = b.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.bases import Basis
+    >>> from gpattr.closed_forms import apply_to_basis, register_mean_gradient
+    >>> from gpattr.operators import IntegratedGradients
+    >>> class Identity(Basis):
+    ...     n_features = 1
+    ...
+    ...     def __len__(self):
+    ...         return 1
+    ...
+    ...     def __call__(self, X):
+    ...         return X
+    >>> register_mean_gradient(Identity, lambda basis, paths: np.ones((len(paths.stop), 1, 1)))
+    >>> apply_to_basis(IntegratedGradients(np.zeros(1)), Identity(), np.array([[3.0]]))
+    array([[[3.]]])
     """
     subclass(Basis, "a class of bases")("basis", basis)
     a_function("mean_gradient", mean_gradient)

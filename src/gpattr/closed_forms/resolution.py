@@ -50,6 +50,18 @@ def formulas_for(
     sum; ``"exact"`` refuses quadrature by name; ``"quadrature"`` integrates gradients throughout,
     for comparison; the rules of the paper, ``"right"``, ``"trapezoid"``, ``"simpson"`` and
     ``"gauss_legendre"``, take ``n_steps``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.closed_forms import formulas_for
+    >>> from gpattr.kernels import Matern52, SquaredExponential
+    >>> from gpattr.operators import IntegratedGradients
+    >>> operator = IntegratedGradients(np.zeros(2))
+    >>> formulas_for(operator, SquaredExponential()).methods
+    frozenset({'closed form'})
+    >>> formulas_for(operator, Matern52(), "trapezoid", n_steps=8).methods
+    frozenset({'trapezoid rule, 8 steps'})
     """
     steps = check_method(operator, method, n_steps)
     if steps is None:
@@ -88,7 +100,17 @@ def inexact(method: str) -> bool:
 def basis_formulas_for(
     operator: Operator, basis: Basis, method: str = "auto", n_steps: int | None = None
 ) -> BasisFormulas:
-    """Return the formulas of this operator for the functions of this basis."""
+    """Return the formulas of this operator for the functions of this basis.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.bases import Monomials
+    >>> from gpattr.closed_forms import basis_formulas_for
+    >>> from gpattr.operators import IntegratedGradients
+    >>> basis_formulas_for(IntegratedGradients(np.zeros(1)), Monomials([[2]])).method
+    'closed form'
+    """
     steps = check_method(operator, method, n_steps)
     kind = type(operator)
     if method not in ("auto", "exact"):
@@ -106,7 +128,17 @@ def basis_formulas_for(
 
 
 def mean_formulas_for(operator: Operator, mean: Mean, method: str = "auto") -> MeanFormulas | None:
-    """Return the formulas of this operator for this prior mean; None where 𝒜m = 0."""
+    """Return the formulas of this operator for this prior mean; None where 𝒜m = 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.closed_forms import mean_formulas_for
+    >>> from gpattr.means import Constant
+    >>> from gpattr.operators import IntegratedGradients
+    >>> mean_formulas_for(IntegratedGradients(np.zeros(2)), Constant(1.0)) is None
+    True
+    """
     if isinstance(mean, Zero) or (isinstance(mean, Constant) and operator.vanishes_on_constants):
         return None
     kind = type(operator)

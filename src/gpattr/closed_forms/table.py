@@ -24,6 +24,14 @@ class Bounded(NamedTuple):
 
     Of covariances with data, (n, q, m), it is the Euclidean length, over the m points, of what
     bounds the error of each: that times the length of weights bounds the error of a weighted sum.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.closed_forms import Bounded
+    >>> value, error = Bounded(np.array([1.0, 2.0]), np.array([1e-16, 2e-16]))
+    >>> value
+    array([1., 2.])
     """
 
     value: Array
@@ -36,6 +44,16 @@ class Formulas:
 
     Z (m, d) are points, w (m, k) weights. `between` pairs the i-th site of one batch with the i-th
     of the other. Sites are of the kind that the operator's `terms` returns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.closed_forms import formulas_for
+    >>> from gpattr.kernels import Linear
+    >>> from gpattr.operators import Gradient, Points
+    >>> formulas = formulas_for(Gradient(), Linear())
+    >>> formulas.cross(Points(np.array([[0.0]])), np.array([[2.0], [3.0]])).value
+    array([[[2., 3.]]])
     """
 
     cross: Callable[[Any, Array], Bounded]  # (sites, Z) -> (n, q, m)
@@ -53,6 +71,16 @@ class BasisFormulas:
 
     ``contract`` returns Σⱼ wⱼ𝒜φⱼ and Σⱼ |wⱼ𝒜φⱼ| before anything cancels, (n, q) each. ``error``
     bounds what is left beside rounding, (n,), if there is anything.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.bases import Monomials
+    >>> from gpattr.closed_forms import basis_formulas_for
+    >>> from gpattr.operators import Gradient, Points
+    >>> formulas = basis_formulas_for(Gradient(), Monomials([[2]]))
+    >>> formulas.images(Points(np.array([[3.0]])))
+    array([[[6.]]])
     """
 
     images: Callable[[Any], Array]  # (sites) -> (n, q, p)
@@ -63,7 +91,17 @@ class BasisFormulas:
 
 @dataclass(frozen=True)
 class MeanFormulas:
-    """What one operator makes of one prior mean, which is bound in, at n sites: (n, q)."""
+    """What one operator makes of one prior mean, which is bound in, at n sites: (n, q).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.closed_forms import mean_formulas_for
+    >>> from gpattr.means import Linear
+    >>> from gpattr.operators import Gradient, Points
+    >>> mean_formulas_for(Gradient(), Linear([1.0, 2.0])).apply(Points(np.zeros((1, 2)))).value
+    array([[1., 2.]])
+    """
 
     apply: Callable[[Any], Bounded]
     methods: frozenset[str] = frozenset()
@@ -96,6 +134,22 @@ def register(
     Without ``cross_dot`` the generic one contracts ``cross``, without ``prior_cov`` it is
     ``between`` of a site with itself. ``error`` bounds the error of ``cross_dot``; without it, and
     for plain arrays, the bound is that of rounding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.closed_forms import cross, register
+    >>> from gpattr.kernels import Linear
+    >>> from gpattr.operators import Gradient
+    >>> class Slope(Gradient):
+    ...     pass
+    >>> def with_data(kernel, sites, Z):  # ∂(x·z)/∂x = z
+    ...     return np.broadcast_to(Z.T, (len(sites.X), *Z.T.shape))
+    >>> def of_rows(kernel, one, two):
+    ...     return np.broadcast_to(np.eye(one.X.shape[1]), (len(one.X), *2 * one.X.shape[1:]))
+    >>> register(Slope, Linear, cross=with_data, between=of_rows)
+    >>> cross(Slope(), Linear(), np.zeros((1, 1)), np.array([[2.0], [3.0]]))
+    array([[[2., 3.]]])
     """
     entry = _Entry(cross, between, prior_cov, cross_dot, error, method)
     KERNELS[operator, kernel] = entry.formulas_for
@@ -161,6 +215,26 @@ def register_basis(
     """Enter what an operator makes of a class of bases, or of every basis (`Basis`).
 
     ``images(basis, sites)`` returns 𝒜φⱼ at the sites, (n, q, p).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.bases import Basis
+    >>> from gpattr.closed_forms import apply_to_basis, register_basis
+    >>> from gpattr.operators import Gradient
+    >>> class Square(Basis):
+    ...     n_features = 1
+    ...
+    ...     def __len__(self):
+    ...         return 1
+    ...
+    ...     def __call__(self, X):
+    ...         return X * X
+    >>> def slope(basis, sites):
+    ...     return 2.0 * sites.X[:, :, None]
+    >>> register_basis(Gradient, Square, slope)
+    >>> apply_to_basis(Gradient(), Square(), np.array([[3.0]]))
+    array([[[6.]]])
     """
 
     def bind(operator: Operator, b: Basis) -> BasisFormulas:
@@ -183,6 +257,22 @@ def register_mean(
     """Enter what an operator makes of a class of prior means, or of every mean (`Mean`).
 
     ``apply(mean, sites)`` returns 𝒜m at the sites, (n, q), as an array or `Bounded`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.closed_forms import apply_to_mean, register_mean
+    >>> from gpattr.means import Mean
+    >>> from gpattr.operators import Gradient
+    >>> class Wave(Mean):
+    ...     def __call__(self, X):
+    ...         return np.sin(X).sum(axis=1)
+    ...
+    ...     def gradient(self, X):
+    ...         return np.cos(X)
+    >>> register_mean(Gradient, Wave, lambda mean, sites: mean.gradient(sites.X))
+    >>> apply_to_mean(Gradient(), Wave(), np.zeros((1, 2))).value
+    array([[1., 1.]])
     """
 
     def bind(operator: Operator, m: Mean) -> MeanFormulas:

@@ -211,17 +211,52 @@ def _check_shape(op: Operator, verb: str, value: Array, expected: tuple[int, ...
 
 
 def cross(op: Operator, kernel: Kernel, X: Array, Z: Array, **options: Any) -> Array:
-    """Return the covariance of the attributions at X with f at Z, (n, q, m)."""
+    """Return the covariance of the attributions at X with f at Z, (n, q, m).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.closed_forms import cross
+    >>> from gpattr.kernels import Linear
+    >>> from gpattr.operators import IntegratedGradients
+    >>> operator = IntegratedGradients(np.zeros(2))
+    >>> cross(operator, Linear(), np.array([[1.0, 2.0]]), np.ones((1, 2)))
+    array([[[1.],
+            [2.]]])
+    """
     return weighted_cross(formulas_for(op, kernel, **options), op, X, Z).value
 
 
 def bounded_cross(op: Operator, kernel: Kernel, X: Array, Z: Array, **options: Any) -> Bounded:
-    """Return `cross` with its error, (n,)."""
+    """Return `cross` with its error, (n,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.closed_forms import bounded_cross
+    >>> from gpattr.kernels import SquaredExponential
+    >>> from gpattr.operators import IntegratedGradients
+    >>> operator = IntegratedGradients(np.zeros(2))
+    >>> found = bounded_cross(operator, SquaredExponential(), np.ones((3, 2)), np.zeros((5, 2)))
+    >>> found.value.shape, found.error.shape
+    ((3, 2, 5), (3,))
+    """
     return weighted_cross(formulas_for(op, kernel, **options), op, X, Z)
 
 
 def contract(op: Operator, kernel: Kernel, X: Array, Z: Array, w: Array, **options: Any) -> Bounded:
-    """Return Σₘ cross[:, :, m] wₘ, (n, q) for w (m,) and (n, q, k) for w (m, k), and its error."""
+    """Return Σₘ cross[:, :, m] wₘ, (n, q) for w (m,) and (n, q, k) for w (m, k), and its error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.closed_forms import contract
+    >>> from gpattr.kernels import Linear
+    >>> from gpattr.operators import IntegratedGradients
+    >>> operator, rows = IntegratedGradients(np.zeros(2)), np.array([[1.0, 2.0]])
+    >>> contract(operator, Linear(), rows, np.ones((3, 2)), np.ones(3)).value
+    array([[3., 6.]])
+    """
     formulas = formulas_for(op, kernel, **options)
     if w.ndim == 2:
         return weighted_contract(formulas, op, X, Z, w)
@@ -230,23 +265,70 @@ def contract(op: Operator, kernel: Kernel, X: Array, Z: Array, w: Array, **optio
 
 
 def cross_dot(op: Operator, kernel: Kernel, X: Array, Z: Array, w: Array, **options: Any) -> Array:
-    """Return the value of `contract` alone."""
+    """Return the value of `contract` alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.closed_forms import cross_dot
+    >>> from gpattr.kernels import Linear
+    >>> from gpattr.operators import IntegratedGradients
+    >>> operator, rows = IntegratedGradients(np.zeros(2)), np.array([[1.0, 2.0]])
+    >>> cross_dot(operator, Linear(), rows, np.ones((3, 2)), np.ones(3))
+    array([[3., 6.]])
+    """
     return contract(op, kernel, X, Z, w, **options).value
 
 
 def error(op: Operator, kernel: Kernel, X: Array, Z: Array, w: Array, **options: Any) -> Array:
-    """Return the error of `contract` alone."""
+    """Return the error of `contract` alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.closed_forms import error
+    >>> from gpattr.kernels import SquaredExponential
+    >>> from gpattr.operators import IntegratedGradients
+    >>> operator, rows = IntegratedGradients(np.zeros(2)), np.array([[1.0, 2.0]])
+    >>> bool(
+    ...     (error(operator, SquaredExponential(), rows, np.ones((3, 2)), np.ones(3)) < 1e-12).all()
+    ... )
+    True
+    """
     weights = w[:, None] if w.ndim == 1 else w
     return weighted_error(formulas_for(op, kernel, **options), op, X, Z, weights)
 
 
 def prior_cov(op: Operator, kernel: Kernel, X: Array, **options: Any) -> Array:
-    """Return the prior covariance of the attributions at each row, (n, q, q)."""
+    """Return the prior covariance of the attributions at each row, (n, q, q).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.closed_forms import prior_cov
+    >>> from gpattr.kernels import Linear
+    >>> from gpattr.operators import IntegratedGradients
+    >>> prior_cov(IntegratedGradients(np.zeros(2)), Linear(), np.array([[1.0, 2.0]]))
+    array([[[1., 0.],
+            [0., 4.]]])
+    """
     return weighted_prior_cov(formulas_for(op, kernel, **options), op, X).value
 
 
 def bounded_prior_cov(op: Operator, kernel: Kernel, X: Array, **options: Any) -> Bounded:
-    """Return `prior_cov` with a bound, (n,), on the error of its entries."""
+    """Return `prior_cov` with a bound, (n,), on the error of its entries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.closed_forms import bounded_prior_cov
+    >>> from gpattr.kernels import SquaredExponential
+    >>> from gpattr.operators import IntegratedGradients
+    >>> operator = IntegratedGradients(np.zeros(2))
+    >>> found = bounded_prior_cov(operator, SquaredExponential(), np.ones((3, 2)))
+    >>> found.value.shape, bool((found.error < 1e-12).all())
+    ((3, 2, 2), True)
+    """
     return weighted_prior_cov(formulas_for(op, kernel, **options), op, X)
 
 
@@ -259,20 +341,62 @@ def between(
     op2: Operator | None = None,
     **options: Any,
 ) -> Array:
-    """Return the prior covariance between the rows of X and of X2, (n, q, n2, q)."""
+    """Return the prior covariance between the rows of X and of X2, (n, q, n2, q).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.closed_forms import between
+    >>> from gpattr.kernels import SquaredExponential
+    >>> from gpattr.operators import Gradient
+    >>> between(Gradient(), SquaredExponential(), np.zeros((3, 2))).shape
+    (3, 2, 3, 2)
+    """
     return weighted_between(formulas_for(op, kernel, **options), op, X, X2, op2)
 
 
 def apply_to_basis(op: Operator, basis: Basis, X: Array, **options: Any) -> Array:
-    """Return 𝒜φⱼ at the rows of X, (n, q, p)."""
+    """Return 𝒜φⱼ at the rows of X, (n, q, p).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.bases import Monomials
+    >>> from gpattr.closed_forms import apply_to_basis
+    >>> from gpattr.operators import Gradient
+    >>> apply_to_basis(Gradient(), Monomials([[2]]), np.array([[3.0]]))  # of x²
+    array([[[6.]]])
+    """
     return weighted_images(basis_formulas_for(op, basis, **options), op, X, len(basis))
 
 
 def contract_basis(op: Operator, basis: Basis, X: Array, w: Array) -> Bounded:
-    """Return Σⱼ wⱼ 𝒜φⱼ, (n, q), for w (p,), and a bound on its error, (n,)."""
+    """Return Σⱼ wⱼ 𝒜φⱼ, (n, q), for w (p,), and a bound on its error, (n,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.bases import Monomials
+    >>> from gpattr.closed_forms import contract_basis
+    >>> from gpattr.operators import IntegratedGradients
+    >>> operator, basis = IntegratedGradients(np.zeros(2)), Monomials([[1, 0], [0, 2]])
+    >>> contract_basis(operator, basis, np.array([[1.0, 2.0]]), np.array([3.0, 1.0])).value
+    array([[3., 4.]])
+    """
     return weighted_basis(basis_formulas_for(op, basis), op, basis, X, w)
 
 
 def apply_to_mean(op: Operator, mean: Mean, X: Array) -> Bounded:
-    """Return 𝒜m at the rows of X, (n, q), and a bound on its error, (n,)."""
+    """Return 𝒜m at the rows of X, (n, q), and a bound on its error, (n,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.closed_forms import apply_to_mean
+    >>> from gpattr.means import Linear
+    >>> from gpattr.operators import IntegratedGradients
+    >>> operator = IntegratedGradients(np.zeros(2))
+    >>> apply_to_mean(operator, Linear([1.0, 2.0]), np.ones((1, 2))).value
+    array([[1., 2.]])
+    """
     return weighted_mean(mean_formulas_for(op, mean), op, X)

@@ -51,6 +51,12 @@ def load_breast_cancer_prognostic(*, data_home: str | PathLike[str] | None = Non
 
     The data are read from the folder ``data_home`` or ``GPATTR_DATA_DIR``, if given, or else from
     the user's cache, which the first call fills from the official archive.
+
+    Examples
+    --------
+    >>> from gpattr.datasets import load_breast_cancer_prognostic
+    >>> load_breast_cancer_prognostic().data.shape  # doctest: +SKIP
+    (198, 30)
     """
     frame = (
         Source(URL, ("wpbc.data",), _read, (198, 35), DIGEST).load(data_home).set_index("patient")

@@ -11,7 +11,8 @@ import numpy as np
 from gpattr._core.arguments import a_function
 from gpattr._core.array import Array, to_numpy
 from gpattr._core.memory import check_memory
-from gpattr._core.normal import check_count, random_generator
+from gpattr._core.normal import check_count
+from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import (
     as_matrix,
     as_vector,
@@ -34,6 +35,16 @@ class KnownFunction:
     """f(x) = Σⱼ wⱼ φⱼ(x) over a basis: its attributions are Σⱼ wⱼ 𝒜ᵢφⱼ(x), exactly, by linearity.
 
     ``formula`` computes f at rows, (n, d) to (n,), if summing over the basis loses accuracy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.datasets import sine_product
+    >>> f = sine_product()
+    >>> f(np.array([[0.0, 1.0]])).round(6)
+    array([0.])
+    >>> f.attributions(np.array([[1.0, 1.0]]), np.zeros(2)).shape
+    (1, 2)
     """
 
     basis: Basis
@@ -80,7 +91,7 @@ class KnownFunction:
         low: float = 0.0,
         high: float = 1.0,
         noise: float = 0.0,
-        random_state: Any = None,
+        random_state: RandomLike = None,
     ) -> tuple[Array, Array]:
         """Return uniform inputs between low and high, (n, d), and f plus normal noise, (n,)."""
         if not finite_scalar("low", low) < finite_scalar("high", high):
@@ -108,7 +119,15 @@ class KnownFunction:
 
 
 def linear_function(weights: Any) -> KnownFunction:
-    """Return f(x) = Σᵢ wᵢ xᵢ; attribution i is wᵢ (xᵢ − bᵢ)."""
+    """Return f(x) = Σᵢ wᵢ xᵢ; attribution i is wᵢ (xᵢ − bᵢ).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.datasets import linear_function
+    >>> linear_function([1.0, 2.0])(np.array([[1.0, 1.0]]))
+    array([3.])
+    """
     weights = to_numpy(as_vector("weights", weights))
     if not len(weights):
         raise InvalidInputError("weights: expected at least one, got none")
@@ -116,7 +135,16 @@ def linear_function(weights: Any) -> KnownFunction:
 
 
 def product_function(n_features: int = 2) -> KnownFunction:
-    """Return f(x) = Π xᵢ, a pure interaction; from the baseline 0 all attributions are equal."""
+    """Return f(x) = Π xᵢ, a pure interaction; from the baseline 0 all attributions are equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.datasets import product_function
+    >>> f = product_function(3)
+    >>> f.attributions(np.array([[1.0, 2.0, 3.0]]), np.zeros(3)).round(6)
+    array([[2., 2., 2.]])
+    """
     check_memory("n_features: the powers", (1, check_count("n_features", n_features)), "use fewer")
     return KnownFunction(Monomials(np.ones((1, n_features))), np.ones(1))
 
@@ -125,6 +153,13 @@ def sine_product(frequency: float = 2.0) -> KnownFunction:
     """Return f(x) = sin(x₁) sin(ω x₂), the function of the paper's simulated data.
 
     As a sum of waves it is ½ cos(x₁ − ωx₂) − ½ cos(x₁ + ωx₂).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.datasets import sine_product
+    >>> sine_product(frequency=1.0)(np.array([[np.pi / 2, np.pi / 2]])).round(6)
+    array([1.])
     """
     frequency = finite_scalar("frequency", frequency)
     return KnownFunction(
@@ -136,13 +171,24 @@ def sine_product(frequency: float = 2.0) -> KnownFunction:
 
 
 def make_heteroscedastic(
-    n_samples: int = 500, *, frequency: float = 2.0, noise: float = 0.5, random_state: Any = None
+    n_samples: int = 500,
+    *,
+    frequency: float = 2.0,
+    noise: float = 0.5,
+    random_state: RandomLike = None,
 ) -> tuple[Array, Array]:
     """Return the paper's simulated data: X uniform on [0, 10]², y = sin(x₁) sin(ω x₂) + noise.
 
     ``frequency`` ω is 2 in the paper's text; its published Figure 1 uses 1.5. ``noise`` is
     a standard deviation. ``sine_product(frequency)`` has the attributions of the function without
     noise.
+
+    Examples
+    --------
+    >>> from gpattr.datasets import make_heteroscedastic
+    >>> X, y = make_heteroscedastic(100, random_state=0)
+    >>> X.shape, y.shape
+    ((100, 2), (100,))
     """
     if abs(finite_scalar("frequency", frequency)) > FASTEST:
         raise InvalidInputError(

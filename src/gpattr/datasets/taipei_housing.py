@@ -45,6 +45,12 @@ def load_taipei_housing(*, data_home: str | PathLike[str] | None = None) -> Bunc
 
     The data are read from the folder ``data_home`` or ``GPATTR_DATA_DIR``, if given, or else from
     the user's cache, which the first call fills from the official archive.
+
+    Examples
+    --------
+    >>> from gpattr.datasets import load_taipei_housing
+    >>> load_taipei_housing().data.shape  # doctest: +SKIP
+    (414, 6)
     """
     frame = Source(URL, NAMES, _read, (414, 8), DIGEST).load(data_home).set_index("No")
     return as_bunch(

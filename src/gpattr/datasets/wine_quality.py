@@ -51,6 +51,12 @@ def load_wine_quality(
 
     The data are read from the folder ``data_home`` or ``GPATTR_DATA_DIR``, if given, or else from
     the user's cache, which the first call fills from the official archive.
+
+    Examples
+    --------
+    >>> from gpattr.datasets import load_wine_quality
+    >>> load_wine_quality("white").data.shape  # doctest: +SKIP
+    (4898, 11)
     """
     check_choice("colour", colour, tuple(COLOURS))
     rows, values = COLOURS[colour]

@@ -10,6 +10,7 @@ import numpy as np
 
 from gpattr._core.array import Array, is_tensor, namespace, to_numpy
 from gpattr._core.frozen import Frozen
+from gpattr._core.randomness import RandomLike
 from gpattr._core.validation import beside, check_choice, numbers
 from gpattr.distributions.marginals import Marginals
 from gpattr.distributions.positions import listed, positions
@@ -32,6 +33,16 @@ class Distribution(Frozen, ABC):
 
     A subclass names its arrays and their dimensions in ``arrays``, and those that it cannot do
     without in ``required``: rows and entries are selected, joined and stored by these names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.distributions import Distribution, Gaussian
+    >>> both = Gaussian(np.array([[1.0, -2.0]]), cov=np.eye(2)[None])
+    >>> isinstance(both, Distribution), both.shape
+    (True, (1, 2))
+    >>> both.linear(np.array([[1.0], [1.0]])).mean  # of the sum
+    array([[-1.]])
     """
 
     arrays: ClassVar[Mapping[str, Dimensions]]
@@ -91,7 +102,7 @@ class Distribution(Frozen, ABC):
 
     @abstractmethod
     def rank_probabilities(
-        self, n_samples: int = 4000, random_state: Any = 0, absolute: bool = True
+        self, n_samples: int = 4000, random_state: RandomLike = 0, absolute: bool = True
     ) -> np.ndarray:
         """Return P(number has rank r), (n, q, q) with the rank last, rank 0 the largest.
 
@@ -100,7 +111,7 @@ class Distribution(Frozen, ABC):
         """
 
     @abstractmethod
-    def sample(self, n: int = 1, random_state: Any = None) -> np.ndarray:
+    def sample(self, n: int = 1, random_state: RandomLike = None) -> np.ndarray:
         """Return n draws, (n, rows, q), joint within a row."""
 
     @abstractmethod

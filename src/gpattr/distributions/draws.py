@@ -10,7 +10,8 @@ import numpy as np
 
 from gpattr._core.array import Array, to_numpy
 from gpattr._core.memory import blocks, check_memory
-from gpattr._core.normal import check_count, check_level, random_generator, rank_shares, share_ties
+from gpattr._core.normal import check_count, check_level, rank_shares, share_ties
+from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import check_flag
 from gpattr.distributions.base import (
     MOMENTS,
@@ -33,6 +34,14 @@ class Draws(Distribution):
     ``mean``, ``var`` and ``cov`` may be given where they are known better than by the draws; mean
     and variances are those of the draws otherwise. Intervals and probabilities are those of the
     draws; `standard_error` and `interval_error` give their Monte-Carlo error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.distributions import Draws
+    >>> draws = np.random.default_rng(0).normal(1.0, 0.1, size=(1000, 1, 2))
+    >>> Draws(draws).mean.round(1)
+    array([[1., 1.]])
     """
 
     draws: Array
@@ -99,7 +108,7 @@ class Draws(Distribution):
         return _share_above(draws[:, :, position("i", i, q)] - draws[:, :, position("j", j, q)])
 
     def rank_probabilities(
-        self, n_samples: int = 4000, random_state: Any = 0, absolute: bool = True
+        self, n_samples: int = 4000, random_state: RandomLike = 0, absolute: bool = True
     ) -> np.ndarray:
         """Return P(number has rank r), (n, q, q) with the rank last, from the draws.
 
@@ -112,7 +121,7 @@ class Draws(Distribution):
             ranks[rows] = rank_shares(size(draws[:, rows]).swapaxes(0, 1))
         return share_ties(ranks, size(to_numpy(self.mean)), draws.var(axis=0))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> np.ndarray:
+    def sample(self, n: int = 1, random_state: RandomLike = None) -> np.ndarray:
         """Return n of the draws, chosen at random with replacement, (n, rows, q)."""
         check_memory("n: the draws", (check_count("n", n), *self.shape), "use fewer draws or rows")
         chosen = random_generator(random_state).integers(len(self.draws), size=n)

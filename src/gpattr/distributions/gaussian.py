@@ -18,6 +18,7 @@ from gpattr._core.normal import (
     share_ties,
     standard_draws,
 )
+from gpattr._core.randomness import RandomLike
 from gpattr._core.validation import check_flag
 from gpattr.distributions.base import MOMENTS, Distribution, diagonal, linear_moments
 from gpattr.distributions.marginals import Marginals
@@ -26,7 +27,18 @@ from gpattr.distributions.positions import position
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Gaussian(Distribution):
-    """N(mean, cov) in each row: ``mean`` (n, q), ``var`` (n, q), ``cov`` (n, q, q)."""
+    """N(mean, cov) in each row: ``mean`` (n, q), ``var`` (n, q), ``cov`` (n, q, q).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.distributions import Gaussian
+    >>> attributions = Gaussian(np.array([[1.0, 0.0]]), var=np.array([[0.25, 1.0]]))
+    >>> attributions.prob_positive().round(2)
+    array([[0.98, 0.5 ]])
+    >>> attributions.interval(0.95)[0].round(2)
+    array([[ 0.02, -1.96]])
+    """
 
     mean: Array
     var: Array | None = None
@@ -54,7 +66,7 @@ class Gaussian(Distribution):
         return prob_positive(mean[:, a] - mean[:, b], np.maximum(var, 0.0))
 
     def rank_probabilities(
-        self, n_samples: int = 4000, random_state: Any = 0, absolute: bool = True
+        self, n_samples: int = 4000, random_state: RandomLike = 0, absolute: bool = True
     ) -> np.ndarray:
         """Return P(number has rank r), (n, q, q) with the rank last, from ``n_samples`` draws.
 
@@ -80,7 +92,7 @@ class Gaussian(Distribution):
             result[rows] = rank_shares(np.abs(draws) if absolute else draws)
         return share_ties(result, np.abs(mean) if absolute else mean, var)
 
-    def sample(self, n: int = 1, random_state: Any = None) -> np.ndarray:
+    def sample(self, n: int = 1, random_state: RandomLike = None) -> np.ndarray:
         rows, q = self.shape
         normal = standard_draws("n", n, rows * q, random_state).reshape(n, rows, q)
         return self._drawn(normal)

@@ -23,6 +23,14 @@ class Marginals(Frozen):
     """Σₖ weightₖ N(meanₖ, varₖ) for every entry of arrays ``means`` and ``variances`` (K, ...).
 
     ``weights`` (K,) sum to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.distributions import Marginals
+    >>> means, variances = np.array([[-1.0], [1.0]]), np.ones((2, 1))
+    >>> Marginals(np.array([0.5, 0.5]), means, variances).cdf(0.0)
+    array([0.5])
     """
 
     weights: Array

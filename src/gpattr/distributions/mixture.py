@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpattr._core.array import Array, namespace, to_numpy
-from gpattr._core.normal import check_level, random_generator, standard_draws
+from gpattr._core.normal import check_level, standard_draws
+from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import check_flag
 from gpattr.distributions.base import (
     MOMENTS,
@@ -30,6 +31,15 @@ class Mixture(Distribution):
 
     ``means`` and ``variances`` are (K, n, q), ``covs`` (K, n, q, q). ``mean``, ``var`` and ``cov``
     are those of the mixture, by total variance unless they are given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.distributions import Mixture
+    >>> means = np.array([[[0.0]], [[2.0]]])  # two models, one row, one feature
+    >>> mixture = Mixture(np.array([0.5, 0.5]), means, np.ones_like(means))
+    >>> mixture.mean, mixture.var
+    (array([[1.]]), array([[2.]]))
     """
 
     weights: Array
@@ -81,7 +91,7 @@ class Mixture(Distribution):
         return self._averaged(lambda part: part.prob_greater(i, j))
 
     def rank_probabilities(
-        self, n_samples: int = 4000, random_state: Any = 0, absolute: bool = True
+        self, n_samples: int = 4000, random_state: RandomLike = 0, absolute: bool = True
     ) -> np.ndarray:
         """Return P(number has rank r), (n, q, q) with the rank last, from ``n_samples`` draws.
 
@@ -91,7 +101,7 @@ class Mixture(Distribution):
         normal = standard_draws("n_samples", n_samples, self.shape[1], random_state)
         return self._averaged(lambda part: part._ranks_in(normal, absolute))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> np.ndarray:
+    def sample(self, n: int = 1, random_state: RandomLike = None) -> np.ndarray:
         """Return n draws, (n, rows, q), joint within a row, all rows of one component."""
         rows, q = self.shape
         generator = random_generator(random_state)

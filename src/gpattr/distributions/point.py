@@ -10,7 +10,8 @@ import numpy as np
 
 from gpattr._core.array import Array, namespace, to_numpy
 from gpattr._core.memory import check_memory
-from gpattr._core.normal import check_count, check_level, random_generator, rank_shares, share_ties
+from gpattr._core.normal import check_count, check_level, rank_shares, share_ties
+from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import check_flag
 from gpattr.distributions.base import MOMENTS, Dimensions, Distribution, owned
 from gpattr.distributions.marginals import Marginals
@@ -19,7 +20,15 @@ from gpattr.distributions.positions import position
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Point(Distribution):
-    """All probability at ``mean`` (n, q): variances and covariances are zero."""
+    """All probability at ``mean`` (n, q): variances and covariances are zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.distributions import Point
+    >>> Point(np.array([[1.0, -1.0]])).prob_positive()
+    array([[1., 0.]])
+    """
 
     mean: Array
     var: Array = field(init=False)
@@ -48,7 +57,7 @@ class Point(Distribution):
         return _positive(mean[:, position("i", i, q)] - mean[:, position("j", j, q)])
 
     def rank_probabilities(
-        self, n_samples: int = 4000, random_state: Any = 0, absolute: bool = True
+        self, n_samples: int = 4000, random_state: RandomLike = 0, absolute: bool = True
     ) -> np.ndarray:
         """Return 1 for the rank that each number has, (n, q, q); ties share their ranks evenly.
 
@@ -58,7 +67,7 @@ class Point(Distribution):
         size = np.abs(mean) if check_flag("absolute", absolute) else mean
         return share_ties(rank_shares(size[:, None, :]), size, to_numpy(self.var))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> np.ndarray:
+    def sample(self, n: int = 1, random_state: RandomLike = None) -> np.ndarray:
         """Return the values n times, (n, rows, q)."""
         random_generator(random_state)
         check_memory("n: the draws", (check_count("n", n), *self.shape), "use fewer draws or rows")

@@ -53,6 +53,12 @@ class Dates:
     Each cycle gives two columns, sin 2πu and cos 2πu. The cycles are among "season", "weekday" and
     "time of day"; ``timed`` says that the dates have times. ``order`` is that of days and months in
     texts such as 3/4/2024, where there are any.
+
+    Examples
+    --------
+    >>> from gpattr.encoders import Dates
+    >>> Dates(cycles=("season", "weekday"))
+    Dates(cycles=('season', 'weekday'), timed=False, order=None)
     """
 
     cycles: tuple[str, ...] = ()

@@ -31,6 +31,16 @@ class Encoder:
     With ``as_one_feature`` the columns with categories, whose labels are numbers, are one feature
     that jumps: there is nothing between categories. Rows may then also be arrays. Columns that are
     not ``named`` by the user are taken in their order. Values in unused columns are not checked.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gpattr.encoders import Encoder
+    >>> encoder = Encoder(("size", "kind"), {"kind": ("a", "b")})
+    >>> encoder.encoded_names
+    ('size', 'kind=a', 'kind=b')
+    >>> encoder.encode("X", pd.DataFrame({"size": [1.5], "kind": ["b"]}))
+    array([[1.5, 0. , 1. ]])
     """
 
     names: Names

@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpattr._core.array import Array, is_tensor, to_numpy
 from gpattr._core.lazy_tables import is_dask
-from gpattr._core.normal import random_generator, standard_draws
+from gpattr._core.normal import standard_draws
+from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import (
     as_matrix,
     as_vector,
@@ -99,7 +100,7 @@ class PosteriorRegressor(RegressorMixin, PosteriorEstimator):
             )
         return self._latent(X, return_std=return_std, return_cov=return_cov)
 
-    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: RandomLike = 0) -> np.ndarray:
         """Return draws of the latent function at X, (n, n_samples)."""
         self.predict(X)  # for what may be wrong with X
         check_count("n_samples", n_samples)

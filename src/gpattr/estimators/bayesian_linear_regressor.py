@@ -64,6 +64,15 @@ class BayesianLinearRegressor(PosteriorRegressor):
         The posterior means of w (d,) and c, in the units of the data; of a linear model only.
     noise_variance_, prior_variance_, log_marginal_likelihood_
         The noise, τ² (1 where Σ is given), and log p(y).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(50, 2))
+    >>> model = gpattr.BayesianLinearRegressor().fit(X, 3.0 * X[:, 0] - X[:, 1] + 1.0)
+    >>> model.coef_.round(2), round(float(model.intercept_), 2)
+    (array([ 3., -1.]), 1.0)
     """
 
     def __init__(

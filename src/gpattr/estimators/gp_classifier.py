@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpattr._core import documents
 from gpattr._core.array import to_numpy
+from gpattr._core.randomness import RandomLike
 from gpattr._core.validation import Names, check_flag, is_frame, refuse_lazy
 from gpattr.estimators import storage
 from gpattr.estimators.base import (
@@ -64,6 +65,18 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
     kernel_, mean_, log_marginal_likelihood_
         The learned values, in data units; for more than two classes a tuple of kernels and the sum
         of the log evidences.
+
+    Examples
+    --------
+    >>> import gpattr
+    >>> from sklearn.datasets import make_moons
+    >>> X, y = make_moons(40, random_state=0)
+    >>> model = gpattr.GPClassifier().fit(X, y)
+    >>> model.score(X, y)
+    1.0
+    >>> ex = gpattr.Explainer(model, output="probability", n_draws=200)(X[:2])
+    >>> ex.quantity
+    'probability of 1 against 0'
     """
 
     def __init__(
@@ -74,7 +87,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
         optimize: bool = True,
         n_restarts: int = 0,
         bounds: dict[str, tuple[Any, Any]] | None = None,
-        random_state: Any = None,
+        random_state: RandomLike = None,
         verbose: int = 0,
     ) -> None:
         self.kernel = kernel

@@ -8,6 +8,7 @@ import numpy as np
 
 from gpattr._core import documents
 from gpattr._core.array import Array, namespace, to_numpy
+from gpattr._core.randomness import RandomLike
 from gpattr._core.validation import Names, as_vector, check_flag, is_frame, numbers, positive_scalar
 from gpattr.estimators import storage
 from gpattr.estimators.base import KernelRegressor, check_training
@@ -82,6 +83,18 @@ class GPRegressor(KernelRegressor):
         radial kernel.
 
     Tensors are taken as they are: training and predictions stay on their device.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> mean, std = model.predict([[1.0, 0.0]], return_std=True)
+    >>> mean.round(2)
+    array([1.])
+    >>> model.score(X, X[:, 0] - X[:, 1] ** 2) > 0.99
+    True
     """
 
     def __init__(
@@ -93,7 +106,7 @@ class GPRegressor(KernelRegressor):
         optimize: bool = True,
         n_restarts: int = 0,
         bounds: dict[str, tuple[Any, Any]] | None = None,
-        random_state: Any = None,
+        random_state: RandomLike = None,
         verbose: int = 0,
     ) -> None:
         self.kernel = kernel

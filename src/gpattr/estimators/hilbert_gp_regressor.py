@@ -10,7 +10,8 @@ import numpy as np
 from gpattr._core import documents
 from gpattr._core.array import Array, namespace, to_numpy
 from gpattr._core.memory import blocks, check_memory
-from gpattr._core.normal import check_count, random_generator
+from gpattr._core.normal import check_count
+from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import (
     Names,
     check_choice,
@@ -42,7 +43,14 @@ LARGEST_ALPHA = 200.0  # its Bessel functions overflow beyond
 
 
 class BasisWarning(UserWarning):
-    """The basis is too small for the kernel, or its box too narrow."""
+    """The basis is too small for the kernel, or its box too narrow.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from gpattr.estimators import BasisWarning
+    >>> warnings.simplefilter("error", BasisWarning)  # an error rather than a warning
+    """
 
 
 class HilbertGPRegressor(FeatureRegressor):
@@ -83,6 +91,15 @@ class HilbertGPRegressor(FeatureRegressor):
         For each term of the kernel: the relative error of its prior variance at the
         worst training row (``prior_error``), what was used (``n_basis``, ``boundary``) and what
         would be needed for one per cent. A share above five per cent gives a `BasisWarning`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).uniform(-1.0, 1.0, size=(200, 1))
+    >>> model = gpattr.HilbertGPRegressor().fit(X, np.sin(3.0 * X[:, 0]))
+    >>> model.predict([[0.5]]).round(2)
+    array([1.])
     """
 
     def __init__(
@@ -97,7 +114,7 @@ class HilbertGPRegressor(FeatureRegressor):
         optimize: bool = True,
         n_restarts: int = 0,
         bounds: dict[str, tuple[Any, Any]] | None = None,
-        random_state: Any = None,
+        random_state: RandomLike = None,
         verbose: int = 0,
     ) -> None:
         self.n_basis = n_basis

@@ -51,6 +51,18 @@ def register_gradient(kernel: type[Kernel], gradient: Gradient) -> None:
     log θ: a number, or an array for a hyperparameter with one value per feature. X is (n, d), G is
     (n, n) and symmetric. For a kernel made of others it also returns what
     `hyperparameters.gradient_of_parts` does.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from gpattr.estimators import register_gradient
+    >>> from gpattr.kernels import SquaredExponential
+    >>> @dataclass(frozen=True, eq=False)
+    ... class Isotropic(SquaredExponential):
+    ...     trainable = ("variance",)  # the length-scale stays
+    >>> def gradient(kernel, X, G):
+    ...     return {"variance": (G * kernel(X, X)).sum()}
+    >>> register_gradient(Isotropic, gradient)
     """
     subclass(Kernel, "a class of kernels")("kernel", kernel)
     a_function("gradient", gradient)

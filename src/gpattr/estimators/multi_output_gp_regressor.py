@@ -11,7 +11,8 @@ from sklearn.base import clone
 from gpattr._core import documents
 from gpattr._core.array import is_tensor, to_numpy
 from gpattr._core.memory import check_memory
-from gpattr._core.normal import check_count, random_generator, roots, standard_draws
+from gpattr._core.normal import check_count, roots, standard_draws
+from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import (
     Names,
     as_matrix,
@@ -81,6 +82,15 @@ class MultiOutputGPRegressor(KernelRegressor):
         B, where the outputs share a kernel; diagonal unless they are coregionalised.
     log_marginal_likelihood_ : float
         Of all outputs together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.MultiOutputGPRegressor().fit(X, np.column_stack([X[:, 0], X[:, 1] ** 2]))
+    >>> model.predict([[1.0, 2.0]]).round(2)
+    array([[1., 4.]])
     """
 
     def __init__(
@@ -93,7 +103,7 @@ class MultiOutputGPRegressor(KernelRegressor):
         optimize: bool = True,
         n_restarts: int = 0,
         bounds: dict[str, tuple[Any, Any]] | None = None,
-        random_state: Any = None,
+        random_state: RandomLike = None,
         verbose: int = 0,
     ) -> None:
         self.kernel = kernel
@@ -132,7 +142,7 @@ class MultiOutputGPRegressor(KernelRegressor):
                 return self._fit_together(inputs, rows, targets, names)
             return self._fit_separately(inputs, targets, names, noise)
 
-    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: RandomLike = 0) -> np.ndarray:
         """Return draws of the latent functions at X, (n, P, n_samples)."""
         mean, generator = to_numpy(self.predict(X)), random_generator(random_state)
         check_memory(

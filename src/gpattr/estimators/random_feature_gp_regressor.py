@@ -13,7 +13,8 @@ from gpattr._core import documents
 from gpattr._core.array import Array, to_numpy
 from gpattr._core.lazy_tables import is_dask
 from gpattr._core.memory import check_memory
-from gpattr._core.normal import check_count, random_generator
+from gpattr._core.normal import check_count
+from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import Names, beside, check_choice, column_names, positive_scalar
 from gpattr.bases.spectral import SAMPLINGS, check_spectral, standard_frequencies
 from gpattr.estimators import storage
@@ -49,7 +50,14 @@ ROUGHLY = 1e-5  # of log p(y), which differs by more from one draw of frequencie
 
 
 class FirstChunkWarning(UserWarning):
-    """Length-scales are learned from a first chunk of very few rows."""
+    """Length-scales are learned from a first chunk of very few rows.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from gpattr.estimators import FirstChunkWarning
+    >>> warnings.simplefilter("ignore", FirstChunkWarning)
+    """
 
 
 class RandomFeatureGPRegressor(FeatureRegressor):
@@ -98,6 +106,16 @@ class RandomFeatureGPRegressor(FeatureRegressor):
     advice_ : str
         Advice where the frequencies are too few for the intervals to have their nominal coverage;
         empty otherwise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).uniform(-1.0, 1.0, size=(200, 2))
+    >>> y = np.sin(3.0 * X[:, 0])
+    >>> model = gpattr.RandomFeatureGPRegressor(100, random_state=0).fit(X, y)
+    >>> model.predict([[0.5, 0.0]]).round(1)
+    array([1.])
     """
 
     def __init__(
@@ -112,7 +130,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         sampling: str = "orthogonal",
         n_restarts: int = 0,
         bounds: dict[str, tuple[Any, Any]] | None = None,
-        random_state: Any = None,
+        random_state: RandomLike = None,
         verbose: int = 0,
     ) -> None:
         self.n_frequencies = n_frequencies

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpattr._core.array import Array, namespace, to_numpy
-from gpattr._core.normal import random_generator
+from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import numbers
 from gpattr.estimators.evidence.marginal_likelihood import NOISE, Values
 from gpattr.estimators.hyperparameters import trainable
@@ -157,7 +157,7 @@ def _check_inside(name: str, value: np.ndarray, ends: np.ndarray, units: Units) 
         )
 
 
-def starts_from(start: Values, n_restarts: int, random_state: Any) -> list[Values]:
+def starts_from(start: Values, n_restarts: int, random_state: RandomLike) -> list[Values]:
     """Return the start, and restarts drawn within a factor of ten around it."""
     generator = random_generator(random_state)
     draws = [

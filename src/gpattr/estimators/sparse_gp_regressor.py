@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 from gpattr._core import documents
 from gpattr._core.array import Array, namespace, solve_lower_rows, to_numpy
 from gpattr._core.lazy_tables import is_dask
-from gpattr._core.normal import check_count, random_generator
+from gpattr._core.normal import check_count
+from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import (
     Names,
     as_matrix,
@@ -129,6 +130,15 @@ class SparseGPRegressor(KernelRegressor):
     advice_ : str
         Advice where that share is large and hyperparameters were learned with inducing inputs;
         empty otherwise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).uniform(-1.0, 1.0, size=(200, 1))
+    >>> model = gpattr.SparseGPRegressor(20, random_state=0).fit(X, np.sin(3.0 * X[:, 0]))
+    >>> model.predict([[0.5]]).round(2)
+    array([1.])
     """
 
     def __init__(
@@ -143,7 +153,7 @@ class SparseGPRegressor(KernelRegressor):
         optimize: bool = True,
         n_restarts: int = 0,
         bounds: dict[str, tuple[Any, Any]] | None = None,
-        random_state: Any = None,
+        random_state: RandomLike = None,
         verbose: int = 0,
     ) -> None:
         self.n_inducing = n_inducing

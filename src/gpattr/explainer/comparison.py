@@ -50,6 +50,17 @@ def compare(
 
     Features are matched by their names. Explanations of other rows, features, quantities or kinds
     of attributions are refused.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> other = gpattr.GPRegressor().fit(X, 2.0 * X[:, 0] - 2.0 * X[:, 1] ** 2)
+    >>> a, b = (gpattr.Explainer(m, baseline="zeros")([[1.0, 1.0]]) for m in (model, other))
+    >>> gpattr.compare(a, b).values.round(2)
+    array([[ 1., -1.]])
     """
     check_choice("dependence", dependence, (AUTO, INDEPENDENT, UNKNOWN))
     if isinstance(ex_a, Explainer):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -12,8 +11,10 @@ import numpy as np
 
 from gpattr._core.array import Array, to_numpy
 from gpattr._core.cards import card
+from gpattr._core.deprecation import renamed_argument
 from gpattr._core.memory import check_memory, device_memory
-from gpattr._core.normal import check_count, random_generator
+from gpattr._core.normal import check_count
+from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import Names, beside, check_choice, check_text, read_only
 from gpattr.adapters import as_posterior
 from gpattr.closed_forms.resolution import check_method
@@ -101,7 +102,20 @@ class Explainer:
 
     Frames are aligned by column name with the frame the model was trained on; ``feature_names``
     names the columns of a model that was trained on an array. Explainers are immutable.
-    ``scale`` is the old name of ``output``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> explainer = gpattr.Explainer(model, baseline="zeros")
+    >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
+    >>> ex.values.round(2)
+    array([[ 1.,  0.],
+           [ 1., -4.]])
+    >>> ex.predictions.round(2)
+    array([ 1., -3.])
     """
 
     posterior: Posterior
@@ -112,12 +126,13 @@ class Explainer:
     evaluation: Evaluation
     output: str
     n_draws: int
-    random_state: Any
+    random_state: RandomLike
     target_name: str | None
     feature_names: Names | None
     _rows: Rows
     _groups: FeatureGroups | None
 
+    @renamed_argument("scale", "output", since="0.1", removal="0.2")
     def __init__(
         self,
         model: Any,
@@ -131,18 +146,12 @@ class Explainer:
         feature_names: Sequence[str] | None = None,
         output: str = "latent",
         n_draws: int = 1000,
-        random_state: Any = 0,
+        random_state: RandomLike = 0,
         target_name: str | None = None,
         baseline_name: str | None = None,
         players: Groups | None = None,
         quantity: Quantity | None = None,
-        scale: str | None = None,
     ) -> None:
-        if scale is not None:
-            if output != "latent":
-                raise InvalidInputError("scale: it is the old name of output; give only output")
-            output = check_choice("scale", scale, OUTPUTS)
-            warnings.warn("scale= is now called output=", FutureWarning, stacklevel=2)
         posterior = as_posterior(model)
         for key, text in (("target_name", target_name), ("baseline_name", baseline_name)):
             if text is not None and not check_text(key, text).strip():
@@ -208,6 +217,19 @@ class Explainer:
         gives each row its own baseline. ``uncertainty`` is ``"cov"`` for the covariance between
         features, ``"std"`` for standard deviations only, ``"none"`` for means alone, which take a
         few times a prediction.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> explainer([[1.0, 0.5]], uncertainty="std").values.round(2)
+        array([[ 1.  , -0.25]])
+        >>> own = explainer([[1.0, 0.5]], baselines=[[1.0, 0.0]])  # where each row starts from
+        >>> own.values.round(2)
+        array([[ 0.  , -0.25]])
         """
         evaluation = replace(self.evaluation, uncertainty=uncertainty)
         rows = self._rows.matrix("X", X)
@@ -216,7 +238,18 @@ class Explainer:
         return self._explain(rows, own, evaluation, names, labels)
 
     def __getitem__(self, output: str) -> Explainer:
-        """Return the explainer of one output of a model with several, with the same baseline."""
+        """Return the explainer of one output of a model with several, with the same baseline.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.MultiOutputGPRegressor().fit(X, np.column_stack([X[:, 0], X[:, 1] ** 2]))
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> explainer["y1"]([[1.0, 1.0]]).values.round(2)
+        array([[0., 1.]])
+        """
         if not isinstance(self.posterior, MultiOutputPosterior):
             raise InvalidIndexError(
                 f"output: the model has one output, which has no name, got {output!r}"
@@ -233,6 +266,16 @@ class Explainer:
         X is a table, or an iterable of tables, such as the chunks of a file, each of which is read
         when it is needed. Rows are then counted on from one table to the next, unless their index
         names them, and a batch ends where its table does.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> [len(ex) for ex in explainer.batches(X, batch_size=12)]
+        [12, 12, 6]
         """
         check_count("batch_size", batch_size)
         evaluation = replace(self.evaluation, uncertainty=uncertainty)
@@ -282,6 +325,20 @@ class Explainer:
         ``errors="raise"`` stops at a part of the table with other columns or types, or at a row
         with missing values or unknown categories; ``errors="missing"`` gives missing results for
         those rows and goes on.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> import pandas as pd
+        >>> table = pd.DataFrame({"x0": [1.0, 2.0], "x1": [2.0, 0.0]}, index=["a", "b"])
+        >>> explainer.map_table(table, uncertainty="none").round(2)
+           prediction  baseline_prediction  attribution:x0  attribution:x1
+        a        -3.0                  0.0             1.0            -4.0
+        b         2.0                  0.0             2.0             0.0
         """
         from gpattr.engines import map_table
 
@@ -291,6 +348,18 @@ class Explainer:
         """Explain points on the straight path from the baseline to x, which `plots.path` draws.
 
         Both ends are included.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> explainer.along([1.0, 2.0], n_points=3).values.round(2)
+        array([[ 0. ,  0. ],
+               [ 0.5, -1. ],
+               [ 1. , -4. ]])
         """
         check_count("n_points", n_points, least=2)
         check_memory("n_points: the points", (n_points, self.posterior.n_features), "use fewer")
@@ -308,7 +377,18 @@ class Explainer:
         return self._explain(rows, None, evaluation, names, tuple(range(n_points)))
 
     def across_outputs(self, X: Any, baselines: Any = None) -> Array:
-        """Return the covariance of each row between features and outputs, (n, d, P, d, P)."""
+        """Return the covariance of each row between features and outputs, (n, d, P, d, P).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> Y = np.column_stack([X[:, 0], X[:, 0] + X[:, 1]])
+        >>> model = gpattr.MultiOutputGPRegressor(outputs="coregionalised").fit(X, Y)
+        >>> gpattr.Explainer(model).across_outputs(X[:3]).shape
+        (3, 2, 2, 2, 2)
+        """
         if not isinstance(self.posterior, MultiOutputPosterior):
             raise UnsupportedModelError(
                 "model: this model has one output, and so no covariance between outputs"
@@ -319,7 +399,18 @@ class Explainer:
         return to_numpy(bound.across(rows))
 
     def joint(self, X: Any, baselines: Any = None) -> Array:
-        """Return the covariance between features and between rows, (n, d, n, d)."""
+        """Return the covariance between features and between rows, (n, d, n, d).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> explainer.joint([[1.0, 0.0], [1.0, -2.0]]).shape
+        (2, 2, 2, 2)
+        """
         rows = self._rows.matrix("X", X)
         evaluation = replace(self.evaluation, uncertainty="none")
         bound = self._single.bind(self._operator(rows, baselines), evaluation)
@@ -340,6 +431,17 @@ class Explainer:
         ``"integrated_hessians"`` with integrated gradients. ``pairs`` are the pairs of features, by
         name or position, to compute, by default all of them. ``uncertainty`` is ``"std"``,
         ``"cov"`` for the covariance between the pairs as well, or ``"none"``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(40, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] * X[:, 1] + X[:, 0] + 2.0 * X[:, 1])
+        >>> explainer = gpattr.Explainer(model, baseline="zeros", attribution="shapley")
+        >>> explainer.interactions([[1.0, 1.0]]).values[0].round(2)
+        array([[1. , 0.5],
+               [0.5, 2. ]])
         """
         index = check_index(index, self.attribution)
         self._require_latent("interactions are")
@@ -374,6 +476,17 @@ class Explainer:
         ``grid`` are the values of the feature, their number, or for a pair two of them; by default
         50 values across the background (20 × 20 for a pair), or all categories. ``centred``
         subtracts the curve's average over the background, ``derivative`` gives the average slope.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> curve = explainer.dependence("x0", grid=[0.0, 1.0, 2.0])
+        >>> curve.values.round(2) - curve.values.round(2)[0]
+        array([0., 1., 2.])
         """
         self._require_latent("dependence is")
         return dependence_of(
@@ -398,7 +511,7 @@ class Explainer:
         by: str = "absolute",
         groups: Groups | None = None,
         n_samples: int = 2000,
-        random_state: Any = 0,
+        random_state: RandomLike = 0,
     ) -> Importance:
         """Return the importance of each feature over the rows of X.
 
@@ -411,6 +524,16 @@ class Explainer:
         drawn of many rows or features, and with which error. Memory stays bounded. With
         ``output="probability"`` expectations come from the draws of each row, and joint draws are
         those of as many rows as make 4000 values and gradients of the latent function.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> explainer.importance(X).values.round(1)
+        array([0.8, 0.7])
         """
         request = ImportanceRequest(n_samples, random_state, by, groups)
         return self._importance(X, baselines, None, request)
@@ -429,6 +552,17 @@ class Explainer:
         attributions are those of ``feature``, by default of all, at the rows of X. ``noise`` is the
         variance of a measurement, or one for each candidate, by default the model's own. Nothing
         is measured or drawn: variances after a measurement do not depend on its outcome.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> candidates = [[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]]
+        >>> explainer.measure_next(candidates, [[2.0, 2.0]], feature="x1").best().positions
+        (1,)
         """
         self._require_latent("measure_next is")
         rows = self._rows.matrix("X", X)
@@ -482,6 +616,17 @@ class Explainer:
         training row within the bounds that passes is nearer than the nearest by more than 0.1 %,
         nor is there one if ``found`` is False; of exact models with more than about 3400 rows a
         part of them is tried.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> found = explainer.counterfactual([0.0, 0.0], target=1.0, prefer="fewest")
+        >>> found.found, list(found.changes)
+        (True, ['x0'])
         """
         self._require_function("counterfactual is")
         request = Request(target, direction, level, features, bounds, scales, prefer)
@@ -509,6 +654,16 @@ class Explainer:
         ``baselines`` are rows (k, d), or `Baselines` with weights, by default up to 100 of the
         training inputs, always the same. Every row is explained from every baseline, by mean
         attributions; memory stays bounded.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> explainer.baseline_sensitivity([[2.0, 0.5]]).same_sign.round(2)
+        array([[1.  , 0.47]])
         """
         self._require_function("baseline_sensitivity is")
         posterior, rows = self._one, self._rows.matrix("X", X)
@@ -536,6 +691,17 @@ class Explainer:
 
         They are in the order of training and add up to the attribution, less that of a prior mean;
         neighbouring rows often have large shares of opposite sign.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> shares = explainer.training_contributions([1.0, 0.0], "x0")
+        >>> shares.shape, round(float(shares.sum()), 2)
+        ((30,), 1.0)
         """
         point, features = self._rows.point("x", x)[None, :], self._features(x)
         one = beside("x", point, self.posterior.like)
@@ -558,6 +724,16 @@ class Explainer:
 
         It explains the row that the sliders show, in the browser where the page's script knows the
         model, and by this explainer otherwise. It needs the extra ``gpattr[widget]``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> explainer.widget(X)  # doctest: +SKIP
+        <gpattr.widget.notebook.WhatIfWidget object at 0x7f12dd9b0ad0>
         """
         from gpattr.widget import make_widget
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from gpattr._core.array import Array
-from gpattr._core.normal import check_count, random_generator
+from gpattr._core.normal import check_count
+from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import Names, check_choice
 from gpattr.exceptions import InvalidInputError
 from gpattr.explainer.players import Groups
@@ -33,7 +33,7 @@ class ImportanceRequest:
     """How importance is measured, ``by``, of which ``groups``, and by how many draws."""
 
     n_samples: int = 2000
-    random_state: Any = 0
+    random_state: RandomLike = 0
     by: str = "absolute"
     groups: Groups | None = None
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from gpattr._core.deprecation import renamed_argument
+from gpattr._core.randomness import RandomLike
 from gpattr.explainer.explainer import Explainer
 from gpattr.explainer.players import Groups
 from gpattr.operators import Operator
@@ -12,6 +14,7 @@ from gpattr.posteriors import TOLERANCE
 from gpattr.quantities import Quantity
 
 
+@renamed_argument("scale", "output", since="0.1", removal="0.2")
 def explain(
     model: Any,
     X: Any,
@@ -25,15 +28,24 @@ def explain(
     feature_names: Sequence[str] | None = None,
     output: str = "latent",
     n_draws: int = 1000,
-    random_state: Any = 0,
+    random_state: RandomLike = 0,
     target_name: str | None = None,
     baseline_name: str | None = None,
     players: Groups | None = None,
     quantity: Quantity | None = None,
     uncertainty: str = "cov",
-    scale: str | None = None,
 ) -> Any:
-    """Explain the rows of X in one call: ``Explainer(model, baseline, …)(X, uncertainty=…)``."""
+    """Explain the rows of X in one call: ``Explainer(model, baseline, …)(X, uncertainty=…)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> gpattr.explain(model, [[1.0, -1.0]], baseline="zeros").values.round(2)
+    array([[ 1., -1.]])
+    """
     explainer = Explainer(
         model,
         baseline,
@@ -50,6 +62,5 @@ def explain(
         baseline_name=baseline_name,
         players=players,
         quantity=quantity,
-        scale=scale,
     )
     return explainer(X, uncertainty=uncertainty)

@@ -25,7 +25,8 @@ from scipy.special import expit
 
 from gpattr._core.array import EPS, Array, product, to_numpy
 from gpattr._core.memory import blocks, check_memory
-from gpattr._core.normal import jittered_root, random_generator
+from gpattr._core.normal import jittered_root
+from gpattr._core.randomness import RandomLike, random_generator
 from gpattr.exceptions import ToleranceError, UnsupportedModelError
 from gpattr.operators import IntegratedGradients, Paths
 from gpattr.posteriors import Posterior
@@ -95,7 +96,11 @@ def mean_attributions(
 
 
 def drawn_attributions(
-    posterior: Posterior, operator: IntegratedGradients, X: Array, n_draws: int, random_state: Any
+    posterior: Posterior,
+    operator: IntegratedGradients,
+    X: Array,
+    n_draws: int,
+    random_state: RandomLike,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return draws of A, (n_draws, n, d), and their root mean square completeness gaps, (n,).
 

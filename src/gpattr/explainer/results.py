@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpattr._core.array import Array, to_numpy
+from gpattr._core.randomness import RandomLike
 from gpattr.distributions import Distribution, Draws, Gaussian
 from gpattr.explainer.probability import drawn_attributions, mean_attributions, probability
 from gpattr.explanation.explanation import Explanation
@@ -108,7 +109,7 @@ def of_probability(
     evaluation: Evaluation,
     *,
     n_draws: int,
-    random_state: Any,
+    random_state: RandomLike,
 ) -> Explanation:
     """Return the explanation of E[σ(f)]: means by quadrature, with ``uncertainty`` also draws."""
     operator, rows, uncertainty = setting.operator, setting.rows, evaluation.uncertainty

@@ -34,6 +34,17 @@ class BaselineSensitivity(Frozen):
     the own baseline, ignoring baselines where it is zero: it is exactly zero where a row has the
     baseline's value of a feature. An attribution that is zero at the own baseline keeps its sign
     only if it is zero at all of them, and its share is then 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> explainer = gpattr.Explainer(model, baseline="zeros")
+    >>> sensitivity = explainer.baseline_sensitivity([[2.0, 0.5]])
+    >>> sensitivity.values.round(2), sensitivity.std.round(1)
+    (array([[ 2.  , -0.25]]), array([[0.9, 0.9]]))
     """
 
     values: Array

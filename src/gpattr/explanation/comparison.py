@@ -46,6 +46,17 @@ class Comparison(Frozen):
       standard deviation of a difference is at most the sum of the two, which is the one given; the
       probability that a sign changed is at least |P₁(> 0) − P₂(> 0)|, which is the one given.
     - ``"known"``: both are of a quantity of a model, such as its standard deviation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> mean, zeros = gpattr.Explainer(model), gpattr.Explainer(model, baseline="zeros")
+    >>> comparison = gpattr.compare(mean, zeros, [[1.0, 1.0]])
+    >>> comparison.dependence, comparison.values.shape
+    ('exact', (1, 2))
     """
 
     first: Explanation

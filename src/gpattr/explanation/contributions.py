@@ -14,6 +14,17 @@ class Contributions(np.ndarray):
 
     ``row_name`` is the name of the explained row, or None. Arrays computed from this one carry no
     such description.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> explainer = gpattr.Explainer(model, baseline="zeros")
+    >>> shares = explainer.training_contributions([1.0, 0.0], "x0")
+    >>> shares.feature, shares.shape
+    ('x0', (30,))
     """
 
     feature: str = ""

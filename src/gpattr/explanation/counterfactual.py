@@ -39,6 +39,19 @@ class Counterfactual(Frozen):
 
     ``alternatives`` has, by number of features, the nearest change with that many, as far as more
     features bring it closer; this one is among them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> explainer = gpattr.Explainer(model, baseline="zeros")
+    >>> found = explainer.counterfactual([0.0, 0.0], target=1.0)
+    >>> {name: round(new, 1) for name, (old, new) in found.changes.items()}
+    {'x0': 1.0}
+    >>> found.probability >= 0.95
+    True
     """
 
     found: bool

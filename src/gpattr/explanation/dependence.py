@@ -11,6 +11,7 @@ import numpy as np
 
 from gpattr._core.array import Array
 from gpattr._core.frozen import Frozen
+from gpattr._core.randomness import RandomLike
 from gpattr._core.validation import Names, read_only
 from gpattr.distributions import Distribution, Gaussian
 from gpattr.exceptions import (
@@ -39,6 +40,19 @@ class Dependence(Frozen):
     ``distribution`` is the joint distribution of the G values of each curve, that of a surface with
     its second feature running fastest. ``error`` (n,) bounds what the method left out of each
     value, and ``cov_error`` (n,) of each (co)variance; there is one of each for an average.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> explainer = gpattr.Explainer(model, baseline="zeros")
+    >>> curve = explainer.dependence("x1", grid=[0.0, 1.0, 2.0], centred=True)
+    >>> curve.values.round(2)
+    array([ 0.72, -0.28, -3.28])
+    >>> curve.std.shape
+    (3,)
     """
 
     distribution: Distribution
@@ -107,7 +121,7 @@ class Dependence(Frozen):
         lower, upper = self.distribution.interval(level)
         return self._shaped(lower), self._shaped(upper)
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+    def sample(self, n: int = 1, random_state: RandomLike = None) -> Array:
         """Return n draws of the curve, (n, G), (n, rows, G) or (n, G, H).
 
         Every draw is a curve that the data allow. Individual curves of different rows are drawn

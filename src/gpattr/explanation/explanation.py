@@ -11,6 +11,7 @@ import numpy as np
 
 from gpattr._core.array import Array
 from gpattr._core.frozen import Frozen, FrozenMapping
+from gpattr._core.randomness import RandomLike
 from gpattr._core.validation import Names, check_names, check_text
 from gpattr.distributions import Distribution, Marginals
 from gpattr.distributions.base import as_array, read_only
@@ -102,6 +103,22 @@ class Explanation(Frozen):
 
     ``parts`` are explanations whose values add up to these: "exploit" and "explore", for the
     attributions of a confidence bound or of an improvement by the mean and by the uncertainty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> explainer = gpattr.Explainer(model, baseline="zeros")
+    >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
+    >>> ex.values.round(2)
+    array([[ 1.,  0.],
+           [ 1., -4.]])
+    >>> ex.std.shape, ex.cov.shape
+    ((2, 2), (2, 2, 2))
+    >>> ex[1].feature_names
+    ('x0', 'x1')
     """
 
     distribution: Distribution
@@ -184,7 +201,20 @@ class Explanation(Frozen):
         object.__setattr__(self, name, value)
 
     def arrays(self) -> dict[str, tuple[Dimensions, Array]]:
-        """Return every array this explanation holds, by name, with its named dimensions."""
+        """Return every array this explanation holds, by name, with its named dimensions.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
+        >>> dimensions, array = ex.arrays()["cov"]
+        >>> dimensions, array.shape
+        (('row', 'feature', 'feature'), (2, 2, 2))
+        """
         found: dict[str, tuple[Dimensions, Array]] = {}
         for name, array in self.distribution.held().items():
             dimensions = self.distribution.arrays[name]
@@ -197,7 +227,19 @@ class Explanation(Frozen):
         return found
 
     def dimensions(self) -> dict[str, Dimensions]:
-        """Return the named dimensions of every array this explanation holds."""
+        """Return the named dimensions of every array this explanation holds.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
+        >>> ex.dimensions()["values"]
+        ('row', 'feature')
+        """
         return {name: dimensions for name, (dimensions, _) in self.arrays().items()}
 
     def __len__(self) -> int:
@@ -217,7 +259,19 @@ class Explanation(Frozen):
         return tuple(len(labels) for labels in self.axis_labels())
 
     def axis_labels(self) -> list[Labels]:
-        """Return the labels along each axis: the names of the features, or coordinates."""
+        """Return the labels along each axis: the names of the features, or coordinates.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
+        >>> ex.axis_labels()
+        [('x0', 'x1')]
+        """
         return [
             self.feature_names if axis == FEATURE else self.coordinates[axis] for axis in self.axes
         ]
@@ -270,7 +324,20 @@ class Explanation(Frozen):
         return self._part("draws")
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
-        """Return the lower and upper ends, each (n, d), of the central credible intervals."""
+        """Return the lower and upper ends, each (n, d), of the central credible intervals.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
+        >>> lower, upper = ex.interval(0.9)
+        >>> bool((lower <= ex.values).all() and (ex.values <= upper).all())
+        True
+        """
         lower, upper = self.distribution.interval(level)
         return self._in_axes(lower), self._in_axes(upper)
 
@@ -278,16 +345,54 @@ class Explanation(Frozen):
         """Return the standard error of the mean of the draws, (n, d).
 
         The draws agree with ``values`` to about this.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> from sklearn.datasets import make_moons
+        >>> X, y = make_moons(30, random_state=0)
+        >>> model = gpattr.GPClassifier().fit(X, y)
+        >>> ex = gpattr.Explainer(model, output="probability", n_draws=100)(X[:1])
+        >>> bool((ex.standard_error() < 0.1).all())
+        True
         """
         return self._in_axes(self.distribution.standard_error())
 
     def interval_error(self, level: float = 0.95) -> tuple[Array, Array]:
-        """Return the standard errors, of draws, of both ends of the interval, each (n, d)."""
+        """Return the standard errors, of draws, of both ends of the interval, each (n, d).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> from sklearn.datasets import make_moons
+        >>> X, y = make_moons(30, random_state=0)
+        >>> model = gpattr.GPClassifier().fit(X, y)
+        >>> ex = gpattr.Explainer(model, output="probability", n_draws=100)(X[:1])
+        >>> lower_error, upper_error = ex.interval_error()
+        >>> lower_error.shape
+        (1, 2)
+        """
         lower, upper = self.distribution.interval_error(level)
         return self._in_axes(lower), self._in_axes(upper)
 
     def mixture(self) -> Marginals:
-        """Return the distribution of each attribution by itself: density, cdf and quantiles."""
+        """Return the distribution of each attribution by itself: density, cdf and quantiles.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
+        >>> marginals = ex.mixture()
+        >>> marginals.quantile(0.5).round(2)
+        array([[ 1.,  0.],
+               [ 1., -4.]])
+        """
         flat = self.distribution.marginals()
         means, variances = (part.reshape(-1, *self.shape) for part in (flat.means, flat.variances))
         return Marginals(flat.weights, means, variances)
@@ -297,6 +402,18 @@ class Explanation(Frozen):
 
         Where the models have different hyperparameters, it is how much of the uncertainty comes
         from not knowing these. It is 0 for a single Gaussian.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
+        >>> ex.share_between()
+        array([[0., 0.],
+               [0., 0.]])
         """
         return self._in_axes(self.distribution.shares_between())
 
@@ -305,32 +422,79 @@ class Explanation(Frozen):
 
         An attribution that is exactly zero with no variance gives ½: no evidence for either
         sign.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
+        >>> ex.prob_positive().round(2)
+        array([[1. , 0.5],
+               [1. , 0. ]])
         """
         return self._in_axes(self.distribution.prob_positive())
 
     def prob_greater(self, i: str | int, j: str | int) -> Array:
-        """Return P(attribution of i > attribution of j) in each row, (n,)."""
+        """Return P(attribution of i > attribution of j) in each row, (n,).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
+        >>> ex.prob_greater("x0", "x1").round(2)
+        array([1., 1.])
+        """
         self.require_features("prob_greater")
         a, b = feature_index(i, self.feature_names), feature_index(j, self.feature_names)
         return self.distribution.prob_greater(a, b)
 
     def rank_probabilities(
-        self, n_samples: int = 4000, random_state: Any = 0, absolute: bool = True
+        self, n_samples: int = 4000, random_state: RandomLike = 0, absolute: bool = True
     ) -> Array:
         """Return P(feature has rank r), (n, d, d) with the rank last, rank 0 the largest.
 
         They are estimated from joint draws. Ranks go by absolute size, or by signed value with
         ``absolute=False``. The same standard draws serve every row, so a row's answer does not
         depend on the others. Exact ties share their ranks evenly.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
+        >>> ex.rank_probabilities()[0].round(2)
+        array([[1., 0.],
+               [0., 1.]])
         """
         self.require_features("rank_probabilities")
         return self.distribution.rank_probabilities(n_samples, random_state, absolute)
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+    def sample(self, n: int = 1, random_state: RandomLike = None) -> Array:
         """Return n draws of all attributions, (n, rows, d), joint within a row.
 
         Rows are drawn independently, but all rows of a draw from a mixture are of the same model.
         (For rows drawn jointly use `Posterior.sample`.)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
+        >>> ex.sample(100, random_state=0).shape
+        (100, 2, 2)
         """
         draws = self.distribution.sample(n, random_state)
         return draws.reshape(len(draws), *self.shape)
@@ -342,6 +506,18 @@ class Explanation(Frozen):
         cross terms, and errors too: the bound is that of the largest group. A group stands where
         its first feature stood; it has no single value, so its ``data`` and ``baselines`` are
         NaN.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
+        >>> ex.group({"both": ["x0", "x1"]}).values.round(2)
+        array([[ 1.],
+               [-3.]])
         """
         labels = group_names(groups, self.feature_names)
         names = tuple(dict.fromkeys(labels))
@@ -375,6 +551,17 @@ class Explanation(Frozen):
         """Select rows, or ``[rows, features]``, along every axis called "feature".
 
         Rows are given by position, features by name or position. All axes stay.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
+        >>> ex[0].shape, ex[:, "x1"].values.shape
+        ((1, 2), (2, 1))
         """
         rows, features = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
         if isinstance(rows, str):
@@ -414,7 +601,19 @@ class Explanation(Frozen):
 
     @staticmethod
     def concatenate(parts: Iterable[Explanation]) -> Explanation:
-        """Return explanations by one explainer, such as those of `Explainer.batches`, as one."""
+        """Return explanations by one explainer, such as those of `Explainer.batches`, as one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> parts = explainer.batches(X, batch_size=12)
+        >>> gpattr.Explanation.concatenate(parts).shape
+        (30, 2)
+        """
         return joining.concatenate(parts)
 
     @property
@@ -425,19 +624,47 @@ class Explanation(Frozen):
         return Plots(self)
 
     def to_frame(self, level: float = 0.95) -> pd.DataFrame:
-        """Return a tidy frame: one line per row and feature, with credible intervals if known."""
+        """Return a tidy frame: one line per row and feature, with credible intervals if known.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
+        >>> ex.to_frame()[["row", "feature", "attribution"]].round(2)
+           row feature  attribution
+        0    0      x0          1.0
+        1    0      x1          0.0
+        2    1      x0          1.0
+        3    1      x1         -4.0
+        """
         return export.to_frame(self, level)
 
     def to_shap(self, level: float = 0.95) -> Any:
         """Return a ``shap.Explanation`` with standard deviations and the ends of the intervals.
 
         They are its ``error_std``, ``lower_bounds`` and ``upper_bounds``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
+        >>> ex.to_shap().values.round(2)
+        array([[ 1.,  0.],
+               [ 1., -4.]])
         """
         self.require_features("to_shap")
         return export.to_shap(self, level)
 
     def to_xarray(
-        self, n_samples: int | None = None, n_chains: int = 4, random_state: Any = 0
+        self, n_samples: int | None = None, n_chains: int = 4, random_state: RandomLike = 0
     ) -> xr.Dataset:
         """Return an ``xarray.Dataset`` whose dimensions are row and the axes.
 
@@ -445,6 +672,17 @@ class Explanation(Frozen):
         ``n_samples`` it is one that ArviZ opens: its variable is ``attribution`` (chain, draw, row,
         feature), of ``n_chains`` chains with that many independent draws each, and all other arrays
         are coordinates.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
+        >>> dict(ex.to_xarray().sizes)
+        {'row': 2, 'feature': 2, 'feature_2': 2}
         """
         return export.to_xarray(self, n_samples, n_chains, random_state)
 
@@ -452,6 +690,17 @@ class Explanation(Frozen):
         """Return an explanation that InterpretML shows: ``interpret.show(ex.to_interpret())``.
 
         Bars have error bars of one standard deviation; ``name`` is what its list calls it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
+        >>> ex.to_interpret("my model").name
+        'my model'
         """
         self.require_features("to_interpret")
         if name is not None:
@@ -459,7 +708,20 @@ class Explanation(Frozen):
         return interpret_export.to_interpret(self, name)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the explanation to a JSON file; `Explanation.load` restores it to the last bit."""
+        """Write the explanation to a JSON file; `Explanation.load` restores it to the last bit.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
+        >>> ex.save("explanation.json")
+        >>> gpattr.Explanation.load("explanation.json") == ex
+        True
+        """
         storage.save(self, path)
 
     @classmethod
@@ -467,11 +729,34 @@ class Explanation(Frozen):
         """Read what `save` wrote, of several outputs a `MultiOutputExplanation`.
 
         A truncated or foreign file is refused.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
+        >>> ex.save("explanation.json")
+        >>> gpattr.Explanation.load("explanation.json").shape
+        (2, 2)
         """
         return storage.load(path)
 
     def require_features(self, name: str) -> None:
-        """Raise `InvalidInputError`, in the name of a method, unless features are the only axis."""
+        """Raise `InvalidInputError`, in the name of a method, unless features are the only axis.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpattr
+        >>> X = np.random.default_rng(0).normal(size=(30, 2))
+        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+        >>> explainer = gpattr.Explainer(model, baseline="zeros")
+        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
+        >>> ex.require_features("my_plot")  # raises nothing: the only axis is "feature"
+        """
         if self.axes != FEATURES:
             raise InvalidInputError(
                 f"{name}: expected an explanation with the axes {FEATURES}, got {self.axes}"

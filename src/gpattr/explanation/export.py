@@ -10,6 +10,7 @@ import numpy as np
 
 from gpattr._core.memory import check_memory
 from gpattr._core.optional import optional
+from gpattr._core.randomness import RandomLike
 from gpattr._core.validation import check_count
 from gpattr.distributions import Draws
 from gpattr.explanation.axes import FEATURE, FEATURES, unique
@@ -63,7 +64,7 @@ def to_shap(ex: Explanation, level: float) -> Any:
 
 
 def to_xarray(
-    ex: Explanation, n_samples: int | None, n_chains: int, random_state: Any
+    ex: Explanation, n_samples: int | None, n_chains: int, random_state: RandomLike
 ) -> xr.Dataset:
     """Return an ``xarray.Dataset``; axes that repeat are numbered, feature and feature_2."""
     xr = optional("xarray")

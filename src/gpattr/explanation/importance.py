@@ -56,6 +56,19 @@ class Importance:
     which the choice of rows and the number of draws leave, zero where it is exact; ``error`` (d,)
     is that of ``values``. A few rows far from all others may be missing in the sample; errors are
     then large, or, rarely, too small.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> explainer = gpattr.Explainer(model, baseline="zeros")
+    >>> importance = explainer.importance(X)
+    >>> importance.feature_names, importance.values.round(1)
+    (('x0', 'x1'), array([0.8, 0.7]))
+    >>> importance.to_frame().columns.tolist()
+    ['importance', 'std', 'lower', 'upper']
     """
 
     values: Array

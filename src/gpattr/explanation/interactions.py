@@ -48,6 +48,17 @@ class InteractionExplanation(Frozen):
     joint distribution of these, what was explained, and the evidence. Where only some pairs were
     asked for, the other entries of all matrices are NaN, and so are ``attributions`` and
     ``delta``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(40, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] * X[:, 1] + X[:, 0] + 2.0 * X[:, 1])
+    >>> explainer = gpattr.Explainer(model, baseline="zeros", attribution="shapley")
+    >>> ex = explainer.interactions([[1.0, 1.0]])
+    >>> ex.values.shape, ex.feature_names
+    ((1, 2, 2), ('x0', 'x1'))
     """
 
     by_pair: Explanation

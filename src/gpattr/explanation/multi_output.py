@@ -11,8 +11,8 @@ import numpy as np
 
 from gpattr._core.array import Array
 from gpattr._core.frozen import Frozen
-from gpattr._core.normal import random_generator
 from gpattr._core.optional import optional
+from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import Names
 from gpattr.exceptions import InvalidIndexError, InvalidInputError, SeveralOutputsError
 from gpattr.explanation import joining, storage
@@ -48,6 +48,16 @@ class MultiOutputExplanation(Frozen):
     and ``std`` are (n, d, P), ``cov`` is (n, d, d, P), ``predictions``, ``base_values``, ``error``
     and ``delta`` are (n, P); other axes than ("feature",) stand in the place of d. Covariances
     between outputs are those of `Explainer.across_outputs`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.MultiOutputGPRegressor().fit(X, np.column_stack([X[:, 0], X[:, 1] ** 2]))
+    >>> ex = gpattr.Explainer(model, baseline="zeros")([[1.0, 1.0]])
+    >>> ex.output_names, ex["y1"].values.round(2)
+    (('y0', 'y1'), array([[0., 1.]]))
     """
 
     outputs: Mapping[str, Explanation]
@@ -181,7 +191,7 @@ class MultiOutputExplanation(Frozen):
         return self._stack(lambda ex: ex.prob_greater(i, j))
 
     def rank_probabilities(
-        self, n_samples: int = 4000, random_state: Any = 0, absolute: bool = True
+        self, n_samples: int = 4000, random_state: RandomLike = 0, absolute: bool = True
     ) -> Array:
         """Return P(feature has rank r), (n, d, d, P), as `Explanation.rank_probabilities`."""
         return self._stack(lambda ex: ex.rank_probabilities(n_samples, random_state, absolute))
@@ -253,7 +263,7 @@ class MultiOutputExplanation(Frozen):
         return type(parts[0])(**arrays, **options)
 
     def to_xarray(
-        self, n_samples: int | None = None, n_chains: int = 4, random_state: Any = 0
+        self, n_samples: int | None = None, n_chains: int = 4, random_state: RandomLike = 0
     ) -> xr.Dataset:
         """Return an ``xarray.Dataset`` with the dimension output last.
 

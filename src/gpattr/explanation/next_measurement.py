@@ -45,6 +45,17 @@ class NextMeasurement(Frozen):
     noise. ``means`` and ``variances`` (n, k) are those of the attributions now. ``quantity`` says
     what is explained, ``posterior`` and ``points`` are the model and the candidates as it takes
     them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> explainer = gpattr.Explainer(model, baseline="zeros")
+    >>> measurement = explainer.measure_next([[0.0, 0.0], [3.0, 0.0]], [[2.0, 2.0]])
+    >>> measurement.best().positions, measurement.total_reduction.shape
+    ((1,), (2,))
     """
 
     posterior: Posterior
@@ -200,6 +211,17 @@ class MeasurementBatch(Frozen):
     ``variance_reduction`` (q,) is what each takes from the variance, summed over rows and features,
     beyond those before it; ``std_after`` (n,) is the standard deviation of the attributions after
     all q, with the features as a last axis if all are meant.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> explainer = gpattr.Explainer(model, baseline="zeros")
+    >>> measurement = explainer.measure_next([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]], [[2.0, 2.0]])
+    >>> measurement.best(2).positions
+    (1, 2)
     """
 
     positions: tuple[int, ...]

@@ -25,6 +25,14 @@ class FullAdditive(Kernel):
     one-dimensional kernels kᵢ, one for each feature; ``order_variances`` σ₁², σ₂², … at most d of
     them, not negative. The elementary symmetric polynomials eₙ come from the recurrence
     eₙ ← eₙ + zᵢeₙ₋₁, which adds positive terms.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.kernels import FullAdditive, SquaredExponential
+    >>> kernel = FullAdditive([SquaredExponential()] * 2, order_variances=[1.0, 0.5])
+    >>> kernel.diagonal(np.zeros((1, 2)))  # z₁ + z₂ + ½ z₁z₂, with z = 1
+    array([2.5])
     """
 
     bases: tuple[Kernel, ...]

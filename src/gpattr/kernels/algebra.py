@@ -18,7 +18,14 @@ from gpattr.kernels.base import Kernel, Kink
 
 @dataclass(frozen=True, eq=False)
 class Scale(Kernel):
-    """k(x, x') = σ² k₁(x, x')."""
+    """k(x, x') = σ² k₁(x, x').
+
+    Examples
+    --------
+    >>> from gpattr.kernels import Matern52
+    >>> 3.0 * Matern52()
+    Scale(kernel=Matern52(lengthscale=1.0, variance=1.0), variance=3.0)
+    """
 
     kernel: Kernel
     variance: float = 1.0
@@ -105,6 +112,12 @@ class Sum(_Several):
     """k(x, x') = k₁(x, x') + k₂(x, x') + …: independent functions added.
 
     Nested sums are flattened.
+
+    Examples
+    --------
+    >>> from gpattr.kernels import Constant, SquaredExponential
+    >>> SquaredExponential() + Constant(10.0)
+    SquaredExponential(lengthscale=1.0, variance=1.0) + Constant(variance=10.0)
     """
 
     @property
@@ -128,7 +141,14 @@ class Sum(_Several):
 
 @dataclass(frozen=True, eq=False, init=False)
 class Product(_Several):
-    """k(x, x') = k₁(x, x') k₂(x, x') …; nested products are flattened."""
+    """k(x, x') = k₁(x, x') k₂(x, x') …; nested products are flattened.
+
+    Examples
+    --------
+    >>> from gpattr.kernels import Linear, Periodic
+    >>> Linear() * Periodic(period=7.0)
+    Linear(variance=1.0) * Periodic(lengthscale=1.0, period=7.0, variance=1.0)
+    """
 
     @property
     def polynomial_degree(self) -> int | None:
@@ -156,6 +176,12 @@ def separable(kernel: Callable[..., Kernel], lengthscale: Any, **params: Any) ->
 
     Only the squared exponential is the same as its radial form; ``separable(Matern52, [1.0, 2.0])``
     is a kernel of its own. Other parameters are those of every factor.
+
+    Examples
+    --------
+    >>> from gpattr.kernels import Matern52, separable
+    >>> len(separable(Matern52, [1.0, 2.0]).parts())
+    2
     """
     scales = np.asarray(positive("lengthscale", lengthscale))
     if scales.ndim == 0:
@@ -173,7 +199,15 @@ def separable(kernel: Callable[..., Kernel], lengthscale: Any, **params: Any) ->
 
 @dataclass(frozen=True, eq=False)
 class Select(Kernel):
-    """k(x, x') = k₁(x[features], x'[features]): a kernel on some columns, given by position."""
+    """k(x, x') = k₁(x[features], x'[features]): a kernel on some columns, given by position.
+
+    Examples
+    --------
+    >>> from gpattr.kernels import Select, SquaredExponential
+    >>> kernel = Select(SquaredExponential(), [0]) + Select(SquaredExponential(), [1])
+    >>> len(kernel.parts())  # f(x) = f₁(x₁) + f₂(x₂)
+    2
+    """
 
     kernel: Kernel
     features: tuple[int, ...]

@@ -31,6 +31,12 @@ class Kink(NamedTuple):
     r is the distance in units of ``lengthscale``; ``features`` None means all. Within the radius
     ``floor`` the kink is too small to affect an integral. If it is not ``one_sided``, derivatives
     are not even smooth in r ≥ 0.
+
+    Examples
+    --------
+    >>> from gpattr.kernels import Matern32
+    >>> list(Matern32(2.0).kinks())
+    [Kink(features=None, lengthscale=2.0, floor=1e-06, one_sided=True)]
     """
 
     features: tuple[int, ...] | None
@@ -50,6 +56,13 @@ class Kernel(Checked, Frozen, ABC):
     A kernel made of others holds them in fields, one kernel or a tuple of kernels in each; `parts`,
     `map_parts`, `walk` and `leaves` follow from that. A class that stores them otherwise overrides
     `parts` and `map_parts`.
+
+    Examples
+    --------
+    >>> from gpattr.kernels import Linear, SquaredExponential
+    >>> kernel = SquaredExponential(2.0) + 0.5 * Linear()
+    >>> [type(leaf).__name__ for leaf in kernel.leaves()]
+    ['SquaredExponential', 'Linear']
     """
 
     checks: ClassVar[Any] = {

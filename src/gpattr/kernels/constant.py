@@ -12,7 +12,15 @@ from gpattr.kernels.base import Kernel
 
 @dataclass(frozen=True, eq=False)
 class Constant(Kernel):
-    """k(x, x') = σ²: a constant function of unknown value, which has no attributions."""
+    """k(x, x') = σ²: a constant function of unknown value, which has no attributions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.kernels import Constant
+    >>> Constant(2.0)(np.zeros((1, 1)), np.ones((2, 1)))
+    array([[2., 2.]])
+    """
 
     variance: float = 1.0
 

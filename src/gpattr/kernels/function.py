@@ -22,6 +22,16 @@ class Function(Kernel):
     ``value`` returns k, (...), ``gradient`` ∂k/∂xᵢ, (..., d), and ``mixed`` ∂²k/∂xᵢ∂x'ⱼ, (..., d,
     d). A PyTorch function needs neither of the last two: it is differentiated automatically.
     ``lengthscale`` is a hint, the distance over which k changes.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gpattr.kernels import Function
+    >>> def value(x, y):
+    ...     return torch.exp((x * y).sum(-1))
+    >>> kernel = Function(value)  # PyTorch differentiates it
+    >>> kernel(torch.zeros(1, 2), torch.ones(1, 2)).tolist()
+    [[1.0]]
     """
 
     value: Callable[[Array, Array], Array] = field(repr=False)

@@ -31,6 +31,13 @@ class Matern12(Radial):
 
     It has values and predictions only. Gradients, and so integrated gradients, are refused: their
     variance does not exist.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.kernels import Matern12
+    >>> Matern12(lengthscale=2.0)(np.zeros((1, 1)), np.array([[0.0], [2.0]])).round(3)
+    array([[1.   , 0.368]])
     """
 
     nu: ClassVar[float] = 0.5
@@ -51,6 +58,13 @@ class Matern32(Radial):
     """k(x, x') = σ² (1 + √3 r) exp(−√3 r): once differentiable functions.
 
     r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)².
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.kernels import Matern32
+    >>> Matern32(lengthscale=2.0)(np.zeros((1, 1)), np.array([[0.0], [2.0]])).round(3)
+    array([[1.   , 0.483]])
     """
 
     nu: ClassVar[float] = 1.5
@@ -90,6 +104,13 @@ class Matern52(Radial):
     """k(x, x') = σ² (1 + √5 r + 5r²/3) exp(−√5 r): twice differentiable functions.
 
     r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)².
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.kernels import Matern52
+    >>> Matern52(lengthscale=2.0)(np.zeros((1, 1)), np.array([[0.0], [2.0]])).round(3)
+    array([[1.   , 0.524]])
     """
 
     nu: ClassVar[float] = 2.5
@@ -132,6 +153,13 @@ class Matern(Radial):
     r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)². Its functions have ⌈ν⌉ − 1 derivatives. With ν = 3/2 and 5/2 it is
     `Matern32` and `Matern52`, which are far faster: this one needs Bessel functions, which only
     SciPy has, so that tensors are computed on the host.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.kernels import Matern
+    >>> Matern(lengthscale=2.0, nu=3.5)(np.zeros((1, 1)), np.array([[0.0], [2.0]])).round(3)
+    array([[1.   , 0.545]])
     """
 
     one_sided: ClassVar[bool] = False

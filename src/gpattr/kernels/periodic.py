@@ -17,6 +17,13 @@ class Periodic(Kernel):
 
     ``period`` p is in the units of the inputs, ``lengthscale`` ℓ has no unit; both are one number
     or one per feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.kernels import Periodic
+    >>> Periodic(period=2.0)(np.zeros((1, 1)), np.array([[1.0], [2.0]])).round(3)
+    array([[0.135, 1.   ]])
     """
 
     lengthscale: float | Array = 1.0
@@ -65,6 +72,13 @@ class Cosine(Kernel):
     """k(x, x') = σ² cos(2π Σᵢ (xᵢ − xᵢ')/pᵢ): a wave of unknown phase and amplitude.
 
     Its period along feature i is pᵢ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.kernels import Cosine
+    >>> Cosine(period=2.0)(np.zeros((1, 1)), np.array([[1.0], [2.0]]))
+    array([[-1.,  1.]])
     """
 
     period: float | Array = 1.0

@@ -17,6 +17,13 @@ class Linear(Kernel):
     """k(x, x') = Σᵢ σᵢ² xᵢxᵢ': linear functions through the origin, coefficients N(0, σᵢ²).
 
     ``variance`` is one number or one per feature. Add a `Constant` for an unknown intercept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.kernels import Linear
+    >>> Linear([1.0, 2.0])(np.ones((1, 2)), np.ones((1, 2)))
+    array([[3.]])
     """
 
     variance: float | Array = 1.0
@@ -48,6 +55,13 @@ class Polynomial(Kernel):
     """k(x, x') = (c + Σᵢ σᵢ² xᵢxᵢ')^degree: polynomials of this degree, interactions included.
 
     ``offset`` c > 0 lets lower powers in; ``variance`` σ² is one number or one per feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.kernels import Polynomial
+    >>> Polynomial(degree=2)(np.ones((1, 2)), np.ones((1, 2)))
+    array([[9.]])
     """
 
     variance: float | Array

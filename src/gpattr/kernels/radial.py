@@ -18,6 +18,12 @@ class Radial(Kernel):
     ``lengthscale`` ℓ is one number or one per feature (ARD), in the units of the inputs;
     ``variance`` σ² is in the units of the squared target. A radial kernel is its profile g with
     h(r) = g'(r)/r, from which all derivatives follow.
+
+    Examples
+    --------
+    >>> from gpattr.kernels import Matern52, Radial, SquaredExponential
+    >>> issubclass(Matern52, Radial), SquaredExponential([1.0, 2.0]).lengthscale
+    (True, array([1., 2.]))
     """
 
     lengthscale: float | Array = 1.0

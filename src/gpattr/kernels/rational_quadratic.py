@@ -14,7 +14,15 @@ GAUSSIAN = 1e16  # α beyond which the kernel equals a squared exponential to th
 
 @dataclass(frozen=True, eq=False)
 class RationalQuadratic(Radial):
-    """k(x, x') = σ² (1 + r²/2α)^(−α), r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)²; a squared exponential for α → ∞."""
+    """k(x, x') = σ² (1 + r²/2α)^(−α), r² = Σᵢ ((xᵢ − xᵢ')/ℓᵢ)²; a squared exponential for α → ∞.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.kernels import RationalQuadratic
+    >>> RationalQuadratic(alpha=0.5)(np.zeros((1, 1)), np.array([[0.0], [1.0]])).round(3)
+    array([[1.   , 0.707]])
+    """
 
     alpha: float = 1.0
 

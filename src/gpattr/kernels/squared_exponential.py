@@ -15,6 +15,13 @@ class SquaredExponential(Radial):
 
     ``lengthscale`` ℓ is one number or one per feature, in the units of the inputs; ``variance`` σ²
     is in the units of the squared target. Other libraries call this kernel RBF.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.kernels import SquaredExponential
+    >>> SquaredExponential(lengthscale=2.0)(np.zeros((1, 1)), np.array([[0.0], [2.0]])).round(3)
+    array([[1.   , 0.607]])
     """
 
     even: ClassVar[bool] = True

@@ -20,6 +20,16 @@ class Warped(Kernel):
     ``map`` takes rows (n, d) to (n, D), ``jacobian`` takes rows to ∂φⱼ/∂xᵢ, (n, D, d). A PyTorch
     module or function needs no jacobian; of a module a frozen copy in float64 is kept, so training
     it further does not change the kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.kernels import SquaredExponential, Warped
+    >>> def jacobian(X):
+    ...     return (1.0 / X)[:, None, :]
+    >>> kernel = Warped(SquaredExponential(), np.log, jacobian)  # of one positive feature
+    >>> kernel(np.array([[1.0]]), np.array([[1.0], [np.e]])).round(3)
+    array([[1.   , 0.607]])
     """
 
     kernel: Kernel
@@ -88,6 +98,14 @@ class Rescaled(Kernel):
 
     ``factor`` s takes rows (n, d) to (n,), ``gradient`` to ∂s/∂xᵢ, (n, d); a PyTorch function needs
     no gradient.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.kernels import Rescaled, SquaredExponential
+    >>> kernel = Rescaled(SquaredExponential(), lambda X: X[:, 0], lambda X: np.ones_like(X))
+    >>> kernel.diagonal(np.array([[1.0], [3.0]]))
+    array([1., 9.])
     """
 
     kernel: Kernel

@@ -18,6 +18,16 @@ class White(Kernel):
 
     Posteriors fold it into their noise: predictions and explanations are of the function without
     it. Two arrays are the same observations only if they are the same object.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.kernels import SquaredExponential, White
+    >>> from gpattr.posteriors import ExactPosterior
+    >>> X = np.array([[0.0], [1.0]])
+    >>> posterior = ExactPosterior(SquaredExponential() + White(0.1), X, X[:, 0], noise=0.0)
+    >>> posterior.kernel
+    SquaredExponential(lengthscale=1.0, variance=1.0)
     """
 
     variance: float = 1.0

@@ -15,6 +15,14 @@ class AffineMap(Checked):
     """u(x) = (x[source] − ``shift``)/``scale``; shift and scale are in the units of x.
 
     ``source`` (D,) are the positions of the features of x, of which there are ``n_features``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.operators import AffineMap
+    >>> scaled = AffineMap(np.array([1.0]), np.array([2.0]), source=(1,), n_features=2)
+    >>> scaled.inside(np.array([[0.0, 5.0]]))
+    array([[2.]])
     """
 
     checks: ClassVar[Any] = {"X": some_rows, "U": some_rows, "like": an_array}

@@ -18,6 +18,14 @@ class Sites(Checked, ABC):
     """Where elementary functionals act: points for a gradient, paths for integrated gradients.
 
     There is one site per row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.operators import Points, Sites
+    >>> sites = Points(np.arange(6.0).reshape(3, 2))
+    >>> isinstance(sites, Sites), sites[1:].shape
+    (True, (2, 2))
     """
 
     checks: ClassVar[Any] = {"rows": positions, "features": positions}
@@ -60,6 +68,12 @@ class Reference:
     There is one for each row where it is ``per_row``; otherwise they are averaged with ``weights``
     (k,), equal to 1 for a single point; where they are ``independent``, features are drawn from
     them independently of each other.
+
+    Examples
+    --------
+    >>> from gpattr.operators import IntegratedGradients
+    >>> IntegratedGradients([0.0, 1.0]).reference.points
+    array([[0., 1.]])
     """
 
     points: Array
@@ -78,6 +92,13 @@ class Operator(Checked, ABC):
     ``vanishes_on_constants`` says that 𝒜1 = 0; ``dummy`` that the output of a feature is 0 for
     functions that do not depend on it (the dummy axiom); ``additive`` that the values of several
     columns that encode one feature add up to that of the feature.
+
+    Examples
+    --------
+    >>> from gpattr.operators import IntegratedGradients
+    >>> operator = IntegratedGradients([0.0, 0.0])
+    >>> operator.axes, operator.vanishes_on_constants, operator.dummy
+    (('feature',), True, True)
     """
 
     axes: ClassVar[tuple[str, ...]] = ("feature",)
@@ -178,6 +199,14 @@ def over_axes(operator: Operator, matrix: Array) -> Array:
     """Return a matrix (D, d) between features as one between the flat outputs of an operator.
 
     It acts on every axis called "feature", and other axes stay: the Kronecker product.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.operators import Gradient, over_axes
+    >>> over_axes(Gradient(), np.array([[1.0, 0.0], [0.0, 2.0]]))
+    array([[1., 0.],
+           [0., 2.]])
     """
     if not isinstance(operator, Operator):
         raise InvalidInputError(f"operator: expected a gpattr operator, got {operator!r}")

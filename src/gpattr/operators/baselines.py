@@ -36,6 +36,16 @@ class Baselines(Frozen):
     ``weights`` (k,) are not negative and sum to one; equal weights by default. Points in a frame
     keep their column names. A frame may have categories and dates, if the model was trained on
     such a frame.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> background = gpattr.Baselines([[0.0, 0.0], [0.0, 1.0]], weights=[0.5, 0.5])
+    >>> gpattr.Explainer(model, background)([[1.0, 1.0]]).values.round(2)
+    array([[ 1. , -0.5]])
     """
 
     def __init__(self, points: Any, weights: Any = None) -> None:

@@ -27,6 +27,14 @@ class Curves(Sites):
     (K,), and every row has the same curve. ``combine`` (G, L) makes outputs of the values at nodes,
     where these are not the outputs themselves but differences: its rows add up to zero. With a
     ``direction`` (c,) the curve is that of the derivative along it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.operators import Curves
+    >>> sites = Curves(np.zeros((2, 3)), columns=(0,), nodes=np.linspace(0.0, 1.0, 5)[:, None])
+    >>> sites.shape
+    (2, 3)
     """
 
     checks: ClassVar[Any] = Sites.checks | {
@@ -149,6 +157,17 @@ class PartialDependence(Operator):
     ``centre`` subtracts the average of the curve over values (k, c), given as rows or `Baselines`.
     With ``derivative`` it is the slope of the curve, of one column, or along the direction (c,)
     that is given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> curve = gpattr.operators.PartialDependence([0], [[0.0], [1.0]], X)
+    >>> mean = model.posterior_.apply(curve, X[:1]).distribution.mean[0]
+    >>> round(float(mean[1] - mean[0]), 2)
+    1.0
     """
 
     axes = ("grid",)

@@ -14,7 +14,15 @@ from gpattr.operators.base import Operator, Sites, check_batches
 
 @dataclass(frozen=True, eq=False)
 class Points(Sites):
-    """The rows of ``X``, (n, d)."""
+    """The rows of ``X``, (n, d).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.operators import Points
+    >>> Points(np.zeros((4, 2))).shape
+    (4, 2)
+    """
 
     X: Array
 
@@ -45,7 +53,18 @@ class Points(Sites):
 
 @dataclass(frozen=True)
 class Gradient(Operator):
-    """𝒜ᵢf(x) = ∂f/∂xᵢ(x)."""
+    """𝒜ᵢf(x) = ∂f/∂xᵢ(x).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> gradient = gpattr.operators.Gradient()
+    >>> gpattr.Explainer(model, attribution=gradient)([[0.0, 1.0]]).values.round(1)
+    array([[ 1., -2.]])
+    """
 
     vanishes_on_constants = True
     dummy = True

@@ -26,7 +26,16 @@ NO_MARGINALS = (
 
 @dataclass(frozen=True, eq=False)
 class Paths(Spans):
-    """Straight paths from ``start``, (n, d) or one for all (1, d), to ``stop``, (n, d)."""
+    """Straight paths from ``start``, (n, d) or one for all (1, d), to ``stop``, (n, d).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.operators import Paths
+    >>> Paths(np.zeros((1, 2)), np.ones((1, 2))).at(np.array([0.0, 0.5]))[:, 0]
+    array([[0. , 0. ],
+           [0.5, 0.5]])
+    """
 
     def __getitem__(self, rows: Any) -> Self:
         return type(self)(self.start if self.shared_start else self.start[rows], self.stop[rows])
@@ -76,6 +85,16 @@ class IntegratedGradients(Operator):
     Features at the positions ``jumps`` have no values in between (they encode categories): all of
     them move first and the others after, or the others first, and 𝒜 is the average of both. So
     completeness holds, and reversing the path reverses the signs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> operator = gpattr.operators.IntegratedGradients([0.0, 0.0])
+    >>> model.posterior_.apply(operator, [[1.0, 2.0]]).distribution.mean.round(2)
+    array([[ 1., -4.]])
     """
 
     methods = ("auto", "exact", "quadrature", "right", "trapezoid", "simpson", "gauss_legendre")

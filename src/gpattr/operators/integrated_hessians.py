@@ -42,6 +42,17 @@ class IntegratedHessians(Operator):
     ``baseline`` b is one point (d,), one per row (n, d), or `Baselines`, as for
     `IntegratedGradients`. Categories that jump, at the positions ``jumps``, are not supported.
     (Janizek, Sturmfels and Lee 2021.)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> operator = gpattr.operators.IntegratedHessians([0.0, 0.0])
+    >>> mean = model.posterior_.apply(operator, X[:1]).distribution.mean
+    >>> mean.shape  # of the pairs (0, 0), (0, 1) and (1, 1)
+    (1, 3)
     """
 
     checks: ClassVar[Any] = Operator.checks | {"d": check_count, "points": some_rows}

@@ -30,6 +30,17 @@ class ShapleyInteractions(Shapley):
 
     ``baseline`` and ``players`` are those of `Shapley`. There is one output for each pair i ≤ j of
     players, in the order of the upper triangle, or for each of ``pairs``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> operator = gpattr.operators.ShapleyInteractions([0.0, 0.0], index="taylor")
+    >>> mean = model.posterior_.apply(operator, X[:1]).distribution.mean
+    >>> mean.shape  # of the pairs (0, 0), (0, 1) and (1, 1)
+    (1, 3)
     """
 
     axes = ("pair",)

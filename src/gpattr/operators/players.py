@@ -24,6 +24,12 @@ class Players(Checked):
 
     Columns of one player move together, from the baseline to the row. A player without columns
     takes part in nothing, and its value is 0.
+
+    Examples
+    --------
+    >>> from gpattr.operators import Players
+    >>> Players(owner=(0, 1, 1), count=2)  # the last two columns move together
+    Players(owner=(0, 1, 1), count=2)
     """
 
     checks: ClassVar[Any] = {"d": partial(check_count, most=MOST_COLUMNS), "columns": positions}

@@ -28,6 +28,14 @@ class Coalitions(Spans):
 
     The baseline is (n, D), or one for all (1, D). With ``weights`` (K,) it is drawn instead:
     every player independently of the others from the rows of ``start`` (K, D).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.operators import Coalitions, Players
+    >>> sites = Coalitions(np.zeros((1, 3)), np.ones((4, 3)), Players((0, 1, 1), 2))
+    >>> sites.shape
+    (4, 3)
     """
 
     checks: ClassVar[Any] = Spans.checks | {"members": some_rows}
@@ -109,6 +117,16 @@ class Shapley(Operator):
 
     ``players`` gives the player of each column, counted from 0, where several columns move
     together; there is one output per player. By default each column is a player.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> operator = gpattr.operators.Shapley([0.0, 0.0])
+    >>> model.posterior_.apply(operator, [[1.0, 2.0]]).distribution.mean.round(2)
+    array([[ 1., -4.]])
     """
 
     checks: ClassVar[Any] = Operator.checks | {"features": positions}
@@ -200,7 +218,18 @@ class Shapley(Operator):
 
 
 class Expectation(Shapley):
-    """The mean of f over a product of marginals, E f(b): one number, the same at every row."""
+    """The mean of f over a product of marginals, E f(b): one number, the same at every row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> expectation = gpattr.operators.Expectation(gpattr.Marginals(X))
+    >>> model.posterior_.apply(expectation, X[:1]).distribution.mean.shape
+    (1, 1)
+    """
 
     axes = ()
     methods = ("auto", "exact")

@@ -16,7 +16,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Check:
-    """One reproduced number, its accepted range, and whether it lies in it."""
+    """One reproduced number, its accepted range, and whether it lies in it.
+
+    Examples
+    --------
+    >>> from gpattr.paper import Check
+    >>> check = Check("largest error", 0.02, 0.0, 0.05, ours=0.02, published="0.02", source="text")
+    >>> check.passed
+    True
+    """
 
     name: str
     value: float

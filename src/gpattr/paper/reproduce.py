@@ -36,7 +36,15 @@ EXPERIMENTS = {
 
 @dataclass(frozen=True)
 class Report:
-    """The result of one experiment."""
+    """The result of one experiment.
+
+    Examples
+    --------
+    >>> from gpattr.paper import Check, Report
+    >>> check = Check("error", 0.02, 0.0, 0.05, ours=0.02, published="0.02", source="text")
+    >>> Report("Figure 1", [check], seconds=1.0, picture=None).passed
+    True
+    """
 
     title: str
     checks: list[Check]
@@ -63,6 +71,13 @@ def reproduce(
     and ``figure_1.json``; with None nothing is written. ``data_home`` is the folder with the data,
     by default ``GPATTR_DATA_DIR``, the cache or the official archive. ``reduced`` uses fewer
     restarts, models and repetitions. ``progress`` is called with a text at every step.
+
+    Examples
+    --------
+    >>> from gpattr.paper import reproduce
+    >>> [report] = reproduce(["1"], out="figures", reduced=True)  # doctest: +SKIP
+    >>> report.passed, report.picture  # doctest: +SKIP
+    (True, PosixPath('figures/figure_1.png'))
     """
     several = (
         isinstance(experiments, Iterable)

@@ -45,6 +45,17 @@ def bar(
 
     Of an explanation with several rows the bars are mean |attribution|, without an interval: rows
     share one unknown function, and only the explainer knows their joint distribution.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> explainer = gpattr.Explainer(model, baseline="zeros")
+    >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
+    >>> ax = gpattr.plots.bar(ex, row=1)
+    >>> gpattr.plots.bar(explainer.importance(X), ax=ax).figure.savefig("bars.png")
     """
     if isinstance(explanation, Importance):
         return _importance(explanation, max_display, ax, level)

@@ -26,6 +26,15 @@ def baseline_sensitivity(
 
     Thin lines reach from the lowest to the highest, thick ones are one standard deviation about
     the mean over baselines; points are the values at the own baseline.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> explainer = gpattr.Explainer(model, baseline="zeros")
+    >>> ax = gpattr.plots.baseline_sensitivity(explainer.baseline_sensitivity(X[:1]), row=0)
     """
     if not isinstance(sensitivity, BaselineSensitivity):
         raise InvalidInputError(

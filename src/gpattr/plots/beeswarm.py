@@ -43,6 +43,15 @@ def beeswarm(
 
     Points are hollow and grey where the model is less than ``level`` sure of the sign. Of many rows
     5,000 are drawn, a random sample that is always the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> explainer = gpattr.Explainer(model, baseline="zeros")
+    >>> ax = gpattr.plots.beeswarm(explainer(X))
     """
     ex = some_rows(explanation)
     shown = leading(sampled(ex, MOST_ROWS), np.abs(ex.values).mean(axis=0), max_display)

@@ -24,6 +24,15 @@ def comparison(
     """Draw the attributions of both explanations of one row, the largest differences first.
 
     Features whose sign changed with a probability of ``level`` or more are marked.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> mean, zeros = gpattr.Explainer(model), gpattr.Explainer(model, baseline="zeros")
+    >>> ax = gpattr.plots.comparison(gpattr.compare(mean, zeros, X[:1]), row=0)
     """
     if not isinstance(comparison, Comparison):
         raise InvalidInputError(

@@ -20,6 +20,15 @@ def counterfactual(counterfactual: Counterfactual, *, max_display: int = 10) -> 
     The intervals leave 1 − level on either side, so that after the change of least length one end
     touches the target; of a level of ½ or below they are those of 95 %. Returns the axes of both
     panels, (2,), in a new figure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> explainer = gpattr.Explainer(model, baseline="zeros")
+    >>> changes, prediction = gpattr.plots.counterfactual(explainer.counterfactual([0.0, 0.0], 1.0))
     """
     if not isinstance(counterfactual, Counterfactual):
         raise InvalidInputError(

@@ -35,6 +35,16 @@ def covariance(
 
     Their standard deviations are on the diagonal. Where a correlation is strongly negative, the
     model knows the sum of two attributions better than each of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> explainer = gpattr.Explainer(model, baseline="zeros")
+    >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
+    >>> ax = gpattr.plots.covariance(ex, row=1)
     """
     ex = one_row(explanation, row)
     ex.distribution.need("cov")

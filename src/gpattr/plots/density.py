@@ -37,6 +37,16 @@ def density(
     """Draw the density of the attributions of ``features``, by default the largest.
 
     The credible interval is filled darker.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> explainer = gpattr.Explainer(model, baseline="zeros")
+    >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
+    >>> ax = gpattr.plots.density(ex, row=1)
     """
     ex = one_row(explanation, row)
     ex.distribution.need("var")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from matplotlib.axes import Axes
 
 from gpattr._core.array import Array
 from gpattr._core.normal import check_level
+from gpattr._core.randomness import RandomLike
 from gpattr._core.validation import check_count
 from gpattr.exceptions import InvalidInputError
 from gpattr.explanation.dependence import INDIVIDUAL, Dependence
@@ -31,7 +30,7 @@ def dependence(
     ax: Axes | None = None,
     level: float = 0.95,
     draws: int = 0,
-    random_state: Any = 0,
+    random_state: RandomLike = 0,
 ) -> Axes:
     """Draw ``explainer.dependence(...)`` with its uncertainty, and where the data are.
 
@@ -43,6 +42,15 @@ def dependence(
     Two numbers or dates make a surface, with its standard deviation beside it: the axes are divided
     in two, and those of the surface are returned. If one of the two features has up to six
     categories, each has a curve; categories of both make a matrix with numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> explainer = gpattr.Explainer(model, baseline="zeros")
+    >>> ax = gpattr.plots.dependence(explainer.dependence("x1", grid=20), draws=3)
     """
     if not isinstance(dependence, Dependence):
         raise InvalidInputError(
@@ -60,7 +68,7 @@ def dependence(
     return ax
 
 
-def _drawn(dependence: Dependence, draws: int, random_state: Any) -> Array | None:
+def _drawn(dependence: Dependence, draws: int, random_state: RandomLike) -> Array | None:
     """Return the draws of curves, where these have draws; None for none."""
     check_count("draws", draws, least=0, most=MOST_DRAWS)
     if not draws:

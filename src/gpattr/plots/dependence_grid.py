@@ -45,6 +45,16 @@ def dependence_grid(
     that returned. The features with the largest effect come first: those whose mean curve has the
     largest range. At most ``max_display`` are drawn, in a new figure with ``columns`` panels in a
     line. Returns the axes of the panels, (n,); ``axes[0].figure`` is the figure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> explainer = gpattr.Explainer(model, baseline="zeros")
+    >>> axes = gpattr.plots.dependence_grid(explainer, grid=20)
+    >>> axes[0].figure.savefig("curves.png")
     """
     check_level(level)
     check_count("columns", columns, most=MOST_COLUMNS)

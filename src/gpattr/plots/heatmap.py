@@ -37,6 +37,15 @@ def heatmap(
     white as it is less so. The line above is the prediction. Colours end where few attributions are
     larger, or only those of one feature; the colour bar has arrows then. Of many rows 500 are
     drawn, at equal distances in the order of their predictions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> explainer = gpattr.Explainer(model, baseline="zeros")
+    >>> ax = gpattr.plots.heatmap(explainer(X))
     """
     ex = some_rows(explanation)
     order = np.argsort(ex.predictions, kind="stable")

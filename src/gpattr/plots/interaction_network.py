@@ -38,6 +38,15 @@ def interaction_network(
     edges the largest are drawn. Without known uncertainty no pair is left out for it.
 
     The uncertainty of a mean over rows is its upper bound: rows share one unknown function.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> explainer = gpattr.Explainer(model, baseline="zeros", attribution="shapley")
+    >>> ax = gpattr.plots.interaction_network(explainer.interactions(X[:5]), row=0)
     """
     whole = summary_of(explanation, row)
     shown = whole.leading(max_display, keep_order=True)

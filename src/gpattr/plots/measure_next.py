@@ -35,6 +35,16 @@ def measure_next(
     known before the measurement, its centre is not: intervals after are drawn around the mean now.
     At most ``max_display`` of each are drawn, in a new figure. Returns the axes of both panels,
     (2,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> explainer = gpattr.Explainer(model, baseline="zeros")
+    >>> measurement = explainer.measure_next([[0.0, 0.0], [3.0, 0.0]], [[2.0, 2.0]])
+    >>> ranking, intervals = gpattr.plots.measure_next(measurement)
     """
     if not isinstance(measurement, NextMeasurement):
         raise InvalidInputError(

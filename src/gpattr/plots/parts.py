@@ -38,6 +38,15 @@ def parts(
     """Draw the two parts of each attribution of one row, and a line where they add up to it.
 
     They are those of a confidence bound, or of integrated gradients of an improvement.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X, prior = np.array([[0.0], [1.0]]), gpattr.kernels.SquaredExponential()
+    >>> posterior = gpattr.posteriors.ExactPosterior(prior, X, X[:, 0], noise=0.01)
+    >>> quantity = gpattr.quantities.UpperConfidenceBound(kappa=2.0)
+    >>> ax = gpattr.plots.parts(gpattr.Explainer(posterior, quantity=quantity)([[0.8]]), row=0)
     """
     ex = one_row(explanation, row)
     if set(ex.parts) != set(SHOWN):

@@ -27,6 +27,15 @@ def path(
 
     The horizontal axis is the feature that changes, where only one does; else how far along the
     line the rows are, from 0 to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> explainer = gpattr.Explainer(model, baseline="zeros")
+    >>> ax = gpattr.plots.path(explainer.along([1.0, 2.0], n_points=11))
     """
     ex = some_rows(explanation)
     t, name = _position(ex)

@@ -19,7 +19,18 @@ def ranks(
     ax: Axes | None = None,
     level: float = 0.95,
 ) -> Axes:
-    """Draw the probability of each rank, by |attribution|, for each feature of one row."""
+    """Draw the probability of each rank, by |attribution|, for each feature of one row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> explainer = gpattr.Explainer(model, baseline="zeros")
+    >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
+    >>> ax = gpattr.plots.ranks(ex, row=1)
+    """
     ex = one_row(explanation, row)
     shares = ex.rank_probabilities()[0]  # (d, ranks)
     expected = shares @ np.arange(len(shares))

@@ -47,6 +47,15 @@ def scatter(
     Points are hollow where the model is less than ``level`` sure of the sign. ``color`` is a second
     feature, whose values or categories colour the points: vertical spread that goes with the colour
     is an interaction. Of many rows 3,000 are drawn, a random sample that is always the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> explainer = gpattr.Explainer(model, baseline="zeros")
+    >>> ax = gpattr.plots.scatter(explainer(X), "x1", color="x0")
     """
     whole = some_rows(explanation)
     index = one_feature(whole, "feature", feature)

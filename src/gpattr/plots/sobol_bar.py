@@ -24,7 +24,16 @@ def sobol_bar(
     ax: Axes | None = None,
     level: float = 0.95,
 ) -> Axes:
-    """Draw first-order and total Sobol indices with credible intervals, largest total first."""
+    """Draw first-order and total Sobol indices with credible intervals, largest total first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> ax = gpattr.plots.sobol_bar(gpattr.sobol_indices(model, gpattr.Uniform(-1.0, 1.0)))
+    """
     if not isinstance(indices, SobolIndices):
         raise InvalidInputError(
             f"indices: expected gpattr.SobolIndices, got a {type(indices).__name__}"

@@ -33,6 +33,15 @@ def training(
     up, those that raise the attribution and those that lower it separately; the last bar is the sum
     of all. Where shares nearly cancel it is far shorter than they are. ``names`` are those of the
     training rows, by default their positions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> explainer = gpattr.Explainer(model, baseline="zeros")
+    >>> ax = gpattr.plots.training(explainer.training_contributions([1.0, 0.0], "x0"))
     """
     shares = to_numpy(numbers("contributions", contributions))
     if shares.ndim != 1 or not len(shares):

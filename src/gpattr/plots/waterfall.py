@@ -45,6 +45,17 @@ def waterfall(
 
     Each step has the credible interval of its attribution around its end, and beside it how certain
     the model is of its sign.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> explainer = gpattr.Explainer(model, baseline="zeros")
+    >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
+    >>> ax = gpattr.plots.waterfall(ex, row=1)
+    >>> ax.figure.savefig("waterfall.png")
     """
     ex = one_row(explanation, row)
     if not has_baseline(ex):

@@ -40,6 +40,16 @@ class AffinePosterior(WrapperPosterior):
     Shift and scale are in the units of x. ``source`` (D,) are the positions of the features of x,
     of which there are ``n_features``, that the inputs of g come from: all in their order by
     default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> scaled = gpattr.posteriors.AffinePosterior(model.posterior_, [0.0, 0.0], scale=[100.0, 1.0])
+    >>> scaled.predict([[100.0, 0.0]]).round(2)
+    array([1.])
     """
 
     posterior: Posterior

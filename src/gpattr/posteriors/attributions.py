@@ -15,6 +15,17 @@ class Attributions:
     ``error`` (n,) bounds the error of the mean that the evaluation makes; ``method`` says how it
     was evaluated. ``cov_error`` (n,) bounds the error of the entries of ``cov``, and so of ``var``,
     rounding included.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> operator = gpattr.operators.IntegratedGradients([0.0, 0.0])
+    >>> attributions = model.posterior_.apply(operator, X)
+    >>> attributions.distribution.mean.shape, attributions.error.shape, attributions.method
+    ((30, 2), (30,), 'closed form')
     """
 
     distribution: Distribution

@@ -14,6 +14,7 @@ from gpattr._core.array import EPS, Array, namespace
 from gpattr._core.cards import card
 from gpattr._core.frozen import Frozen
 from gpattr._core.memory import device_memory
+from gpattr._core.randomness import RandomLike
 from gpattr._core.validation import Names, as_matrix, as_vector, check_flag, read_only
 from gpattr.encoders import Encoder
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
@@ -45,6 +46,18 @@ class Posterior(Checked, Frozen, ABC):
     A subclass defines `n_features`, `like`, `moments` and `bind`; `require_jets`, `path_lengths`
     and `slopes` for quantities such as its standard deviation, and for counterfactuals; `jets` only
     if its function can be the log odds of a class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> posterior = model.posterior_
+    >>> isinstance(posterior, gpattr.posteriors.Posterior), posterior.n_features
+    (True, 2)
+    >>> posterior.predict([[1.0, 0.0]]).round(2)
+    array([1.])
     """
 
     checks: ClassVar[Any] = CHECKS
@@ -231,7 +244,7 @@ class Posterior(Checked, Frozen, ABC):
         return bound.across(self.rows("X", X))
 
     def sample(
-        self, operator: Operator, X: Any, n: int = 1, *, random_state: Any = None
+        self, operator: Operator, X: Any, n: int = 1, *, random_state: RandomLike = None
     ) -> np.ndarray:
         """Return n draws of the operator's outputs at all rows of X together, (n, rows, q)."""
         bound = self.bind(operator, Evaluation("none"))

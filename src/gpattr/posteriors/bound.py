@@ -10,6 +10,7 @@ import numpy as np
 from gpattr._core.array import Array, namespace, product, to_numpy
 from gpattr._core.memory import check_memory
 from gpattr._core.normal import roots, standard_draws
+from gpattr._core.randomness import RandomLike
 from gpattr._core.validation import beside
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.operators import Operator
@@ -25,6 +26,17 @@ class Bound(ABC):
 
     Formulas are resolved when it is made. Rows have been checked: they are those that
     `Posterior.rows` returns, and as many as the operator is for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> operator = gpattr.operators.IntegratedGradients([0.0, 0.0])
+    >>> bound = model.posterior_.bind(operator, gpattr.posteriors.Evaluation("std"))
+    >>> bound.apply(X[:3]).distribution.var.shape
+    (3, 2)
     """
 
     operator: Operator
@@ -88,7 +100,7 @@ class Bound(ABC):
             "model: this model has one output, and so no covariance between outputs"
         )
 
-    def sample(self, X: Array, n: int, random_state: Any) -> np.ndarray:
+    def sample(self, X: Array, n: int, random_state: RandomLike) -> np.ndarray:
         """Return n draws of the outputs at all rows together, (n, rows, q)."""
         mean = to_numpy(self.mean(X))
         C = to_numpy(self.joint(X)).reshape(mean.size, mean.size)

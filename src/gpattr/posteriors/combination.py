@@ -33,6 +33,16 @@ class CombinationPosterior(Posterior):
     """f = m + Σ_q c_q g_q of independent Gaussian ``posteriors`` g_q with ``coefficients`` c (q,).
 
     The ``mean`` m is known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> doubled = gpattr.posteriors.CombinationPosterior([model.posterior_], [2.0])
+    >>> doubled.predict([[1.0, 0.0]]).round(2)
+    array([2.])
     """
 
     posteriors: tuple[Posterior, ...]

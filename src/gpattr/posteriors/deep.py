@@ -17,7 +17,7 @@ import numpy as np
 
 from gpattr._core.array import Array, is_tensor, to_numpy
 from gpattr._core.memory import check_memory
-from gpattr._core.normal import random_generator
+from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import check_count
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.means import Constant, Linear, Zero
@@ -45,6 +45,18 @@ class DeepPosterior(Posterior):
     Covariances of attributions come from ``draws`` of the hidden layers, in antithetic pairs, which
     ``random_state`` fixes: the same rows are always explained alike. ``reference_points`` can serve
     as baselines, such as ``{"mean": …}`` of the training inputs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> Z = np.linspace(-2.0, 2.0, 5)[:, None]
+    >>> def layer(values):
+    ...     kernel = gpattr.kernels.SquaredExponential()
+    ...     return gpattr.posteriors.SparsePosterior(kernel, Z, values, 0.01 * np.eye(5))
+    >>> deep = gpattr.posteriors.DeepPosterior([[layer(np.sin(Z[:, 0]))], layer(Z[:, 0] ** 2)])
+    >>> deep.n_features
+    1
     """
 
     layers: tuple[Layer, ...]
@@ -57,7 +69,7 @@ class DeepPosterior(Posterior):
         layers: Sequence[Any],
         *,
         draws: int = 1000,
-        random_state: Any = 0,
+        random_state: RandomLike = 0,
         reference_points: Mapping[str, Any] | None = None,
     ) -> None:
         checked = _checked_layers(layers)

@@ -22,7 +22,8 @@ from scipy.linalg import block_diag
 
 from gpattr._core.array import Array, to_numpy
 from gpattr._core.memory import blocks, check_memory
-from gpattr._core.normal import random_generator, roots
+from gpattr._core.normal import roots
+from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import check_count
 from gpattr.closed_forms.derivatives import differentiate
 from gpattr.closed_forms.shapley.corners import all_coalitions
@@ -145,7 +146,7 @@ class DeepBound(Bound):
         total, _ = given.total(self._means(X)[0].reshape(-1))
         return total.reshape(n, q, n, q)
 
-    def sample(self, X: Array, n: int, random_state: Any) -> np.ndarray:
+    def sample(self, X: Array, n: int, random_state: RandomLike) -> np.ndarray:
         """Return n draws at all rows together: of the hidden layers, then of the last."""
         X, n = to_numpy(X), check_count("n", n)
         seed = (int(random_generator(random_state).integers(2**62)),)

@@ -27,6 +27,19 @@ class EncodedPosterior(WrapperPosterior):
     """f(row) = g(columns) for the ``posterior`` of g, a function of the columns of ``encoder``.
 
     Rows are frames with the encoder's columns, or arrays of encoded columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"size": [1.0, 2.0, 3.0, 4.0], "kind": ["a", "b", "a", "b"]})
+    >>> encoder = gpattr.encoders.Encoder(("size", "kind"), {"kind": ("a", "b")})
+    >>> columns, prior = encoder.encode("frame", frame), gpattr.kernels.SquaredExponential()
+    >>> inner = gpattr.posteriors.ExactPosterior(prior, columns, [1.0, 3.0, 2.0, 4.0], noise=0.01)
+    >>> posterior = gpattr.posteriors.EncodedPosterior(inner, encoder)
+    >>> gpattr.Explainer(posterior)(frame).feature_names
+    ('size', 'kind')
     """
 
     posterior: Posterior

@@ -23,6 +23,12 @@ class Evaluation:
 
     With ``covariance_tolerance`` covariances may have errors of that share of the largest variance
     of a row, where that is faster (`spectrum`).
+
+    Examples
+    --------
+    >>> from gpattr.posteriors import Evaluation
+    >>> Evaluation("std", method="trapezoid", n_steps=16).n_steps
+    16
     """
 
     uncertainty: str = "cov"

@@ -53,6 +53,17 @@ class ExactPosterior(FunctionSpacePosterior):
     basis at X and A = k(X, X) + noise: C = (B⁻¹ + ΦᵀA⁻¹Φ)⁻¹, β̄ = β₀ + C ΦᵀA⁻¹(y − Φβ₀),
     α = A⁻¹(y − Φβ̄), ``mean`` has the coefficients β̄, and ``trend`` holds C. ``prior_mean`` is the
     mean before any data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.kernels import SquaredExponential
+    >>> from gpattr.posteriors import ExactPosterior
+    >>> X = np.array([[0.0], [1.0], [2.0]])
+    >>> posterior = ExactPosterior(SquaredExponential(), X, [0.0, 1.0, 0.0], noise=0.01)
+    >>> mean, std = posterior.predict([[1.0]], return_std=True)
+    >>> mean.round(2), std.round(2)
+    (array([0.97]), array([0.1]))
     """
 
     prior_mean: Mean = field(kw_only=True)

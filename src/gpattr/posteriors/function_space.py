@@ -82,6 +82,17 @@ class FunctionSpacePosterior(Posterior):
     m) lower triangular, ``root`` R (m, r) or None, ``column_scale`` w (m,) or None.
     ``feature_names`` are the columns of the frame it was trained on. ``trend`` is what is uncertain
     about the coefficients of the mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> isinstance(model.posterior_, gpattr.posteriors.FunctionSpacePosterior)
+    True
+    >>> model.posterior_.inputs.shape, model.posterior_.alpha.shape
+    ((30, 2), (30,))
     """
 
     kernel: Kernel

@@ -53,6 +53,16 @@ class LaplacePosterior(FunctionSpacePosterior):
     Laplace's approximation of it; ``mode`` (m,) are the most likely latent values at X. Predictions
     and attributions are of f, on the scale of log odds; ``label`` says in words of what, for
     explanations to print.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.kernels import SquaredExponential
+    >>> from gpattr.posteriors import LaplacePosterior
+    >>> X = np.array([[-2.0], [-1.0], [1.0], [2.0]])
+    >>> posterior = LaplacePosterior(SquaredExponential(), X, [0, 0, 1, 1])
+    >>> posterior.predict([[-1.0], [1.0]]).round(1)  # log odds
+    array([-0.5,  0.5])
     """
 
     y: Array = field(kw_only=True)

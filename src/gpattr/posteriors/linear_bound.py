@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpattr._core.array import Array, namespace, to_numpy
+from gpattr._core.randomness import RandomLike
 from gpattr.operators import AffineMap, Operator
 from gpattr.posteriors.attributions import Attributions
 from gpattr.posteriors.bound import Bound, gathering
@@ -63,7 +64,7 @@ class LinearBound(Bound):
         inside, G = self.inner.across(self._inside(X)), self.matrix
         return namespace(G).einsum("njokp,ji,kl->niolp", inside, G, G)
 
-    def sample(self, X: Array, n: int, random_state: Any) -> np.ndarray:
+    def sample(self, X: Array, n: int, random_state: RandomLike) -> np.ndarray:
         return self.inner.sample(self._inside(X), n, random_state) @ to_numpy(self.matrix)
 
     def _inside(self, X: Array) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 
 from gpattr._core.array import Array, is_tensor, namespace, product, to_numpy
 from gpattr._core.memory import check_memory
-from gpattr._core.normal import random_generator
+from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import as_vector, check_count, read_only
 from gpattr.distributions import Mixture
 from gpattr.distributions.marginals import Marginals
@@ -44,6 +44,17 @@ class MixturePosterior(Posterior):
 
     Means are averaged; covariances are averaged, and the covariance of the means is added (total
     variance). Attributions are not Gaussian: `apply` returns their components too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> other = gpattr.GPRegressor().fit(X, 3.0 * X[:, 0])
+    >>> mixture = gpattr.posteriors.MixturePosterior([model, other], weights=[0.5, 0.5])
+    >>> mixture.predict([[1.0, 0.0]]).round(2)
+    array([2.])
     """
 
     posteriors: tuple[Posterior, ...]
@@ -275,7 +286,7 @@ class MixtureBound(Bound):
         parts = zip(self.posterior.weights.tolist(), self.parts, strict=True)
         return reduce(add, (weight * part.contributions(X) for weight, part in parts))
 
-    def sample(self, X: Array, n: int, random_state: Any) -> np.ndarray:
+    def sample(self, X: Array, n: int, random_state: RandomLike) -> np.ndarray:
         """Return n draws at all rows together: of a model, then of its function."""
         generator, n = random_generator(random_state), check_count("n", n)
         q = self.operator.size(self.posterior.n_features)

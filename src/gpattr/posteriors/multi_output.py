@@ -48,6 +48,19 @@ class MultiOutputPosterior(Posterior):
     ``outputs`` are independent posteriors by name, {name: posterior}, or a list of them;
     `coregionalised` makes dependent ones. Predictions have the outputs last; operators give one
     answer for each output, by name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> other = gpattr.GPRegressor().fit(X, 3.0 * X[:, 0])
+    >>> both = gpattr.posteriors.MultiOutputPosterior(
+    ...     {"a": model.posterior_, "b": other.posterior_}
+    ... )
+    >>> both.predict([[1.0, 0.0]]).round(2)
+    array([[1., 3.]])
     """
 
     several_outputs: ClassVar[bool] = True

@@ -59,6 +59,19 @@ class MultiTaskPosterior(MultiOutputPosterior):
     between tasks; ``noise`` is a variance, one number or one per row; ``means`` are the prior
     means, one per task. Where every row has all targets, `MultiOutputPosterior.coregionalised` is
     quicker.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.kernels import SquaredExponential
+    >>> from gpattr.posteriors import MultiTaskPosterior
+    >>> X, tasks = np.array([[0.0], [1.0], [1.0]]), [0, 0, 1]
+    >>> between = [[1.0, 0.9], [0.9, 1.0]]
+    >>> posterior = MultiTaskPosterior(
+    ...     SquaredExponential(), X, [0.0, 1.0, 1.0], tasks, covariance=between, noise=0.01
+    ... )
+    >>> posterior.predict([[0.0]]).shape  # both tasks, though the second was measured at 1 only
+    (1, 2)
     """
 
     kernel: Kernel

@@ -62,6 +62,18 @@ class SparsePosterior(FunctionSpacePosterior):
 
     `SparsePosterior.fit` finds the best q for given data; ``bound`` is then the lower bound of the
     log marginal likelihood. ``whitened_mean`` is the mean of v.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.kernels import SquaredExponential
+    >>> from gpattr.posteriors import SparsePosterior
+    >>> X = np.linspace(0.0, 3.0, 50)[:, None]
+    >>> inducing = np.linspace(0.0, 3.0, 7)[:, None]
+    >>> y, kernel = np.sin(X[:, 0]), SquaredExponential()
+    >>> posterior = SparsePosterior.fit(kernel, inducing, X, y, noise=0.01)
+    >>> posterior.predict([[np.pi / 2]]).round(2)
+    array([1.])
     """
 
     whitened_mean: Array = field(kw_only=True)

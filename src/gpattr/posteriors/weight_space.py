@@ -28,6 +28,7 @@ from gpattr._core.array import (
 )
 from gpattr._core.memory import blocks, check_memory
 from gpattr._core.normal import standard_draws
+from gpattr._core.randomness import RandomLike
 from gpattr._core.validation import (
     Names,
     as_vector,
@@ -75,6 +76,16 @@ class WeightSpacePosterior(Posterior):
     ``{"mean": …}`` of the training inputs. ``condition`` is the condition number of what the root
     and the weights were computed from: rounding is amplified by it. ``weights_error`` is a bound on
     the length of the error of the weights beyond that.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.bases import Monomials
+    >>> from gpattr.posteriors import WeightSpacePosterior
+    >>> basis = Monomials([[1, 0], [1, 1]])  # x₁ and x₁x₂
+    >>> posterior = WeightSpacePosterior(basis, weights=[1.0, 2.0], covariance=0.1 * np.eye(2))
+    >>> posterior.predict([[1.0, 1.0]])
+    array([3.])
     """
 
     basis: Basis
@@ -447,7 +458,7 @@ class WeightSpaceBound(Bound):
             result[rows] = product(V, H.T).reshape(result[rows].shape)
         return result
 
-    def sample(self, X: Array, n: int, random_state: Any) -> np.ndarray:
+    def sample(self, X: Array, n: int, random_state: RandomLike) -> np.ndarray:
         """Return n draws at all rows together, (n, rows, q): those of n draws of the weights."""
         posterior, xp = self.posterior, namespace(X)
         posterior.basis.check_rows("X", X)

@@ -16,6 +16,17 @@ class WrappedOutputs(MultiOutputPosterior):
     """The ``outputs`` of ``wrapped``, each behind the same ``wrapper``, multiplied by ``factor``.
 
     ``wrapper`` is what one of the outputs wears: an `AffinePosterior` or an `EncodedPosterior`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> pipeline = make_pipeline(StandardScaler(), gpattr.MultiOutputGPRegressor()).fit(X, X)
+    >>> type(gpattr.as_posterior(pipeline)).__name__
+    'WrappedOutputs'
     """
 
     wrapped: MultiOutputPosterior

@@ -23,6 +23,14 @@ class Acquisition(Quantity):
     which does not depend on the other rows. Rows have the columns that the model was trained on, in
     their units. An acquisition function is asked about one candidate at a time (q = 1).
     ``name`` is what it is called in tables and pictures.
+
+    Examples
+    --------
+    >>> from gpattr.quantities import Acquisition
+    >>> def score(rows):
+    ...     return rows[:, 0] * rows[:, 1]
+    >>> Acquisition(score, name="score").words("prediction")
+    'score'
     """
 
     function: Any

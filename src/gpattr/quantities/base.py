@@ -13,6 +13,12 @@ class Quantity(Checked, ABC):
 
     It is a property of the model, not of the unknown function: it is known, and its attributions
     are numbers without uncertainty.
+
+    Examples
+    --------
+    >>> from gpattr.quantities import Quantity, StandardDeviation
+    >>> isinstance(StandardDeviation(), Quantity), StandardDeviation().words("predicted price")
+    (True, 'standard deviation of the predicted price')
     """
 
     checks: ClassVar[Any] = {"what": instance(str, "text")}

@@ -43,12 +43,36 @@ class _ConfidenceBound(MomentQuantity):
 
 
 class UpperConfidenceBound(_ConfidenceBound):
-    """q = μ + κσ, for ``kappa`` κ of 0 or more: what to maximise."""
+    """q = μ + κσ, for ``kappa`` κ of 0 or more: what to maximise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X, prior = np.array([[0.0], [1.0]]), gpattr.kernels.SquaredExponential()
+    >>> posterior = gpattr.posteriors.ExactPosterior(prior, X, X[:, 0], noise=0.01)
+    >>> quantity = gpattr.quantities.UpperConfidenceBound(kappa=2.0)
+    >>> ex = gpattr.Explainer(posterior, quantity=quantity)([[9.0]])  # far from the data
+    >>> ex.predictions.round(2), sorted(ex.parts)
+    (array([2.]), ['exploit', 'explore'])
+    """
 
     side, sign = "upper", 1.0
 
 
 class LowerConfidenceBound(_ConfidenceBound):
-    """q = μ − κσ, for ``kappa`` κ of 0 or more: what to minimise."""
+    """q = μ − κσ, for ``kappa`` κ of 0 or more: what to minimise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X, prior = np.array([[0.0], [1.0]]), gpattr.kernels.SquaredExponential()
+    >>> posterior = gpattr.posteriors.ExactPosterior(prior, X, X[:, 0], noise=0.01)
+    >>> quantity = gpattr.quantities.LowerConfidenceBound(kappa=2.0)
+    >>> ex = gpattr.Explainer(posterior, quantity=quantity)([[9.0]])  # far from the data
+    >>> ex.predictions.round(2)
+    array([-2.])
+    """
 
     side, sign = "lower", -1.0

@@ -56,7 +56,19 @@ class _Improvement(MomentQuantity):
 
 
 class ExpectedImprovement(_Improvement):
-    """q = E[max(f − ``best``, 0)]; with ``maximize=False`` E[max(best − f, 0)]."""
+    """q = E[max(f − ``best``, 0)]; with ``maximize=False`` E[max(best − f, 0)].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X, prior = np.array([[0.0], [1.0]]), gpattr.kernels.SquaredExponential()
+    >>> posterior = gpattr.posteriors.ExactPosterior(prior, X, X[:, 0], noise=0.01)
+    >>> quantity = gpattr.quantities.ExpectedImprovement(best=0.5)
+    >>> ex = gpattr.Explainer(posterior, quantity=quantity)([[9.0]])  # far from the data
+    >>> ex.predictions.round(2)
+    array([0.2])
+    """
 
     name = "expected improvement"
 
@@ -72,7 +84,18 @@ class ExpectedImprovement(_Improvement):
 
 
 class LogExpectedImprovement(_Improvement):
-    """q = log E[max(f − ``best``, 0)], also where the expectation itself underflows."""
+    """q = log E[max(f − ``best``, 0)], also where the expectation itself underflows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X, prior = np.array([[0.0], [1.0]]), gpattr.kernels.SquaredExponential()
+    >>> posterior = gpattr.posteriors.ExactPosterior(prior, X, X[:, 0], noise=0.01)
+    >>> quantity = gpattr.quantities.LogExpectedImprovement(best=100.0)
+    >>> gpattr.Explainer(posterior, quantity=quantity)([[0.5]]).predictions.shape
+    (1,)
+    """
 
     over_models = LOG_MEAN
     name = "log expected improvement"
@@ -90,7 +113,19 @@ class LogExpectedImprovement(_Improvement):
 
 
 class ProbabilityOfImprovement(_Improvement):
-    """q = P(f > ``best``); with ``maximize=False`` P(f < best)."""
+    """q = P(f > ``best``); with ``maximize=False`` P(f < best).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X, prior = np.array([[0.0], [1.0]]), gpattr.kernels.SquaredExponential()
+    >>> posterior = gpattr.posteriors.ExactPosterior(prior, X, X[:, 0], noise=0.01)
+    >>> quantity = gpattr.quantities.ProbabilityOfImprovement(best=0.0)
+    >>> ex = gpattr.Explainer(posterior, quantity=quantity)([[9.0]])  # far from the data
+    >>> ex.predictions.round(2)
+    array([0.5])
+    """
 
     name = "probability of improvement"
 

@@ -22,6 +22,13 @@ class MomentQuantity(Quantity):
 
     ``of_mean`` says that it depends on the mean, and not on the standard deviation alone;
     ``separable`` says that q(μ, σ) = a(μ) + b(σ), so that both have Shapley values of their own.
+
+    Examples
+    --------
+    >>> from gpattr.quantities import MomentQuantity, UpperConfidenceBound
+    >>> bound = UpperConfidenceBound(2.0)
+    >>> isinstance(bound, MomentQuantity), bound.over_models, bound.separable
+    (True, 'moments', True)
     """
 
     checks: ClassVar[Any] = Quantity.checks | {"mean": an_array, "std": an_array}

@@ -11,7 +11,19 @@ from gpattr.quantities.moments import MomentQuantity
 
 @dataclass(frozen=True)
 class StandardDeviation(MomentQuantity):
-    """q = σ, the standard deviation of the latent function, in the units of the target."""
+    """q = σ, the standard deviation of the latent function, in the units of the target.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.array([[0.0], [1.0]])
+    >>> prior = gpattr.kernels.SquaredExponential()
+    >>> posterior = gpattr.posteriors.ExactPosterior(prior, X, X[:, 0], noise=0.01)
+    >>> explainer = gpattr.Explainer(posterior, quantity=gpattr.quantities.StandardDeviation())
+    >>> explainer([[9.0]]).predictions.round(2)  # far from the data
+    array([1.])
+    """
 
     of_mean = False
 
@@ -27,7 +39,19 @@ class StandardDeviation(MomentQuantity):
 
 @dataclass(frozen=True)
 class Variance(MomentQuantity):
-    """q = σ², the variance of the latent function, in squared units of the target."""
+    """q = σ², the variance of the latent function, in squared units of the target.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.array([[0.0], [1.0]])
+    >>> prior = gpattr.kernels.SquaredExponential(variance=4.0)
+    >>> posterior = gpattr.posteriors.ExactPosterior(prior, X, X[:, 0], noise=0.01)
+    >>> explainer = gpattr.Explainer(posterior, quantity=gpattr.quantities.Variance())
+    >>> explainer([[9.0]]).predictions.round(2)  # far from the data
+    array([4.])
+    """
 
     of_mean = False
 

@@ -75,6 +75,20 @@ def write_report(
     and ``data_name``, such as that of a file, beside the title. ``selected_row`` is the position of
     the row to show first, by default the first with a counterfactual, or else the one farthest from
     the baseline.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> explainer = gpattr.Explainer(model, baseline="zeros")
+    >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
+    >>> from pathlib import Path
+    >>> from gpattr.report import write_report
+    >>> write_report("report.html", ex, explainer=explainer, title="Two rows")
+    >>> Path("report.html").read_text(encoding="utf-8")[:15]
+    '<!doctype html>'
     """
     check_path("path", path)
     outputs = _outputs(explanation)

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpattr._core.array import EPS, Array, to_numpy
 from gpattr._core.memory import check_memory
-from gpattr._core.normal import random_generator
+from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import Names, beside, check_count, check_text
 from gpattr.adapters import as_posterior
 from gpattr.exceptions import InvalidIndexError, InvalidInputError, SeveralOutputsError
@@ -36,7 +36,7 @@ def sobol_indices(
     pairs: bool | Sequence[Any] = False,
     output: str | None = None,
     n_draws: int = 1000,
-    random_state: Any = 0,
+    random_state: RandomLike = 0,
     feature_names: Sequence[str] | None = None,
     target_name: str | None = None,
 ) -> SobolIndices:
@@ -55,6 +55,16 @@ def sobol_indices(
     The spread of the indices comes from ``n_draws`` draws, which ``random_state`` fixes.
     ``feature_names`` names the columns of a model that was trained on an array, ``target_name``
     what is predicted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> indices = gpattr.sobol_indices(model, gpattr.Uniform(-1.0, 1.0))
+    >>> indices.first.round(2)
+    array([0.79, 0.21])
     """
     posterior, target = one_output(as_posterior(model), output)
     if target_name is not None and not check_text("target_name", target_name).strip():

@@ -44,6 +44,16 @@ class SobolIndices(Frozen):
     ``quantity`` says what varies, ``inputs`` how the features are distributed, ``pairs_known``
     which pairs were asked for, as positions. A feature is a player by itself; a group of features
     is one player, under the name of the group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> indices = gpattr.sobol_indices(model, gpattr.Uniform(-1.0, 1.0))
+    >>> indices.total.round(2), indices.feature_names
+    (array([0.79, 0.21]), ('x0', 'x1'))
     """
 
     effects: Effects

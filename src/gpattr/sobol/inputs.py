@@ -69,7 +69,14 @@ class _OneColumn(Distribution):
 
 @dataclass(frozen=True, eq=False)
 class Uniform(_OneColumn):
-    """A uniform distribution between ``low`` and ``high``: numbers, or arrays, one per feature."""
+    """A uniform distribution between ``low`` and ``high``: numbers, or arrays, one per feature.
+
+    Examples
+    --------
+    >>> import gpattr
+    >>> gpattr.Uniform([0.0, -1.0], [1.0, 1.0])
+    Uniform(low=array([ 0., -1.]), high=array([1., 1.]))
+    """
 
     low: float | Array
     high: float | Array
@@ -107,7 +114,14 @@ class Uniform(_OneColumn):
 
 @dataclass(frozen=True, eq=False)
 class Normal(_OneColumn):
-    """A normal distribution with ``mean`` and ``std``: numbers, or arrays, one per feature."""
+    """A normal distribution with ``mean`` and ``std``: numbers, or arrays, one per feature.
+
+    Examples
+    --------
+    >>> import gpattr
+    >>> gpattr.Normal(0.0, [1.0, 2.0])
+    Normal(mean=0.0, std=array([1., 2.]))
+    """
 
     mean: float | Array
     std: float | Array

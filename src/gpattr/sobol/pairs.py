@@ -25,6 +25,17 @@ class SobolPairs(Frozen):
     ``plug_ins`` (k,) the indices of the posterior mean function, and ``errors`` (k,) the numerical
     errors. Matrices are symmetric, (P, P), with NaN on the diagonal and for pairs that were not
     asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(40, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] * X[:, 1])
+    >>> indices = gpattr.sobol_indices(model, gpattr.Uniform(-1.0, 1.0), pairs=True)
+    >>> indices.pairs.values.round(2)
+    array([[nan,  1.],
+           [ 1., nan]])
     """
 
     pairs: Pairs

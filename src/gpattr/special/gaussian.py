@@ -57,6 +57,15 @@ def path_moments(a: Array, beta: Array, c0: Array, c1: Array | None) -> tuple[Ar
       where s(v) is −1 for v < 0 and +1 otherwise, for zero of either sign. No factor can overflow.
 
     Absolute error: a few ε, plus ε·a from the cancellation in ρ² when the peak lies on the path.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.special import path_moments
+    >>> a, beta, c0 = np.array([1.0]), np.array([[-0.5]]), np.array([[1.0]])
+    >>> j0, j1 = path_moments(a, beta, c0, a + 2 * beta + c0)
+    >>> j0.round(4), j1.round(4)
+    (array([[0.6597]]), array([[0.3298]]))
     """
     xp = namespace(a, beta)
     a = a[:, None]
@@ -74,6 +83,15 @@ def path_products(
 
     On a GPU the moments of short paths are never formed: the product is taken node by node, an
     exponential and a matrix product each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.special import path_products
+    >>> a, beta, c0 = np.array([1.0]), np.array([[-0.5, 0.5]]), np.array([[1.0, 2.0]])
+    >>> j0, j1 = path_products(a, beta, c0, a + 2 * beta + c0, np.eye(2))
+    >>> j0.shape, j1.shape
+    ((1, 2), (1, 2))
     """
     xp = namespace(a, beta)
     if c1 is not None or xp is np:
@@ -158,6 +176,14 @@ def centred_moments(a: Array, beta: Array, rho2: Array) -> tuple[Array, Array, A
         M₀ = J₀,   M₁ = (k₀ − k₁)/a,   M₂ = (M₀ − (1 + β/a) k₁ + (β/a) k₀)/a.
 
     Moments about t = 0 would lose ε·a where these keep all digits. All arguments broadcast.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.special import centred_moments
+    >>> m0, m1, m2 = centred_moments(np.array([4.0]), np.array([-2.0]), np.array([0.0]))
+    >>> m0.round(4)  # the peak is in the middle of the path
+    array([0.8556])
     """
     xp = namespace(a, beta)
     t0 = beta / a
@@ -172,6 +198,13 @@ def g0(a: Array) -> Array:
 
     In closed form √(2π/a) erf √(a/2) − (2/a)(1 − exp(−a/2)). See `g2` for the branches; relative
     error a few ε everywhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.special import g0
+    >>> g0(np.array([0.0, 1e8])).round(6)
+    array([1.00e+00, 2.51e-04])
     """
     return _g(a, 0)
 
@@ -183,6 +216,13 @@ def g2(a: Array) -> Array:
     integral itself by 20 Gauss–Legendre nodes, whose terms are all positive, so nothing cancels
     (the closed form has no digit left at a = 1e-8); above, the closed form, whose two terms differ
     by a factor of two or more. Relative error a few ε everywhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpattr.special import g2
+    >>> g2(np.array([0.0])).round(6)
+    array([0.166667])
     """
     return _g(a, 2)
 

@@ -39,6 +39,12 @@ class Columns:
     "," or "."}. ``others`` are the labels that stand for all rare categories, {name: label}.
     Columns in ``left_out`` may be in a table, and are ignored. ``notes`` are sentences on what was
     decided.
+
+    Examples
+    --------
+    >>> from gpattr.tables import Columns
+    >>> Columns(("size", "kind"), {"kind": ("a", "b")}, target="price").names
+    ('size', 'kind')
     """
 
     names: Names

@@ -53,6 +53,17 @@ class TableModel:
 
     Categories are one-hot encoded. ``held_out`` is the held-out performance of an approximate model
     or a classifier; that of an exact regressor follows from its posterior.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from gpattr.tables import Columns, TableModel
+    >>> table = pd.DataFrame({"size": np.linspace(1.0, 2.0, 20), "kind": ["a", "b"] * 10})
+    >>> columns = Columns(("size", "kind"), {"kind": ("a", "b")}, target="price")
+    >>> model = TableModel.fit(table, 3.0 * table["size"] + (table["kind"] == "b"), columns)
+    >>> model.predict(table[:2]).round(1)
+    array([3. , 4.2])
     """
 
     regressor: Any

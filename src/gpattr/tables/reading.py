@@ -32,6 +32,16 @@ def read_table(
 
     Rows are numbered from 1. A table with fewer columns than ``fewest`` is refused, since its
     separator is probably not supported. ``sheet`` is that of a workbook.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gpattr.tables import read_table
+    >>> pd.DataFrame({"alcohol": [9.4, 9.8], "quality": [5, 6]}).to_csv("wines.csv", index=False)
+    >>> read_table("wines.csv")
+      alcohol quality
+    1     9.4       5
+    2     9.8       6
     """
     name = check_path("path", path)
     check_count("fewest", fewest, most=10**6)
