@@ -19,7 +19,18 @@ import numpy as np
 from pages import processor
 
 FORMAT = 1
-PACKAGES = ["gpattr", "numpy", "scipy", "scikit-learn", "torch", "gpytorch", "captum", "shap"]
+PACKAGES = [
+    "gpattr",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "torch",
+    "gpytorch",
+    "botorch",
+    "tinygp",
+    "shap",
+    "captum",
+]
 TO_DEVIATION = 1.4826  # of a normal distribution: its standard deviation over the median deviation
 
 
