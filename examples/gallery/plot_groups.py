@@ -1,6 +1,6 @@
 """
-Uncertain alone, certain together
-=================================
+Better known together than alone
+================================
 
 Total cholesterol, LDL, HDL and their ratio are strongly correlated: the data hardly say which of
 them matters. Errors of their attributions cancel in the sum, so the group is known better than its
