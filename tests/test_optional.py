@@ -232,9 +232,9 @@ def test_a_progress_line_is_drawn_over_itself(monkeypatch):
         line.update("too soon to be drawn")
         line.update("short")
     assert screen == [
-        "\ra long beginning, 0:00:05",
-        "\rshort, 0:01:10".ljust(26),
-        "\rshort, 0:01:11".ljust(15),
+        "\ra long beginning (0:00:05)",
+        "\rshort (0:01:10)".ljust(27),
+        "\rshort (0:01:11)",
         "\n",
     ]
 
@@ -242,7 +242,7 @@ def test_a_progress_line_is_drawn_over_itself(monkeypatch):
 def test_a_progress_line_without_a_terminal(monkeypatch, capsys):
     with ProgressLine("training") as line:
         line.update("done")
-    assert capsys.readouterr().err == "done, 0:00:00\n"
+    assert capsys.readouterr().err == "done (0:00:00)\n"
     monkeypatch.setattr(sys, "stderr", None)
     with ProgressLine("training") as line:
         line.update("done")

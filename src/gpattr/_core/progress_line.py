@@ -33,7 +33,7 @@ class ProgressLine:
 
     def _draw(self) -> None:
         self._drawn = monotonic()
-        line = f"{self.text}, {timedelta(seconds=int(self._drawn - self._began))}"
+        line = f"{self.text} ({timedelta(seconds=int(self._drawn - self._began))})"
         if self._live:
             line = line[: get_terminal_size().columns - 1]
             self._stream.write("\r" + line.ljust(self._width))
