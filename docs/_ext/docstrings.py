@@ -51,9 +51,18 @@ def link_by_last_name(app: Any, env: Any, node: Any, contnode: nodes.Node) -> no
     return nodes.reference("", "", contnode, internal=True, refuri=f"{uri}#{entry.node_id}")
 
 
+def plain_types(
+    app: Any, what: str, name: str, obj: object, options: Any, signature: Any, returns: Any
+) -> tuple[Any, Any]:
+    """Write type aliases in signatures by their names."""
+    texts = (signature, returns)
+    return tuple(text and re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", text) for text in texts)
+
+
 def setup(app: Any) -> dict[str, Any]:
     """Connect to autodoc; before napoleon, which has the default priority."""
     app.connect("autodoc-process-docstring", prepare, priority=100)
+    app.connect("autodoc-process-signature", plain_types)
     app.connect("autodoc-skip-member", skip)
     app.connect("missing-reference", link_by_last_name)
     return {"parallel_read_safe": True}

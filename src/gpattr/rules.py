@@ -22,12 +22,26 @@ def compare_rules(
     rules: str | Sequence[str] = FIXED_RULES,
     n_steps: int | Sequence[int] = (1, 2, 4, 8, 16, 32, 64, 128),
 ) -> pd.DataFrame:
-    """Return the error of each rule for one row x, (d,) or (1, d), by the number of evaluations.
+    """Return the error of each rule for one row x by the number of evaluations.
 
-    One line per rule and number of steps: ``rule``, ``n_steps``, ``evaluations``;
-    ``mean_error`` is the largest error of a mean attribution and ``std_error`` that of a standard
-    deviation, ``mse`` the mean square of the former over the features. The reference is
-    ``method="auto"``.
+    Parameters
+    ----------
+    model, baseline
+        As for `Explainer`.
+    x : array (d,) or (1, d)
+        The row.
+    rules : str or sequence of str
+        Among ``"right"``, ``"trapezoid"``, ``"simpson"`` and ``"gauss_legendre"``.
+    n_steps : int or sequence of int
+        The numbers of steps.
+
+    Returns
+    -------
+    DataFrame
+        One line per rule and number of steps: ``rule``, ``n_steps``, ``evaluations``;
+        ``mean_error`` is the largest error of a mean attribution and ``std_error`` that of a
+        standard deviation, ``mse`` the mean square of the former over the features. The reference
+        is ``method="auto"``.
 
     Examples
     --------

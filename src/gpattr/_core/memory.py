@@ -25,13 +25,17 @@ _BUDGETS: dict[str, ContextVar[float | None]] = {
 
 @contextmanager
 def memory_budget(*, working: float | None = None, result: float | None = None) -> Iterator[None]:
-    """Set the bytes for temporaries (``working``) and for one result in a ``with`` block.
+    """Set the bytes for temporaries and for one result in a ``with`` block.
 
-    By default temporaries take 64 MiB on a CPU and an eighth of what is free on a GPU.
-
-    A result may take half of the machine's memory, or nine tenths of what is free on a GPU; a
-    larger one is refused before any work is done.
     The setting belongs to the current context: threads started inside the block see the defaults.
+
+    Parameters
+    ----------
+    working : float, optional
+        For temporaries; by default 64 MiB on a CPU and an eighth of what is free on a GPU.
+    result : float, optional
+        For one result, which is refused before any work is done if it is larger; by default half of
+        the machine's memory, or nine tenths of what is free on a GPU.
 
     Examples
     --------

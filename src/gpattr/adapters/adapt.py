@@ -33,10 +33,21 @@ def as_posterior(
 ) -> Posterior:
     """Return the posterior of a fitted model, of ours or of another library.
 
-    The model is read, never changed. With ``check`` its own predictive mean and variance are
-    compared with those of the posterior; where they differ, `UnsupportedModelError` is raised.
-    ``data`` is (X, y) for libraries that do not keep them; ``output_names`` are the names of
-    several outputs, in their order; further options are those of the library's adapter.
+    The model is read, never changed.
+
+    Parameters
+    ----------
+    model : estimator, posterior or model of another library
+        The fitted model.
+    data : (X, y), optional
+        The training data, for libraries that do not keep them.
+    check : bool
+        Whether to compare the model's own predictive mean and variance with those of the posterior;
+        where they differ, `UnsupportedModelError` is raised.
+    output_names : sequence of str, optional
+        The names of several outputs, in their order.
+    **options
+        Further options of the library's adapter.
 
     Examples
     --------

@@ -144,10 +144,15 @@ REGISTERED: dict[str, Adapter] = {}
 def register_adapter(name: str, adapter: Adapter) -> None:
     """Let `as_posterior`, and so `Explainer`, take the models of a class.
 
-    ``name`` is ``"package.Class"``, the class found in the package or any of its modules;
-    ``adapter(model, data=…)`` returns `gpattr.adapters.Adapted`. A package announces its adapters
-    by an entry point in the group ``gpattr.adapters``: a function without arguments that calls
-    `register_adapter`.
+    A package announces its adapters by an entry point in the group ``gpattr.adapters``: a function
+    without arguments that calls `register_adapter`.
+
+    Parameters
+    ----------
+    name : str
+        ``"package.Class"``, the class found in the package or any of its modules.
+    adapter : function
+        ``adapter(model, data=…)`` returns `gpattr.adapters.Adapted`.
 
     Examples
     --------

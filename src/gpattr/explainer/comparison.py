@@ -42,14 +42,22 @@ def compare(
     They are of two models, or of one at two baselines. Explanations do not contain the covariance
     between each other. Those of separate models are taken as independent; those that predict the
     same in every row are taken as being of one model, and get bounds in place of the covariance.
-    ``dependence`` says otherwise: ``"independent"`` or ``"unknown"`` (see `Comparison`).
-
-    Two explainers and rows ``X`` are compared exactly where both have the same model and
-    attribution and differ in their baseline; ``uncertainty`` is what is computed of each,
-    ``"std"``, ``"cov"`` or ``"none"``.
+    Two explainers and rows are compared exactly where both have the same model and attribution and
+    differ in their baseline.
 
     Features are matched by their names. Explanations of other rows, features, quantities or kinds
     of attributions are refused.
+
+    Parameters
+    ----------
+    ex_a, ex_b : Explanation or Explainer
+        What is compared.
+    X : array or frame (n, d), optional
+        The rows, for two explainers.
+    uncertainty : "std", "cov" or "none"
+        What two explainers compute.
+    dependence : "auto", "independent" or "unknown"
+        What is known about the two together; see `Comparison`.
 
     Examples
     --------

@@ -67,41 +67,57 @@ OUTPUTS = ("latent", "probability")
 class Explainer:
     """Explains predictions of a Gaussian process, exactly and with their joint uncertainty.
 
-    ``model`` is a fitted estimator such as `GPRegressor`, any `gpattr.posteriors` object, or a
-    model of another library. ``baseline`` is where attributions start from: ``"mean"`` or
-    ``"median"`` of the training inputs, ``"zeros"``, a point (d,), or `gpattr.Baselines`.
+    Frames are aligned by column name with the frame the model was trained on. Explainers are
+    immutable.
 
-    ``attribution`` is ``"integrated_gradients"``, ``"shapley"`` (Shapley values, also with the
-    baseline `gpattr.Marginals`), or an operator (`gpattr.operators.Gradient()`, or one of your
-    own), which brings its own baseline if it has one. Shapley values have one player per feature,
-    or per group of ``players`` {name: [features]}.
-
-    ``method`` is ``"auto"`` (closed form if there is one, else quadrature with a known error),
-    ``"exact"`` (refuses quadrature and sampling), ``"quadrature"`` (for comparison), or a rule
-    with ``n_steps``: ``"right"``, ``"trapezoid"``, ``"simpson"``, ``"gauss_legendre"``; for Shapley
-    values ``"permutations"``, of which ``n_steps`` antithetic pairs are sampled. If quadrature does
-    not reach ``tolerance``, relative to the size of the function, `ToleranceError` is raised.
-
-    ``covariance_tolerance``, 1e-8 say, allows errors of that share of a row's largest variance in
-    covariances. Exact models with noise then use the leading eigenvectors of their data's
-    covariance, which takes a fraction of the time; ``cov_error`` bounds the error rigorously, and
-    rows that it does not suffice for are solved. ``method`` says what was done.
-
-    ``output`` is ``"latent"``, or ``"probability"`` for the class probabilities of a classifier:
-    their attributions are not Gaussian, and are given by ``n_draws`` draws, which ``random_state``
-    fixes.
-
-    ``quantity``, one of `gpattr.quantities`, is explained in place of the prediction: its standard
-    deviation, a confidence bound, an expected improvement, an acquisition function. Quantities are
-    properties of the model, and their attributions numbers without uncertainty.
-
-    ``target_name`` names what is predicted, with its unit: explanations are then of the "predicted
-    price (€)", and those of one class of the "probability of malignant" rather than of the label
-    the classifier was trained with. ``baseline_name`` names the baseline:
-    "average patient".
-
-    Frames are aligned by column name with the frame the model was trained on; ``feature_names``
-    names the columns of a model that was trained on an array. Explainers are immutable.
+    Parameters
+    ----------
+    model : estimator, posterior or model of another library
+        A fitted estimator such as `GPRegressor`, any `gpattr.posteriors` object, or a model of
+        another library.
+    baseline : str, array (d,), Baselines or Marginals
+        Where attributions start from: ``"mean"`` or ``"median"`` of the training inputs,
+        ``"zeros"``, a point, or `gpattr.Baselines`.
+    attribution : "integrated_gradients", "shapley" or Operator
+        Shapley values also take the baseline `gpattr.Marginals`. An operator
+        (`gpattr.operators.Gradient()`, or one of your own) brings its own baseline if it has one.
+    method : str
+        ``"auto"`` (closed form if there is one, else quadrature with a known error), ``"exact"``
+        (refuses quadrature and sampling), ``"quadrature"`` (for comparison), or a rule with
+        ``n_steps``: ``"right"``, ``"trapezoid"``, ``"simpson"``, ``"gauss_legendre"``; for Shapley
+        values ``"permutations"``, of which ``n_steps`` antithetic pairs are sampled.
+    n_steps : int, optional
+        The number of steps of a rule, or of pairs of permutations.
+    tolerance : float
+        If quadrature does not reach it, relative to the size of the function, `ToleranceError` is
+        raised.
+    covariance_tolerance : float, optional
+        1e-8, say, allows errors of that share of a row's largest variance in covariances. Exact
+        models with noise then use the leading eigenvectors of their data's covariance, which takes
+        a fraction of the time; ``cov_error`` bounds the error rigorously, and rows that it does not
+        suffice for are solved. ``method`` of the explanation says what was done.
+    feature_names : sequence of str, optional
+        The names of the columns of a model that was trained on an array.
+    output : "latent" or "probability"
+        ``"probability"`` explains the class probabilities of a classifier: their attributions are
+        not Gaussian, and are given by draws.
+    n_draws : int
+        How many draws, with ``output="probability"``.
+    random_state : int, Generator or None
+        An integer fixes these draws.
+    target_name : str, optional
+        What is predicted, with its unit: explanations are then of the "predicted price (€)", and
+        those of one class of the "probability of malignant" rather than of the label the classifier
+        was trained with.
+    baseline_name : str, optional
+        What the baseline is called: "average patient".
+    players : {name: [features]}, optional
+        Groups of features that are one player each; Shapley values have one player per feature
+        otherwise.
+    quantity : Quantity, optional
+        One of `gpattr.quantities`, explained in place of the prediction: its standard deviation, a
+        confidence bound, an expected improvement, an acquisition function. Quantities are
+        properties of the model, and their attributions numbers without uncertainty.
 
     Examples
     --------
@@ -211,12 +227,22 @@ class Explainer:
         return self.evaluation.covariance_tolerance
 
     def __call__(self, X: Any, baselines: Any = None, uncertainty: str = "cov") -> Any:
-        """Explain the rows of X, (n, d): an `Explanation`.
+        """Explain the rows of X.
 
-        For a model with several outputs it is a `MultiOutputExplanation`. ``baselines`` (n, d)
-        gives each row its own baseline. ``uncertainty`` is ``"cov"`` for the covariance between
-        features, ``"std"`` for standard deviations only, ``"none"`` for means alone, which take a
-        few times a prediction.
+        Parameters
+        ----------
+        X : array or frame (n, d)
+            The rows.
+        baselines : array or frame (n, d), optional
+            A baseline for each row, in place of the explainer's.
+        uncertainty : "cov", "std" or "none"
+            ``"cov"`` for the covariance between features, ``"std"`` for standard deviations only,
+            ``"none"`` for means alone, which take a few times a prediction.
+
+        Returns
+        -------
+        Explanation or MultiOutputExplanation
+            The latter for a model with several outputs.
 
         Examples
         --------
@@ -427,10 +453,19 @@ class Explainer:
     ) -> InteractionExplanation:
         """Return the interactions between features in the rows of X, as symmetric matrices.
 
-        ``index`` is ``"shapley"``, by default, or ``"taylor"`` with ``attribution="shapley"``, and
-        ``"integrated_hessians"`` with integrated gradients. ``pairs`` are the pairs of features, by
-        name or position, to compute, by default all of them. ``uncertainty`` is ``"std"``,
-        ``"cov"`` for the covariance between the pairs as well, or ``"none"``.
+        Parameters
+        ----------
+        X : array or frame (n, d)
+            The rows.
+        baselines : array or frame (n, d), optional
+            A baseline for each row, in place of the explainer's.
+        uncertainty : "std", "cov" or "none"
+            ``"cov"`` gives the covariance between the pairs as well.
+        index : "shapley", "taylor" or "integrated_hessians", optional
+            With ``attribution="shapley"`` it is ``"shapley"``, by default, or ``"taylor"``; with
+            integrated gradients ``"integrated_hessians"``.
+        pairs : list of pairs, optional
+            The pairs of features, by name or position, to compute; by default all of them.
 
         Examples
         --------
@@ -469,13 +504,24 @@ class Explainer:
     ) -> Dependence:
         """Return what the prediction does as a feature, or a pair, runs through its values.
 
-        The other features take the values of the rows of ``background``, over which the prediction
-        is averaged: by default those of the training inputs, or a table, or `Baselines`. With
-        ``kind="individual"`` every row has a curve of its own.
-
-        ``grid`` are the values of the feature, their number, or for a pair two of them; by default
-        50 values across the background (20 × 20 for a pair), or all categories. ``centred``
-        subtracts the curve's average over the background, ``derivative`` gives the average slope.
+        Parameters
+        ----------
+        feature : str, int or a pair of them
+            The feature, by name or position.
+        grid : values, int or a pair of these, optional
+            The values of the feature, or their number; by default 50 values across the background
+            (20 × 20 for a pair), or all categories.
+        background : rows or Baselines, optional
+            The values of the other features, over which the prediction is averaged; by default
+            those of the training inputs.
+        kind : "average" or "individual"
+            With ``"individual"`` every row of the background has a curve of its own.
+        centred : bool
+            Whether to subtract the curve's average over the background.
+        derivative : bool
+            Whether to return the average slope.
+        uncertainty : "cov", "std" or "none"
+            As for `Explainer.__call__`, between the values of the curve.
 
         Examples
         --------
@@ -515,15 +561,26 @@ class Explainer:
     ) -> Importance:
         """Return the importance of each feature over the rows of X.
 
-        ``by`` is ``"absolute"`` for the mean absolute attribution, or ``"variance"`` for the
-        variance of the attribution over the rows. ``groups`` {name: [features]} adds up the
-        attributions of features; those in no group stay by themselves.
-
         Rows share one unknown function and so are correlated: the uncertainty comes from draws of
         their joint distribution. Its expectation is that of all rows; `Importance` says what is
         drawn of many rows or features, and with which error. Memory stays bounded. With
         ``output="probability"`` expectations come from the draws of each row, and joint draws are
         those of as many rows as make 4000 values and gradients of the latent function.
+
+        Parameters
+        ----------
+        X : array or frame (n, d)
+            The rows.
+        baselines : array or frame (n, d), optional
+            A baseline for each row, in place of the explainer's.
+        by : "absolute" or "variance"
+            The mean absolute attribution, or the variance of the attribution over the rows.
+        groups : {name: [features]}, optional
+            Adds up the attributions of features; those in no group stay by themselves.
+        n_samples : int
+            The number of joint draws.
+        random_state : int, Generator or None
+            An integer fixes these draws.
 
         Examples
         --------
@@ -548,10 +605,20 @@ class Explainer:
     ) -> NextMeasurement:
         """Return by how much a measurement at each candidate would make attributions more certain.
 
-        ``candidates`` is a table like X of places where the function could be measured. The
-        attributions are those of ``feature``, by default of all, at the rows of X. ``noise`` is the
-        variance of a measurement, or one for each candidate, by default the model's own. Nothing
-        is measured or drawn: variances after a measurement do not depend on its outcome.
+        Nothing is measured or drawn: variances after a measurement do not depend on its outcome.
+
+        Parameters
+        ----------
+        candidates : array or frame (c, d)
+            Places where the function could be measured.
+        X : array or frame (n, d)
+            The rows whose attributions are meant.
+        feature : str or int, optional
+            The feature whose attributions are meant; by default all.
+        noise : float or array (c,), optional
+            The variance of a measurement, or one for each candidate; by default the model's own.
+        baselines : array or frame (n, d), optional
+            A baseline for each row, in place of the explainer's.
 
         Examples
         --------
@@ -599,23 +666,33 @@ class Explainer:
     ) -> Counterfactual:
         """Return the smallest change of the row x with which the prediction passes ``target``.
 
-        The condition is P(f ≥ target) ≥ ``level`` for the latent function f, without noise, or
-        P(f ≤ target) with ``direction="at_most"``. With ``output="probability"`` the target is a
-        class probability. Changes are measured in standard units: the standard deviation of each
-        feature over the training inputs, or ``scales``, {feature: number} or (d,).
+        The condition is P(f ≥ target) ≥ ``level`` for the latent function f, without noise. It is a
+        search, on grids of several points a length-scale for one or two features that may change,
+        and from many starts for more: a nearer change may exist. No training row within the bounds
+        that passes is nearer than the nearest by more than 0.1 %, nor is there one if ``found`` is
+        False; of exact models with more than about 3400 rows a part of them is tried.
 
-        ``features`` are those that may change, by name or position; all others stay as they are.
-        ``bounds`` are {feature: (low, high)}, a list of labels for categories, or an array (d, 2);
-        by default the range of the training inputs, widened to contain x. Given bounds must contain
-        x. A change of category is one standard unit; dates stay.
-
-        ``prefer="fewest"`` returns the nearest change of as few features as possible,
-        ``"nearest"`` the nearest of all. `Counterfactual.alternatives` has the nearest for each
-        number of features. It is a search, on grids of several points a length-scale for one or two
-        features that may change, and from many starts for more: a nearer change may exist. No
-        training row within the bounds that passes is nearer than the nearest by more than 0.1 %,
-        nor is there one if ``found`` is False; of exact models with more than about 3400 rows a
-        part of them is tried.
+        Parameters
+        ----------
+        x : array (d,), or a frame or series of one row
+            The row.
+        target : float
+            What the prediction is to pass; with ``output="probability"`` a class probability.
+        direction : "at_least" or "at_most"
+            With ``"at_most"`` the condition is P(f ≤ target) ≥ level.
+        level : float
+            The probability with which it passes.
+        features : list, optional
+            Those that may change, by name or position; all others stay as they are.
+        bounds : {feature: (low, high)}, or array (d, 2), optional
+            Limits, which must contain x, or a list of labels for categories; by default the range
+            of the training inputs, widened to contain x.
+        scales : {feature: number}, or array (d,), optional
+            The units that changes are measured in; by default the standard deviation of each
+            feature over the training inputs. A change of category is one unit; dates stay.
+        prefer : "fewest" or "nearest"
+            The nearest change of as few features as possible, or the nearest of all.
+            `Counterfactual.alternatives` has the nearest for each number of features.
 
         Examples
         --------

@@ -37,6 +37,20 @@ def explain(
 ) -> Any:
     """Explain the rows of X in one call: ``Explainer(model, baseline, …)(X, uncertainty=…)``.
 
+    Parameters
+    ----------
+    model, baseline, attribution, method, n_steps, tolerance, covariance_tolerance, feature_names
+        As for `Explainer`.
+    output, n_draws, random_state, target_name, baseline_name, players, quantity
+        As for `Explainer`.
+    X, uncertainty
+        As for `Explainer.__call__`.
+
+    Returns
+    -------
+    Explanation or MultiOutputExplanation
+        The latter for a model with several outputs.
+
     Examples
     --------
     >>> import numpy as np

@@ -33,9 +33,13 @@ def points_of(baseline: Any) -> tuple[Array, Array | None, bool]:
 class Baselines(Frozen):
     """Weighted points (k, d) as one baseline: attributions are averaged over them, exactly.
 
-    ``weights`` (k,) are not negative and sum to one; equal weights by default. Points in a frame
-    keep their column names. A frame may have categories and dates, if the model was trained on
-    such a frame.
+    Parameters
+    ----------
+    points : array or frame (k, d)
+        Points in a frame keep their column names. A frame may have categories and dates, if the
+        model was trained on such a frame.
+    weights : array (k,), optional
+        Not negative, and with the sum one; equal by default.
 
     Examples
     --------

@@ -45,14 +45,26 @@ from gpattr.posteriors.spectrum import Spectrum
 class ExactPosterior(FunctionSpacePosterior):
     """The posterior of f ~ GP(mean, kernel) given yₙ = f(xₙ) + noise.
 
-    L = chol(k(X, X) + diag(noise)), α = L⁻ᵀL⁻¹(y − m(X)). ``X`` (m, d) may be a frame, whose column
-    names are kept; ``noise`` is a variance, one number or one per row; a `White` part of the kernel
-    is added to it, and is no longer part of ``kernel``.
+    L = chol(k(X, X) + diag(noise)), α = L⁻ᵀL⁻¹(y − m(X)).
 
     Where the coefficients β of the mean are uncertain, N(β₀, B) or flat (B⁻¹ = 0), with Φ their
     basis at X and A = k(X, X) + noise: C = (B⁻¹ + ΦᵀA⁻¹Φ)⁻¹, β̄ = β₀ + C ΦᵀA⁻¹(y − Φβ₀),
     α = A⁻¹(y − Φβ̄), ``mean`` has the coefficients β̄, and ``trend`` holds C. ``prior_mean`` is the
     mean before any data.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The prior covariance. A `White` part is added to the noise, and is no longer part of
+        ``kernel``.
+    X : array or frame (m, d)
+        The training inputs; the column names of a frame are kept.
+    y : array (m,)
+        The training targets.
+    noise : float or array (m,)
+        The noise variance, one number or one per row.
+    mean : Mean, optional
+        The prior mean, zero by default.
 
     Examples
     --------

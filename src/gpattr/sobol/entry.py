@@ -42,19 +42,31 @@ def sobol_indices(
 ) -> SobolIndices:
     """Return which features the variance of a model's function comes from, with its posterior.
 
-    ``model`` is whatever `Explainer` takes. ``inputs`` is the distribution of the features, which
-    are independent: `gpattr.Uniform` or `gpattr.Normal` for all features, with numbers or arrays of
-    one per feature; a dictionary {feature: Uniform, Normal or values}; rows, of which every feature
-    is drawn by itself; or None for the training rows. Features that are missing in a dictionary are
-    distributed as in the training rows. Values may be categories and dates.
+    For a classifier f is the log odds of a class.
 
-    ``groups`` {name: [features]} are treated as one feature each. ``pairs`` asks for the indices of
-    pairs: all of them (True), or a list of pairs of names or positions. ``output`` chooses one
-    output of a model with several. For a classifier f is the log odds of a class.
-
-    The spread of the indices comes from ``n_draws`` draws, which ``random_state`` fixes.
-    ``feature_names`` names the columns of a model that was trained on an array, ``target_name``
-    what is predicted.
+    Parameters
+    ----------
+    model : estimator, posterior or model of another library
+        Whatever `Explainer` takes.
+    inputs : Uniform, Normal, dict or rows, optional
+        The distribution of the features, which are independent: `gpattr.Uniform` or `gpattr.Normal`
+        for all features; a dictionary {feature: Uniform, Normal or values}; rows, of which every
+        feature is drawn by itself; or None for the training rows. Features that are missing in a
+        dictionary are distributed as in the training rows. Values may be categories and dates.
+    groups : {name: [features]}, optional
+        Features that are treated as one.
+    pairs : bool or list of pairs
+        Whether to compute the indices of all pairs, or of those listed, by name or position.
+    output : str, optional
+        Chooses one output of a model with several.
+    n_draws : int
+        How many draws the spread of the indices comes from.
+    random_state : int, Generator or None
+        An integer fixes these draws.
+    feature_names : sequence of str, optional
+        The names of the columns of a model that was trained on an array.
+    target_name : str, optional
+        What is predicted.
 
     Examples
     --------

@@ -71,6 +71,11 @@ class _OneColumn(Distribution):
 class Uniform(_OneColumn):
     """A uniform distribution between ``low`` and ``high``: numbers, or arrays, one per feature.
 
+    Parameters
+    ----------
+    low, high : float or array (d,)
+        The ends, in the units of the features.
+
     Examples
     --------
     >>> import gpattr
@@ -115,6 +120,11 @@ class Uniform(_OneColumn):
 @dataclass(frozen=True, eq=False)
 class Normal(_OneColumn):
     """A normal distribution with ``mean`` and ``std``: numbers, or arrays, one per feature.
+
+    Parameters
+    ----------
+    mean, std : float or array (d,)
+        Mean and standard deviation, in the units of the features.
 
     Examples
     --------
