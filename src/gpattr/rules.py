@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from gpattr._core.validation import check_choice
 from gpattr.closed_forms.quadrature.fixed_rules import FIXED_RULES, check_steps, nodes_and_weights
@@ -16,7 +17,7 @@ from gpattr.explainer.explainer import Explainer
 
 def compare_rules(
     model: Any,
-    x: Any,
+    x: ArrayLike,
     baseline: Any = "mean",
     *,
     rules: str | Sequence[str] = FIXED_RULES,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gpattr import closed_forms
 from gpattr._core.array import to_numpy
@@ -27,7 +28,9 @@ LOOSE, TIGHT = 1e-5, 1e-9
 BRUTE = 1e-3  # differences of samples of a rough kernel converge slowly
 
 
-def check_kernel(kernel: Kernel, X: Any = None, *, random_state: RandomLike = 0) -> None:
+def check_kernel(
+    kernel: Kernel, X: ArrayLike | None = None, *, random_state: RandomLike = 0
+) -> None:
     """Check that a kernel can be trusted; raise ``AssertionError`` that names the law it breaks.
 
     Values are symmetric, agree with ``diagonal`` and are positive semi-definite; derivatives are
@@ -196,7 +199,7 @@ def _check_attributions(kernel: Kernel, X: np.ndarray) -> None:
     _agree("path reversal", reverse, prior["auto"], TIGHT, size)
 
 
-def check_posterior(posterior: Posterior, X: Any, *, random_state: RandomLike = 0) -> None:
+def check_posterior(posterior: Posterior, X: ArrayLike, *, random_state: RandomLike = 0) -> None:
     """Check that a posterior can be trusted; raise ``AssertionError`` that names the law it breaks.
 
     Predictions agree with each other, whatever is asked for with them; attributions are complete
@@ -244,7 +247,7 @@ def check_posterior(posterior: Posterior, X: Any, *, random_state: RandomLike = 
 
 
 def check_adapter(
-    model: Any, X: Any, *, data: Any = None, random_state: RandomLike = 0, **options: Any
+    model: Any, X: ArrayLike, *, data: Any = None, random_state: RandomLike = 0, **options: Any
 ) -> None:
     """Check that a model of another library is understood; raise an error that names what is not.
 

@@ -10,9 +10,10 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 from scipy.spatial.distance import cdist
 from scipy.special import erf as _erf
@@ -21,6 +22,7 @@ from scipy.special import erfcx as _erfcx
 from gpattr._core import blas, tensors, workers
 
 Array = Any  # a NumPy array or a PyTorch tensor, float64 unless said otherwise
+FloatArray: TypeAlias = NDArray[np.float64]  # what results hold, wherever they were computed
 
 EPS = float(np.finfo(np.float64).eps)
 NEAR = 10.0  # length-scales: squared distances by products are then accurate to 1e-13

@@ -8,6 +8,7 @@ from os import PathLike
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
@@ -88,7 +89,7 @@ class PosteriorEstimator(BaseEstimator):
 class PosteriorRegressor(RegressorMixin, PosteriorEstimator):
     """A regressor that learns a ``posterior_``."""
 
-    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+    def predict(self, X: ArrayLike, return_std: bool = False, return_cov: bool = False) -> Any:
         """Return the mean of the latent function at X, with its std or covariance on request.
 
         Neither contains the noise.
@@ -100,7 +101,9 @@ class PosteriorRegressor(RegressorMixin, PosteriorEstimator):
             )
         return self._latent(X, return_std=return_std, return_cov=return_cov)
 
-    def sample_y(self, X: Any, n_samples: int = 1, random_state: RandomLike = 0) -> np.ndarray:
+    def sample_y(
+        self, X: ArrayLike, n_samples: int = 1, random_state: RandomLike = 0
+    ) -> np.ndarray:
         """Return draws of the latent function at X, (n, n_samples)."""
         self.predict(X)  # for what may be wrong with X
         check_count("n_samples", n_samples)

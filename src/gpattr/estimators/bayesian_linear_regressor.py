@@ -7,6 +7,7 @@ from operator import index
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 from scipy.optimize import minimize_scalar
 
@@ -90,7 +91,7 @@ class BayesianLinearRegressor(PosteriorRegressor):
         self.fit_intercept = fit_intercept
         self.degree = degree
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn the weights, and the variances that are not given."""
         check_flag("fit_intercept", self.fit_intercept)
         with self._unchanged_on_error():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -98,7 +99,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn the hyperparameters from labelled rows, and condition on them."""
         check_prior(self, ("zero",))
         with self._unchanged_on_error():
@@ -136,7 +137,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
                 )
         return self._become(posteriors, classes)
 
-    def predict_latent(self, X: Any, return_std: bool = False) -> Any:
+    def predict_latent(self, X: ArrayLike, return_std: bool = False) -> Any:
         """Return the mean of the latent log odds, with their standard deviation if asked.
 
         They are those of the second of two classes, (n,), or of each class against all others, (n,
@@ -144,14 +145,14 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
         """
         return self._latent(X, return_std=check_flag("return_std", return_std))
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the most likely label of each row, (n,)."""
         check_is_fitted(self)
         if len(self.classes_) == 2:
             return self.classes_[(to_numpy(self._latent(X)) > 0).astype(int)]
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Return the probabilities of the classes, (n, K), averaged over the latent function.
 
         Its uncertainty moves them towards ½. Those of more than two classes, each against all

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gpattr._core import documents
 from gpattr._core.array import Array, namespace, to_numpy
@@ -118,7 +119,7 @@ class GPRegressor(KernelRegressor):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, noise: Any = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, noise: Any = None) -> Self:
         """Learn the hyperparameters and condition on the data.
 
         ``noise`` is the known noise variance of each row.
@@ -145,7 +146,7 @@ class GPRegressor(KernelRegressor):
             mean = Constant(most_likely_constant(kernel, rows, y, level))
         return self.condition(kernel, mean, X if is_frame(X) else rows, y, level)
 
-    def condition(self, kernel: Kernel, mean: Mean, X: Any, y: Any, noise: Any) -> Self:
+    def condition(self, kernel: Kernel, mean: Mean, X: ArrayLike, y: ArrayLike, noise: Any) -> Self:
         """Become the posterior of this prior given the data, without learning anything."""
         self.posterior_ = ExactPosterior(kernel, X, y, noise=noise, mean=mean)
         self.kernel_, self.mean_, self._prior_mean = kernel, self.posterior_.mean, mean

@@ -6,6 +6,7 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gpattr._core import documents
 from gpattr._core.array import Array, namespace, to_numpy
@@ -129,7 +130,7 @@ class HilbertGPRegressor(FeatureRegressor):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Choose a basis and learn the hyperparameters, repeatedly until the basis suits them."""
         with self._unchanged_on_error():
             self._fit(X, y)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from gpattr._core import documents
@@ -116,7 +117,7 @@ class MultiOutputGPRegressor(KernelRegressor):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, Y: Any, noise: Any = None) -> Self:
+    def fit(self, X: ArrayLike, Y: ArrayLike, noise: Any = None) -> Self:
         """Learn the hyperparameters and condition on the data.
 
         ``Y`` is (n, P), a frame, or {name: targets}, rows in the order of X; ``noise`` (n, P) are
@@ -142,7 +143,9 @@ class MultiOutputGPRegressor(KernelRegressor):
                 return self._fit_together(inputs, rows, targets, names)
             return self._fit_separately(inputs, targets, names, noise)
 
-    def sample_y(self, X: Any, n_samples: int = 1, random_state: RandomLike = 0) -> np.ndarray:
+    def sample_y(
+        self, X: ArrayLike, n_samples: int = 1, random_state: RandomLike = 0
+    ) -> np.ndarray:
         """Return draws of the latent functions at X, (n, P, n_samples)."""
         mean, generator = to_numpy(self.predict(X)), random_generator(random_state)
         check_memory(

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_X_y, validate_data
 
@@ -20,7 +21,7 @@ from gpattr._core.validation import as_matrix, is_frame, is_series
 from gpattr.exceptions import GpattrError, InvalidInputError, InvalidTypeError
 
 
-def checked_rows(X: Any) -> np.ndarray:
+def checked_rows(X: ArrayLike) -> np.ndarray:
     """Return rows (n, d) as float64, or raise what `check_array` raises."""
     rows = _plain_rows(X)
     if rows is not None:

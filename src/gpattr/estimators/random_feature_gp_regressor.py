@@ -8,6 +8,7 @@ from copy import deepcopy
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gpattr._core import documents
 from gpattr._core.array import Array, to_numpy
@@ -167,7 +168,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         }
         return cls(n_frequencies, **(given | options))
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn from all rows at once, and forget those of earlier calls.
 
         X and y may be Dask collections: their rows stay where they are.
@@ -191,7 +192,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
             self._cache, self._stream = self._learn_all(stream), stream
         return self
 
-    def partial_fit(self, X: Any, y: Any) -> Self:
+    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Add rows to those already learned from.
 
         The first chunk fixes the length-scales: those of the kernel given, or learned from this

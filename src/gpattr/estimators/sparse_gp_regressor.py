@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from gpattr._core import documents
@@ -168,7 +169,7 @@ class SparseGPRegressor(KernelRegressor):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, noise: Any = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, noise: Any = None) -> Self:
         """Learn from the data; ``noise`` is the known noise variance of each row.
 
         X and y may be Dask collections: their rows stay where they are.

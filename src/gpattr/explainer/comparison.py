@@ -14,6 +14,7 @@ from copy import copy
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gpattr._core.array import to_numpy
 from gpattr._core.validation import check_choice
@@ -32,7 +33,7 @@ ROUNDING = 1e-14  # of the variances that are subtracted
 def compare(
     ex_a: Explanation | Explainer,
     ex_b: Explanation | Explainer,
-    X: Any = None,
+    X: ArrayLike | None = None,
     *,
     uncertainty: str = "std",
     dependence: str = AUTO,

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from gpattr._core.array import Array, to_numpy
+from gpattr._core.array import Array, FloatArray, to_numpy
 from gpattr._core.cards import card
 from gpattr._core.deprecation import renamed_argument
 from gpattr._core.memory import check_memory, device_memory
@@ -226,7 +227,9 @@ class Explainer:
         """The error that covariances may have, as a share of the largest variance of a row."""
         return self.evaluation.covariance_tolerance
 
-    def __call__(self, X: Any, baselines: Any = None, uncertainty: str = "cov") -> Any:
+    def __call__(
+        self, X: ArrayLike, baselines: ArrayLike | None = None, uncertainty: str = "cov"
+    ) -> Any:
         """Explain the rows of X.
 
         Parameters
@@ -370,7 +373,7 @@ class Explainer:
 
         return map_table(self, table, uncertainty, errors, keep)
 
-    def along(self, x: Any, *, n_points: int = 101, uncertainty: str = "std") -> Any:
+    def along(self, x: ArrayLike, *, n_points: int = 101, uncertainty: str = "std") -> Any:
         """Explain points on the straight path from the baseline to x, which `plots.path` draws.
 
         Both ends are included.
@@ -402,7 +405,7 @@ class Explainer:
         evaluation = replace(self.evaluation, uncertainty=uncertainty)
         return self._explain(rows, None, evaluation, names, tuple(range(n_points)))
 
-    def across_outputs(self, X: Any, baselines: Any = None) -> Array:
+    def across_outputs(self, X: ArrayLike, baselines: ArrayLike | None = None) -> FloatArray:
         """Return the covariance of each row between features and outputs, (n, d, P, d, P).
 
         Examples
@@ -424,7 +427,7 @@ class Explainer:
         bound = self.posterior.bind(self._operator(rows, baselines), self.evaluation)
         return to_numpy(bound.across(rows))
 
-    def joint(self, X: Any, baselines: Any = None) -> Array:
+    def joint(self, X: ArrayLike, baselines: ArrayLike | None = None) -> FloatArray:
         """Return the covariance between features and between rows, (n, d, n, d).
 
         Examples
@@ -444,8 +447,8 @@ class Explainer:
 
     def interactions(
         self,
-        X: Any,
-        baselines: Any = None,
+        X: ArrayLike,
+        baselines: ArrayLike | None = None,
         *,
         uncertainty: str = "std",
         index: str | None = None,
@@ -551,8 +554,8 @@ class Explainer:
 
     def importance(
         self,
-        X: Any,
-        baselines: Any = None,
+        X: ArrayLike,
+        baselines: ArrayLike | None = None,
         *,
         by: str = "absolute",
         groups: Groups | None = None,
@@ -597,11 +600,11 @@ class Explainer:
 
     def measure_next(
         self,
-        candidates: Any,
-        X: Any,
+        candidates: ArrayLike,
+        X: ArrayLike,
         feature: str | int | None = None,
-        noise: Any = None,
-        baselines: Any = None,
+        noise: ArrayLike | None = None,
+        baselines: ArrayLike | None = None,
     ) -> NextMeasurement:
         """Return by how much a measurement at each candidate would make attributions more certain.
 
@@ -654,7 +657,7 @@ class Explainer:
 
     def counterfactual(
         self,
-        x: Any,
+        x: ArrayLike,
         target: float,
         *,
         direction: str = "at_least",
@@ -725,7 +728,9 @@ class Explainer:
             explain=explain,
         )
 
-    def baseline_sensitivity(self, X: Any, baselines: Any = None) -> BaselineSensitivity:
+    def baseline_sensitivity(
+        self, X: ArrayLike, baselines: ArrayLike | None = None
+    ) -> BaselineSensitivity:
         """Return how far the attributions of the rows of X move as the baseline moves.
 
         ``baselines`` are rows (k, d), or `Baselines` with weights, by default up to 100 of the
@@ -763,7 +768,7 @@ class Explainer:
             attribution=attribution_name(self.attribution),
         )
 
-    def training_contributions(self, x: Any, feature: str | int) -> Contributions:
+    def training_contributions(self, x: ArrayLike, feature: str | int) -> Contributions:
         """Return the share of each training row in the attribution of ``feature`` at x, (m,).
 
         They are in the order of training and add up to the attribution, less that of a prior mean;
@@ -796,7 +801,7 @@ class Explainer:
             attribution=attribution_name(self.attribution),
         )
 
-    def widget(self, X: Any) -> Any:
+    def widget(self, X: ArrayLike) -> Any:
         """Return a notebook widget with sliders, which starts from the rows of X.
 
         It explains the row that the sliders show, in the browser where the page's script knows the

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from gpattr._core.deprecation import renamed_argument
 from gpattr._core.randomness import RandomLike
 from gpattr.explainer.explainer import Explainer
@@ -17,7 +19,7 @@ from gpattr.quantities import Quantity
 @renamed_argument("scale", "output", since="0.1", removal="0.2")
 def explain(
     model: Any,
-    X: Any,
+    X: ArrayLike,
     baseline: Any = "mean",
     *,
     attribution: str | Operator = "integrated_gradients",

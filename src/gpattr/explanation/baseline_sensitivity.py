@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpattr._core.array import Array
+from gpattr._core.array import FloatArray
 from gpattr._core.frozen import Frozen
 from gpattr._core.readable_numbers import readable_all
 from gpattr._core.validation import Names, check_flag, read_only
@@ -47,12 +47,12 @@ class BaselineSensitivity(Frozen):
     (array([[ 2.  , -0.25]]), array([[0.9, 0.9]]))
     """
 
-    values: Array
-    lowest: Array
-    highest: Array
-    mean: Array
-    std: Array
-    same_sign: Array
+    values: FloatArray
+    lowest: FloatArray
+    highest: FloatArray
+    mean: FloatArray
+    std: FloatArray
+    same_sign: FloatArray
     n_baselines: int
     feature_names: Names
     row_names: tuple[str | int, ...]
@@ -71,7 +71,7 @@ class BaselineSensitivity(Frozen):
         return n, d
 
     @property
-    def sign_holds(self) -> Array:
+    def sign_holds(self) -> FloatArray:
         """Whether no baseline of the set gives an attribution the opposite sign, (n, d)."""
         return self.same_sign == 1.0
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpattr._core.array import Array
+from gpattr._core.array import Array, FloatArray
 from gpattr._core.frozen import Frozen
 from gpattr._core.normal import check_level, prob_opposite
 from gpattr._core.validation import Names
@@ -63,7 +63,7 @@ class Comparison(Frozen):
     second: Explanation
     distribution: Gaussian
     dependence: str
-    covariance: Array | None = None
+    covariance: FloatArray | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "distribution", self.distribution.numpy())
@@ -71,12 +71,12 @@ class Comparison(Frozen):
             object.__setattr__(self, "covariance", read_only(self.covariance))
 
     @property
-    def values(self) -> Array:
+    def values(self) -> FloatArray:
         """The mean differences, second less first, (n, d)."""
         return self.distribution.mean
 
     @property
-    def std(self) -> Array | None:
+    def std(self) -> FloatArray | None:
         """The standard deviation of each difference, (n, d)."""
         return None if self.distribution.var is None else np.sqrt(self.distribution.var)
 
@@ -100,15 +100,15 @@ class Comparison(Frozen):
         """What is assumed of the two explanations together, in words."""
         return ASSUMPTIONS[self.dependence]
 
-    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+    def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return the lower and upper ends, each (n, d), of the central credible intervals."""
         return self.distribution.interval(level)
 
-    def prob_positive(self) -> Array:
+    def prob_positive(self) -> FloatArray:
         """Return P(difference > 0), (n, d): that an attribution has grown."""
         return self.distribution.prob_positive()
 
-    def prob_sign_changed(self) -> Array:
+    def prob_sign_changed(self) -> FloatArray:
         """Return P(the two attributions have opposite signs), (n, d).
 
         What is exactly zero has no sign, and so none that changes.

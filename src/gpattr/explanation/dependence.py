@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpattr._core.array import Array
+from gpattr._core.array import Array, FloatArray
 from gpattr._core.frozen import Frozen
 from gpattr._core.randomness import RandomLike
 from gpattr._core.validation import Names, read_only
@@ -63,8 +63,8 @@ class Dependence(Frozen):
     n_background: int
     quantity: str
     method: str
-    error: Array
-    cov_error: Array | None = None
+    error: FloatArray
+    cov_error: FloatArray | None = None
     row_names: tuple[str | int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -95,18 +95,18 @@ class Dependence(Frozen):
         return marks[0] if len(marks) == 1 else marks
 
     @property
-    def values(self) -> Array:
+    def values(self) -> FloatArray:
         """The mean curve, (G,); (n, G) of individual curves; (G, H) of a surface."""
         return self._shaped(self.distribution.mean)
 
     @property
-    def std(self) -> Array | None:
+    def std(self) -> FloatArray | None:
         """The standard deviation of each value, in the shape of ``values``."""
         var = self.distribution.var
         return None if var is None else self._shaped(np.sqrt(var))
 
     @property
-    def cov(self) -> Array | None:
+    def cov(self) -> FloatArray | None:
         """The covariance along the curve, (G, G), (n, G, G) or (G, H, G, H)."""
         cov = self.distribution.cov
         if cov is None:
@@ -116,12 +116,12 @@ class Dependence(Frozen):
             cov.reshape(-1, *shape, *shape) if self.kind == INDIVIDUAL else cov.reshape(*shape * 2)
         )
 
-    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+    def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return the lower and upper ends of the credible interval of each value."""
         lower, upper = self.distribution.interval(level)
         return self._shaped(lower), self._shaped(upper)
 
-    def sample(self, n: int = 1, random_state: RandomLike = None) -> Array:
+    def sample(self, n: int = 1, random_state: RandomLike = None) -> FloatArray:
         """Return n draws of the curve, (n, G), (n, rows, G) or (n, G, H).
 
         Every draw is a curve that the data allow. Individual curves of different rows are drawn
@@ -131,7 +131,7 @@ class Dependence(Frozen):
         draws = self.distribution.sample(n, random_state)
         return draws.reshape(len(draws), *self.values.shape)
 
-    def prob_positive(self) -> Array:
+    def prob_positive(self) -> FloatArray:
         """Return P(value > 0), in the shape of ``values``: of a slope, that the curve rises."""
         return self._shaped(self.distribution.prob_positive())
 

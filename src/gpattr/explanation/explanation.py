@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpattr._core.array import Array
+from gpattr._core.array import Array, FloatArray
 from gpattr._core.frozen import Frozen, FrozenMapping
 from gpattr._core.randomness import RandomLike
 from gpattr._core.validation import Names, check_names, check_text
@@ -122,16 +122,16 @@ class Explanation(Frozen):
     """
 
     distribution: Distribution
-    predictions: Array
-    base_values: Array
-    data: Array
-    baselines: Array
+    predictions: FloatArray
+    base_values: FloatArray
+    data: FloatArray
+    baselines: FloatArray
     feature_names: Names
-    error: Array
-    delta: Array
-    cov_error: Array | None = None
-    draw_error: Array | None = None
-    baseline_weights: Array | None = None
+    error: FloatArray
+    delta: FloatArray
+    cov_error: FloatArray | None = None
+    draw_error: FloatArray | None = None
+    baseline_weights: FloatArray | None = None
     baseline_name: str = "given point"
     row_names: tuple[str | int, ...] = ()
     method: str = "closed form"
@@ -200,7 +200,7 @@ class Explanation(Frozen):
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
 
-    def arrays(self) -> dict[str, tuple[Dimensions, Array]]:
+    def arrays(self) -> dict[str, tuple[Dimensions, FloatArray]]:
         """Return every array this explanation holds, by name, with its named dimensions.
 
         Examples
@@ -277,53 +277,53 @@ class Explanation(Frozen):
         ]
 
     @property
-    def values(self) -> Array:
+    def values(self) -> FloatArray:
         """The mean attributions, (n, d)."""
         return self._in_axes(self.distribution.mean)
 
     @property
-    def var(self) -> Array | None:
+    def var(self) -> FloatArray | None:
         """The variance of each attribution, (n, d)."""
         var = self.distribution.var
         return None if var is None else self._in_axes(var)
 
     @property
-    def cov(self) -> Array | None:
+    def cov(self) -> FloatArray | None:
         """The covariance between the attributions of each row, (n, d, d)."""
         cov = self.distribution.cov
         return None if cov is None else self._shaped(cov, ("row", "entry", "entry"))
 
     @property
-    def std(self) -> Array | None:
+    def std(self) -> FloatArray | None:
         """The standard deviation of each attribution, (n, d)."""
         return None if self.var is None else np.sqrt(self.var)
 
     @property
-    def component_weights(self) -> Array | None:
+    def component_weights(self) -> FloatArray | None:
         """The weights of the models in a mixture, (K,)."""
         return self._part("weights")
 
     @property
-    def component_values(self) -> Array | None:
+    def component_values(self) -> FloatArray | None:
         """The mean attributions of each model in a mixture, (K, n, d)."""
         return self._part("means")
 
     @property
-    def component_var(self) -> Array | None:
+    def component_var(self) -> FloatArray | None:
         """The variances of each model in a mixture, (K, n, d)."""
         return self._part("variances")
 
     @property
-    def component_cov(self) -> Array | None:
+    def component_cov(self) -> FloatArray | None:
         """The covariances of each model in a mixture, (K, n, d, d)."""
         return self._part("covs")
 
     @property
-    def draws(self) -> Array | None:
+    def draws(self) -> FloatArray | None:
         """The draws by which a distribution is known, (S, n, d)."""
         return self._part("draws")
 
-    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+    def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return the lower and upper ends, each (n, d), of the central credible intervals.
 
         Examples
@@ -341,7 +341,7 @@ class Explanation(Frozen):
         lower, upper = self.distribution.interval(level)
         return self._in_axes(lower), self._in_axes(upper)
 
-    def standard_error(self) -> Array:
+    def standard_error(self) -> FloatArray:
         """Return the standard error of the mean of the draws, (n, d).
 
         The draws agree with ``values`` to about this.
@@ -359,7 +359,7 @@ class Explanation(Frozen):
         """
         return self._in_axes(self.distribution.standard_error())
 
-    def interval_error(self, level: float = 0.95) -> tuple[Array, Array]:
+    def interval_error(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return the standard errors, of draws, of both ends of the interval, each (n, d).
 
         Examples
@@ -397,7 +397,7 @@ class Explanation(Frozen):
         means, variances = (part.reshape(-1, *self.shape) for part in (flat.means, flat.variances))
         return Marginals(flat.weights, means, variances)
 
-    def share_between(self) -> Array:
+    def share_between(self) -> FloatArray:
         """Return the share of each variance from between the models of a mixture, (n, d).
 
         Where the models have different hyperparameters, it is how much of the uncertainty comes
@@ -417,7 +417,7 @@ class Explanation(Frozen):
         """
         return self._in_axes(self.distribution.shares_between())
 
-    def prob_positive(self) -> Array:
+    def prob_positive(self) -> FloatArray:
         """Return P(attribution > 0), (n, d).
 
         An attribution that is exactly zero with no variance gives ½: no evidence for either
@@ -437,7 +437,7 @@ class Explanation(Frozen):
         """
         return self._in_axes(self.distribution.prob_positive())
 
-    def prob_greater(self, i: str | int, j: str | int) -> Array:
+    def prob_greater(self, i: str | int, j: str | int) -> FloatArray:
         """Return P(attribution of i > attribution of j) in each row, (n,).
 
         Examples
@@ -457,7 +457,7 @@ class Explanation(Frozen):
 
     def rank_probabilities(
         self, n_samples: int = 4000, random_state: RandomLike = 0, absolute: bool = True
-    ) -> Array:
+    ) -> FloatArray:
         """Return P(feature has rank r), (n, d, d) with the rank last, rank 0 the largest.
 
         They are estimated from joint draws. Ranks go by absolute size, or by signed value with
@@ -479,7 +479,7 @@ class Explanation(Frozen):
         self.require_features("rank_probabilities")
         return self.distribution.rank_probabilities(n_samples, random_state, absolute)
 
-    def sample(self, n: int = 1, random_state: RandomLike = None) -> Array:
+    def sample(self, n: int = 1, random_state: RandomLike = None) -> FloatArray:
         """Return n draws of all attributions, (n, rows, d), joint within a row.
 
         Rows are drawn independently, but all rows of a draw from a mixture are of the same model.

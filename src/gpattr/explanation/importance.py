@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpattr._core.array import Array
+from gpattr._core.array import FloatArray
 from gpattr._core.normal import check_level
 from gpattr._core.readable_numbers import readable_all
 from gpattr._core.validation import Names
@@ -71,14 +71,14 @@ class Importance:
     ['importance', 'std', 'lower', 'upper']
     """
 
-    values: Array
-    samples: Array
+    values: FloatArray
+    samples: FloatArray
     feature_names: Names
     n_rows: int
     n_joint_rows: int
-    std: Array
-    std_error: Array
-    error: Array
+    std: FloatArray
+    std_error: FloatArray
+    error: FloatArray
     by: str = "absolute"
     groups: Mapping[str, Names] | None = None
     quantity: str = "prediction"
@@ -105,7 +105,7 @@ class Importance:
         parts = (self.groups or {}).items()
         return "; ".join(f"{name} = {' + '.join(features)}" for name, features in parts)
 
-    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+    def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return the lower and upper ends, each (d,), of the central credible interval."""
         tail = 0.5 * (1.0 - check_level(level))
         lower, upper = np.quantile(self.samples, [tail, 1.0 - tail], axis=0)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpattr._core.array import Array
+from gpattr._core.array import Array, FloatArray
 from gpattr._core.frozen import Frozen
 from gpattr._core.validation import Names, check_choice
 from gpattr.distributions import Distribution, Gaussian
@@ -162,23 +162,23 @@ class InteractionExplanation(Frozen):
         return self.by_pair.distribution
 
     @property
-    def values(self) -> Array:
+    def values(self) -> FloatArray:
         """The mean interactions, (n, d, d)."""
         return self._matrices(self.distribution.mean)
 
     @property
-    def std(self) -> Array | None:
+    def std(self) -> FloatArray | None:
         """The standard deviation of each interaction, (n, d, d); None where not requested."""
         var = self.distribution.var
         return None if var is None else self._matrices(np.sqrt(var))
 
     @property
-    def cov(self) -> Array | None:
+    def cov(self) -> FloatArray | None:
         """The covariance between the ``pairs`` of each row, (n, k, k); None where not requested."""
         return self.distribution.cov
 
     @property
-    def attributions(self) -> Array:
+    def attributions(self) -> FloatArray:
         """The sums of the rows of each matrix, (n, d): the attributions of the features.
 
         These are the Shapley values, or the integrated gradients of integrated Hessians.
@@ -196,22 +196,22 @@ class InteractionExplanation(Frozen):
         return INDEX_NAMES[self.index]
 
     @property
-    def predictions(self) -> Array:
+    def predictions(self) -> FloatArray:
         """The predictions F(x), (n,)."""
         return self.by_pair.predictions
 
     @property
-    def base_values(self) -> Array:
+    def base_values(self) -> FloatArray:
         """The predictions at the baseline, F(b), (n,)."""
         return self.by_pair.base_values
 
     @property
-    def data(self) -> Array:
+    def data(self) -> FloatArray:
         """The rows explained, (n, d)."""
         return self.by_pair.data
 
     @property
-    def baselines(self) -> Array:
+    def baselines(self) -> FloatArray:
         """The baselines, (n, d), or (k, d) where interactions are averaged over a set."""
         return self.by_pair.baselines
 
@@ -246,25 +246,25 @@ class InteractionExplanation(Frozen):
         return self.by_pair.method
 
     @property
-    def error(self) -> Array:
+    def error(self) -> FloatArray:
         """A bound of the error that the method made in each value of a row, (n,)."""
         return self.by_pair.error
 
     @property
-    def cov_error(self) -> Array | None:
+    def cov_error(self) -> FloatArray | None:
         """A bound of the error of each variance and covariance of a row, (n,)."""
         return self.by_pair.cov_error
 
     @property
-    def delta(self) -> Array:
+    def delta(self) -> FloatArray:
         """The completeness gap Σᵢⱼ values − (F(x) − F(b)), (n,); NaN for chosen pairs."""
         return self.by_pair.delta
 
-    def prob_positive(self) -> Array:
+    def prob_positive(self) -> FloatArray:
         """Return P(interaction > 0), (n, d, d); ½ for one that is exactly zero."""
         return self._matrices(self.distribution.prob_positive())
 
-    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+    def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return the lower and upper ends, each (n, d, d), of the central credible intervals."""
         lower, upper = self.distribution.interval(level)
         return self._matrices(lower), self._matrices(upper)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpattr._core.array import Array
+from gpattr._core.array import Array, FloatArray
 from gpattr._core.frozen import Frozen
 from gpattr._core.optional import optional
 from gpattr._core.randomness import RandomLike, random_generator
@@ -97,12 +97,12 @@ class MultiOutputExplanation(Frozen):
         return self._first.row_names
 
     @property
-    def data(self) -> Array:
+    def data(self) -> FloatArray:
         """The rows explained, (n, d)."""
         return self._first.data
 
     @property
-    def baselines(self) -> Array:
+    def baselines(self) -> FloatArray:
         """Where the paths start, (n, d), or (k, d) where attributions are averaged over a set."""
         return self._first.baselines
 
@@ -127,72 +127,72 @@ class MultiOutputExplanation(Frozen):
         return (*self._first.shape, len(self.outputs))
 
     @property
-    def values(self) -> Array:
+    def values(self) -> FloatArray:
         """The mean attributions, (n, d, P)."""
         return self._stack(lambda ex: ex.values)
 
     @property
-    def var(self) -> Array | None:
+    def var(self) -> FloatArray | None:
         """Their variances, (n, d, P)."""
         return None if self._first.var is None else self._stack(lambda ex: ex.var)
 
     @property
-    def std(self) -> Array | None:
+    def std(self) -> FloatArray | None:
         """Their standard deviations, (n, d, P)."""
         return None if self._first.var is None else self._stack(lambda ex: ex.std)
 
     @property
-    def cov(self) -> Array | None:
+    def cov(self) -> FloatArray | None:
         """Their covariances between features, (n, d, d, P)."""
         return None if self._first.cov is None else self._stack(lambda ex: ex.cov)
 
     @property
-    def predictions(self) -> Array:
+    def predictions(self) -> FloatArray:
         """F(x), (n, P)."""
         return self._stack(lambda ex: ex.predictions)
 
     @property
-    def base_values(self) -> Array:
+    def base_values(self) -> FloatArray:
         """F(b), (n, P)."""
         return self._stack(lambda ex: ex.base_values)
 
     @property
-    def error(self) -> Array:
+    def error(self) -> FloatArray:
         """A bound on the error of the evaluation, (n, P)."""
         return self._stack(lambda ex: ex.error)
 
     @property
-    def cov_error(self) -> Array | None:
+    def cov_error(self) -> FloatArray | None:
         """A bound on the error of each covariance, (n, P)."""
         return None if self._first.cov_error is None else self._stack(lambda ex: ex.cov_error)
 
     @property
-    def delta(self) -> Array:
+    def delta(self) -> FloatArray:
         """The completeness gap Σ values − (F(x) − F(b)), (n, P)."""
         return self._stack(lambda ex: ex.delta)
 
-    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+    def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return the lower and upper ends, each (n, d, P), of the central credible intervals."""
         ends = [ex.interval(level) for ex in self.outputs.values()]
         return np.stack([lower for lower, _ in ends], axis=-1), np.stack(
             [upper for _, upper in ends], axis=-1
         )
 
-    def share_between(self) -> Array:
+    def share_between(self) -> FloatArray:
         """Return the share of each variance from between the models of a mixture, (n, d, P)."""
         return self._stack(lambda ex: ex.share_between())
 
-    def prob_positive(self) -> Array:
+    def prob_positive(self) -> FloatArray:
         """Return P(attribution > 0), (n, d, P)."""
         return self._stack(lambda ex: ex.prob_positive())
 
-    def prob_greater(self, i: str | int, j: str | int) -> Array:
+    def prob_greater(self, i: str | int, j: str | int) -> FloatArray:
         """Return P(attribution of i > attribution of j) in each row for each output, (n, P)."""
         return self._stack(lambda ex: ex.prob_greater(i, j))
 
     def rank_probabilities(
         self, n_samples: int = 4000, random_state: RandomLike = 0, absolute: bool = True
-    ) -> Array:
+    ) -> FloatArray:
         """Return P(feature has rank r), (n, d, d, P), as `Explanation.rank_probabilities`."""
         return self._stack(lambda ex: ex.rank_probabilities(n_samples, random_state, absolute))
 

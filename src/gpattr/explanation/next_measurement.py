@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpattr._core.array import EPS, Array, to_numpy
+from gpattr._core.array import EPS, Array, FloatArray, to_numpy
 from gpattr._core.frozen import Frozen
 from gpattr._core.normal import check_level
 from gpattr._core.validation import Names, check_count, read_only
@@ -60,11 +60,11 @@ class NextMeasurement(Frozen):
 
     posterior: Posterior
     points: Array
-    covariance: Array
-    value_variance: Array
-    noise: Array
-    means: Array
-    variances: Array
+    covariance: FloatArray
+    value_variance: FloatArray
+    noise: FloatArray
+    means: FloatArray
+    variances: FloatArray
     feature: str | None
     feature_names: Names
     candidate_names: RowNames
@@ -81,53 +81,53 @@ class NextMeasurement(Frozen):
         return len(self.covariance)
 
     @cached_property
-    def reduction_by_feature(self) -> Array:
+    def reduction_by_feature(self) -> FloatArray:
         """By how much the variance of each attribution falls, Δ², (c, n, k)."""
         return read_only(
             reductions(self.covariance, self.value_variance + self.noise, self.variances)
         )
 
     @property
-    def variance_reduction(self) -> Array:
+    def variance_reduction(self) -> FloatArray:
         """By how much the variance falls at each row, (c, n); summed over all k features."""
         return self.reduction_by_feature.sum(axis=2)
 
     @property
-    def total_reduction(self) -> Array:
+    def total_reduction(self) -> FloatArray:
         """By how much the variance falls, summed over rows and features, (c,)."""
         return self.reduction_by_feature.sum(axis=(1, 2))
 
     @property
-    def values(self) -> Array:
+    def values(self) -> FloatArray:
         """The mean of the attributions now, (n,)."""
         return self._shown(self.means)
 
     @property
-    def variance(self) -> Array:
+    def variance(self) -> FloatArray:
         """The variance of the attributions now, (n,)."""
         return self._shown(self.variances)
 
     @property
-    def std(self) -> Array:
+    def std(self) -> FloatArray:
         """The standard deviation of the attributions now, (n,)."""
         return np.sqrt(self.variance)
 
     @property
-    def std_after(self) -> Array:
+    def std_after(self) -> FloatArray:
         """The standard deviation after the measurement, whatever its outcome, (c, n)."""
         return self._shown(np.sqrt(self.variances - self.reduction_by_feature))
 
     @property
-    def sign_certainty(self) -> Array:
+    def sign_certainty(self) -> FloatArray:
         """How certain the sign is now, max(P(> 0), P(< 0)), (n,)."""
         return self._shown(sign_certainty.sign_certainty(self.means, np.sqrt(self.variances)))
 
     @property
-    def expected_sign_certainty(self) -> Array:
+    def expected_sign_certainty(self) -> FloatArray:
         """How certain the sign will be, averaged over the outcomes of the measurement, (c, n)."""
         return self._shown(sign_certainty.expected_sign_certainty(*self._moves))
 
-    def prob_settled(self, level: float = 0.95) -> Array:
+    def prob_settled(self, level: float = 0.95) -> FloatArray:
         """Return the chance that the sign will be certain to more than ``level``, (c, n)."""
         return self._shown(sign_certainty.prob_settled(*self._moves, check_level(level)))
 
@@ -226,8 +226,8 @@ class MeasurementBatch(Frozen):
 
     positions: tuple[int, ...]
     names: RowNames
-    variance_reduction: Array
-    std_after: Array = field(repr=False)
+    variance_reduction: FloatArray
+    std_after: FloatArray = field(repr=False)
 
     def __post_init__(self) -> None:
         for name in ("variance_reduction", "std_after"):

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gpattr._core.array import Array
 from gpattr._core.frozen import Frozen
@@ -52,7 +53,7 @@ class Baselines(Frozen):
     array([[ 1. , -0.5]])
     """
 
-    def __init__(self, points: Any, weights: Any = None) -> None:
+    def __init__(self, points: ArrayLike, weights: ArrayLike | None = None) -> None:
         self._keep("points", points, weights)
 
     def _keep(self, name: str, points: Any, weights: Any) -> None:

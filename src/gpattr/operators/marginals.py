@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from numpy.typing import ArrayLike
 
 from gpattr.operators.baselines import Baselines
 
@@ -25,7 +25,7 @@ class Marginals(Baselines):
     (1, 2)
     """
 
-    def __init__(self, rows: Any, weights: Any = None) -> None:
+    def __init__(self, rows: ArrayLike, weights: ArrayLike | None = None) -> None:
         self._keep("rows", rows, weights)
 
     def __repr__(self) -> str:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gpattr._core.array import (
     EPS,
@@ -84,7 +85,13 @@ class ExactPosterior(FunctionSpacePosterior):
     log_marginal_likelihood: float = field(kw_only=True)
 
     def __init__(
-        self, kernel: Kernel, X: Any, y: Any, *, noise: Any, mean: Mean | None = None
+        self,
+        kernel: Kernel,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        noise: ArrayLike,
+        mean: Mean | None = None,
     ) -> None:
         if not isinstance(kernel, Kernel):
             raise InvalidInputError(
@@ -112,10 +119,10 @@ class ExactPosterior(FunctionSpacePosterior):
     def from_state(
         cls,
         kernel: Kernel,
-        X: Any,
-        y: Any,
+        X: ArrayLike,
+        y: ArrayLike,
         *,
-        noise: Any,
+        noise: ArrayLike,
         factor: Any,
         mean: Mean | None = None,
     ) -> ExactPosterior:
@@ -137,7 +144,7 @@ class ExactPosterior(FunctionSpacePosterior):
         result._condition(kernel, Z, y, noise, mean, beside("factor", L, Z), names)
         return result
 
-    def given(self, y: Any, *, mean: Mean | None = None) -> ExactPosterior:
+    def given(self, y: ArrayLike, *, mean: Mean | None = None) -> ExactPosterior:
         """Return the posterior of the same prior, with this ``mean``, for other targets.
 
         Nothing is factorised again: several outputs with one kernel and one noise cost one
@@ -202,7 +209,7 @@ class ExactPosterior(FunctionSpacePosterior):
         """The eigenvectors that `leading` has computed, by their number."""
         return {}
 
-    def conditioned(self, X: Array, y: Array, noise: Any) -> ExactPosterior:
+    def conditioned(self, X: Array, y: Array, noise: ArrayLike) -> ExactPosterior:
         """Return the posterior given k more targets: rows are appended to L, in O(k m²)."""
         self.check_range(X, "x")
         xp, more = namespace(X), noise_at(self, noise, X)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gpattr._core.array import (
     Array,
@@ -83,12 +84,12 @@ class MultiTaskPosterior(MultiOutputPosterior):
     def __init__(
         self,
         kernel: Kernel,
-        X: Any,
-        y: Any,
-        tasks: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        tasks: ArrayLike,
         *,
-        covariance: Any,
-        noise: Any,
+        covariance: ArrayLike,
+        noise: ArrayLike,
         means: Sequence[Mean] | None = None,
         output_names: Sequence[str] | None = None,
     ) -> None:
