@@ -46,9 +46,8 @@ def path_moments(a: Array, beta: Array, c0: Array, c1: Array | None) -> tuple[Ar
 
     Range: a ≥ 0, any β with β² ≤ a·c; all rows short or all long (`rows_by_length`). Branches:
 
-    * a ≤ 4: Gauss–Legendre with the nodes of ``SHORT_PATHS``, or a power series in β
-      (`moment_series`); nothing is divided by a, so a = 0 is no special case, and ``c1`` is not
-      needed.
+    * a ≤ 4, asked for by ``c1`` None: Gauss–Legendre with the nodes of ``SHORT_PATHS``, or a power
+      series in β (`moment_series`); nothing is divided by a, so a = 0 is no special case.
     * a > 4: with k₀ = exp(−c₀/2), k₁ = exp(−c₁/2), l = β/√(2a), u = (a + β)/√(2a), ρ² = c₀ − β²/a,
 
           J₀ = √(π/2a) [s(l) k₀ erfcx|l| − s(u) k₁ erfcx|u| + (2 exp(−ρ²/2) if l < 0 ≤ u)],
@@ -63,7 +62,7 @@ def path_moments(a: Array, beta: Array, c0: Array, c1: Array | None) -> tuple[Ar
     >>> import numpy as np
     >>> from gpattr.special import path_moments
     >>> a, beta, c0 = np.array([1.0]), np.array([[-0.5]]), np.array([[1.0]])
-    >>> j0, j1 = path_moments(a, beta, c0, a + 2 * beta + c0)
+    >>> j0, j1 = path_moments(a, beta, c0, None)
     >>> j0.round(4), j1.round(4)
     (array([[0.6597]]), array([[0.3298]]))
     """
