@@ -52,7 +52,17 @@ def documented() -> list[str]:
     return found
 
 
-NAMES = public_names()
+# Not exported, as only methods make them, but documented and with examples like all others.
+RETURNED = ("gpattr.explanation.Contributions", "gpattr.explanation.MeasurementBatch")
+
+
+def returned() -> dict[str, object]:
+    """{full name: class} of results that are not exported."""
+    parts = {name: name.rpartition(".") for name in RETURNED}
+    return {name: getattr(import_module(path), own) for name, (path, _, own) in parts.items()}
+
+
+NAMES = public_names() | returned()
 ENTRIES = documented()
 PREFERRED: dict[int, str] = {}  # gpattr.GPRegressor rather than gpattr.estimators.GPRegressor
 for full, value in NAMES.items():

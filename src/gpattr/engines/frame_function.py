@@ -50,18 +50,6 @@ class FrameFunction:
     ``keep`` are columns of the frame that stand before the result, unchanged, and are not given to
     the model. ``columns`` are the names of the features of a model that does not know them.
     The `memory_budget` in force where the function is made holds wherever it is called.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import gpattr
-    >>> X = np.random.default_rng(0).normal(size=(30, 2))
-    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-    >>> explainer = gpattr.Explainer(model, baseline="zeros")
-    >>> import pandas as pd
-    >>> function = gpattr.engines.FrameFunction(explainer, columns=("x0", "x1"))
-    >>> function(pd.DataFrame({"x0": [1.0], "x1": [2.0]})).columns.tolist()
-    ['prediction', 'baseline_prediction', 'attribution:x0', 'attribution:x1', 'std:x0', 'std:x1']
     """
 
     explainer: Explainer

@@ -37,19 +37,6 @@ def map_table(
     explainer: Explainer, table: Any, uncertainty: str, errors: str, keep: Sequence[str]
 ) -> Any:
     """Return a table of predictions and attributions, as `Explainer.map_table` describes it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import gpattr
-    >>> X = np.random.default_rng(0).normal(size=(30, 2))
-    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-    >>> explainer = gpattr.Explainer(model, baseline="zeros")
-    >>> import pandas as pd
-    >>> table = pd.DataFrame({"id": [7], "x0": [1.0], "x1": [2.0]})
-    >>> gpattr.engines.map_table(explainer, table, "none", "raise", keep=["id"]).round(1)
-       id  prediction  baseline_prediction  attribution:x0  attribution:x1
-    0   7        -3.0                  0.0             1.0            -4.0
     """
     function = FrameFunction(explainer, uncertainty, errors, keep)  # pyright: ignore[reportArgumentType]
     kind = table_kind(table)

@@ -30,11 +30,11 @@ class EncodedPosterior(WrapperPosterior):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import gpattr
     >>> import pandas as pd
+    >>> import gpattr
+    >>> from gpattr.encoders import Encoder
     >>> frame = pd.DataFrame({"size": [1.0, 2.0, 3.0, 4.0], "kind": ["a", "b", "a", "b"]})
-    >>> encoder = gpattr.encoders.Encoder(("size", "kind"), {"kind": ("a", "b")})
+    >>> encoder = Encoder(("size", "kind"), {"kind": ("a", "b")})
     >>> columns, prior = encoder.encode("frame", frame), gpattr.kernels.SquaredExponential()
     >>> inner = gpattr.posteriors.ExactPosterior(prior, columns, [1.0, 3.0, 2.0, 4.0], noise=0.01)
     >>> posterior = gpattr.posteriors.EncodedPosterior(inner, encoder)
