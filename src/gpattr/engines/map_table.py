@@ -36,8 +36,7 @@ NEEDED = {"polars_frames": "pyarrow", "spark_frames": "pyarrow"}
 def map_table(
     explainer: Explainer, table: Any, uncertainty: str, errors: str, keep: Sequence[str]
 ) -> Any:
-    """Return a table of predictions and attributions, as `Explainer.map_table` describes it.
-    """
+    """Return a table of predictions and attributions, as `Explainer.map_table` describes it."""
     function = FrameFunction(explainer, uncertainty, errors, keep)  # pyright: ignore[reportArgumentType]
     kind = table_kind(table)
     if kind is None:
