@@ -4,6 +4,7 @@ of their own.
 
 import doctest
 import os
+import sys
 import tempfile
 from importlib.util import find_spec
 
@@ -73,6 +74,8 @@ def run_docstring(example):
             )
         finally:
             os.chdir(home)
+            if "matplotlib.pyplot" in sys.modules:
+                sys.modules["matplotlib.pyplot"].close("all")
     return "".join(found) or None
 
 

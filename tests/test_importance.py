@@ -69,7 +69,7 @@ def test_bad_input(explainer, rows):
             explainer.importance(rows, n_samples=n_samples)
     with pytest.raises(
         InvalidInputError,
-        match="random_state: expected None, an integer of 0 or more, or a generator, got 'a'",
+        match="random_state: expected None, an integer of 0 or more, a .*RandomState.*, got 'a'",
     ):
         explainer.importance(rows, random_state="a")
 

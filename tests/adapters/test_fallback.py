@@ -218,7 +218,7 @@ def test_networks_as_means(activation):
 
 
 def test_networks_of_relus_as_means():
-    """Finite differences cannot see where a gradient jumps; test_rough_means.py has the truth."""
+    """Finite differences cannot see where a gradient jumps; test_prior_means.py has the truth."""
     model = Exact(torch.tensor(ROWS), torch.tensor(Y), gk.RBFKernel())
     model.mean_module = Network(torch.nn.ReLU())
     ex = Explainer(model.double().eval(), b)(x[None])

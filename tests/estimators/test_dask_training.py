@@ -1,6 +1,7 @@
 """Training on Dask collections: as in memory, whatever the partitions and the scheduler."""
 
 import os
+import re
 import signal
 import threading
 import time
@@ -232,8 +233,7 @@ def test_a_cluster_of_processes_learns_the_same(model, client, capsys):
     model.set_params(verbose=1).fit(data[NAMES], data[["y"]])
     assert_same(model, serial)
     shown = capsys.readouterr().err
-    assert "checking rows" in shown
-    assert "100%" in shown
+    assert re.search(r"checking rows: (\d+) of \1 ", shown)
     assert Explainer(model)(FRAME[NAMES][:2]).feature_names == tuple(NAMES)
 
 

@@ -49,3 +49,4 @@ class ProgressLine:
         if not self._silent:
             self._draw()
             self._stream.write("\n")
+            self._stream.flush()

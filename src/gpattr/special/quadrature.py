@@ -32,6 +32,27 @@ def gauss_legendre(order: int, panels: int = 1) -> tuple[Array, Array]:
     return nodes, weights
 
 
+@lru_cache(maxsize=8)
+def gauss_lobatto(order: int) -> tuple[Array, Array]:
+    """Return nodes and weights, (order,) each, of Gauss and Lobatto on [0, 1], both ends among them.
+
+    Exact for polynomials of degree 2·order − 3: inner nodes are the zeros of P'ₙ₋₁, weights are
+    1/(n(n − 1)Pₙ₋₁²). The arrays are shared and read-only.
+    """
+    n = order - 1
+    x = np.polynomial.legendre.Legendre.basis(n).deriv().roots().real.astype(np.longdouble)
+    for _ in range(3):  # Newton's method; P'' by Legendre's equation
+        value, slope = _legendre(n, x)
+        x = x - slope * (1 - x * x) / (2 * x * slope - n * (n + 1) * value)
+    x = np.concatenate([[-1.0], np.sort(x), [1.0]]).astype(np.longdouble)
+    inner, _ = _legendre(n, x[1:-1])
+    squares = np.concatenate([[1.0], inner * inner, [1.0]])
+    nodes, weights = (1 + x) / 2, 1 / (n * order * squares)
+    nodes, weights = nodes.astype(np.float64), weights.astype(np.float64)
+    nodes.flags.writeable = weights.flags.writeable = False
+    return nodes, weights
+
+
 def unit_rule(order: int) -> tuple[Array, Array]:
     """Return one panel's rule on [0, 1] in extended precision, by Newton's method from NumPy's.
 

@@ -13,6 +13,7 @@ from gpattr.explainer import Explainer
 from gpattr.kernels import SquaredExponential
 from gpattr.operators import IntegratedGradients
 from gpattr.posteriors import ExactPosterior
+from gpattr.special.quadrature import gauss_lobatto
 
 
 class Network:
@@ -67,6 +68,45 @@ def test_a_jump_that_no_node_sees(place):
     found = closed_forms.apply_to_mean(IntegratedGradients(start), network.mean(), start + step)
     truth = network.attributions(start, start + step)
     np.testing.assert_allclose(found.value, truth, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("offset", "slope", "rest"), [(1e6, 1e-5, 1e-3), (100.0, 1e-9, 2e-4), (0.0, 1e-12, 2e-4)]
+)
+def test_a_jump_along_the_path(offset, slope, rest):
+    """A kink nearly parallel to the path changes single gradients, but hardly the values."""
+
+    def above(X):
+        return 100.0 * (X[:, 0] - X[:, 1]) + slope * (X[:, 0] - (1.0 - rest))
+
+    def gradient(X):
+        active = 1.0 * (above(X) > 0)
+        return np.stack([active * (100.0 + slope) + 0.1, -100.0 * active], axis=1)
+
+    mean = means.Function(lambda X: offset + np.maximum(above(X), 0.0) + 0.1 * X[:, 0], gradient)
+    found = closed_forms.apply_to_mean(IntegratedGradients(np.zeros(2)), mean, np.ones((1, 2)))
+    truth = [[0.1 + rest * (100.0 + slope), -100.0 * rest]]
+    np.testing.assert_allclose(found.value, truth, rtol=0, atol=1e-12)
+
+
+def test_the_error_holds_under_a_large_offset():
+    rng = np.random.default_rng(2)
+    network, start, stop = random_network(rng, 5, 32), rng.normal(size=5), rng.normal(size=(40, 5))
+    plain = network.mean()
+    mean = means.Function(lambda X: 1e6 + plain(X), plain.gradient)
+    found = closed_forms.apply_to_mean(IntegratedGradients(start), mean, stop)
+    off = np.abs(found.value - network.attributions(start, stop)).max(axis=1)
+    assert (off <= found.error).all()
+    assert found.error.max() < 1e-8
+
+
+@pytest.mark.parametrize("order", [4, 10])
+def test_rules_with_both_ends(order):
+    t, w = gauss_lobatto(order)
+    assert t[0] == 0.0
+    assert t[-1] == 1.0
+    for power in range(2 * order - 2):
+        np.testing.assert_allclose(w @ t**power, 1.0 / (power + 1), rtol=2e-15)
 
 
 def test_rows_at_the_baseline_are_zero():
