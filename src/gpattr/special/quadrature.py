@@ -34,7 +34,7 @@ def gauss_legendre(order: int, panels: int = 1) -> tuple[Array, Array]:
 
 @lru_cache(maxsize=8)
 def gauss_lobatto(order: int) -> tuple[Array, Array]:
-    """Return nodes and weights, (order,) each, of Gauss and Lobatto on [0, 1], both ends among them.
+    """Return nodes and weights, (order,), of Gauss and Lobatto on [0, 1], both ends among them.
 
     Exact for polynomials of degree 2·order − 3: inner nodes are the zeros of P'ₙ₋₁, weights are
     1/(n(n − 1)Pₙ₋₁²). The arrays are shared and read-only.
