@@ -76,3 +76,15 @@ def test_bad_means():
         Function(lambda X: X, lambda X: X)(X)
     with pytest.raises(InvalidInputError, match="derivative: expected finite numbers"):
         Function(lambda X: X[:, 0], lambda X: np.full(X.shape, np.nan)).gradient(X)
+
+
+def test_functions_that_make_tensors_of_rows():
+    torch = pytest.importorskip("torch")
+    network = torch.nn.Linear(2, 1).double()
+    mean = Function(
+        lambda X: network(torch.tensor(X))[:, 0],
+        lambda X: network.weight.expand(len(X), 2),
+    )
+    found = closed_forms.apply_to_mean(IntegratedGradients(np.zeros(2)), mean, np.ones((1, 2)))
+    assert isinstance(found.value, np.ndarray)
+    np.testing.assert_allclose(found.value, network.weight.detach().numpy(), rtol=1e-14)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpattr._core.arguments import Checked, some_rows
-from gpattr._core.array import Array, namespace, product, to_numpy
+from gpattr._core.array import Array, is_tensor, namespace, product, to_numpy
 from gpattr._core.frozen import Frozen
 from gpattr._core.validation import as_vector, check_count, numbers, read_only, returned, unlabelled
 from gpattr.bases import Monomials
@@ -302,10 +302,15 @@ class Function(Mean):
                 )
 
     def __call__(self, X: Array) -> Array:
-        return returned("function", self.function(X), (X.shape[0],))
+        return _in_library_of(X, returned("function", self.function(X), (X.shape[0],)))
 
     def gradient(self, X: Array) -> Array:
-        return returned("derivative", self.derivative(X), tuple(X.shape))
+        return _in_library_of(X, returned("derivative", self.derivative(X), tuple(X.shape)))
+
+
+def _in_library_of(X: Array, result: Array) -> Array:
+    """Return what a function returned: a network makes tensors of NumPy's rows too."""
+    return result if is_tensor(X) else to_numpy(result)
 
 
 def _one_number(name: str, value: float) -> float:

@@ -358,6 +358,21 @@ def test_nothing_of_the_users_is_written_over(prices, model, tmp_path):
         pass
 
 
+def test_a_baseline_between_categories_is_named(prices, model, tmp_path):
+    table = (
+        "explain",
+        prices / "houses.csv",
+        "--model",
+        model,
+        "--out",
+        tmp_path / "out",
+        "--force",
+    )
+    assert "The baseline mixes categories" in called(*table)
+    assert "The baseline mixes categories" not in called(*table, "--baseline", "median")
+    assert "The baseline mixes categories" not in called(*table, "--attribution", "shapley")
+
+
 def test_what_is_said_of_a_table(prices, tmp_path):
     frame = pd.read_csv(prices / "houses.csv", sep=";").assign(
         price=np.random.default_rng(7).normal(size=40)

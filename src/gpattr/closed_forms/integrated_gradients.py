@@ -54,7 +54,7 @@ def any_mean(mean: Mean, paths: Paths) -> Bounded:
     # What a rule has missed altogether shows here: attributions must add up to m(x) − m(b).
     change = mean(paths.stop) - mean(xp.broadcast_to(paths.start, step.shape))
     gap = xp.abs(value.sum(axis=1) - change)
-    return Bounded(value, error + gap + EPS * xp.max(xp.abs(value), axis=1))
+    return Bounded(value, error + gap)
 
 
 def linear_mean(mean: Linear, paths: Paths) -> Bounded:

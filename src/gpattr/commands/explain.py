@@ -47,6 +47,11 @@ LATENT = (
     "Shapley values divide the log odds of a class; integrated gradients divide its probability."
 )
 
+MIXED = (
+    "The baseline mixes categories by their frequency, as no row does, which makes their"
+    " attributions less certain; --baseline median compares with the most frequent ones."
+)
+
 
 @dataclass(frozen=True)
 class Request:
@@ -117,6 +122,9 @@ def run(request: Request, terminal: Terminal) -> Result:
     attribution = chosen_attribution(request.attribution)
     if attribution == "shapley" and model.task == "classification":
         known.append(LATENT)
+        terminal.print(known[-1:])
+    if request.baseline == "mean" and attribution != "shapley" and table.columns.categories:
+        known.append(MIXED)
         terminal.print(known[-1:])
     asked = explainers(model, baseline, name, len(chosen), attribution)
     result = explain_rows(Result(model, asked, {}, {}, observed, known), chosen, terminal)

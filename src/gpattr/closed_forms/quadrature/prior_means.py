@@ -46,7 +46,8 @@ def _halved(mean: Mean, paths: Paths) -> tuple[np.ndarray, np.ndarray]:
         order = ORDER if width > SLIM else SLIM_ORDER
         halves, k = _rule(mean, paths, both, *ends, order), len(owner)
         fine = halves[:k] + halves[k:]
-        np.maximum.at(size, owner, np.abs(fine).max(axis=1))
+        largest = np.abs(fine).max(axis=1)
+        np.maximum.at(size, owner, largest)
         change = np.abs(fine - coarse).max(axis=1)
         start, stop = (_values(mean, paths, owner, t) for t in (low, high))
         gap = np.abs(fine.sum(axis=1) - (stop - start))
@@ -55,7 +56,10 @@ def _halved(mean: Mean, paths: Paths) -> tuple[np.ndarray, np.ndarray]:
         good |= (width < SHORTEST) | (np.bincount(owner, minlength=n) > MOST)[owner]
         np.add.at(total, owner[good], fine[good])
         # What the rounding of two values explains is no error of the integral.
-        np.add.at(error, owner[good], (change + np.maximum(gap - 4.0 * rounding, 0.0))[good])
+        missed = (
+            change + np.maximum(gap - 4.0 * rounding, 0.0) + 8.0 * EPS * np.abs(fine).max(axis=1)
+        )
+        np.add.at(error, owner[good], missed[good])
         left = np.concatenate([~good, ~good])
         owner, coarse, width = both[left], halves[left], 0.5 * width
         low, high = (end[left] for end in ends)
