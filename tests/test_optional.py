@@ -70,7 +70,7 @@ def test_every_extra_that_is_named_installs_the_package():
 def test_what_is_broken_is_named_with_the_reason(broken, code):
     broken("shap", code)
     with pytest.raises(OptionalPackageError, match="the installed shap") as caught:
-        optional("shap")
+        optional("shap", "A picture")
     assert str(caught.value).endswith(
         "; reinstall it: pip install --upgrade --force-reinstall shap"
     )
@@ -88,17 +88,19 @@ def test_what_is_too_old_is_named_with_the_oldest_that_works(monkeypatch):
         OptionalPackageError,
         match=r"needs xarray 2024\.10 or newer, and 2024\.9\.1 is installed: pip install --upgrade",
     ):
-        optional("xarray")
+        optional("xarray", "A picture")
     monkeypatch.setattr(module, "version", lambda name: "2024.10.0rc1")
-    assert optional("xarray").__name__ == "xarray"
+    assert optional("xarray", "A picture").__name__ == "xarray"
     monkeypatch.setattr(module, "version", lambda name: "2")
-    assert optional("shap").__name__ == "shap"
+    assert optional("shap", "A picture").__name__ == "shap"
     module._oldest.cache_clear()
 
 
 def test_versions_are_numbers():
     assert version_numbers("2024.10.1.post1") == (2024, 10, 1)
     assert version_numbers("0.9") < version_numbers("0.10")
+    assert version_numbers("0.50rc1") > version_numbers("0.46")
+    assert version_numbers("13.0+local") == (13, 0)
     assert version_numbers("") == ()
 
 

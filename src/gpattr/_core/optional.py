@@ -32,7 +32,7 @@ PACKAGES = {
 }
 
 
-def optional(module: str, what: str = "This") -> Any:
+def optional(module: str, what: str) -> Any:
     """Import an optional module, one of `PACKAGES` or inside one.
 
     ``what`` needs it is the subject of the sentence if it is missing, too old, or broken.
@@ -64,7 +64,7 @@ def optional(module: str, what: str = "This") -> Any:
 def is_usable(module: str) -> bool:
     """Return whether an optional module can be imported."""
     try:
-        optional(module)
+        optional(module, module)
     except OptionalPackageError:
         return False
     return True
@@ -79,13 +79,9 @@ def installed_version(name: str) -> str:
 
 
 def version_numbers(text: str) -> tuple[int, ...]:
-    """Return the leading numbers of a version."""
-    numbers = []
-    for part in text.split("."):
-        if not part.isdecimal():
-            break
-        numbers.append(int(part))
-    return tuple(numbers)
+    """Return the numbers of a release, such as (2, 1, 0) for 2.1.0rc1."""
+    release = re.match(r"[\d.]*\d", text)
+    return tuple(int(part) for part in release[0].split(".")) if release else ()
 
 
 @cache

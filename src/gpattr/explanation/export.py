@@ -48,7 +48,7 @@ def to_frame(ex: Explanation, level: float) -> pd.DataFrame:
 
 def to_shap(ex: Explanation, level: float) -> Any:
     """Return a ``shap.Explanation``."""
-    shap = optional("shap")
+    shap = optional("shap", "to_shap()")
     uncertainty = {}
     if ex.var is not None:
         lower, upper = ex.interval(level)
@@ -67,7 +67,7 @@ def to_xarray(
     ex: Explanation, n_samples: int | None, n_chains: int, random_state: RandomLike
 ) -> xr.Dataset:
     """Return an ``xarray.Dataset``; axes that repeat are numbered, feature and feature_2."""
-    xr = optional("xarray")
+    xr = optional("xarray", "to_xarray()")
     arrays, coordinates = {}, {"row": list(ex.row_names), FEATURE: list(ex.feature_names)}
     for name, (dimensions, array) in ex.arrays().items():
         names = unique(dimensions)

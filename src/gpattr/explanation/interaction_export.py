@@ -59,7 +59,7 @@ def strongest(ex: InteractionExplanation, row: int | None, n: int) -> pd.DataFra
 
 def to_shap(ex: InteractionExplanation, level: float) -> Any:
     """Return a ``shap.Explanation`` of matrices."""
-    shap = optional("shap")
+    shap = optional("shap", "to_shap()")
     uncertainty = {}
     std = ex.std
     if std is not None:

@@ -19,7 +19,7 @@ def to_interpret(ex: Explanation, name: str | None) -> Any:
     """Return a local explanation of InterpretML, whose bars have standard deviations."""
     import pandas as pd
 
-    base = optional("interpret.api.templates").FeatureValueExplanation
+    base = optional("interpret.api.templates", "to_interpret()").FeatureValueExplanation
 
     class GPAttributions(base):
         """Bars of attributions, with error bars of one standard deviation."""

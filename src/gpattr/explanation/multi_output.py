@@ -269,7 +269,7 @@ class MultiOutputExplanation(Frozen):
 
         Draws, as in `Explanation.to_xarray`, are independent between outputs.
         """
-        xr = optional("xarray")
+        xr = optional("xarray", "to_xarray()")
         generator = random_generator(random_state)
         parts = [ex.to_xarray(n_samples, n_chains, generator) for ex in self.outputs.values()]
         shared = [name for name in SHARED if name in parts[0] and name != "attribution"]

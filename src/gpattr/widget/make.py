@@ -40,7 +40,7 @@ def make_widget(
         )
     if not len(rows):
         raise InvalidInputError("X: expected at least one row, got none")
-    optional("anywidget")
+    optional("anywidget", "The widget")
     from gpattr.widget.notebook import WhatIfWidget
 
     columns = control_columns(reader, rows, names)
