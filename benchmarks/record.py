@@ -31,6 +31,7 @@ PACKAGES = [
     "shap",
     "captum",
 ]
+MOST_SPREAD = 100.0  # of log ratios; more is no measurement
 TO_DEVIATION = 1.4826  # of a normal distribution: its standard deviation over the median deviation
 
 
@@ -74,8 +75,10 @@ class Number:
             raise RecordError(f"{self.name!r}: times, ratios and spread must be numbers")
         if not self.ratios or not all(0 < time < math.inf for time in times):
             raise RecordError(f"{self.name!r}: times and ratios must be positive numbers")
-        if not 0 <= self.spread < math.inf:
-            raise RecordError(f"{self.name!r}: the spread must be a number and not negative")
+        if not 0 <= self.spread < MOST_SPREAD:
+            raise RecordError(f"{self.name!r}: the spread must be from 0 to {MOST_SPREAD}")
+        if not isinstance(self.name, str):
+            raise RecordError(f"{self.name!r}: the name of a number must be a text")
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,16 @@ class Record:
     numbers: list[Number]
     skipped: dict[str, str]  # what was not measured, and why
 
+    def __post_init__(self) -> None:
+        machine, loads = self.machine, None
+        if isinstance(machine, dict) and isinstance(machine.get("cores"), int):
+            loads = machine.get("load_averages")
+        known = isinstance(loads, list) and all(isinstance(load, (int, float)) for load in loads)
+        if not known or not loads or not isinstance(self.versions, dict):
+            raise RecordError("machine and versions are not as --json writes them")
+        if not self.numbers:
+            raise RecordError("no numbers")
+
     @classmethod
     def of(cls, numbers: list[Number], skipped: dict[str, str], loads: list[float]) -> Record:
         """The numbers measured here and now, between these load averages."""
@@ -99,7 +112,7 @@ class Record:
             uncommitted_changes=bool(_git("status", "--porcelain")),
             machine={
                 "processor": processor(),
-                "cores": os.cpu_count(),
+                "cores": os.cpu_count() or 1,
                 "threads": 1,
                 "system": f"{platform.system()} {platform.machine()}",
                 "load_averages": [round(load, 2) for load in loads],

@@ -84,6 +84,12 @@ def broken(text, **changes):
         (lambda text: broken(text, ratio="3"), "times, ratios and spread must be numbers"),
         (lambda text: broken(text, ratios=[]), "times and ratios must be positive"),
         (lambda text: broken(text, spread=float("nan")), "the spread must be"),
+        (lambda text: broken(text, spread=1e300), "the spread must be from 0 to 100"),
+        (lambda text: broken(text, name=["a"]), "the name of a number must be a text"),
+        (lambda text: json.dumps(json.loads(text) | {"machine": "fast"}), "machine and versions"),
+        (lambda text: json.dumps(json.loads(text) | {"versions": []}), "machine and versions"),
+        (lambda text: json.dumps(json.loads(text) | {"numbers": []}), "no numbers"),
+        (lambda text: text.replace('"cores"', '"kernels"'), "machine and versions"),
     ],
 )
 def test_a_broken_file_is_named_with_what_is_wrong(record, written, breaking, message):
