@@ -100,8 +100,6 @@ class Record:
         known = isinstance(loads, list) and all(isinstance(load, (int, float)) for load in loads)
         if not known or not loads or not isinstance(self.versions, dict):
             raise RecordError("machine and versions are not as --json writes them")
-        if not self.numbers:
-            raise RecordError("no numbers")
 
     @classmethod
     def of(cls, numbers: list[Number], skipped: dict[str, str], loads: list[float]) -> Record:
@@ -139,6 +137,8 @@ class Record:
             raise RecordError(f"{path}: not a record of format {FORMAT}, as --json writes it")
         try:
             numbers = [Number(**_only(Number, number)) for number in content["numbers"]]
+            if not numbers:
+                raise RecordError("no numbers to compare with")
             return cls(**_only(cls, content) | {"numbers": numbers})
         except (KeyError, TypeError, RecordError) as error:
             raise RecordError(f"{path}: {error}") from error
