@@ -74,8 +74,6 @@ def run_docstring(example):
             )
         finally:
             os.chdir(home)
-            if "matplotlib.pyplot" in sys.modules:
-                sys.modules["matplotlib.pyplot"].close("all")
     return "".join(found) or None
 
 
@@ -114,6 +112,13 @@ def pytest_configure(config):
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(config.cache.mkdir("jax")))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+
+
+def pytest_runtest_teardown(item):
+    """Close the figures of a page or of an example, before pyplot warns of too many."""
+    if not item.path.is_relative_to(item.config.rootpath / "tests"):
+        if "matplotlib.pyplot" in sys.modules:
+            sys.modules["matplotlib.pyplot"].close("all")
 
 
 def pytest_collection_modifyitems(config, items):
