@@ -116,9 +116,9 @@ def pytest_configure(config):
 
 def pytest_runtest_teardown(item):
     """Close the figures of a page or of an example, before pyplot warns of too many."""
-    if not item.path.is_relative_to(item.config.rootpath / "tests"):
-        if "matplotlib.pyplot" in sys.modules:
-            sys.modules["matplotlib.pyplot"].close("all")
+    shown = not item.path.is_relative_to(item.config.rootpath / "tests")
+    if shown and "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 def pytest_collection_modifyitems(config, items):
