@@ -46,6 +46,8 @@ class InOrder(PythonCodeBlockParser):
     def after_the_others(evaluator):
         def evaluate(example):
             done = example.namespace.setdefault("_done", set())
+            if example.start in done:  # before a later one, which may have changed its variables
+                return None
             for earlier in example.document.examples():
                 if earlier.start < example.start and earlier.start not in done:
                     earlier.evaluate()
