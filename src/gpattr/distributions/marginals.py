@@ -82,6 +82,8 @@ class Marginals(Frozen):
         low, high = ends.min(axis=0), ends.max(axis=0)
         high = np.where(self._cdf(low) >= level, low, high)
         x = 0.5 * low + 0.5 * high
+        if not jumps.any():  # that of a normal distribution with the same moments is near
+            x = (self.mean + ndtri(level) * np.sqrt(self.var)).clip(low, high)
         for _ in range(MAX_STEPS):
             excess, slope = self._cdf(x) - level, self._density(x)
             low, high = np.where(excess < 0, x, low), np.where(excess < 0, high, x)

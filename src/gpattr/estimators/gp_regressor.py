@@ -6,11 +6,20 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
 from gpattr._core import documents
 from gpattr._core.array import Array, namespace, to_numpy
 from gpattr._core.randomness import RandomLike
-from gpattr._core.validation import Names, as_vector, check_flag, is_frame, numbers, positive_scalar
+from gpattr._core.validation import (
+    Names,
+    as_vector,
+    check_choice,
+    check_flag,
+    is_frame,
+    numbers,
+    positive_scalar,
+)
 from gpattr.estimators import storage
 from gpattr.estimators.base import KernelRegressor, check_training
 from gpattr.estimators.evidence.marginal_likelihood import (
@@ -20,7 +29,8 @@ from gpattr.estimators.evidence.marginal_likelihood import (
     most_likely_constant,
 )
 from gpattr.estimators.hyperparameters import trainable
-from gpattr.estimators.progress import training_progress
+from gpattr.estimators.integration import Component, Integrated, affordable_points
+from gpattr.estimators.progress import family_progress, training_progress
 from gpattr.estimators.search_space import (
     NOISE_SHARE,
     Units,
@@ -30,11 +40,21 @@ from gpattr.estimators.search_space import (
     starts_from,
     std_of,
 )
+from gpattr.estimators.training import (
+    FAMILIES,
+    Training,
+    conditioned,
+    learned_mean,
+    uncertain_constant,
+)
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel, Radial
 from gpattr.kernels.white import has_white
 from gpattr.means import Constant, Expansion, Linear, Mean, Zero
 from gpattr.posteriors import ExactPosterior
+
+HYPERPARAMETERS = ("auto", "integrated", "optimal")
+MOST_INTEGRATED = 2000  # rows up to which "auto" integrates
 
 
 class GPRegressor(KernelRegressor):
@@ -60,6 +80,12 @@ class GPRegressor(KernelRegressor):
         Whether to learn hyperparameters. Without it kernel and ``noise_variance`` are taken as they
         are; one that is not given takes the value where training would start (noise: a fifth of the
         targets' variance).
+    hyperparameters : "auto", "integrated" or "optimal"
+        ``"integrated"`` averages over the hyperparameters that the data allow, weighted by their
+        evidence: a mixture of about 30 models, over three families of kernels (squared exponential,
+        Matérn 5/2 and 3/2) where no kernel is given. Its intervals hold as often as they say with
+        few rows too. ``"optimal"`` takes the best hyperparameters for granted. ``"auto"``
+        integrates up to 2000 rows.
     n_restarts : int
         Further starts of the optimiser, drawn around the first; the best optimum is kept.
     bounds : dict, optional
@@ -75,13 +101,16 @@ class GPRegressor(KernelRegressor):
 
     Attributes
     ----------
-    posterior_ : ExactPosterior
+    posterior_ : MixturePosterior or ExactPosterior
         What `Explainer` explains.
+    hyperparameters_ : frame
+        Family, weight and hyperparameters of each model of the mixture, in data units.
     kernel_, noise_variance_, mean_, log_marginal_likelihood_
-        The learned values, in data units; the noise of a `White` part is in the kernel.
+        The learned values, in data units, of the heaviest model; the noise of a `White` part is in
+        the kernel.
     relevance_ : array (d,)
         1/ℓ per standard deviation of each feature, 0 for a constant column; only for a single
-        radial kernel.
+        radial kernel, that of the heaviest model.
 
     Tensors are taken as they are: training and predictions stay on their device.
 
@@ -105,6 +134,7 @@ class GPRegressor(KernelRegressor):
         mean: str | Mean = "constant",
         noise_variance: float | None = None,
         optimize: bool = True,
+        hyperparameters: str = "auto",
         n_restarts: int = 0,
         bounds: dict[str, tuple[Any, Any]] | None = None,
         random_state: RandomLike = None,
@@ -114,6 +144,7 @@ class GPRegressor(KernelRegressor):
         self.mean = mean
         self.noise_variance = noise_variance
         self.optimize = optimize
+        self.hyperparameters = hyperparameters
         self.n_restarts = n_restarts
         self.bounds = bounds
         self.random_state = random_state
@@ -125,6 +156,7 @@ class GPRegressor(KernelRegressor):
         ``noise`` is the known noise variance of each row.
         """
         check_prior(self, ("constant", "zero", "linear"))
+        check_hyperparameters(self)
         with self._unchanged_on_error():
             return self._fit(X, y, noise)
 
@@ -137,30 +169,72 @@ class GPRegressor(KernelRegressor):
             if part is not None:
                 part.check_features(rows.shape[1])
         known = known_noise(self, noise, rows)
-        kernel, level = (
-            self._train(rows, y - mean(rows), known, mean)
-            if self.optimize
-            else self._start(rows, y, known)
-        )
+        inputs = X if is_frame(X) else rows
+        if not self.optimize:
+            kernel, level = self._start(rows, y, known)
+        elif self._integrates(len(rows)) and self._integrate(inputs, rows, y, known, mean):
+            return self
+        else:
+            kernel, level = self._train(rows, y - mean(rows), known, mean)
         if self.mean == "constant":
             mean = Constant(most_likely_constant(kernel, rows, y, level))
-        return self.condition(kernel, mean, X if is_frame(X) else rows, y, level)
+        return self.condition(kernel, mean, inputs, y, level)
+
+    def _integrates(self, n: int) -> bool:
+        """Return whether hyperparameters are integrated over, for n training rows."""
+        return self.hyperparameters == "integrated" or (
+            self.hyperparameters == "auto" and n <= MOST_INTEGRATED
+        )
 
     def condition(self, kernel: Kernel, mean: Mean, X: ArrayLike, y: ArrayLike, noise: Any) -> Self:
         """Become the posterior of this prior given the data, without learning anything."""
-        self.posterior_ = ExactPosterior(kernel, X, y, noise=noise, mean=mean)
-        self.kernel_, self.mean_, self._prior_mean = kernel, self.posterior_.mean, mean
+        posterior = ExactPosterior(kernel, X, y, noise=noise, mean=mean)
+        only = Component(1.0, type(kernel).__name__, kernel, noise, posterior)
+        return self._become(Integrated((only,)), mean)
+
+    def _become(self, found: Integrated, mean: Mean) -> Self:
+        """Become a mixture of models with one prior mean."""
+        self._integrated, self._prior_mean, heaviest = found, mean, found.heaviest
+        self.posterior_, self.kernel_ = found.posterior, heaviest.kernel
+        self.mean_, noise = learned_mean(heaviest), heaviest.noise
         self.noise_variance_ = (
             float(noise) if np.ndim(to_numpy(noise)) == 0 else to_numpy(numbers("noise", noise))
         )
-        self.log_marginal_likelihood_ = self.posterior_.log_marginal_likelihood
+        self.log_marginal_likelihood_ = heaviest.posterior.log_marginal_likelihood
         self.__dict__.pop("relevance_", None)  # of an earlier fit
-        if isinstance(kernel, Radial):
-            self.relevance_ = std_of(self.posterior_.inputs) / np.asarray(kernel.lengthscale)
+        if isinstance(self.kernel_, Radial):
+            rows = heaviest.posterior.inputs
+            self.relevance_ = std_of(rows) / np.asarray(self.kernel_.lengthscale)
         return self
+
+    @property
+    def hyperparameters_(self) -> Any:
+        """The frame of all components, in the user's units; one row without integration."""
+        check_is_fitted(self)
+        names = self.posterior_.feature_names
+        return self._integrated.frame(names or range(self.posterior_.n_features))
 
     def _train(self, X: Array, y: Array, known: Array | None, mean: Mean) -> tuple[Kernel, Any]:
         """Return the most likely kernel and noise, in the user's units."""
+        training = self._training(X, y, known, mean, free_mean=self.mean == "constant")
+        kernel, noise, units = training.kernel, training.noise, training.units
+        if training.bounds:
+            offset = -len(y) * float(np.log(units.unit))
+            with training_progress(self.verbose, len(training.starts), offset) as report:
+                kernel, noise = maximise(
+                    training.objective,
+                    kernel,
+                    noise,
+                    training.bounds,
+                    training.starts,
+                    report=report,
+                )
+        return training.outside(kernel, noise)
+
+    def _training(
+        self, X: Array, y: Array, known: Array | None, mean: Mean, *, free_mean: bool
+    ) -> Training:
+        """Return what training looks for, and where; y are targets without their prior mean."""
         if len(y) < 2:
             raise InvalidInputError(
                 "X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use"
@@ -188,32 +262,62 @@ class GPRegressor(KernelRegressor):
         trend = None
         if isinstance(mean, Expansion) and mean.covariance is not None:
             trend = mean.centred(X).basis(X), namespace(X).asarray(mean.precision() * units.unit**2)
-        objective = Objective(rows, targets, level, self.mean == "constant", trend)
+        objective = Objective(rows, targets, level, free_mean, trend)
         bounds = bounds_for(start, units, self.bounds, variance, own_start=given is None)
-        if not bounds:
-            return scaled(kernel, units, inwards=False), (
-                known if noise is None else noise * units.unit**2
-            )
         starts = starts_from(
             {name: start[name] for name in bounds}, self.n_restarts, self.random_state
         )
-        progress = training_progress(self.verbose, len(starts), -len(y) * float(np.log(units.unit)))
-        with progress as report:
-            kernel, noise = maximise(objective, kernel, noise, bounds, starts, report=report)
-        return scaled(kernel, units, inwards=False), (
-            known if noise is None else noise * units.unit**2
-        )
+        return Training(units, objective, kernel, noise, known, bounds, starts, variance)
+
+    def _integrate(self, inputs: Any, X: Array, y: Array, known: Array | None, mean: Mean) -> bool:
+        """Become the mixture over hyperparameters and, where no kernel is given, over families.
+
+        Return False where there is nothing to integrate over.
+        """
+        if self.mean == "constant":
+            mean = uncertain_constant(y, X.shape[1])
+        training = self._training(X, y - mean(X), known, mean, free_mean=False)
+        if not training.bounds:
+            if self.hyperparameters == "integrated":
+                raise InvalidInputError(
+                    "hyperparameters: expected some that are not fixed to integrate over, got none;"
+                    " use 'optimal'"
+                )
+            return False
+        families = FAMILIES if self.kernel is None else {type(training.kernel).__name__: None}
+        with family_progress(self.verbose) as report:
+            found = training.integrated(
+                families,
+                lambda kernel, noise: conditioned(kernel, inputs, y, noise, mean),
+                affordable_points(len(X)),
+                report=report,
+            )
+        self._become(found, mean)
+        return True
 
     def _content(self) -> dict[str, Any]:
-        return {
+        first = self._integrated.components[0].posterior
+        content: dict[str, Any] = {
             "kernel": storage.encode("kernel", self.kernel_),
             "mean": storage.encode("mean", self._prior_mean),
             "arrays": {
-                "X": documents.encode(to_numpy(self.posterior_.inputs), ("row", "feature")),
-                "y": documents.encode(to_numpy(self.posterior_.y), ("row",)),
+                "X": documents.encode(to_numpy(first.inputs), ("row", "feature")),
+                "y": documents.encode(to_numpy(first.y), ("row",)),
                 "noise": documents.encode(np.atleast_1d(self.noise_variance_), ("row",)),
             },
         }
+        if len(self._integrated.components) > 1:
+            content["components"] = [
+                {
+                    "weight": part.weight,
+                    "family": part.family,
+                    "kernel": storage.encode("kernel", part.kernel),
+                    # None: the noise that all share, which was given for each row
+                    "noise": None if np.ndim(to_numpy(part.noise)) else float(part.noise),
+                }
+                for part in self._integrated.components
+            ]
+        return content
 
     def _restore(self, content: Any, names: Names | None) -> None:
         X, y, noise = (documents.decode(content["arrays"][name]) for name in ("X", "y", "noise"))
@@ -223,9 +327,17 @@ class GPRegressor(KernelRegressor):
 
             X = pd.DataFrame(X, columns=list(names))
         level = noise if len(noise) > 1 else float(noise[0])
-        self.condition(
-            storage.decode(content["kernel"]), storage.decode(content["mean"]), X, y, level
-        )
+        mean = storage.decode(content["mean"])
+        parts = []
+        for part in content.get("components", ()):  # older files have none
+            kernel = storage.decode(part["kernel"])
+            own = level if part["noise"] is None else float(part["noise"])
+            posterior = conditioned(kernel, X, y, own, mean)
+            parts.append(Component(part["weight"], part["family"], kernel, own, posterior))
+        if parts:
+            self._become(Integrated(tuple(parts)), mean)
+        else:
+            self.condition(storage.decode(content["kernel"]), mean, X, y, level)
 
     def _start(self, X: Array, y: Array, known: Array | None) -> tuple[Kernel, Any]:
         units = Units.of_data(X, y)
@@ -261,6 +373,16 @@ def check_prior(model: Any, means: tuple[str, ...]) -> None:
         )
     check_flag("optimize", model.optimize)
     check_training(model)
+
+
+def check_hyperparameters(model: Any) -> None:
+    """Raise `InvalidInputError` unless the hyperparameters are treated in a known way."""
+    check_choice("hyperparameters", model.hyperparameters, HYPERPARAMETERS)
+    if model.hyperparameters == "integrated" and not model.optimize:
+        raise InvalidInputError(
+            "hyperparameters: expected 'auto' or 'optimal' with optimize=False, which keeps them as"
+            " they are, got 'integrated'"
+        )
 
 
 def known_noise(model: Any, noise: Any, X: Array) -> Array | None:

@@ -32,6 +32,16 @@ def training_progress(
 
 
 @contextmanager
+def family_progress(verbose: int) -> Iterator[Callable[[str], None]]:
+    """Yield a function of a family of kernels that updates one progress line on stderr."""
+    if not verbose:
+        yield lambda family: None
+        return
+    with ProgressLine("training") as line:
+        yield lambda family: line.update(f"training: hyperparameters of {family}")
+
+
+@contextmanager
 def stream_progress(verbose: int) -> Iterator[Callable[[int, int], None]]:
     """Yield a function of chunks and rows that updates one progress line on stderr."""
     if not verbose:

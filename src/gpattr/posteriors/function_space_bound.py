@@ -124,6 +124,18 @@ class FunctionSpaceBound(Bound):
             self._require_accuracy(X, mean, error)
         return Attributions(Gaussian(mean, var, cov), error, method, cov_error)
 
+    def require_accuracy(
+        self, X: Array, mean: Array, error: Array, integrated: Array, size: Array
+    ) -> None:
+        """Raise `ToleranceError` if quadrature leaves too large an error of means or covariances.
+
+        ``error`` (n,) is that of the mean, ``integrated`` (n,) that of covariances, whose prior
+        variances are at most ``size`` (n,).
+        """
+        if self._bounded:
+            self._require_accuracy(X, mean, error)
+            self._require_covariance_accuracy(X, 0, integrated, size)
+
     def _spectrum(self, X: Array) -> Spectrum | None:
         """Return the eigenvectors that covariances need; None where these are solved for."""
         tolerance = self.evaluation.covariance_tolerance

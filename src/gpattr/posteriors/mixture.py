@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from operator import add
 from typing import Any
 
@@ -34,6 +34,7 @@ from gpattr.posteriors.bound import (
 )
 from gpattr.posteriors.evaluation import Evaluation
 from gpattr.posteriors.measurements import noise_at
+from gpattr.posteriors.stack import Stack
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -153,6 +154,11 @@ class MixturePosterior(Posterior):
     def rows(self, name: str, X: Any) -> Array:
         return self.posteriors[0].rows(name, X)
 
+    @cached_property
+    def stack(self) -> Stack | None:
+        """The posteriors as one stack, if they differ in their hyperparameters only."""
+        return Stack.of(self.posteriors)
+
     def moments(self, X: Array, *, return_std: bool = False, return_cov: bool = False) -> Any:
         if not return_cov:
             mixture = self._marginals(X, return_std)
@@ -173,6 +179,9 @@ class MixturePosterior(Posterior):
         return self._marginals(self.rows("X", X), with_variances)
 
     def _marginals(self, X: Array, with_variances: bool) -> Marginals:
+        if self.stack is not None and self.stack.holds(len(X)):
+            means, variances = self.stack.moments(to_numpy(X), with_variances)
+            return Marginals(self.weights, means, 0.0 * means if variances is None else variances)
         if not with_variances:
             means = [posterior.moments(X) for posterior in self.posteriors]
             stack = namespace(means[0]).stack(means)
@@ -234,11 +243,11 @@ class MixtureBound(Bound):
         if uncertainty == "cov":
             q = self.operator.size(self.posterior.n_features)
             check_covariance_memory(len(X), q, copies=len(self.parts) + 1)
-        parts = [part.apply(X) for part in self.parts]
+        parts = self._each(X)
         xp = namespace(parts[0].mean)
         means = xp.stack([part.mean for part in parts])
         weights = self.posterior.weights_like(means)
-        names = " + ".join(sorted({part.method for part in parts}))
+        names = " + ".join(sorted({name for part in parts for name in part.method.split(" + ")}))
         error = product(weights, xp.stack([part.error for part in parts]))
         mean = product(weights, means)
         distribution = _mixture(parts, weights, means, mean, uncertainty)
@@ -253,6 +262,17 @@ class MixtureBound(Bound):
             )
             cov_error = xp.tensordot(weights, bounds, axes=1)
         return Attributions(distribution, error, names, cov_error)
+
+    def _each(self, X: Array) -> list[Attributions]:
+        """Return what each model answers."""
+        stack = self.posterior.stack
+        if (
+            stack is not None
+            and stack.serves(self.operator, self.evaluation)
+            and stack.holds(*X.shape)
+        ):
+            return stack.attributions(self.parts, X)
+        return [part.apply(X) for part in self.parts]
 
     def joint(self, X: Array) -> Array:
         """Return the covariance between all outputs of all rows by total variance."""

@@ -158,7 +158,7 @@ def maximise(
     numbers, which the objective takes last and whose derivatives it gives under `FREE`; they are
     then returned last, too.
     """
-    search = _Search(objective, kernel, noise, starts[0], bounds, free)
+    search = Search(objective, kernel, noise, starts[0], bounds, free)
     options: dict[str, Any] = OPTIONS | {"ftol": ftol}
     converged, message = False, ""
     for number, start in enumerate(starts):
@@ -187,10 +187,11 @@ def maximise(
     return search.unpack(search.best)
 
 
-class _Search:
+class Search:
     """The objective as a function of one vector: log hyperparameters, then free parameters.
 
-    ``best`` is the best point so far, None before any; ``walls`` counts singular points.
+    ``best`` is the best point so far, None before any; ``walls`` counts singular points. With a
+    ``prior`` of the logarithms, its log density is part of the objective.
     """
 
     def __init__(
@@ -200,9 +201,11 @@ class _Search:
         noise: Any,
         start: Values,
         bounds: Mapping[str, np.ndarray],
-        free: np.ndarray | None,
+        free: np.ndarray | None = None,
+        prior: Callable[[np.ndarray], tuple[float, np.ndarray]] | None = None,
     ) -> None:
         self.objective, self.kernel, self.noise, self.free = objective, kernel, noise, free
+        self.prior = prior
         self.names = names = list(start)
         limits = (
             np.log(np.concatenate([bounds[name] for name in names], axis=1)).T
@@ -243,10 +246,14 @@ class _Search:
         except LinAlgError:  # singular to rounding
             self.walls += 1
             return self._wall(theta)
+        parts = [*self.names, FREE] if self.free is not None else self.names
+        slope = np.concatenate([np.atleast_1d(to_numpy(gradient[name])) for name in parts])
+        if self.prior is not None:
+            known, pull = self.prior(theta)
+            value, slope = value + known, slope + pull
         if value > self.best_value:
             self.best_value, self.best = value, theta.copy()
-        parts = [*self.names, FREE] if self.free is not None else self.names
-        return -value, -np.concatenate([np.atleast_1d(to_numpy(gradient[name])) for name in parts])
+        return -value, -slope
 
     def _wall(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Return a value and a slope that lead the line search back to the best point."""
