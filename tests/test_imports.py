@@ -21,6 +21,7 @@ LEVELS = [
     {"posteriors", "datasets"},
     {"explanation"},
     {"estimators", "adapters"},
+    {"integration"},
     {"tables"},
     {"testing"},
     {"explainer"},

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         MultiOutputExplanation,
         NextMeasurement,
     )
+    from gpattr.integration import integrate
     from gpattr.operators import Baselines, Marginals
     from gpattr.rules import compare_rules
     from gpattr.sobol import Normal, SobolIndices, Uniform, sobol_indices
@@ -106,6 +107,7 @@ _NAMES = {
     "compare": "gpattr.explainer",
     "compare_rules": "gpattr.rules",
     "explain": "gpattr.explainer",
+    "integrate": "gpattr.integration",
     "memory_budget": "gpattr._core.memory",
     "register_adapter": "gpattr.adapters",
     "sobol_indices": "gpattr.sobol",
@@ -147,6 +149,7 @@ __all__ = [
     "estimators",
     "exceptions",
     "explain",
+    "integrate",
     "kernels",
     "means",
     "memory_budget",

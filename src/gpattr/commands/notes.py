@@ -135,7 +135,7 @@ def _of_many_columns(model: TableModel, rows: int) -> list[str]:
 def _of_classes(model: TableModel, held_out: HeldOutClasses) -> list[str]:
     """Return how often a classifier is right on held-out rows, and how well calibrated it is."""
     notes = []
-    trained = len(model.regressor._posteriors[0].inputs)
+    trained = len(model.regressor._posteriors[0].training_inputs)
     if trained >= MOST_CLASSIFIED - len(model.classes):
         notes.append(
             f"The classifier uses at most {trained:,} rows, chosen at random in proportion to the"

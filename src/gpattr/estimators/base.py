@@ -107,22 +107,7 @@ class PosteriorRegressor(RegressorMixin, PosteriorEstimator):
         """Return draws of the latent function at X, (n, n_samples)."""
         self.predict(X)  # for what may be wrong with X
         check_count("n_samples", n_samples)
-        generator, parts = random_generator(random_state), self.posterior_.components
-        counts = (
-            generator.multinomial(n_samples, [weight for weight, _ in parts])
-            if len(parts) > 1
-            else [n_samples]
-        )
-        draws = []
-        for count, (_, posterior) in zip(counts, parts, strict=True):
-            if count:
-                mean, cov = (to_numpy(part) for part in posterior.predict(X, return_cov=True))
-                values, vectors = np.linalg.eigh(cov)
-                normal = standard_draws("n_samples", int(count), len(mean), generator)
-                draws.append(
-                    mean[:, None] + (vectors * np.sqrt(np.maximum(values, 0.0))) @ normal.T
-                )
-        return np.concatenate(draws, axis=1)
+        return function_draws(self.posterior_, X, n_samples, random_generator(random_state))
 
     def _check_data(self, X: Any, y: Any, *, width: int | None = None) -> tuple[Array, Array]:
         """Return rows and targets as float64; ``width`` is the number of features, if fixed."""
@@ -148,6 +133,26 @@ class PosteriorRegressor(RegressorMixin, PosteriorEstimator):
             return X, y.astype(np.float64)
         X, y = checked_training_data(self, X, y)
         return X, y.astype(np.float64)
+
+
+def function_draws(
+    posterior: Any, X: Any, n_samples: int, generator: np.random.Generator
+) -> np.ndarray:
+    """Return draws of the latent function at X, (n, n_samples): of a model, then of its values."""
+    parts = posterior.components
+    counts = (
+        generator.multinomial(n_samples, [weight for weight, _ in parts])
+        if len(parts) > 1
+        else [n_samples]
+    )
+    draws = []
+    for count, (_, part) in zip(counts, parts, strict=True):
+        if count:
+            mean, cov = (to_numpy(moment) for moment in part.predict(X, return_cov=True))
+            values, vectors = np.linalg.eigh(cov)
+            normal = standard_draws("n_samples", int(count), len(mean), generator)
+            draws.append(mean[:, None] + (vectors * np.sqrt(np.maximum(values, 0.0))) @ normal.T)
+    return np.concatenate(draws, axis=1)
 
 
 def check_training(model: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -22,10 +23,11 @@ from gpattr.estimators.base import (
 )
 from gpattr.estimators.evidence.laplace import LaplaceEvidence
 from gpattr.estimators.evidence.marginal_likelihood import maximise
-from gpattr.estimators.gp_regressor import check_prior
+from gpattr.estimators.gp_regressor import check_hyperparameters, check_prior, integrates
 from gpattr.estimators.hyperparameters import trainable
+from gpattr.estimators.integration import Integrated
 from gpattr.estimators.plain_data import check_classes, checked_training_data
-from gpattr.estimators.progress import training_progress
+from gpattr.estimators.progress import family_progress, training_progress
 from gpattr.estimators.search_space import (
     Units,
     bounds_for,
@@ -34,11 +36,18 @@ from gpattr.estimators.search_space import (
     starts_from,
     std_of,
 )
+from gpattr.estimators.training import Training
 from gpattr.exceptions import InvalidInputError
-from gpattr.kernels import Kernel, Radial
+from gpattr.kernels import Kernel, Matern52, Radial, SquaredExponential
 from gpattr.means import Mean, Zero
 from gpattr.posteriors import LaplacePosterior, MultiOutputPosterior
 from gpattr.special.logistic import expected_probability
+
+MOST_INTEGRATED = 400  # rows up to which "auto" integrates
+POINTS = 12  # models of a mixture: probabilities take longer to explain than predictions
+LOG_ODDS = 4.0  # a typical variance of log odds
+# Without Matérn 3/2, whose kinks make probabilities sixty times slower to explain.
+FAMILIES = {kind.__name__: kind for kind in (SquaredExponential, Matern52)}
 
 
 class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
@@ -53,19 +62,24 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
     ----------
     kernel, optimize, n_restarts, bounds, random_state, verbose
         As for `GPRegressor`; variances are those of log odds.
+    hyperparameters : "auto", "integrated" or "optimal"
+        As for `GPRegressor`; ``"auto"`` integrates up to 400 rows. A mixture has about 12 models.
     mean : "zero" or Mean
         The prior mean of the log odds.
 
     Attributes
     ----------
-    posterior_ : LaplacePosterior, or MultiOutputPosterior with one output for each of more than two
-    classes
+    posterior_ : LaplacePosterior or MixturePosterior, or MultiOutputPosterior with one output for
+    each of more than two classes
         What `Explainer` explains.
+    hyperparameters_ : frame
+        Family, weight and hyperparameters of each model, in data units, with a column ``class`` for
+        more than two classes.
     classes_ : array (K,)
         The labels; of two, the latent function is positive where the second is the more likely.
     kernel_, mean_, log_marginal_likelihood_
-        The learned values, in data units; for more than two classes a tuple of kernels and the sum
-        of the log evidences.
+        The learned values, in data units, of the heaviest model; for more than two classes a tuple
+        of kernels and the sum of the log evidences.
 
     Examples
     --------
@@ -86,6 +100,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
         *,
         mean: str | Mean = "zero",
         optimize: bool = True,
+        hyperparameters: str = "auto",
         n_restarts: int = 0,
         bounds: dict[str, tuple[Any, Any]] | None = None,
         random_state: RandomLike = None,
@@ -94,6 +109,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
         self.kernel = kernel
         self.mean = mean
         self.optimize = optimize
+        self.hyperparameters = hyperparameters
         self.n_restarts = n_restarts
         self.bounds = bounds
         self.random_state = random_state
@@ -102,6 +118,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn the hyperparameters from labelled rows, and condition on them."""
         check_prior(self, ("zero",))
+        check_hyperparameters(self)
         with self._unchanged_on_error():
             refuse_dask(X=X, y=y)
             require_numbers(X=X)
@@ -127,15 +144,13 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
             for part in (self._given_kernel, mean):
                 if part is not None:
                     part.check_features(rows.shape[1])
-            inputs, posteriors = X if is_frame(X) else rows, []
-            for target in self._targets(codes, len(classes)):
-                kernel = self._learn(rows, target, mean)
-                posteriors.append(
-                    LaplacePosterior(
-                        kernel, inputs, target, mean=mean, label=_label(classes, len(posteriors))
-                    )
-                )
-        return self._become(posteriors, classes)
+            inputs = X if is_frame(X) else rows
+            targets = self._targets(codes, len(classes))
+            found = [
+                self._learn(rows, target, mean, _Labels(inputs, target, mean, _label(classes, k)))
+                for k, target in enumerate(targets)
+            ]
+        return self._become(found, classes)
 
     def predict_latent(self, X: ArrayLike, return_std: bool = False) -> Any:
         """Return the mean of the latent log odds, with their standard deviation if asked.
@@ -148,7 +163,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the most likely label of each row, (n,)."""
         check_is_fitted(self)
-        if len(self.classes_) == 2:
+        if len(self.classes_) == 2 and len(self.posterior_.components) == 1:
             return self.classes_[(to_numpy(self._latent(X)) > 0).astype(int)]
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
@@ -158,12 +173,11 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
         Its uncertainty moves them towards ½. Those of more than two classes, each against all
         others, are divided by their sum.
         """
-        mean, std = (to_numpy(part) for part in self._latent(X, return_std=True))
-        if mean.ndim == 1:
-            return np.column_stack([expected_probability(sign * mean, std) for sign in (-1.0, 1.0)])
-        against = np.stack(
-            [expected_probability(*column) for column in zip(mean.T, std.T, strict=True)], axis=1
-        )
+        self._latent(X)  # for what may be wrong with X
+        found = [mean_probabilities(posterior, X) for posterior in self._posteriors]
+        if len(found) == 1:
+            return np.column_stack(found[0])
+        against = np.stack([second for _, second in found], axis=1)
         total = against.sum(axis=1, keepdims=True)
         return np.divide(
             against, total, out=np.full_like(against, 1.0 / against.shape[1]), where=total > 0
@@ -176,65 +190,101 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
             (codes == k).astype(np.float64) for k in ([1] if n_classes == 2 else range(n_classes))
         ]
 
-    def _learn(self, X: np.ndarray, y: np.ndarray, mean: Mean) -> Kernel:
-        """Return the most likely kernel, in the user's units."""
+    def _learn(self, X: np.ndarray, y: np.ndarray, mean: Mean, labels: _Labels) -> Integrated:
+        """Return the most likely model, or the mixture over hyperparameters."""
         given, std = self._given_kernel, std_of(X)
         units = (
             Units(np.where(std > 0, std, 1.0), 1.0) if given is None else Units(np.ones(()), 1.0)
         )
         kernel = _start(units, self._kernel_class) if given is None else given
         if not self.optimize:
-            return kernel
+            return labels.only(kernel)
         kernel = scaled(kernel, units, inwards=True)
         start = trainable(kernel)
         bounds = bounds_for(start, units, self.bounds, 1.0, own_start=given is None)
         if not bounds:
-            return scaled(kernel, units, inwards=False)
+            return labels.only(scaled(kernel, units, inwards=False))
         rows = units.inside(X) if kernel.stationary else X / units.std
         starts = starts_from(
             {name: start[name] for name in bounds}, self.n_restarts, self.random_state
         )
+        evidence = LaplaceEvidence(rows, y, mean(X))
+        if integrates(self.hyperparameters, len(X), MOST_INTEGRATED):
+            training = Training(units, evidence, kernel, None, None, bounds, starts, LOG_ODDS)
+            families = FAMILIES if self.kernel is None else {type(kernel).__name__: None}
+            with family_progress(self.verbose) as report:
+                return training.integrated(families, labels, POINTS, report=report)
         with training_progress(self.verbose, len(starts), 0.0) as report:
-            kernel, _ = maximise(
-                LaplaceEvidence(rows, y, mean(X)), kernel, None, bounds, starts, report=report
-            )
-        return scaled(kernel, units, inwards=False)
+            kernel, _ = maximise(evidence, kernel, None, bounds, starts, report=report)
+        return labels.only(scaled(kernel, units, inwards=False))
 
-    def _become(self, posteriors: list[LaplacePosterior], classes: np.ndarray) -> Self:
-        self.classes_, self.mean_ = classes, posteriors[0].mean
-        self.log_marginal_likelihood_ = sum(
-            posterior.log_marginal_likelihood for posterior in posteriors
-        )
+    def _become(self, found: list[Integrated], classes: np.ndarray) -> Self:
+        self._integrated, heaviest = found, [part.heaviest.posterior for part in found]
+        self.classes_, self.mean_ = classes, heaviest[0].mean
+        self.log_marginal_likelihood_ = sum(part.log_marginal_likelihood for part in heaviest)
         if len(classes) == 2:
-            self.posterior_, self.kernel_ = posteriors[0], posteriors[0].kernel
+            self.posterior_, self.kernel_ = found[0].posterior, heaviest[0].kernel
         else:
+            outputs = (part.posterior for part in found)
             self.posterior_ = MultiOutputPosterior(
-                dict(zip(map(str, classes.tolist()), posteriors, strict=True))
+                dict(zip(map(str, classes.tolist()), outputs, strict=True))
             )
-            self.kernel_: Any = tuple(posterior.kernel for posterior in posteriors)
+            self.kernel_: Any = tuple(part.kernel for part in heaviest)
         return self
 
     @property
-    def _posteriors(self) -> tuple[LaplacePosterior, ...]:
-        return (self.posterior_,) if len(self.classes_) == 2 else self.posterior_.latents
+    def hyperparameters_(self) -> Any:
+        """The frame of all models, in the user's units; one row a class without integration."""
+        import pandas as pd
+
+        check_is_fitted(self)
+        names = self.posterior_.feature_names or range(self.posterior_.n_features)
+        frames = [part.frame(names) for part in self._integrated]
+        if len(frames) == 1:
+            return frames[0]
+        parts = zip(self.classes_.tolist(), frames, strict=True)
+        return pd.concat([frame.assign(**{"class": label}) for label, frame in parts])
+
+    def conditioned(self, X: Any, labels: np.ndarray) -> Self:
+        """Become the same model, hyperparameters and all, conditioned on other rows and labels.
+
+        The weights of a mixture stay as they are.
+        """
+        check_is_fitted(self)
+        codes = np.searchsorted(self.classes_, labels)
+        targets = self._targets(codes, len(self.classes_))
+        return self._become(
+            [
+                _Labels(X, target, self.mean_, part.heaviest.posterior.label).again(part)
+                for part, target in zip(self._integrated, targets, strict=True)
+            ],
+            self.classes_,
+        )
+
+    @property
+    def _posteriors(self) -> tuple[Any, ...]:
+        """The posteriors of the latent functions."""
+        return tuple(part.posterior for part in self._integrated)
 
     def _content(self) -> dict[str, Any]:
-        codes = [to_numpy(posterior.y) for posterior in self._posteriors]
-        return {
-            "kernels": [
-                storage.encode("kernel", posterior.kernel) for posterior in self._posteriors
-            ],
+        heaviest = [part.heaviest.posterior for part in self._integrated]
+        codes = [to_numpy(posterior.y) for posterior in heaviest]
+        content: dict[str, Any] = {
+            "kernels": [storage.encode("kernel", posterior.kernel) for posterior in heaviest],
             "mean": storage.encode("mean", self.mean_),
             "classes": self.classes_.tolist(),
             "label_type": self.classes_.dtype.str,
             "arrays": {
-                "X": documents.encode(to_numpy(self._posteriors[0].inputs), ("row", "feature")),
+                "X": documents.encode(to_numpy(heaviest[0].inputs), ("row", "feature")),
                 "y": documents.encode(
                     codes[0] if len(codes) == 1 else np.argmax(codes, axis=0).astype(float),
                     ("row",),
                 ),
             },
         }
+        if any(len(part.components) > 1 for part in self._integrated):
+            content["components"] = [storage.components(part) for part in self._integrated]
+        return content
 
     def _restore(self, content: Any, names: Names | None) -> None:
         X, y = (documents.decode(content["arrays"][name]) for name in ("X", "y"))
@@ -248,12 +298,45 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
             np.array(content["classes"], dtype=content["label_type"]),
         )
         targets = self._targets(y.astype(int), len(classes))
-        kernels = [storage.decode(kernel) for kernel in content["kernels"]]
-        posteriors = [
-            LaplacePosterior(kernel, X, target, mean=mean, label=_label(classes, k))
-            for k, (kernel, target) in enumerate(zip(kernels, targets, strict=True))
-        ]
-        self._become(posteriors, classes)
+        labels = [_Labels(X, target, mean, _label(classes, k)) for k, target in enumerate(targets)]
+        if "components" in content:  # older files, and those of one model, have none
+            parts = zip(labels, content["components"], strict=True)
+            found = [storage.integrated(part, one) for one, part in parts]
+        else:
+            kernels = [storage.decode(kernel) for kernel in content["kernels"]]
+            found = [one.only(kernel) for one, kernel in zip(labels, kernels, strict=True)]
+        self._become(found, classes)
+
+
+@dataclass(frozen=True)
+class _Labels:
+    """The labels 0 and 1 of one latent function, on which kernels are conditioned."""
+
+    X: Any
+    y: np.ndarray
+    mean: Mean
+    label: str
+
+    def __call__(self, kernel: Kernel, noise: Any = None) -> LaplacePosterior:
+        return LaplacePosterior(kernel, self.X, self.y, mean=self.mean, label=self.label)
+
+    def only(self, kernel: Kernel) -> Integrated:
+        """Return one model."""
+        return Integrated.of_one(kernel, None, self(kernel))
+
+    def again(self, found: Integrated) -> Integrated:
+        """Return the same models conditioned on these labels."""
+        return found.map(self)
+
+
+def mean_probabilities(posterior: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return P(0) and P(1) of labels with these log odds at rows X, (n,) each."""
+    none, one = np.zeros(()), np.zeros(())
+    for weight, part in posterior.components:
+        mean, std = map(to_numpy, part.predict(X, return_std=True))
+        none = none + weight * expected_probability(-mean, std)
+        one = one + weight * expected_probability(mean, std)
+    return none, one
 
 
 def _start(units: Units, kind: type[Radial] | None) -> Radial:

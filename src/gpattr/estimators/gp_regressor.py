@@ -29,7 +29,7 @@ from gpattr.estimators.evidence.marginal_likelihood import (
     most_likely_constant,
 )
 from gpattr.estimators.hyperparameters import trainable
-from gpattr.estimators.integration import Component, Integrated, affordable_points
+from gpattr.estimators.integration import Integrated, affordable_points
 from gpattr.estimators.progress import family_progress, training_progress
 from gpattr.estimators.search_space import (
     NOISE_SHARE,
@@ -172,7 +172,9 @@ class GPRegressor(KernelRegressor):
         inputs = X if is_frame(X) else rows
         if not self.optimize:
             kernel, level = self._start(rows, y, known)
-        elif self._integrates(len(rows)) and self._integrate(inputs, rows, y, known, mean):
+        elif integrates(self.hyperparameters, len(rows), MOST_INTEGRATED) and self._integrate(
+            inputs, rows, y, known, mean
+        ):
             return self
         else:
             kernel, level = self._train(rows, y - mean(rows), known, mean)
@@ -180,17 +182,10 @@ class GPRegressor(KernelRegressor):
             mean = Constant(most_likely_constant(kernel, rows, y, level))
         return self.condition(kernel, mean, inputs, y, level)
 
-    def _integrates(self, n: int) -> bool:
-        """Return whether hyperparameters are integrated over, for n training rows."""
-        return self.hyperparameters == "integrated" or (
-            self.hyperparameters == "auto" and n <= MOST_INTEGRATED
-        )
-
     def condition(self, kernel: Kernel, mean: Mean, X: ArrayLike, y: ArrayLike, noise: Any) -> Self:
         """Become the posterior of this prior given the data, without learning anything."""
         posterior = ExactPosterior(kernel, X, y, noise=noise, mean=mean)
-        only = Component(1.0, type(kernel).__name__, kernel, noise, posterior)
-        return self._become(Integrated((only,)), mean)
+        return self._become(Integrated.of_one(kernel, noise, posterior), mean)
 
     def _become(self, found: Integrated, mean: Mean) -> Self:
         """Become a mixture of models with one prior mean."""
@@ -307,16 +302,7 @@ class GPRegressor(KernelRegressor):
             },
         }
         if len(self._integrated.components) > 1:
-            content["components"] = [
-                {
-                    "weight": part.weight,
-                    "family": part.family,
-                    "kernel": storage.encode("kernel", part.kernel),
-                    # None: the noise that all share, which was given for each row
-                    "noise": None if np.ndim(to_numpy(part.noise)) else float(part.noise),
-                }
-                for part in self._integrated.components
-            ]
+            content["components"] = storage.components(self._integrated)
         return content
 
     def _restore(self, content: Any, names: Names | None) -> None:
@@ -326,18 +312,22 @@ class GPRegressor(KernelRegressor):
             import pandas as pd
 
             X = pd.DataFrame(X, columns=list(names))
+        parts = content.get("components")  # as older files, those of one model have none
+        kernel, mean = (storage.decode(content[name]) for name in ("kernel", "mean"))
+        self._restore_parts(kernel, mean, X, y, noise, parts)
+
+    def _restore_parts(
+        self, kernel: Kernel, mean: Mean, X: Any, y: Any, noise: np.ndarray, parts: Any
+    ) -> None:
+        """Become the model of a file: one kernel, or the ``parts`` of a mixture."""
         level = noise if len(noise) > 1 else float(noise[0])
-        mean = storage.decode(content["mean"])
-        parts = []
-        for part in content.get("components", ()):  # older files have none
-            kernel = storage.decode(part["kernel"])
-            own = level if part["noise"] is None else float(part["noise"])
-            posterior = conditioned(kernel, X, y, own, mean)
-            parts.append(Component(part["weight"], part["family"], kernel, own, posterior))
-        if parts:
-            self._become(Integrated(tuple(parts)), mean)
-        else:
-            self.condition(storage.decode(content["kernel"]), mean, X, y, level)
+        if parts is None:
+            self.condition(kernel, mean, X, y, level)
+            return
+        found = storage.integrated(
+            parts, lambda kernel, noise: conditioned(kernel, X, y, noise, mean), level
+        )
+        self._become(found, mean)
 
     def _start(self, X: Array, y: Array, known: Array | None) -> tuple[Kernel, Any]:
         units = Units.of_data(X, y)
@@ -383,6 +373,11 @@ def check_hyperparameters(model: Any) -> None:
             "hyperparameters: expected 'auto' or 'optimal' with optimize=False, which keeps them as"
             " they are, got 'integrated'"
         )
+
+
+def integrates(hyperparameters: str, n: int, most: int) -> bool:
+    """Return whether hyperparameters are integrated over, for n training rows."""
+    return hyperparameters == "integrated" or (hyperparameters == "auto" and n <= most)
 
 
 def known_noise(model: Any, noise: Any, X: Array) -> Array | None:

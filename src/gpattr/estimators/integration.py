@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -127,6 +127,18 @@ class Integrated:
     components: tuple[Component, ...]
     dropped: int = 0
 
+    @classmethod
+    def of_one(cls, kernel: Kernel, noise: Any, posterior: Any) -> Integrated:
+        """Return a single model."""
+        return cls((Component(1.0, type(kernel).__name__, kernel, noise, posterior),))
+
+    def map(self, condition: Callable[[Kernel, Any], Any]) -> Integrated:
+        """Return the same models with other posteriors, ``condition(kernel, noise)``."""
+        parts = (
+            part._replace(posterior=condition(part.kernel, part.noise)) for part in self.components
+        )
+        return replace(self, components=tuple(parts))
+
     @property
     def heaviest(self) -> Component:
         """The component with the largest weight."""
@@ -216,10 +228,13 @@ def affordable_points(n: int) -> int:
 def _curvature(search: Search, mode: np.ndarray) -> np.ndarray:
     """Return −∇² of the objective at the mode, (k, k), from differences of its gradient.
 
-    Where the covariance is singular beside the mode, the prior alone says how sharp it is.
+    Where the covariance is singular beside the mode, the prior alone says how sharp it is. At a
+    bound, beyond which the objective would still rise by g, it falls off as exp(−g|θ − θ̂|), which
+    a normal distribution with the precision 2πg² has the integral of.
     """
-    k, prior, upper = len(mode), search.prior, search.limits[:, 1]
+    k, prior, (lower, upper) = len(mode), search.prior, search.limits.T
     slope = search(mode)[1]
+    held = ((mode <= lower) & (slope > 0)) | ((mode >= upper) & (slope < 0))
     H = np.linalg.inv(prior.covariance)  # pyright: ignore[reportFunctionMemberAccess]
     for i in range(k):
         beside = mode.copy()
@@ -228,7 +243,10 @@ def _curvature(search: Search, mode: np.ndarray) -> np.ndarray:
         row = (search(beside)[1] - slope) / (beside[i] - mode[i])
         if not search.walls and np.isfinite(row).all():
             H[i] = row
-    return 0.5 * (H + H.T)
+    H = 0.5 * (H + H.T)
+    H[held], H[:, held] = 0.0, 0.0
+    H[held, held] = np.maximum(2.0 * np.pi * slope[held] ** 2, 1.0)
+    return H
 
 
 def _columns(part: Component, names: Sequence[str]) -> dict[str, Any]:

@@ -8,11 +8,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from gpattr._core import documents
 from gpattr._core.array import is_tensor, to_numpy
 from gpattr._core.memory import check_memory
-from gpattr._core.normal import check_count, roots, standard_draws
+from gpattr._core.normal import check_count
 from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import (
     Names,
@@ -24,10 +25,10 @@ from gpattr._core.validation import (
     positive,
 )
 from gpattr.estimators import storage
-from gpattr.estimators.base import KernelRegressor, refuse_dask, require_numbers
+from gpattr.estimators.base import KernelRegressor, function_draws, refuse_dask, require_numbers
 from gpattr.estimators.evidence.coregionalised import CoregionalisedEvidence
 from gpattr.estimators.evidence.marginal_likelihood import NOISE, maximise
-from gpattr.estimators.gp_regressor import GPRegressor, check_prior
+from gpattr.estimators.gp_regressor import GPRegressor, check_hyperparameters, check_prior
 from gpattr.estimators.hyperparameters import trainable
 from gpattr.estimators.plain_data import checked_training_data
 from gpattr.estimators.progress import training_progress
@@ -70,6 +71,9 @@ class MultiOutputGPRegressor(KernelRegressor):
         The noise variance of every output if it is known; learned by default.
     optimize, n_restarts, bounds, random_state, verbose
         As for `GPRegressor`; bounds of the noise hold for every output.
+    hyperparameters : "auto", "integrated" or "optimal"
+        As for `GPRegressor`, with separate outputs; those of outputs that are learned together are
+        the optimal ones.
 
     Attributes
     ----------
@@ -102,6 +106,7 @@ class MultiOutputGPRegressor(KernelRegressor):
         mean: str | Mean = "constant",
         noise_variance: Any = None,
         optimize: bool = True,
+        hyperparameters: str = "auto",
         n_restarts: int = 0,
         bounds: dict[str, tuple[Any, Any]] | None = None,
         random_state: RandomLike = None,
@@ -112,6 +117,7 @@ class MultiOutputGPRegressor(KernelRegressor):
         self.mean = mean
         self.noise_variance = noise_variance
         self.optimize = optimize
+        self.hyperparameters = hyperparameters
         self.n_restarts = n_restarts
         self.bounds = bounds
         self.random_state = random_state
@@ -125,6 +131,12 @@ class MultiOutputGPRegressor(KernelRegressor):
         """
         check_choice("outputs", self.outputs, OUTPUTS)
         together = self.outputs != "separate"
+        check_hyperparameters(self)
+        if together and self.hyperparameters == "integrated":
+            raise InvalidInputError(
+                f"hyperparameters: expected 'auto' or 'optimal' with {self.outputs} outputs, whose"
+                " hyperparameters are not integrated over, got 'integrated'"
+            )
         check_prior(self, ("constant", "zero") if together else ("constant", "zero", "linear"))
         if together and isinstance(self.mean, Mean):
             raise InvalidInputError(
@@ -155,11 +167,12 @@ class MultiOutputGPRegressor(KernelRegressor):
         )
         draws = np.repeat(mean[:, :, None], n_samples, axis=2)
         for latent, weights in zip(self.posterior_.latents, self.posterior_.mixing.T, strict=True):
-            C = to_numpy(latent.predict(X, return_cov=True)[1])
-            deviation = (
-                roots(C[None])[0] @ standard_draws("n_samples", n_samples, len(mean), generator).T
-            )
-            draws += weights[:, None] * deviation[:, None, :]
+            own = function_draws(latent, X, n_samples, generator)
+            # Draws of a mixture come model by model.
+            if len(latent.components) > 1:
+                own = own[:, generator.permutation(n_samples)]
+            own -= to_numpy(latent.predict(X))[:, None]
+            draws += weights[:, None] * own[:, None, :]
         return draws
 
     def _check_outputs(self, X: Any, Y: Any) -> tuple[np.ndarray, np.ndarray, Names]:
@@ -213,9 +226,7 @@ class MultiOutputGPRegressor(KernelRegressor):
             except InvalidInputError as error:
                 raise InvalidInputError(f"output {names[o]!r}: {error}") from None
         self._kind = self.outputs
-        return self._become_separate(
-            [model.posterior_ for model in models], [model._prior_mean for model in models], names
-        )
+        return self._become_separate(models, names)
 
     def _fit_together(self, X: Any, rows: np.ndarray, Y: np.ndarray, names: Names) -> Self:
         m, P = Y.shape
@@ -336,25 +347,35 @@ class MultiOutputGPRegressor(KernelRegressor):
             )
         return np.broadcast_to(known, (P,))
 
-    def _become_separate(
-        self, posteriors: list[ExactPosterior], priors: list[Mean], names: Names
-    ) -> Self:
-        self.posterior_, self.output_names_ = (
-            MultiOutputPosterior(dict(zip(names, posteriors, strict=True))),
-            names,
+    def _become_separate(self, models: list[GPRegressor], names: Names) -> Self:
+        self._models, self.output_names_ = models, names
+        self.posterior_ = MultiOutputPosterior(
+            {name: model.posterior_ for name, model in zip(names, models, strict=True)}
         )
-        self.kernel_: Any = tuple(posterior.kernel for posterior in posteriors)
-        self._prior_means, self._targets = (
-            priors,
-            np.stack([to_numpy(part.y) for part in posteriors], axis=1),
-        )
-        noise = np.stack([to_numpy(posterior.noise) for posterior in posteriors], axis=1)
+        heaviest = [model._integrated.heaviest.posterior for model in models]
+        self.kernel_: Any = tuple(posterior.kernel for posterior in heaviest)
+        self._targets = np.stack([to_numpy(part.y) for part in heaviest], axis=1)
+        noise = np.stack([to_numpy(posterior.noise) for posterior in heaviest], axis=1)
         self.noise_variance_ = noise[0] if (noise == noise[0]).all() else noise
         self.log_marginal_likelihood_ = sum(
-            posterior.log_marginal_likelihood for posterior in posteriors
+            posterior.log_marginal_likelihood for posterior in heaviest
         )
         self.__dict__.pop("covariance_", None)  # of an earlier fit
         return self
+
+    @property
+    def hyperparameters_(self) -> Any:
+        """The frame of all models of separate outputs, with a column ``output``."""
+        import pandas as pd
+
+        check_is_fitted(self)
+        if self._kind != "separate":
+            raise InvalidInputError(
+                "hyperparameters_: expected separate outputs, got outputs learned together, which"
+                " have kernel_, covariance_ and noise_variance_"
+            )
+        parts = zip(self.output_names_, self._models, strict=True)
+        return pd.concat([model.hyperparameters_.assign(output=name) for name, model in parts])
 
     def _become_shared(
         self,
@@ -394,7 +415,8 @@ class MultiOutputGPRegressor(KernelRegressor):
 
     def _content(self) -> dict[str, Any]:
         apart = self._kind == "separate"
-        first: Any = self.posterior_.latents[0]
+        first: Any = self.posterior_.latents[0].components[0][1]
+        means = [model._prior_mean for model in self._models] if apart else self._prior_means
         arrays = {
             "X": (first.inputs, ("row", "feature")),
             "Y": (self._targets, ("row", "output")),
@@ -402,14 +424,20 @@ class MultiOutputGPRegressor(KernelRegressor):
         }
         if not apart:
             arrays["covariance"] = (self.covariance_, ("output", "output"))
+        integrated = {}
+        if apart and any(len(part.components) > 1 for part in self.posterior_.latents):
+            integrated["components"] = [
+                storage.components(model._integrated) for model in self._models
+            ]
         return {
+            **integrated,
             "outputs": self._kind,
             "output_names": list(self.output_names_),
             "kernels": [
                 storage.encode("kernel", part)
                 for part in (self.kernel_ if apart else [self.kernel_])
             ],
-            "means": [storage.encode("mean", mean) for mean in self._prior_means],
+            "means": [storage.encode("mean", mean) for mean in means],
             "arrays": {
                 name: documents.encode(to_numpy(array), dims)
                 for name, (array, dims) in arrays.items()
@@ -431,11 +459,13 @@ class MultiOutputGPRegressor(KernelRegressor):
         if self._kind != "separate":
             self._become_shared(kernels[0], arrays["covariance"], noise[0], means, X, Y, outputs)
             return
-        posteriors = [
-            ExactPosterior(kernels[o], X, Y[:, o], noise=noise[:, o], mean=means[o])
-            for o in range(len(outputs))
-        ]
-        self._become_separate(posteriors, means, outputs)
+        models = []
+        for o in range(len(outputs)):
+            model = GPRegressor()
+            part = content.get("components", [None] * len(outputs))[o]
+            model._restore_parts(kernels[o], means[o], X, Y[:, o], noise[:, o], part)
+            models.append(model)
+        self._become_separate(models, outputs)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -57,13 +57,12 @@ class Term:
     mean: np.ndarray
     std: np.ndarray
     common: float = 0.0
-    gamma: tuple[float, float] | None = None
+    gamma: tuple[np.ndarray, np.ndarray] | None = None
 
     @classmethod
-    def of_gamma(cls, shape: float, rate: float, size: int) -> Term:
-        """Return the gamma distribution with this shape and rate for each of ``size`` values."""
-        mean, std = digamma(shape) - math.log(rate), float(polygamma(1, shape)) ** 0.5
-        return cls(np.full(size, mean), np.full(size, std), gamma=(shape, rate))
+    def of_gamma(cls, shape: np.ndarray, rate: np.ndarray) -> Term:
+        """Return gamma distributions with these shapes and rates, (size,) each."""
+        return cls(digamma(shape) - np.log(rate), polygamma(1, shape) ** 0.5, gamma=(shape, rate))
 
     @property
     def covariance(self) -> np.ndarray:

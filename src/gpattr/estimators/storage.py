@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,6 +13,7 @@ from gpattr import kernels, means
 from gpattr._core import documents
 from gpattr._core.array import to_numpy
 from gpattr._core.validation import numbers
+from gpattr.estimators.integration import Component, Integrated
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel
 from gpattr.means import Mean
@@ -110,3 +112,29 @@ def decode(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: decode(inner) for key, inner in value["dictionary"].items()}
     return [decode(inner) for inner in value] if isinstance(value, list) else value
+
+
+def components(found: Integrated) -> list[dict[str, Any]]:
+    """Return the models of a mixture as JSON values, without data and posteriors."""
+    return [
+        {
+            "weight": part.weight,
+            "family": part.family,
+            "kernel": encode("kernel", part.kernel),
+            # One noise for each row is known, the same for all models, and kept with the rows.
+            "noise": None if part.noise is None or np.ndim(part.noise) else float(part.noise),
+        }
+        for part in found.components
+    ]
+
+
+def integrated(
+    content: Any, condition: Callable[[Kernel, Any], Any], noise: Any = None
+) -> Integrated:
+    """Return what `components` wrote; ``noise`` is that of models without one of their own."""
+    parts = []
+    for part in content:
+        kernel, own = decode(part["kernel"]), noise if part["noise"] is None else part["noise"]
+        posterior = condition(kernel, own)
+        parts.append(Component(part["weight"], part["family"], kernel, own, posterior))
+    return Integrated(tuple(parts))

@@ -74,15 +74,20 @@ class Training:
         return integrate_over(peaks, self.outside, condition, n_points)
 
     def _search(self, kind: type[Radial] | None, priors: Mapping[str, Term]) -> Search:
-        kernel = self.kernel
-        if kind is not None and isinstance(kernel, Radial):
-            kernel = kind(lengthscale=kernel.lengthscale, variance=kernel.variance)
+        kernel = self.kernel if kind is None else in_family(self.kernel, kind)
         superfluous = redundant(kernel)
         names = [name for name in self.bounds if name not in superfluous]
         terms = prior_terms(kernel, self.objective.X, self.variance) | dict(priors)
         start = {name: self.starts[0][name] for name in names}
         prior = Prior({name: terms[name] for name in names})
         return Search(self.objective, kernel, self.noise, start, self.bounds, prior=prior)
+
+
+def in_family(kernel: Kernel, kind: type[Radial]) -> Kernel:
+    """Return the kernel with all kernels inside that are of one of the families in this one."""
+    if type(kernel) in FAMILIES.values() and isinstance(kernel, Radial):
+        return kind(lengthscale=kernel.lengthscale, variance=kernel.variance)
+    return kernel.map_parts(lambda part: in_family(part, kind))
 
 
 def _values(search: Search, theta: np.ndarray) -> Values:

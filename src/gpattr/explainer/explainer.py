@@ -119,6 +119,9 @@ class Explainer:
         One of `gpattr.quantities`, explained in place of the prediction: its standard deviation, a
         confidence bound, an expected improvement, an acquisition function. Quantities are
         properties of the model, and their attributions numbers without uncertainty.
+    hyperparameters : "fitted" or "integrated"
+        ``"integrated"`` explains `gpattr.integrate(model)` in place of the model: intervals then
+        include that its hyperparameters are not known.
 
     Examples
     --------
@@ -168,8 +171,15 @@ class Explainer:
         baseline_name: str | None = None,
         players: Groups | None = None,
         quantity: Quantity | None = None,
+        hyperparameters: str = "fitted",
     ) -> None:
-        posterior = as_posterior(model)
+        check_choice("hyperparameters", hyperparameters, ("fitted", "integrated"))
+        if hyperparameters == "integrated":
+            from gpattr.integration import integrate  # which needs scikit-learn
+
+            posterior = integrate(model)
+        else:
+            posterior = as_posterior(model)
         for key, text in (("target_name", target_name), ("baseline_name", baseline_name)):
             if text is not None and not check_text(key, text).strip():
                 raise InvalidInputError(f"{key}: expected a name, got {text!r}")

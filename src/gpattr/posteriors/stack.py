@@ -21,7 +21,16 @@ import numpy as np
 from gpattr._core.array import EPS
 from gpattr.closed_forms.resolution import formulas_for
 from gpattr.distributions import Gaussian
-from gpattr.kernels import Constant, Kernel, Matern32, Matern52, Radial, SquaredExponential, Sum
+from gpattr.kernels import (
+    Constant,
+    Kernel,
+    Matern32,
+    Matern52,
+    Radial,
+    Scale,
+    SquaredExponential,
+    Sum,
+)
 from gpattr.means import Constant as ConstantMean
 from gpattr.means import Zero
 from gpattr.operators import IntegratedGradients, Paths
@@ -65,16 +74,14 @@ class Stack:
             if kernel is None:
                 return None
             parts.append(kernel)
-        radial = [kernel for kernel, _ in parts]
-        places = {kind: [type(k) is kind for k in radial] for kind in FAMILIES}
+        radial, variances, constants = zip(*parts, strict=True)
+        places = {kind: [type(kernel) is kind for kernel in radial] for kind in FAMILIES}
         models: Any = tuple(posteriors)
         return cls(
             models,
-            tuple(
-                (kind(), np.flatnonzero(found)) for kind, found in places.items() if any(found)
-            ),
-            np.array([kernel.variance for kernel in radial]),
-            np.array([constant for _, constant in parts]),
+            tuple((kind(), np.flatnonzero(found)) for kind, found in places.items() if any(found)),
+            np.array(variances),
+            np.array(constants),
             np.stack(
                 [
                     np.broadcast_to(np.asarray(kernel.lengthscale) ** -2.0, Z.shape[1:])
@@ -213,18 +220,22 @@ class Stack:
         )
 
 
-def _parts(posterior: Posterior, Z: np.ndarray) -> tuple[Radial, float] | None:
-    """Return the radial kernel and the constant of a posterior that can be stacked, else None."""
+def _parts(posterior: Posterior, Z: np.ndarray) -> tuple[Radial, float, float] | None:
+    """Return radial kernel, variance and constant of a posterior that can be stacked, else None."""
     if type(posterior) is not ExactPosterior or posterior.trend is not None:
         return None
     same = posterior.inputs is Z or np.array_equal(posterior.inputs, Z)
     if not same or not isinstance(posterior.mean, (Zero, ConstantMean)):
         return None
     kernel: Kernel = posterior.kernel
-    constant = 0.0
+    constant, variance = 0.0, 1.0
     if isinstance(kernel, Sum) and len(kernel.kernels) == 2:
         kernel, last = kernel.kernels
         if not isinstance(last, Constant):
             return None
         constant = float(last.variance)
-    return (kernel, constant) if type(kernel) in FAMILIES and isinstance(kernel, Radial) else None
+    while isinstance(kernel, Scale):
+        variance, kernel = variance * kernel.variance, kernel.kernel
+    if type(kernel) not in FAMILIES or not isinstance(kernel, Radial):
+        return None
+    return kernel, variance * kernel.variance, constant

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 import numpy as np
+from scipy.special import ndtr
 
 from gpattr._core.array import solve_lower_rows, to_numpy
-from gpattr.kernels import Radial, Scale
+from gpattr.kernels import Constant, Radial, Scale, Sum
 from gpattr.posteriors import (
     ExactPosterior,
     MultiOutputPosterior,
@@ -49,11 +50,22 @@ def innermost(posterior: Posterior) -> Any:
 
 
 def left_out(posterior: Posterior) -> HeldOut | None:
-    """Judge leave-one-out predictions of the training targets; None if not available."""
-    inner = innermost(posterior)
-    if not isinstance(inner, ExactPosterior):
+    """Judge leave-one-out predictions of the training targets; None if not available.
+
+    The weights of a mixture are those without the target: wₖ/p(y | others, model k).
+    """
+    models = [(weight, innermost(part)) for weight, part in posterior.components]
+    if not all(isinstance(model, ExactPosterior) for _, model in models):
         return None
-    return HeldOut.of(to_numpy(inner.y), *leave_one_out(inner))
+    y = to_numpy(models[0][1].y)
+    parts = np.array([leave_one_out(model) for _, model in models])  # (K, 2, m)
+    mean, std = parts[:, 0], np.sqrt(parts[:, 1])
+    logs = np.log([weight for weight, _ in models])[:, None]
+    logs = logs + 0.5 * ((y - mean) / std) ** 2 + np.log(std)
+    weights = np.exp(logs - logs.max(axis=0))
+    weights /= weights.sum(axis=0)
+    below = (weights * ndtr((y - mean) / std)).sum(axis=0)
+    return HeldOut.of_positions(y, (weights * mean).sum(axis=0), below)
 
 
 def model_card(
@@ -69,10 +81,14 @@ def model_card(
     several, outer = list(outputs), cast(Any, posterior)
     if isinstance(posterior, MultiOutputPosterior):
         several, outer = list(posterior.outputs), next(iter(posterior.outputs.values()))
-    inner = innermost(outer)
+    models = outer.components
+    inner = innermost(max(models, key=lambda part: part[0])[1])
     rows = inner.training_inputs
     name = type(inner).__name__
-    card = [("model", f"{KINDS[name]} ({name})" if name in KINDS else name)]
+    kind = f"{KINDS[name]} ({name})" if name in KINDS else name
+    card = [("model", kind if len(models) == 1 else f"{kind}, a mixture of {len(models)}")]
+    if len(models) > 1:
+        card.append(("hyperparameters", "integrated over; below are those of the heaviest model"))
     if several:
         card.append(("classes" if name == "LaplacePosterior" else "outputs", ", ".join(several)))
     if rows is not None:
@@ -96,7 +112,8 @@ def model_card(
                 _short(least) if least == most else f"{_short(least)} to {_short(most)}",
             )
         )
-        judged = HeldOut.of(to_numpy(inner.y), *leave_one_out(inner))
+        judged = left_out(outer)
+        assert judged is not None
         card += _quality("leave-one-out", "calibration, leave-one-out", judged)
     elif isinstance(held_out, HeldOutClasses):
         card += _accuracy(held_out)
@@ -117,6 +134,8 @@ def calibration(
 
 
 def _kernel(kernel: Any, names: Any) -> list[tuple[str, str]]:
+    if isinstance(kernel, Sum) and isinstance(kernel.kernels[-1], Constant):
+        kernel = kernel.kernels[0] if len(kernel.kernels) == 2 else kernel
     if isinstance(kernel, Scale):
         kernel = kernel.kernel
     if not isinstance(kernel, Radial):

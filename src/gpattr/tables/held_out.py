@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr
 
 from gpattr._core.array import outer_products, product, solve_lower_rows, to_numpy
 from gpattr.posteriors import SparsePosterior
@@ -46,14 +46,16 @@ class HeldOut:
     @classmethod
     def of(cls, y: np.ndarray, mean: np.ndarray, var: np.ndarray) -> HeldOut:
         """Judge the predictive ``mean`` and ``var`` of targets y, including noise, (n,) each."""
+        return cls.of_positions(y, mean, ndtr((y - mean) / np.sqrt(var)))
+
+    @classmethod
+    def of_positions(cls, y: np.ndarray, mean: np.ndarray, below: np.ndarray) -> HeldOut:
+        """Judge predictions by ``below``, the predictive probabilities P(target ≤ y), (n,)."""
         off = y - mean
         score = (
             None if np.ptp(y) == 0 else 1.0 - float((off**2).sum() / ((y - y.mean()) ** 2).sum())
         )
-        inside = (
-            float(np.mean(np.abs(off) <= -ndtri(0.5 * (1.0 - level)) * np.sqrt(var)))
-            for level in LEVELS
-        )
+        inside = (float(np.mean(np.abs(below - 0.5) <= 0.5 * level)) for level in LEVELS)
         return cls(len(y), score, float(np.sqrt((off**2).mean())), tuple(inside))
 
     @classmethod

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._core.array import to_numpy
+from gpattr.estimators.gp_classifier import mean_probabilities
 from gpattr.posteriors import LaplacePosterior
-from gpattr.special.logistic import expected_probability
 
 MOST, MOST_UNSEEN = 1000, 2000
 PARTS = 10
@@ -98,12 +97,14 @@ def _without(classifier: Any, X: np.ndarray, codes: np.ndarray, part: np.ndarray
     """Return the probabilities, (r, K), of the rows ``part`` by the classifier without them."""
     others = np.delete(np.arange(len(X)), part)
     found = []
-    for posterior, target in zip(
-        classifier._posteriors, classifier._targets(codes, len(classifier.classes_)), strict=True
-    ):
-        rest = LaplacePosterior(posterior.kernel, X[others], target[others], mean=posterior.mean)
-        mean, std = rest.predict(X[part], return_std=True)
-        found.append(expected_probability(to_numpy(mean), to_numpy(std)))
+    targets = classifier._targets(codes, len(classifier.classes_))
+    for models, target in zip(classifier._integrated, targets, strict=True):
+        rest = models.map(
+            lambda kernel, _, target=target: LaplacePosterior(
+                kernel, X[others], target[others], mean=classifier.mean_
+            )
+        )
+        found.append(mean_probabilities(rest.posterior, X[part])[1])
     if len(found) == 1:
         return np.column_stack([1.0 - found[0], found[0]])
     against = np.stack(found, axis=1)

@@ -21,7 +21,7 @@ from gpattr.estimators import (
     storage,
 )
 from gpattr.exceptions import InvalidInputError
-from gpattr.posteriors import EncodedPosterior, LaplacePosterior, Posterior
+from gpattr.posteriors import EncodedPosterior, Posterior
 from gpattr.tables.columns import Columns, require_frame
 from gpattr.tables.held_out import HeldOut
 from gpattr.tables.held_out_classes import HeldOutClasses
@@ -158,7 +158,7 @@ class TableModel:
         few = chosen[stratified(labels[chosen], MOST_LEARNED)]
         classifier = GPClassifier(**options).fit(rows.iloc[few], labels[few])
         if len(few) < len(chosen):
-            classifier = _conditioned(classifier, rows.iloc[chosen], labels[chosen])
+            classifier = classifier.conditioned(rows.iloc[chosen], labels[chosen])
         others = np.delete(np.arange(len(X)), chosen)
         if len(others):
             return cls(
@@ -181,12 +181,16 @@ class TableModel:
     @property
     def class_counts(self) -> dict[str, int]:
         """The number of training rows in each class of a classifier."""
-        targets = (
-            [to_numpy(part.y).sum() for part in self.regressor._posteriors] if self.classes else []
-        )
+        labels = [to_numpy(part.components[0][1].y) for part in self._latents]
+        targets = [part.sum() for part in labels]
         if len(self.classes) == 2:
-            targets = [len(self.regressor._posteriors[0].inputs) - targets[0], targets[0]]
+            targets = [len(labels[0]) - targets[0], targets[0]]
         return {label: int(count) for label, count in zip(self.classes, targets, strict=True)}
+
+    @property
+    def _latents(self) -> tuple[Posterior, ...]:
+        """The posteriors of a classifier's latent functions; none of a regressor."""
+        return self.regressor._posteriors if self.classes else ()
 
     @property
     def posterior(self) -> Posterior:
@@ -203,7 +207,7 @@ class TableModel:
         """
         if self.task == "regression":
             return {"": self.posterior}
-        latents, labels = self.regressor._posteriors, self.classes
+        latents, labels = self._latents, self.classes
         return {
             label: self._of_features(part)
             for label, part in zip(labels[-len(latents) :], latents, strict=True)
@@ -306,16 +310,6 @@ def _options(X: Any, columns: Columns, kernel: str | None, verbose: int) -> dict
         )
     options: dict[str, Any] = {"verbose": verbose, "random_state": 0}
     return options if kernel is None else options | {"kernel": KERNELS[kernel]}
-
-
-def _conditioned(classifier: GPClassifier, X: Any, y: np.ndarray) -> GPClassifier:
-    """Return a classifier with the same hyperparameters, conditioned on more rows."""
-    targets = classifier._targets(np.searchsorted(classifier.classes_, y), len(classifier.classes_))
-    parts = zip(classifier._posteriors, targets, strict=True)
-    posteriors = [
-        LaplacePosterior(part.kernel, X, y, mean=part.mean, label=part.label) for part, y in parts
-    ]
-    return classifier._become(posteriors, classifier.classes_)
 
 
 def stratified(labels: np.ndarray, most: int) -> np.ndarray:

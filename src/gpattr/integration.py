@@ -1,0 +1,268 @@
+"""Integration over the hyperparameters of any fitted exact Gaussian process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gpattr._core.array import namespace, to_numpy
+from gpattr.adapters.adapt import adapt, as_posterior
+from gpattr.adapters.learned import Learned, Values, learned
+from gpattr.estimators.evidence.laplace import LaplaceEvidence
+from gpattr.estimators.evidence.marginal_likelihood import NOISE, Objective
+from gpattr.estimators.hyperparameters import trainable
+from gpattr.estimators.integration import affordable_points
+from gpattr.estimators.priors import Term, given_terms, prior_terms, redundant
+from gpattr.estimators.search_space import Units, std_of
+from gpattr.estimators.training import (
+    FAMILIES,
+    Training,
+    conditioned,
+    in_family,
+    uncertain_constant,
+)
+from gpattr.exceptions import InvalidInputError, UnsupportedModelError
+from gpattr.kernels import Kernel, Matern12, Radial
+from gpattr.means import Constant, Expansion, Mean
+from gpattr.posteriors import (
+    CombinationPosterior,
+    ExactPosterior,
+    LaplacePosterior,
+    MixturePosterior,
+    MultiOutputPosterior,
+    Posterior,
+)
+from gpattr.posteriors.wrapper import WrapperPosterior
+
+LOG_ODDS = 4.0  # a typical variance of log odds
+REACH = 6.0  # prior standard deviations to the bounds of a search
+KEPT = ("feature_names", "label", "note", "target_name", "named_points")
+
+
+def integrate(
+    model: Any,
+    families: Sequence[str | type[Radial]] | str | None = None,
+    priors: Mapping[str, Any] | None = None,
+    *,
+    data: Any = None,
+) -> Posterior:
+    """Return the posterior of a fitted model with its hyperparameters integrated out.
+
+    It is a mixture of about 30 models with the kernel structure of this one, weighted by their
+    evidence, in the units of the data; `Explainer` takes it. Intervals then include that length-
+    scales, variances and noise are not known, which with few rows is most of the uncertainty.
+
+    Parameters
+    ----------
+    model : fitted model
+        An exact Gaussian process that `Explainer` takes, of gpattr or another library, also inside
+        of pipelines and scalers; a classifier by Laplace's approximation; several independent
+        outputs.
+    families : list of names or classes, or "all", optional
+        Kernels to average over in place of those of these families inside of the model's kernel:
+        "SquaredExponential", "Matern52", "Matern32", or "all" of them.
+    priors : dict, optional
+        ``{name: (median, spread)}`` in the units of the model's kernel, where the spread is the
+        standard deviation of the logarithm; names as in ``kernel.get_params()``, and
+        ``"noise_variance"``. By default those that a model of GPyTorch or BoTorch carries, and
+        otherwise those of `GPRegressor`.
+    data : (X, y), optional
+        The training data, for libraries that do not keep them.
+
+    Hyperparameters that are fixed in scikit-learn, GPyTorch or BoTorch stay as they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> from sklearn.gaussian_process import GaussianProcessRegressor
+    >>> from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+    >>> X = np.random.default_rng(0).normal(size=(20, 2))
+    >>> model = GaussianProcessRegressor(1.0 * RBF([1.0, 1.0]) + WhiteKernel(0.1))
+    >>> posterior = gpattr.integrate(model.fit(X, X[:, 0] + np.sin(X[:, 1])))
+    >>> type(posterior).__name__
+    'MixturePosterior'
+    """
+    posterior = as_posterior(model, data=data)
+    read = partial(_values_of, data=data)
+    own = model is posterior or getattr(model, "posterior_", None) is posterior
+    facts = Learned() if own else learned(model, read)
+    return _integrated(posterior, _families(families), priors, facts)
+
+
+def _integrated(
+    posterior: Posterior, families: dict[str, Any] | None, priors: Any, facts: Learned
+) -> Posterior:
+    """Return the integrated posterior, with all that stands around it."""
+    again = partial(_integrated, families=families, priors=priors, facts=facts)
+    if isinstance(posterior, MultiOutputPosterior):
+        if not posterior.independent or posterior.mixed:
+            raise UnsupportedModelError(
+                "model: hyperparameters of outputs that depend on each other are not integrated;"
+                " only those of independent outputs are"
+            )
+        return MultiOutputPosterior(
+            {name: again(output) for name, output in posterior.outputs.items()}
+        )
+    if len(posterior.components) > 1:
+        raise UnsupportedModelError(
+            f"model: it is a mixture of {len(posterior.components)} models already"
+        )
+    if isinstance(posterior, WrapperPosterior):
+        result: Posterior = posterior.around(again(posterior.posterior))
+    elif isinstance(posterior, CombinationPosterior) and len(posterior.posteriors) == 1:
+        scaled = [
+            (weight, CombinationPosterior([part], posterior.coefficients, mean=posterior.mean))
+            for weight, part in again(posterior.posteriors[0]).components
+        ]
+        weights, parts = zip(*scaled, strict=True)
+        result = MixturePosterior(parts, weights)
+    elif type(posterior) in (ExactPosterior, LaplacePosterior):
+        training, condition = (
+            _of_labels if isinstance(posterior, LaplacePosterior) else _of_targets
+        )(posterior, facts)
+        result = _mixture(training, condition, families, priors, facts)
+    else:
+        raise UnsupportedModelError(
+            f"model: hyperparameters of a {type(posterior).__name__} are not integrated; only those"
+            " of exact regression and of Laplace's approximation are"
+        )
+    for name in KEPT:
+        object.__setattr__(result, name, getattr(posterior, name))
+    return result
+
+
+def _mixture(
+    training: Training,
+    condition: Any,
+    families: dict[str, Any] | None,
+    priors: Any,
+    facts: Learned,
+) -> Posterior:
+    kernel, X = training.kernel, training.objective.X
+    start = training.starts[0]
+    terms = prior_terms(kernel, X, training.variance)
+    terms |= {name: _foreign(*prior) for name, prior in facts.priors.items() if name in terms}
+    terms |= given_terms(priors, start)
+    if not start:
+        raise InvalidInputError(
+            "model: expected some hyperparameters that are not fixed, to integrate over, got none"
+        )
+    if families is not None and in_family(kernel, Matern12) == kernel:
+        raise InvalidInputError(
+            f"families: expected None for a kernel without any of {', '.join(FAMILIES)}, got"
+            f" {list(families)}"
+        )
+    ends = {name: REACH * terms[name].std for name in start}
+    bounds = {
+        name: np.stack(
+            [
+                np.minimum(np.exp(terms[name].mean - ends[name]), value),
+                np.maximum(np.exp(terms[name].mean + ends[name]), value),
+            ]
+        )
+        for name, value in start.items()
+    }
+    training = replace(training, bounds=bounds)
+    chosen = {type(kernel).__name__: None} if families is None else families
+    found = training.integrated(chosen, condition, affordable_points(len(X)), priors=terms)
+    return found.posterior
+
+
+def _of_targets(posterior: ExactPosterior, facts: Learned) -> tuple[Training, Any]:
+    """Return what there is to learn about a regression, and how it is conditioned."""
+    kernel, X, y = posterior.kernel, posterior.inputs, posterior.y
+    mean: Mean = posterior.prior_mean
+    if isinstance(mean, Constant):
+        around = uncertain_constant(y, X.shape[1])
+        mean = replace(around, coefficients=[mean.value])
+    values = hyperparameters(posterior)
+    start = _free(kernel, values, facts)
+    noise, known = None, posterior.noise
+    if NOISE in start:
+        noise, known = float(values[NOISE][0]), None
+    targets = y - mean(X)
+    trend = None
+    if isinstance(mean, Expansion) and mean.covariance is not None:
+        trend = mean.centred(X).basis(X), namespace(X).asarray(mean.precision())
+    objective = Objective(X, targets, known, False, trend)
+    variance = float(std_of(targets[:, None])[0]) ** 2 or 1.0
+    units = Units(np.ones(()), 1.0)
+    training = Training(units, objective, kernel, noise, known, {}, [start], variance)
+    return training, lambda kernel, noise: conditioned(kernel, X, y, noise, mean)
+
+
+def _of_labels(posterior: LaplacePosterior, facts: Learned) -> tuple[Training, Any]:
+    """Return what there is to learn about a classification, and how it is conditioned."""
+    kernel, X, y, mean = posterior.kernel, posterior.inputs, posterior.y, posterior.mean
+    start = _free(kernel, hyperparameters(posterior), facts)
+    objective = LaplaceEvidence(X, y, mean(X))
+    training = Training(
+        Units(np.ones(()), 1.0), objective, kernel, None, None, {}, [start], LOG_ODDS
+    )
+    return training, lambda kernel, _: LaplacePosterior(
+        kernel, X, y, mean=mean, label=posterior.label
+    )
+
+
+def _free(kernel: Kernel, values: Values, facts: Learned) -> Values:
+    """Return the hyperparameters that are integrated over."""
+    superfluous = redundant(kernel)
+    return {
+        name: value
+        for name, value in values.items()
+        if name not in superfluous and facts.is_free(name, value)
+    }
+
+
+def hyperparameters(posterior: Any) -> Values:
+    """Return the hyperparameters of a posterior by name, with the noise if all rows share one."""
+    values = trainable(posterior.kernel)
+    noise = posterior.noise_variance if isinstance(posterior, ExactPosterior) else None
+    return values | ({NOISE: np.array([noise])} if noise else {})
+
+
+def _values_of(model: Any, data: Any) -> Values:
+    """Return the hyperparameters of the posteriors inside of a fitted model, by name."""
+    found: Values = {}
+
+    def visit(posterior: Posterior) -> None:
+        if isinstance(posterior, (ExactPosterior, LaplacePosterior)):
+            for name, value in hyperparameters(posterior).items():
+                found.setdefault(name, value)
+        for part in posterior.inner or (
+            tuple(posterior.outputs.values()) if posterior.several_outputs else ()
+        ):
+            visit(part)
+
+    visit(adapt(model, data=data).posterior)
+    return {name: to_numpy(value) for name, value in found.items()}
+
+
+def _foreign(kind: str, first: Any, second: Any) -> Term:
+    """Return a prior that a model of another library carries."""
+    if kind == "gamma":
+        return Term.of_gamma(np.asarray(first), np.asarray(second))
+    return Term(np.asarray(first), np.asarray(second))
+
+
+def _families(families: Any) -> dict[str, Any] | None:
+    if families is None:
+        return None
+    if isinstance(families, str) and families == "all":
+        return dict(FAMILIES)
+    listed = [families] if isinstance(families, (str, type)) else families
+    try:
+        names = [part if isinstance(part, str) else part.__name__ for part in listed]
+    except (TypeError, AttributeError):
+        names = [repr(families)]
+    unknown = [name for name in names if name not in FAMILIES]
+    if unknown or not names:
+        raise InvalidInputError(
+            f"families: expected some of {', '.join(FAMILIES)}, or 'all', got {families!r}"
+        )
+    return {name: FAMILIES[name] for name in dict.fromkeys(names)}
