@@ -72,9 +72,9 @@ class Peak:
     def points(self, n: int) -> list[tuple[float, Kernel, Any]]:
         """Return n points, n odd: log p(θ) + ½ zᵀz, kernel and noise; the first is the mode."""
         prior: Any = self.search.prior
-        z, reach = normal_points(n, len(self.mode)), FARTHEST * prior.std
+        z = normal_points(n, len(self.mode))
+        reach = np.maximum(FARTHEST * prior.std, np.abs(self.mode - prior.mean))
         theta = (self.mode + WIDER * z @ self.root.T).clip(prior.mean - reach, prior.mean + reach)
-        theta[0] = self.mode
         return [
             (prior(at)[0] + 0.5 * float(row @ row), *self.search.unpack(at)[:2])
             for row, at in zip(z, theta.clip(*self.search.limits.T), strict=True)

@@ -1,9 +1,14 @@
 """The margin of a change: by how much a quantile of f at the changed row passes the target.
 
-    g(u) = ±(μ(x') − t) − z σ(x'),   x' = x + s∘u,   z = Φ⁻¹(level)
+    g(u) = ±(q(x') − t),   x' = x + s∘u,   P(f ≥ q) = level, or P(f ≤ q) = level with the minus
 
-It is not negative exactly where P(f ≥ t) ≥ level, or P(f ≤ t) with the minus. Its gradient needs
-∇μ = E[∂f] and ∇σ = Cov[f, ∂f]/σ.
+It is not negative exactly where P(f ≥ t) ≥ level, or P(f ≤ t) with the minus. For a Gaussian
+q = μ ∓ zσ, z = Φ⁻¹(level). For a mixture, with densities ωₖ = wₖ φ(zₖ)/σₖ of its models at q and
+zₖ = (q − μₖ)/σₖ,
+
+    ∇q = Σ ωₖ (∇μₖ + zₖ ∇σₖ) / Σ ωₖ.
+
+Gradients need ∇μ = E[∂f] and ∇σ = Cov[f, ∂f]/σ.
 """
 
 from __future__ import annotations
@@ -11,13 +16,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import log_ndtr, logsumexp, ndtr, ndtri, ndtri_exp, softmax
 
 from gpattr._core.array import to_numpy
 from gpattr._core.validation import beside
+from gpattr.distributions.marginals import Marginals
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.explainer.change_space import ChangeSpace
-from gpattr.posteriors import Posterior
+from gpattr.posteriors import MixturePosterior, Posterior
 
 # The margin is that of a level a little higher, so that rounding cannot bring a result below it.
 SAFETY = 1e-9
@@ -38,55 +44,110 @@ class ChangeMargin:
         """The standard normal quantile of the level."""
         return float(ndtri(self.level + SAFETY * min(self.level, 1.0 - self.level)))
 
+    @property
+    def weights(self) -> np.ndarray:
+        """The weights of the models, (K,); of a single Gaussian, 1."""
+        return np.array([weight for weight, _ in self.posterior.components])
+
     def moments(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and standard deviation of f at rows, as `predict` does."""
         rows = beside("x", rows, self.posterior.like)
         mean, std = self.posterior.moments(rows, return_std=True)
         return to_numpy(mean), to_numpy(std)
 
+    def probabilities(self, rows: np.ndarray) -> np.ndarray:
+        """Return P(f ≥ target), or with the minus P(f ≤ target), at rows, (r,)."""
+        means, stds = self._models(rows)
+        above = self.sign * (means - self.target)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = np.where(stds > 0, ndtr(above / stds), (above >= 0).astype(float))
+        return self.weights @ each
+
     def values(self, u: np.ndarray, setting: np.ndarray) -> np.ndarray:
         """Return the margins g (r,)."""
-        mean, std = self.moments(self.space.rows(u, setting))
-        return self.sign * (mean - self.target) - self.z * std
+        return self.sign * (
+            self._quantile(*self._models(self.space.rows(u, setting))) - self.target
+        )
 
     def slopes(self, u: np.ndarray, setting: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the margins g (r,) and their gradients (r, p)."""
-        mean, std, d_mean, d_std = self._derivatives(u, setting)
-        g = self.sign * (mean - self.target) - self.z * std
-        return g, self.sign * d_mean - self.z * d_std
+        means, stds, d_means, d_stds = self._derivatives(u, setting)
+        q = self._quantile(means, stds)
+        z = (q - means) / stds
+        logs = np.log(self.weights)[:, None] - 0.5 * z * z - np.log(stds)
+        share = softmax(logs, axis=0)[..., None]
+        gradient = (share * (d_means + z[..., None] * d_stds)).sum(axis=0)
+        return self.sign * (q - self.target), self.sign * gradient
 
     def scores(self, u: np.ndarray, setting: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return ±(μ − t)/σ, which grows with the probability, (r,) and its gradients (r, p)."""
-        mean, std, d_mean, d_std = self._derivatives(u, setting)
-        score = self.sign * (mean - self.target) / std
-        return score, (self.sign * d_mean - score[:, None] * d_std) / std[:, None]
+        """Return Φ⁻¹ of the probability, (r,), and its gradients (r, p).
+
+        For a Gaussian it is ±(μ − t)/σ.
+        """
+        means, stds, d_means, d_stds = self._derivatives(u, setting)
+        each = self.sign * (means - self.target) / stds
+        slopes = (self.sign * d_means - each[..., None] * d_stds) / stds[..., None]
+        score = self._score(each)
+        ratio = np.exp(np.minimum(0.5 * (score**2 - each**2), 700.0))
+        return score, ((self.weights[:, None] * ratio)[..., None] * slopes).sum(axis=0)
+
+    def heights(self, u: np.ndarray, setting: np.ndarray) -> np.ndarray:
+        """Return the scores alone, (r,)."""
+        means, stds = self._models(self.space.rows(u, setting))
+        return self._score(self.sign * (means - self.target) / np.maximum(stds, 1e-300))
+
+    def _score(self, each: np.ndarray) -> np.ndarray:
+        """Return Φ⁻¹(Σ wₖ Φ(sₖ)), (r,), for s (K, r), in the tails too."""
+        if len(each) == 1:
+            return each[0]
+        logs = np.log(self.weights)[:, None]
+        low = logsumexp(logs + log_ndtr(each), axis=0)
+        high = logsumexp(logs + log_ndtr(-each), axis=0)
+        return np.where(low < high, ndtri_exp(low), -ndtri_exp(high))
+
+    def _quantile(self, means: np.ndarray, stds: np.ndarray) -> np.ndarray:
+        """Return q, (r,), for the models' moments (K, r)."""
+        if len(means) == 1:
+            return means[0] - self.sign * self.z * stds[0]
+        return Marginals(self.weights, means, stds**2).quantile(float(ndtr(-self.sign * self.z)))
+
+    def _models(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and standard deviation of each model at rows, (K, r)."""
+        if len(self.posterior.components) == 1:
+            mean, std = self.moments(rows)
+            return mean[None], std[None]
+        rows = beside("x", rows, self.posterior.like)
+        if isinstance(self.posterior, MixturePosterior):
+            found = self.posterior.marginals(rows)
+            return to_numpy(found.means), np.sqrt(to_numpy(found.variances))
+        parts = [
+            tuple(map(to_numpy, part.moments(rows, return_std=True)))
+            for _, part in self.posterior.components
+        ]
+        return np.stack([mean for mean, _ in parts]), np.stack([std for _, std in parts])
 
     def _derivatives(self, u: np.ndarray, setting: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return mean and standard deviation of each model, (K, r), and gradients (K, r, p)."""
         columns, scales = self.space.columns, self.space.scales
         rows = beside("x", self.space.rows(u, setting), self.posterior.like)
-        mean, var, slope, cov = map(to_numpy, self.posterior.slopes(rows))
+        if isinstance(self.posterior, MixturePosterior):
+            mean, var, slope, cov = self.posterior.component_slopes(rows)
+        else:
+            parts = [part.slopes(rows) for _, part in self.posterior.components]
+            mean, var, slope, cov = (
+                np.stack([to_numpy(part[i]) for part in parts]) for i in range(4)
+            )
         # Rounding leaves a variance of zero at training rows without noise.
         std = np.maximum(np.sqrt(var), 1e-12 * np.abs(mean) + 1e-100)
-        return mean, std, slope[:, columns] * scales, cov[:, columns] * scales / std[:, None]
+        return mean, std, slope[..., columns] * scales, cov[..., columns] * scales / std[..., None]
 
     def check(self) -> None:
-        """Refuse a mixture, and a posterior without the gradients of its mean and variance."""
-        if len(self.posterior.components) > 1:
-            raise UnsupportedModelError(
-                "model: a counterfactual needs one Gaussian posterior, got a mixture of"
-                f" {len(self.posterior.components)}; explain one of them"
-            )
+        """Refuse a posterior without the gradients of its mean and variance."""
         try:
-            self.posterior.require_jets()
+            for _, part in self.posterior.components:
+                part.require_jets()
         except UnsupportedModelError as error:
             raise UnsupportedModelError(
                 "model: a counterfactual needs the gradients of the mean and the variance of the"
                 f" prediction; {error}"
             ) from None
-
-
-def probability(mean: np.ndarray, std: np.ndarray, target: float, sign: float) -> np.ndarray:
-    """Return P(f ≥ target), or with the sign −1 P(f ≤ target), for f ~ N(mean, std²)."""
-    above = sign * (mean - target)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(std > 0, ndtr(above / std), (above >= 0).astype(float))

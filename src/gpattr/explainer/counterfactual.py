@@ -13,7 +13,7 @@ from gpattr._core.array import to_numpy
 from gpattr._core.normal import check_level
 from gpattr._core.validation import Names, check_choice, finite_scalar, is_frame, read_only
 from gpattr.exceptions import InvalidInputError
-from gpattr.explainer.change_margin import ChangeMargin, probability
+from gpattr.explainer.change_margin import ChangeMargin
 from gpattr.explainer.change_pool import Change
 from gpattr.explainer.change_space import change_space
 from gpattr.explainer.few_features import Search
@@ -109,7 +109,7 @@ class _Maker:
         both = np.concatenate([space.row[None], new])
         # One by one, as the search had them: rounding depends on the number of rows.
         means, stds = np.concatenate([margin.moments(row[None]) for row in both], axis=1)
-        chances = probability(means, stds, margin.target, margin.sign)
+        chances = np.concatenate([margin.probabilities(row[None]) for row in both])
         explanation = replace(self.explain(new, space.row[None], labels), baseline_name=BEFORE)
         predictions = np.array([explanation.base_values[0], explanation.predictions[0]])
         shown, old, values = self._shown(both)

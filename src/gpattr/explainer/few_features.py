@@ -259,21 +259,18 @@ class Search:
 
     def _highest(self, pool: Pool) -> tuple[Change, Pool]:
         """Return the change of the highest probability, and all tops that were climbed."""
-        order = np.argsort(-self._scores(pool.u, pool.setting), kind="stable")[: STARTS - 1]
+        order = np.argsort(-self.margin.heights(pool.u, pool.setting), kind="stable")[: STARTS - 1]
         tops = [
             climb(self.margin.scores, pool.u[i], self.low, self.high, int(pool.setting[i]))
             for i in order
         ]
         u, setting = np.array([*tops, *pool.u[order]]), np.tile(pool.setting[order], 2)
-        best = int(self._scores(u, setting).argmax())  # probabilities may all be 0 in float64
+        best = int(
+            self.margin.heights(u, setting).argmax()
+        )  # probabilities may all be 0 in float64
         whole = np.ones(u.shape, dtype=bool)
         reached = Pool(u, whole, setting, self.margin.values(u, setting))
         return self._change(u[best], int(setting[best])), reached
-
-    def _scores(self, u: np.ndarray, setting: np.ndarray) -> np.ndarray:
-        """Return ±(μ − t)/σ, (r,), which grows with the probability."""
-        mean, std = self.margin.moments(self.space.rows(u, setting))
-        return self.margin.sign * (mean - self.margin.target) / np.maximum(std, 1e-300)
 
     def _change(self, u: np.ndarray, setting: int) -> Change:
         which = np.array([setting])

@@ -13,6 +13,7 @@ from gpattr.explainer.attributions import require_features
 from gpattr.explainer.rows import RowNames, Rows, row_names
 from gpattr.explanation.grouping import feature_index
 from gpattr.explanation.next_measurement import NextMeasurement
+from gpattr.explanation.possible_outcomes import PossibleOutcomes
 from gpattr.operators import Operator
 from gpattr.posteriors import Evaluation, Posterior
 from gpattr.posteriors.measurements import noise_at
@@ -33,41 +34,78 @@ def next_measurement(
 ) -> NextMeasurement:
     """Return what measurements at candidates would tell about the operator's outputs at rows X."""
     require_features(operator, "measure_next is")
-    _require_gaussian(posterior)
+    _require_measurements(posterior)
     chosen = None if feature is None else feature_index(feature, names)
     points = rows.matrix("candidates", candidates)
-    levels = noise_at(posterior, noise, points)
     gather = None if chosen is None else np.eye(len(names))[:, [chosen]]
-    bound = posterior.bind(operator, evaluation)
-    covariance = to_numpy(bound.covariance_with_values(X, points, gather))
-    variance = to_numpy(posterior.values_variance(points))
-    attributions = bound.apply(X).distribution.numpy()
     some = slice(None) if chosen is None else [chosen]
+    parts = [
+        _measured(part, operator, X, points, evaluation, gather, some, noise)
+        for _, part in posterior.components
+    ]
+    covariance, variance, level, mean, var = parts[0][:5]
+    outcomes = None
+    if len(parts) > 1:
+        weights = np.array([weight for weight, _ in posterior.components])
+        cov, value_var, levels, means, variances, values = map(np.stack, zip(*parts, strict=True))
+        outcomes = PossibleOutcomes(weights, means, variances, cov, values, value_var, levels)
+        # Those of the mixture, by total covariance.
+        mean, level = weights @ means.transpose(1, 0, 2), weights @ levels
+        away, value = means - mean, weights @ values
+        var = np.tensordot(weights, variances + away**2, axes=1)
+        variance = weights @ (value_var + (values - value) ** 2)
+        between = (values - value)[:, :, None, None] * away[:, None]
+        covariance = np.tensordot(weights, cov + between, axes=1)
     return NextMeasurement(
         posterior,
         points,
-        # What is known without uncertainty covaries with nothing.
-        np.ascontiguousarray(np.moveaxis(np.where(variance > 0, covariance, 0.0), 2, 0)),
+        covariance,
         variance,
-        to_numpy(levels),
-        attributions.mean[:, some],
-        attributions.need("var")[:, some],
+        level,
+        mean,
+        var,
         None if chosen is None else names[chosen],
         names if chosen is None else (names[chosen],),
         row_names(candidates, len(points)),
         labels,
         **about,
+        outcomes=outcomes,
     )
 
 
-def _require_gaussian(posterior: Posterior) -> None:
-    """Refuse models for which the variance after a measurement depends on its outcome."""
-    if len(posterior.components) > 1:
-        raise UnsupportedModelError(
-            "model: measure_next is for a single Gaussian process; in a mixture of"
-            f" {len(posterior.components)} the outcome of a measurement also changes their weights,"
-            " so that variances after it are not known before"
-        )
+def _measured(
+    posterior: Posterior,
+    operator: Operator,
+    X: Array,
+    points: Array,
+    evaluation: Evaluation,
+    gather: Any,
+    some: Any,
+    noise: Any,
+) -> tuple[np.ndarray, ...]:
+    """Return what one model says of attributions at X and measurements at c points.
+
+    That is their covariance (c, n, k), the variance of the function at the points (c,) and of the
+    noise (c,), mean and variance of the attributions (n, k), and the mean at the points (c,).
+    """
+    levels = noise_at(posterior, noise, points)
+    bound = posterior.bind(operator, evaluation)
+    covariance = to_numpy(bound.covariance_with_values(X, points, gather))
+    variance = to_numpy(posterior.values_variance(points))
+    attributions = bound.apply(X).distribution.numpy()
+    return (
+        # What is known without uncertainty covaries with nothing.
+        np.ascontiguousarray(np.moveaxis(np.where(variance > 0, covariance, 0.0), 2, 0)),
+        variance,
+        np.broadcast_to(to_numpy(levels), (len(points),)),
+        attributions.mean[:, some],
+        attributions.need("var")[:, some],
+        to_numpy(posterior.moments(points)),
+    )
+
+
+def _require_measurements(posterior: Posterior) -> None:
+    """Refuse models whose data are not measurements with Gaussian noise."""
     if posterior.link is not None:
         raise UnsupportedModelError(
             "model: measure_next is for measurements with Gaussian noise; the labels of a"

@@ -19,8 +19,9 @@ def passing_rows(margin: ChangeMargin, seen: np.ndarray) -> Pool:
 
     Features that may not change keep their values, and rows out of bounds are moved to them. A row
     keeps its categories where this is allowed, and is tried with those of x too. Means are cheap,
-    and with a level of ½ or more a mean short of the target rules a row out; variances are computed
-    in blocks, the nearest rows first, until some of them pass. All rows are tried if WORK allows.
+    and with a level of ½ or more a Gaussian's mean short of the target rules a row out; variances
+    are computed in blocks, the nearest rows first, until some of them pass. All rows are tried if
+    WORK allows.
     """
     space = margin.space
     u, own = space.units(seen), own_settings(space, seen)
@@ -34,7 +35,7 @@ def passing_rows(margin: ChangeMargin, seen: np.ndarray) -> Pool:
             part = slice(start, start + BLOCK)
             rows = beside("x", space.rows(u[part], setting[part]), margin.posterior.like)
             above[part] = margin.sign * (to_numpy(margin.posterior.moments(rows)) - margin.target)
-        if margin.z >= 0:
+        if margin.z >= 0 and len(margin.weights) == 1:
             order = order[above[order] >= 0] if (above >= 0).any() else order[:BLOCK]
         most = max(BLOCK, int(WORK / max(margin.posterior.size, 1) ** 2))
         if len(order) > most:

@@ -4,6 +4,8 @@ A measurement of f at x* with noise variance τ² leaves an attribution A with t
 whatever its outcome:
 
     Δ² = c²/(v + τ²),      c = Cov[A, f(x*)],   v = Var f(x*)
+
+For a mixture of models it is an average over outcomes (`possible_outcomes`).
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from gpattr._core.normal import check_level
 from gpattr._core.validation import Names, check_count, read_only
 from gpattr.explanation import next_measurement_text, sign_certainty
 from gpattr.explanation.attribution_names import INTEGRATED_GRADIENTS
+from gpattr.explanation.possible_outcomes import PossibleOutcomes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,9 +39,10 @@ KNOWN = 64 * EPS  # of a variance: what other measurements leave of it below is 
 class NextMeasurement(Frozen):
     """What one measurement at each of c candidates would tell about attributions at n rows.
 
-    Numbers are exact and known beforehand, with the hyperparameters as they are. ``feature`` is the
-    feature whose attributions are meant; for None all d are, and arrays that are said to be (n,) or
-    (c, n) here have the features as a last axis.
+    Numbers are exact and known beforehand. For a mixture of models, whose weights the outcome
+    changes, they are averages over the outcomes that the models expect, and ``outcomes`` has what
+    each model says. ``feature`` is the feature whose attributions are meant; for None all d are,
+    and arrays that are said to be (n,) or (c, n) here have the features as a last axis.
 
     ``covariance`` (c, n, k) is that of the k attributions with the function at the candidates,
     ``value_variance`` (c,) the variance of the function there, and ``noise`` (c,) that of the
@@ -72,6 +76,7 @@ class NextMeasurement(Frozen):
     quantity: str = "prediction"
     baseline_name: str = ""
     attribution: str = INTEGRATED_GRADIENTS
+    outcomes: PossibleOutcomes | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("covariance", "value_variance", "noise", "means", "variances"):
@@ -83,6 +88,8 @@ class NextMeasurement(Frozen):
     @cached_property
     def reduction_by_feature(self) -> FloatArray:
         """By how much the variance of each attribution falls, Δ², (c, n, k)."""
+        if self.outcomes is not None:
+            return read_only(np.minimum(self.outcomes.reductions(), self.variances))
         return read_only(
             reductions(self.covariance, self.value_variance + self.noise, self.variances)
         )
@@ -114,30 +121,44 @@ class NextMeasurement(Frozen):
 
     @property
     def std_after(self) -> FloatArray:
-        """The standard deviation after the measurement, whatever its outcome, (c, n)."""
+        """The standard deviation after the measurement, (c, n).
+
+        It does not depend on the outcome; for a mixture it is the root of the mean variance.
+        """
         return self._shown(np.sqrt(self.variances - self.reduction_by_feature))
 
     @property
     def sign_certainty(self) -> FloatArray:
         """How certain the sign is now, max(P(> 0), P(< 0)), (n,)."""
+        if self.outcomes is not None:
+            positive = self.outcomes.prob_positive()
+            return self._shown(np.maximum(positive, 1.0 - positive))
         return self._shown(sign_certainty.sign_certainty(self.means, np.sqrt(self.variances)))
 
     @property
     def expected_sign_certainty(self) -> FloatArray:
         """How certain the sign will be, averaged over the outcomes of the measurement, (c, n)."""
+        if self.outcomes is not None:
+            return self._shown(self.outcomes.expected_sign_certainty())
         return self._shown(sign_certainty.expected_sign_certainty(*self._moves))
 
     def prob_settled(self, level: float = 0.95) -> FloatArray:
         """Return the chance that the sign will be certain to more than ``level``, (c, n)."""
-        return self._shown(sign_certainty.prob_settled(*self._moves, check_level(level)))
+        check_level(level)
+        if self.outcomes is not None:
+            return self._shown(self.outcomes.prob_settled(level))
+        return self._shown(sign_certainty.prob_settled(*self._moves, level))
 
     def best(self, q: int = 1) -> MeasurementBatch:
         """Return q candidates to be measured together, chosen one after the other.
 
         Each takes the most from the variance, summed over rows and features, that those before it
-        leave. No candidate is chosen twice.
+        leave. No candidate is chosen twice. In a mixture, each model expects of those before it
+        what it predicts, and weights stay as they are.
         """
         check_count("q", q, most=len(self))
+        if self.outcomes is not None:
+            return self._best_of_mixture(q)
         cov, var, left = self.covariance, self.value_variance, self.variances
         loads, chosen, gains = np.empty((0, len(self))), [], []
         between = self._between if q > 1 else None
@@ -160,6 +181,37 @@ class NextMeasurement(Frozen):
                 cov = np.where(var[:, None, None] > 0, cov, 0.0)
         names = tuple(self.candidate_names[i] for i in chosen)
         return MeasurementBatch(tuple(chosen), names, np.array(gains), self._shown(np.sqrt(left)))
+
+    def _best_of_mixture(self, q: int) -> MeasurementBatch:
+        outcomes, left, chosen, gains = self.outcomes, self.variances, [], []
+        assert outcomes is not None
+        loads: list[FloatArray] = []
+        for _ in range(q):
+            falls = np.minimum(outcomes.reductions() if chosen else self.reduction_by_feature, left)
+            gain = falls.sum(axis=(1, 2))
+            gain[chosen] = -1.0
+            best = int(gain.argmax())
+            chosen.append(best)
+            gains.append(gain[best])
+            left = left - falls[best]
+            if len(chosen) < q:
+                between = self._between_by_model(best)
+                for load in loads:
+                    between = between - load[:, [best]] * load
+                loads.append(between * outcomes.inverse_std(best)[:, None])
+                outcomes = outcomes.after(best, between)
+        names = tuple(self.candidate_names[i] for i in chosen)
+        return MeasurementBatch(tuple(chosen), names, np.array(gains), self._shown(np.sqrt(left)))
+
+    def _between_by_model(self, i: int) -> FloatArray:
+        """Return the covariances of the function at one candidate with those at all, (K, c)."""
+        points = self.points
+        return np.stack(
+            [
+                to_numpy(part.values_covariance(points[[i]], points))[0]
+                for _, part in self.posterior.components
+            ]
+        )
 
     def to_frame(self, level: float = 0.95) -> pd.DataFrame:
         """Return one line for each candidate, the largest reduction first.

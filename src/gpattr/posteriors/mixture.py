@@ -190,6 +190,22 @@ class MixturePosterior(Posterior):
         means, stds = (namespace(parts[0][0]).stack([part[i] for part in parts]) for i in (0, 1))
         return Marginals(self.weights_like(means), means, stds**2)
 
+    def component_slopes(self, X: Array) -> tuple[np.ndarray, ...]:
+        """Return `slopes` of each component, (K, n) and (K, n, d)."""
+        if self.stack is not None and self.stack.holds(len(X)):
+            return self.stack.slopes(to_numpy(X))
+        parts = [tuple(map(to_numpy, part.slopes(X))) for part in self.posteriors]
+        return tuple(np.stack(each) for each in zip(*parts, strict=True))
+
+    def require_jets(self) -> None:
+        for part in self.posteriors:
+            part.require_jets()
+
+    def path_lengths(self, start: Array, stop: Array) -> Array:
+        """Return the longest of the components' lengths."""
+        lengths = [part.path_lengths(start, stop) for part in self.posteriors]
+        return reduce(namespace(lengths[0]).maximum, lengths)
+
     @property
     def noise_variance(self) -> float | None:
         """The noise variance on which all components agree."""

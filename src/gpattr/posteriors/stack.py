@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._core.array import EPS
+from gpattr._core.array import EPS, solve_upper
 from gpattr.closed_forms.resolution import formulas_for
 from gpattr.distributions import Gaussian
 from gpattr.kernels import (
@@ -98,19 +98,56 @@ class Stack:
 
     def moments(self, X: np.ndarray, with_variances: bool) -> tuple[np.ndarray, np.ndarray | None]:
         """Return means and variances of all models at rows X, (K, n) each."""
-        Z = self.posteriors[0].inputs
-        distances = self.inverse @ ((X[:, None, :] - Z) ** 2).reshape(-1, Z.shape[1]).T
-        k = distances.reshape(len(self.alpha), len(X), len(Z))
+        k = self._values(self._distances(X))
+        means = self._means(k)
+        return means, self._variances(self._solved(k)) if with_variances else None
+
+    def slopes(self, X: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return what `Posterior.slopes` does for all models, (K, n) and (K, n, d)."""
+        Z, r2 = self.posteriors[0].inputs, self._distances(X)
+        k, h = self._values(r2), np.empty_like(r2)
         for unit, models in self.families:
-            k[models] = unit.profile(k[models])
-        k = self.variance[:, None, None] * k + self.constant[:, None, None]
-        means = self.level[:, None] + (k @ self.alpha[:, :, None])[:, :, 0]
-        if not with_variances:
-            return means, None
+            h[models] = unit.slope(r2[models])
+        means, T = self._means(k), self._solved(k)
+        back = np.stack(
+            [
+                solve_upper(one.factor, part.T).T
+                for one, part in zip(self.posteriors, T, strict=True)
+            ]
+        )
+        middle = Z.mean(axis=0)
+        slopes = []
+        for weights in (self.alpha[:, None, :], -back):
+            w = weights * h
+            pull = w.sum(axis=2)[..., None] * (X - middle) - w @ (Z - middle)
+            slopes.append(self.variance[:, None, None] * self.inverse[:, None, :] * pull)
+        return means, self._variances(T), *slopes
+
+    def _distances(self, X: np.ndarray) -> np.ndarray:
+        """Return ‖(x − z)/ℓ‖² of all models, (K, n, m)."""
+        Z = self.posteriors[0].inputs
+        squares = ((X[:, None, :] - Z) ** 2).reshape(-1, Z.shape[1])
+        return (self.inverse @ squares.T).reshape(len(self.alpha), len(X), len(Z))
+
+    def _values(self, r2: np.ndarray) -> np.ndarray:
+        """Return k(x, z), (K, n, m)."""
+        k = np.empty_like(r2)
+        for unit, models in self.families:
+            k[models] = unit.profile(r2[models])
+        return self.variance[:, None, None] * k + self.constant[:, None, None]
+
+    def _means(self, k: np.ndarray) -> np.ndarray:
+        return self.level[:, None] + (k @ self.alpha[:, :, None])[:, :, 0]
+
+    def _solved(self, k: np.ndarray) -> np.ndarray:
+        """Return T = k L⁻ᵀ, (K, n, m), in place of k."""
         for part, posterior in zip(k, self.posteriors, strict=True):
             part[:] = posterior.solve(part)
+        return k
+
+    def _variances(self, T: np.ndarray) -> np.ndarray:
         prior = (self.variance + self.constant)[:, None]
-        return means, np.maximum(prior - np.einsum("knm,knm->kn", k, k), 0.0)
+        return np.maximum(prior - np.einsum("knm,knm->kn", T, T), 0.0)
 
     def serves(self, operator: Any, evaluation: Evaluation) -> bool:
         """Return whether an operator is asked for that a stack has formulas of."""
