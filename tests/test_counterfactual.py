@@ -23,7 +23,6 @@ from gpattr.means import Constant, Linear
 from gpattr.posteriors import (
     EncodedPosterior,
     ExactPosterior,
-    MixturePosterior,
     MultiOutputPosterior,
 )
 
@@ -443,9 +442,6 @@ def test_refusals(options, words):
 
 
 def test_models_that_are_refused_by_name():
-    mixture = MixturePosterior([POSTERIOR, POSTERIOR])
-    with pytest.raises(UnsupportedModelError, match="model: a counterfactual needs one Gaussian"):
-        Explainer(mixture).counterfactual(X[0], 1.0)
     several = MultiOutputPosterior({"p": POSTERIOR, "q": POSTERIOR})
     with pytest.raises(UnsupportedModelError, match="single output"):
         Explainer(several).counterfactual(X[0], 1.0)

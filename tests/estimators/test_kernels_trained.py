@@ -98,7 +98,7 @@ def test_every_kernel_learns(kernel):
     rows = rng.normal(size=(40, 2))
     y = np.sin(rows[:, 0]) + 0.5 * rows[:, 1] + 0.1 * rng.normal(size=40)
     before = GPRegressor(kernel, optimize=False).fit(rows, y)
-    model = GPRegressor(kernel).fit(rows, y)
+    model = GPRegressor(kernel, hyperparameters="optimal").fit(rows, y)
     assert model.log_marginal_likelihood_ > before.log_marginal_likelihood_
     assert set(trainable(model.kernel_)) == set(trainable(kernel))
     if not isinstance(kernel, Matern12):
@@ -118,31 +118,43 @@ def test_tensors_train_as_arrays():
 
 def test_fixed_hyperparameters_stay():
     kernel = Periodic(1.0, 3.0) + Matern52([1.0, 1.0])
-    model = GPRegressor(kernel, bounds={"0__period": "fixed", "noise_variance": (0.01, 1.0)}).fit(
-        X, Y
-    )
+    model = GPRegressor(
+        kernel,
+        bounds={"0__period": "fixed", "noise_variance": (0.01, 1.0)},
+        hyperparameters="optimal",
+    ).fit(X, Y)
     assert model.kernel_.kernels[0].period == 3.0
     assert model.kernel_.kernels[0].lengthscale != 1.0
     names = trainable(SquaredExponential())
     still = GPRegressor(
-        SquaredExponential(), noise_variance=0.1, bounds=dict.fromkeys(names, "fixed")
+        SquaredExponential(),
+        noise_variance=0.1,
+        bounds=dict.fromkeys(names, "fixed"),
+        hyperparameters="optimal",
     ).fit(X, Y)
     assert still.kernel_ == SquaredExponential()
-    quiet = GPRegressor(SquaredExponential([1.0, 1.0]), bounds={"noise_variance": "fixed"}).fit(
-        X, Y
-    )
+    quiet = GPRegressor(
+        SquaredExponential([1.0, 1.0]),
+        bounds={"noise_variance": "fixed"},
+        hyperparameters="optimal",
+    ).fit(X, Y)
     np.testing.assert_allclose(quiet.noise_variance_, 0.2 * Y.var())
     all_fixed = dict.fromkeys([*names, "noise_variance"], "fixed")
     np.testing.assert_allclose(
-        GPRegressor(SquaredExponential(), bounds=all_fixed).fit(X, Y).noise_variance_, 0.2 * Y.var()
+        GPRegressor(SquaredExponential(), bounds=all_fixed, hyperparameters="optimal")
+        .fit(X, Y)
+        .noise_variance_,
+        0.2 * Y.var(),
     )
     partly = FullAdditive([Matern52(), Matern52()], [0.0, 1.0])
     with pytest.raises(
         InvalidInputError,
         match="order_variances can be trained from values larger than 0 only, got 0.0",
     ):
-        GPRegressor(partly).fit(X, Y)
-    kept = GPRegressor(partly, bounds={"order_variances": "fixed"}).fit(X, Y)
+        GPRegressor(partly, hyperparameters="optimal").fit(X, Y)
+    kept = GPRegressor(partly, bounds={"order_variances": "fixed"}, hyperparameters="optimal").fit(
+        X, Y
+    )
     np.testing.assert_array_equal(kept.kernel_.order_variances, [0.0, 1.0])
 
 
@@ -152,7 +164,7 @@ def test_nonstationary_kernels_see_the_origin():
     rows = rng.normal(size=(30, 2)) + 5.0
     y = rows @ [1.0, -2.0] + 0.1 * rng.normal(size=30)
     kernel = Linear([1.0, 1.0]) + 0.1 * SquaredExponential([2.0, 2.0])
-    model = GPRegressor(kernel, mean="zero").fit(rows, y)
+    model = GPRegressor(kernel, mean="zero", hyperparameters="optimal").fit(rows, y)
     value, gradient = Objective(rows, y)(model.kernel_, model.noise_variance_)
     np.testing.assert_allclose(model.log_marginal_likelihood_, value, rtol=1e-9)
     assert (
@@ -181,8 +193,12 @@ class Flat(Kernel):
 def test_own_gradients():
     estimators.register_gradient(Flat, lambda kernel, X, G: {"level": kernel.level * G.sum()})
     try:
-        own = GPRegressor(Flat() + SquaredExponential([1.0, 1.0]), mean="zero").fit(X, Y + 3)
-        known = GPRegressor(Constant() + SquaredExponential([1.0, 1.0]), mean="zero").fit(X, Y + 3)
+        own = GPRegressor(
+            Flat() + SquaredExponential([1.0, 1.0]), mean="zero", hyperparameters="optimal"
+        ).fit(X, Y + 3)
+        known = GPRegressor(
+            Constant() + SquaredExponential([1.0, 1.0]), mean="zero", hyperparameters="optimal"
+        ).fit(X, Y + 3)
         np.testing.assert_allclose(
             own.kernel_.kernels[0].level, known.kernel_.kernels[0].variance, rtol=1e-2
         )

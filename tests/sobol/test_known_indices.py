@@ -42,7 +42,7 @@ def indices_of(f, kernel, low, high, d):
     """Return the indices after 300 runs without noise."""
     X = low + (high - low) * sobol_points(300, d, np.random.default_rng(1))
     y = f(X)
-    model = gpattr.GPRegressor(y.var() * kernel).fit(X, y)
+    model = gpattr.GPRegressor(y.var() * kernel, hyperparameters="optimal").fit(X, y)
     return gpattr.sobol_indices(model, gpattr.Uniform(low, high))
 
 

@@ -103,7 +103,7 @@ def judged_by(model: TableModel) -> HeldOut | None:
 def of_model(model: TableModel) -> list[str]:
     """Return how well a model predicts held-out rows, and whether its approximation is coarse."""
     if isinstance(model.held_out, HeldOutClasses):
-        return _of_classes(model, model.held_out)
+        return [*_of_classes(model, model.held_out), of_intervals(model)]
     judged = judged_by(model)
     notes = []
     if judged is not None:
@@ -115,10 +115,22 @@ def of_model(model: TableModel) -> list[str]:
                 "The model predicts unseen rows poorly: its explanations are no more reliable than"
                 " its predictions."
             )
-        notes += _of_many_columns(model, judged.rows) if model.held_out is None else []
+        alone = len(model.posterior.components) == 1
+        notes += _of_many_columns(model, judged.rows) if alone and model.held_out is None else []
     if isinstance(model.regressor, (SparseGPRegressor, RandomFeatureGPRegressor)):
         notes.append(model.regressor.advice_)
-    return [note for note in notes if note]
+    return [*(note for note in notes if note), of_intervals(model)]
+
+
+def of_intervals(model: TableModel) -> str:
+    """Return what intervals include: whether hyperparameters are integrated over."""
+    most = max(len(part.components) for part in model.posteriors.values())
+    if most > 1:
+        return (
+            "Intervals include that the hyperparameters are not known: they are those of a mixture"
+            f" of {most} models."
+        )
+    return "Intervals take the hyperparameters for granted, as they were learned."
 
 
 def _of_many_columns(model: TableModel, rows: int) -> list[str]:

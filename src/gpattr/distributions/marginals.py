@@ -83,8 +83,6 @@ class Marginals(Frozen):
         ends = m + ndtri(level) * s
         low, high = ends.min(axis=0), ends.max(axis=0)
         high = np.where(self._cdf(low) >= level, low, high)
-        # What rounding leaves of x: of its own, and of the standardised distances to the means.
-        rounding = 4e-16 * np.maximum(np.abs(low), np.abs(high)) + 1e-15 * s.max(axis=0)
         x = 0.5 * low + 0.5 * high
         if not jumps.any():  # that of a normal distribution with the same moments is near
             x = (self.mean + ndtri(level) * np.sqrt(self.var)).clip(low, high)
@@ -96,7 +94,8 @@ class Marginals(Frozen):
                 # Φ⁻¹ of the probability is nearly a straight line.
                 score = ndtri(below)
                 new = x - (score - ndtri(level)) * np.exp(-0.5 * score**2) / ROOT_2PI / slope
-            settled = ~jumps & (np.abs(new - x) <= rounding)
+            settled = np.abs(new - x) <= 4e-16 * np.maximum(np.abs(low), np.abs(high))
+            settled &= ~jumps
             middle = 0.5 * low + 0.5 * high
             new = np.where(~jumps & (new > low) & (new < high), new, middle)
             sure = np.where(jumps, (middle <= low) | (middle >= high), np.abs(excess) <= EPS)
@@ -108,9 +107,7 @@ class Marginals(Frozen):
     def _density(self, x: np.ndarray) -> np.ndarray:
         w, m, s = self._numpy(x.ndim)
         with np.errstate(divide="ignore", invalid="ignore"):
-            each = np.where(
-                s > 0, np.exp(-0.5 * ((x - m) / s) ** 2) / (s * ROOT_2PI), 0.0
-            )
+            each = np.where(s > 0, np.exp(-0.5 * ((x - m) / s) ** 2) / (s * ROOT_2PI), 0.0)
         return np.tensordot(w, each, axes=1)
 
     def _cdf(self, x: np.ndarray) -> np.ndarray:

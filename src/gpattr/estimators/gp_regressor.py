@@ -230,16 +230,7 @@ class GPRegressor(KernelRegressor):
         self, X: Array, y: Array, known: Array | None, mean: Mean, *, free_mean: bool
     ) -> Training:
         """Return what training looks for, and where; y are targets without their prior mean."""
-        if len(y) < 2:
-            raise InvalidInputError(
-                "X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use"
-                " optimize=False"
-            )
-        if float(y.max()) == float(y.min()):
-            raise InvalidInputError(
-                f"y: expected targets that differ, got {float(y[0])} everywhere; use optimize=False"
-            )
-        # Units.of_data raises for targets that float64 cannot square.
+        _check_targets(y)
         given, own = self._given_kernel, Units.of_data(X, y)
         units = own if given is None else Units(np.ones(()), 1.0)
         kernel = scaled(
@@ -270,6 +261,7 @@ class GPRegressor(KernelRegressor):
         Return False where there is nothing to integrate over.
         """
         if self.mean == "constant":
+            _check_targets(y)
             mean = uncertain_constant(y, X.shape[1])
         training = self._training(X, y - mean(X), known, mean, free_mean=False)
         if not training.bounds:
@@ -363,6 +355,20 @@ def check_prior(model: Any, means: tuple[str, ...]) -> None:
         )
     check_flag("optimize", model.optimize)
     check_training(model)
+
+
+def _check_targets(y: Array) -> None:
+    """Refuse targets that nothing can be learned from."""
+    if len(y) < 2:
+        raise InvalidInputError(
+            "X: expected at least 2 rows to learn hyperparameters, got n_samples=1; use"
+            " optimize=False"
+        )
+    if float(y.max()) == float(y.min()):
+        raise InvalidInputError(
+            f"y: expected targets that differ, got {float(y[0])} everywhere; use optimize=False"
+        )
+    Units.of_data(y[:, None], y)  # raises for targets that float64 cannot square
 
 
 def check_hyperparameters(model: Any) -> None:

@@ -2,8 +2,8 @@
 
 In standardised inputs and targets, for a kernel of d features,
 
-    log ℓᵢ ~ N(½ log d + 0.4, 1.5²)    with a correlation of ¾ between the features,
-    log σ² ~ N(0, 1.5²),               log noise ~ N(−2.5, 1.75²),
+    log ℓᵢ ~ N(½ log d + 0.7, 2²)    with a correlation of 0.72 between the features,
+    log σ² ~ N(0, 3²),               log noise ~ N(−2.5, 1.75²),
 
 where a kernel is in the units of the data, with medians in these units. The correlation says that
 features are about equally important unless the data say otherwise: with few rows, length-scales of
@@ -38,9 +38,10 @@ from gpattr.kernels import (
     White,
 )
 
-SPREAD = 1.5  # standard deviation of a logarithm: a factor of 4.5
-COMMON = 1.3  # of which the length-scales of all features share this much
-LONGER = 0.4  # logarithm of a typical length-scale over √d standard deviations
+SPREAD = 2.0  # standard deviation of a logarithm: a factor of 7.4
+VARIANCE_SPREAD = 3.0  # of a kernel's: polynomials are long length-scales with large variances
+COMMON = 1.7  # of which the length-scales of all features share this much
+LONGER = 0.7  # logarithm of a typical length-scale over √d standard deviations
 NOISE_LEVEL = -2.5  # logarithm of a typical noise variance over that of the targets
 NOISE_SPREAD = 1.75  # data may be free of noise, or nothing else
 PERIOD_SPREAD = 0.3  # a period far from the one that is given is another model
@@ -188,7 +189,7 @@ def _term(part: Kernel, name: str, X: np.ndarray, variance: float) -> Term:
     start = np.atleast_1d(np.asarray(part.get_params(deep=False)[name], dtype=np.float64))
     size = len(start)
 
-    def around(median: Any, spread: float = SPREAD, common: float = 0.0) -> Term:
+    def around(median: Any, spread: float, common: float = 0.0) -> Term:
         logs = np.broadcast_to(np.log(median), (size,)).copy()
         return Term(logs, np.full(size, spread), common if size > 1 else 0.0)
 
@@ -198,13 +199,13 @@ def _term(part: Kernel, name: str, X: np.ndarray, variance: float) -> Term:
         std = std_of(X)
         std = np.where(std > 0, std, 1.0)
         median = std if size > 1 else float(np.exp(np.log(std).mean()))
-        return around(math.exp(LONGER) * math.sqrt(X.shape[1]) * median, common=COMMON)
+        return around(math.exp(LONGER) * math.sqrt(X.shape[1]) * median, SPREAD, COMMON)
     if name == "variance" and isinstance(part, Linear):
         squares = (X * X).mean(axis=0)
         squares = np.where(squares > 0, squares, 1.0)
-        return around(variance / (squares if size > 1 else squares.sum()))
+        return around(variance / (squares if size > 1 else squares.sum()), VARIANCE_SPREAD)
     if name == "variance" and _scales(part):
-        return around(variance)
+        return around(variance, VARIANCE_SPREAD)
     return around(start, PERIOD_SPREAD if name == "period" else SPREAD)
 
 

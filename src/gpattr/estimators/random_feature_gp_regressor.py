@@ -382,7 +382,12 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         """
         every = max(1, rows.n // SUBSAMPLE)
         X, y = rows.take(slice(0, every * SUBSAMPLE, every))
-        model = GPRegressor(type(kernel), mean=self.mean, noise_variance=self.noise_variance)
+        model = GPRegressor(
+            type(kernel),
+            mean=self.mean,
+            noise_variance=self.noise_variance,
+            hyperparameters="optimal",
+        )
         try:
             with without_warning():
                 learned = model.fit(X, y).kernel_

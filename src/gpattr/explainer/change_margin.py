@@ -63,6 +63,13 @@ class ChangeMargin:
             each = np.where(stds > 0, ndtr(above / stds), (above >= 0).astype(float))
         return self.weights @ each
 
+    def marginals(self, rows: np.ndarray) -> Marginals | None:
+        """Return the distribution of f at rows if it is a mixture, else None."""
+        if len(self.posterior.components) == 1:
+            return None
+        means, stds = self._models(rows)
+        return Marginals(self.weights, means, stds**2)
+
     def values(self, u: np.ndarray, setting: np.ndarray) -> np.ndarray:
         """Return the margins g (r,)."""
         return self.sign * (

@@ -133,6 +133,7 @@ class _Maker:
             quantity=self.quantity,
             output=self.output,
             _rows=shown,
+            marginals=margin.marginals(both),
         )
 
     def _shown(self, both: np.ndarray) -> tuple[Any, list[Any], list[Any]]:

@@ -12,6 +12,7 @@ from scipy.special import expit, ndtri
 from gpattr._core.frozen import Frozen, FrozenMapping
 from gpattr._core.normal import check_level
 from gpattr._core.validation import Names
+from gpattr.distributions.marginals import Marginals
 from gpattr.explanation import counterfactual_export
 from gpattr.explanation.explanation import Explanation
 
@@ -33,9 +34,10 @@ class Counterfactual(Frozen):
     ``changes`` are {feature: (old, new)} of the features that change, ``steps`` the same in
     standard units, of which ``distance`` is the length; a change of category is one unit.
     ``probability`` is that of the condition at the new row, ``probability_before`` that at the old
-    one. ``means`` and ``stds``, (2,), are those of f before and after, ``predictions`` (2,) the
-    predictions. ``explanation`` attributes the change of the prediction to the features: the new
-    row is explained with the old one as its baseline.
+    one. ``means`` and ``stds``, (2,), are those of f before and after, and ``marginals`` its
+    distributions if these are mixtures; ``predictions`` (2,) are the predictions. ``explanation``
+    attributes the change of the prediction to the features: the new row is explained with the old
+    one as its baseline.
 
     ``alternatives`` has, by number of features, the nearest change with that many, as far as more
     features bring it closer; this one is among them.
@@ -73,6 +75,7 @@ class Counterfactual(Frozen):
     output: str
     _rows: Any
     alternatives: tuple[Counterfactual, ...] = ()
+    marginals: Marginals | None = None
 
     def __post_init__(self) -> None:
         for name in ("changes", "steps"):
@@ -119,8 +122,13 @@ class Counterfactual(Frozen):
 
     def intervals(self, level: float = 0.95) -> np.ndarray:
         """Return the central credible intervals before and after, (2, 2), lower ends first."""
-        half = -ndtri(0.5 * (1.0 - check_level(level))) * self.stds
+        tail = 0.5 * (1.0 - check_level(level))
+        half = -ndtri(tail) * self.stds
         ends = np.column_stack([self.means - half, self.means + half])
+        if self.marginals is not None:
+            ends = np.column_stack(
+                [self.marginals.quantile(tail), self.marginals.quantile(1.0 - tail)]
+            )
         return expit(ends) if self.output == "probability" else ends
 
     def to_frame(self) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpattr._core.readable_numbers import readable, readable_all
-from gpattr.distributions import Draws, Mixture, Point
+from gpattr.distributions import Draws, Gaussian, Mixture, Point
 from gpattr.explanation.attribution_names import remark
 from gpattr.explanation.axes import FEATURE, FEATURES
 
@@ -117,7 +117,7 @@ def _spread(ex: Explanation) -> str:
     """Return where the uncertainty comes from, before the method."""
     match ex.distribution:
         case Mixture():
-            return f"mixture of {len(ex.distribution.weights)} models; "
+            return f"mixture of {len(ex.distribution.weights)} models{_between(ex)}; "
         case Draws():
             error = 0.0 if ex.draw_error is None else ex.draw_error.max(initial=1e-5)
             accuracy = f", good to {error:.0e}" if error else ""
@@ -126,6 +126,14 @@ def _spread(ex: Explanation) -> str:
             return "known without uncertainty; "
         case _:
             return ""
+
+
+def _between(ex: Explanation) -> str:
+    """Return how much of the variance is that the models of a mixture differ, in words."""
+    if ex.var is None or not len(ex):
+        return ""
+    apart, total = float((ex.share_between() * ex.var).sum()), float(ex.var.sum())
+    return f", whose differences are {apart / total:.0%} of the variance" if total > 0 else ""
 
 
 def has_baseline(ex: Explanation) -> bool:
@@ -158,6 +166,20 @@ def variance_note(ex: Explanation) -> str:
         f" {share.max():.0%} (cov_error); more noise, or targets without an exact trend, would"
         " leave more digits."
     )
+
+
+def interval_note(ex: Explanation) -> str:
+    """Return what intervals include, in one sentence; none where that is not known."""
+    if ex.var is None or not isinstance(ex.distribution, (Gaussian, Mixture)):
+        return ""
+    if isinstance(ex.distribution, Gaussian):
+        return (
+            "Intervals hold for the hyperparameters as they were learned; that these are not known"
+            " exactly is not included."
+        )
+    apart, total = float((ex.share_between() * ex.var).sum()), float(ex.var.sum())
+    share = f": {apart / total:.0%} of the variance of the attributions" if total > 0 else ""
+    return f"Intervals include that the hyperparameters of the model are not known{share}."
 
 
 def _drawn_note(ex: Explanation) -> str:

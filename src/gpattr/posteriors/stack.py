@@ -66,7 +66,9 @@ class Stack:
     def of(cls, posteriors: Sequence[Posterior]) -> Stack | None:
         """Return the stack of these posteriors; None if they cannot be stacked."""
         first = posteriors[0]
-        if not isinstance(first, ExactPosterior) or not isinstance(first.inputs, np.ndarray):
+        if len(posteriors) < 2 or not isinstance(first, ExactPosterior):
+            return None
+        if not isinstance(first.inputs, np.ndarray):
             return None
         Z, parts = first.inputs, []
         for posterior in posteriors:

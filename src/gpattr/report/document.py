@@ -23,7 +23,7 @@ from gpattr.explanation.dependence import Dependence
 from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.importance import Importance
 from gpattr.explanation.multi_output import MultiOutputExplanation
-from gpattr.explanation.text import known_note, variance_note
+from gpattr.explanation.text import interval_note, known_note, variance_note
 from gpattr.posteriors import MultiOutputPosterior
 from gpattr.report.contents import content
 from gpattr.report.counterfactuals import Placed, placed
@@ -112,6 +112,7 @@ def write_report(
         outputs, importances, explainer, level, held_out, targets, classes, curves, shares, changes
     )
     remarks = [*map(known_note, outputs.values()), *map(variance_note, outputs.values())]
+    remarks = [*remarks, interval_note(first)] if len(outputs) == 1 else remarks
     doubts = dict.fromkeys(filter(None, remarks))
     facts |= {"title": title, "data_name": data_name, "notes": [*notes, *doubts]}
     facts["selected"] = (

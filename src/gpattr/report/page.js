@@ -186,7 +186,7 @@
   function drawWhatIf() {
     const values = new Array(d);
     panel.values().forEach((value, k) => { values[order[k]] = value; });
-    const answer = whatIf.explain(model, whatIf.row(model, values)), { prediction, std } = answer;
+    const answer = whatIf.explain(model, whatIf.row(model, values), level), { prediction, std } = answer;
     const moved = order.some((i) => values[i] !== own(chosen, i));
     el("what-if").hidden = !moved; // the unchanged row is shown above
     el("reset").hidden = !moved;

@@ -17,7 +17,15 @@ const whatIf = (() => {
     return new Float64Array(Uint8Array.from(atob(packed), (c) => c.charCodeAt(0)).buffer);
   }
 
+  // A mixture is {weights, models}: what its models share stands beside them, and `each` are all of them whole.
   function load(facts) {
+    if (!facts.models) return one(facts, AT_ONCE);
+    const shared = { ...facts, inputs: unpacked(facts.inputs) }, atOnce = AT_ONCE / Math.cbrt(facts.models.length);
+    const each = facts.models.map((own) => one({ ...shared, ...own }, atOnce));
+    return { ...shared, each, noise: each[0].noise, get factor() { return each.every((part) => part.factor); }, get waiting() { return each.some((part) => part.waiting); } };
+  }
+
+  function one(facts, atOnce) {
     const model = { ...facts };
     for (const name of ["inputs", "alpha", "factor", "root", "column_scale", "noise"]) model[name] = unpacked(facts[name]);
     model.terms = facts.terms.map(({ variance, leaves }) => ({ variance, leaves: leaves.map(pathIntegrals.opened) }));
@@ -26,7 +34,7 @@ const whatIf = (() => {
     model.columns.forEach(({ places }, i) => { for (const place of places) model.source.forEach((from, j) => { if (from === place) model.owner[j] = i; }); });
     model.base = prediction(model, model.inside(model.baseline), similarity(model, model.inside(model.baseline)));
     model.waiting = !model.factor && model.noise ? factorOf(model) : null; // what is left to do for standard deviations
-    if (model.m <= AT_ONCE) advance(model, Infinity);
+    if (model.m <= atOnce) advance(model, Infinity);
     return model;
   }
 
@@ -43,9 +51,10 @@ const whatIf = (() => {
     });
   }
 
-  // Work on the factor for some milliseconds; true when there is nothing left to do.
+  // Work on the factor, or those of a mixture, for some milliseconds; true when there is nothing left to do.
   function advance(model, milliseconds) {
     const until = performance.now() + milliseconds;
+    if (model.each) return model.each.every((part) => advance(part, until - performance.now()));
     while (model.waiting && performance.now() < until) {
       const { done, value } = model.waiting.next();
       if (done) [model.factor, model.waiting] = [value, null];
@@ -82,8 +91,28 @@ const whatIf = (() => {
     });
   }
 
+  // The same of a mixture, by total variance, with the ends of intervals at a level and the probabilities of positive signs.
+  function ofMixture({ each, weights }, row, level) {
+    const answers = each.map((part) => explain(part, row)), average = (pick) => answers.reduce((sum, answer, k) => sum + weights[k] * pick(answer), 0);
+    const values = answers[0].values.map((_, i) => average((answer) => answer.values[i]));
+    const result = { prediction: average((answer) => answer.prediction), base: average((answer) => answer.base), values, std: null, stds: null };
+    if (answers.some((answer) => !answer.stds)) return result;
+    result.std = Math.sqrt(average((answer) => answer.std ** 2 + (answer.prediction - result.prediction) ** 2));
+    result.stds = values.map((value, i) => Math.sqrt(average((answer) => answer.stds[i] ** 2 + (answer.values[i] - value) ** 2)));
+    const below = (i, x) => average(({ values: m, stds: s }) => (s[i] > 0 ? numbers.normal((x - m[i]) / s[i]) : x > m[i] ? 1 : x < m[i] ? 0 : 0.5));
+    const quantile = (i, p) => { // between those of the models, by halving
+      let low = Infinity, high = -Infinity;
+      for (const { values: m, stds: s } of answers) [low, high] = [Math.min(low, m[i] - 9 * s[i]), Math.max(high, m[i] + 9 * s[i])];
+      for (let step = 0; step < 60 && low < high; step++) { const middle = 0.5 * (low + high); if (below(i, middle) < p) low = middle; else high = middle; }
+      return 0.5 * (low + high);
+    };
+    const tail = 0.5 * (1 - level);
+    return { ...result, low: values.map((_, i) => quantile(i, tail)), high: values.map((_, i) => quantile(i, 1 - tail)), positive: values.map((_, i) => 1 - below(i, 0)) };
+  }
+
   // The explanation of a row of columns: prediction, that of the baseline, attributions, and standard deviations of all.
-  function explain(model, row) {
+  function explain(model, row, level = 0.95) {
+    if (model.each) return ofMixture(model, row, level);
     const { m, terms, columns, owner, mean } = model, d = columns.length;
     const x = model.inside(row), b = model.inside(model.baseline);
     const k = similarity(model, x), a = new Float64Array(d * m), prior = new Float64Array(d);

@@ -42,6 +42,7 @@ from gpattr.posteriors.function_space import FunctionSpacePosterior
 from gpattr.report.packing import packed
 
 MOST_POINTS = 2000  # terms in the sum that is the posterior mean
+MOST_OF_ALL = 16e6  # numbers in the factors of all models of a mixture: 64 MB, as triangles
 MOST_NUMBERS = 800 * 801 // 2  # in a factor that the page cannot compute: 3.4 MB
 ARRAYS = ("inputs", "alpha", "noise", "factor", "root", "column_scale")
 KINDS = {
@@ -61,17 +62,58 @@ def what_if(explainer: Explainer, ex: Explanation) -> dict[str, Any] | str:
 
     ``ex`` must have the features and the baseline of the explainer.
     """
+    parts = [(weight, part) for weight, part in explainer.posterior.components]
+    if len(parts) > 1:
+        return _mixture(explainer, ex, parts)
     model = slider_model(explainer, ex)
-    if isinstance(model, str):
-        return model
-    arrays = {name: model[name] for name in ARRAYS}
-    return model | {
-        name: None if array is None else packed(array, "<f8") for name, array in arrays.items()
+    return model if isinstance(model, str) else _packed(model)
+
+
+def _packed(model: dict[str, Any]) -> dict[str, Any]:
+    """Return a model with its arrays as text."""
+    return {
+        name: packed(value, "<f8") if name in ARRAYS and value is not None else value
+        for name, value in model.items()
+    }
+
+
+def _mixture(
+    explainer: Explainer, ex: Explanation, parts: list[tuple[float, Posterior]]
+) -> dict[str, Any] | str:
+    """Return a mixture: what its models share, and under "models" what each has of its own."""
+    models: list[dict[str, Any]] = []
+    for _, posterior in parts:
+        model = _model(explainer, ex, posterior)
+        if isinstance(model, str):
+            return model
+        models.append(model)
+    shared = dict(models[0])
+    if len(models) * shared["m"] ** 2 > MOST_OF_ALL:
+        return (
+            f"a mixture of {len(models)} models with {shared['m']:,} training rows would take too"
+            " much memory in a page; explainer.widget asks Python"
+        )
+    if any(not np.array_equal(model["inputs"], shared["inputs"]) for model in models):
+        return "sliders need models of the same training rows"
+    own = ("alpha", "terms", "mean", "output", "noise", "factor", "root", "column_scale")
+    return _packed({name: value for name, value in shared.items() if name not in own}) | {
+        "weights": [weight for weight, _ in parts],
+        "models": [_packed({name: model[name] for name in own}) for model in models],
     }
 
 
 def slider_model(explainer: Explainer, ex: Explanation) -> dict[str, Any] | str:
-    """Return the same with arrays of numbers, those called `ARRAYS`, instead of text."""
+    """Return the same with arrays of numbers, those called `ARRAYS`, instead of text.
+
+    Mixtures are not among them.
+    """
+    if len(explainer.posterior.components) > 1:
+        return "sliders support function-space Gaussian processes without uncertain trends"
+    return _model(explainer, ex, explainer.posterior)
+
+
+def _model(explainer: Explainer, ex: Explanation, part: Posterior) -> dict[str, Any] | str:
+    """Return the model of the posterior, or of the ``part`` that is one of its components."""
     posterior = explainer.posterior
     if explainer.quantity is not None:
         return "sliders are for predictions, not for other quantities of a model"
@@ -86,7 +128,7 @@ def slider_model(explainer: Explainer, ex: Explanation) -> dict[str, Any] | str:
     # Different baselines may have the same name, "given point".
     if np.abs(ex.base_values - base).max() > 1e-9 * size:
         return "the baselines of the explanation and the explainer differ"
-    inner, units, output = _inside(posterior)
+    inner, units, output = _inside(part)
     if not isinstance(inner, FunctionSpacePosterior) or inner.trend is not None:
         return "sliders support function-space Gaussian processes without uncertain trends"
     if len(inner.inputs) > MOST_POINTS:
