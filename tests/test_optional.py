@@ -209,7 +209,7 @@ def test_import_needs_no_optional_package():
         env={**os.environ, "MPLBACKEND": "Agg"},
     )
     assert run.returncode == 0, run.stderr
-    assert "log marginal likelihood" in run.stderr
+    assert "training: hyperparameters of" in run.stderr
 
 
 class Screen(list):

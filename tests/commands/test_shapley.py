@@ -68,7 +68,8 @@ def test_categories_and_dates_are_players(regression):
     mean = encoder.encode("X", model.columns.features(HOUSES)).mean(axis=0)
     mean = encoder.nearest_one_hot(mean[None])[0]  # one category and one date, as rows have
     assert "with the most frequent categories" in ex.baseline_name
-    tolerance = 1e-12 * float(columns.kernel.variance) ** 0.5  # of the prior's scale
+    scale = max(float(part.kernel.diagonal(rows[:1])[0]) for _, part in columns.components)
+    tolerance = 1e-12 * scale**0.5  # of the prior's scale
     known = truth(joint_of(columns), rows, mean, owner)
     np.testing.assert_allclose(ex.values, known.mean, rtol=0, atol=tolerance)
     np.testing.assert_allclose(ex.cov, known.cov, rtol=0, atol=1e-10 * known.cov.max())
@@ -108,7 +109,7 @@ def test_facts_as_json(tmp_path):
     arguments = ("explain", data, "--target", "price", "--attribution", "shapley", "--rows", "1-6")
     facts = json.loads(called(*arguments, "--out", tmp_path / "out", "--json"))
     assert facts["attribution"] == "Shapley values"
-    assert facts["method"] == "closed form"
+    assert facts["method"] == "closed form + enumeration"  # of Matérn kernels, by coalitions
     assert facts["features"] == ["area", "kind", "sold"]
     assert facts["rows"] == SHOWN
     assert facts["largest_gap"] < 1e-8

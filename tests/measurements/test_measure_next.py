@@ -16,7 +16,7 @@ from gpattr._core.memory import memory_budget
 from gpattr.exceptions import InvalidIndexError, InvalidInputError, UnsupportedModelError
 from gpattr.kernels import Matern12, SquaredExponential
 from gpattr.operators import Gradient, IntegratedGradients, ShapleyInteractions
-from gpattr.posteriors import ExactPosterior, LaplacePosterior, MixturePosterior
+from gpattr.posteriors import ExactPosterior, LaplacePosterior
 from measurements.models import (
     CANDIDATES,
     CONDITIONED,
@@ -336,11 +336,9 @@ def test_text():
 
 
 def test_models_that_cannot_tell_are_refused_by_name():
-    mixture = MixturePosterior([exact(), exact(SquaredExponential())])
     classes = LaplacePosterior(KERNEL, X, (Y > 0).astype(float))
     pair = ShapleyInteractions(BASELINE)
     refused = {
-        r"^model: .* in a mixture of 2 the outcome": Explainer(mixture, BASELINE),
         r"^model: .* labels of a classifier": Explainer(classes, BASELINE),
         r"^output: measure_next is available only": Explainer(
             classes, BASELINE, output="probability"

@@ -127,7 +127,7 @@ NEAR = [i for i in range(len(ROWS)) if i not in (9, 10)]
 @pytest.fixture(scope="module")
 def script(chromium):
     tab = chromium.new_page()
-    tab.add_script_tag(content=parts_of("js", MODEL_SCRIPTS))
+    tab.add_script_tag(content=parts_of("js", ("numbers", *MODEL_SCRIPTS)))
     yield lambda facts, rows: tab.evaluate(
         "([facts, rows]) => { const model = whatIf.load(facts); return rows.map((row) =>"
         " whatIf.explain(model, row)); }",
@@ -164,6 +164,31 @@ def test_products_of_kernels(script, name):
     check_script(script, exact(PRODUCTS[name]), ROWS[NEAR])
 
 
+def test_mixtures(script):
+    models = [exact(ARD + Constant(4.0)), exact(Matern52(SCALES, 2.0)), exact(2.0 * ARD)]
+    mixture = MixturePosterior(models, [0.5, 0.3, 0.2])
+    check_script(script, mixture, ROWS)
+    check_script(script, AffinePosterior(mixture, [0.0, 1.0, 0.0], [2.0, 1.0, 1.0]), ROWS[NEAR])
+    explainer = Explainer(mixture)
+    ex = explainer(ROWS[:6])
+    answers = script(what_if(explainer, ex), ROWS[:6].tolist())
+    for part, expected in zip(
+        ("low", "high", "positive"), (*ex.interval(0.95), ex.prob_positive())
+    ):
+        found = [answer[part] for answer in answers]
+        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-9, err_msg=part)
+
+
+def test_large_mixtures_are_not_sent(monkeypatch):
+    monkeypatch.setattr("gpattr.report.what_if.MOST_OF_ALL", 100.0)
+    explainer = Explainer(MixturePosterior([exact(), exact(2.0 * ARD)]))
+    reason = what_if(explainer, explainer(X[:3]))
+    assert reason == (
+        "a mixture of 2 models with 40 training rows would take too much memory in a page;"
+        " explainer.widget asks Python"
+    )
+
+
 def test_what_a_page_cannot_do():
     ex = Explainer(MODELS["exact"])(X[:3])
     own = Explainer(MODELS["exact"])
@@ -180,7 +205,7 @@ def test_what_a_page_cannot_do():
         exact(ARD + Select(Periodic(period=2.0), [0])),
         exact(mean=Polynomial([0.1], [[2, 0, 0]])),
         exact(mean=Linear([0.0, 0.0, 0.0], covariance="flat")),
-        MixturePosterior([exact(), exact(2.0 * ARD)]),
+        MixturePosterior([exact(), exact(Matern(SCALES, nu=3.5))]),
     ]
     for posterior in others:
         explainer = Explainer(posterior)

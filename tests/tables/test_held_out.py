@@ -6,10 +6,12 @@ import os
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 from sklearn.datasets import load_diabetes
 
 from gpattr.commands.notes import judged_by
 from gpattr.datasets import load_taipei_housing, load_wine_quality
+from gpattr.posteriors import ExactPosterior
 from gpattr.tables import Columns, TableModel
 from gpattr.tables.held_out import HeldOut
 
@@ -62,27 +64,30 @@ def test_intervals_hold_what_they_promise_of_rows_that_took_no_part(data, folds,
 
 
 def test_an_exact_model_leaves_each_row_out():
-    """What it says of each row is what a model says that is formed without it, with the same
-    hyperparameters.
+    """What it says of each row is what its models say that are formed without it, with the same
+    hyperparameters, weighted by their evidence without it.
     """
     X, y = diabetes()
     X, y = X.iloc[:40], y[:40]
     columns = Columns(tuple(X.columns), {}, "target")
     model = TableModel.fit(X, y, columns)
-    regressor = model.regressor
-    means, variances = [], []
+    means, below = [], []
     for row in range(40):
         others = np.delete(np.arange(40), row)
-        alone = type(regressor)(
-            regressor.kernel_,
-            noise_variance=regressor.noise_variance_,
-            mean=regressor.mean_,
-            optimize=False,
-        )
-        mean, std = alone.fit(X.iloc[others], y[others]).predict(X.iloc[[row]], return_std=True)
-        means.append(mean[0])
-        variances.append(std[0] ** 2 + regressor.noise_variance_)
-    expected = HeldOut.of(y, np.array(means), np.array(variances))
+        logs, found = [], []
+        for weight, part in model.posterior.components:
+            noise = part.noise_variance
+            rest = ExactPosterior(
+                part.kernel, X.iloc[others], y[others], noise=noise, mean=part.prior_mean
+            )
+            mean, std = rest.predict(X.iloc[[row]], return_std=True)
+            found.append(norm(mean[0], np.hypot(std[0], noise**0.5)))
+            logs.append(np.log(weight) - found[-1].logpdf(y[row]))
+        weights = np.exp(np.array(logs) - max(logs))
+        weights /= weights.sum()
+        means.append(sum(w * one.mean() for w, one in zip(weights, found)))
+        below.append(sum(w * one.cdf(y[row]) for w, one in zip(weights, found)))
+    expected = HeldOut.of_positions(y, np.array(means), np.array(below))
     said = judged_by(model)
     assert said.rows == 40
     assert said.score == pytest.approx(expected.score, rel=1e-6)

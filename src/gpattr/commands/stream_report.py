@@ -17,7 +17,9 @@ from gpattr.commands.explain import Request, Result, explain_rows, write_result
 from gpattr.commands.manifest import Manifest
 from gpattr.commands.terminal import Terminal
 from gpattr.commands.whole_function import chosen_features, whole_function
+from gpattr.distributions import Mixture
 from gpattr.exceptions import InvalidInputError
+from gpattr.explainer.importance_measures import folded_mean
 from gpattr.explanation.importance import Importance
 from gpattr.tables.part_features import PartReader
 
@@ -80,11 +82,19 @@ def write_summary(
 def _over_all_rows(
     manifest: Manifest, label: str, importance: Importance, result: Result
 ) -> Importance:
-    """Return the importance over all rows: its expectation is exact, its spread the sample's."""
+    """Return the importance over all rows: its expectation is exact, its spread the sample's.
+
+    Parts have means and standard deviations, of which E|attribution| of a mixture is no function:
+    what a normal distribution with these makes of the sample is taken off, and its own added.
+    """
     if result.explainers[label].output == "probability":
         return importance  # E|attribution| does not follow from standard deviations
     found, n = means(manifest, label, "expected")
     values = np.array([found[name] for name in importance.feature_names])
+    ex = result.explanations[label]
+    if isinstance(ex.distribution, Mixture) and importance.n_rows == len(ex):
+        assert ex.var is not None
+        values = values + importance.values - folded_mean(ex.values, ex.var).mean(axis=0)
     shift = values - importance.values
     return replace(
         importance,

@@ -25,6 +25,7 @@ from gpattr.sobol import SobolIndices, sobol_indices
 NONE = "none"  # instead of features that have curves
 MOST_CURVES, FEWEST_CURVES = 12, 2  # of a class
 ALL_CURVES = 24  # of all classes together
+MOST_OF_ALL = 15_000  # training rows of all models of a mixture together
 MOST_AVERAGED, MOST_SLOW = 2000, 500  # rows of the background; for kernels that have no products
 INDEX_WORK = 1200  # classes × features with an index × columns: half a minute
 FEWEST_INDICES = 3
@@ -101,10 +102,12 @@ def whole_function(
 
 
 def _quick(posterior: Posterior) -> bool:
-    """Return whether the kernel is a product over columns, so that averages are quick."""
-    inner = innermost(posterior)
-    return isinstance(inner, FunctionSpacePosterior) and isinstance(
-        inner.kernel, SquaredExponential
+    """Return whether averages are quick: over products of columns, or in a small mixture."""
+    parts = [innermost(part) for _, part in posterior.components]
+    if len(parts) > 1:
+        return sum(part.size for part in parts) <= MOST_OF_ALL
+    return isinstance(parts[0], FunctionSpacePosterior) and isinstance(
+        parts[0].kernel, SquaredExponential
     )
 
 

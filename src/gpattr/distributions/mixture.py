@@ -128,7 +128,7 @@ class Mixture(Distribution):
         total = np.zeros(())
         for weight, part in self.components():
             total = total + weight * question(part)
-        return total
+        return np.minimum(total, 1.0)  # weights add up to 1 within rounding
 
 
 def _mean(mixture: Mixture) -> Array:

@@ -36,9 +36,9 @@ from gpattr.estimators.search_space import (
     starts_from,
     std_of,
 )
-from gpattr.estimators.training import Training
+from gpattr.estimators.training import DEFAULT_FAMILIES, Training
 from gpattr.exceptions import InvalidInputError
-from gpattr.kernels import Kernel, Matern52, Radial, SquaredExponential
+from gpattr.kernels import Kernel, Radial
 from gpattr.means import Mean, Zero
 from gpattr.posteriors import LaplacePosterior, MultiOutputPosterior
 from gpattr.special.logistic import expected_probability
@@ -46,8 +46,6 @@ from gpattr.special.logistic import expected_probability
 MOST_INTEGRATED = 400  # rows up to which "auto" integrates
 POINTS = 12  # models of a mixture: probabilities take longer to explain than predictions
 LOG_ODDS = 4.0  # a typical variance of log odds
-# Without Matérn 3/2, whose kinks make probabilities sixty times slower to explain.
-FAMILIES = {kind.__name__: kind for kind in (SquaredExponential, Matern52)}
 
 
 class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
@@ -211,7 +209,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
         evidence = LaplaceEvidence(rows, y, mean(X))
         if integrates(self.hyperparameters, len(X), MOST_INTEGRATED):
             training = Training(units, evidence, kernel, None, None, bounds, starts, LOG_ODDS)
-            families = FAMILIES if self.kernel is None else {type(kernel).__name__: None}
+            families = DEFAULT_FAMILIES if self.kernel is None else {type(kernel).__name__: None}
             with family_progress(self.verbose) as report:
                 return training.integrated(families, labels, POINTS, report=report)
         with training_progress(self.verbose, len(starts), 0.0) as report:

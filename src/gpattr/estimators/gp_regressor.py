@@ -41,7 +41,7 @@ from gpattr.estimators.search_space import (
     std_of,
 )
 from gpattr.estimators.training import (
-    FAMILIES,
+    DEFAULT_FAMILIES,
     Training,
     conditioned,
     learned_mean,
@@ -82,9 +82,9 @@ class GPRegressor(KernelRegressor):
         targets' variance).
     hyperparameters : "auto", "integrated" or "optimal"
         ``"integrated"`` averages over the hyperparameters that the data allow, weighted by their
-        evidence: a mixture of about 30 models, over three families of kernels (squared exponential,
-        Matérn 5/2 and 3/2) where no kernel is given. Its intervals hold as often as they say with
-        few rows too. ``"optimal"`` takes the best hyperparameters for granted. ``"auto"``
+        evidence: a mixture of about 30 models, of two families (squared exponential and Matérn 5/2)
+        where no kernel is given. Its intervals hold as often as they say with few rows too.
+        ``"optimal"`` takes the best hyperparameters for granted. ``"auto"``
         integrates up to 2000 rows.
     n_restarts : int
         Further starts of the optimiser, drawn around the first; the best optimum is kept.
@@ -271,7 +271,8 @@ class GPRegressor(KernelRegressor):
                     " use 'optimal'"
                 )
             return False
-        families = FAMILIES if self.kernel is None else {type(training.kernel).__name__: None}
+        own = {type(training.kernel).__name__: None}
+        families = DEFAULT_FAMILIES if self.kernel is None else own
         with family_progress(self.verbose) as report:
             found = training.integrated(
                 families,

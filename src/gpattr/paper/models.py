@@ -27,7 +27,10 @@ def train(
 ) -> GPRegressor:
     """Return the trained model; targets are not centred, the prior mean is zero."""
     bounds = None if noise_bounds is None else {"noise_variance": noise_bounds}
-    return GPRegressor(mean="zero", n_restarts=restarts, bounds=bounds, random_state=0).fit(X, y)
+    model = GPRegressor(
+        mean="zero", hyperparameters="optimal", n_restarts=restarts, bounds=bounds, random_state=0
+    )
+    return model.fit(X, y)
 
 
 def normalised(X: pd.DataFrame) -> pd.DataFrame:

@@ -228,7 +228,11 @@ class MixturePosterior(Posterior):
         return MixturePosterior(parts, weights / weights.sum())
 
     def bind(self, operator: Operator, evaluation: Evaluation) -> Bound:
-        parts = tuple(part.bind(operator, evaluation) for part in self.posteriors)
+        # An error of one model counts by its weight.
+        parts = tuple(
+            part.bind(operator, replace(evaluation, tolerance=evaluation.tolerance / weight))
+            for weight, part in self.components
+        )
         return MixtureBound(self, parts, operator, evaluation)
 
     def weights_like(self, like: Array) -> Array:

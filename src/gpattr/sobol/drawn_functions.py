@@ -52,7 +52,8 @@ class DrawnFunctions:
     @property
     def cost(self) -> float:
         """The work for one row, in entries of a covariance matrix."""
-        return max(self.posterior.size, 64) + (0.0 if len(self) == 1 else 256.0 + 5.0 * len(self))
+        size = sum(max(part.size, 64) for _, part in self.posterior.components)
+        return size + (0.0 if len(self) == 1 else 256.0 + 5.0 * len(self))
 
     def __call__(self, X: Array) -> Array:
         """Return m and g at rows, (n, 1 + M)."""

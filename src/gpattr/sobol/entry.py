@@ -190,21 +190,25 @@ def effects_of(
     subsets: tuple[Subset, ...],
     n_draws: int,
     generator: np.random.Generator,
+    share: float = 1.0,
 ) -> Effects:
-    """Return V_S by the best method; of a mixture, the mixture of what its models have."""
+    """Return V_S by the best method; of a mixture, the mixture of what its models have.
+
+    A model of a mixture gets its ``share`` of the work.
+    """
     parts = posterior.components
     if len(parts) == 1:
         exact = product_effects(posterior, inputs, subsets, n_draws, generator)
         if exact is not None:
             return exact
-        return quasi_random_effects(posterior, inputs, subsets, n_draws, generator)
+        return quasi_random_effects(posterior, inputs, subsets, n_draws, generator, share)
     found, reached, taken = [], 0.0, 0
     for weight, part in parts:
         reached += weight
-        share = int(reached * n_draws + 1e-6) - taken
-        taken += share
-        own = effects_of(part, inputs, subsets, max(share, 1), generator)
-        found.append((weight, own, own.draws[:share]))
+        count = int(reached * n_draws + 1e-6) - taken
+        taken += count
+        own = effects_of(part, inputs, subsets, max(count, 1), generator, weight)
+        found.append((weight, own, own.draws[:count]))
     plug_in, error = plug_in_effects(posterior, inputs, subsets, generator)
     names = " + ".join(dict.fromkeys(own.method for _, own, _ in found))
     return Effects(

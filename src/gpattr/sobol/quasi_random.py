@@ -35,8 +35,12 @@ def quasi_random_effects(
     subsets: tuple[Subset, ...],
     n_draws: int,
     generator: np.random.Generator,
+    share: float = 1.0,
 ) -> Effects:
-    """Return V_S for subsets S of the players, with a numerical error that is estimated."""
+    """Return V_S for subsets S of the players, with a numerical error that is estimated.
+
+    ``share`` is that of the work which one model of a mixture gets: its weight.
+    """
     plan = Plan.of(subsets, inputs.n_players)
     functions = DrawnFunctions.of(posterior, inputs.points(CANDIDATES, generator))
     alone, q = mean_function(posterior, inputs.n_columns), len(functions)
@@ -46,12 +50,13 @@ def quasi_random_effects(
     points = 0
     for replicate in range(REPLICATES):
         slices = [Slice.of(inputs, own, replicate, generator) for own in plan.evaluated]
-        own, _ = integrated(plan, slices, inputs, functions, WORK, generator)
+        own, _ = integrated(plan, slices, inputs, functions, share * WORK, generator)
         # Most of V_S is that of the mean, which is quicker to evaluate: it gets more rows.
-        mean, count = integrated(plan, slices, inputs, alone, MEAN_WORK, generator)
+        mean, count = integrated(plan, slices, inputs, alone, share * MEAN_WORK, generator)
         own[:, 0, 0] = mean[:, 0, 0]
         plug_in[replicate] = mean[:, 0, 0]
-        expected[replicate] = np.einsum("kii->k", own) + rest(plan, inputs, functions, generator)
+        expected[replicate] = np.einsum("kii->k", own)
+        expected[replicate] += rest(plan, inputs, functions, generator, share)
         forms += own / REPLICATES
         points += count
     centre = expected.mean(axis=0)
@@ -110,10 +115,14 @@ def integrated(
 
 
 def rest(
-    plan: Plan, inputs: Inputs, functions: DrawnFunctions, generator: np.random.Generator
+    plan: Plan,
+    inputs: Inputs,
+    functions: DrawnFunctions,
+    generator: np.random.Generator,
+    share: float = 1.0,
 ) -> Array:
     """Return what r adds to the expectation of V_S, (k,)."""
-    n = 2 ** int(np.log2(max(LEFT_POINTS // (2 + 2 * len(plan.evaluated)), 8)))
+    n = 2 ** int(np.log2(max(share * LEFT_POINTS // (2 + 2 * len(plan.evaluated)), 8)))
     return plan.traces(functions.left(plan.points(inputs, n, generator)))
 
 
