@@ -179,7 +179,8 @@ def test_what_cannot_be_had_is_said(houses, tmp_path, monkeypatch):
     assert found["dependence"] is None
 
 
-def test_other_kernels_have_curves_only(houses, tmp_path):
+def test_large_mixtures_have_curves_only(houses, tmp_path, monkeypatch):
+    monkeypatch.setattr(whole_function, "MOST_OF_ALL", 100)
     out = tmp_path / "out"
     data = ("explain", houses / "houses.csv", "--target", "price", "--out", out, "--rows", "1-3")
     said = called(*data, "--kernel", "matern32", "--drop", "sold")
