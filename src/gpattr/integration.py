@@ -82,9 +82,9 @@ def integrate(
     >>> from sklearn.gaussian_process import GaussianProcessRegressor
     >>> from sklearn.gaussian_process.kernels import RBF, WhiteKernel
     >>> X = np.random.default_rng(0).normal(size=(20, 2))
-    >>> model = GaussianProcessRegressor(1.0 * RBF([1.0, 1.0]) + WhiteKernel(0.1))
-    >>> posterior = gpattr.integrate(model.fit(X, X[:, 0] + np.sin(X[:, 1])))
-    >>> type(posterior).__name__
+    >>> y = X[:, 0] + np.sin(X[:, 1]) + 0.1 * np.random.default_rng(1).normal(size=20)
+    >>> model = GaussianProcessRegressor(1.0 * RBF([1.0, 1.0]) + WhiteKernel(0.1)).fit(X, y)
+    >>> type(gpattr.integrate(model)).__name__
     'MixturePosterior'
     """
     posterior = as_posterior(model, data=data)

@@ -85,6 +85,8 @@ def heading(ex: Explanation) -> list[str]:
         f"Explanation{what}: {' × '.join(sizes)}",
         f"{kind}{baseline}{_spread(ex)}{ex.method}, error at most {ex.error.max(initial=0.0):.0e}",
     ]
+    if isinstance(ex.distribution, Mixture):
+        lines.append(f"mixture of {len(ex.distribution.weights)} models{_between(ex)}")
     if note := variance_note(ex):
         lines.append(note)
     if n == 1:
@@ -116,8 +118,6 @@ def _row(ex: Explanation) -> str:
 def _spread(ex: Explanation) -> str:
     """Return where the uncertainty comes from, before the method."""
     match ex.distribution:
-        case Mixture():
-            return f"mixture of {len(ex.distribution.weights)} models{_between(ex)}; "
         case Draws():
             error = 0.0 if ex.draw_error is None else ex.draw_error.max(initial=1e-5)
             accuracy = f", good to {error:.0e}" if error else ""

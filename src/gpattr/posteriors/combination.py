@@ -39,7 +39,7 @@ class CombinationPosterior(Posterior):
     >>> import numpy as np
     >>> import gpattr
     >>> X = np.random.default_rng(0).normal(size=(30, 2))
-    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> model = gpattr.GPRegressor(hyperparameters="optimal").fit(X, X[:, 0] - X[:, 1] ** 2)
     >>> doubled = gpattr.posteriors.CombinationPosterior([model.posterior_], [2.0])
     >>> doubled.predict([[1.0, 0.0]]).round(2)
     array([2.])

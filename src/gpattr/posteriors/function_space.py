@@ -88,7 +88,7 @@ class FunctionSpacePosterior(Posterior):
     >>> import numpy as np
     >>> import gpattr
     >>> X = np.random.default_rng(0).normal(size=(30, 2))
-    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> model = gpattr.GPRegressor(hyperparameters="optimal").fit(X, X[:, 0] - X[:, 1] ** 2)
     >>> isinstance(model.posterior_, gpattr.posteriors.FunctionSpacePosterior)
     True
     >>> model.posterior_.inputs.shape, model.posterior_.alpha.shape

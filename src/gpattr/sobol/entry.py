@@ -210,7 +210,8 @@ def effects_of(
         own = effects_of(part, inputs, subsets, max(count, 1), generator, weight)
         found.append((weight, own, own.draws[:count]))
     plug_in, error = plug_in_effects(posterior, inputs, subsets, generator)
-    names = " + ".join(dict.fromkeys(own.method for _, own, _ in found))
+    # Without the number of points, which differs.
+    names = " + ".join(dict.fromkeys(own.method.partition(" (")[0] for _, own, _ in found))
     return Effects(
         subsets,
         plug_in,
