@@ -54,7 +54,7 @@ from gpattr.means import Constant, Expansion, Linear, Mean, Zero
 from gpattr.posteriors import ExactPosterior
 
 HYPERPARAMETERS = ("auto", "integrated", "optimal")
-MOST_INTEGRATED = 2000  # rows up to which "auto" integrates
+MOST_INTEGRATED = 1000  # rows up to which "auto" integrates: a dozen seconds
 
 
 class GPRegressor(KernelRegressor):
@@ -85,7 +85,7 @@ class GPRegressor(KernelRegressor):
         evidence: a mixture of about 30 models, of two families (squared exponential and Matérn 5/2)
         where no kernel is given. Its intervals hold as often as they say with few rows too.
         ``"optimal"`` takes the best hyperparameters for granted. ``"auto"``
-        integrates up to 2000 rows.
+        integrates up to 1000 rows.
     n_restarts : int
         Further starts of the optimiser, drawn around the first; the best optimum is kept.
     bounds : dict, optional

@@ -30,7 +30,7 @@ from gpattr.kernels import Kernel
 from gpattr.posteriors import MixturePosterior, Posterior
 
 POINTS, FEWEST = 32, 8  # models of a mixture, and of one of very many rows
-WIDER = 1.1  # points are spread a little wider than the normal approximation
+WIDER = 1.3  # points are spread a little wider than the normal approximation
 HEAVIEST = 5.0  # weight of a point over that of the mode
 NEGLIGIBLE = 1e-3  # share of a family, or weight of a point, that is left out
 FARTHEST = 5.0  # prior standard deviations from the prior mean
@@ -211,13 +211,17 @@ def integrate_over(
 
 
 def normal_points(n: int, k: int) -> np.ndarray:
-    """Return n standard normal vectors, (n, k), n odd: zero, and pairs ±z of quasi-random ones."""
+    """Return n standard normal vectors, (n, k), n odd: zero, and pairs ±z of quasi-random ones.
+
+    Their variances are exactly 1: few points have none in the tails.
+    """
     from scipy.stats import qmc
 
     half = n // 2
     uniform = qmc.Sobol(k, rng=0).random_base2(max(half - 1, 0).bit_length())[:half]
     z = ndtri(uniform.clip(1e-9, 1.0 - 1e-9))
-    return np.concatenate([np.zeros((1, k)), z, -z])
+    z = np.concatenate([np.zeros((1, k)), z, -z])
+    return z / np.sqrt((z * z).mean(axis=0)) if half else z
 
 
 def affordable_points(n: int) -> int:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtr
 
-NODES = 12  # of each model's rule
+NODES = 20  # of each model's rule
 
 
 @dataclass(frozen=True, eq=False)

@@ -246,7 +246,8 @@ class Stack:
         lengths = sensitivity.lengths(V)
         cov = covariance(prior - V @ V.transpose(0, 2, 1))
         var = np.diagonal(cov, axis1=1, axis2=2)
-        error = (reach + EPS * m**0.5 * self.variance[k]) * float(np.abs(alpha).sum())
+        # Sums of m terms round a little more than one does.
+        error = (1.0 + m**0.5 / 32.0) * reach * float(np.abs(alpha).sum())
         error += sensitivity.rounding_of_mean(lengths) + EPS * np.abs(mean).max(axis=1)
         size = np.diagonal(prior, axis1=1, axis2=2).max(axis=1)
         integrated = prior_error + 2.0 * reach * m**0.5 * lengths
