@@ -88,11 +88,11 @@ def _action(kind: str, n: int, d: int) -> Callable[[], Any]:
     X = rng.normal(size=(n, d))
     y = np.sin(X[:, 0]) + 0.5 * X[:, 1] * X[:, 2] + 0.3 * X[:, 3] + 0.3 * rng.normal(size=n)
     if kind == "train":
-        return lambda: gpattr.GPRegressor().fit(X, y)
+        return lambda: gpattr.GPRegressor(hyperparameters="optimal").fit(X, y)
     if kind == "sparse":
         return lambda: gpattr.SparseGPRegressor(n_inducing=min(n, 200), random_state=0).fit(X, y)
     if kind == "classify":
-        return lambda: gpattr.GPClassifier().fit(X, y > 0)
+        return lambda: gpattr.GPClassifier(hyperparameters="optimal").fit(X, y > 0)
     kernel = gpattr.kernels.SquaredExponential(np.full(d, d**0.5))
     explainer = gpattr.Explainer(gpattr.posteriors.ExactPosterior(kernel, X, y, noise=0.1), "mean")
     rows = rng.normal(size=(500, d))

@@ -22,7 +22,7 @@ def approximations(X: np.ndarray, y: np.ndarray, quick: bool) -> tuple[str, list
     """
     options = {"mean": "zero", "bounds": {"noise_variance": (0.05, 10.0)}}
     rows = X[:: 16 if quick else 8]
-    exact = GPRegressor(**options)
+    exact = GPRegressor(**options, hyperparameters="optimal")
     lines = [line("exact", exact, X, y, rows, None)]
     reference = Explainer(exact)(rows, uncertainty="std")
     for M in (100, 400):

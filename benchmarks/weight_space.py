@@ -135,7 +135,9 @@ def convergence(X: np.ndarray, y: np.ndarray, quick: bool) -> tuple[str, list[di
     """Root-mean-square distance of attributions from those of the exact GP, averaged over ten draws
     of the frequencies.
     """
-    exact = GPRegressor(mean="zero", bounds={"noise_variance": (0.05, 10.0)}).fit(X, y)
+    exact = GPRegressor(
+        mean="zero", bounds={"noise_variance": (0.05, 10.0)}, hyperparameters="optimal"
+    ).fit(X, y)
     rows = X[::16]
     reference = Explainer(exact)(rows, uncertainty="none").values
     table = []

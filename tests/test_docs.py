@@ -1,6 +1,7 @@
 """The tables in the documentation are those the code gives, and its pictures are there."""
 
 import re
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,14 @@ def test_the_picture_of_the_architecture_is_drawn_from_the_imports(monkeypatch):
     assert architecture.picture() == architecture.PICTURE.read_text(encoding="utf-8"), (
         "run docs/_ext/architecture.py"
     )
+
+
+@pytest.mark.parametrize("name", ["coverage_table", "failures_table", "real_tables"])
+def test_tables_of_coverage_are_generated(name):
+    spec = spec_from_file_location("coverage_of_intervals", DOCS / "_ext" / "interval_coverage.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert generated("understand/intervals.md", f"coverage.py, {name}") == module.GENERATED[name]()
 
 
 def test_pictures_are_there():

@@ -78,6 +78,8 @@ def diabetes() -> Problem:
     kept = [i for i, name in enumerate(data.feature_names) if name not in LEFT_OUT]
     order = np.random.default_rng(0).permutation(len(data.target))
     train, rows = order[:N_TRAIN], order[N_TRAIN : N_TRAIN + N_ROWS]
-    model = gpattr.GPRegressor().fit(data.data[train][:, kept], data.target[train])
+    model = gpattr.GPRegressor(hyperparameters="optimal").fit(
+        data.data[train][:, kept], data.target[train]
+    )
     names = [data.feature_names[i] for i in kept]
     return Problem.of(model.posterior_, data.data[rows][:, kept], names)

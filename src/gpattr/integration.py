@@ -121,11 +121,10 @@ def _integrated(
         ]
         weights, parts = zip(*scaled, strict=True)
         result = MixturePosterior(parts, weights)
-    elif type(posterior) in (ExactPosterior, LaplacePosterior):
-        training, condition = (
-            _of_labels if isinstance(posterior, LaplacePosterior) else _of_targets
-        )(posterior, facts)
-        result = _mixture(training, condition, families, priors, facts)
+    elif type(posterior) is ExactPosterior:
+        result = _mixture(*_of_targets(posterior, facts), families, priors, facts)
+    elif type(posterior) is LaplacePosterior:
+        result = _mixture(*_of_labels(posterior, facts), families, priors, facts)
     else:
         raise UnsupportedModelError(
             f"model: hyperparameters of a {type(posterior).__name__} are not integrated; only those"

@@ -31,8 +31,11 @@ Y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * RNG.normal(size=25)
 MODEL = gpattr.GPRegressor().fit(X, Y)
 
 
-def test_a_mixture_is_the_integral_over_a_grid():
-    """One length-scale and the noise are free: a sum over 41 × 41 of them has the truth."""
+def test_a_mixture_is_the_integral_over_a_grid(monkeypatch):
+    """One length-scale and the noise are free: a sum over 41 × 41 of them has the truth.
+
+    Thirty points come near it, four times as many nearer.
+    """
     rows = np.sort(RNG.uniform(-2, 2, 12))[:, None]
     y = np.sin(2 * rows[:, 0]) + 0.2 * RNG.normal(size=12)
     model = gpattr.GPRegressor(
@@ -59,6 +62,8 @@ def test_a_mixture_is_the_integral_over_a_grid():
     mean = weights @ np.array(means)
     std = np.sqrt(weights @ (np.array(variances) + (np.array(means) - mean) ** 2))
     found = model.predict(points, return_std=True)
+    monkeypatch.setattr(integration, "POINTS", 128)
+    finer = model.fit(rows, y).predict(points, return_std=True)
     alone = gpattr.GPRegressor(
         SquaredExponential(1.0, 1.0),
         mean="zero",
@@ -67,7 +72,9 @@ def test_a_mixture_is_the_integral_over_a_grid():
     ).fit(rows, y)
     plugged = alone.predict(points, return_std=True)[1]
     assert (np.abs(found[0] - mean) / std).max() < 0.2
-    assert np.abs(found[1] / std - 1.0).max() < 0.2
+    assert np.abs(found[1] / std - 1.0).max() < 0.35
+    assert (np.abs(finer[0] - mean) / std).max() < 0.1
+    assert np.abs(finer[1] / std - 1.0).max() < 0.25
     assert np.abs(plugged / std - 1.0).max() > 0.2  # which the optimum alone misses
 
 

@@ -30,7 +30,7 @@ from gpattr.kernels import Kernel
 from gpattr.posteriors import MixturePosterior, Posterior
 
 POINTS, FEWEST = 32, 8  # models of a mixture, and of one of very many rows
-WIDER = 1.3  # points are spread a little wider than the normal approximation
+WIDER = 1.1  # points are spread a little wider than the normal approximation
 HEAVIEST = 5.0  # weight of a point over that of the mode
 NEGLIGIBLE = 1e-3  # share of a family, or weight of a point, that is left out
 FARTHEST = 5.0  # prior standard deviations from the prior mean
@@ -152,7 +152,7 @@ class Integrated:
         weights = [component.weight for component in self.components]
         return MixturePosterior([part.posterior for part in self.components], weights)
 
-    def frame(self, names: Sequence[str]) -> Any:
+    def frame(self, names: Sequence[str | int]) -> Any:
         """Return one row for each component: family, weight and hyperparameters.
 
         ``names`` are those of the features, for hyperparameters with one value for each.
@@ -211,17 +211,13 @@ def integrate_over(
 
 
 def normal_points(n: int, k: int) -> np.ndarray:
-    """Return n standard normal vectors, (n, k), n odd: zero, and pairs ±z of quasi-random ones.
-
-    Their variances are exactly 1: few points have none in the tails.
-    """
+    """Return n standard normal vectors, (n, k), n odd: zero, and pairs ±z of quasi-random ones."""
     from scipy.stats import qmc
 
     half = n // 2
     uniform = qmc.Sobol(k, rng=0).random_base2(max(half - 1, 0).bit_length())[:half]
     z = ndtri(uniform.clip(1e-9, 1.0 - 1e-9))
-    z = np.concatenate([np.zeros((1, k)), z, -z])
-    return z / np.sqrt((z * z).mean(axis=0)) if half else z
+    return np.concatenate([np.zeros((1, k)), z, -z])
 
 
 def affordable_points(n: int) -> int:
@@ -236,10 +232,11 @@ def _curvature(search: Search, mode: np.ndarray) -> np.ndarray:
     bound, beyond which the objective would still rise by g, it falls off as exp(−g|θ − θ̂|), which
     a normal distribution with the precision 2πg² has the integral of.
     """
-    k, prior, (lower, upper) = len(mode), search.prior, search.limits.T
+    prior: Any = search.prior
+    k, (lower, upper) = len(mode), search.limits.T
     slope = search(mode)[1]
     held = ((mode <= lower) & (slope > 0)) | ((mode >= upper) & (slope < 0))
-    H = np.linalg.inv(prior.covariance)  # pyright: ignore[reportFunctionMemberAccess]
+    H = np.linalg.inv(prior.covariance)
     for i in range(k):
         beside = mode.copy()
         beside[i] += STEP if mode[i] + STEP <= upper[i] else -STEP
@@ -253,7 +250,7 @@ def _curvature(search: Search, mode: np.ndarray) -> np.ndarray:
     return H
 
 
-def _columns(part: Component, names: Sequence[str]) -> dict[str, Any]:
+def _columns(part: Component, names: Sequence[str | int]) -> dict[str, Any]:
     """Return the hyperparameters of a component by column."""
     columns: dict[str, Any] = {}
     for name, value in trainable(part.kernel).items():

