@@ -125,7 +125,7 @@ class ChangeMargin:
             return mean[None], std[None]
         rows = beside("x", rows, self.posterior.like)
         if isinstance(self.posterior, MixturePosterior):
-            found = self.posterior.marginals(rows)
+            found = self.posterior.marginals_at(rows)
             return to_numpy(found.means), np.sqrt(to_numpy(found.variances))
         parts = [
             tuple(map(to_numpy, part.moments(rows, return_std=True)))

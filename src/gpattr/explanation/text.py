@@ -85,7 +85,7 @@ def heading(ex: Explanation) -> list[str]:
         f"Explanation{what}: {' × '.join(sizes)}",
         f"{kind}{baseline}{_spread(ex)}{ex.method}, error at most {ex.error.max(initial=0.0):.0e}",
     ]
-    if isinstance(ex.distribution, Mixture):
+    if n and isinstance(ex.distribution, Mixture):
         lines.append(f"mixture of {len(ex.distribution.weights)} models{_between(ex)}")
     if note := variance_note(ex):
         lines.append(note)

@@ -161,7 +161,7 @@ class MixturePosterior(Posterior):
 
     def moments(self, X: Array, *, return_std: bool = False, return_cov: bool = False) -> Any:
         if not return_cov:
-            mixture = self._marginals(X, return_std)
+            mixture = self.marginals_at(X, return_std)
             std = namespace(mixture.means).sqrt(mixture.var) if return_std else None
             return (mixture.mean, std) if return_std else mixture.mean
         parts = [posterior.moments(X, return_cov=True) for posterior in self.posteriors]
@@ -176,9 +176,10 @@ class MixturePosterior(Posterior):
 
     def marginals(self, X: Any, *, with_variances: bool = True) -> Marginals:
         """Return the mixture of f at each row of X by itself, with its density and quantiles."""
-        return self._marginals(self.rows("X", X), with_variances)
+        return self.marginals_at(self.rows("X", X), with_variances)
 
-    def _marginals(self, X: Array, with_variances: bool) -> Marginals:
+    def marginals_at(self, X: Array, with_variances: bool = True) -> Marginals:
+        """Return what `marginals` does, for checked rows."""
         if self.stack is not None and self.stack.holds(len(X)):
             means, variances = self.stack.moments(to_numpy(X), with_variances)
             return Marginals(self.weights, means, 0.0 * means if variances is None else variances)
