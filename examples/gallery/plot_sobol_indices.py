@@ -44,7 +44,9 @@ names = ["x₁", "x₂", "x₃"]
 points = qmc.scale(qmc.Sobol(3, seed=1).random(512), [-np.pi] * 3, [np.pi] * 3)
 for n in sizes:
     X = points[:n]
-    model = gpattr.GPRegressor(kernel, n_restarts=2, random_state=0).fit(X, ishigami(X))
+    model = gpattr.GPRegressor(kernel, n_restarts=2, random_state=0, hyperparameters="optimal").fit(
+        X, ishigami(X)
+    )
     inputs = gpattr.Uniform(-np.pi, np.pi)
     found.append(gpattr.sobol_indices(model, inputs, feature_names=names))
 print(found[-1])

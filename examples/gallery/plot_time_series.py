@@ -26,7 +26,9 @@ kernel = (
     + Select(SquaredExponential(1.0, 1.0), [0])
     + Select(Periodic(period=1.0, variance=10.0), [1])
 )
-model = gpattr.GPRegressor(kernel, bounds={"2__kernel__period": "fixed"}).fit(X[past], y[past])
+model = gpattr.GPRegressor(
+    kernel, bounds={"2__kernel__period": "fixed"}, hyperparameters="optimal"
+).fit(X[past], y[past])
 
 # %%
 # In a sum the attribution of a feature is the change of its own terms. With six months of 1983 as
