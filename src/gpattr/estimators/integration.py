@@ -215,7 +215,7 @@ def normal_points(n: int, k: int) -> np.ndarray:
     from scipy.stats import qmc
 
     half = n // 2
-    options: dict[str, Any] = {"seed": 0}  # `rng` in newer SciPy
+    options: dict[str, Any] = {"seed": np.random.default_rng(0)}  # `rng` in newer SciPy
     uniform = qmc.Sobol(k, **options).random_base2(max(half - 1, 0).bit_length())[:half]
     z = ndtri(uniform.clip(1e-9, 1.0 - 1e-9))
     return np.concatenate([np.zeros((1, k)), z, -z])
