@@ -42,14 +42,15 @@ def lint(session: nox.Session) -> None:
 def quick(session: nox.Session) -> None:
     """Run the tests without the slow ones: a few minutes."""
     session.install("-e", ".[test]")
-    session.run("pytest", "--no-cov", "-m", "not slow", *session.posargs)
+    session.run("pytest", "-m", "not slow", *session.posargs)
 
 
 @nox.session(default=False)
 def full(session: nox.Session) -> None:
     """Run all tests, the pages of the documentation among them, with coverage."""
     session.install("-e", ".[test]")
-    session.run("pytest", *session.posargs)
+    measured = ("--cov=gpattr", "--cov-report=term-missing:skip-covered")
+    session.run("pytest", *measured, *session.posargs)
 
 
 @nox.session(default=False)
@@ -66,7 +67,6 @@ def clients(session: nox.Session) -> None:
     session.install("-e", ".[test-clients]")
     session.run(
         "pytest",
-        "--no-cov",
         "-p",
         "no:dash",  # Dash brings a plugin for pytest that needs more than Dash
         *libraries("clients"),
@@ -79,7 +79,7 @@ def clients(session: nox.Session) -> None:
 def gpflow(session: nox.Session) -> None:
     """Test GPflow, GPy and Trieste, which need NumPy 1."""
     session.install("-e", ".[test-gpflow]")
-    session.run("pytest", "--no-cov", *libraries("gpflow"), *session.posargs)
+    session.run("pytest", *libraries("gpflow"), *session.posargs)
 
 
 @nox.session(default=False)

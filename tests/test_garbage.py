@@ -577,6 +577,7 @@ CONTAINERS = {
 # What the library asks of its own parts, with rows and matrices that have been checked.
 PROTOCOL = {
     "moments",
+    "marginals_at",
     "slopes",
     "jets",
     "path_lengths",
