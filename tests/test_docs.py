@@ -48,7 +48,9 @@ def test_the_picture_of_the_architecture_is_drawn_from_the_imports(monkeypatch):
     )
 
 
-@pytest.mark.parametrize("name", ["coverage_table", "failures_table", "real_tables"])
+@pytest.mark.parametrize(
+    "name", ["coverage_table", "failures_table", "other_failures", "others_table", "real_tables"]
+)
 def test_tables_of_coverage_are_generated(name):
     spec = spec_from_file_location("coverage_of_intervals", DOCS / "_ext" / "interval_coverage.py")
     module = module_from_spec(spec)

@@ -17,15 +17,16 @@ from gpattr.plots.style import BLUE, GREY, INK
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "coverage.json"
+OTHERS = ROOT / "benchmarks" / "coverage_others.json"
 TABLES = ROOT / "benchmarks" / "coverage_tables.json"
 PICTURE = ROOT / "docs" / "pictures" / "coverage.png"
 ATTRIBUTIONS = "integrated gradients"
 QUANTITIES = (ATTRIBUTIONS, "Shapley values", "partial dependence", "predictions")
 
 
-def cases() -> list[dict[str, Any]]:
+def cases(path: Path = RESULTS) -> list[dict[str, Any]]:
     """Return the results by function and number of rows."""
-    return json.loads(RESULTS.read_text(encoding="utf-8"))
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def sizes() -> list[int]:
@@ -56,19 +57,43 @@ def coverage_table() -> str:
     return "\n".join(lines)
 
 
-def failures_table() -> str:
+def _held(case: dict[str, Any], kind: str = "integrated") -> float:
+    return case[kind][ATTRIBUTIONS]["in 95 %"]
+
+
+def failures_table(path: Path = RESULTS) -> str:
     """Return the functions whose intervals hold less than 85 % somewhere."""
-
-    def found(case: dict[str, Any]) -> float:
-        return case["integrated"][ATTRIBUTIONS]["in 95 %"]
-
-    doubtful = sorted({case["function"] for case in cases() if found(case) < 0.85})
-    header = "| function | inputs | " + " | ".join(f"{n} rows" for n in sizes()) + " |"
-    lines = [header, "|---|---|" + "---|" * len(sizes())]
+    found = cases(path)
+    numbers = sorted({case["n"] for case in found})
+    doubtful = sorted({case["function"] for case in found if _held(case) < 0.85})
+    header = "| function | inputs | " + " | ".join(f"{n} rows" for n in numbers) + " |"
+    lines = [header, "|---|---|" + "---|" * len(numbers)]
     for name in doubtful:
-        own = {case["n"]: case for case in cases() if case["function"] == name}
-        cells = [f"{found(own[n]):.0%}" for n in sizes()]
-        lines.append(f"| {name} | {next(iter(own.values()))['d']} | " + " | ".join(cells) + " |")
+        own = {case["n"]: case for case in found if case["function"] == name}
+        cells = [f"{_held(own[n]):.0%}" for n in numbers]
+        words = name.partition(":")[2].split(":")[0] if ":" in name else name
+        lines.append(f"| {words} | {next(iter(own.values()))['d']} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def others_table() -> str:
+    """Return how often 95 % intervals hold for functions on which nothing was chosen."""
+    found = cases(OTHERS)
+    numbers = sorted({case["n"] for case in found})
+    header = "| integrated gradients of … hold | " + " | ".join(f"{n} rows" for n in numbers) + " |"
+    lines = [header, "|---|" + "---|" * len(numbers)]
+    for words, libraries in (
+        ("engineering problems of SMT and OpenTURNS", ("smt", "openturns")),
+        ("BoTorch's functions for testing optimisers", ("botorch",)),
+    ):
+        own = [case for case in found if case["function"].partition(":")[0] in libraries]
+        count = len({case["function"] for case in own})
+        cells = [
+            f"{mean(_held(case) for case in own if case['n'] == n):.1%}"
+            f" ({mean(_held(case, 'optimal') for case in own if case['n'] == n):.0%})"
+            for n in numbers
+        ]
+        lines.append(f"| {count} {words} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
@@ -93,6 +118,8 @@ def real_tables() -> str:
 GENERATED: dict[str, Callable[[], str]] = {
     "coverage_table": coverage_table,
     "failures_table": failures_table,
+    "other_failures": lambda: failures_table(OTHERS),
+    "others_table": others_table,
     "real_tables": real_tables,
 }
 

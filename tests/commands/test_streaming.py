@@ -21,7 +21,7 @@ from gpattr._core import files
 from gpattr.cli import app
 from gpattr.commands import cluster, manifest, stream_report, streaming
 from gpattr.commands.stream_training import Training
-from gpattr.estimators import RandomFeatureGPRegressor
+from gpattr.estimators import RandomFeatureGPRegressor, gp_regressor
 from gpattr.exceptions import InvalidInputError
 from gpattr.explainer.explainer import Explainer
 from gpattr.tables import TableModel, choice, read_table, records
@@ -86,6 +86,20 @@ def contents(folder):
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
+
+
+def test_importance_is_that_of_all_rows(data, small_parts, tmp_path, monkeypatch):
+    """To rounding for one model; mixtures are corrected by a sample, see the next test."""
+    monkeypatch.setattr(gp_regressor, "MOST_INTEGRATED", 0)
+    model, out = tmp_path / "model.json", tmp_path / "out"
+    called("fit", data / "train.csv", "--target", "y", "--out", model)
+    asked = ("--model", model, "--stream", "--dependence", "none", "--out", out)
+    called("explain", data / "data.csv", *asked)
+    fitted = TableModel.load(model)
+    X = fitted.columns.features(read_table(data / "data.csv"), typical=fitted.typical)
+    expected = Explainer(fitted.posterior).importance(X)
+    listed = pd.read_csv(out / "importance.csv").set_index("feature")["importance"]
+    np.testing.assert_allclose(listed[list(fitted.columns.names)], expected.values, rtol=1e-10)
 
 
 def test_parts_have_what_an_explainer_returns(data, small_parts, tmp_path):

@@ -115,6 +115,7 @@ def posteriors():
     data = torch.tensor(Z), torch.tensor(Y)
     yield "tensors", gpattr.RandomFeatureGPRegressor(20, random_state=0).fit(*data).posterior_
     for model in (
+        gpattr.GPRegressor(),
         gpattr.GPRegressor(gpattr.kernels.SquaredExponential),
         gpattr.BayesianLinearRegressor(),
         gpattr.BayesianLinearRegressor(degree=2, fit_intercept=False),
