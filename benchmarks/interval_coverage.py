@@ -36,10 +36,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from other_functions import NAMES, Function, Sample, other_function
 
 import gpattr
 from gpattr.distributions.marginals import Marginals
-from other_functions import NAMES, Function, Sample, other_function
 
 RESULTS = Path(__file__).parent / "coverage.json"
 OTHER_RESULTS = Path(__file__).parent / "coverage_others.json"
