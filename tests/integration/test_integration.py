@@ -1,5 +1,7 @@
 """Integration over hyperparameters: against sums over grids, models' own posteriors, and laws."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.special import ndtr
@@ -199,10 +201,53 @@ def test_points_that_cannot_be_factorised_are_dropped_and_counted(monkeypatch):
 
 def test_one_point_cannot_decide():
     """Points that the normal approximation misses have at most five times the mode's weight."""
-    found = MODEL._integrated
-    for family in {part.family for part in found.components}:
-        weights = [part.weight for part in found.components if part.family == family]
-        assert max(weights) <= integration.HEAVIEST * weights[0] * (1 + 1e-12)
+    likelihoods = iter([0.0, 100.0, -100.0])
+    peak = SimpleNamespace(
+        family="own", evidence=0.0, points=lambda n: [(0.0, Y, 0.1), (0.0, Y, 0.2), (0.0, Y, 0.3)]
+    )
+    found = integration.integrate_over(
+        [peak],
+        lambda kernel, noise: (kernel, noise),
+        lambda kernel, noise: SimpleNamespace(log_marginal_likelihood=next(likelihoods)),
+        3,
+    )
+    assert [part.noise for part in found.components] == [0.1, 0.2]  # the third is negligible
+    assert [part.weight for part in found.components] == pytest.approx([1.0 / 6.0, 5.0 / 6.0])
+
+
+class Quadratic:
+    """A search whose objective is ½ θᵀ diag(4, 9) θ + g θ₂, and singular beyond θ₁ = 0."""
+
+    prior = SimpleNamespace(covariance=np.diag([0.5, 0.25]))
+
+    def __init__(self, limits, slope=0.0, singular=False):
+        self.limits, self.slope, self.singular = np.array(limits), slope, singular
+        self.walls = 0
+
+    def __call__(self, theta):
+        if self.singular and theta[0] > 0.0:
+            self.walls += 1
+            return 10.0, np.array([1e6, 0.0])
+        return 0.0, np.array([4.0, 9.0]) * theta + [0.0, self.slope]
+
+
+def test_curvature_at_walls_and_bounds():
+    free = [[-1.0, 1.0], [-1.0, 1.0]]
+    curvature = integration._curvature
+    np.testing.assert_allclose(curvature(Quadratic(free), np.zeros(2)), np.diag([4.0, 9.0]))
+    # Where the covariance is singular beside the mode, the prior has its precision.
+    at_wall = curvature(Quadratic(free, singular=True), np.zeros(2))
+    np.testing.assert_allclose(at_wall, np.diag([2.0, 9.0]))
+    # At a bound the density falls off as exp(−3t), whose integral is ⅓.
+    at_bound = curvature(Quadratic([[-1.0, 1.0], [0.0, 1.0]], slope=3.0), np.zeros(2))
+    assert np.sqrt(2.0 * np.pi / at_bound[1, 1]) == pytest.approx(1.0 / 3.0)
+
+
+def test_a_family_that_does_not_fit_is_left_out():
+    rows = np.linspace(-1, 1, 60)[:, None]
+    model = gpattr.GPRegressor().fit(rows, np.abs(rows[:, 0]))
+    assert set(model.hyperparameters_["family"]) == {"Matern52"}
+    assert model.hyperparameters_["weight"].min() > 1e-4 * model.hyperparameters_["weight"].max()
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,7 @@ POINTS, FEWEST = 32, 8  # models of a mixture, and of one of very many rows
 WIDER = 1.1  # points are spread a little wider than the normal approximation
 HEAVIEST = 5.0  # weight of a point over that of the mode
 NEGLIGIBLE = 1e-3  # share of a family, or weight of a point, that is left out
-FARTHEST = 5.0  # prior standard deviations from the prior mean
 STEP = 1e-3  # of differences of gradients
-HOPELESS = 15.0  # log densities below the best mode at which a family is not looked at further
 SINGULAR = (
     "noise: the covariance of the targets is singular at every point tried; increase"
     " noise_variance or its lower bound"
@@ -73,18 +71,17 @@ class Peak:
         """Return n points, n odd: log p(θ) + ½ zᵀz, kernel and noise; the first is the mode."""
         prior: Any = self.search.prior
         z = normal_points(n, len(self.mode))
-        reach = np.maximum(FARTHEST * prior.std, np.abs(self.mode - prior.mean))
-        theta = (self.mode + WIDER * z @ self.root.T).clip(prior.mean - reach, prior.mean + reach)
+        theta = (self.mode + WIDER * z @ self.root.T).clip(*self.search.limits.T)
         return [
             (prior(at)[0] + 0.5 * float(row @ row), *self.search.unpack(at)[:2])
-            for row, at in zip(z, theta.clip(*self.search.limits.T), strict=True)
+            for row, at in zip(z, theta, strict=True)
         ]
 
 
 def peaks_of(
     searches: Mapping[str, tuple[Search, Sequence[Values]]], report: Callable[[str], None]
 ) -> list[Peak]:
-    """Return the peak of each family that is not hopeless, from its search and starts.
+    """Return the peak of each family, from its search and starts.
 
     A later family starts at the best point of the first too, if it has the same hyperparameters.
     """
@@ -97,14 +94,14 @@ def peaks_of(
         for point in points:
             search.climb(point, lambda _: None, OPTIONS)
         first = search.best if first is None else first
-    best = max(search.best_value for search, _ in searches.values())
-    if not math.isfinite(best):
-        raise NotPositiveDefiniteError(SINGULAR)
-    return [
-        Peak.at_best(family, search)
+    found = {
+        family: search
         for family, (search, _) in searches.items()
-        if search.best_value > best - HOPELESS
-    ]
+        if math.isfinite(search.best_value)
+    }
+    if not found:
+        raise NotPositiveDefiniteError(SINGULAR)
+    return [Peak.at_best(family, search) for family, search in found.items()]
 
 
 class Component(NamedTuple):
