@@ -77,7 +77,8 @@ Target = Annotated[str, typer.Option(help="The column to predict.", show_default
 Kernel = Annotated[
     str | None,
     typer.Option(
-        help="squared-exponential (default), matern52, matern32 or rational-quadratic.",
+        help="squared-exponential, matern52, matern32 or rational-quadratic; by default the"
+        " first two are averaged.",
         show_default=False,
     ),
 ]

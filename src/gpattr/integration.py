@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,23 +11,22 @@ import numpy as np
 
 from gpattr._core.array import namespace, to_numpy
 from gpattr.adapters.adapt import adapt, as_posterior
-from gpattr.adapters.learned import Learned, Values, learned
+from gpattr.adapters.learned import MEAN, Learned, Values, learned
 from gpattr.estimators.evidence.laplace import LaplaceEvidence
 from gpattr.estimators.evidence.marginal_likelihood import NOISE, Objective
 from gpattr.estimators.hyperparameters import trainable
 from gpattr.estimators.integration import affordable_points
 from gpattr.estimators.priors import Term, given_terms, prior_terms, redundant
-from gpattr.estimators.search_space import Units, std_of
+from gpattr.estimators.search_space import Units, is_fixed, std_of
 from gpattr.estimators.training import (
     FAMILIES,
     Training,
     conditioned,
     in_family,
-    uncertain_constant,
 )
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.kernels import Kernel, Matern12, Radial
-from gpattr.means import Constant, Expansion, Mean
+from gpattr.means import Constant, Expansion, Mean, Polynomial
 from gpattr.posteriors import (
     CombinationPosterior,
     ExactPosterior,
@@ -40,7 +39,7 @@ from gpattr.posteriors.wrapper import WrapperPosterior
 
 LOG_ODDS = 4.0  # a typical variance of log odds
 REACH = 6.0  # prior standard deviations to the bounds of a search
-KEPT = ("feature_names", "label", "note", "target_name", "named_points")
+FARTHEST = 60.0  # logarithms to these bounds where a prior says nothing
 
 
 def integrate(
@@ -68,12 +67,13 @@ def integrate(
     priors : dict, optional
         ``{name: (median, spread)}`` in the units of the model's kernel, where the spread is the
         standard deviation of the logarithm; names as in ``kernel.get_params()``, and
-        ``"noise_variance"``. By default those that a model of GPyTorch or BoTorch carries, and
-        otherwise those of `GPRegressor`.
+        ``"noise_variance"``. By default the log-normal, gamma and normal ones that a model of
+        GPyTorch or BoTorch carries, and otherwise those of `GPRegressor`.
     data : (X, y), optional
         The training data, for libraries that do not keep them.
 
-    Hyperparameters that are fixed in scikit-learn, GPyTorch or BoTorch stay as they are.
+    Hyperparameters that are fixed in gpattr, scikit-learn, GPyTorch or BoTorch stay as they are.
+    Bounds and constraints of their searches are not priors, and are not kept.
 
     Examples
     --------
@@ -90,8 +90,16 @@ def integrate(
     posterior = as_posterior(model, data=data)
     read = partial(_values_of, data=data)
     own = model is posterior or getattr(model, "posterior_", None) is posterior
-    facts = Learned() if own else learned(model, read)
+    facts = _own(model, posterior, read) if own else learned(model, read)
     return _integrated(posterior, _families(families), priors, facts)
+
+
+def _own(model: Any, posterior: Posterior, values: Callable[[Any], Values]) -> Learned:
+    """Return what a model of gpattr has learned: all that its user has not given or fixed."""
+    bounds, noise = getattr(model, "bounds", None), getattr(model, "noise_variance", None)
+    known = {NOISE} if model is not posterior and noise is not None else set()
+    free = {name for name in values(model) if not is_fixed(name, bounds)}
+    return Learned(frozenset(free - known))
 
 
 def _integrated(
@@ -130,9 +138,7 @@ def _integrated(
             f"model: hyperparameters of a {type(posterior).__name__} are not integrated; only those"
             " of exact regression and of Laplace's approximation are"
         )
-    for name in KEPT:
-        object.__setattr__(result, name, getattr(posterior, name))
-    return result
+    return posterior.described(result)
 
 
 def _mixture(
@@ -156,7 +162,7 @@ def _mixture(
             f"families: expected None for a kernel without any of {', '.join(FAMILIES)}, got"
             f" {list(families)}"
         )
-    ends = {name: REACH * terms[name].std for name in start}
+    ends = {name: np.minimum(REACH * terms[name].std, FARTHEST) for name in start}
     bounds = {
         name: np.stack(
             [
@@ -176,9 +182,9 @@ def _of_targets(posterior: ExactPosterior, facts: Learned) -> tuple[Training, An
     """Return what there is to learn about a regression, and how it is conditioned."""
     kernel, X, y = posterior.kernel, posterior.inputs, posterior.y
     mean: Mean = posterior.prior_mean
-    if isinstance(mean, Constant):
-        around = uncertain_constant(y, X.shape[1])
-        mean = replace(around, coefficients=[mean.value])
+    if isinstance(mean, Constant) and not facts.fixed_mean:
+        spread = float(np.sqrt(((to_numpy(y) - mean.value) ** 2).mean())) or 1.0
+        mean = Polynomial([mean.value], np.zeros((1, X.shape[1])), covariance=[[spread**2]])
     values = hyperparameters(posterior)
     start = _free(kernel, values, facts)
     noise, known = None, posterior.noise
@@ -210,12 +216,9 @@ def _of_labels(posterior: LaplacePosterior, facts: Learned) -> tuple[Training, A
 
 def _free(kernel: Kernel, values: Values, facts: Learned) -> Values:
     """Return the hyperparameters that are integrated over."""
-    superfluous = redundant(kernel)
-    return {
-        name: value
-        for name, value in values.items()
-        if name not in superfluous and facts.is_free(name, value)
-    }
+    free = {name: value for name, value in values.items() if facts.is_free(name, value)}
+    superfluous = redundant(kernel, free)
+    return {name: value for name, value in free.items() if name not in superfluous}
 
 
 def hyperparameters(posterior: Any) -> Values:
@@ -233,6 +236,8 @@ def _values_of(model: Any, data: Any) -> Values:
         if isinstance(posterior, (ExactPosterior, LaplacePosterior)):
             for name, value in hyperparameters(posterior).items():
                 found.setdefault(name, value)
+            if isinstance(posterior, ExactPosterior) and isinstance(posterior.mean, Constant):
+                found.setdefault(MEAN, np.array([posterior.mean.value]))
         for part in posterior.inner or (
             tuple(posterior.outputs.values()) if posterior.several_outputs else ()
         ):

@@ -1,5 +1,6 @@
 """Integration over hyperparameters: against sums over grids, models' own posteriors, and laws."""
 
+import pickle
 from types import SimpleNamespace
 
 import numpy as np
@@ -21,6 +22,7 @@ from gpattr.kernels import (
     Matern32,
     Matern52,
     Periodic,
+    Scale,
     SquaredExponential,
     White,
 )
@@ -106,10 +108,16 @@ def test_priors_are_densities():
 
 def test_one_variance_of_a_product_is_enough():
     product = SquaredExponential() * Periodic() * 2.0
-    assert len(redundant(product)) == 2
-    assert redundant(SquaredExponential() + Periodic()) == set()
-    assert redundant(3.0 * (SquaredExponential() + Periodic())) == {"variance"}
-    assert redundant(Linear() * SquaredExponential()) == {"1__variance"}
+
+    def superfluous(kernel, fixed=()):
+        return redundant(kernel, {name for name in kernel.get_params() if name not in fixed})
+
+    assert len(superfluous(product)) == 2
+    assert superfluous(SquaredExponential() + Periodic()) == set()
+    assert superfluous(3.0 * (SquaredExponential() + Periodic())) == {"variance"}
+    assert superfluous(Linear() * SquaredExponential()) == {"1__variance"}
+    # Of one that is fixed nothing is learned, and the other stays free.
+    assert superfluous(Scale(SquaredExponential(), 2.0), ("variance",)) == set()
 
 
 def test_what_a_model_says_of_itself():
@@ -188,7 +196,9 @@ def test_points_that_cannot_be_factorised_are_dropped_and_counted(monkeypatch):
 
     monkeypatch.setattr(gpattr.estimators.gp_regressor, "conditioned", sometimes)
     model = gpattr.GPRegressor().fit(X, Y)
-    assert model._integrated.dropped == sum(1 for i in range(1, len(calls) + 1) if i % 5 == 3)
+    assert model.hyperparameters_.attrs["dropped"] == sum(
+        1 for i in range(1, len(calls) + 1) if i % 5 == 3
+    )
     assert model.hyperparameters_["weight"].sum() == pytest.approx(1.0)
 
     def never(*arguments):
@@ -524,6 +534,43 @@ def test_what_is_fixed_stays_fixed():
         gpattr.integrate(sklearn_model(RBF(1.0, "fixed"), alpha=0.01))
 
 
+def test_what_gpattr_has_fixed_stays_fixed():
+    kernel = Scale(SquaredExponential([1.0, 1.0, 1.0], 3.0), 2.0)
+    model = gpattr.GPRegressor(kernel, bounds={"variance": "fixed"}).fit(X, Y)
+    frame = model.hyperparameters_
+    assert frame["kernel__variance"].std() > 0.1
+    assert frame["variance"].unique() == [2.0]
+    given = gpattr.GPRegressor(
+        SquaredExponential([1.0, 1.0, 1.0]),
+        bounds={"lengthscale": "fixed"},
+        noise_variance=0.02,
+        hyperparameters="optimal",
+    ).fit(X, Y)
+    parts = [part for _, part in gpattr.integrate(given).components]
+    for part in parts:
+        np.testing.assert_array_equal(part.kernel.kernels[0].lengthscale, 1.0)
+        assert part.noise_variance == 0.02
+    assert np.std([part.kernel.kernels[0].variance for part in parts]) > 0.1
+
+
+def test_a_variance_of_one_is_free_in_models_of_gpattr():
+    one, other = (
+        gpattr.integrate(ExactPosterior(SquaredExponential(1.0, variance), X, 9.0 * Y, noise=0.1))
+        for variance in (1.0, 1.001)
+    )
+    far = np.full((1, 3), 50.0)
+    np.testing.assert_allclose(
+        one.predict(far, return_std=True)[1], other.predict(far, return_std=True)[1], rtol=1e-2
+    )
+
+
+def test_mixtures_are_pickled():
+    optimal = gpattr.GPRegressor(hyperparameters="optimal").fit(X, Y)
+    for posterior in (gpattr.integrate(optimal), MODEL.posterior_.condition_on(X[:1] + 1.0, [0.0])):
+        again = pickle.loads(pickle.dumps(posterior))
+        np.testing.assert_array_equal(again.predict(X), posterior.predict(X))
+
+
 def test_pipelines_and_scaled_targets():
     inner = GaussianProcessRegressor(1.0 * RBF(1.0) + WhiteKernel(0.1), normalize_y=True)
     pipeline = make_pipeline(StandardScaler(), inner).fit(100.0 * X + 7.0, 1e3 * Y)
@@ -603,6 +650,7 @@ def test_classifiers_of_scikit_learn():
 def test_models_of_botorch_keep_their_priors():
     torch = pytest.importorskip("torch")
     from botorch.models import SingleTaskGP
+    from gpytorch.priors import NormalPrior
 
     from gpattr.adapters.learned import learned
     from gpattr.integration import _values_of
@@ -615,8 +663,17 @@ def test_models_of_botorch_keep_their_priors():
     assert kind == "lognormal"
     np.testing.assert_allclose(mean, 2.0**0.5 + 0.5 * np.log(3.0), rtol=1e-6)
     np.testing.assert_allclose(std, 3.0**0.5, rtol=1e-6)
-    assert facts.free == {"lengthscale", "noise_variance"}
+    assert facts.free == {"lengthscale", "noise_variance", "mean"}
+    assert not facts.fixed_mean
     assert len(gpattr.integrate(model).components) > 10
+    far = np.full((1, 3), 1e4)
+    model.mean_module.raw_constant.requires_grad_(False)
+    np.testing.assert_allclose(gpattr.integrate(model).predict(far), 0.0, atol=1e-9)
+    prior = NormalPrior(torch.tensor(0.5), torch.tensor(0.05))
+    model.covar_module.register_prior("lengthscale_prior", prior, "lengthscale")
+    scales = [part.kernel.lengthscale for part in components(gpattr.integrate(model))]
+    assert np.min(scales) > 0.3
+    assert np.max(scales) < 0.8
     known = SingleTaskGP(x, y, train_Yvar=torch.full_like(y, 0.01))
     assert len({part.noise_variance for part in components(gpattr.integrate(known))}) == 1
     both = gpattr.integrate(SingleTaskGP(x, torch.cat([y, -y], dim=1)))

@@ -17,6 +17,7 @@ import numpy as np
 from gpattr._core.array import to_numpy
 
 CHANGE = 0.1  # of a logarithm, or of a raw parameter
+MEAN = "mean"  # the name of a constant prior mean among the values
 UNIT = 1.0  # a variance that a library's kernels do not have is exactly 1
 CONTAINERS = ("regressor_", "best_estimator_", "base_estimator_")  # of scikit-learn
 Values = dict[str, np.ndarray]
@@ -27,11 +28,13 @@ class Learned:
     """The names of hyperparameters that are ``free``, None if the library does not say.
 
     ``priors`` are (kind, parameters) by name: ("lognormal", mean, std) of the logarithm,
-    ("gamma", shape, rate), arrays in the units of the translation.
+    ("gamma", shape, rate), arrays in the units of the translation. With ``fixed_mean`` a constant
+    prior mean was not learned.
     """
 
     free: frozenset[str] | None = None
     priors: dict[str, tuple[str, Any, Any]] = field(default_factory=dict)
+    fixed_mean: bool = False
 
     def is_free(self, name: str, value: np.ndarray) -> bool:
         """Return whether a hyperparameter with this value was learned."""
@@ -114,7 +117,7 @@ def _of_torch(model: Any, values: Callable[[Any], Values]) -> Learned:
     priors: dict[str, tuple[str, Any, Any]] = {}
     for position, (_, module, prior, closure, _) in enumerate(model.named_priors()):
         kind = _KINDS.get(type(prior).__name__)
-        if kind is None:
+        if kind is None or (kind is _normal and not bool((prior.loc > 0).all())):
             continue
         here = to_numpy(closure(module).detach()).ravel().astype(np.float64)
         other = deepcopy(model)
@@ -128,7 +131,7 @@ def _of_torch(model: Any, values: Callable[[Any], Values]) -> Learned:
             if here.size in (1, value.size):
                 shift = np.log(value) - np.log(np.broadcast_to(here, value.shape))
                 priors[name] = kind(prior, shift)
-    return Learned(free, priors)
+    return Learned(free, priors, MEAN in before and MEAN not in free)
 
 
 def _numbers(*parts: Any) -> tuple[np.ndarray, ...]:
@@ -140,6 +143,12 @@ def _lognormal(prior: Any, shift: np.ndarray) -> tuple[str, Any, Any]:
     return "lognormal", mean + shift, std + 0.0 * shift
 
 
+def _normal(prior: Any, shift: np.ndarray) -> tuple[str, Any, Any]:
+    """The log-normal distribution with the same median and, to first order, the same spread."""
+    mean, std = _numbers(prior.loc, prior.scale)
+    return "lognormal", np.log(mean) + shift, std / mean + 0.0 * shift
+
+
 def _gamma(prior: Any, shift: np.ndarray) -> tuple[str, Any, Any]:
     shape, rate = _numbers(prior.concentration, prior.rate)
     return "gamma", shape + 0.0 * shift, rate * np.exp(-shift)
@@ -148,4 +157,5 @@ def _gamma(prior: Any, shift: np.ndarray) -> tuple[str, Any, Any]:
 _KINDS: dict[str, Callable[[Any, np.ndarray], tuple[str, Any, Any]]] = {
     "LogNormalPrior": _lognormal,
     "GammaPrior": _gamma,
+    "NormalPrior": _normal,
 }

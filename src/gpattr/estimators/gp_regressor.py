@@ -64,10 +64,11 @@ class GPRegressor(KernelRegressor):
     ----------
     kernel : Kernel, or a radial kernel class, optional
         A class, such as ``Matern52``, is trained with one length-scale per feature from a start
-        that suits the data, in standardised inputs and targets; `SquaredExponential` is the
-        default. A kernel is in the units of the data, and its hyperparameters are where training
-        starts: choose length-scales near the standard deviations of the inputs, and a variance near
-        that of the targets.
+        that suits the data, in standardised inputs and targets. A kernel is in the units of the
+        data, and its hyperparameters are where training starts: choose length-scales near the
+        standard deviations of the inputs, and a variance near that of the targets. By default
+        `SquaredExponential`, or an average of it and `Matern52` where hyperparameters are
+        integrated.
     mean : "constant", "zero", "linear" or Mean
         The prior mean; ``"constant"`` is learned, ``"linear"`` is a linear trend about which
         nothing is known beforehand (universal kriging), whose uncertainty is part of the
@@ -104,7 +105,8 @@ class GPRegressor(KernelRegressor):
     posterior_ : MixturePosterior or ExactPosterior
         What `Explainer` explains.
     hyperparameters_ : frame
-        Family, weight and hyperparameters of each model of the mixture, in data units.
+        Family, weight and hyperparameters of each model of the mixture, in data units;
+        ``.attrs["dropped"]`` counts points whose covariance is singular.
     kernel_, noise_variance_, mean_, log_marginal_likelihood_
         The learned values, in data units, of the heaviest model; the noise of a `White` part is in
         the kernel.

@@ -156,12 +156,14 @@ class Integrated:
         """
         import pandas as pd
 
-        return pd.DataFrame(
+        frame = pd.DataFrame(
             [
                 {"family": part.family, "weight": part.weight, **_columns(part, names)}
                 for part in self.components
             ]
         )
+        frame.attrs["dropped"] = self.dropped
+        return frame
 
 
 def integrate_over(

@@ -13,7 +13,7 @@ their own for all features are otherwise over-fitted.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,20 +143,23 @@ def given_terms(given: Any, start: Values) -> dict[str, Term]:
     return {name: _given_term(name, pair, start) for name, pair in given.items()}
 
 
-def redundant(kernel: Kernel) -> set[str]:
-    """Return the names of variances that only multiply others, and so need not be learned.
+def redundant(kernel: Kernel, free: Container[str]) -> set[str]:
+    """Return the names of ``free`` variances that only multiply others, and need not be learned.
 
-    Of the factors of a product one variance is enough. A sum among them keeps those of its
+    Of the factors of a product one free variance is enough. A sum among them keeps those of its
     summands, in place of all others.
     """
-    return _multiplied(kernel, "")[1]
+    return _multiplied(kernel, "", free)[1]
 
 
-def _multiplied(kernel: Kernel, prefix: str) -> tuple[list[str] | None, set[str]]:
-    """Return the variances that multiply a whole kernel, None for a sum, and the redundant ones."""
-    found = [_multiplied(part, f"{prefix}{name}__") for name, part in kernel.parts().items()]
+def _multiplied(
+    kernel: Kernel, prefix: str, free: Container[str]
+) -> tuple[list[str] | None, set[str]]:
+    """Return the free variances that multiply a whole kernel, None for a sum; and the redundant."""
+    found = [_multiplied(part, f"{prefix}{name}__", free) for name, part in kernel.parts().items()]
     inner: set[str] = set().union(*(names for _, names in found))
     own = [f"{prefix}variance"] if "variance" in kernel.trainable else []
+    own = [name for name in own if name in free]
     multiplies = isinstance(kernel, (Scale, Product, Select, Warped)) or not kernel.parts()
     if not multiplies or not _scales(kernel):
         return None, inner

@@ -79,7 +79,7 @@ class Training:
 
     def _search(self, kind: type[Radial] | None, priors: Mapping[str, Term]) -> Search:
         kernel = self.kernel if kind is None else in_family(self.kernel, kind)
-        superfluous = redundant(kernel)
+        superfluous = redundant(kernel, self.bounds)
         names = [name for name in self.bounds if name not in superfluous]
         terms = prior_terms(kernel, self.objective.X, self.variance) | dict(priors)
         start = {name: self.starts[0][name] for name in names}

@@ -164,9 +164,14 @@ class Posterior(Checked, Frozen, ABC):
         rows = measured_rows(self, x)
         noise = None if noise is None else check_noise(noise, rows)
         result = self.conditioned(rows, measured_values(y, rows), noise)
+        return self.described(result)
+
+    def described(self, other: Posterior) -> Posterior:
+        """Return another posterior of the same table, with the names and notes of this one."""
         for name in ("feature_names", "label", "note", "target_name", "named_points"):
-            object.__setattr__(result, name, getattr(self, name))
-        return result
+            if (value := getattr(self, name)) is not getattr(Posterior, name):
+                object.__setattr__(other, name, value)
+        return other
 
     def conditioned(self, X: Array, y: Array, noise: Any) -> Posterior:
         """Return what `condition_on` does, for checked rows; ``noise`` None is the model's own."""
