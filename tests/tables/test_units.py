@@ -82,8 +82,10 @@ def test_what_is_written_is_read(amounts, pattern):
             "the same sign or unit in every row of column 'a', got '5 %' in row 1 and '6' in row 2",
         ),
         (["3 kg", "4 kg", "5"], "got '3 kg' in row 1 and '5' in row 3"),
-        (["5 €", "6 €", "cheap"], "expected a number in column 'a', got 'cheap' in row 3"),
-        (["1", "2", "3", "n.a.", "x"], "expected a number in column 'a', got 'n.a.' in row 4"),
+        (
+            ["1", "2", "3", "4", "5", "v", "w", "x", "y"],
+            "expected a number in column 'a', got 'v' in row 6",
+        ),
         (["€ 1.234", "€ 2.500"], "numbers such as '€ 1.234' in column 'a' are ambiguous"),
         (["1,5", "1,234.5", "2"], "expected a number in column 'a', got '1,5' in row 1"),
         (["1 23 456", "2", "3"], "expected a number in column 'a', got '1 23 456' in row 1"),
@@ -108,14 +110,71 @@ def test_the_comma_of_a_dollar_amount_is_decided_and_said():
         Columns.of(frame, "y", strict=True)
 
 
-@pytest.mark.parametrize("text", ["€ 1,234", "1,234 kg", "1,234"])
-def test_other_commas_that_can_be_read_in_two_ways(tmp_path, text):
+@pytest.mark.parametrize("text", ["1,234", "1,234 %"])
+def test_commas_that_can_be_read_in_two_ways(tmp_path, text):
     path = tmp_path / "table.csv"
     path.write_text(f'a,b\n"{text}",1\n"{text}",2\n', encoding="utf-8")
     with pytest.raises(
         InvalidInputError, match=f"numbers such as '{text}' in column 'a' are ambiguous"
     ):
         read_table(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "other", "mark"),
+    [
+        ("€1,234", "7", "comma"),  # a currency or a unit
+        ("1,234 sq ft", "7", "comma"),
+        ("1,234", "0.5", "comma"),  # the decimal point of another column
+        ("€ 1.234", "0,5", "point"),
+        ("1.234", "0,5", "point"),
+    ],
+)
+def test_thousands_are_decided_by_column_and_file(tmp_path, text, other, mark):
+    path = tmp_path / "table.csv"
+    rows = "".join(f"{text};{other};{i}\n" for i in range(6))
+    content = f"a;b;y\n{rows}"
+    if mark == "comma":
+        content = f"a\tb\ty\n{rows}".replace(";", "\t")
+    path.write_text(content, encoding="utf-8")
+    frame = read_table(path)
+    columns = Columns.of(frame, "y")
+    assert columns.features(frame)["a"].unique() == [1234.0]
+    assert f"The {mark} in {text} (a) was read as a thousands separator." in columns.notes
+    again = Columns.of_content(columns.to_content())
+    assert again.features(frame)["a"].unique() == [1234.0]
+
+
+def test_a_comma_before_three_digits_is_a_decimal_point_where_it_is_one_elsewhere(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("a;b;y\n" + "€ 1,234;0,5;1\n€ 2,345;0,7;2\n" * 3, encoding="utf-8")
+    frame = read_table(path)
+    assert set(Columns.of(frame, "y").features(frame)["a"]) == {1.234, 2.345}
+
+
+@pytest.mark.parametrize("word", ["rotary", "M10", "1. < HS Grad"])
+def test_words_among_few_numbers_make_categories(word):
+    frame = frame_of([*["4", "6", "8"] * 6, word, word])
+    columns = Columns.of(frame, "y")
+    assert columns.categories["a"] == tuple(sorted(["4", "6", "8", word]))
+    assert columns.features(frame)["a"].iloc[-1] == word
+
+
+@pytest.mark.parametrize("words", [["*"], ["off", "off"], ["low", "high", "off"]])
+def test_words_among_many_numbers_are_missing_values(words):
+    numbers = [str(1.5 * i) for i in range(1, 21)]
+    frame = frame_of([*numbers, *words])
+    columns = Columns.of(frame, "y")
+    rows = "1 row" if len(words) == 1 else f"{len(words)} rows"
+    shown = ", ".join(map(repr, dict.fromkeys(words)))
+    assert columns.notes == (f"{shown} in a ({rows}): taken as missing values.",)
+    expected = [*map(float, numbers), *[15.75] * len(words)]
+    for each in (columns, Columns.of_content(columns.to_content())):
+        assert each.features(frame)["a"].tolist() == expected
+    with pytest.raises(InvalidInputError, match="among its numbers; leave such cells empty"):
+        Columns.of(frame, "y", strict=True)
+    with pytest.raises(InvalidInputError, match="expected a number in column 'a', got 'new'"):
+        columns.features(frame_of(["1", "new"]))
 
 
 def test_other_tables_have_the_same_unit_or_none():

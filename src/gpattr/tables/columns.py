@@ -36,7 +36,8 @@ class Columns:
     ``categories`` are the labels of the categorical ones, {name: labels}, and ``dates`` the
     encodings of dates. ``target`` is the column to predict. ``units`` are the signs or units that
     numbers are written with, {name: unit}, and ``separators`` their thousands separators, {name:
-    "," or "."}. ``others`` are the labels that stand for all rare categories, {name: label}.
+    "," or "."}. ``words`` among numbers are read as missing values, {name: words}. ``others`` are
+    the labels that stand for all rare categories, {name: label}.
     Columns in ``left_out`` may be in a table, and are ignored. ``notes`` are sentences on what was
     decided.
 
@@ -56,6 +57,7 @@ class Columns:
     left_out: Names = ()
     notes: tuple[str, ...] = field(default=(), compare=False)
     separators: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_names("names", self.names, len(self.names) if isinstance(self.names, tuple) else 0)
@@ -68,6 +70,7 @@ class Columns:
         _check_mapping("dates", self.dates, self.names, Dates)
         _check_mapping("units", self.units, (*self.names, self.target), str)
         _check_mapping("separators", self.separators, (*self.names, self.target), str)
+        _check_mapping("words", self.words, self.names, tuple)
         _check_mapping("others", self.others, tuple(self.categories), str)
         for name in ("left_out", "notes"):
             value = getattr(self, name)
@@ -90,6 +93,7 @@ class Columns:
             "dates": {name: dates.to_content() for name, dates in self.dates.items()},
             "units": dict(self.units),
             "separators": dict(self.separators),
+            "words": {name: list(words) for name, words in self.words.items()},
             "others": dict(self.others),
             "left_out": list(self.left_out),
         }
@@ -112,6 +116,7 @@ class Columns:
             others=dict(content.get("others", {})),
             left_out=tuple(content.get("left_out", ())),
             separators=dict(content.get("separators", {})),
+            words={name: tuple(words) for name, words in content.get("words", {}).items()},
         )
 
     @classmethod
@@ -127,7 +132,8 @@ class Columns:
         """Decide what each column of a table is, with `notes` on it; with ``strict``, fail instead.
 
         Columns that are empty, almost empty or identifiers are left out, rare categories are
-        grouped. Text among numbers, mixed currencies and unreadable dates are errors.
+        grouped; a few words among numbers make them categories, or are missing values. Much text
+        among numbers, mixed currencies and unreadable dates are errors.
         """
         check_flag("strict", strict)
         names = _candidates(frame, target, drop, source)
@@ -142,7 +148,7 @@ class Columns:
                 + "; ".join(f"{name!r} {why}" for name, why in found.left_out.items())
             )
         units, separators = dict(found.units), dict(found.separators)
-        numbers = read_numbers(frame[target], target, source)
+        numbers = read_numbers(frame[target], target, source, point=found.point)
         if numbers.unit:
             units[target] = numbers.unit
         if numbers.separator:
@@ -157,6 +163,7 @@ class Columns:
             left_out=(*drop, *found.left_out),
             notes=tuple(found.notes()),
             separators=separators,
+            words=found.words,
         )
 
     def features(
@@ -228,6 +235,8 @@ class Columns:
     def _numbers(self, column: Any, name: str, source: str, fixed: bool = False) -> Any:
         """Return a column as numbers, with the unit and separator it is known by."""
         unit, separator = self.units.get(name, ""), self.separators.get(name, "")
+        if name in self.words:
+            column = column.mask(column.astype(str).str.strip().isin(self.words[name]))
         return _numbers(column, name, source, unit, separator, fixed)
 
     def measured(self, frame: Any) -> Array | None:

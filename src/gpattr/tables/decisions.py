@@ -13,6 +13,8 @@ from gpattr.tables.identifiers import looks_like_identifier, looks_numbered
 from gpattr.tables.missing import missing
 from gpattr.tables.numbers import Numbers, read_numbers, refuse_mixed_units, refuse_text
 
+FEW_NUMBERS, FEW_WORDS = 10, 3
+RARE = 0.05  # share of words among numbers that count as missing values, however many they are
 ALMOST_ALL = 0.95  # share of missing values from which a column is left out
 
 
@@ -21,10 +23,12 @@ class Decisions:
 
     def __init__(self, frame: Any, source: str, strict: bool) -> None:
         self.frame, self.source, self.strict = frame, source, strict
+        self.point = frame.attrs.get("point", "")  # the decimal point of a file
         self.categories: dict[str, tuple[str, ...]] = {}
         self.others: dict[str, str] = {}
         self.units: dict[str, str] = {}
         self.separators: dict[str, str] = {}
+        self.words: dict[str, tuple[str, ...]] = {}  # among numbers, that count as missing
         self.dates: dict[str, Dates] = {}
         self.left_out: dict[str, str] = {}  # and why
         self.texts: dict[str, DateTexts] = {}
@@ -45,13 +49,17 @@ class Decisions:
         elif (dates := DateTexts.of(known)) is not None:
             self.texts[name] = dates
         else:
-            self._take_numbers(name, known, read_numbers(known, name, self.source))
+            self._take_numbers(
+                name, known, read_numbers(known, name, self.source, point=self.point)
+            )
 
     def _take_numbers(self, name: str, known: Any, numbers: Numbers) -> None:
         """Take a column as numbers, or as categories if most of it is text."""
         wrong = numbers.values.isna()
-        if 0 < wrong.mean() < 0.5:
-            refuse_text(wrong, known, name, self.source)
+        if 0 < wrong.mean() < 0.5 and self._take_words(name, known, wrong, numbers.values):
+            kept = known[~wrong]
+            self._take_numbers(name, kept, read_numbers(kept, name, self.source, point=self.point))
+            return
         if not wrong.any():
             refuse_mixed_units(numbers, known, name, self.source)
         if wrong.any() or numbers.units.nunique() > 1:  # 1st, 2nd, 3rd
@@ -65,13 +73,38 @@ class Decisions:
             self._decide(
                 name,
                 f"has ambiguous amounts such as {numbers.thousands}",
-                "write them without commas",
+                "write them without thousands separators",
             )
+            mark = "comma" if numbers.separator == "," else "point"
             self.readings.append(
-                f"The comma in {numbers.thousands} ({name}) was read as a thousands separator."
+                f"The {mark} in {numbers.thousands} ({name}) was read as a thousands separator."
             )
         if looks_numbered(numbers.values, name):
             self.numbered.append(name)
+
+    def _take_words(self, name: str, known: Any, wrong: Any, values: Any) -> bool:
+        """Decide about words among numbers: return whether they count as missing.
+
+        Words among at most ten different numbers that repeat are categories, and so are the
+        numbers. Signs, at most three different words and words in at most 5 % of the rows are
+        missing values. Digits that are no number, and more words, are errors.
+        """
+        texts = known[wrong].astype(str).str.strip()
+        words = tuple(dict.fromkeys(texts))
+        signs = not texts.str.contains(r"\w", regex=True).any()
+        malformed = texts.str.contains(r"\d", regex=True) & ~texts.str.contains(r"[^\W\d_]")
+        if not signs and values.nunique() <= min(FEW_NUMBERS, values.count() // 2):
+            return False
+        many = not signs and len(words) > FEW_WORDS and wrong.mean() > RARE
+        if many or malformed.any():
+            refuse_text(wrong, known, name, self.source)
+        self._decide(name, f"has {words[0]!r} among its numbers", "leave such cells empty")
+        self.words[name] = words
+        shown = ", ".join(repr(word) for word in words[:FEW_WORDS])
+        rows = "1 row" if len(texts) == 1 else f"{len(texts):,} rows"
+        more = "" if len(words) <= FEW_WORDS else f" and {len(words) - FEW_WORDS} more"
+        self.readings.append(f"{shown}{more} in {name} ({rows}): taken as missing values.")
+        return True
 
     def _take_categories(self, name: str, texts: Any) -> None:
         different = texts.nunique()

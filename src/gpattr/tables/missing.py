@@ -8,7 +8,7 @@ from gpattr.exceptions import InvalidInputError
 
 ADVICE = "fill them in, or run without --strict to use medians and the most frequent categories"
 CATEGORY = "none"  # a missing value among numbers, a category among words
-MISSING = frozenset({"", "na", "n/a", "nan", "nat", "null", "none", "<na>", "?", "-"})
+MISSING = frozenset({"", "na", "n/a", "n.a.", "nan", "nat", "null", "none", "<na>", "?", "-"})
 
 
 def missing(column: Any, words: bool | None = None) -> Any:

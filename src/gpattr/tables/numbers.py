@@ -17,8 +17,6 @@ CODES = (
     "|kr|Kr|Rs|Fr|zł|Kč|Ft"
 )
 CURRENCY = re.compile(rf"[A-Za-z]{{0,3}}[{SIGNS}]|{CODES}")
-# Currencies of countries where a comma separates thousands.
-COMMA_SEPARATES_THOUSANDS = re.compile(r"(?!R)[A-Z]{0,2}\$|[£¥₹]|USD|GBP|JPY|INR|CAD|AUD|NZD|MXN")
 UNIT = (
     rf"[%‰°][^\s\d]*|[A-Za-z]{{0,3}}[{SIGNS}]\S*|[^\W\d_][^\s,;:()]*(?: [^\W\d_][^\s,;:()]*){{0,2}}"
 )
@@ -37,9 +35,9 @@ WRITTEN = str.maketrans(
 class Numbers:
     """A column read as numbers: ``values``, NaN where there is none, and their ``units`` or "".
 
-    ``thousands`` is an example of a number whose comma was read as a thousands separator because of
-    its currency; ``separator`` is the thousands separator of the column, "" if there is none that
-    could be mistaken for a decimal point.
+    ``thousands`` is an example of a number with one comma or point, before three digits, that was
+    read as a thousands separator; ``separator`` is the thousands separator of the column, "" if
+    there is none that could be mistaken for a decimal point.
     """
 
     values: Any
@@ -55,11 +53,13 @@ class Numbers:
 
 
 def read_numbers(
-    column: Any, name: str = "", source: str = "table", separator: str = ""
+    column: Any, name: str = "", source: str = "table", separator: str = "", point: str = ""
 ) -> Numbers:
     """Return a column as numbers with their units; refuse ambiguous points and commas.
 
-    ``separator`` is the thousands separator, if it is known from an earlier table.
+    ``separator`` is the thousands separator, if it is known from an earlier table, and ``point``
+    the decimal point of other columns. Where every comma stands before three digits, the comma of
+    amounts with a currency or unit separates thousands unless it is the decimal point elsewhere.
     """
     import pandas as pd
 
@@ -71,7 +71,8 @@ def read_numbers(
     none = pd.Series("", index=column.index, dtype=object)
     if column.dtype.kind in "iufb":
         return Numbers(column.astype(np.float64), none)
-    plain = _floats(column) if separator != "." and column.dtype == object else None
+    untold = point != "," and separator != "."
+    plain = _floats(column) if column.dtype == object and untold else None
     if plain is not None and not plain.isna().any():  # as a rule, and without looking at texts
         return Numbers(plain, none)
     gaps = missing(column)
@@ -84,9 +85,10 @@ def read_numbers(
     units = (parts["before"] + " " + parts["after"]).str.strip().astype(object)
     currency = bool(units[~gaps].map(lambda unit: CURRENCY.fullmatch(unit) is not None).all())
     signs = parts["sign"] + parts["inner"]
-    known = (units, column, currency, name, source)
+    amounts = bool(units[~gaps].str.fullmatch(r"[^%‰]+").all())
+    known = (column, currency, amounts, name, source)
     digits, thousands, separator = _with_points(
-        parts["digits"].str.strip(), *known, separator=separator
+        parts["digits"].str.strip(), *known, separator=separator, point=point
     )
     magnitudes = _floats(digits + parts["power"])
     negative = signs.eq("-") ^ parts["open"].ne("")
@@ -97,9 +99,21 @@ def read_numbers(
 
 
 def _with_points(
-    digits: Any, units: Any, column: Any, currency: bool, name: str, source: str, *, separator: str
+    digits: Any,
+    column: Any,
+    currency: bool,
+    amounts: bool,
+    name: str,
+    source: str,
+    *,
+    separator: str,
+    point: str,
 ) -> tuple[Any, str, str]:
-    """Return digits with decimal points, an example of a chosen reading, and the separator."""
+    """Return digits with decimal points, an example of a chosen reading, and the separator.
+
+    All numbers have a ``currency``, or they are ``amounts`` with some unit.
+    """
+    elsewhere = point
     spaced = digits.str.contains(r"[ '’]", regex=True)
     grouped = digits.str.fullmatch(r"[0-9]{1,3}(?:[ '’][0-9]{3})+(?:[.,][0-9]+)?")
     digits = digits.str.replace(r"[ '’]", "", regex=True).where(~spaced | grouped, "")
@@ -110,17 +124,15 @@ def _with_points(
         told = rf"[0-9]{{1,3}}(?:{groups}\{point}[0-9]+|\{between}[0-9]{{2,3}}{groups})"
         where = digits.str.contains(between, regex=False)
         having = digits[where]
-        both_ways = (
-            currency and len(having) > 0 and having.str.fullmatch(ONE_GROUP.format(between)).all()
-        )
-        if both_ways and separator != between and not digits.str.contains(point, regex=False).any():
+        both_ways = len(having) > 0 and having.str.fullmatch(ONE_GROUP.format(between)).all()
+        alone = not digits.str.contains(point, regex=False).any()
+        if both_ways and alone and between == elsewhere and not separator:
+            return digits.str.replace(",", ".", regex=False), "", point
+        if both_ways and alone and between != separator:
             example = str(column[where].iloc[0]).strip()
-            if (
-                between == ","
-                and units[where].str.fullmatch(COMMA_SEPARATES_THOUSANDS.pattern).all()
-            ):
+            if elsewhere or (amounts and between == ","):
                 chosen = example
-            else:
+            elif currency:
                 raise InvalidInputError(
                     f"{source}: numbers such as {example!r} in column {name!r} are ambiguous; write"
                     " them without thousands separators, or with two decimals"

@@ -19,8 +19,9 @@ from gpattr.tables import workbooks
 if TYPE_CHECKING:
     import pandas as pd
 
-# The comma in $1,234 is not ambiguous.
-THOUSANDS = re.compile(r"[-+(]?[^\d,.$£¥₹]*[1-9]\d{0,2},\d{3}[^\d,.$£¥₹]*")
+# The comma in 1,234 is ambiguous; in $1,234 and 1,234 sq ft it separates thousands.
+THOUSANDS = re.compile(r"[-+(]?\s*[1-9]\d{0,2},\d{3}\s*[%‰]?\)?")
+DECIMAL = r"[-+]?\d*{0}(?:\d{{1,2}}|\d{{4,}})"  # with three digits it might be thousands
 SAMPLE = 20  # lines that determine the separator
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 
@@ -97,14 +98,11 @@ def _without_index(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
 def _workbook(name: str, sheet: str | None) -> pd.DataFrame:
     header, frame = workbooks.read_workbook(name, sheet)
     check_header(name, header)
-    refuse_ambiguous(
-        name,
-        header,
-        [
-            [cell if isinstance(cell, str) else "" for cell in row]
-            for row in frame.to_numpy().tolist()
-        ],
-    )
+    texts = [
+        [cell if isinstance(cell, str) else "" for cell in row] for row in frame.to_numpy().tolist()
+    ]
+    frame.attrs["point"] = point = decimal_point(texts)
+    refuse_ambiguous(name, header, texts, point)
     return _without_index(frame, [])
 
 
@@ -175,11 +173,13 @@ def _frame(name: str, rows: list[list[str]], separator: str) -> pd.DataFrame:
                 f"{name}: a cell in line {number} contains other rows; is a quotation mark not"
                 " closed?"
             )
+    cells = [row for _, row in body]
+    point = decimal_point(cells)
     if separator != ";":  # with semicolons, commas are decimal points
-        refuse_ambiguous(name, header, [row for _, row in body])
-    return pd.DataFrame(
-        [row for _, row in body], columns=header, index=range(1, len(body) + 1), dtype=object
-    )
+        refuse_ambiguous(name, header, cells, point)
+    frame = pd.DataFrame(cells, columns=header, index=range(1, len(body) + 1), dtype=object)
+    frame.attrs["point"] = point
+    return frame
 
 
 def wrong_width(
@@ -201,8 +201,23 @@ def contains_rows(row: Sequence[str], separator: str) -> bool:
     )
 
 
-def refuse_ambiguous(name: str, header: list[str], body: list[list[str]]) -> None:
-    """Refuse columns whose commas may be decimal points or thousands separators."""
+def decimal_point(body: list[list[str]]) -> str:
+    """Return the decimal point of a table's numbers, "." or ",", or "" if it has none or both."""
+    found = [
+        mark
+        for mark in (".", ",")
+        if any(re.fullmatch(DECIMAL.format(re.escape(mark)), cell) for row in body for cell in row)
+    ]
+    return found[0] if len(found) == 1 else ""
+
+
+def refuse_ambiguous(name: str, header: list[str], body: list[list[str]], point: str = "") -> None:
+    """Refuse columns whose commas may be decimal points or thousands separators.
+
+    With a decimal ``point`` in other columns they are thousands separators.
+    """
+    if point == ".":
+        return
     for label, cells in zip(header, zip(*body, strict=True), strict=True):
         with_comma = [cell for cell in cells if "," in cell]
         if with_comma and all(THOUSANDS.fullmatch(cell) for cell in with_comma):
