@@ -155,7 +155,7 @@ def test_few_rows_are_warned_of(tmp_path):
     few.to_csv(tmp_path / "few.csv", index=False)
     said = called("explain", tmp_path / "few.csv", "--target", "price", "--out", tmp_path / "out")
     assert "Only 5 rows: too few to tell effects from chance" in said
-    assert "Held-out rows (5): R² " in said
+    assert "Held-out" not in said  # of so few nothing can be learned without some
     assert "Only 5 rows" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert of_few_rows(np.zeros((20, 3))) == []
     assert of_few_rows(np.zeros((30, 40)))[0].startswith("Only 30 rows for 40 features: ")

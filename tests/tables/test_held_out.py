@@ -5,13 +5,15 @@ training.
 import os
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import norm
 from sklearn.datasets import load_diabetes
 
-from gpattr.commands.notes import judged_by
 from gpattr.datasets import load_taipei_housing, load_wine_quality
+from gpattr.estimators import GPRegressor
 from gpattr.posteriors import ExactPosterior
+from gpattr.report.facts import left_out
 from gpattr.tables import Columns, TableModel
 from gpattr.tables.held_out import HeldOut
 
@@ -58,7 +60,7 @@ def test_intervals_hold_what_they_promise_of_rows_that_took_no_part(data, folds,
     seen = HeldOut.of(y[np.concatenate(parts)], np.concatenate(means), np.concatenate(variances))
     assert 0.92 <= seen.inside[-1] <= 0.98
     assert seen.score > score
-    said = judged_by(model)
+    said = model.held_out
     assert said.score == pytest.approx(seen.score, abs=0.1)
     assert said.inside[-1] == pytest.approx(seen.inside[-1], abs=0.03)
 
@@ -88,10 +90,33 @@ def test_an_exact_model_leaves_each_row_out():
         means.append(sum(w * one.mean() for w, one in zip(weights, found)))
         below.append(sum(w * one.cdf(y[row]) for w, one in zip(weights, found)))
     expected = HeldOut.of_positions(y, np.array(means), np.array(below))
-    said = judged_by(model)
+    said = left_out(model.posterior)
     assert said.rows == 40
     assert said.score == pytest.approx(expected.score, rel=1e-6)
     assert said.inside == expected.inside
+
+
+def test_held_out_rows_are_unknown_to_the_hyperparameters():
+    """Pure noise: a model that has seen the rows fits them, and new ones not at all."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(30, 6)), columns=list("abcdef"))
+    y = rng.normal(size=30)
+    columns = Columns(tuple(X.columns), {}, "target")
+    judged = TableModel.fit(X, y, columns).held_out
+    assert judged.rows == 30
+    assert judged.score < 0.1
+    order = np.array_split(np.random.default_rng(0).permutation(30), 5)[0]
+    others = np.setdiff1d(np.arange(30), order)
+    fold = GPRegressor().fit(X.iloc[others], y[others])
+    changed = y.copy()
+    changed[order] += 5.0  # the first fold's predictions do not see its own targets
+    before, after = (HeldOut.of_folds(GPRegressor(), X, each).error for each in (y, changed))
+    assert after > before
+    np.testing.assert_array_equal(
+        fold.predict(X), GPRegressor().fit(X.iloc[others], changed[others]).predict(X)
+    )
+    assert HeldOut.of_folds(GPRegressor(), X[:9], y[:9]) is None
+    assert HeldOut.of_folds(GPRegressor(), X, np.r_[1.0, np.zeros(29)]) is None
 
 
 def test_little_noise_does_not_break_it():

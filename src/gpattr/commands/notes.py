@@ -9,9 +9,8 @@ import pandas as pd
 
 from gpattr._core.readable_numbers import readable
 from gpattr.estimators import RandomFeatureGPRegressor, SparseGPRegressor
-from gpattr.report.facts import left_out
 from gpattr.tables import Columns, TableModel
-from gpattr.tables.held_out import LEVELS, HeldOut
+from gpattr.tables.held_out import LEVELS
 from gpattr.tables.held_out_classes import EDGES, HeldOutClasses
 from gpattr.tables.missing import missing
 from gpattr.tables.model import MOST_CLASSIFIED, MOST_LEARNED
@@ -95,28 +94,25 @@ def of_few_rows(X: Any) -> list[str]:
     ]
 
 
-def judged_by(model: TableModel) -> HeldOut | None:
-    """Return how well a model predicts held-out rows; of an exact one, by leave-one-out."""
-    return model.held_out if isinstance(model.held_out, HeldOut) else left_out(model.posterior)
-
-
 def of_model(model: TableModel) -> list[str]:
     """Return how well a model predicts held-out rows, and whether its approximation is coarse."""
     if isinstance(model.held_out, HeldOutClasses):
         return [*_of_classes(model, model.held_out), of_intervals(model)]
-    judged = judged_by(model)
-    notes = []
+    judged, notes = model.held_out, []
     if judged is not None:
         inside = f"{judged.inside[-1]:.0%} of targets inside their {LEVELS[-1]:.0%} intervals"
         score = "" if judged.score is None else f"R² {judged.score:.2f}; "
         notes.append(f"Held-out rows ({judged.rows:,}): {score}{inside}.")
-        if judged.score is not None and judged.score < POOR:
+        if judged.score is not None and judged.score <= 0.0:
+            notes.append(
+                "The model predicts unseen rows no better than the mean of the targets does: do"
+                " not rely on its explanations."
+            )
+        elif judged.score is not None and judged.score < POOR:
             notes.append(
                 "The model predicts unseen rows poorly: its explanations are no more reliable than"
                 " its predictions."
             )
-        alone = len(model.posterior.components) == 1
-        notes += _of_many_columns(model, judged.rows) if alone and model.held_out is None else []
     if isinstance(model.regressor, (SparseGPRegressor, RandomFeatureGPRegressor)):
         notes.append(model.regressor.advice_)
     return [*(note for note in notes if note), of_intervals(model)]

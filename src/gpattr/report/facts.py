@@ -112,13 +112,14 @@ def model_card(
                 _short(least) if least == most else f"{_short(least)} to {_short(most)}",
             )
         )
-        judged = left_out(outer)
-        assert judged is not None
-        card += _quality("leave-one-out", "calibration, leave-one-out", judged)
-    elif isinstance(held_out, HeldOutClasses):
+    if isinstance(held_out, HeldOutClasses):
         card += _accuracy(held_out)
     elif held_out is not None:
         card += _quality(f"{held_out.rows:,} held-out rows", "calibration, held-out rows", held_out)
+    elif isinstance(inner, ExactPosterior) and not several:
+        judged = left_out(outer)
+        assert judged is not None
+        card += _quality("leave-one-out", "calibration, leave-one-out", judged)
     else:
         card.append(("held-out rows", "performance not available for this model"))
     return card

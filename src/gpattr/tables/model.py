@@ -51,8 +51,7 @@ FORMAT = "gpattr.table_model"
 class TableModel:
     """A fitted ``regressor``, or classifier, of the ``columns`` of a table.
 
-    Categories are one-hot encoded. ``held_out`` is the held-out performance of an approximate model
-    or a classifier; that of an exact regressor follows from its posterior.
+    Categories are one-hot encoded. ``held_out`` is the held-out performance.
 
     Examples
     --------
@@ -130,11 +129,8 @@ class TableModel:
         options = _options(X, columns, kernel, verbose)
         rows = _encoded(columns, X)
         regressor = ESTIMATORS[estimator](**options).fit(rows, y)
-        return cls(
-            regressor,
-            columns,
-            None if estimator == "exact" else HeldOut.of_model(regressor, rows, y),
-        )
+        judge = HeldOut.of_folds if estimator == "exact" else HeldOut.of_model
+        return cls(regressor, columns, judge(regressor, rows, y))
 
     @classmethod
     def _classifier(
