@@ -576,6 +576,7 @@ CONTAINERS = {
 }
 # What the library asks of its own parts, with rows and matrices that have been checked.
 PROTOCOL = {
+    "described",
     "moments",
     "marginals_at",
     "slopes",
