@@ -69,11 +69,13 @@ class HeldOut:
         None if there are fewer than ten rows, or other targets are all equal.
         """
         n = len(X)
+        if n < 2 * FOLDS:
+            return None
         folds = np.array_split(np.random.default_rng(0).permutation(n), FOLDS)
         mean, below, judged = np.empty(n), np.empty(n), folds if n <= MOST else folds[:1]
         for fold in judged:
             others = np.setdiff1d(np.arange(n), fold)
-            if n < 2 * FOLDS or np.ptp(y[others]) == 0:
+            if np.ptp(y[others]) == 0:
                 return None
             model: Any = clone(regressor)
             model.set_params(verbose=0).fit(X.iloc[others], y[others])

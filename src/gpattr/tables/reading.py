@@ -206,7 +206,11 @@ def decimal_point(body: list[list[str]]) -> str:
     found = [
         mark
         for mark in (".", ",")
-        if any(re.fullmatch(DECIMAL.format(re.escape(mark)), cell) for row in body for cell in row)
+        if any(
+            mark in cell and re.fullmatch(DECIMAL.format(re.escape(mark)), cell)
+            for row in body
+            for cell in row
+        )
     ]
     return found[0] if len(found) == 1 else ""
 
