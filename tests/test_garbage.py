@@ -581,6 +581,7 @@ PROTOCOL = {
     "marginals_at",
     "slopes",
     "jets",
+    "increments",
     "path_lengths",
     "check_range",
     "solve",

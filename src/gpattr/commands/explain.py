@@ -97,6 +97,12 @@ class Result:
         """The explanation of the first class."""
         return next(iter(self.explanations.values()))
 
+    @property
+    def good(self) -> np.ndarray:
+        """The positions of the rows that are not marked in any class."""
+        marked = np.any([each.marked for each in self.explanations.values()], axis=0)
+        return np.flatnonzero(~marked)
+
 
 def run(request: Request, terminal: Terminal) -> Result:
     """Explain the rows of a table and write everything to the output folder."""
@@ -212,11 +218,17 @@ def explain_rows(asked: Result, X: Any, terminal: Terminal) -> Result:
             )
             for label, explainer in asked.explainers.items()
         }
+    result = replace(asked, explanations=found)
+    good = result.good
+    if len(good) < len(X):
+        result.notes.append(notes.of_marked(np.delete(result.first.row_names, good)))
+        terminal.print(result.notes[-1:])
     with terminal.working("estimating the uncertainty of the importance"):
         importances = {
-            label: importance_of(asked.explainers[label], X, each) for label, each in found.items()
+            label: importance_of(asked.explainers[label], X.iloc[good], each[good])
+            for label, each in found.items()
         }
-    return Result(asked.model, asked.explainers, found, importances, asked.observed, asked.notes)
+    return replace(result, importances=importances)
 
 
 def write_result(folder: Path, request: Request, result: Result) -> list[str]:
@@ -224,13 +236,14 @@ def write_result(folder: Path, request: Request, result: Result) -> list[str]:
     found, importances, level = result.explanations, result.importances, request.level
     if len(found) == 1:
         ex, (importance,) = result.first, importances.values()
-        shown = shown_rows(ex, request.full)
+        shown = result.good[shown_rows(ex[result.good], request.full)]
         written = write_tables(folder, ex, importance, level, shown, request.full)
-        written += draw_pictures(folder, ex, importance, level)
+        written += draw_pictures(folder, ex[result.good], importance, level)
     else:
-        shown = np.arange(len(result.first))
+        shown = result.good
         written = write_tables_of_classes(folder, found, importances, level)
-        written += draw_pictures_of_classes(folder, found, importances, level)
+        good = {label: each[shown] for label, each in found.items()}
+        written += draw_pictures_of_classes(folder, good, importances, level)
     write_whole_function(folder, result.whole, level)
     written += draw_whole_function(folder, result.whole, level)
     written = list(dict.fromkeys(written))  # both may lack letters

@@ -31,7 +31,7 @@ def explainers(
 ) -> dict[str, Explainer]:
     """Return the explainers of n rows by class, under "" for a regressor or two classes."""
     posteriors = model.posteriors
-    options: dict[str, Any] = {"attribution": attribution}
+    options: dict[str, Any] = {"attribution": attribution, "errors": "mark"}
     if model.task == "classification" and attribution == "integrated_gradients":
         drawn = MOST_DRAWN // (max(n, 1) * len(model.columns.names) * len(posteriors))
         options |= {"output": "probability", "n_draws": int(np.clip(drawn, FEWEST_DRAWS, DRAWS))}

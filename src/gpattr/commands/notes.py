@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pandas as pd
@@ -17,7 +17,7 @@ from gpattr.tables.model import MOST_CLASSIFIED, MOST_LEARNED
 
 POOR = 0.3  # R² of held-out rows below which explanations should not be trusted
 FEW_ROWS = 20  # fewer give a warning
-MOST_NAMED = 6  # columns that a note names
+MOST_NAMED = 6  # columns, or rows, that a note names
 ROWS_PER_COLUMN = 10  # with fewer, held-out figures of a model trained on all rows are optimistic
 
 
@@ -116,6 +116,17 @@ def of_model(model: TableModel) -> list[str]:
     if isinstance(model.regressor, (SparseGPRegressor, RandomFeatureGPRegressor)):
         notes.append(model.regressor.advice_)
     return [*(note for note in notes if note), of_intervals(model)]
+
+
+def of_marked(rows: Sequence[Any]) -> str:
+    """Return which rows are marked in the tables, and left out of everything else."""
+    named = ", ".join(map(str, rows[:MOST_NAMED]))
+    more = f" and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else ""
+    return (
+        f"{len(rows):,} row{'s' * (len(rows) > 1)} ({named}{more}) cannot be explained accurately:"
+        " the path from the baseline is too many length-scales long. What is not known is missing"
+        " in attributions.csv, and left out of the pictures and the report."
+    )
 
 
 def of_intervals(model: TableModel) -> str:

@@ -34,6 +34,7 @@ from gpattr.explainer.dependence import dependence_of
 from gpattr.explainer.global_importance import importance_of, importance_of_probability
 from gpattr.explainer.importance_request import ImportanceRequest
 from gpattr.explainer.interactions import OPERATORS, check_index, check_size, interactions_of
+from gpattr.explainer.marking import explain_and_mark
 from gpattr.explainer.next_measurement import next_measurement
 from gpattr.explainer.players import FeatureGroups, Groups, check_players, column_players
 from gpattr.explainer.probability import require_link
@@ -122,6 +123,10 @@ class Explainer:
     hyperparameters : "fitted" or "integrated"
         ``"integrated"`` explains `gpattr.integrate(model)` in place of the model: intervals then
         include that its hyperparameters are not known.
+    errors : "raise" or "mark"
+        What happens to rows whose attributions, or whose spread, do not reach the tolerance:
+        ``"mark"`` explains all others, and gives these their means without a spread, or NaN.
+        `Explanation.marked` says which they are.
 
     Examples
     --------
@@ -149,6 +154,7 @@ class Explainer:
     random_state: RandomLike
     target_name: str | None
     feature_names: Names | None
+    errors: str
     _rows: Rows
     _groups: FeatureGroups | None
 
@@ -172,6 +178,7 @@ class Explainer:
         players: Groups | None = None,
         quantity: Quantity | None = None,
         hyperparameters: str = "fitted",
+        errors: str = "raise",
     ) -> None:
         check_choice("hyperparameters", hyperparameters, ("fitted", "integrated"))
         if hyperparameters == "integrated":
@@ -209,6 +216,7 @@ class Explainer:
             "random_state": random_state,
             "target_name": target_name,
             "feature_names": rows.columns,
+            "errors": check_choice("errors", errors, ("raise", "mark")),
             "baseline": _frozen(point),
             "baseline_name": baseline_name or name,
             "_rows": rows,
@@ -859,9 +867,11 @@ class Explainer:
         evaluation: Evaluation,
         names: Names,
         labels: RowNames,
-        part: slice = slice(None),
+        part: Any = slice(None),
     ) -> Any:
         """Explain rows, which are a ``part`` of those that the operator is for."""
+        if self.errors == "mark":
+            return self._explain_and_mark(rows, baselines, evaluation, names, labels, part)
         operator = self._made(baselines)
         if not isinstance(self.attribution, str):
             operator = operator.rows(part)
@@ -890,6 +900,37 @@ class Explainer:
                 for name, part in outputs.items()
             }
         return MultiOutputExplanation(parts) if several else parts[""]
+
+    def _explain_and_mark(
+        self,
+        rows: Array,
+        baselines: Array | None,
+        evaluation: Evaluation,
+        names: Names,
+        labels: RowNames,
+        part: slice,
+    ) -> Any:
+        """Explain rows, and mark those that cannot be explained."""
+        strict, first = copy(self), part.start or 0
+        object.__setattr__(strict, "errors", "raise")
+
+        def of(some: np.ndarray) -> tuple[Array, Array | None, RowNames]:
+            own = None if baselines is None else baselines[some]
+            return rows[some], own, tuple(labels[row] for row in some)
+
+        def explain(some: np.ndarray, uncertainty: str) -> Any:
+            X, own, texts = of(some)
+            asked = replace(evaluation, uncertainty=uncertainty)
+            return strict._explain(X, own, asked, names, texts, first + some)
+
+        def describe(some: np.ndarray) -> dict[str, Any]:
+            X, own, texts = of(some)
+            operator = self._made(own)
+            if not isinstance(self.attribution, str):
+                operator = operator.rows(first + some)
+            return self._setting(X, operator, own is not None, names, texts).shared
+
+        return explain_and_mark(explain, describe, len(rows), evaluation.uncertainty)
 
     def _answers(self, operator: Operator, evaluation: Evaluation, rows: Array) -> dict[str, Any]:
         """Return the attributions of every output by name."""

@@ -35,6 +35,7 @@ def explain(
     baseline_name: str | None = None,
     players: Groups | None = None,
     quantity: Quantity | None = None,
+    errors: str = "raise",
     uncertainty: str = "cov",
 ) -> Any:
     """Explain the rows of X in one call: ``Explainer(model, baseline, …)(X, uncertainty=…)``.
@@ -43,7 +44,7 @@ def explain(
     ----------
     model, baseline, attribution, method, n_steps, tolerance, covariance_tolerance, feature_names
         As for `Explainer`.
-    output, n_draws, random_state, target_name, baseline_name, players, quantity
+    output, n_draws, random_state, target_name, baseline_name, players, quantity, errors
         As for `Explainer`.
     X, uncertainty
         As for `Explainer.__call__`.
@@ -78,5 +79,6 @@ def explain(
         baseline_name=baseline_name,
         players=players,
         quantity=quantity,
+        errors=errors,
     )
     return explainer(X, uncertainty=uncertainty)

@@ -7,12 +7,17 @@ is not Gaussian. Its mean is one integral, because f and ∂ᵢf are jointly Gau
 
     E[Aᵢ] = (xᵢ − bᵢ) ∫₀¹ E[σ'(f)] E[∂ᵢf] + E[σ''(f)] Cov[f, ∂ᵢf] dt
 
-It is the integrated gradient of the predicted probability E[σ(f)] itself. The distribution of A is
-known from draws of f and its gradient along the path, each of which satisfies completeness.
+It is the integrated gradient of the predicted probability E[σ(f)] itself. σ bends far more than f
+does: the paths of real classifiers are mostly shorter than a length-scale, while their log odds
+change by many units. So the moments of f are evaluated at a few Chebyshev nodes, as many as f
+needs, and interpolated to the nodes of the integral, as many as σ needs.
 
-σ bends far more than f does: the paths of real classifiers are mostly shorter than a length-scale,
-while their log odds change by many units. So f and its gradient are drawn at a few Chebyshev nodes,
-as many as f needs, and interpolated to the nodes of the integral, as many as σ needs.
+The distribution of A is known from draws. What a feature adds to f on a panel of the path, hₖᵢ, is
+Gaussian, jointly for panels, features and f(b). The sums gₖ = f(b) + Σⱼ≤ₖ Σᵢ hⱼᵢ follow f, and
+
+    Aᵢ ≈ Σₖ hₖᵢ (σ(gₖ) − σ(gₖ₋₁)) / (gₖ − gₖ₋₁)
+
+is complete for each draw, however steep σ is: the panels need be no shorter than f bends.
 """
 
 from __future__ import annotations
@@ -41,11 +46,16 @@ PIECES, MOST_PIECES = 4, 4096
 # panels.
 UNITS, MOST_FINE = 8.0, 256
 TARGET = 1e-9  # of a probability: where nodes stop doubling
-# of the draws' standard deviation: an error of their integrals that adds 1e-5 to their variance
-NEGLIGIBLE = 0.003
+# Panels of drawn increments: for each length-scale, and at least.
+PANELS, LEAST_PANELS = 4.0, 8
+# of the draws' standard deviation: an error of their sums over panels that adds 1e-3 to their
+# variance
+NEGLIGIBLE = 0.03
 ACCEPTABLE = 0.1  # and one that adds 1e-2, beyond which draws are refused
 CHUNK, FEW = 1000, 10  # draws at a time, and draws too few to have a standard deviation
-LARGEST = 4000  # values and gradients along a path that are drawn together
+ROUNDING = 1e-7  # of a probability, which standard deviations near zero are known to
+STEEPEST = 0.25  # slope of the link
+LARGEST = 4000  # increments that are drawn together
 
 
 def require_link(posterior: Posterior, output: str = "") -> None:
@@ -99,17 +109,18 @@ def drawn_attributions(
     posterior: Posterior,
     operator: IntegratedGradients,
     X: Array,
+    gathering: np.ndarray | None,
     n_draws: int,
     random_state: RandomLike,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return draws of A, (n_draws, n, d), and their root mean square completeness gaps, (n,).
+    """Return draws of A, (n_draws, n, features), and their root mean square errors, (n,).
 
-    Features are joint within a row. The same standard draws serve every row, so a row's draws do
-    not depend on the others.
+    ``gathering`` adds columns up to features, which are joint within a row. The same standard draws
+    serve every row, so a row's draws do not depend on the others.
     """
     X = to_numpy(X)
-    n, d = X.shape
-    check_memory("The draws", (n_draws, n, d), "use fewer draws or rows")
+    n, features = len(X), X.shape[1] if gathering is None else gathering.shape[1]
+    check_memory("The draws", (n_draws, n, features), "use fewer draws or rows")
     generator = random_generator(random_state)
     parts = posterior.components
     counts = (
@@ -125,38 +136,45 @@ def drawn_attributions(
         "use fewer baselines or features",
         copies=4,
     )
-    draws, total, first = np.empty((n_draws, n, d)), np.zeros(n), 0
+    draws, total, first = np.empty((n_draws, n, features)), np.zeros(n), 0
     for count, (_, part) in zip(counts.tolist(), parts, strict=True):
         if count:
-            gaps = _fill(draws[first : first + count], part, terms, [seed, first])
-            total += count * gaps**2
+            off = _fill(draws[first : first + count], part, terms, gathering, [seed, first])
+            total += count * off**2
         first += count
-    gaps = np.sqrt(total / n_draws)
-    _require_good_draws(gaps, draws, _length(posterior, terms))
-    return draws[order], gaps
+    off = np.sqrt(total / n_draws)
+    _require_good_draws(off, draws, _length(posterior, terms))
+    return draws[order], off
 
 
 def _fill(
-    draws: np.ndarray, part: Posterior, terms: list[tuple[float, Any]], seed: list[int]
+    draws: np.ndarray,
+    part: Posterior,
+    terms: list[tuple[float, Any]],
+    gathering: np.ndarray | None,
+    seed: list[int],
 ) -> np.ndarray:
-    """Fill in ``draws``, (count, n, d); return their root mean square completeness gaps, (n,).
+    """Fill in ``draws``, (count, n, features); return their root mean square errors, (n,).
 
-    Nodes of a row are doubled until its gap is negligible. A row whose path would take too many to
-    begin with keeps an infinite gap.
+    Panels of a row are doubled until its error is negligible, or more would be too many. A path
+    that is too long for half of the panels that it wants has an error of inf.
     """
-    count, n, d = draws.shape
-    most = int(LARGEST / ((1 + d) * len(terms)) - 1)
-    gaps, pieces = np.full(n, np.inf), first_pieces(part, terms)
-    open_rows = np.flatnonzero(pieces <= max(most, PIECES))
+    count, n, features = draws.shape
+    most = 2 ** max(
+        1, int(LARGEST / (len(terms) * max(features, terms[0][1].shape[1]))).bit_length() - 1
+    )
+    off, wanted = np.full(n, np.inf), first_panels(part, terms)
+    panels, open_rows = np.minimum(wanted, most), np.flatnonzero(wanted <= 2 * most)
+    draws[:, wanted > 2 * most] = 0.0
     while len(open_rows):
-        for size in np.unique(pieces[open_rows]):
-            rows = open_rows[pieces[open_rows] == size]
+        for size in np.unique(panels[open_rows]):
+            rows = open_rows[panels[open_rows] == size]
             some = [(weight, paths[rows]) for weight, paths in terms]
-            draws[:, rows], gaps[rows] = _draws(part, some, int(size), count, seed)
-        pieces[open_rows] *= 2
-        coarse = gaps[open_rows] > NEGLIGIBLE * _size(draws[:, open_rows])
-        open_rows = open_rows[coarse & (pieces[open_rows] <= most)]
-    return gaps
+            draws[:, rows], off[rows] = _draws(part, some, gathering, int(size), count, seed)
+        panels[open_rows] *= 2
+        coarse = off[open_rows] > np.maximum(NEGLIGIBLE * _size(draws[:, open_rows]), ROUNDING)
+        open_rows = open_rows[coarse & (panels[open_rows] <= most)]
+    return off
 
 
 def _size(draws: np.ndarray) -> np.ndarray:
@@ -168,13 +186,13 @@ def _size(draws: np.ndarray) -> np.ndarray:
     return size.max(axis=1)
 
 
-def _require_good_draws(gaps: np.ndarray, draws: np.ndarray, length: np.ndarray) -> None:
-    excess = gaps - ACCEPTABLE * _size(draws)
+def _require_good_draws(off: np.ndarray, draws: np.ndarray, length: np.ndarray) -> None:
+    excess = off - np.maximum(ACCEPTABLE * _size(draws), ROUNDING)
     if (excess > 0).any():
         row = int(excess.argmax())
         raise ToleranceError(
             f"output: draws of the probability of row {row} would be accurate only to"
-            f" {gaps[row]:.0e}. Its path is {length[row]:.3g} length-scales long, or the"
+            f" {off[row]:.0e}. Its path is {length[row]:.3g} length-scales long, or the"
             " probability changes too fast on it; choose a baseline nearer to the row, or"
             ' ask for means alone, uncertainty="none"'
         )
@@ -203,7 +221,14 @@ def _means(part: Posterior, paths: Any) -> tuple[np.ndarray, np.ndarray]:
     for size in np.unique(pieces[pieces < MOST_PIECES]):
         rows = np.flatnonzero(pieces == size)
         for some in blocks(len(rows), 64.0 * (size + 1) * (d + 1)):
-            _refine(part, paths, int(size), rows[some], values, error)
+            known = _slopes_at(part, paths[rows[some]], nodes(int(size)))
+            change = np.clip(np.ptp(known[0], axis=1) / UNITS, 1.0, MOST_FINE)
+            finer = 2 ** np.ceil(np.log2(change)).astype(int)
+            for times in np.unique(finer):
+                chosen = finer == times
+                some_known = tuple(each[chosen] for each in known)
+                where = rows[some][chosen]
+                _refine(part, paths, int(size), int(times), where, some_known, values, error)
     return values, error
 
 
@@ -211,14 +236,17 @@ def _refine(
     part: Posterior,
     paths: Any,
     pieces: int,
+    finer: int,
     rows: np.ndarray,
+    known: tuple[np.ndarray, ...],
     values: np.ndarray,
     error: np.ndarray,
 ) -> None:
-    """Fill in ``values`` and ``error`` of some rows; double the nodes until the error is small."""
-    known, before = _slopes_at(part, paths[rows], nodes(pieces)), None
-    change = np.ptp(known[0], axis=1).max(initial=0.0)
-    finer = int(2 ** np.ceil(np.log2(np.clip(change / UNITS, 1.0, MOST_FINE))))
+    """Fill in ``values`` and ``error`` of some rows; double the nodes until the error is small.
+
+    The rule of the integral is ``finer`` than the nodes, as the link needs it.
+    """
+    before = None
     while True:
         gain = _gain(known)
         now = _contracted(known, finer * max(1, pieces // PIECES)) * paths[rows].step
@@ -266,8 +294,8 @@ def _contracted(known: tuple[np.ndarray, ...], panels: int) -> np.ndarray:
     mean, var, gradient, cov = known
     P, w = _interpolation(mean.shape[1] - 1, panels)
     result = np.empty((len(mean), gradient.shape[2]))
-    # The link's own integrals take 400 nodes a point.
-    for rows in blocks(len(mean), 20000.0 * len(w)):
+    # The link's own integrals take 200 nodes a point.
+    for rows in blocks(len(mean), 10000.0 * len(w)):
         centre, spread = mean[rows] @ P.T, np.sqrt(np.maximum(var[rows] @ P.T, 0.0))
         first, second = (
             w * each.reshape(centre.shape) @ P
@@ -307,50 +335,100 @@ def _interpolation(pieces: int, panels: int) -> tuple[np.ndarray, np.ndarray]:
     return ratios / ratios.sum(axis=1, keepdims=True), w
 
 
-def path_draws(
-    jet: np.ndarray, share: np.ndarray, steps: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return A, (S, d), and its completeness gaps, (S,), for draws of f and its gradient.
+def first_panels(posterior: Posterior, terms: list[tuple[float, Any]]) -> np.ndarray:
+    """Return the initial number of panels of each path, (n,): a power of two, by its length."""
+    wanted = np.clip(PANELS * _length(posterior, terms), LEAST_PANELS, 2.0**20)
+    return 2 ** np.ceil(np.log2(wanted)).astype(int)
 
-    ``jet`` has these at the Chebyshev nodes of K paths to one row, (K, T, 1 + d, S); the paths have
-    weights ``share`` (K,) and ``steps`` (K, d).
+
+@lru_cache(maxsize=64)
+def panel_rule(panels: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return nodes, (1 + K,), and weights for the integrals over K panels of [0, 1], (K, 1 + K).
+
+    The first node is 0 and has no weight. Four panels share the four nodes of a Gauss-Legendre
+    rule: their weights are integrals of the polynomials that interpolate there.
     """
-    f, pieces = jet[:, :, 0], jet.shape[1] - 1
-    change = float((f.max(axis=1) - f.min(axis=1)).max(initial=0.0))
-    wanted = np.clip(max(change / UNITS, pieces * 4 / ORDER), 1.0, MOST_FINE)
-    P, w = _interpolation(pieces, int(2 ** np.ceil(np.log2(wanted))))
-    e = np.exp(-np.abs(np.matmul(P, f)))
-    rate = np.matmul(P.T, e / (1.0 + e) ** 2 * w[:, None])  # σ' times the weights, (K, T, S)
-    A = np.einsum("k,kts,ktis,ki->si", share, rate, jet[:, :, 1:], steps, optimize=True)
-    return A, A.sum(axis=1) - share @ (expit(f[:, -1]) - expit(f[:, 0]))
+    size = min(panels, 4)
+    t, _ = gauss_legendre(size)
+    powers = np.arange(1, size + 1)
+    ends = np.linspace(0.0, 1.0, size + 1)[:, None] ** powers / powers
+    own = np.linalg.solve((t[:, None] ** (powers - 1)).T, np.diff(ends, axis=0).T).T
+    pieces = panels // size
+    nodes = (np.arange(pieces)[:, None] + t).ravel() / pieces
+    weights = np.zeros((panels, 1 + panels))
+    weights[:, 1:] = np.kron(np.eye(pieces), own / pieces)
+    return np.concatenate([[0.0], nodes]), weights
+
+
+def path_draws(drawn: np.ndarray, share: np.ndarray, features: int) -> tuple[np.ndarray, ...]:
+    """Return A, (S, features), and estimates of its errors, (S,), from drawn increments.
+
+    ``drawn`` (J, 1 + K · features, S) are those along J paths to one row, of weights ``share``. The
+    sum over K panels is off by a multiple of 1/K²: that over pairs of panels tells its error, and
+    takes it away. Each sum is complete, and so is the result.
+    """
+    J, _, S = drawn.shape
+    start, added = drawn[:, :1], drawn[:, 1:].reshape(J, -1, features, S)
+    pairs = added[:, ::2] + added[:, 1::2]
+    fine, coarse = (_panel_sum(start, each, share) for each in (added, pairs))
+    off = (fine - coarse) / 3.0
+    return (fine + off).T, np.abs(off).max(axis=0)
+
+
+def _panel_sum(start: np.ndarray, added: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Return Σₖ hₖᵢ σ[gₖ₋₁, gₖ], (features, S): the secant of the link on each panel."""
+    change = added.sum(axis=2)  # (J, K, S)
+    g = np.concatenate([start, start + np.cumsum(change, axis=1)], axis=1)
+    p, small = expit(g), np.abs(change) < 1e-4
+    middle = expit(0.5 * (g[:, 1:] + g[:, :-1]))
+    secant = np.where(
+        small, middle * (1.0 - middle), np.diff(p, axis=1) / np.where(small, 1.0, change)
+    )
+    return np.einsum("jks,jkis->is", share[:, None, None] * secant, added)
+
+
+def ends_of(terms: list[tuple[float, Paths]]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the starts and the ends of the J paths to each row, both (n, J, d)."""
+    starts = [np.broadcast_to(paths.start, paths.shape) for _, paths in terms]
+    return np.stack(starts, axis=1), np.stack([paths.stop for _, paths in terms], axis=1)
 
 
 def _draws(
-    part: Posterior, terms: list[tuple[float, Paths]], pieces: int, count: int, seed: list[int]
+    part: Posterior,
+    terms: list[tuple[float, Paths]],
+    gathering: np.ndarray | None,
+    panels: int,
+    count: int,
+    seed: list[int],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return draws of A, (count, n, d), and their root mean square completeness gaps, (n,)."""
-    t, (n, d), K = nodes(pieces), terms[0][1].shape, len(terms)
-    along = [paths.at(t) for _, paths in terms]
-    points = np.swapaxes(np.concatenate(along), 0, 1)  # (n, KT, d)
-    size = points.shape[1] * (1 + d)
+    """Return draws of A, (count, n, features), and their root mean square errors, (n,).
+
+    To the errors of the sums belongs what is wrong with the drawn end of a path, whose mean and
+    standard deviation are known: panels may be too wide for a rough function.
+    """
+    (n, d), J = terms[0][1].shape, len(terms)
+    features = d if gathering is None else gathering.shape[1]
+    start, stop = ends_of(terms)
     share = np.array([weight for weight, _ in terms])
-    steps = np.stack([paths.step for _, paths in terms], axis=1)  # (n, K, d)
-    draws, gap = np.empty((count, n, d)), np.zeros(n)
+    size, T = J * (1 + panels * features), J * (1 + panels)
+    draws, off = np.empty((count, n, features)), np.empty(n)
     chunks = [slice(start, min(start + CHUNK, count)) for start in range(0, count, CHUNK)]
     normals = _normals(seed, size, chunks[0]) if len(chunks) == 1 else None
-    for rows in blocks(n, 8.0 * size * (4 * size + 2 * part.size)):
-        mean, cov = part.jets(points[rows])
+    known = part.predict(stop.reshape(-1, d), return_std=True)
+    ends = [to_numpy(each).reshape(n, J) for each in known]
+    for rows in blocks(n, 8.0 * (3 * (T * d) ** 2 + 3 * T * d * part.size + 4 * size**2)):
+        mean, cov = part.increments(start[rows], stop[rows], gathering, *panel_rule(panels))
         for row, m, C in zip(range(rows.start, rows.stop), mean, cov, strict=True):
             root, squares = jittered_root(C), 0.0
             for chunk in chunks:
                 normal = _normals(seed, size, chunk) if normals is None else normals
-                jet = (m.ravel()[:, None] + product(root, normal)).reshape(K, len(t), 1 + d, -1)
-                draws[chunk, row], off = path_draws(jet, share, steps[row])
-                squares += float((off**2).sum())
-            size_of_f = np.sqrt(C.diagonal().reshape(-1, 1 + d)[:, 0].max(initial=0.0))
-            floor = 1e-5 * (1.0 + size_of_f)  # what the jitter of the root explains is no gap
-            gap[row] = max(0.0, np.sqrt(squares / count) - floor)
-    return draws, gap
+                drawn = (m.ravel()[:, None] + product(root, normal)).reshape(*m.shape, -1)
+                draws[chunk, row], errors = path_draws(drawn, share, features)
+                squares += float((errors**2).sum())
+            spread = np.sqrt(np.maximum(np.einsum("jkjl->j", C.reshape(*m.shape, *m.shape)), 0.0))
+            wrong = np.hypot(m.sum(axis=1) - ends[0][row], spread - ends[1][row]).max()
+            off[row] = np.hypot(np.sqrt(squares / count), STEEPEST * wrong)
+    return draws, off
 
 
 def _normals(seed: list[int], size: int, chunk: slice) -> np.ndarray:

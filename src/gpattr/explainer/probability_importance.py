@@ -1,8 +1,8 @@
 """Importance of features for a probability, with joint draws of some rows.
 
-The latent function and its gradient are drawn together at the nodes of several rows' paths, as many
-as make `LARGEST` numbers, and each draw is integrated as in `gpattr.explainer.probability`: what
-rows share is kept. The rest is scaled as for other models (`Importance`).
+What features add on the panels of several rows' paths is drawn together, as many as make `LARGEST`
+numbers, and each draw is summed up as in `gpattr.explainer.probability`: what rows share is kept.
+The rest is scaled as for other models (`Importance`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from gpattr.explainer.importance_measures import (
     variance_of,
 )
 from gpattr.explainer.importance_request import ImportanceRequest
-from gpattr.explainer.probability import LARGEST, first_pieces, nodes, path_draws
+from gpattr.explainer.probability import LARGEST, ends_of, first_panels, panel_rule, path_draws
 from gpattr.explanation.importance import Importance
 from gpattr.operators import IntegratedGradients
 from gpattr.posteriors import Posterior
@@ -141,11 +141,15 @@ def _between(A: Array, n: int) -> tuple[Array, Array]:
 
 
 def _fitting(part: Posterior, operator: IntegratedGradients, X: Array, order: Array) -> Array:
-    """Return as many of the first rows in ``order`` as can be drawn together, `ROWS` at most."""
+    """Return as many of the first rows in ``order`` as can be drawn together, `ROWS` at most.
+
+    All have as many panels as the longest of their paths wants.
+    """
     few = order[:ROWS]
     terms = operator.rows(few).terms(X[few])
-    numbers = (first_pieces(part, terms) + 1) * len(terms) * (1 + X.shape[1])
-    return few[np.cumsum(numbers) <= LARGEST]
+    panels = np.maximum.accumulate(first_panels(part, terms))
+    numbers = (1 + panels * X.shape[1]) * len(terms) * np.arange(1, len(few) + 1)
+    return few[numbers <= LARGEST]
 
 
 def _drawn(
@@ -159,29 +163,17 @@ def _drawn(
 ) -> Array:
     """Return draws of the attributions of ``rows`` together, (count, s, features)."""
     terms: list[Any] = operator.rows(rows).terms(X[rows])
-    pieces, d, share = (
-        first_pieces(part, terms),
-        X.shape[1],
-        np.array([weight for weight, _ in terms]),
-    )
-    points = [
-        [paths[[row]].at(nodes(int(size)))[:, 0] for _, paths in terms]
-        for row, size in enumerate(pieces)
-    ]
-    steps = np.stack([paths.step for _, paths in terms], axis=1)  # (s, K, d)
-    together = np.concatenate([point for row in points for point in row])
-    mean, cov = part.jets(together[None])
+    s, J, features = len(rows), len(terms), gathering.shape[1]
+    share = np.array([weight for weight, _ in terms])
+    panels = int(first_panels(part, terms).max())
+    start, stop = (ends.reshape(1, s * J, -1) for ends in ends_of(terms))
+    mean, cov = part.increments(start, stop, gathering, *panel_rule(panels))
     root, centre = jittered_root(cov[0]), mean[0].ravel()[:, None]
     del cov
-    result = np.empty((count, len(rows), gathering.shape[1]))
+    result = np.empty((count, s, features))
     for some in blocks(count, 64.0 * len(root)):
-        jet = (
-            centre + product(root, generator.standard_normal((len(root), some.stop - some.start)))
-        ).reshape(len(together), 1 + d, -1)
-        first = 0
-        for row, size in enumerate(pieces):
-            last = first + len(terms) * (int(size) + 1)
-            path = jet[first:last].reshape(len(terms), int(size) + 1, 1 + d, -1)
-            result[some, row] = path_draws(path, share, steps[row])[0] @ gathering
-            first = last
+        normal = generator.standard_normal((len(root), some.stop - some.start))
+        drawn = (centre + product(root, normal)).reshape(s, J, 1 + panels * features, -1)
+        for row in range(s):
+            result[some, row] = path_draws(drawn[row], share, features)[0]
     return result

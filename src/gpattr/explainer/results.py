@@ -120,10 +120,9 @@ def of_probability(
     values, error = mean_attributions(columns, operator, rows, evaluation.tolerance)
     draws = draw_error = None
     if uncertainty != "none":
-        draws, draw_error = drawn_attributions(columns, operator, rows, n_draws, random_state)
+        draws, draw_error = drawn_attributions(columns, operator, rows, G, n_draws, random_state)
     if G is not None:
         values, error = values @ G, error * G.sum(axis=0).max()
-        draws = None if draws is None else draws @ G
     distribution = Gaussian(values)
     if draws is not None:
         distribution = _draws(draws, values, uncertainty)

@@ -98,8 +98,8 @@ class Explanation(Frozen):
     (n,) bounds the error of each entry of ``cov``, and so of ``var``: that of integration, and that
     of rounding, which is what remains where a posterior variance is the small difference of large
     numbers; where covariances come from draws, as of deep Gaussian processes, it is three standard
-    errors. ``draw_error`` (n,), of draws, is the root mean square of the completeness gaps of a
-    row's draws: the error of their own integrals.
+    errors. ``draw_error`` (n,), of draws, is the root mean square error of their own integrals.
+    ``marked`` (n,) are rows that could not be explained: see ``errors`` of `Explainer`.
 
     ``parts`` are explanations whose values add up to these: "exploit" and "explore", for the
     attributions of a confidence bound or of an improvement by the mean and by the uncertainty.
@@ -297,6 +297,13 @@ class Explanation(Frozen):
     def std(self) -> FloatArray | None:
         """The standard deviation of each attribution, (n, d)."""
         return None if self.var is None else np.sqrt(self.var)
+
+    @property
+    def marked(self) -> np.ndarray:
+        """Which rows have no attributions, or no spread, that reach the tolerance, (n,)."""
+        known = self.distribution
+        unknown = np.isnan(known.mean).any(axis=1)
+        return unknown if known.var is None else unknown | np.isnan(known.var).any(axis=1)
 
     @property
     def component_weights(self) -> FloatArray | None:

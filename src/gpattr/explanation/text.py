@@ -119,7 +119,8 @@ def _spread(ex: Explanation) -> str:
     """Return where the uncertainty comes from, before the method."""
     match ex.distribution:
         case Draws():
-            error = 0.0 if ex.draw_error is None else ex.draw_error.max(initial=1e-5)
+            errors = np.zeros(0) if ex.draw_error is None else ex.draw_error[~ex.marked]
+            error = 0.0 if ex.draw_error is None else errors.max(initial=1e-5)
             accuracy = f", good to {error:.0e}" if error else ""
             return f"spread from {len(ex.distribution.draws)} draws{accuracy}; means by "
         case Point():

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gpattr._core.arguments import positions
-from gpattr._core.array import Array, is_tensor
+from gpattr._core.array import Array, is_tensor, to_numpy
 from gpattr._core.validation import (
     Names,
     as_vector,
@@ -164,14 +164,21 @@ class AffinePosterior(WrapperPosterior):
     def rounding_of_variance(self, X: Array) -> Array:
         return self.posterior.rounding_of_variance(self.units.inside(X))
 
-    def jets(self, X: Array) -> tuple[np.ndarray, np.ndarray]:
-        r, T, d = X.shape
-        U = self.units.inside(X.reshape(-1, d))
-        mean, cov = self.posterior.jets(U.reshape(r, T, -1))
-        G = np.zeros((mean.shape[2], 1 + d))
-        G[0, 0], G[1:, 1:] = 1.0, self.units.jacobian(mean)
-        blocks_of = np.kron(np.eye(T), G)
-        return mean @ G, blocks_of.T @ cov @ blocks_of
+    def increments(
+        self,
+        start: Array,
+        stop: Array,
+        gathering: Array | None,
+        nodes: np.ndarray,
+        panels: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        r, J, d = start.shape
+        start, stop = (
+            self.units.inside(ends.reshape(-1, d)).reshape(r, J, -1) for ends in (start, stop)
+        )
+        feeds = to_numpy(self.units.feeds(start))
+        G = feeds if gathering is None else feeds @ gathering
+        return self.posterior.increments(start, stop, G, nodes, panels)
 
     def __repr__(self) -> str:
         return f"AffinePosterior({self.posterior!r})"

@@ -44,8 +44,8 @@ class Posterior(Checked, Frozen, ABC):
     points, if the model knows them: an optimiser's best point so far and centre of its space.
 
     A subclass defines `n_features`, `like`, `moments` and `bind`; `require_jets`, `path_lengths`
-    and `slopes` for quantities such as its standard deviation, and for counterfactuals; `jets` only
-    if its function can be the log odds of a class.
+    and `slopes` for quantities such as its standard deviation, and for counterfactuals;
+    `increments` only if its function can be the log odds of a class.
 
     Examples
     --------
@@ -278,10 +278,17 @@ class Posterior(Checked, Frozen, ABC):
         """Return what rounding may make of Var[f] at rows X, (n,): a posterior says what it is."""
         return 64.0 * EPS * self.predict(X, return_std=True)[1] ** 2
 
-    def jets(self, X: Array) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean and covariance of (f, ∂₁f … ∂_df) at T points for each row of X (r, T, d).
+    def increments(
+        self,
+        start: Array,
+        stop: Array,
+        gathering: Array | None,
+        nodes: np.ndarray,
+        panels: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and covariance of f(b) and of what each feature adds on panels of paths.
 
-        They are (r, T, 1 + d) and (r, T(1 + d), T(1 + d)).
+        See `gpattr.posteriors.jets.increments`.
         """
         raise UnsupportedModelError(f"{type(self).__name__}: it has no joint gradients")
 

@@ -41,7 +41,7 @@ from gpattr.posteriors.base import Posterior
 from gpattr.posteriors.bound import Bound, covariance
 from gpattr.posteriors.evaluation import Evaluation
 from gpattr.posteriors.function_space_bound import FunctionSpaceBound
-from gpattr.posteriors.jets import jets, slopes
+from gpattr.posteriors.jets import increments, jets, slopes
 from gpattr.posteriors.sensitivity import Sensitivity
 
 FARTHEST = 1e140  # length-scales: beyond, squares of distances overflow
@@ -244,7 +244,18 @@ class FunctionSpacePosterior(Posterior):
         return EPS * (64.0 + len(self.inputs) ** 0.5) * self.kernel.diagonal(rows)
 
     def jets(self, X: Array) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and covariance of values and gradients at T points a row, X (r, T, d)."""
         return jets(self, X)
+
+    def increments(
+        self,
+        start: Array,
+        stop: Array,
+        gathering: Array | None,
+        nodes: np.ndarray,
+        panels: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return increments(self, start, stop, gathering, nodes, panels)
 
     def check_range(self, X: Array, name: str = "X") -> None:
         """Raise `InvalidInputError` for rows too far out for float64."""

@@ -1,7 +1,12 @@
-"""Jets: the value and the gradient of a function together, which a link needs along a path."""
+"""Jets: the value and the gradient of a function together, which a link needs along a path.
+
+A draw of a probability needs less than the gradient: the value at the start of each path, and what
+each feature adds to the function on each panel of the path.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -102,3 +107,81 @@ def jets(posterior: FunctionSpacePosterior, X: Array) -> tuple[np.ndarray, np.nd
     cov = cov.reshape(r, T * (1 + d), T * (1 + d))
     V = posterior.solve(cross.reshape(-1, cross.shape[2])).reshape(r, T * (1 + d), -1)
     return to_numpy(mean).reshape(r, T, 1 + d), to_numpy(cov - posterior.explained(V))
+
+
+def increments(
+    posterior: FunctionSpacePosterior,
+    start: Array,
+    stop: Array,
+    gathering: Array | None,
+    nodes: np.ndarray,
+    panels: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and covariance of f(b) and of what each feature adds on K panels of a path.
+
+    They are those of J straight paths together, for each of r rows, from ``start`` to ``stop``,
+    both (r, J, d). The nodes (T,) of all panels follow a first one at the start; ``panels`` (K, T)
+    has their weights:
+
+        hₖᵢ = Σₜ Pₖₜ (xᵢ − bᵢ) ∂ᵢf(γ(t)),
+
+    added up by ``gathering`` (d, G) over the columns of each feature. The mean is
+    (r, J, 1 + KG), the covariance (r, J(1 + KG), J(1 + KG)).
+    """
+    (r, J, d), T, K = start.shape, len(nodes), len(panels)
+    xp = namespace(posterior.inputs)
+    start = posterior.rows("X", start.reshape(-1, d)).reshape(r, J, 1, d)
+    stop = posterior.rows("X", stop.reshape(-1, d)).reshape(r, J, 1, d)
+    t, P, step = xp.asarray(nodes)[:, None], xp.asarray(panels), stop - start
+    points = xp.where(t < 0.5, start + t * step, stop - (1.0 - t) * step)
+    flat = points.reshape(-1, d)
+    posterior.check_range(flat)
+
+    def gathered(slopes: Array) -> Array:
+        return slopes if gathering is None else slopes @ xp.asarray(gathering)
+
+    inputs = posterior.inputs
+    left = differentiate(posterior.kernel, flat[:, None, :], inputs)
+    moved = left.left.reshape(r, J, T, -1, d) * step[:, :, :, None]
+    slopes = gathered(moved)  # (r, J, T, m, G)
+    m, G = slopes.shape[3:]
+    added = xp.swapaxes((P @ slopes.reshape(r, J, T, m * G)).reshape(r, J, K, m, G), 3, 4)
+    values = left.value.reshape(r, J, T, m)[:, :, :1]
+    cross = xp.concatenate([values, added.reshape(r, J, K * G, m)], axis=2)
+    slope = apply_to_mean(Gradient(), posterior.mean, flat).value.reshape(r, J, T, d) * step
+    known = xp.concatenate(
+        [
+            posterior.mean(points[:, :, 0].reshape(-1, d)).reshape(r, J, 1),
+            (P @ gathered(slope)).reshape(r, J, K * G),
+        ],
+        axis=2,
+    )
+    mean = known + product(cross.reshape(-1, m), posterior.alpha).reshape(known.shape)
+    q = J * (1 + K * G)
+    V = posterior.solve(cross.reshape(-1, m)).reshape(r, q, m)
+    prior = _prior_increments(posterior, points, step, gathered, P).reshape(r, q, q)
+    return to_numpy(mean), to_numpy(prior - posterior.explained(V))
+
+
+def _prior_increments(
+    posterior: FunctionSpacePosterior,
+    points: Array,
+    step: Array,
+    gathered: Callable[[Array], Array],
+    P: Array,
+) -> Array:
+    """Return the prior's covariance of `increments`, (r, J, 1 + KG, J, 1 + KG)."""
+    (r, J, T, _), K, xp = points.shape, len(P), namespace(points)
+    jet = differentiate(posterior.kernel, points[:, :, :, None, None], points[:, None, None], True)
+    mixed = jet.mixed * step[:, :, :, None, None, :, None] * step[:, None, None, :, :, None]
+    mixed = gathered(xp.swapaxes(gathered(mixed), 5, 6))  # (r, J, T, J, T, G, G), transposed
+    G = mixed.shape[6]
+    mixed = P @ xp.swapaxes(mixed, 5, 6).reshape(r, J, T, J, T, G * G)
+    mixed = (P @ mixed.reshape(r, J, T, -1)).reshape(r, J, K, J, K, G, G)
+    beside = P @ gathered(jet.right[:, :, 0] * step[:, None])
+    block = xp.empty((r, J, 1 + K * G, J, 1 + K * G))
+    block[:, :, 0, :, 0] = jet.value[:, :, 0, :, 0]
+    block[:, :, 0, :, 1:] = beside.reshape(r, J, J, K * G)
+    block[:, :, 1:, :, 0] = xp.moveaxis(block[:, :, 0, :, 1:], 1, 3)
+    block[:, :, 1:, :, 1:] = xp.moveaxis(mixed, 5, 3).reshape(r, J, K * G, J, K * G)
+    return block
