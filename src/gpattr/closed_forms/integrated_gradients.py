@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cache
 
 from gpattr._core.array import EPS, namespace
+from gpattr.closed_forms.linear_factors import factorised, linear_factor_formulas
 from gpattr.closed_forms.products import closed_terms, merged
 from gpattr.closed_forms.quadrature.fixed_rules import fixed_rule
 from gpattr.closed_forms.quadrature.numeric import quadrature
@@ -26,7 +27,8 @@ def product_formulas(operator: IntegratedGradients, kernel: Product) -> Formulas
     """
     terms = None if kernel.polynomial_degree is not None else closed_terms(kernel)
     if not terms:
-        return None
+        found = factorised(kernel)
+        return None if found is None else linear_factor_formulas(found, quadrature(kernel))
 
     @cache
     def on(d: int) -> Formulas:
