@@ -318,7 +318,7 @@ def _covariance(
     gram = xp.swapaxes(V, 1, 2) @ V
     r2 = xp.maximum(((phi @ gram) * phi).sum(axis=-1), 0.0)  # (r, Q)
     if same:  # of long paths the sum would lose digits
-        r2 = gram[:, 1, 1][:, None] * (s - t) ** 2
+        r2 = (p * p).sum(axis=1)[:, None] * (s - t) ** 2
     g, h, b = (w * each for each in kernel.radial.profiles(r2, True))
     jets = [differentiate(factor, paths.start, other.start, True) for factor in kernel.factors]
     left = [(jet.left, (jet.mixed @ step_other[:, :, None])[:, :, 0]) for jet in jets]
@@ -359,12 +359,13 @@ def _covariance(
         result = result + xp.swapaxes(result, 1, 2)
     result = kernel.variance * result
     # Each L_c is largest in a corner. Of long paths, terms of the size of a cancel.
-    largest = xp.max(xp.abs(result), axis=(1, 2)) + kernel.variance * prod(
-        xp.max(xp.abs(each), axis=1) for each in L
-    ) * xp.max(xp.abs(p), axis=1) * xp.max(xp.abs(q), axis=1)
-    a = xp.maximum(gram[:, 1, 1], gram[:, 2, 2])
+    largest = xp.max(xp.abs(result), axis=(1, 2))
+    size = kernel.variance * prod(xp.max(xp.abs(each), axis=1) for each in L)
+    steps = xp.max(xp.abs(p), axis=1) * xp.max(xp.abs(q), axis=1)
+    a = xp.maximum((p * p).sum(axis=1), (q * q).sum(axis=1))
     relative = (ERRORS if same else NEARLY_TOUCHING)[type(kernel.radial)]
-    return result, (relative + EPS * (64.0 + 4.0 * a)) * largest
+    rule = relative * (largest + size * xp.minimum(steps, 1.0))
+    return result, rule + EPS * (64.0 + 4.0 * a) * (largest + size * steps)
 
 
 def _triangle(kernel: Factorised, panels: int, like: Array) -> tuple[Array, Array, Array]:
