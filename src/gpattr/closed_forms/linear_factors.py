@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gpattr._core.array import EPS, Array, namespace, product, squared_distances
 from gpattr._core.memory import blocks
@@ -351,7 +351,7 @@ def _covariance(
         result += (g * rest).sum(axis=1)[:, None, None] * mixed
         for k in range(len(others)):
             if k != c:
-                apart = prod((L[i] for i in range(len(L)) if i not in (c, k)), start=g)
+                apart: Any = prod((L[i] for i in range(len(L)) if i not in (c, k)), start=g)
                 both = xp.swapaxes(ones[0], 1, 2) @ (apart[:, :, None] * ones[1])  # (r, 2, 2)
                 far = xp.stack(right[k], axis=2) * step_other[:, :, None]
                 result += lefts @ both @ xp.swapaxes(far, 1, 2)
