@@ -15,6 +15,7 @@ from gpattr._core.array import Array, chunk_rows, namespace
 from gpattr._core.validation import returned
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.kernels import (
+    Categorical,
     Constant,
     Cosine,
     FullAdditive,
@@ -388,6 +389,7 @@ for _type in (Linear, Polynomial):
 register_derivatives(Periodic, _periodic)
 register_derivatives(Cosine, _cosine)
 register_derivatives(Constant, _constant)
+register_derivatives(Categorical, lambda kernel, *at: _polynomial(kernel.polynomial(), *at))
 register_derivatives(Scale, _scale)
 register_derivatives(Sum, _sum)
 register_derivatives(Product, _product)

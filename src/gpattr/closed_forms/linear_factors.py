@@ -10,8 +10,8 @@ e = (b − z)/ℓ, h(r) = g'(r)/r, P = ∏_c L_c and P₋c the product without L
     Hₖ = ∫₀¹ tᵏ h(r) P dt,      J_c = ∫₀¹ g(r) P₋c dt.
 
 Prior covariances are moments of the same kind over two paths (`_covariance`). All are taken by
-Gauss–Legendre panels of one length-scale, which end where a Matérn kernel is not smooth: where a
-path is closest to a point, or to another path.
+Gauss–Legendre panels, which end where a Matérn kernel is not smooth: where a path is closest to a
+point, or to another path.
 """
 
 from __future__ import annotations
@@ -39,13 +39,21 @@ from gpattr.kernels import (
 from gpattr.operators import Paths
 from gpattr.special.quadrature import gauss_legendre
 
-RADIAL = (SquaredExponential, Matern52)  # rougher kernels need finer panels than these
-ORDER = 12  # nodes of a panel, and one more for each two factors
-# Relative to the largest integrand: more than the largest error of 400 random kernels. Squares have
-# larger ones where two paths nearly touch.
-ERRORS = {SquaredExponential: 3e-14, Matern52: 1e-10}
-NEARLY_TOUCHING = {SquaredExponential: 3e-14, Matern52: 5e-9}
+# The longest panel, in length-scales, for a number of nodes; each two factors need one more.
+# Rougher kernels need finer panels than these.
+RULES = {
+    SquaredExponential: ((0.5, 8), (1.0, 10), (2.0, 12), (4.0, 16)),
+    Matern52: ((0.5, 10), (1.0, 12), (2.0, 16)),
+}
+SQUARES = ((1.0, 12),)  # of two paths that may nearly touch
+# Relative to the largest integrand: more than the largest error of 400 random kernels.
+ERRORS = {SquaredExponential: 1e-13, Matern52: 1e-9}
+NEARLY_TOUCHING = {SquaredExponential: 1e-13, Matern52: 5e-9}
 LONGEST = 256  # length-scales of a path; the general quadrature halves panels of longer ones
+CACHED = 2**15  # entries of an array that stays in the cache
+
+
+Rule = tuple[int, int]  # nodes of a panel, and panels
 
 
 @dataclass(frozen=True)
@@ -58,8 +66,9 @@ class Factorised:
     factors: tuple[Kernel, ...]
 
     @property
-    def order(self) -> int:
-        return ORDER + (len(self.factors) + 1) // 2
+    def more(self) -> int:
+        """How many nodes the factors need in addition."""
+        return (len(self.factors) + 1) // 2
 
     def seen(self, X: Array) -> Array:
         """Return the columns of the radial kernel, in length-scales."""
@@ -90,7 +99,7 @@ def factorised(kernel: Kernel) -> Factorised | None:
     if len(radial) != 1 or not factors or any(leaf.polynomial_degree != 1 for leaf in factors):
         return None
     chosen, leaf = inner[radial[0]], leaves[radial[0]]
-    if type(chosen) not in RADIAL or not isinstance(chosen, Radial):
+    if type(chosen) not in RULES or not isinstance(chosen, Radial):
         return None
     features = list(leaf.features) if isinstance(leaf, Select) else None
     return Factorised(variance * chosen.variance, chosen, features, factors)
@@ -131,29 +140,32 @@ def linear_factor_formulas(kernel: Factorised, general: Formulas) -> Formulas:
             else general.between(paths, other)
         ),
         methods=frozenset({"quadrature"}),
+        bound=lambda paths, Z, w: (
+            _bound(kernel, paths, Z, w) if short(paths) else general.contract(paths, Z, w).error
+        ),
     )
 
 
 class Moments(NamedTuple):
-    """H₀, H₁ and each J_c of some ``rows`` and all points, (r, m), and the largest |L_c|, (r,)."""
+    """H₀, H₁ and each J_c of some ``rows`` and all points, (r, m)."""
 
     rows: Array
     H0: Array
     H1: Array
     J: list[Array]
-    largest: list[Array]
 
 
 def _moments(kernel: Factorised, paths: Paths, Z: Array) -> Iterator[Moments]:
     """Yield the moments of paths by blocks, those of about one length together."""
     slopes = [_slope(factor, Z) for factor in kernel.factors]
-    for panels, group in _by_panels(kernel, paths.step):
-        for some in blocks(len(group), 8.0 * len(Z) * (12 + 4 * len(slopes)), Z):
-            yield _block(kernel, paths, Z, slopes, panels, group[some])
+    size = max(1, CACHED // max(len(Z), 1))
+    for rule, group in _by_panels(kernel, paths.step, RULES[type(kernel.radial)]):
+        for start in range(0, len(group), size):
+            yield _block(kernel, paths, Z, slopes, rule, group[start : start + size])
 
 
 def _block(
-    kernel: Factorised, paths: Paths, Z: Array, slopes: list[Array], panels: int, rows: Array
+    kernel: Factorised, paths: Paths, Z: Array, slopes: list[Array], rule: Rule, rows: Array
 ) -> Moments:
     xp, paths = namespace(Z), paths[rows]
     p, E = kernel.seen(paths.step), kernel.seen(paths.start[:1] - Z)
@@ -167,7 +179,7 @@ def _block(
     change = [product(paths.step, slope.T) for slope in slopes]
     zero = xp.zeros(beta.shape)
     H0, H1, J = zero, zero, [zero for _ in slopes]
-    for t, w in _nodes_along(kernel, a, beta, panels):
+    for t, w in _nodes_along(kernel, a, beta, rule):
         r2 = xp.maximum(c + t * (2.0 * beta + t * a), 0.0)
         g, h, _ = kernel.radial.profiles(r2, False)
         P, others = kernel.products(
@@ -176,16 +188,15 @@ def _block(
         weighted = w * h * P
         H0, H1, g = H0 + weighted, H1 + t * weighted, w * g
         J = [x + g * y for x, y in zip(J, others, strict=True)]
-    ends = (xp.maximum(abs(x), abs(x + y)) for x, y in zip(first, change, strict=True))
-    return Moments(rows, H0, H1, J, [xp.max(end, axis=1) for end in ends])
+    return Moments(rows, H0, H1, J)
 
 
 def _nodes_along(
-    kernel: Factorised, a: Array, beta: Array, panels: int
+    kernel: Factorised, a: Array, beta: Array, rule: Rule
 ) -> Iterator[tuple[Array | float, Array | float]]:
     """Yield nodes and weights; those of a Matérn kernel end at the point that is closest."""
     xp = namespace(beta)
-    nodes, weights = gauss_legendre(kernel.order, panels)
+    nodes, weights = gauss_legendre(*rule)
     if kernel.radial.even:
         yield from zip(nodes.tolist(), weights.tolist(), strict=True)
         return
@@ -211,13 +222,19 @@ def _longest(kernel: Factorised, paths: Paths) -> float:
     return float(namespace(step).max(_lengths(kernel, step), axis=0)) if len(step) else 0.0
 
 
-def _by_panels(kernel: Factorised, step: Array) -> Iterator[tuple[int, Array]]:
-    """Yield powers of two and the rows whose paths take as many panels."""
+def _by_panels(
+    kernel: Factorised, step: Array, rules: tuple[tuple[float, int], ...]
+) -> Iterator[tuple[Rule, Array]]:
+    """Yield rules, nodes of a panel and panels, with the rows whose paths need them."""
     xp = namespace(step)
-    length = xp.maximum(_lengths(kernel, step), 1.0)
-    panels = xp.exp2(xp.ceil(xp.log2(length)))
-    for count in sorted(set(panels.tolist())):
-        yield int(count), xp.nonzero(panels == count)[0]
+    length, (widest, most) = _lengths(kernel, step), rules[-1]
+    panels = xp.exp2(xp.ceil(xp.log2(xp.maximum(length / widest, 1.0))))
+    nodes = panels * 0.0 + most
+    for width, count in rules[-2::-1]:
+        nodes = xp.where(length <= width, 0.0 * nodes + count, nodes)
+    for rule in sorted(set(zip(nodes.tolist(), panels.tolist(), strict=True))):
+        rows = xp.nonzero((nodes == rule[0]) & (panels == rule[1]))[0]
+        yield (int(rule[0]) + kernel.more, int(rule[1])), rows
 
 
 def _cross(kernel: Factorised, paths: Paths, Z: Array) -> Bounded:
@@ -225,20 +242,21 @@ def _cross(kernel: Factorised, paths: Paths, Z: Array) -> Bounded:
     xp = namespace(Z)
     (n, d), places = paths.shape, kernel.places(Z.shape[1])
     slopes = [_slope(factor, Z) for factor in kernel.factors]
-    result, error = xp.zeros((n, d, len(Z))), xp.zeros(n)
-    for rows, H0, H1, J, largest in _moments(kernel, paths, Z):
-        part, step = paths[rows], paths[rows].step
-        for slope, integral in zip(slopes, J, strict=True):
-            moved = xp.nonzero(xp.max(xp.abs(slope), axis=0) > 0)[0]
-            for i in moved.tolist():
-                result[rows, i] += step[:, i, None] * slope[:, i] * integral
-        p = kernel.seen(step)
+    result = xp.zeros((n, d, len(Z)))
+    moved = [xp.nonzero(xp.max(xp.abs(slope), axis=0) > 0)[0].tolist() for slope in slopes]
+    for rows, H0, H1, J in _moments(kernel, paths, Z):
+        part, step = paths[rows], kernel.variance * paths[rows].step
+        block = xp.zeros((len(rows), d, len(Z)))
+        for slope, integral, columns in zip(slopes, J, moved, strict=True):
+            for i in columns:
+                block[:, i] += step[:, i, None] * integral * slope[:, i]
+        p, seen = kernel.seen(part.step), kernel.seen(Z)
+        start = xp.broadcast_to(kernel.seen(part.start), p.shape)
         for k, i in enumerate(places):
-            e = kernel.seen(part.start)[:, k, None] - kernel.seen(Z)[:, k]
-            result[rows, i] += p[:, k, None] * (p[:, k, None] * H1 + e * H0)
-        error[rows] = _error(kernel, step, slopes, largest)
-    size = kernel.variance * len(Z) ** 0.5
-    return Bounded(kernel.variance * result, size * error)
+            e = start[:, k, None] - seen[:, k]
+            block[:, i] += (kernel.variance * p[:, k, None]) * (p[:, k, None] * H1 + e * H0)
+        result[rows] = block
+    return Bounded(result, len(Z) ** 0.5 * _errors(kernel, paths, Z))
 
 
 def _contract(kernel: Factorised, paths: Paths, Z: Array, w: Array) -> Bounded:
@@ -246,10 +264,10 @@ def _contract(kernel: Factorised, paths: Paths, Z: Array, w: Array) -> Bounded:
     xp = namespace(Z)
     (n, d), (m, q) = paths.shape, w.shape
     places, slopes = kernel.places(d), [_slope(factor, Z) for factor in kernel.factors]
-    result, error = xp.zeros((n, d, q)), xp.zeros(n)
+    result = xp.zeros((n, d, q))
     E = kernel.seen(paths.start[:1] - Z)
     right = (E[:, :, None] * w[:, None, :]).reshape(m, -1)  # (m, features · q)
-    for rows, H0, H1, J, largest in _moments(kernel, paths, Z):
+    for rows, H0, H1, J in _moments(kernel, paths, Z):
         part, step = paths[rows], paths[rows].step
         for slope, integral in zip(slopes, J, strict=True):
             weighted = (slope[:, :, None] * w[:, None, :]).reshape(m, -1)
@@ -260,20 +278,34 @@ def _contract(kernel: Factorised, paths: Paths, Z: Array, w: Array) -> Bounded:
         if not paths.shared_start:
             radial = radial + kernel.seen(part.start - paths.start[:1])[:, :, None] * whole
         result[rows[:, None], xp.asarray(places)[None]] += p * radial
-        error[rows] = _error(kernel, step, slopes, largest)
-    size = kernel.variance * float(xp.max(xp.abs(w).sum(axis=0), axis=0))
-    return Bounded(kernel.variance * result, size * error)
+    return Bounded(kernel.variance * result, _bound(kernel, paths, Z, w))
 
 
-def _error(kernel: Factorised, step: Array, slopes: list[Array], largest: list[Array]) -> Array:
-    """Return a bound on the error of each entry with one point, (r,), for a variance of 1."""
-    xp = namespace(step)
-    p = kernel.seen(step)
+def _bound(kernel: Factorised, paths: Paths, Z: Array, w: Array) -> Array:
+    """Return a bound on the error of `_contract`, (n,)."""
+    xp = namespace(Z)
+    return float(xp.max(xp.abs(w).sum(axis=0), axis=0)) * _errors(kernel, paths, Z)
+
+
+def _errors(kernel: Factorised, paths: Paths, Z: Array) -> Array:
+    """Return a bound on the error of each entry with one point, (n,).
+
+    |L_c| is largest at an end of a path.
+    """
+    xp, step = namespace(Z), paths.step
+    p, slopes = kernel.seen(step), [_slope(factor, Z) for factor in kernel.factors]
+    largest = [xp.zeros(len(step)) for _ in slopes]
+    for rows in blocks(len(step), 24.0 * len(Z), Z):
+        some = paths[rows]
+        for factor, high in zip(kernel.factors, largest, strict=True):
+            ends = (xp.abs(factor(end, Z)) for end in (some.start, some.stop))
+            high[rows] = xp.max(xp.maximum(*ends), axis=1)
     P, others = kernel.products(largest, xp.zeros(len(step)) + 1.0)
     size = P * xp.minimum(xp.max(xp.abs(p), axis=1), 1.0)
     for slope, rest in zip(slopes, others, strict=True):
         size = size + rest * xp.max(xp.abs(step) * xp.max(xp.abs(slope), axis=0), axis=1)
-    return (ERRORS[type(kernel.radial)] + EPS * (32.0 + 4.0 * (p * p).sum(axis=1))) * size
+    relative = ERRORS[type(kernel.radial)] + EPS * (32.0 + 4.0 * (p * p).sum(axis=1))
+    return kernel.variance * relative * size
 
 
 def _pairs(kernel: Factorised, paths: Paths, other: Paths, *, same: bool) -> Bounded:
@@ -286,20 +318,21 @@ def _pairs(kernel: Factorised, paths: Paths, other: Paths, *, same: bool) -> Bou
     result, error = xp.zeros((n, d, d)), xp.zeros(n)
     start, start_other = (xp.broadcast_to(each.start, (n, d)) for each in (paths, other))
     paths, other = Paths(start, paths.stop), Paths(start_other, other.stop)
-    for one, group in _by_panels(kernel, paths.step):
-        for two, some in _by_panels(kernel, other.step[group]):
-            rows = group[some]
-            nodes = kernel.order**2 * one * two * (1 if kernel.radial.even or same else 4)
+    rules = RULES[type(kernel.radial)] if same else SQUARES
+    for one, group in _by_panels(kernel, paths.step, rules):
+        for two, some in _by_panels(kernel, other.step[group], rules):
+            rows, rule = group[some], max(one, two, key=lambda rule: rule[::-1])
+            nodes = rule[0] ** 2 * one[1] * two[1] * (1 if kernel.radial.even or same else 4)
             width = 8.0 * (nodes * (12 + 4 * len(kernel.factors)) + 8 * d * d)
             for part in blocks(len(rows), width, result):
                 at = rows[part]
-                value, wrong = _covariance(kernel, paths[at], other[at], max(one, two), same)
+                value, wrong = _covariance(kernel, paths[at], other[at], rule, same)
                 result[at], error[at] = value, wrong
     return Bounded(result, error)
 
 
 def _covariance(
-    kernel: Factorised, paths: Paths, other: Paths, panels: int, same: bool
+    kernel: Factorised, paths: Paths, other: Paths, rule: Rule, same: bool
 ) -> tuple[Array, Array]:
     """Return ∫∫ of the mixed derivatives of g ∏ L_c over two paths, (r, d, d), and its error.
 
@@ -312,7 +345,7 @@ def _covariance(
     xp = namespace(paths.stop)
     step, step_other = paths.step, other.step
     p, q, e = kernel.seen(step), kernel.seen(step_other), kernel.seen(paths.start - other.start)
-    s, t, w = _triangle(kernel, panels, p) if same else _square(kernel, p, q, e, panels)
+    s, t, w = _triangle(kernel, rule, p) if same else _square(kernel, p, q, e, rule)
     phi = xp.stack([s * 0.0 + 1.0, s, -t], axis=-1)  # (1 or r, Q, 3)
     V = xp.stack([e, p, q], axis=2)  # (r, features, 3)
     gram = xp.swapaxes(V, 1, 2) @ V
@@ -368,10 +401,10 @@ def _covariance(
     return result, rule + EPS * (64.0 + 4.0 * a) * (largest + size * steps)
 
 
-def _triangle(kernel: Factorised, panels: int, like: Array) -> tuple[Array, Array, Array]:
+def _triangle(kernel: Factorised, rule: Rule, like: Array) -> tuple[Array, Array, Array]:
     """Return nodes with s ≥ t, (1, Q): s − t by panels, t exactly, for it enters by the factors."""
     xp = namespace(like)
-    x, wx = gauss_legendre(kernel.order, panels)
+    x, wx = gauss_legendre(*rule)
     y, wy = gauss_legendre(len(kernel.factors) + 1)
     apart, t = x[:, None] + 0.0 * y, (1.0 - x[:, None]) * y
     w = (wx * (1.0 - x))[:, None] * wy
@@ -379,7 +412,7 @@ def _triangle(kernel: Factorised, panels: int, like: Array) -> tuple[Array, Arra
 
 
 def _square(
-    kernel: Factorised, p: Array, q: Array, e: Array, panels: int
+    kernel: Factorised, p: Array, q: Array, e: Array, rule: Rule
 ) -> tuple[Array, Array, Array]:
     """Return nodes and weights on the square of two paths, (1 or r, Q).
 
@@ -388,7 +421,7 @@ def _square(
     cut again at the μ where paths that touch would stay together.
     """
     xp = namespace(p)
-    x, w = (xp.asarray(each) for each in gauss_legendre(kernel.order, panels))
+    x, w = (xp.asarray(each) for each in gauss_legendre(*rule))
     m = len(x)
     first, second = xp.repeat(x, m)[None], xp.tile(x, m)[None]
     weights = (w[:, None] * w).reshape(1, -1)

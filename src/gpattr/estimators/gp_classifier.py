@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -26,6 +27,7 @@ from gpattr.estimators.evidence.marginal_likelihood import maximise
 from gpattr.estimators.gp_regressor import check_hyperparameters, check_prior, integrates
 from gpattr.estimators.hyperparameters import trainable
 from gpattr.estimators.integration import Integrated
+from gpattr.estimators.one_hot import label_columns
 from gpattr.estimators.plain_data import check_classes, checked_training_data
 from gpattr.estimators.progress import family_progress, training_progress
 from gpattr.estimators.search_space import (
@@ -36,7 +38,7 @@ from gpattr.estimators.search_space import (
     starts_from,
     std_of,
 )
-from gpattr.estimators.training import DEFAULT_FAMILIES, Training
+from gpattr.estimators.training import DEFAULT_FAMILIES, Training, has_family
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel, Radial
 from gpattr.means import Mean, Zero
@@ -58,7 +60,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
 
     Parameters
     ----------
-    kernel, optimize, n_restarts, bounds, random_state, verbose
+    kernel, optimize, n_restarts, bounds, categories, random_state, verbose
         As for `GPRegressor`; variances are those of log odds.
     hyperparameters : "auto", "integrated" or "optimal"
         As for `GPRegressor`; ``"auto"`` integrates up to 400 rows. A mixture has about 12 models.
@@ -101,6 +103,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
         hyperparameters: str = "auto",
         n_restarts: int = 0,
         bounds: dict[str, tuple[Any, Any]] | None = None,
+        categories: Sequence[Any] | None = None,
         random_state: RandomLike = None,
         verbose: int = 0,
     ) -> None:
@@ -110,6 +113,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
         self.hyperparameters = hyperparameters
         self.n_restarts = n_restarts
         self.bounds = bounds
+        self.categories = categories
         self.random_state = random_state
         self.verbose = verbose
 
@@ -190,10 +194,8 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
 
     def _learn(self, X: np.ndarray, y: np.ndarray, mean: Mean, labels: _Labels) -> Integrated:
         """Return the most likely model, or the mixture over hyperparameters."""
-        given, std = self._given_kernel, std_of(X)
-        units = (
-            Units(np.where(std > 0, std, 1.0), 1.0) if given is None else Units(np.ones(()), 1.0)
-        )
+        given, groups = self._given_kernel, label_columns(self, X)
+        units = Units.of_std(std_of(X), 1.0, groups) if given is None else Units(np.ones(()), 1.0)
         kernel = _start(units, self._kernel_class) if given is None else given
         if not self.optimize:
             return labels.only(kernel)
@@ -202,14 +204,16 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
         bounds = bounds_for(start, units, self.bounds, 1.0, own_start=given is None)
         if not bounds:
             return labels.only(scaled(kernel, units, inwards=False))
-        rows = units.inside(X) if kernel.stationary else X / units.std
+        centred = kernel.stationary or units.labels
+        rows = units.inside(X) if centred else X / units.std
         starts = starts_from(
             {name: start[name] for name in bounds}, self.n_restarts, self.random_state
         )
         evidence = LaplaceEvidence(rows, y, mean(X))
         if integrates(self.hyperparameters, len(X), MOST_INTEGRATED):
             training = Training(units, evidence, kernel, None, None, bounds, starts, LOG_ODDS)
-            families = DEFAULT_FAMILIES if self.kernel is None else {type(kernel).__name__: None}
+            average = self.kernel is None and has_family(kernel)
+            families = DEFAULT_FAMILIES if average else {type(kernel).__name__: None}
             with family_progress(self.verbose) as report:
                 return training.integrated(families, labels, POINTS, report=report)
         with training_progress(self.verbose, len(starts), 0.0) as report:
@@ -337,13 +341,18 @@ def mean_probabilities(posterior: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
     return none, one
 
 
-def _start(units: Units, kind: type[Radial] | None) -> Radial:
+def _start(units: Units, kind: type[Radial] | None) -> Kernel:
     """Return the kernel where training starts: a smooth one of some log odds.
 
     Labels carry little information about a function.
     """
-    kernel = default_kernel(units, kind)
-    return kernel.with_params(lengthscale=kernel.lengthscale / 0.6, variance=4.0)
+    kernel, values = default_kernel(units, kind), {}
+    for name, value in trainable(kernel).items():
+        if name.endswith("variance"):
+            values[name] = LOG_ODDS
+        elif not units.labels or name.startswith("0__"):
+            values[name] = value / 0.6
+    return kernel.with_params(**values)
 
 
 def _label(classes: np.ndarray, k: int) -> str:

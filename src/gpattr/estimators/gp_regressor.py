@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -30,6 +31,7 @@ from gpattr.estimators.evidence.marginal_likelihood import (
 )
 from gpattr.estimators.hyperparameters import trainable
 from gpattr.estimators.integration import Integrated, affordable_points
+from gpattr.estimators.one_hot import label_columns
 from gpattr.estimators.progress import family_progress, training_progress
 from gpattr.estimators.search_space import (
     NOISE_SHARE,
@@ -44,6 +46,7 @@ from gpattr.estimators.training import (
     DEFAULT_FAMILIES,
     Training,
     conditioned,
+    has_family,
     learned_mean,
     uncertain_constant,
 )
@@ -95,6 +98,10 @@ class GPRegressor(KernelRegressor):
         ``kernel.get_params()``, and ``{name: "fixed"}`` keeps one as it is. By default
         length-scales stay within 1e-2 and 1e4 of their start, variances within 1e-4 and 1e4, the
         noise within 1e-6 and 10 of the targets' variance.
+    categories : list, optional
+        The one-hot columns of each category, as lists of positions or names. Such a category has
+        one hyperparameter, and enters by the kernel `Categorical`, a factor beside the kernel of
+        the other columns; ``kernel`` is then None or a class.
     random_state : int or Generator, optional
         For the restarts.
     verbose : int
@@ -139,6 +146,7 @@ class GPRegressor(KernelRegressor):
         hyperparameters: str = "auto",
         n_restarts: int = 0,
         bounds: dict[str, tuple[Any, Any]] | None = None,
+        categories: Sequence[Any] | None = None,
         random_state: RandomLike = None,
         verbose: int = 0,
     ) -> None:
@@ -149,6 +157,7 @@ class GPRegressor(KernelRegressor):
         self.hyperparameters = hyperparameters
         self.n_restarts = n_restarts
         self.bounds = bounds
+        self.categories = categories
         self.random_state = random_state
         self.verbose = verbose
 
@@ -233,7 +242,7 @@ class GPRegressor(KernelRegressor):
     ) -> Training:
         """Return what training looks for, and where; y are targets without their prior mean."""
         _check_targets(y)
-        given, own = self._given_kernel, Units.of_data(X, y)
+        given, own = self._given_kernel, Units.of_data(X, y, label_columns(self, X))
         units = own if given is None else Units(np.ones(()), 1.0)
         kernel = scaled(
             default_kernel(units, self._kernel_class) if given is None else given,
@@ -245,7 +254,8 @@ class GPRegressor(KernelRegressor):
         noise = None if known is not None else NOISE_SHARE * variance
         start = trainable(kernel) | ({} if noise is None else {NOISE: np.array([noise])})
         # A stationary kernel does not see where the origin is; centred rows keep more digits.
-        rows = units.inside(X) if kernel.stationary else X / namespace(X).asarray(units.std)
+        centred = kernel.stationary or units.labels
+        rows = units.inside(X) if centred else X / namespace(X).asarray(units.std)
         level = None if known is None else known / units.unit**2
         trend = None
         if isinstance(mean, Expansion) and mean.covariance is not None:
@@ -274,7 +284,8 @@ class GPRegressor(KernelRegressor):
                 )
             return False
         own = {type(training.kernel).__name__: None}
-        families = DEFAULT_FAMILIES if self.kernel is None else own
+        average = self.kernel is None and has_family(training.kernel)
+        families = DEFAULT_FAMILIES if average else own
         with family_progress(self.verbose) as report:
             found = training.integrated(
                 families,
@@ -325,7 +336,7 @@ class GPRegressor(KernelRegressor):
         self._become(found, mean)
 
     def _start(self, X: Array, y: Array, known: Array | None) -> tuple[Kernel, Any]:
-        units = Units.of_data(X, y)
+        units = Units.of_data(X, y, label_columns(self, X))
         given = self._given_kernel
         kernel = default_kernel(units, self._kernel_class) if given is None else given
         return kernel, NOISE_SHARE * units.unit**2 if known is None else known

@@ -16,6 +16,7 @@ from gpattr._core.array import Array, namespace, product, squared_distances
 from gpattr.closed_forms.derivatives import leave_one_out
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.kernels import (
+    Categorical,
     Constant,
     Cosine,
     FullAdditive,
@@ -187,6 +188,12 @@ def _polynomial(kernel: Any, X: Array, G: Array) -> dict[str, Any]:
     }
 
 
+def _categorical(kernel: Categorical, X: Array, G: Array) -> dict[str, Any]:
+    """∂k/∂ log ℓ = 2ρ(1 − e·e')/ℓ²."""
+    apart = float(G.sum()) - float((X * product(G, X)).sum())
+    return {"lengthscale": 2.0 * kernel.correlation * apart / kernel.lengthscale**2}
+
+
 def _sum(kernel: Sum, X: Array, G: Array) -> dict[str, Any]:
     return gradient_of_parts(kernel, ((X, G) for _ in kernel.kernels))
 
@@ -238,6 +245,7 @@ def _full_additive(kernel: FullAdditive, X: Array, G: Array) -> dict[str, Any]:
 
 for _type in (SquaredExponential, Matern, Matern12, Matern32, Matern52, RationalQuadratic):
     register_gradient(_type, _radial)
+register_gradient(Categorical, _categorical)
 for _type in (Linear, Polynomial):
     register_gradient(_type, _polynomial)
 for _type in (Constant, White):

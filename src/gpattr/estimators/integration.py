@@ -15,7 +15,7 @@ numbers in pairs ±z, the same in every run. A point's weight is p(y, θ)/p(y, �
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ from gpattr._core.array import to_numpy
 from gpattr.estimators.evidence.marginal_likelihood import NOISE, OPTIONS, Search, Values
 from gpattr.estimators.hyperparameters import trainable
 from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
-from gpattr.kernels import Kernel
+from gpattr.kernels import Kernel, Select
 from gpattr.posteriors import MixturePosterior, Posterior
 
 POINTS, FEWEST = 32, 8  # models of a mixture, and of one of very many rows
@@ -250,14 +250,26 @@ def _curvature(search: Search, mode: np.ndarray) -> np.ndarray:
     return H
 
 
+def _seen_columns(
+    kernel: Kernel, names: list[str | int], prefix: str = ""
+) -> Iterator[tuple[str, list[str | int]]]:
+    """Yield the prefix of each part of a kernel, and the names of the columns that it sees."""
+    yield prefix, names
+    inside = [names[i] for i in kernel.features] if isinstance(kernel, Select) else names
+    for name, part in kernel.parts().items():
+        yield from _seen_columns(part, inside, f"{prefix}__{name}".removeprefix("__"))
+
+
 def _columns(part: Component, names: Sequence[str | int]) -> dict[str, Any]:
     """Return the hyperparameters of a component by column."""
     columns: dict[str, Any] = {}
+    seen = dict(_seen_columns(part.kernel, list(names)))
     for name, value in trainable(part.kernel).items():
+        own = seen[name.rpartition("__")[0]]
         if np.ndim(part.kernel.get_params()[name]) == 0:
             columns[name] = float(value[0])
         else:
-            of = names if len(names) == len(value) else range(len(value))
+            of = own if len(own) == len(value) else range(len(value))
             columns |= {f"{name}[{one}]": float(v) for one, v in zip(of, value, strict=True)}
     if part.noise is not None and np.ndim(to_numpy(part.noise)) == 0:
         columns[NOISE] = float(part.noise)

@@ -14,7 +14,15 @@ from gpattr._core.validation import numbers
 from gpattr.estimators.evidence.marginal_likelihood import NOISE, Values
 from gpattr.estimators.hyperparameters import trainable
 from gpattr.exceptions import InvalidInputError
-from gpattr.kernels import Kernel, Radial, SquaredExponential
+from gpattr.kernels import (
+    Categorical,
+    Constant,
+    Kernel,
+    Product,
+    Radial,
+    Select,
+    SquaredExponential,
+)
 
 # As multiples of the start's order of magnitude: wide enough for any data, narrow enough
 # for float64.
@@ -30,38 +38,59 @@ CONSTANT = 1e-13  # share of its largest value up to which the spread of a colum
 NOISE_SHARE = 0.2  # of the targets' variance, to start with
 
 
+Labels = tuple[tuple[int, ...], ...]  # columns of each category
+
+
 @dataclass(frozen=True)
 class Units:
     """The units of training: ``std`` (d,) of the features and ``unit`` of the targets.
 
-    Both are in the user's units.
+    Both are in the user's units. The columns of ``labels``, one tuple for each category, stay as
+    they are.
     """
 
     std: np.ndarray
     unit: float
+    labels: Labels = ()
 
     @classmethod
-    def of_data(cls, X: Array, y: Array) -> Units:
+    def of_data(cls, X: Array, y: Array, labels: Labels = ()) -> Units:
         """Return standard deviations as units, 1 for a constant column or target."""
         std, unit = std_of(X), float(std_of(y[:, None])[0]) or 1.0
-        return cls.of_std(std, unit)
+        return cls.of_std(std, unit, labels)
 
     @classmethod
-    def of_std(cls, std: np.ndarray, unit: float) -> Units:
-        """Return these units, 1 for a constant column."""
+    def of_std(cls, std: np.ndarray, unit: float, labels: Labels = ()) -> Units:
+        """Return these units, 1 for a constant column and for those of ``labels``."""
         if not 1e-140 < unit < 1e140:
             raise InvalidInputError(
                 "y: expected targets whose square float64 can hold, got a standard deviation of"
                 f" {unit:.0e}; rescale them"
             )
-        return cls(np.where(std > 0, std, 1.0), unit)
+        std = np.where(std > 0, std, 1.0)
+        std[[i for group in labels for i in group]] = 1.0
+        return cls(std, unit, labels)
+
+    @property
+    def numbers(self) -> list[int]:
+        """The columns that are not of labels."""
+        return sorted(set(range(len(self.std))) - {i for group in self.labels for i in group})
+
+    def middle(self, mean: Array) -> Array:
+        """Return what is subtracted from inputs with this ``mean``: nothing from labels."""
+        if not self.labels:
+            return mean
+        keep = np.isin(np.arange(len(self.std)), self.numbers)
+        return mean * namespace(mean).asarray(keep.astype(np.float64))
 
     def inside(self, X: Array) -> Array:
         """Return centred inputs in the units of training."""
-        return (X - X.mean(axis=0)) / namespace(X).asarray(self.std)
+        return (X - self.middle(X.mean(axis=0))) / namespace(X).asarray(self.std)
 
     def of(self, name: str) -> Any:
         """Return one unit of this hyperparameter in the user's units."""
+        if self.labels and name.endswith("lengthscale"):  # of `mixed_kernel`
+            return self.std[self.numbers] if name.startswith("0__") and self.numbers else 1.0
         units = {"lengthscale": self.std, "variance": self.unit**2, NOISE: self.unit**2}
         return units.get(name.split("__")[-1], 1.0)
 
@@ -76,15 +105,29 @@ def std_of(X: Array) -> np.ndarray:
     return np.where(std > CONSTANT, std, 0.0) * size
 
 
-def default_kernel(units: Units, kind: type[Radial] | None = None) -> Radial:
+def default_kernel(units: Units, kind: type[Radial] | None = None) -> Kernel:
     """Return the ARD kernel of this kind where training starts, in the user's units.
 
     Standardised points lie about √(2d) apart; length-scales of 0.6 √d correlate a point with
-    its neighbours only.
+    its neighbours only. Where there are labels, it is a `mixed_kernel`.
     """
+    if units.labels:
+        return mixed_kernel(units, kind or SquaredExponential)
     return (kind or SquaredExponential)(
         lengthscale=0.6 * len(units.std) ** 0.5 * units.std, variance=units.unit**2
     )
+
+
+def mixed_kernel(units: Units, kind: type[Radial]) -> Kernel:
+    """Return a kernel of numbers times one of the labels of each category, to start from."""
+    numbers, variance = units.numbers, units.unit**2
+    d = len(numbers) + len(units.labels)
+    first: Kernel = Constant(variance)
+    if numbers:
+        scales = 0.6 * d**0.5 * units.std[numbers]
+        first = Select(kind(lengthscale=scales, variance=variance), numbers)
+    # Two rows with different labels then have the correlation exp(−0.4/d).
+    return Product(first, *(Select(Categorical(1.6 * d**0.5), group) for group in units.labels))
 
 
 def scaled(kernel: Kernel, units: Units, *, inwards: bool) -> Kernel:

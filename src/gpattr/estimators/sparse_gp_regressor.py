@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -29,6 +30,7 @@ from gpattr.estimators.evidence.marginal_likelihood import NOISE, maximise
 from gpattr.estimators.gp_regressor import check_prior, known_noise
 from gpattr.estimators.hyperparameters import trainable
 from gpattr.estimators.inducing import CLUSTERED, FEWEST, default_number, greedy, k_means, placed
+from gpattr.estimators.one_hot import label_columns
 from gpattr.estimators.progress import training_progress
 from gpattr.estimators.search_space import (
     NOISE_SHARE,
@@ -114,7 +116,7 @@ class SparseGPRegressor(KernelRegressor):
         Whether training moves inducing inputs whose number or places are given.
     mean : "constant", "zero" or Mean
         The prior mean; ``"constant"`` is learned.
-    noise_variance, optimize, n_restarts, bounds, random_state, verbose
+    noise_variance, optimize, n_restarts, bounds, categories, random_state, verbose
         As for `GPRegressor`; restarts share their inducing inputs, which also depend on
         ``random_state``.
 
@@ -154,6 +156,7 @@ class SparseGPRegressor(KernelRegressor):
         optimize: bool = True,
         n_restarts: int = 0,
         bounds: dict[str, tuple[Any, Any]] | None = None,
+        categories: Sequence[Any] | None = None,
         random_state: RandomLike = None,
         verbose: int = 0,
     ) -> None:
@@ -166,6 +169,7 @@ class SparseGPRegressor(KernelRegressor):
         self.optimize = optimize
         self.n_restarts = n_restarts
         self.bounds = bounds
+        self.categories = categories
         self.random_state = random_state
         self.verbose = verbose
 
@@ -187,6 +191,8 @@ class SparseGPRegressor(KernelRegressor):
         if is_dask(X) or is_dask(y):
             from gpattr.estimators.distributed.sparse import fit_on_dask
 
+            if self.categories is not None:
+                raise InvalidInputError("categories: expected None for Dask collections")
             return fit_on_dask(self, X, y, noise)
         rows, y = self._check_data(X, y)
         prior_mean, level = self._prior(rows, noise)
@@ -220,13 +226,17 @@ class SparseGPRegressor(KernelRegressor):
         """Return kernel, inducing inputs, noise, constant mean and jitter, in the user's units."""
         given = self._given_kernel
         own = rows.units()
+        if self.categories is not None:
+            labels = label_columns(self, rows.take(slice(None))[0])
+            own = Units.of_std(own.std, own.unit, labels)
         units = own if given is None else Units(np.ones(()), 1.0)
         kernel = scaled(
             default_kernel(units, self._kernel_class) if given is None else given,
             units,
             inwards=True,
         )
-        middle = rows.mean() if kernel.stationary else np.zeros(rows.d)
+        centred = kernel.stationary or units.labels
+        middle = units.middle(rows.mean()) if centred else np.zeros(rows.d)
         variance = rows.target_std(units.unit) ** 2 or 1.0
         generator = random_generator(self.random_state)
         level = None if known is None else np.broadcast_to(known / units.unit**2, (rows.n,))

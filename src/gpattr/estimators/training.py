@@ -87,6 +87,11 @@ class Training:
         return Search(self.objective, kernel, self.noise, start, self.bounds, prior=prior)
 
 
+def has_family(kernel: Kernel) -> bool:
+    """Return whether a kernel has one of the families inside."""
+    return any(type(leaf) in FAMILIES.values() for leaf in kernel.leaves())
+
+
 def in_family(kernel: Kernel, kind: type[Radial]) -> Kernel:
     """Return the kernel with all kernels inside that are of one of the families in this one."""
     if type(kernel) in FAMILIES.values() and isinstance(kernel, Radial):

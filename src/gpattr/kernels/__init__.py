@@ -3,6 +3,7 @@
 from gpattr.kernels.additive import FullAdditive
 from gpattr.kernels.algebra import Product, Scale, Select, Sum, separable
 from gpattr.kernels.base import Kernel, Kink
+from gpattr.kernels.categorical import Categorical
 from gpattr.kernels.constant import Constant
 from gpattr.kernels.function import Function
 from gpattr.kernels.matern import Matern, Matern12, Matern32, Matern52
@@ -15,6 +16,7 @@ from gpattr.kernels.warped import Rescaled, Warped
 from gpattr.kernels.white import White
 
 __all__ = [
+    "Categorical",
     "Constant",
     "Cosine",
     "FullAdditive",

@@ -33,6 +33,7 @@ from gpattr._core.validation import (
 )
 from gpattr.exceptions import InvalidInputError, NotPositiveDefiniteError
 from gpattr.kernels import Kernel
+from gpattr.kernels.categorical import in_polynomials
 from gpattr.kernels.white import fold_white
 from gpattr.means import Expansion, Mean
 from gpattr.posteriors.function_space import FunctionSpacePosterior, Trend
@@ -110,7 +111,7 @@ class ExactPosterior(FunctionSpacePosterior):
             raise InvalidInputError(
                 "kernel: White alone is noise without a function; add the kernel of one"
             )
-        kernel, noise = smooth, read_only(noise + white)
+        kernel, noise = in_polynomials(smooth), read_only(noise + white)
         check_training_memory(Z)
         with device_memory("The covariance of the training targets", Z):
             self._condition(kernel, Z, y, noise, mean, factorise(kernel, Z, noise), names)

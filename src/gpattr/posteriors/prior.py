@@ -8,6 +8,7 @@ from gpattr._core.array import Array
 from gpattr._core.validation import Names, as_matrix, column_names, read_only
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel
+from gpattr.kernels.categorical import in_polynomials
 from gpattr.kernels.white import fold_white
 from gpattr.means import Mean, Zero
 
@@ -26,7 +27,7 @@ def smooth_prior(
     smooth, white = fold_white(kernel, Z)
     if smooth is None or (white != 0).any():
         raise InvalidInputError("kernel: White is noise and no part of the function; leave it out")
-    return kernel, mean, Z, names
+    return in_polynomials(kernel), mean, Z, names
 
 
 def checked_mean(mean: Any, d: int) -> Mean:

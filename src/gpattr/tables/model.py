@@ -127,6 +127,8 @@ class TableModel:
                 " --estimator auto, which chooses a sparse one"
             )
         options = _options(X, columns, kernel, verbose)
+        if estimator != "random-features":  # which are waves: categories are numbers to them
+            options["categories"] = _label_columns(columns)
         rows = _encoded(columns, X)
         regressor = ESTIMATORS[estimator](**options).fit(rows, y)
         judge = HeldOut.of_folds if estimator == "exact" else HeldOut.of_model
@@ -150,6 +152,7 @@ class TableModel:
             )
         labels = labels.astype(str)
         options, rows = _options(X, columns, kernel, verbose), _encoded(columns, X)
+        options["categories"] = _label_columns(columns)
         chosen = stratified(labels, MOST_CLASSIFIED)
         few = chosen[stratified(labels[chosen], MOST_LEARNED)]
         classifier = GPClassifier(**options).fit(rows.iloc[few], labels[few])
@@ -307,6 +310,12 @@ def _options(X: Any, columns: Columns, kernel: str | None, verbose: int) -> dict
         )
     options: dict[str, Any] = {"verbose": verbose, "random_state": 0}
     return options if kernel is None else options | {"kernel": KERNELS[kernel]}
+
+
+def _label_columns(columns: Columns) -> list[list[int]] | None:
+    """Return the one-hot columns of each category."""
+    encoder = columns.encoder
+    return [encoder.places(name) for name in columns.categories] or None if encoder else None
 
 
 def stratified(labels: np.ndarray, most: int) -> np.ndarray:
