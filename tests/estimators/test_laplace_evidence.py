@@ -10,6 +10,7 @@ from gpattr.estimators.hyperparameters import trainable
 from gpattr.kernels import Linear, Matern52, Periodic, SquaredExponential
 from gpattr.means import Constant
 from gpattr.posteriors import LaplacePosterior
+from gpattr.posteriors.laplace import mode
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -39,3 +40,18 @@ def test_the_gradient_is_that_of_the_evidence(kernel):
 
             slope = (changed(1e-5) - changed(-1e-5)) / 2e-5
             assert slope == pytest.approx(float(np.atleast_1d(gradient[name])[i]), abs=1e-7)
+
+
+def test_the_mode_does_not_depend_on_where_its_search_starts():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 2)), (rng.uniform(size=30) < 0.5).astype(float)
+    evidence = LaplaceEvidence(X, y, np.zeros(30))
+    evidence(SquaredExponential([0.5, 3.0], 40.0), None)  # where the next search starts
+    kernel = SquaredExponential([1.0, 2.0], 4.0)
+    value, gradient = evidence(kernel, None)
+    fresh, slope = LaplaceEvidence(X, y, np.zeros(30))(kernel, None)
+    assert value == pytest.approx(fresh, rel=1e-12)
+    np.testing.assert_allclose(gradient["lengthscale"], slope["lengthscale"], rtol=1e-8)
+    K = kernel(X, X)
+    for start in (1e3 * rng.normal(size=30), np.zeros(30)):
+        np.testing.assert_allclose(mode(K, y, 0.0 * y, start), mode(K, y, 0.0 * y), atol=1e-10)

@@ -3,11 +3,12 @@ training.
 """
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import norm
+from scipy.stats import norm, t
 from sklearn.datasets import load_diabetes
 
 from gpattr.datasets import load_taipei_housing, load_wine_quality
@@ -105,6 +106,14 @@ def test_held_out_rows_are_unknown_to_the_hyperparameters():
     judged = TableModel.fit(X, y, columns).held_out
     assert judged.rows == 30
     assert judged.score < 0.1
+    # An interval that knows no feature is Student's, of a further target.
+    scale = y.std(ddof=1) * np.sqrt(1 + 1 / 30)
+    assert judged.alone == pytest.approx(np.diff(t(29, y.mean(), scale).interval(0.95))[0])
+    assert 0.8 * judged.alone < judged.width < 1.5 * judged.alone
+    content = judged.to_content()
+    assert HeldOut.of_content(content) == judged
+    del content["width"], content["alone"]  # as older files
+    assert HeldOut.of_content(content) == replace(judged, width=None, alone=None)
     order = np.array_split(np.random.default_rng(0).permutation(30), 5)[0]
     others = np.setdiff1d(np.arange(30), order)
     fold = GPRegressor().fit(X.iloc[others], y[others])

@@ -2,16 +2,20 @@
 judged.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
 
 from gpattr import GPClassifier
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import SquaredExponential
-from gpattr.tables import Columns, TableModel
+from gpattr.tables import Columns, TableModel, held_out_classes
 from gpattr.tables import model as model_file
-from gpattr.tables.held_out_classes import HeldOutClasses
+from gpattr.tables.held_out_classes import HeldOutClasses, folds
 from gpattr.tables.target import Target, class_words, known_labels
 
 RNG = np.random.default_rng(0)
@@ -104,25 +108,94 @@ def test_wrong_labels_are_refused():
 def test_held_out_rows_are_classified_without_them():
     X, y = FRAME[["a", "b"]], np.where(SCORE > 0, "ill", "well")
     model = GPClassifier(SquaredExponential([1.0, 2.0], 4.0), optimize=False).fit(X, y)
-    found = HeldOutClasses.of_model(model, X, y)
+    found = HeldOutClasses.of_folds(model, X, y, 600)
     codes, order = np.searchsorted(model.classes_, y), np.random.default_rng(0).permutation(N)
     order = order[np.argsort(codes[order], kind="stable")]
-    probabilities = np.empty((N, 2))
-    for k in range(10):
-        part = order[k::10]
+    probabilities, regression = np.empty((N, 2)), np.empty(N, dtype=int)
+    for k in range(5):
+        part = order[k::5]
         rest = np.setdiff1d(np.arange(N), part)
         probabilities[part] = (
             GPClassifier(model.kernel, optimize=False)
             .fit(X.iloc[rest], y[rest])
             .predict_proba(X.iloc[part])
         )
+        scaler = StandardScaler().fit(X.iloc[rest])
+        peer = LogisticRegression().fit(scaler.transform(X.iloc[rest]), codes[rest])
+        regression[part] = peer.predict(scaler.transform(X.iloc[part]))
     assert found.accuracy == np.mean(model.classes_[probabilities.argmax(axis=1)] == y)
     assert found.log_loss == pytest.approx(
         -np.log(probabilities[np.arange(N), codes]).mean(), rel=1e-9
     )
     assert found.most_frequent == max(np.mean(y == "ill"), np.mean(y == "well"))
     assert sum(rows for *_, rows in found.calibration) == found.rows == N
+    assert found.peers == (("logistic regression", np.mean(regression == codes)),)
+    assert found.best_peer == found.peers[0]
     assert HeldOutClasses.of_content(found.to_content()) == found
+    old = {name: value for name, value in found.to_content().items() if name != "peers"}
+    assert HeldOutClasses.of_content(old) == replace(found, peers=())
+    assert replace(found, peers=()).best_peer is None
+
+
+def test_hyperparameters_are_learned_without_the_held_out_rows():
+    """Those of a fold are where training on the other rows ends, wherever its search starts."""
+    X, y = FRAME[["a", "b"]], THREE
+    whole, rest = GPClassifier().fit(X, y), np.arange(N) % 5 > 0
+    again = whole.relearned(X[rest], y[rest])
+    alone = GPClassifier().fit(X[rest], y[rest])
+    shifted = GPClassifier().fit(X, y[::-1]).relearned(X[rest], y[rest])
+    for one, other, third in zip(again._integrated, alone._integrated, shifted._integrated):
+        assert len(one.components) == 1
+        found = one.components[0].kernel
+        modes = [part.kernel for part in other.components if part.family == type(found).__name__]
+        np.testing.assert_allclose(found.lengthscale, modes[0].lengthscale, rtol=0.05)
+        np.testing.assert_allclose(found.variance, modes[0].variance, rtol=0.05)
+        if isinstance(third.components[0].kernel, type(found)):
+            np.testing.assert_allclose(
+                found.lengthscale, third.components[0].kernel.lengthscale, rtol=0.05
+            )
+    np.testing.assert_allclose(
+        again.predict_proba(X[~rest]), alone.predict_proba(X[~rest]), atol=0.1
+    )
+    assert len(whole.posterior_.outputs[THREE[0]].training_inputs) == N  # left as it was
+    codes, expected = np.searchsorted(whole.classes_, y), np.empty((N, 3))
+    for part in folds(codes):
+        rest = np.setdiff1d(np.arange(N), part)
+        expected[part] = whole.relearned(X.iloc[rest], y[rest]).predict_proba(X.iloc[part])
+    judged = HeldOutClasses.of_folds(whole, X, y, 600)
+    assert judged.log_loss == pytest.approx(HeldOutClasses.of(codes, expected).log_loss, rel=1e-9)
+
+
+def test_labels_without_a_cause_are_not_predicted():
+    """A classifier that has seen the rows fits noise, and new ones not at all."""
+    rng = np.random.default_rng(3)
+    X = pd.DataFrame(rng.normal(size=(40, 5)), columns=list("abcde"))
+    y = rng.permutation(np.repeat(["no", "yes"], 20))
+    judged = TableModel.fit(X, y, Columns(tuple(X), {}, "t"), task="classification").held_out
+    assert judged.accuracy < 0.65
+    assert judged.log_loss > 0.6
+
+
+def test_folds_keep_every_class():
+    X = FRAME[["a", "b"]]
+    rare = np.where(np.arange(N) < 2, "rare", THREE)
+    codes = np.unique(rare, return_inverse=True)[1]
+    parts = folds(codes)
+    assert sorted(np.concatenate(parts)) == list(range(N))
+    assert all(len(set(np.delete(codes, part))) == 4 for part in parts)
+    model = GPClassifier(SquaredExponential(1.0, 4.0), optimize=False).fit(X, rare)
+    assert HeldOutClasses.of_folds(model, X, rare, 600).rows == N
+    single = np.where(np.arange(N) < 1, "rare", THREE)
+    model = GPClassifier(SquaredExponential(1.0, 4.0), optimize=False).fit(X, single)
+    assert HeldOutClasses.of_folds(model, X, single, 600) is None
+    assert HeldOutClasses.of_folds(model, X[:9], single[:9], 600) is None
+
+
+def test_of_many_rows_one_fifth_is_held_out(monkeypatch):
+    monkeypatch.setattr(held_out_classes, "MOST", 50)
+    X, y = FRAME[["a", "b"]], np.where(SCORE > 0, "ill", "well")
+    model = GPClassifier(SquaredExponential(1.0, 4.0), optimize=False).fit(X, y)
+    assert HeldOutClasses.of_folds(model, X, y, 30).rows == N / 5
 
 
 def test_many_rows_train_on_a_sample(monkeypatch):

@@ -82,7 +82,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Result:
-    """Explanations and importances by class, under "" if there is only one."""
+    """Explanations and importances by class, under "" if there is only one.
+
+    The ``notes`` begin with the ``opening``, what a reader must know before anything else.
+    """
 
     model: TableModel
     explainers: Mapping[str, Explainer]
@@ -90,6 +93,7 @@ class Result:
     importances: Mapping[str, Importance]
     observed: Any
     notes: list[str] = field(default_factory=list)
+    opening: list[str] = field(default_factory=list)
     whole: WholeFunction = field(default_factory=WholeFunction)
 
     @property
@@ -133,7 +137,8 @@ def run(request: Request, terminal: Terminal) -> Result:
         known.append(MIXED)
         terminal.print(known[-1:])
     asked = explainers(model, baseline, name, len(chosen), attribution)
-    result = explain_rows(Result(model, asked, {}, {}, observed, known), chosen, terminal)
+    result = Result(model, asked, {}, {}, observed, known)
+    result = explain_rows(result, chosen, terminal, level=request.level, full=request.full)
     with terminal.working("averaging the function over the rows"):
         whole = whole_function(asked, result.importances, table.X, features)
     result = replace(result, whole=whole, notes=[*result.notes, *whole.notes])
@@ -205,7 +210,9 @@ def _model(
     return train(table, estimator=estimator, kernel=request.kernel, verbose=not terminal.quiet)
 
 
-def explain_rows(asked: Result, X: Any, terminal: Terminal) -> Result:
+def explain_rows(
+    asked: Result, X: Any, terminal: Terminal, *, level: float, full: bool = False
+) -> Result:
     """Return the result with the explanations of the rows X and their importance."""
     with terminal.progress() as bar:
         found = {
@@ -215,18 +222,25 @@ def explain_rows(asked: Result, X: Any, terminal: Terminal) -> Result:
                 lambda parts, n, label=label: bar.track(
                     parts, n, description=f"explaining rows {escape(label)}"
                 ),
+                full=full,
             )
             for label, explainer in asked.explainers.items()
         }
     result = replace(asked, explanations=found)
     good = result.good
+    shown = {label: each[good] for label, each in found.items()}
+    small = notes.of_small_table(asked.model, shown, level)
+    terminal.print(small)
+    opening = [*notes.of_doubts(asked.model), *small]
+    result.notes[:] = [*opening, *(note for note in result.notes if note not in opening)]
+    result = replace(result, opening=opening)
     if len(good) < len(X):
-        result.notes.append(notes.of_marked(np.delete(result.first.row_names, good)))
+        result.notes.append(notes.of_marked(np.delete(result.first.row_names, good).tolist()))
         terminal.print(result.notes[-1:])
     with terminal.working("estimating the uncertainty of the importance"):
         importances = {
-            label: importance_of(asked.explainers[label], X.iloc[good], each[good])
-            for label, each in found.items()
+            label: importance_of(asked.explainers[label], X.iloc[good], each)
+            for label, each in shown.items()
         }
     return replace(result, importances=importances)
 
@@ -270,7 +284,8 @@ def _write_report(
         explainer=result.explainers[label],
         held_out=result.model.held_out,
         measured=None if result.observed is None else result.observed[shown],
-        notes=notes_shown,
+        opening=result.opening,
+        notes=[note for note in notes_shown if note not in result.opening],
         title=f"Predictions of {result.model.columns.target}, explained",
         level=request.level,
         data_name=request.data.name,

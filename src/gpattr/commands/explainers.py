@@ -20,6 +20,9 @@ MOST_ROWS = 2000  # rows × classes explained by default: half a minute per thou
 DRAWS, FEWEST_DRAWS = 500, 100  # per row
 MOST_DRAWN = 10_000_000  # attributions drawn in total: 80 MB
 BATCH = 250  # rows explained between two steps of the progress bar
+# Covariances, in all models of a mixture, beyond which wide tables have standard deviations alone:
+# 0.4 GB, of which there are four copies at a time.
+MOST_COVARIANCES = 50_000_000
 
 
 def explainers(
@@ -61,13 +64,22 @@ def default_rows(model: TableModel, y: Any, n: int) -> np.ndarray:
 
 
 def explained(
-    explainer: Explainer, X: Any, track: Callable[[Iterator[Any], int], Iterable[Any]]
+    explainer: Explainer,
+    X: Any,
+    track: Callable[[Iterator[Any], int], Iterable[Any]],
+    *,
+    full: bool = False,
 ) -> Explanation:
-    """Explain the rows of X in batches, which pass through ``track(batches, number of them)``."""
-    check_covariance_memory(*X.shape)
-    return Explanation.concatenate(
-        track(explainer.batches(X, batch_size=BATCH), math.ceil(len(X) / BATCH))
-    )
+    """Explain the rows of X in batches, which pass through ``track(batches, number of them)``.
+
+    Covariances between very many features are left out, unless ``full``.
+    """
+    (n, d), models = X.shape, len(explainer.posterior.components)
+    wide = not full and n * d * d * models > MOST_COVARIANCES
+    if not wide:
+        check_covariance_memory(n, d)
+    batches = explainer.batches(X, uncertainty="std" if wide else "cov", batch_size=BATCH)
+    return Explanation.concatenate(track(batches, math.ceil(n / BATCH)))
 
 
 def importance_of(explainer: Explainer, X: Any, ex: Explanation) -> Importance:

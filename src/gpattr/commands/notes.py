@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from gpattr._core.readable_numbers import readable
 from gpattr.estimators import RandomFeatureGPRegressor, SparseGPRegressor
+from gpattr.explanation.explanation import Explanation
 from gpattr.tables import Columns, TableModel
 from gpattr.tables.held_out import LEVELS
 from gpattr.tables.held_out_classes import EDGES, HeldOutClasses
@@ -18,7 +20,8 @@ from gpattr.tables.model import MOST_CLASSIFIED, MOST_LEARNED
 POOR = 0.3  # R² of held-out rows below which explanations should not be trusted
 FEW_ROWS = 20  # fewer give a warning
 MOST_NAMED = 6  # columns, or rows, that a note names
-ROWS_PER_COLUMN = 10  # with fewer, held-out figures of a model trained on all rows are optimistic
+SMALL = 50  # with fewer rows, a report opens with what can be said at all
+WORSE = 0.05  # accuracy by which a peer must be better to be named
 
 
 def of_table(frame: Any, X: Any, columns: Columns) -> list[str]:
@@ -96,19 +99,15 @@ def of_few_rows(X: Any) -> list[str]:
 
 def of_model(model: TableModel) -> list[str]:
     """Return how well a model predicts held-out rows, and whether its approximation is coarse."""
+    doubts = of_doubts(model)
     if isinstance(model.held_out, HeldOutClasses):
-        return [*_of_classes(model, model.held_out), of_intervals(model)]
-    judged, notes = model.held_out, []
+        return [*doubts, *_of_classes(model, model.held_out), of_intervals(model)]
+    judged, notes = model.held_out, doubts
     if judged is not None:
         inside = f"{judged.inside[-1]:.0%} of targets inside their {LEVELS[-1]:.0%} intervals"
         score = "" if judged.score is None else f"R² {judged.score:.2f}; "
         notes.append(f"Held-out rows ({judged.rows:,}): {score}{inside}.")
-        if judged.score is not None and judged.score <= 0.0:
-            notes.append(
-                "The model predicts unseen rows no better than the mean of the targets does: do"
-                " not rely on its explanations."
-            )
-        elif judged.score is not None and judged.score < POOR:
+        if judged.score is not None and 0.0 < judged.score < POOR:
             notes.append(
                 "The model predicts unseen rows poorly: its explanations are no more reliable than"
                 " its predictions."
@@ -116,6 +115,89 @@ def of_model(model: TableModel) -> list[str]:
     if isinstance(model.regressor, (SparseGPRegressor, RandomFeatureGPRegressor)):
         notes.append(model.regressor.advice_)
     return [*(note for note in notes if note), of_intervals(model)]
+
+
+def of_doubts(model: TableModel) -> list[str]:
+    """Return why a model should not be relied on: what a report opens with."""
+    judged = model.held_out
+    if isinstance(judged, HeldOutClasses):
+        return [*_no_better(model, judged), *_of_peers(judged)]
+    if judged is None or judged.score is None or judged.score > 0.0:
+        return []
+    return [
+        "The model predicts unseen rows no better than the mean of the targets does: do not rely on"
+        " its explanations."
+    ]
+
+
+def _no_better(model: TableModel, judged: HeldOutClasses) -> list[str]:
+    """Return that a classifier is no better than a constant, to one standard error."""
+    doubt = (judged.accuracy * (1.0 - judged.accuracy) / judged.rows) ** 0.5
+    if judged.accuracy - judged.most_frequent > doubt:
+        return []
+    most = max(model.classes, key=model.class_counts.__getitem__)
+    return [
+        f"The model predicts unseen rows no better than always predicting {most} does: do not rely"
+        " on its explanations."
+    ]
+
+
+def _of_peers(judged: HeldOutClasses) -> list[str]:
+    """Return which peer is clearly more often right on the same held-out rows."""
+    name, accuracy = judged.best_peer or ("", 0.0)
+    if accuracy - judged.accuracy <= WORSE or accuracy <= judged.most_frequent:
+        return []
+    return [
+        f"On the same held-out rows {name} is correct in {accuracy:.0%}, this model in"
+        f" {judged.accuracy:.0%}: there is more in the features than its explanations show."
+    ]
+
+
+def of_small_table(model: TableModel, found: Mapping[str, Explanation], level: float) -> list[str]:
+    """Return what a model of very few rows can say: of unseen rows, and of the signs of effects.
+
+    ``found`` are the explanations of the rows by class.
+    """
+    inputs = next(iter(model.posteriors.values())).components[0][1].training_inputs
+    if inputs is None or len(inputs) >= SMALL or not len(next(iter(found.values()))):
+        return []
+    sure = np.concatenate([_sure(each, level) for each in found.values()])
+    names = next(iter(found.values())).feature_names
+    typical, shares = int(np.median(sure.sum(axis=1))), sure.mean(axis=0)
+    best = int(shares.argmax())
+    signs = (
+        f"the signs of {typical} of {len(names)} attributions are"
+        if typical
+        else "the sign of no attribution is"
+    )
+    which = f"; most often {names[best]}, in {shares[best]:.0%} of the rows" if shares[best] else ""
+    return [
+        f"What {len(inputs)} rows can say: {_of_unseen(model)}. In a typical row {signs} at least"
+        f" {level:.0%} certain{which}."
+    ]
+
+
+def _sure(ex: Explanation, level: float) -> np.ndarray:
+    """Return which attributions have a certain sign, (n, d)."""
+    above = ex.prob_positive()
+    return np.maximum(above, 1.0 - above) >= level
+
+
+def _of_unseen(model: TableModel) -> str:
+    """Return how much is known of a row that the model has not seen, in words."""
+    judged = model.held_out
+    if judged is None:
+        return "there are too few to test the model on some of them"
+    if isinstance(judged, HeldOutClasses):
+        doubt = (judged.accuracy * (1.0 - judged.accuracy) / judged.rows) ** 0.5
+        return f"the class of an unseen row is found in {judged.accuracy:.0%} ± {doubt:.0%}"
+    if judged.width is None or judged.alone is None:
+        return f"predictions of unseen rows are off by {readable(judged.error, 2)}"
+    return (
+        f"for an unseen row the {LEVELS[-1]:.0%} interval of {model.columns.target} is typically"
+        f" {readable(judged.width, 2)} wide; without any feature it would be"
+        f" {readable(judged.alone, 2)}"
+    )
 
 
 def of_marked(rows: Sequence[Any]) -> str:
@@ -140,17 +222,6 @@ def of_intervals(model: TableModel) -> str:
     return "Intervals take the hyperparameters for granted, as they were learned."
 
 
-def _of_many_columns(model: TableModel, rows: int) -> list[str]:
-    """Return a caution if hyperparameters, also learned from held-out rows, are many."""
-    columns = next(iter(model.posteriors.values())).n_features
-    if rows >= ROWS_PER_COLUMN * columns:
-        return []
-    return [
-        f"With {rows:,} rows and {columns:,} columns these figures are optimistic: the"
-        " length-scales were learned from the same rows. Test the model on new ones."
-    ]
-
-
 def _of_classes(model: TableModel, held_out: HeldOutClasses) -> list[str]:
     """Return how often a classifier is right on held-out rows, and how well calibrated it is."""
     notes = []
@@ -166,17 +237,9 @@ def _of_classes(model: TableModel, held_out: HeldOutClasses) -> list[str]:
             " random."
         )
     most = max(model.classes, key=model.class_counts.__getitem__)
-    gain = held_out.accuracy - held_out.most_frequent
-    doubt = (held_out.accuracy * (1.0 - held_out.accuracy) / held_out.rows) ** 0.5
     words = (
         f"{held_out.accuracy:.0%} correct (always predicting {most}: {held_out.most_frequent:.0%})"
     )
-    if gain <= doubt:
-        notes.append(
-            f"Held-out rows: {words}. The model is no better than always predicting the most"
-            " frequent class: do not rely on its explanations."
-        )
-        return notes
     probability, share, rows = max(held_out.calibration, key=lambda each: each[2])
     place = max(k for k, edge in enumerate(EDGES[:-1]) if probability >= edge)
     calibration = (
@@ -184,4 +247,4 @@ def _of_classes(model: TableModel, held_out: HeldOutClasses) -> list[str]:
         f" {share:.0%} are correct ({rows} rows)"
     )
     notes.append(f"Held-out rows: {words}; {calibration}.")
-    return [*notes, *_of_many_columns(model, sum(model.class_counts.values()))]
+    return notes

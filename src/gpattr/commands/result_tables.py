@@ -142,11 +142,11 @@ def _save(path: Path, ex: Explanation, shown: np.ndarray, full: bool) -> list[st
     if not full:
         saved, note = thinned(saved)
         left_out += [note] if note else []
-    if not full and saved.cov is not None and saved.cov.size > MOST_COVARIANCES:
-        left_out.append(
-            f"explanation.json omits the {saved.cov.size:,} covariances between features."
-        )
-        saved = replace(saved, distribution=saved.distribution.without_cov())
+    n, d = saved.values.shape
+    if not full and n * d * d > MOST_COVARIANCES and saved.var is not None:
+        left_out.append(f"explanation.json omits the {n * d * d:,} covariances between features.")
+        if saved.cov is not None:  # wide tables are explained without
+            saved = replace(saved, distribution=saved.distribution.without_cov())
     saved.save(path)
     return left_out
 

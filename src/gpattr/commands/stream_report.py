@@ -53,7 +53,7 @@ def write_summary(
         first = next(facts for _, facts in sorted(manifest.done.items()) if facts["missing"])
         why = f", the first because: {first['problem']}" if first["problem"] else ""
         asked.notes.append(f"{missing:,} rows could not be explained{why}.")
-    result = explain_rows(replace(asked, observed=observed), X, terminal)
+    result = explain_rows(replace(asked, observed=observed), X, terminal, level=request.level)
     result = replace(
         result,
         importances={

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from gpattr._core import documents
 from gpattr._core.array import to_numpy
 from gpattr._core.randomness import RandomLike
-from gpattr._core.validation import Names, check_flag, is_frame, refuse_lazy
+from gpattr._core.validation import Names, as_matrix, check_flag, is_frame, refuse_lazy
 from gpattr.estimators import storage
 from gpattr.estimators.base import (
     KernelOptions,
@@ -192,8 +193,18 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
             (codes == k).astype(np.float64) for k in ([1] if n_classes == 2 else range(n_classes))
         ]
 
-    def _learn(self, X: np.ndarray, y: np.ndarray, mean: Mean, labels: _Labels) -> Integrated:
-        """Return the most likely model, or the mixture over hyperparameters."""
+    def _learn(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        mean: Mean,
+        labels: _Labels,
+        near: Kernel | None = None,
+    ) -> Integrated:
+        """Return the most likely model, or the mixture over hyperparameters.
+
+        Given a kernel to start ``near``, only the most likely model of its family.
+        """
         given, groups = self._given_kernel, label_columns(self, X)
         units = Units.of_std(std_of(X), 1.0, groups) if given is None else Units(np.ones(()), 1.0)
         kernel = _start(units, self._kernel_class) if given is None else given
@@ -210,8 +221,11 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
             {name: start[name] for name in bounds}, self.n_restarts, self.random_state
         )
         evidence = LaplaceEvidence(rows, y, mean(X))
-        if integrates(self.hyperparameters, len(X), MOST_INTEGRATED):
-            training = Training(units, evidence, kernel, None, None, bounds, starts, LOG_ODDS)
+        training = Training(units, evidence, kernel, None, None, bounds, starts, LOG_ODDS)
+        integrated = integrates(self.hyperparameters, len(X), MOST_INTEGRATED)
+        if near is not None:
+            return labels.only(training.near(near, prior=integrated)[0])
+        if integrated:
             average = self.kernel is None and has_family(kernel)
             families = DEFAULT_FAMILIES if average else {type(kernel).__name__: None}
             with family_progress(self.verbose) as report:
@@ -262,6 +276,22 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
             ],
             self.classes_,
         )
+
+    def relearned(self, X: Any, labels: np.ndarray) -> Self:
+        """Return a copy whose hyperparameters are the most likely ones given other rows and labels.
+
+        The search starts at those of the heaviest model and keeps its family; nothing is integrated
+        over.
+        """
+        check_is_fitted(self)
+        codes, mean = np.searchsorted(self.classes_, labels), self.mean_
+        rows = to_numpy(as_matrix("X", X))
+        found = []
+        for part, y in zip(self._integrated, self._targets(codes, len(self.classes_)), strict=True):
+            kernel, posterior = part.heaviest.kernel, part.heaviest.posterior
+            new = _Labels(X, y, mean, posterior.label)
+            found.append(self._learn(rows, y, mean, new, near=kernel))
+        return copy(self)._become(found, self.classes_)
 
     @property
     def _posteriors(self) -> tuple[Any, ...]:

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from gpattr._core.array import Array, to_numpy
-from gpattr.estimators.evidence.marginal_likelihood import Search, Values
-from gpattr.estimators.integration import Component, Integrated, integrate_over, peaks_of
+from gpattr.estimators.evidence.marginal_likelihood import (
+    OPTIONS,
+    Search,
+    Values,
+    maximise,
+    without_warning,
+)
+from gpattr.estimators.hyperparameters import trainable
+from gpattr.estimators.integration import (
+    SINGULAR,
+    Component,
+    Integrated,
+    integrate_over,
+    peaks_of,
+)
 from gpattr.estimators.priors import Prior, Term, prior_terms, redundant
 from gpattr.estimators.search_space import Units, scaled, std_of
+from gpattr.exceptions import NotPositiveDefiniteError
 from gpattr.kernels import Constant, Kernel, Matern32, Matern52, Radial, SquaredExponential, Sum
 from gpattr.means import Constant as ConstantMean
 from gpattr.means import Mean, Polynomial
@@ -26,6 +40,7 @@ FAMILIES: dict[str, type[Radial]] = {
 DEFAULT_FAMILIES = {name: FAMILIES[name] for name in ("SquaredExponential", "Matern52")}
 # The most rows at which further starts, and starts of their own for later families, are worth it.
 FEW_ROWS = 300
+NEAR = 1e-4  # relative gain of a step that ends a search for a model that is only judged
 
 
 @dataclass(frozen=True)
@@ -76,6 +91,27 @@ class Training:
             searches[family] = search, ([] if searches else starts) + ([middle] if few else [])
         peaks = peaks_of(searches, report)
         return integrate_over(peaks, self.outside, condition, n_points)
+
+    def near(self, kernel: Kernel, *, prior: bool) -> tuple[Kernel, Any]:
+        """Return the most likely kernel and noise, searched from this kernel, in its family.
+
+        Kernels are in the user's units; a search with a ``prior`` has the default one. It ends
+        where a step gains less than 1e-4, relatively: predictions are judged by it, nothing more.
+        """
+        inside = scaled(kernel, self.units, inwards=True)
+        values = trainable(inside)
+        own = replace(self, kernel=inside, starts=[{name: values[name] for name in self.bounds}])
+        if not prior:
+            with without_warning():
+                found = maximise(
+                    self.objective, inside, self.noise, self.bounds, own.starts, ftol=NEAR
+                )
+            return self.outside(*found)
+        search = own._search(None, {})
+        search.climb(search.pack(own.starts[0]), lambda _: None, OPTIONS | {"ftol": NEAR})
+        if search.best is None:
+            raise NotPositiveDefiniteError(SINGULAR)
+        return self.outside(*search.unpack(search.best))
 
     def _search(self, kind: type[Radial] | None, priors: Mapping[str, Term]) -> Search:
         kernel = self.kernel if kind is None else in_family(self.kernel, kind)

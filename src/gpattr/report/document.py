@@ -54,6 +54,7 @@ def write_report(
     held_out: HeldOut | HeldOutClasses | None = None,
     measured: Any = None,
     notes: Sequence[str] = (),
+    opening: Sequence[str] = (),
     title: str = TITLE,
     level: float = 0.95,
     data_name: str = "",
@@ -72,7 +73,8 @@ def write_report(
     that fit in a page (`what_if`), what-if sliders. ``held_out`` of a `TableModel` adds the
     held-out performance. ``measured`` (n,) are the observed targets of the rows, NaN where unknown,
     or the labels of their classes, "" where unknown; ``notes`` are shown at the top of the page,
-    and ``data_name``, such as that of a file, beside the title. ``selected_row`` is the position of
+    ``opening``, what a reader must know before anything else, above them, and ``data_name``, such
+    as that of a file, beside the title. ``selected_row`` is the position of
     the row to show first, by default the first with a counterfactual, or else the one farthest from
     the baseline.
 
@@ -98,7 +100,8 @@ def write_report(
     check_level(level)
     check_text("title", title)
     check_text("data_name", data_name)
-    _check_notes(notes)
+    _check_notes("notes", notes)
+    _check_notes("opening", opening)
     _check_explainer(explainer, explanation)
     importances = _importances(importance, outputs)
     names = list(outputs)
@@ -114,7 +117,8 @@ def write_report(
     remarks = [*map(known_note, outputs.values()), *map(variance_note, outputs.values())]
     remarks = [*remarks, interval_note(first)] if len(outputs) == 1 else remarks
     doubts = dict.fromkeys(filter(None, remarks))
-    facts |= {"title": title, "data_name": data_name, "notes": [*notes, *doubts]}
+    facts |= {"title": title, "data_name": data_name}
+    facts |= {"opening": list(opening), "notes": [*notes, *doubts]}
     facts["selected"] = (
         _first_shown(outputs, changes)
         if selected_row is None
@@ -146,9 +150,9 @@ def _page(facts: dict[str, Any]) -> str:
     return re.sub(r"/\*(\w+)\*/|<!--(\w+)-->", lambda place: parts[place[1] or place[2]], page)
 
 
-def _check_notes(notes: Any) -> None:
+def _check_notes(name: str, notes: Any) -> None:
     if not isinstance(notes, (list, tuple)) or not all(isinstance(note, str) for note in notes):
-        raise InvalidInputError(f"notes: expected a list of sentences, got {notes!r}")
+        raise InvalidInputError(f"{name}: expected a list of sentences, got {notes!r}")
 
 
 def _check_explainer(explainer: Any, explanation: Any) -> None:

@@ -184,6 +184,7 @@ def _accuracy(judged: HeldOutClasses) -> list[tuple[str, str]]:
             "for comparison",
             f"always predicting the most frequent class: {judged.most_frequent:.1%}{gain}",
         ),
+        *((f"{name}, same rows", f"{share:.1%}") for name, share in judged.peers),
     ]
 
 

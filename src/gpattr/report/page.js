@@ -382,6 +382,7 @@
     el("what-if").hidden = el("reset").hidden = true;
     drawWhatIfNote();
     el("lead").textContent = `${numbers.fixed(n, 0)} row${n > 1 ? "s" : ""} × ${d} feature${d > 1 ? "s" : ""}. The ${out.quantity} of each row is compared with that of the baseline (${facts.baseline}), and the difference is divided among the features${facts.attribution === "integrated gradients" ? "" : ` by ${facts.attribution}`}.`;
+    el("opening").replaceChildren(...facts.opening.map((sentence) => make("p", sentence)));
     el("notes").replaceChildren(...facts.notes.map((note) => make("li", note)));
     el("rows-note").textContent = `Attributions: what each feature adds to the ${out.quantity} of a row, or subtracts from it, compared with the baseline (${facts.baseline}).${out.uncertain ? " Faint numbers: the sign is uncertain." : ""} Click a row, or use the arrow keys, to explain it above; click a heading to sort.`;
     const atBaseline = (i) => facts.baseline_values[i] === null ? (Object.hasOwn(facts.baseline_labels, features[i]) ? facts.baseline_labels[features[i]] : undefined) : Number.isInteger(facts.baseline_values[i]) ? written(i, facts.baseline_values[i]) : numbers.readable(facts.baseline_values[i]);

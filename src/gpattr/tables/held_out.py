@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri, stdtrit
 from sklearn.base import clone
 
 from gpattr._core.array import outer_products, product, solve_lower_rows, to_numpy
@@ -28,6 +28,7 @@ from gpattr.distributions.marginals import Marginals
 from gpattr.posteriors import SparsePosterior
 
 LEVELS = (0.5, 0.8, 0.95)
+TAIL = 0.5 * (1.0 - LEVELS[-1])
 MOST = 1000  # held-out rows
 FOLDS, PARTS = 5, 10
 TOGETHER = 200  # rows held out at a time, at most
@@ -39,28 +40,46 @@ class HeldOut:
     """Predictions for ``rows`` held-out rows.
 
     R² (``score``, None if all targets are equal), root mean square ``error``, and the shares of
-    targets ``inside`` their intervals at `LEVELS`.
+    targets ``inside`` their intervals at `LEVELS`. ``width`` is the median width of the 95 %
+    intervals, ``alone`` that of an interval for the next target that knows no features; older files
+    have neither.
     """
 
     rows: int
     score: float | None
     error: float
     inside: tuple[float, ...]
+    width: float | None = None
+    alone: float | None = None
 
     @classmethod
     def of(cls, y: np.ndarray, mean: np.ndarray, var: np.ndarray) -> HeldOut:
         """Judge the predictive ``mean`` and ``var`` of targets y, including noise, (n,) each."""
-        return cls.of_positions(y, mean, ndtr((y - mean) / np.sqrt(var)))
+        std = np.sqrt(var)
+        return cls.of_positions(y, mean, ndtr((y - mean) / std), -2.0 * ndtri(TAIL) * std)
 
     @classmethod
-    def of_positions(cls, y: np.ndarray, mean: np.ndarray, below: np.ndarray) -> HeldOut:
-        """Judge predictions by ``below``, the predictive probabilities P(target ≤ y), (n,)."""
-        off = y - mean
+    def of_positions(
+        cls, y: np.ndarray, mean: np.ndarray, below: np.ndarray, widths: np.ndarray | None = None
+    ) -> HeldOut:
+        """Judge predictions by ``below``, the predictive probabilities P(target ≤ y), (n,).
+
+        ``widths`` (n,) are those of the 95 % intervals, if known.
+        """
+        off, n = y - mean, len(y)
         score = (
             None if np.ptp(y) == 0 else 1.0 - float((off**2).sum() / ((y - y.mean()) ** 2).sum())
         )
         inside = (float(np.mean(np.abs(below - 0.5) <= 0.5 * level)) for level in LEVELS)
-        return cls(len(y), score, float(np.sqrt((off**2).mean())), tuple(inside))
+        spread = -2.0 * float(stdtrit(n - 1, TAIL)) * float(y.std(ddof=1)) * (1.0 + 1.0 / n) ** 0.5
+        return cls(
+            n,
+            score,
+            float(np.sqrt((off**2).mean())),
+            tuple(inside),
+            None if widths is None else float(np.median(widths)),
+            None if widths is None else spread,
+        )
 
     @classmethod
     def of_folds(cls, regressor: Any, X: Any, y: np.ndarray) -> HeldOut | None:
@@ -72,7 +91,7 @@ class HeldOut:
         if n < 2 * FOLDS:
             return None
         folds = np.array_split(np.random.default_rng(0).permutation(n), FOLDS)
-        mean, below, judged = np.empty(n), np.empty(n), folds if n <= MOST else folds[:1]
+        (mean, below, width), judged = np.empty((3, n)), folds if n <= MOST else folds[:1]
         for fold in judged:
             others = np.setdiff1d(np.arange(n), fold)
             if np.ptp(y[others]) == 0:
@@ -81,8 +100,9 @@ class HeldOut:
             model.set_params(verbose=0).fit(X.iloc[others], y[others])
             predicted = _with_noise(model.posterior_, X.iloc[fold])
             mean[fold], below[fold] = predicted.mean, predicted.cdf(y[fold])
+            width[fold] = predicted.quantile(1.0 - TAIL) - predicted.quantile(TAIL)
         rows = np.concatenate(judged)
-        return cls.of_positions(y[rows], mean[rows], below[rows])
+        return cls.of_positions(y[rows], mean[rows], below[rows], width[rows])
 
     @classmethod
     def of_model(cls, regressor: Any, X: Any, y: Any) -> HeldOut | None:

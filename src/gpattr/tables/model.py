@@ -24,7 +24,7 @@ from gpattr.exceptions import InvalidInputError
 from gpattr.posteriors import EncodedPosterior, Posterior
 from gpattr.tables.columns import Columns, require_frame
 from gpattr.tables.held_out import HeldOut
-from gpattr.tables.held_out_classes import HeldOutClasses
+from gpattr.tables.held_out_classes import HeldOutClasses, stratified
 from gpattr.tables.target import TASKS
 
 if TYPE_CHECKING:
@@ -163,9 +163,15 @@ class TableModel:
             return cls(
                 classifier,
                 columns,
-                HeldOutClasses.of_unseen(classifier, rows.iloc[others], labels[others]),
+                HeldOutClasses.of_unseen(
+                    classifier,
+                    rows.iloc[others],
+                    labels[others],
+                    (rows.iloc[chosen], labels[chosen]),
+                ),
             )
-        return cls(classifier, columns, HeldOutClasses.of_model(classifier, rows, labels))
+        judged = HeldOutClasses.of_folds(classifier, rows, labels, MOST_LEARNED)
+        return cls(classifier, columns, judged)
 
     @property
     def task(self) -> str:
@@ -316,21 +322,6 @@ def _label_columns(columns: Columns) -> list[list[int]] | None:
     """Return the one-hot columns of each category."""
     encoder = columns.encoder
     return [encoder.places(name) for name in columns.categories] or None if encoder else None
-
-
-def stratified(labels: np.ndarray, most: int) -> np.ndarray:
-    """Return the sorted positions of a stratified random sample of about ``most`` rows.
-
-    Each class has at least two.
-    """
-    n = len(labels)
-    if n <= most:
-        return np.arange(n)
-    generator, chosen = np.random.default_rng(0), []
-    for label in np.unique(labels):
-        rows = generator.permutation(np.flatnonzero(labels == label))
-        chosen.append(rows[: max(2, len(rows) * most // n)])
-    return np.sort(np.concatenate(chosen))
 
 
 def _encoded(columns: Columns, X: Any) -> pd.DataFrame:
