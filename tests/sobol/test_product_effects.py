@@ -291,6 +291,25 @@ def test_products_of_matern_kernels():
     np.testing.assert_allclose(found.expected, expected, rtol=0, atol=3e-6)
 
 
+def test_models_of_a_mixture_share_the_points(monkeypatch):
+    X, y = data(30, 6)
+    part = ExactPosterior(SquaredExponential(10.0 * np.ones(6), 2.0), X, y, noise=1e-9)
+    counts, count = [], node_forms.__globals__["_count"]
+
+    def counted(*args):
+        counts.append(count(*args))
+        return counts[-1]
+
+    monkeypatch.setattr("gpattr.sobol.node_forms._count", counted)
+    alone = gpattr.sobol_indices(part)
+    (most,) = counts
+    counts.clear()
+    found = gpattr.sobol_indices(MixturePosterior([part] * 3, [0.2, 0.3, 0.5]))
+    assert len(counts) == 3
+    assert 0 < sum(counts) <= most
+    np.testing.assert_allclose(found.total, alone.total, rtol=0, atol=0.02)
+
+
 def test_mixtures_of_posteriors():
     X, y = data(15)
     parts = [ExactPosterior(SquaredExponential(s), X, y, noise=0.05) for s in (0.7, 1.5)]

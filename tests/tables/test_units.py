@@ -177,6 +177,33 @@ def test_words_among_many_numbers_are_missing_values(words):
         columns.features(frame_of(["1", "new"]))
 
 
+def test_a_word_among_labels_that_begin_with_a_digit_is_missing():
+    frame = frame_of(["1st", "2nd", "3rd"] * 8 + ["*"])
+    columns = Columns.of(frame, "y")
+    assert columns.categories["a"] == ("1st", "2nd", "3rd")
+    for each in (columns, Columns.of_content(columns.to_content())):
+        assert each.features(frame)["a"].iloc[-1] == "1st"
+    with pytest.raises(InvalidInputError, match="expected one of .* got 'new' in row 2"):
+        columns.features(frame_of(["*", "new"]))
+
+
+def test_codes_among_many_numbers_are_labels():
+    numbers = [str(i) for i in range(1, 21) for _ in range(6)]
+    codes = ["M10", "M12A", "C170", "A", "M5"] * 6
+    columns = Columns.of(frame := frame_of(numbers + codes), "y")
+    assert {"1", "20", "M10", "A"} <= set(columns.categories["a"])
+    assert columns.features(frame)["a"].tolist() == numbers + codes
+    with pytest.raises(InvalidInputError, match="expected a number in column 'a', got '1.2.3'"):
+        Columns.of(frame_of([*numbers, "1.2.3", *codes]), "y")
+
+
+def test_numbers_with_zeros_before_them_are_labels_beside_one_with_a_letter():
+    texts = ["001", "002", "136", "136A"] * 6
+    columns = Columns.of(frame := frame_of(texts), "y")
+    assert columns.categories["a"] == ("001", "002", "136", "136A")
+    assert columns.features(frame)["a"].tolist() == texts
+
+
 def test_other_tables_have_the_same_unit_or_none():
     columns = Columns.of(frame_of(["5 €", "6 €", "7 €"]), "y")
     assert columns.features(pd.DataFrame({"a": ["8", "9,50 €"]}))["a"].tolist() == [8.0, 9.5]

@@ -198,7 +198,7 @@ def effects_of(
     """
     parts = posterior.components
     if len(parts) == 1:
-        exact = product_effects(posterior, inputs, subsets, n_draws, generator)
+        exact = product_effects(posterior, inputs, subsets, n_draws, generator, share)
         if exact is not None:
             return exact
         return quasi_random_effects(posterior, inputs, subsets, n_draws, generator, share)

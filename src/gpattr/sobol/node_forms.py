@@ -25,25 +25,30 @@ MOST_ROWS = 2**14
 LONGEST = 256  # nodes of a feature
 ROUGH = 90  # nodes of a feature that show what functions lack in smoothness
 SCRAMBLES = 8
+FEWEST_POINTS, MOST_POINTS = 2**6, 2**11  # of a scramble
 WORK = 1.5e10  # multiplications in all
 FINE, COARSE = 34.0, 26.0  # rules are exact to exp(−this): the second shows the error of the first
 
 
 def node_forms(
-    state: Conditioning, subsets: Sequence[Subset], generator: np.random.Generator
+    state: Conditioning,
+    subsets: Sequence[Subset],
+    generator: np.random.Generator,
+    share: float = 1.0,
 ) -> list[Form]:
-    """Return V_S for subsets of players by values at nodes."""
+    """Return V_S for subsets of players by values at nodes; ``share`` is that of the work."""
     m, inputs, T = len(state.data), state.sections.inputs, len(state.sections.terms.terms)
     sites, k = m + sum(map(len, state.groups)), max(len(subsets), 1)
-    count = _count(k * (m * m + 20.0 * T * sites))
+    count = _count(k * (m * m + 20.0 * T * sites), share)
     points = [inputs.points(count, generator) for _ in range(SCRAMBLES)]
     centre = state.columns(state.sections.sites(np.zeros((1, inputs.n_columns)), frozenset()))
     return [_form(state, subset, points, centre) for subset in subsets]
 
 
-def _count(work: float) -> int:
-    """Return how many points of a scramble fit the budget if each takes this work."""
-    return int(2 ** np.clip(np.floor(np.log2(WORK / work / SCRAMBLES)), 6, 11))
+def _count(work: float, share: float = 1.0) -> int:
+    """Return how many points of a scramble fit a share of the budget if each takes this work."""
+    affordable = min(WORK / work / SCRAMBLES, MOST_POINTS)
+    return int(2 ** max(np.floor(np.log2(share * affordable)), np.log2(FEWEST_POINTS)))
 
 
 def _form(

@@ -37,10 +37,12 @@ def product_effects(
     subsets: Sequence[Subset],
     n_draws: int,
     generator: np.random.Generator,
+    share: float = 1.0,
 ) -> Effects | None:
     """Return the effects of subsets of players.
 
     None where the kernel is no sum of products, or of so many that other ways are quicker.
+    ``share`` is that of the quasi-random points which one model of a mixture gets: its weight.
     """
     subsets = tuple(tuple(subset) for subset in subsets)
     weights, states = [], []
@@ -53,7 +55,7 @@ def product_effects(
     counts = generator.multinomial(n_draws, weights) if len(weights) > 1 else [n_draws]
     parts = []
     for state, count in zip(states, counts, strict=True):
-        found = _forms(state, subsets, generator)
+        found = _forms(state, subsets, generator, share)
         if found is None:
             return None
         parts.append(_effects(*found, subsets, int(count), generator, state))
@@ -135,7 +137,10 @@ def _on_host(posterior: FunctionSpacePosterior) -> FunctionSpacePosterior:
 
 
 def _forms(
-    state: Conditioning, subsets: tuple[Subset, ...], generator: np.random.Generator
+    state: Conditioning,
+    subsets: tuple[Subset, ...],
+    generator: np.random.Generator,
+    share: float,
 ) -> tuple[list[Form], str] | None:
     """Return the forms of subsets, and in words how they were found; None where it takes long."""
     T, n = len(state.sections.terms.terms), len(state.data) + sum(map(len, state.groups))
@@ -144,7 +149,8 @@ def _forms(
     forms = list(quadratic_forms(state, subsets))
     whole = max(form.matrix[0, 0] + max(form.unknown, 0.0) for form in forms)
     poor = [i for i, form in enumerate(forms) if _poor(form, whole)]
-    by_nodes = node_forms(state, [subsets[i] for i in poor], generator) if poor else []
+    some = [subsets[i] for i in poor]
+    by_nodes = node_forms(state, some, generator, share) if poor else []
     for i, form in zip(poor, by_nodes, strict=True):
         if form.draw_error + form.unknown_error < forms[i].draw_error + forms[i].unknown_error:
             kept = min(form, forms[i], key=lambda found: found.error)

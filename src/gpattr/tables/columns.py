@@ -199,9 +199,9 @@ class Columns:
         for name in self.names:
             usual = (typical or {}).get(name)
             if name in self.categories:
-                values = _labels(
-                    frame[name], name, self.categories[name], self.others.get(name), source
-                )
+                column = self._without_words(frame[name], name)
+                labels, other = self.categories[name], self.others.get(name)
+                values = _labels(column, name, labels, other, source)
             elif name in self.dates:
                 values = _dates(frame[name], name, self.dates[name], source)
             else:
@@ -235,9 +235,14 @@ class Columns:
     def _numbers(self, column: Any, name: str, source: str, fixed: bool = False) -> Any:
         """Return a column as numbers, with the unit and separator it is known by."""
         unit, separator = self.units.get(name, ""), self.separators.get(name, "")
-        if name in self.words:
-            column = column.mask(column.astype(str).str.strip().isin(self.words[name]))
+        column = self._without_words(column, name)
         return _numbers(column, name, source, unit, separator, fixed)
+
+    def _without_words(self, column: Any, name: str) -> Any:
+        """Return a column whose words that count as missing values are missing."""
+        if name not in self.words:
+            return column
+        return column.mask(column.astype(str).str.strip().isin(self.words[name]))
 
     def measured(self, frame: Any) -> Array | None:
         """Return the target as numbers, NaN where it is not one; None if the table has none."""

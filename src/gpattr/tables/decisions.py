@@ -60,8 +60,8 @@ class Decisions:
             kept = known[~wrong]
             self._take_numbers(name, kept, read_numbers(kept, name, self.source, point=self.point))
             return
-        if not wrong.any():
-            refuse_mixed_units(numbers, known, name, self.source)
+        if not wrong.any() and not known.astype(str).str.strip().str.fullmatch(r"0\d+").any():
+            refuse_mixed_units(numbers, known, name, self.source)  # 001 is a label, and so is 136A
         if wrong.any() or numbers.units.nunique() > 1:  # 1st, 2nd, 3rd
             self._take_categories(name, known.astype(str).str.strip())
             return
@@ -87,15 +87,19 @@ class Decisions:
 
         Words among at most ten different numbers that repeat are categories, and so are the
         numbers. Signs, at most three different words and words in at most 5 % of the rows are
-        missing values. Digits that are no number, and more words, are errors.
+        missing values. If more words are codes such as M10, all values are labels. Digits that are
+        no number, and other words, are errors.
         """
         texts = known[wrong].astype(str).str.strip()
         words = tuple(dict.fromkeys(texts))
         signs = not texts.str.contains(r"\w", regex=True).any()
-        malformed = texts.str.contains(r"\d", regex=True) & ~texts.str.contains(r"[^\W\d_]")
+        digits, letters = texts.str.contains(r"\d"), texts.str.contains(r"[^\W\d_]")
+        malformed = digits & ~letters
         if not signs and values.nunique() <= min(FEW_NUMBERS, values.count() // 2):
             return False
         many = not signs and len(words) > FEW_WORDS and wrong.mean() > RARE
+        if many and not malformed.any() and (digits & letters).mean() > 0.5:
+            return False
         if many or malformed.any():
             refuse_text(wrong, known, name, self.source)
         self._decide(name, f"has {words[0]!r} among its numbers", "leave such cells empty")
