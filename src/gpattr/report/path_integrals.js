@@ -78,7 +78,8 @@ const pathIntegrals = (() => {
       for (let j = 0; j < D; j++) { const r = (x[j] - Z[start + j]) * inverse[j]; square += r * r; }
       result *= profile(leaf, square);
     }
-    for (const { offset, places, slopes } of factors) {
+    for (let c = 0; c < factors.length; c++) {
+      const { offset, places, slopes } = factors[c];
       let sum = offset;
       for (let k = 0; k < places.length; k++) sum += slopes[k] * x[places[k]] * Z[start + places[k]];
       result *= sum;
@@ -256,28 +257,36 @@ const pathIntegrals = (() => {
     }
   }
 
-  // [f, ∂f, ∂'f, ∂∂'f] of a product.
-  const times = ([f, x, z, xz], [g, y, w, yw]) => [f * g, x * g + f * y, z * g + f * w, xz * g + x * w + z * y + f * yw];
+  // Multiply a function, given as [f, ∂f, ∂'f, ∂∂'f], by another.
+  function multiply(f, g, x, z, xz) {
+    f[3] = f[3] * g + f[1] * z + f[2] * x + f[0] * xz;
+    f[2] = f[2] * g + f[0] * z;
+    f[1] = f[1] * g + f[0] * x;
+    f[0] *= g;
+  }
 
   // The same of a term with factors: s − t by panels, t by a rule that is exact, for it enters by the factors alone.
   function addTriangle(variance, sights, shares, lines, owner, x, b, prior) {
-    const [inner, innerWeights] = gaussLegendre(lines.length + 1), count = spread(sights, 0, lines);
-    const ofFactors = lines.map((line) => { // λᵢ and μᵢ
+    const [inner, innerWeights] = gaussLegendre(lines.length + 1), count = spread(sights, 0, lines), radial = new Float64Array(4), f = new Float64Array(4);
+    const slopes = lines.map((line) => { // λᵢ and μᵢ
       const one = new Float64Array(prior.length), two = new Float64Array(prior.length);
-      line.look(b, 0);
       line.places.forEach((j, k) => { one[owner[j]] += line.step[k] * b[j]; two[owner[j]] += line.step[k] * (x[j] - b[j]); });
-      return { first: line.first, one, two, sum: line.change, both: two.reduce((sum, each) => sum + each, 0) };
+      line.look(b, 0);
+      return { first: line.first, one, two, along: line.change, both: two.reduce((sum, each) => sum + each, 0) };
     });
+    const moved = [...prior.keys()].filter((i) => shares.some((share) => share[i] > 0) || slopes.some(({ two }) => two[i] > 0));
     for (let k = 0; k < count; k++) {
       const u = S[k], squares = sights.map(({ square }) => u * u * square);
       const g = sights.map(({ leaf }, l) => profile(leaf, squares[l])), h = sights.map(({ leaf }, l) => slope(leaf, squares[l])), c = sights.map(({ leaf }, l) => curvature(leaf, squares[l]));
-      for (let i = 0; i < prior.length; i++) {
-        const radial = shares.reduce((jet, { [i]: a }, l) => times(jet, [g[l], u * a * h[l], -u * a * h[l], -a * (h[l] + u * u * a * c[l])]), [2 * variance * (1 - u) * W[k], 0, 0, 0]);
-        inner.forEach((y, n) => {
-          const t = (1 - u) * y, s = t + u;
-          const jet = ofFactors.reduce((jet, { first, one, two, sum, both }) => times(jet, [first + (s + t) * sum + s * t * both, one[i] + t * two[i], one[i] + s * two[i], two[i]]), radial);
-          prior[i] += innerWeights[n] * jet[3];
-        });
+      for (const i of moved) {
+        radial.set([2 * variance * (1 - u) * W[k], 0, 0, 0]);
+        for (let l = 0; l < g.length; l++) { const a = shares[l][i]; multiply(radial, g[l], u * a * h[l], -u * a * h[l], -a * (h[l] + u * u * a * c[l])); }
+        for (let n = 0; n < inner.length; n++) {
+          const t = (1 - u) * inner[n], s = t + u;
+          f.set(radial);
+          for (const { first, one, two, along, both } of slopes) multiply(f, first + (s + t) * along + s * t * both, one[i] + t * two[i], one[i] + s * two[i], two[i]);
+          prior[i] += innerWeights[n] * f[3];
+        }
       }
     }
   }
