@@ -239,6 +239,11 @@ TABLES = {
     "ten factors": of_table(
         ALL, Product(NUMBERS, *(category(0.3, list(two)) for two in combinations(range(2, 7), 2)))
     ),
+    "forty factors": of_table(
+        ("size", "kind"),
+        2.0 * Select(PolynomialKernel(0.95, degree=40, offset=0.05), [1, 2, 3])
+        + Select(Matern52(30.0), [0]),
+    ),
     "a polynomial of a number": of_table(
         ALL, NUMBERS * Select(PolynomialKernel([1e-4, 1.0], degree=3), [0, 4]) + Constant(4.0)
     ),

@@ -157,7 +157,7 @@ const pathIntegrals = (() => {
   // many factors are short, for P is a polynomial of their number.
   const MOST = 4096 * NODES, S = new Float64Array(MOST), W = new Float64Array(MOST);
   function spread(sights, origin, lines) {
-    const longest = lines.length > 4 ? 4 / lines.length : Infinity;
+    const longest = lines.length > 16 ? 16 / lines.length : Infinity;
     let from = -origin, to = 1 - origin, count = 0;
     for (const sight of sights) {
       sight.prepare(origin);

@@ -220,7 +220,7 @@ def _terms(kernel: Kernel, d: int) -> list[dict[str, Any]] | None:
             if isinstance(inner, Constant):
                 variance *= inner.variance
                 continue
-            if type(inner) in (LinearKernel, Polynomial):
+            if type(inner) is LinearKernel or type(inner) is Polynomial:
                 linear += _factors(inner, np.arange(d)[features])
                 continue
             kind = _kind(inner)
