@@ -1,12 +1,14 @@
 """What if: the script of the page against Python, number by number."""
 
 from copy import copy
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from gpattr import Baselines, Explainer, GPClassifier
+from gpattr.encoders import Encoder
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import (
     Constant,
@@ -14,16 +16,20 @@ from gpattr.kernels import (
     Matern32,
     Matern52,
     Periodic,
+    Product,
     RationalQuadratic,
     Select,
     SquaredExponential,
     separable,
 )
+from gpattr.kernels import Linear as LinearKernel
+from gpattr.kernels import Polynomial as PolynomialKernel
 from gpattr.means import Constant as ConstantMean
 from gpattr.means import Linear, Polynomial
 from gpattr.posteriors import (
     AffinePosterior,
     CombinationPosterior,
+    EncodedPosterior,
     ExactPosterior,
     MixturePosterior,
     MultiOutputPosterior,
@@ -136,10 +142,11 @@ def script(chromium):
     tab.close()
 
 
-def check_script(script, posterior, rows):
-    explainer = Explainer(posterior)
+def check_script(script, posterior, rows, baseline="mean"):
+    explainer = Explainer(posterior, baseline)
     ex = explainer(rows)
-    answers = script(what_if(explainer, ex), rows.tolist())
+    columns = posterior.encoder.encode("X", rows) if posterior.encoder else rows
+    answers = script(what_if(explainer, ex), columns.tolist())
     spread = posterior.predict(rows, return_std=True)[1]
     for part, expected in {
         "prediction": ex.predictions,
@@ -179,6 +186,78 @@ def test_mixtures(script):
         np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-9, err_msg=part)
 
 
+LABELS = {"kind": ("a", "b", "c"), "wall": ("brick", "wood")}
+PEOPLE = pd.DataFrame(
+    {
+        "size": RNG.normal(100.0, 30.0, 40),
+        "age": RNG.uniform(0.0, 90.0, 40),
+        **{name: RNG.choice(labels, 40) for name, labels in LABELS.items()},
+    }
+)
+PRICES = PEOPLE["size"] / 30.0 * (1.0 + (PEOPLE["kind"] == "b")) + (PEOPLE["wall"] == "wood")
+
+
+def category(rho, places):
+    return Select(PolynomialKernel(1.0 - rho, degree=1, offset=rho), places)
+
+
+def of_table(names, *kernels):
+    """The model, or mixture, of some columns, whose kernels know them encoded."""
+    encoder = Encoder(names, {name: LABELS[name] for name in names if name in LABELS})
+    rows = encoder.encode("X", PEOPLE[list(names)])
+    models = [ExactPosterior(kernel, rows, PRICES, noise=0.01) for kernel in kernels]
+    weights = np.arange(1.0, 1.0 + len(models))
+    whole = models[0] if len(models) == 1 else MixturePosterior(models, weights / weights.sum())
+    return EncodedPosterior(whole, encoder)
+
+
+NUMBERS, ALL = Select(SquaredExponential([30.0, 20.0], 2.0), [0, 1]), ("size", "age", *LABELS)
+ROUGH = Product(Select(Matern52([9.0, 50.0], 2.0), [0, 1]), category(0.6, [2, 3, 4]))
+TABLES = {
+    "one category": of_table(
+        ("size", "kind"),
+        Product(Select(SquaredExponential(30.0, 2.0), [0]), category(0.3, [1, 2, 3])) + Constant(4),
+    ),
+    "two categories": of_table(
+        ALL, Product(NUMBERS, category(0.3, [2, 3, 4]), category(0.7, [5, 6])) + Constant(4.0)
+    ),
+    "Matérn 5/2": of_table(ALL, Product(ROUGH, category(0.1, [5, 6])) + Constant(4.0)),
+    "only categories": of_table(
+        tuple(LABELS), 2.0 * Product(category(0.3, [0, 1, 2]), category(0.7, [3, 4])) + Constant(4)
+    ),
+    "a mixture": of_table(
+        ALL,
+        Product(NUMBERS, category(0.3, [2, 3, 4]), category(0.7, [5, 6])) + Constant(4.0),
+        Product(ROUGH, category(0.1, [5, 6])) + Constant(2.0),
+    ),
+    "sums and leaves of several kinds": of_table(
+        ALL,
+        Product(NUMBERS, Select(Matern32(20.0), [0]), Constant(0.3) + Select(LinearKernel(), [5]))
+        + Select(RationalQuadratic(9.0), [1]) * category(0.5, [2, 3, 4])
+        + category(0.2, [5, 6]),
+    ),
+    "ten factors": of_table(
+        ALL, Product(NUMBERS, *(category(0.3, list(two)) for two in combinations(range(2, 7), 2)))
+    ),
+    "forty factors": of_table(
+        ("size", "kind"),
+        2.0 * Select(PolynomialKernel(0.95, degree=40, offset=0.05), [1, 2, 3])
+        + Select(Matern52(30.0), [0]),
+    ),
+    "a polynomial of a number": of_table(
+        ALL, NUMBERS * Select(PolynomialKernel([1e-4, 1.0], degree=3), [0, 4]) + Constant(4.0)
+    ),
+}
+
+
+@pytest.mark.parametrize("baseline", ["mean", "median"])  # a mixture of labels, and one label
+@pytest.mark.parametrize("name", TABLES)
+def test_categories_with_factors_of_their_own(script, name, baseline):
+    far = PEOPLE[:3].assign(size=[400.0, 0.0, -100.0], age=[40.0, 200.0, -90.0])
+    rows = pd.concat([PEOPLE[:8], far])[list(TABLES[name].encoder.names)]
+    check_script(script, TABLES[name], rows, baseline)
+
+
 def test_large_mixtures_are_not_sent(monkeypatch):
     monkeypatch.setattr("gpattr.report.what_if.MOST_OF_ALL", 100.0)
     explainer = Explainer(MixturePosterior([exact(), exact(2.0 * ARD)]))
@@ -212,8 +291,8 @@ def test_what_a_page_cannot_do():
         assert isinstance(what_if(explainer, explainer(X[:3])), str)
     explainer = Explainer(others[0])
     assert what_if(explainer, explainer(X[:3])) == (
-        "sliders support sums and products of squared exponential, Matérn 3/2, Matérn 5/2 and"
-        " rational quadratic kernels, with constant or linear means"
+        "sliders support sums and products of squared exponential, Matérn 3/2, Matérn 5/2,"
+        " rational quadratic and polynomial kernels, with constant or linear means"
     )
 
 

@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 
 from gpattr import Explainer
+from gpattr.encoders import Encoder
 from gpattr.estimators import gp_regressor
-from gpattr.kernels import Periodic, Select, SquaredExponential
-from gpattr.posteriors import ExactPosterior
+from gpattr.kernels import Constant, Periodic, Polynomial, Select, SquaredExponential
+from gpattr.posteriors import EncodedPosterior, ExactPosterior
 from gpattr.tables import Columns, TableModel
 
 pytest.importorskip("anywidget")
@@ -137,6 +138,30 @@ def test_categories_and_dates(page, monkeypatch):
     tab.click("text=Reset to the row")
     expected = model(X[5:6]).predictions[0]
     assert tab.evaluate(f"{ROOT}[0].answer.prediction") == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_category_with_a_factor_of_its_own(page):
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"size": rng.normal(size=40), "kind": rng.choice(["a", "b", "c"], 40)})
+    encoder = Encoder(("size", "kind"), {"kind": ("a", "b", "c")})
+    kernel = Select(SquaredExponential(1.5, 2.0), [0]) * Select(
+        Polynomial(0.7, degree=1, offset=0.3), [1, 2, 3]
+    )
+    y = frame["size"] * (frame["kind"] == "b")
+    inner = ExactPosterior(kernel + Constant(4.0), encoder.encode("X", frame), y, noise=0.01)
+    model = Explainer(EncodedPosterior(inner, encoder))
+    tab, show = page
+    widget = model.widget(frame[:5])
+    assert widget.facts["model"] is not None
+    show(widget)
+    for label in ("a", "b", "c"):
+        tab.evaluate(MOVE, [0, "kind", label])
+        answer = tab.evaluate(f"{ROOT}[0].answer")
+        asked = frame[:1].assign(kind=label)
+        ex, spread = model(asked), model.posterior.predict(asked, return_std=True)[1]
+        expected = [ex.predictions[0], *ex.values[0], *ex.std[0], spread[0]]
+        found = [answer["prediction"], *answer["values"], *answer["stds"], answer["std"]]
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
 def test_only_the_newest_row_is_asked_for(page):

@@ -1,7 +1,7 @@
 "use strict";
-// Integrated gradients of a kernel along one path, and their prior variances. A kernel is a sum of terms σ² ∏ₗ gₗ(rₗ²), whose leaves
-// are squared exponentials, Matérn 3/2 and 5/2 and rational quadratics, each with its own inverse length-scales. Nothing here
-// depends on the page.
+// Integrated gradients of a kernel along one path, and their prior variances. A kernel is a sum of terms σ² ∏ₗ gₗ(rₗ²) ∏_c L_c(x, z).
+// Leaves g are squared exponentials, Matérn 3/2 and 5/2 and rational quadratics, each with its own inverse length-scales; factors
+// L_c = o + Σⱼ vⱼ xⱼ zⱼ, such as kernels of categories, are linear along the path. Nothing here depends on the page.
 //
 // With pₗ = (x − b)/ℓₗ and vₗ = the difference to z where leaf l is nearest to it on the path, at tₗ, all in length-scales of the leaf,
 //
@@ -9,7 +9,10 @@
 //   Var 𝒜ᵢ    = −σ² (Σₗ Gₗ sₗᵢ + Σₗⱼ Qₗⱼ sₗᵢ sⱼᵢ),   sₗᵢ = Σ pₗ² over the inputs of feature i,
 //
 // where Gₗ = ∫ 2(1 − u) hₗ ∏ g du, Qₗⱼ = ∫ 2(1 − u) u² hₗhⱼ ∏ g du with h'/r instead of hₗ² for j = l: along one line the kernel
-// depends on u = |s − t| only.
+// depends on u = |s − t| only. Factors make it, with P = ∏ L_c and P₋c without L_c,
+//
+//   𝒜ᵢk(·, z) = σ² Σₗ pₗᵢ (vₗᵢ I₀ₗ + pₗᵢ I₁ₗ) + σ² Σ_c vᵢ (xᵢ − bᵢ) zᵢ J_c,      P inside of Iₖₗ,      J_c = ∫ ∏ g P₋c dt,
+//   Var 𝒜ᵢ    = 2 ∫∫ ∂ᵢ∂'ᵢ k over s ≥ t,   L_c = L + (s + t) λ + s t μ,   ∂ᵢL_c = λᵢ + t μᵢ,   ∂'ᵢL_c = λᵢ + s μᵢ,   ∂ᵢ∂'ᵢL_c = μᵢ.
 const pathIntegrals = (() => {
   const NODES = 12; // a panel
   const ROOT3 = Math.sqrt(3), ROOT5 = Math.sqrt(5);
@@ -65,8 +68,8 @@ const pathIntegrals = (() => {
     return code === 1 ? (3 * ROOT3 * Math.exp(-ROOT3 * r)) / r : (25 / 3) * Math.exp(-ROOT5 * r);
   }
 
-  // The value of a term for the difference of two inputs, x − Z[row].
-  function value({ variance, leaves }, x, Z, row) {
+  // The value of a term for two inputs, x and Z[row].
+  function value({ variance, leaves, factors }, x, Z, row) {
     let result = variance;
     const D = x.length, start = row * D;
     for (const leaf of leaves) {
@@ -74,6 +77,12 @@ const pathIntegrals = (() => {
       let square = 0;
       for (let j = 0; j < D; j++) { const r = (x[j] - Z[start + j]) * inverse[j]; square += r * r; }
       result *= profile(leaf, square);
+    }
+    for (let c = 0; c < factors.length; c++) {
+      const { offset, places, slopes } = factors[c];
+      let sum = offset;
+      for (let k = 0; k < places.length; k++) sum += slopes[k] * x[places[k]] * Z[start + places[k]];
+      result *= sum;
     }
     return result;
   }
@@ -116,9 +125,39 @@ const pathIntegrals = (() => {
     }
   }
 
-  // Nodes and weights on the path, as distances s from `origin`, dense enough for all leaves.
+  // A factor along the path, for one point: first + t·change, with the product of all others and the integral J.
+  class Line {
+    constructor({ offset, places, slopes }, x, b) {
+      this.offset = offset;
+      this.places = places;
+      this.from = places.map((j, k) => slopes[k] * b[j]);
+      this.step = places.map((j, k) => slopes[k] * (x[j] - b[j]));
+      this.first = this.change = this.now = this.others = this.integral = 0;
+    }
+    look(Z, start) {
+      const { places, from, step } = this;
+      this.first = this.offset;
+      this.change = this.integral = 0;
+      for (let k = 0; k < places.length; k++) { const z = Z[start + places[k]]; this.first += from[k] * z; this.change += step[k] * z; }
+    }
+  }
+
+  // Integrate each J, and multiply the weights of the nodes by P.
+  function weigh(lines, sights, origin, count) {
+    for (let k = 0; k < count; k++) {
+      let g = W[k], before = 1, after = 1;
+      for (const sight of sights) g *= profile(sight.leaf, sight.radius(S[k] + sight.offset));
+      for (const line of lines) { line.now = line.first + (origin + S[k]) * line.change; line.others = before; before *= line.now; }
+      for (let c = lines.length - 1; c >= 0; c--) { const line = lines[c]; line.integral += g * line.others * after; after *= line.now; }
+      W[k] *= before;
+    }
+  }
+
+  // Nodes and weights on the path, as distances s from `origin`, dense enough for all leaves. Panels of
+  // many factors are short, for P is a polynomial of their number.
   const MOST = 4096 * NODES, S = new Float64Array(MOST), W = new Float64Array(MOST);
-  function spread(sights, origin) {
+  function spread(sights, origin, lines) {
+    const longest = lines.length > 16 ? 16 / lines.length : Infinity;
     let from = -origin, to = 1 - origin, count = 0;
     for (const sight of sights) {
       sight.prepare(origin);
@@ -127,7 +166,7 @@ const pathIntegrals = (() => {
       to = Math.min(to, sight.star + sight.beyond);
     }
     for (let s = from; s < to && count < MOST; ) {
-      let end = to, width = Infinity;
+      let end = to, width = longest;
       for (const sight of sights) {
         if (sight.square === 0) continue;
         if (sight.split && sight.star > s) end = Math.min(end, sight.star);
@@ -145,15 +184,22 @@ const pathIntegrals = (() => {
   const steepest = (sights) => sights.reduce((best, sight) => (sight.square > best.square ? sight : best));
 
   // Add to a, (d, m), the covariances of the attributions of a term with the function at the points Z.
-  function addCovariances({ variance, leaves }, { m, inputs: Z, owner }, x, b, a) {
-    const sights = steps(leaves, x, b), D = x.length;
-    if (!sights.length || sights.every(({ square }) => square === 0)) return;
+  function addCovariances({ variance, leaves, factors }, { m, inputs: Z, owner }, x, b, a) {
+    const sights = steps(leaves, x, b), lines = factors.map((factor) => new Line(factor, x, b)), D = x.length;
+    if (!lines.length && sights.every(({ square }) => square === 0)) return;
     const lead = steepest(sights), others = new Float64Array(sights.length);
     for (let row = 0; row < m; row++) {
       let far = false;
       for (const sight of sights) { sight.look(b, Z, row); sight.first = sight.second = 0; far = far || sight.near > sight.leaf.reach ** 2; }
       if (far) continue;
-      const count = spread(sights, lead.at);
+      const count = spread(sights, lead.at, lines);
+      if (lines.length) {
+        for (const line of lines) line.look(Z, row * D);
+        weigh(lines, sights, lead.at, count);
+        for (const { places, step, integral } of lines) {
+          for (let k = 0; k < places.length; k++) a[owner[places[k]] * m + row] += variance * step[k] * Z[row * D + places[k]] * integral;
+        }
+      }
       if (sights.length === 1) {
         const { leaf } = lead;
         for (let k = 0; k < count; k++) { const h = W[k] * slope(leaf, lead.radius(S[k])); lead.first += h; lead.second += S[k] * h; }
@@ -176,11 +222,15 @@ const pathIntegrals = (() => {
   }
 
   // Add to `prior`, (d), the prior variances of the attributions of a term.
-  function addVariances({ variance, leaves }, owner, x, b, prior) {
+  function addVariances({ variance, leaves, factors }, owner, x, b, prior) {
     const sights = steps(leaves, x, b), d = prior.length;
-    if (!sights.length || sights.every(({ square }) => square === 0)) return;
+    if (!factors.length && sights.every(({ square }) => square === 0)) return;
     const shares = sights.map(({ step }) => { const s = new Float64Array(d); step.forEach((p, j) => { s[owner[j]] += p * p; }); return s; });
-    const count = spread(sights, 0), n = sights.length, G = new Float64Array(n), Q = new Float64Array(n * n);
+    if (factors.length) {
+      addTriangle(variance, sights, shares, factors.map((factor) => new Line(factor, x, b)), owner, x, b, prior);
+      return;
+    }
+    const count = spread(sights, 0, []), n = sights.length, G = new Float64Array(n), Q = new Float64Array(n * n);
     for (let k = 0; k < count; k++) {
       const u = S[k], weight = 2 * (1 - u) * W[k], squares = sights.map(({ square }) => u * u * square);
       const g = sights.map(({ leaf }, l) => profile(leaf, squares[l])), h = sights.map(({ leaf }, l) => slope(leaf, squares[l]));
@@ -204,6 +254,40 @@ const pathIntegrals = (() => {
         for (let j = 0; j < n; j++) sum += Q[l * n + j] * a[l] * two(l, j) * a[j];
       }
       prior[i] -= variance * sum;
+    }
+  }
+
+  // Multiply a function, given as [f, ∂f, ∂'f, ∂∂'f], by another.
+  function multiply(f, g, x, z, xz) {
+    f[3] = f[3] * g + f[1] * z + f[2] * x + f[0] * xz;
+    f[2] = f[2] * g + f[0] * z;
+    f[1] = f[1] * g + f[0] * x;
+    f[0] *= g;
+  }
+
+  // The same of a term with factors: s − t by panels, t by a rule that is exact, for it enters by the factors alone.
+  function addTriangle(variance, sights, shares, lines, owner, x, b, prior) {
+    const [inner, innerWeights] = gaussLegendre(lines.length + 1), count = spread(sights, 0, lines), radial = new Float64Array(4), f = new Float64Array(4);
+    const slopes = lines.map((line) => { // λᵢ and μᵢ
+      const one = new Float64Array(prior.length), two = new Float64Array(prior.length);
+      line.places.forEach((j, k) => { one[owner[j]] += line.step[k] * b[j]; two[owner[j]] += line.step[k] * (x[j] - b[j]); });
+      line.look(b, 0);
+      return { first: line.first, one, two, along: line.change, both: two.reduce((sum, each) => sum + each, 0) };
+    });
+    const moved = [...prior.keys()].filter((i) => shares.some((share) => share[i] > 0) || slopes.some(({ two }) => two[i] > 0));
+    for (let k = 0; k < count; k++) {
+      const u = S[k], squares = sights.map(({ square }) => u * u * square);
+      const g = sights.map(({ leaf }, l) => profile(leaf, squares[l])), h = sights.map(({ leaf }, l) => slope(leaf, squares[l])), c = sights.map(({ leaf }, l) => curvature(leaf, squares[l]));
+      for (const i of moved) {
+        radial.set([2 * variance * (1 - u) * W[k], 0, 0, 0]);
+        for (let l = 0; l < g.length; l++) { const a = shares[l][i]; multiply(radial, g[l], u * a * h[l], -u * a * h[l], -a * (h[l] + u * u * a * c[l])); }
+        for (let n = 0; n < inner.length; n++) {
+          const t = (1 - u) * inner[n], s = t + u;
+          f.set(radial);
+          for (const { first, one, two, along, both } of slopes) multiply(f, first + (s + t) * along + s * t * both, one[i] + t * two[i], one[i] + s * two[i], two[i]);
+          prior[i] += innerWeights[n] * f[3];
+        }
+      }
     }
   }
 

@@ -28,7 +28,7 @@ const whatIf = (() => {
   function one(facts, atOnce) {
     const model = { ...facts };
     for (const name of ["inputs", "alpha", "factor", "root", "column_scale", "noise"]) model[name] = unpacked(facts[name]);
-    model.terms = facts.terms.map(({ variance, leaves }) => ({ variance, leaves: leaves.map(pathIntegrals.opened) }));
+    model.terms = facts.terms.map((term) => ({ ...term, leaves: term.leaves.map(pathIntegrals.opened) }));
     model.inside = (x) => model.source.map((place, j) => (x[place] - model.shift[j]) / model.scale[j]);
     model.owner = new Array(model.source.length); // the feature that each input belongs to
     model.columns.forEach(({ places }, i) => { for (const place of places) model.source.forEach((from, j) => { if (from === place) model.owner[j] = i; }); });
@@ -129,7 +129,7 @@ const whatIf = (() => {
       const known = explained(model, [...lines, k]);
       const left = (variance, i) => Math.abs(factor) * Math.sqrt(Math.max(0, variance - known[i]));
       result.stds = values.map((_, i) => left(prior[i], i));
-      result.std = left(terms.reduce((sum, { variance }) => sum + variance, 0), d);
+      result.std = left(terms.reduce((sum, term) => sum + pathIntegrals.value(term, x, x, 0), 0), d);
     }
     return result;
   }
