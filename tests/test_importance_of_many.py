@@ -300,18 +300,19 @@ def test_the_number_of_rows_is_said(limits):
 
 
 @pytest.mark.parametrize(
-    ("n", "columns", "terms", "expected"),
+    ("n", "columns", "terms", "pair_cost", "expected"),
     [
-        (200, 5, 1, 200),
-        (10**6, 5, 1, 600),
-        (10**6, 50, 1, 300),
-        (10**6, 500, 1, 89),
-        (10**6, 5000, 1, 40),
-        (30, 5000, 9, 30),
+        (200, 5, 1, 500, 200),
+        (10**6, 5, 1, 500, 600),
+        (10**6, 50, 1, 500, 300),
+        (10**6, 500, 1, 500, 89),
+        (10**6, 5000, 1, 500, 40),
+        (30, 5000, 9, 500, 30),
+        (10**6, 5, 1, 5e5, 63),
     ],
 )
-def test_how_many_rows_are_drawn(n, columns, terms, expected):
-    assert importance.sample_size(n, columns, terms) == expected
+def test_how_many_rows_are_drawn(n, columns, terms, pair_cost, expected):
+    assert importance.sample_size(n, columns, terms, pair_cost) == expected
 
 
 @pytest.mark.skipif(

@@ -60,6 +60,7 @@ def scale(operator: Operator, kernel: Scale, resolve: Resolve) -> Formulas:
         between=scaled(inner.between),
         methods=inner.methods,
         bound=None if bound is None else lambda *args: variance * bound(*args),
+        pair_cost=inner.pair_cost,
     )
 
 
@@ -90,6 +91,7 @@ def added(parts: list[Formulas]) -> Formulas:
         between=summed([part.between for part in parts]),
         bound=(lambda *args: reduce(add, (bound(*args) for bound in bounds))) if known else None,
         methods=frozenset().union(*(part.methods for part in parts)),
+        pair_cost=max(part.pair_cost for part in parts),
     )
 
 
@@ -134,7 +136,9 @@ def select(operator: Operator, kernel: Select, resolve: Resolve) -> Formulas | N
         return inner.bound(sites.select(features), Z[:, features], w)
 
     known = None if inner.bound is None else bound
-    return Formulas(cross, contract, prior_cov, between, inner.methods, known)
+    return Formulas(
+        cross, contract, prior_cov, between, inner.methods, known, pair_cost=inner.pair_cost
+    )
 
 
 def positions(operator: Operator, features: list[int], d: int) -> list[int]:

@@ -49,6 +49,7 @@ SQUARES = ((1.0, 12),)  # of two paths that may nearly touch
 # Relative to the largest integrand: more than the largest error of 400 random kernels.
 ERRORS = {SquaredExponential: 1e-13, Matern52: 1e-9}
 NEARLY_TOUCHING = {SquaredExponential: 1e-13, Matern52: 5e-9}
+PAIR_COSTS = {SquaredExponential: 1.5e4, Matern52: 6e4}
 LONGEST = 256  # length-scales of a path; the general quadrature halves panels of longer ones
 CACHED = 2**15  # entries of an array that stays in the cache
 
@@ -143,6 +144,7 @@ def linear_factor_formulas(kernel: Factorised, general: Formulas) -> Formulas:
         bound=lambda paths, Z, w: (
             _bound(kernel, paths, Z, w) if short(paths) else general.contract(paths, Z, w).error
         ),
+        pair_cost=PAIR_COSTS[type(kernel.radial)],
     )
 
 
@@ -318,13 +320,13 @@ def _pairs(kernel: Factorised, paths: Paths, other: Paths, *, same: bool) -> Bou
     result, error = xp.zeros((n, d, d)), xp.zeros(n)
     start, start_other = (xp.broadcast_to(each.start, (n, d)) for each in (paths, other))
     paths, other = Paths(start, paths.stop), Paths(start_other, other.stop)
-    rules = RULES[type(kernel.radial)] if same else SQUARES
+    rules = RULES[type(kernel.radial)] if same or kernel.radial.even else SQUARES
     for one, group in _by_panels(kernel, paths.step, rules):
         for two, some in _by_panels(kernel, other.step[group], rules):
             rows, rule = group[some], max(one, two, key=lambda rule: rule[::-1])
             nodes = rule[0] ** 2 * one[1] * two[1] * (1 if kernel.radial.even or same else 4)
-            width = 8.0 * (nodes * (12 + 4 * len(kernel.factors)) + 8 * d * d)
-            for part in blocks(len(rows), width, result):
+            size = max(1, CACHED // nodes)
+            for part in (slice(first, first + size) for first in range(0, len(rows), size)):
                 at = rows[part]
                 value, wrong = _covariance(kernel, paths[at], other[at], rule, same)
                 result[at], error[at] = value, wrong

@@ -63,6 +63,8 @@ class Formulas:
     methods: frozenset[str] = frozenset({"closed form"})
     # The error of contract, where it is known without the value.
     bound: Callable[[Any, Array, Array], Array] | None = None
+    # What `between` costs for a pair of sites besides its q² entries, in entries.
+    pair_cost: float = 500.0
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from gpattr._core.array import Array
 from gpattr._core.memory import blocks
@@ -35,7 +36,10 @@ def importance_of(
         for k, (weight, part) in enumerate(posterior.components)
     )
     terms = len(operator.rows(slice(1)).terms(rows[:1]))
-    size = {"columns": rows.shape[1], "terms": terms}
+    bounds = [part.bind(operator, evaluation) for _, part in posterior.components]
+    size: dict[str, Any] = {"columns": rows.shape[1], "terms": terms, "pair_cost": 500.0}
+    if (dearest := max(bound.pair_cost for bound in bounds)) > size["pair_cost"]:
+        size["pair_cost"] = dearest * len(bounds)
     if sums is None:
         return draw_importance(parts, len(rows), names, request, **size)
     result = draw_importance(parts, len(rows), sums.names, request, **size)

@@ -32,7 +32,6 @@ GUIDE = (
 # Rows that are drawn where there are more: as a rule, and however many features there are.
 ROWS, FEWEST = 300, 40
 WORK = 2e9  # entries of the prior covariance between rows that are evaluated: about ten seconds
-PAIR = 500  # what a pair of rows costs besides, in entries
 # Relative to each variance; the largest is far below the hundredth to which draws give a std.
 JITTERS = (1e-12, 1e-9, 1e-6)
 ESTIMATED_BY = 500  # draws, at least, from which a variance is estimated
@@ -71,18 +70,20 @@ def draw_importance(
     *,
     columns: int = 1,
     terms: int = 1,
+    pair_cost: float = 500.0,
 ) -> Importance:
     """Return the importance over n rows for a mixture of Gaussian ``parts``.
 
     Each part has its share of the draws. Expectations are exact, or, of a variance over rows that
     are not all drawn, estimated; what the rows share enters through the draws. ``columns`` is the
-    number of columns whose covariance is evaluated, ``terms`` that of the paths to each row.
+    number of columns whose covariance is evaluated, ``terms`` that of the paths to each row; a pair
+    of rows costs ``pair_cost`` entries besides.
     """
     n_samples, generator = request.counted
     d, measure = len(names), MEASURES[request.by]
     check_memory("n_samples: the draws", (n_samples, d), "use fewer draws")
     columns = max(columns, d)
-    s = sample_size(n, columns, terms)
+    s = sample_size(n, columns, terms, pair_cost)
     together = s * columns <= TOGETHER
     rows = np.arange(n) if s == n and together else generator.permutation(n)[:s]
     estimated = s < n or not measure.exact  # moments are not the draws' own
@@ -151,9 +152,9 @@ def _combined(found: list[_Drawn], names: Names, n: int, s: int, by: str) -> Imp
     )
 
 
-def sample_size(n: int, columns: int, terms: int) -> int:
+def sample_size(n: int, columns: int, terms: int, pair_cost: float) -> int:
     """Return of how many of n rows the joint distribution is drawn."""
-    affordable = (WORK / (columns**2 + PAIR)) ** 0.5 / terms
+    affordable = (WORK / (columns**2 + pair_cost)) ** 0.5 / terms
     return min(n, max(FEWEST, int(min(max(ROWS, TOGETHER // columns), affordable))))
 
 

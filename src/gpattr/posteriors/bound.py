@@ -42,6 +42,11 @@ class Bound(ABC):
     operator: Operator
     evaluation: Evaluation
 
+    @property
+    def pair_cost(self) -> float:
+        """What the prior covariance of a pair of rows costs besides its entries, in entries."""
+        return 500.0
+
     @abstractmethod
     def rows(self, rows: Any) -> Bound:
         """Return the same for these rows only (a slice or an index array)."""

@@ -68,6 +68,10 @@ class FunctionSpaceBound(Bound):
         basis = None if trend is None else basis_formulas_for(operator, trend.basis)
         return cls(posterior, operator, evaluation, formulas, mean, basis)
 
+    @property
+    def pair_cost(self) -> float:
+        return self.formulas.pair_cost
+
     def rows(self, rows: Any) -> FunctionSpaceBound:
         return replace(self, operator=self.operator.rows(rows))
 

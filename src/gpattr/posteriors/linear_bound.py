@@ -28,6 +28,10 @@ class LinearBound(Bound):
     matrix: Array
     units: AffineMap | None = None
 
+    @property
+    def pair_cost(self) -> float:
+        return self.inner.pair_cost
+
     def rows(self, rows: Any) -> LinearBound:
         return replace(self, inner=self.inner.rows(rows), operator=self.operator.rows(rows))
 
