@@ -16,7 +16,7 @@ from gpattr.estimators.evidence.laplace import LaplaceEvidence
 from gpattr.estimators.evidence.marginal_likelihood import NOISE, Objective
 from gpattr.estimators.hyperparameters import trainable
 from gpattr.estimators.integration import affordable_points
-from gpattr.estimators.priors import Term, given_terms, prior_terms, redundant
+from gpattr.estimators.priors import LOG_ODDS_SPREAD, Term, given_terms, prior_terms, redundant
 from gpattr.estimators.search_space import Units, is_fixed, std_of
 from gpattr.estimators.training import (
     FAMILIES,
@@ -150,7 +150,7 @@ def _mixture(
 ) -> Posterior:
     kernel, X = training.kernel, training.objective.X
     start = training.starts[0]
-    terms = prior_terms(kernel, X, training.variance)
+    terms = prior_terms(kernel, X, training.variance, training.spread)
     terms |= {name: _foreign(*prior) for name, prior in facts.priors.items() if name in terms}
     terms |= given_terms(priors, start)
     if not start:
@@ -206,8 +206,9 @@ def _of_labels(posterior: LaplacePosterior, facts: Learned) -> tuple[Training, A
     kernel, X, y, mean = posterior.kernel, posterior.inputs, posterior.y, posterior.mean
     start = _free(kernel, hyperparameters(posterior), facts)
     objective = LaplaceEvidence(X, y, mean(X))
+    units = Units(np.ones(()), 1.0)
     training = Training(
-        Units(np.ones(()), 1.0), objective, kernel, None, None, {}, [start], LOG_ODDS
+        units, objective, kernel, None, None, {}, [start], LOG_ODDS, LOG_ODDS_SPREAD
     )
     return training, lambda kernel, _: LaplacePosterior(
         kernel, X, y, mean=mean, label=posterior.label

@@ -30,6 +30,7 @@ from gpattr.estimators.hyperparameters import trainable
 from gpattr.estimators.integration import Integrated
 from gpattr.estimators.one_hot import label_columns
 from gpattr.estimators.plain_data import check_classes, checked_training_data
+from gpattr.estimators.priors import LOG_ODDS_SPREAD
 from gpattr.estimators.progress import family_progress, training_progress
 from gpattr.estimators.search_space import (
     Units,
@@ -221,7 +222,9 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
             {name: start[name] for name in bounds}, self.n_restarts, self.random_state
         )
         evidence = LaplaceEvidence(rows, y, mean(X))
-        training = Training(units, evidence, kernel, None, None, bounds, starts, LOG_ODDS)
+        training = Training(
+            units, evidence, kernel, None, None, bounds, starts, LOG_ODDS, LOG_ODDS_SPREAD
+        )
         integrated = integrates(self.hyperparameters, len(X), MOST_INTEGRATED)
         if near is not None:
             return labels.only(training.near(near, prior=integrated)[0])

@@ -5,7 +5,7 @@ In standardised inputs and targets, for a kernel of d features,
     log ℓᵢ ~ N(½ log d + 0.7, 2²)    with a correlation of 0.72 between the features,
     log σ² ~ N(0, 3²),               log noise ~ N(−2.5, 1.75²),
 
-where a kernel is in the units of the data, with medians in these units. The correlation says that
+and of log odds log σ² ~ N(log 4, 1.5²), where a kernel is in the units of the data, with medians in these units. The correlation says that
 features are about equally important unless the data say otherwise: with few rows, length-scales of
 their own for all features are otherwise over-fitted.
 """
@@ -40,6 +40,9 @@ from gpattr.kernels import (
 
 SPREAD = 2.0  # standard deviation of a logarithm: a factor of 7.4
 VARIANCE_SPREAD = 3.0  # of a kernel's: polynomials are long length-scales with large variances
+# Of log odds: classes that separate well say nothing against any variance, however large, and with
+# very large ones Laplace's approximation makes all probabilities nearly ½.
+LOG_ODDS_SPREAD = 1.5
 COMMON = 1.7  # of which the length-scales of all features share this much
 LONGER = 0.7  # logarithm of a typical length-scale over √d standard deviations
 NOISE_LEVEL = -2.5  # logarithm of a typical noise variance over that of the targets
@@ -115,13 +118,16 @@ class Prior:
         return value + self._constant, self._shape - levels - pull
 
 
-def prior_terms(kernel: Kernel, X: Array, variance: float) -> dict[str, Term]:
+def prior_terms(
+    kernel: Kernel, X: Array, variance: float, spread: float = VARIANCE_SPREAD
+) -> dict[str, Term]:
     """Return the default prior of each hyperparameter of a kernel and of the noise, by name.
 
-    X are the rows and ``variance`` that of the targets, in the units of the kernel.
+    X are the rows and ``variance`` that of the targets, in the units of the kernel; ``spread`` is
+    how far the logarithm of a variance may be from that of the targets.
     """
     terms = {
-        f"{prefix}{name}": _term(part, name, rows, variance)
+        f"{prefix}{name}": _term(part, name, rows, variance, spread)
         for prefix, part, rows in _seen(kernel, to_numpy(X))
         for name in part.trainable
     }
@@ -188,7 +194,7 @@ def _seen(kernel: Kernel, X: np.ndarray, prefix: str = "") -> Iterator[tuple[str
         yield from _seen(part, rows, f"{prefix}{name}__")
 
 
-def _term(part: Kernel, name: str, X: np.ndarray, variance: float) -> Term:
+def _term(part: Kernel, name: str, X: np.ndarray, variance: float, spread: float) -> Term:
     start = np.atleast_1d(np.asarray(part.get_params(deep=False)[name], dtype=np.float64))
     size = len(start)
 
@@ -206,9 +212,9 @@ def _term(part: Kernel, name: str, X: np.ndarray, variance: float) -> Term:
     if name == "variance" and isinstance(part, Linear):
         squares = (X * X).mean(axis=0)
         squares = np.where(squares > 0, squares, 1.0)
-        return around(variance / (squares if size > 1 else squares.sum()), VARIANCE_SPREAD)
+        return around(variance / (squares if size > 1 else squares.sum()), spread)
     if name == "variance" and _scales(part):
-        return around(variance, VARIANCE_SPREAD)
+        return around(variance, spread)
     return around(start, PERIOD_SPREAD if name == "period" else SPREAD)
 
 

@@ -24,7 +24,7 @@ from gpattr.estimators.integration import (
     integrate_over,
     peaks_of,
 )
-from gpattr.estimators.priors import Prior, Term, prior_terms, redundant
+from gpattr.estimators.priors import VARIANCE_SPREAD, Prior, Term, prior_terms, redundant
 from gpattr.estimators.search_space import Units, scaled, std_of
 from gpattr.exceptions import NotPositiveDefiniteError
 from gpattr.kernels import Constant, Kernel, Matern32, Matern52, Radial, SquaredExponential, Sum
@@ -50,7 +50,7 @@ class Training:
     ``objective(kernel, noise)`` is the evidence of rows ``objective.X`` with its gradient; training
     starts from ``kernel`` and ``noise`` (None where there is none to learn, or it is ``known``, in
     the user's units), and from each of ``starts``, within ``bounds``; ``variance`` is that of the
-    targets.
+    targets, and ``spread`` how far the logarithm of a kernel's may be from it.
     """
 
     units: Units
@@ -61,6 +61,7 @@ class Training:
     bounds: dict[str, np.ndarray]
     starts: list[Values]
     variance: float
+    spread: float = VARIANCE_SPREAD
 
     def outside(self, kernel: Kernel, noise: Any) -> tuple[Kernel, Any]:
         """Return kernel and noise in the user's units."""
@@ -117,7 +118,7 @@ class Training:
         kernel = self.kernel if kind is None else in_family(self.kernel, kind)
         superfluous = redundant(kernel, self.bounds)
         names = [name for name in self.bounds if name not in superfluous]
-        terms = prior_terms(kernel, self.objective.X, self.variance) | dict(priors)
+        terms = prior_terms(kernel, self.objective.X, self.variance, self.spread) | dict(priors)
         start = {name: self.starts[0][name] for name in names}
         prior = Prior({name: terms[name] for name in names})
         return Search(self.objective, kernel, self.noise, start, self.bounds, prior=prior)
