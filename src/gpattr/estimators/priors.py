@@ -5,9 +5,9 @@ In standardised inputs and targets, for a kernel of d features,
     log ℓᵢ ~ N(½ log d + 0.7, 2²)    with a correlation of 0.72 between the features,
     log σ² ~ N(0, 3²),               log noise ~ N(−2.5, 1.75²),
 
-and of log odds log σ² ~ N(log 4, 1.5²), where a kernel is in the units of the data, with medians in these units. The correlation says that
-features are about equally important unless the data say otherwise: with few rows, length-scales of
-their own for all features are otherwise over-fitted.
+and of log odds log σ² ~ N(log 4, 1.5²), where a kernel is in the units of the data, with medians in
+these units. The correlation says that features are about equally important unless the data say
+otherwise: with few rows, length-scales of their own for all features are otherwise over-fitted.
 """
 
 from __future__ import annotations
