@@ -7,6 +7,7 @@ Inputs x and y have shapes (..., d) that broadcast, so one formula serves paired
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any, NamedTuple
 
 from gpattr._core import autodiff
@@ -224,10 +225,43 @@ def _sum(kernel: Sum, x: Array, y: Array, second: bool) -> Jet:
 
 
 def _product(kernel: Product, x: Array, y: Array, second: bool) -> Jet:
+    seen = [part.features for part in kernel.kernels if isinstance(part, Select)]
+    if len(seen) == len(kernel.kernels) and len(set().union(*seen)) == sum(map(len, seen)):
+        return _separate(kernel, x, y, second)
     first, *others = (differentiate(part, x, y, second) for part in kernel.kernels)
     for jet in others:
         first = multiply(first, jet)
     return first
+
+
+def _separate(kernel: Product, x: Array, y: Array, second: bool) -> Jet:
+    """Derivatives of a product of parts that see different columns: each entry is written once."""
+    xp, d = namespace(x, y), x.shape[-1]
+    parts: list[Any] = list(kernel.kernels)
+    jets = [differentiate(part.kernel, part.columns(x), part.columns(y), second) for part in parts]
+    places = [list(part.features) for part in parts]
+    value: Any = prod((jet.value for jet in jets[1:]), start=jets[0].value)
+
+    def rest(*without: int) -> Array:
+        """Return the product of the values of all parts but these."""
+        kept = [jet.value for k, jet in enumerate(jets) if k not in without]
+        whole: Any = prod(kept, start=0.0 * value + 1.0)
+        return whole[..., None]
+
+    left = xp.zeros((*value.shape, d))
+    for i, jet in enumerate(jets):
+        left[..., places[i]] = jet.left * rest(i)
+    if not second:
+        return Jet(value, left)
+    right, mixed = xp.zeros((*value.shape, d)), xp.zeros((*value.shape, d, d))
+    for i, jet in enumerate(jets):
+        right[..., places[i]] = jet.right * rest(i)
+        rows = [[place] for place in places[i]]
+        mixed[..., rows, places[i]] = jet.mixed * rest(i)[..., None]
+        for j, other in enumerate(jets):
+            if j != i:
+                mixed[..., rows, places[j]] = _outer(jet.left * rest(i, j), other.right)
+    return Jet(value, left, right, mixed)
 
 
 def multiply(a: Jet, b: Jet) -> Jet:
