@@ -65,6 +65,12 @@ ENTRIES = {
         lambda: kernels.Cosine(period=2.0),
         "p = 2",
     ),
+    "Categorical": Entry(
+        r"\rho + (1 - \rho) \sum_i e_i e_i', \quad \rho = e^{-1/\ell^2}",
+        kernels.Categorical,
+        "ℓ = 1",
+        at=1.0,
+    ),
     "Constant": Entry(r"\sigma^2", kernels.Constant, "σ² = 1"),
     "Linear": Entry(r"\sum_i \sigma_i^2\, x_i x_i'", kernels.Linear, "σ² = 1", at=1.0),
     "Polynomial": Entry(

@@ -16,6 +16,7 @@ from gpattr.exceptions import (
     UnsupportedModelError,
 )
 from gpattr.kernels import (
+    Categorical,
     Constant,
     Cosine,
     FullAdditive,
@@ -52,6 +53,8 @@ KERNELS = [
     Periodic([0.5, 2.0], [1.5, 2.5], 0.7),
     Cosine([1.5, 2.5], 0.7),
     Linear([0.5, 2.0]),
+    Categorical(0.8),
+    Matern52() * Categorical(0.8),
     Polynomial([0.5, 2.0], degree=3, offset=0.2),
     Matern52() * Linear() * 0.5,
     separable(Matern32, [0.5, 2.0]),

@@ -99,6 +99,9 @@ def value(kernel, x, y):
             )
         case k.Linear():
             return mp.fsum(v * a * b for a, b, v in zip(x, y, per_feature(kernel.variance)))
+        case k.Categorical():
+            rho = mp.exp(-1 / mp.mpf(kernel.lengthscale) ** 2)
+            return rho + (1 - rho) * mp.fsum(a * b for a, b in zip(x, y))
         case k.Polynomial():
             inner = mp.fsum(v * a * b for a, b, v in zip(x, y, per_feature(kernel.variance)))
             return (inner + mp.mpf(kernel.offset)) ** kernel.degree

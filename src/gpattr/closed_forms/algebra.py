@@ -14,7 +14,7 @@ import numpy as np
 
 from gpattr._core.array import Array, namespace
 from gpattr.closed_forms.table import Bounded, Formulas
-from gpattr.kernels import Constant, Kernel, Scale, Select, Sum
+from gpattr.kernels import Categorical, Constant, Kernel, Scale, Select, Sum
 from gpattr.operators import Operator
 
 Resolve = Callable[[Kernel], Formulas]
@@ -153,6 +153,7 @@ def positions(operator: Operator, features: list[int], d: int) -> list[int]:
 
 
 ALGEBRA: dict[type[Kernel], Callable[[Operator, Any, Resolve], Formulas | None]] = {
+    Categorical: lambda operator, kernel, resolve: resolve(kernel.polynomial()),
     Constant: constant,
     Scale: scale,
     Sum: total,

@@ -55,7 +55,7 @@ def support_table() -> str:
 
 def _methods(kind: type[Kernel]) -> list[str]:
     """Return how gradients, integrated gradients and Shapley values of a kernel are computed."""
-    if kind in ALGEBRA and kind is not kernels.Constant:
+    if kind in ALGEBRA and kind not in (kernels.Categorical, kernels.Constant):
         return ["as its parts"] * 3
     if kind is kernels.White:
         return ["folded into the noise"] * 3

@@ -113,7 +113,8 @@ class SparseGPRegressor(KernelRegressor):
         to predict from each other, both among at most 10 000 rows drawn at random, or at points
         given in the units of the data.
     move : bool
-        Whether training moves inducing inputs whose number or places are given.
+        Whether training moves inducing inputs whose number or places are given; not with
+        ``categories``.
     mean : "constant", "zero" or Mean
         The prior mean; ``"constant"`` is learned.
     noise_variance, optimize, n_restarts, bounds, categories, random_state, verbose
@@ -335,9 +336,10 @@ class SparseGPRegressor(KernelRegressor):
                     *maximise(objective, kernel, noise, bounds, starts, report=report, ftol=FTOL),
                     None,
                 )
-        free = Z.ravel() if self.move else None
+        moves = self.move and not units.labels  # of which nothing says where they should go
+        free = Z.ravel() if moves else None
         fixed = Z.ravel()
-        search = objective if self.move else (lambda prior, level: objective(prior, level, fixed))
+        search = objective if moves else (lambda prior, level: objective(prior, level, fixed))
         offset = -n * float(np.log(units.unit))
         with training_progress(self.verbose, len(starts), offset, "bound") as report:
             kernel, noise, *moved = maximise(
