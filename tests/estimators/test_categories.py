@@ -74,7 +74,7 @@ def test_categories_only():
 
 
 def test_gradient_of_the_evidence():
-    X, y = table(12)
+    X, _ = table(12)
     kernel = Select(SquaredExponential([1.0, 90.0]), [0, 1]) * Select(Categorical(0.9), [2, 3, 4])
     G = RNG.normal(size=(12, 12))
     G = G + G.T
@@ -103,7 +103,8 @@ def test_labels_that_share_nothing_or_everything(lengthscale):
     X = np.eye(3)
     posterior = ExactPosterior(Categorical(lengthscale), X, [1.0, 2.0, 4.0], noise=0.1)
     mean, std = posterior.predict(X, return_std=True)
-    assert np.isfinite(mean).all() and np.isfinite(std).all()
+    assert np.isfinite(mean).all()
+    assert np.isfinite(std).all()
     assert np.isfinite(gpattr.Explainer(posterior)(X).std).all()
 
 

@@ -48,8 +48,8 @@ LATENT = (
 )
 
 MIXED = (
-    "The baseline mixes categories by their frequency, as no row does, which makes their"
-    " attributions less certain; --baseline median compares with the most frequent ones."
+    "The baseline averages over the labels of categories by their frequency; --baseline median"
+    " compares with the most frequent ones."
 )
 
 
@@ -231,7 +231,9 @@ def explain_rows(
     shown = {label: each[good] for label, each in found.items()}
     small = notes.of_small_table(asked.model, shown, level)
     terminal.print(small)
-    opening = [*notes.of_doubts(asked.model), *small]
+    unknown = notes.of_unknown_baseline(asked.explainers)
+    terminal.print(unknown)
+    opening = [*notes.of_doubts(asked.model), *unknown, *small]
     result.notes[:] = [*opening, *(note for note in result.notes if note not in opening)]
     result = replace(result, opening=opening)
     if len(good) < len(X):

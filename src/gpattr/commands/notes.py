@@ -8,9 +8,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from gpattr._core.array import to_numpy
 from gpattr._core.readable_numbers import readable
 from gpattr.estimators import RandomFeatureGPRegressor, SparseGPRegressor
+from gpattr.explainer.explainer import Explainer
 from gpattr.explanation.explanation import Explanation
+from gpattr.operators import Baselines
+from gpattr.posteriors.function_space import FunctionSpacePosterior
+from gpattr.report.facts import innermost
 from gpattr.tables import Columns, TableModel
 from gpattr.tables.held_out import LEVELS
 from gpattr.tables.held_out_classes import EDGES, HeldOutClasses
@@ -21,6 +26,7 @@ POOR = 0.3  # R² of held-out rows below which explanations should not be truste
 FEW_ROWS = 20  # fewer give a warning
 MOST_NAMED = 6  # columns, or rows, that a note names
 SMALL = 50  # with fewer rows, a report opens with what can be said at all
+UNKNOWN = 0.5  # share of the prior's standard deviation from which a baseline is unknown
 WORSE = 0.05  # accuracy by which a peer must be better to be named
 
 
@@ -151,6 +157,30 @@ def _of_peers(judged: HeldOutClasses) -> list[str]:
         f"On the same held-out rows {name} is correct in {accuracy:.0%}, this model in"
         f" {judged.accuracy:.0%}: there is more in the features than its explanations show."
     ]
+
+
+def of_unknown_baseline(asked: Mapping[str, Explainer]) -> list[str]:
+    """Return that models know little of the baseline with which all rows are compared."""
+    for explainer in asked.values():
+        if isinstance(explainer.baseline, Baselines):
+            continue
+        b = to_numpy(explainer.baseline)[None]
+        moments = []
+        for weight, part in explainer.posterior.components:
+            inner = innermost(part)
+            if not isinstance(inner, FunctionSpacePosterior):
+                return []
+            mean, std = (float(to_numpy(each)[0]) for each in part.predict(b, return_std=True))
+            moments.append((weight, mean, std**2, float(to_numpy(inner.kernel.diagonal(b))[0])))
+        weights, mean, var, prior = np.array(moments).T
+        std = (weights @ (var + mean**2) - (weights @ mean) ** 2) ** 0.5
+        if std > UNKNOWN * (weights @ prior) ** 0.5:
+            return [
+                "The model knows little of the baseline, with which all rows are compared: its"
+                f" standard deviation there is {std / (weights @ prior) ** 0.5:.0%} of what it is"
+                " without any data. Choose one nearer to the rows, such as --baseline median."
+            ]
+    return []
 
 
 def of_small_table(model: TableModel, found: Mapping[str, Explanation], level: float) -> list[str]:

@@ -914,9 +914,10 @@ class Explainer:
         strict, first = copy(self), part.start or 0
         object.__setattr__(strict, "errors", "raise")
 
-        def of(some: np.ndarray) -> tuple[Array, Array | None, RowNames]:
+        def of(some: np.ndarray) -> tuple[Array, Array | None, Any]:
             own = None if baselines is None else baselines[some]
-            return rows[some], own, tuple(labels[row] for row in some)
+            names_of: Any = labels
+            return rows[some], own, tuple(names_of[row] for row in some.tolist())
 
         def explain(some: np.ndarray, uncertainty: str) -> Any:
             X, own, texts = of(some)
