@@ -45,11 +45,11 @@ RULES = {
     SquaredExponential: ((0.5, 8), (1.0, 10), (2.0, 12), (4.0, 16)),
     Matern52: ((0.5, 10), (1.0, 12), (2.0, 16)),
 }
-SQUARES = ((1.0, 12),)  # of two paths that may nearly touch
+SQUARES = ((1.0, 8), (2.0, 12))  # of two paths that may nearly touch
 # Relative to the largest integrand: more than the largest error of 400 random kernels.
 ERRORS = {SquaredExponential: 1e-13, Matern52: 1e-9}
-NEARLY_TOUCHING = {SquaredExponential: 1e-13, Matern52: 5e-9}
-PAIR_COSTS = {SquaredExponential: 1.5e4, Matern52: 6e4}
+NEARLY_TOUCHING = {SquaredExponential: 1e-13, Matern52: 1e-8}
+PAIR_COSTS = {SquaredExponential: 1.5e4, Matern52: 3e4}
 LONGEST = 256  # length-scales of a path; the general quadrature halves panels of longer ones
 CACHED = 2**15  # entries of an array that stays in the cache
 
