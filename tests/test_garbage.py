@@ -591,6 +591,7 @@ PROTOCOL = {
     "values_variance",
     "values_covariance",
     "conditioned",
+    "relearned",
     "half",
     "weigh",
     "weights_like",

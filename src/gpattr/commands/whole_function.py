@@ -16,7 +16,7 @@ from gpattr.exceptions import GpattrError, InvalidInputError
 from gpattr.explainer.explainer import Explainer
 from gpattr.explanation.dependence import Dependence
 from gpattr.explanation.importance import Importance
-from gpattr.kernels import SquaredExponential
+from gpattr.kernels import Constant, Polynomial, SquaredExponential
 from gpattr.posteriors import Posterior
 from gpattr.posteriors.function_space import FunctionSpacePosterior
 from gpattr.report.facts import innermost
@@ -106,8 +106,9 @@ def _quick(posterior: Posterior) -> bool:
     parts = [innermost(part) for _, part in posterior.components]
     if len(parts) > 1:
         return sum(part.size for part in parts) <= MOST_OF_ALL
-    return isinstance(parts[0], FunctionSpacePosterior) and isinstance(
-        parts[0].kernel, SquaredExponential
+    return isinstance(parts[0], FunctionSpacePosterior) and all(
+        isinstance(leaf, (Constant, Polynomial, SquaredExponential))
+        for leaf in parts[0].kernel.leaves()
     )
 
 

@@ -169,7 +169,8 @@ class FunctionSpaceBound(Bound):
         """Return mean and error with Cα added, without forming C."""
         posterior, none = self.posterior, self.evaluation.uncertainty == "none"
         # Where V is not formed, and prior variances take long.
-        sketched = none and self.formulas.bound is None
+        dear = self.formulas.bound is None or self.pair_cost > Formulas.pair_cost
+        sketched = none and dear
         sensitivity, alpha = posterior.sensitivity, posterior.alpha
         w = sensitivity.beside(alpha) if sketched else alpha[:, None]
         value, bound = weighted_contract(self.formulas, self.operator, X, posterior.inputs, w)
