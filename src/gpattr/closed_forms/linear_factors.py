@@ -47,7 +47,8 @@ RULES = {
 }
 SQUARES = ((1.0, 8), (2.0, 12))  # of two paths that may nearly touch
 # Relative to the largest integrand: more than the largest error of 400 random kernels.
-ERRORS = {SquaredExponential: 1e-13, Matern52: 2e-13}
+ERRORS = {SquaredExponential: 1e-13, Matern52: 5e-14}
+VARIANCES = {SquaredExponential: 1e-13, Matern52: 1e-10}
 NEARLY_TOUCHING = {SquaredExponential: 1e-13, Matern52: 1e-8}
 PAIR_COSTS = {SquaredExponential: 1.5e4, Matern52: 3e4}
 LONGEST = 256  # length-scales of a path; the general quadrature halves panels of longer ones
@@ -402,7 +403,7 @@ def _covariance(
     size = kernel.variance * prod(xp.max(xp.abs(each), axis=1) for each in L)
     steps = xp.max(xp.abs(p), axis=1) * xp.max(xp.abs(q), axis=1)
     a = xp.maximum((p * p).sum(axis=1), (q * q).sum(axis=1))
-    relative = (ERRORS if same else NEARLY_TOUCHING)[type(kernel.radial)]
+    relative = (VARIANCES if same else NEARLY_TOUCHING)[type(kernel.radial)]
     rule = relative * (largest + size * xp.minimum(steps, 1.0))
     return result, rule + EPS * (64.0 + 4.0 * a) * (largest + size * steps)
 
