@@ -368,9 +368,9 @@ def test_a_baseline_between_categories_is_named(prices, model, tmp_path):
         tmp_path / "out",
         "--force",
     )
-    assert "The baseline mixes categories" in called(*table)
-    assert "The baseline mixes categories" not in called(*table, "--baseline", "median")
-    assert "The baseline mixes categories" not in called(*table, "--attribution", "shapley")
+    assert "The baseline averages over the labels" in called(*table)
+    assert "The baseline averages over the labels" not in called(*table, "--baseline", "median")
+    assert "The baseline averages over the labels" not in called(*table, "--attribution", "shapley")
 
 
 def test_what_is_said_of_a_table(prices, tmp_path):
