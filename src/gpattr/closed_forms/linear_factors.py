@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
 
-from gpattr._core.array import EPS, Array, namespace, product, squared_distances
+from gpattr._core.array import EPS, Array, chunk_rows, namespace, product, squared_distances
 from gpattr._core.memory import blocks
 from gpattr.closed_forms.derivatives import differentiate
 from gpattr.closed_forms.geometry import closest_approach
@@ -52,8 +52,6 @@ VARIANCES = {SquaredExponential: 1e-13, Matern52: 1e-10}
 NEARLY_TOUCHING = {SquaredExponential: 1e-13, Matern52: 1e-8}
 PAIR_COSTS = {SquaredExponential: 1.5e4, Matern52: 3e4}
 LONGEST = 256  # length-scales of a path; the general quadrature halves panels of longer ones
-CACHED = 2**15  # entries of an array that stays in the cache
-
 
 Rule = tuple[int, int]  # nodes of a panel, and panels
 
@@ -161,7 +159,7 @@ class Moments(NamedTuple):
 def _moments(kernel: Factorised, paths: Paths, Z: Array) -> Iterator[Moments]:
     """Yield the moments of paths by blocks, those of about one length together."""
     slopes = [_slope(factor, Z) for factor in kernel.factors]
-    size = max(1, CACHED // max(len(Z), 1))
+    size = chunk_rows(Z, len(Z))
     for rule, group in _by_panels(kernel, paths.step, RULES[type(kernel.radial)]):
         for start in range(0, len(group), size):
             yield _block(kernel, paths, Z, slopes, rule, group[start : start + size])
@@ -329,8 +327,9 @@ def _pairs(kernel: Factorised, paths: Paths, other: Paths, *, same: bool) -> Bou
     for one, group in _by_panels(kernel, paths.step, rules):
         for two, some in _by_panels(kernel, other.step[group], rules):
             rows, rule = group[some], max(one, two, key=lambda rule: rule[::-1])
-            nodes = rule[0] ** 2 * one[1] * two[1] * (1 if kernel.radial.even or same else 4)
-            size = max(1, CACHED // nodes)
+            cuts = 1 if kernel.radial.even else 16  # triangles, each with the nodes of a square
+            nodes = rule[0] * rule[1] * (len(kernel.factors) + 1 if same else rule[0] * cuts)
+            size = chunk_rows(result, nodes)
             for part in (slice(first, first + size) for first in range(0, len(rows), size)):
                 at = rows[part]
                 value, wrong = _covariance(kernel, paths[at], other[at], rule, same)
@@ -343,7 +342,8 @@ def _covariance(
 ) -> tuple[Array, Array]:
     """Return ∫∫ of the mixed derivatives of g ∏ L_c over two paths, (r, d, d), and its error.
 
-    With u = e + s p − t q and φ = (1, s, −t), uᵢ = Σₐ Vᵢₐ φₐ, and every L_c is
+    With u = e + s p − t q and φ = (1, s, −t), uᵢ = Σₐ Vᵢₐ φₐ (along one path u = (s − t) p, where
+    nothing cancels), and every L_c is
 
         L + s λ·Δ + t μ·Δ' + s t Δ·MΔ',      ∂ᵢL_c = λᵢ + t (MΔ')ᵢ,      ∂'ⱼL_c = μⱼ + s (MᵀΔ)ⱼ,
 
@@ -352,13 +352,15 @@ def _covariance(
     xp = namespace(paths.stop)
     step, step_other = paths.step, other.step
     p, q, e = kernel.seen(step), kernel.seen(step_other), kernel.seen(paths.start - other.start)
-    s, t, w = _triangle(kernel, rule, p) if same else _square(kernel, p, q, e, rule)
-    phi = xp.stack([s * 0.0 + 1.0, s, -t], axis=-1)  # (1 or r, Q, 3)
-    V = xp.stack([e, p, q], axis=2)  # (r, features, 3)
+    if same:
+        s, t, w = _triangle(kernel, rule, p)
+        phi, V = (s - t)[:, :, None], p[:, :, None]
+    else:
+        s, t, w = _square(kernel, p, q, e, rule)
+        phi = xp.stack([s * 0.0 + 1.0, s, -t], axis=-1)  # (1 or r, Q, 3)
+        V = xp.stack([e, p, q], axis=2)  # (r, features, 3)
     gram = xp.swapaxes(V, 1, 2) @ V
     r2 = xp.maximum(((phi @ gram) * phi).sum(axis=-1), 0.0)  # (r, Q)
-    if same:  # of long paths the sum would lose digits
-        r2 = (p * p).sum(axis=1)[:, None] * (s - t) ** 2
     g, h, b = (w * each for each in kernel.radial.profiles(r2, True))
     jets = [differentiate(factor, paths.start, other.start, True) for factor in kernel.factors]
     left = [(jet.left, (jet.mixed @ step_other[:, :, None])[:, :, 0]) for jet in jets]
@@ -383,9 +385,9 @@ def _covariance(
     for c, rest in enumerate(others):
         lefts, rights = xp.stack(left[c], axis=2), xp.stack(right[c], axis=2)  # (r, d, 2)
         lefts, rights = lefts * step[:, :, None], rights * step_other[:, :, None]
-        slopes = xp.swapaxes(phi, 1, 2) @ ((h * rest)[:, :, None] * ones[1])  # (r, 3, 2)
+        slopes = xp.swapaxes(phi, 1, 2) @ ((h * rest)[:, :, None] * ones[1])  # (r, 3 or 1, 2)
         result[:, places] += p[:, :, None] * (V @ slopes @ xp.swapaxes(rights, 1, 2))
-        slopes = xp.swapaxes(ones[0], 1, 2) @ ((h * rest)[:, :, None] * phi)  # (r, 2, 3)
+        slopes = xp.swapaxes(ones[0], 1, 2) @ ((h * rest)[:, :, None] * phi)  # (r, 2, 3 or 1)
         result[:, :, places] -= (lefts @ slopes @ xp.swapaxes(V, 1, 2)) * q[:, None, :]
         mixed = jets[c].mixed * step[:, :, None] * step_other[:, None, :]
         result += (g * rest).sum(axis=1)[:, None, None] * mixed

@@ -37,9 +37,8 @@ def importance_of(
     )
     terms = len(operator.rows(slice(1)).terms(rows[:1]))
     bounds = [part.bind(operator, evaluation) for _, part in posterior.components]
-    size: dict[str, Any] = {"columns": rows.shape[1], "terms": terms, "pair_cost": 500.0}
-    if (dearest := max(bound.pair_cost for bound in bounds)) > size["pair_cost"]:
-        size["pair_cost"] = dearest * len(bounds)
+    cost = len(bounds) * max(bound.pair_cost for bound in bounds)
+    size: dict[str, Any] = {"columns": rows.shape[1], "terms": terms, "pair_cost": cost}
     if sums is None:
         return draw_importance(parts, len(rows), names, request, **size)
     result = draw_importance(parts, len(rows), sums.names, request, **size)

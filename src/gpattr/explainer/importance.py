@@ -11,6 +11,7 @@ import numpy as np
 from gpattr._core.array import Array, LinAlgError, cholesky, product
 from gpattr._core.memory import blocks, check_memory
 from gpattr._core.validation import Names, read_only
+from gpattr.closed_forms.table import Formulas
 from gpattr.explainer.importance_measures import (
     MEASURES,
     Measure,
@@ -70,7 +71,7 @@ def draw_importance(
     *,
     columns: int = 1,
     terms: int = 1,
-    pair_cost: float = 500.0,
+    pair_cost: float = Formulas.pair_cost,
 ) -> Importance:
     """Return the importance over n rows for a mixture of Gaussian ``parts``.
 

@@ -12,6 +12,7 @@ from gpattr._core.memory import check_memory
 from gpattr._core.normal import roots, standard_draws
 from gpattr._core.randomness import RandomLike
 from gpattr._core.validation import beside
+from gpattr.closed_forms.table import Formulas
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.operators import Operator
 from gpattr.posteriors.attributions import Attributions
@@ -45,7 +46,7 @@ class Bound(ABC):
     @property
     def pair_cost(self) -> float:
         """What the prior covariance of a pair of rows costs besides its entries, in entries."""
-        return 500.0
+        return Formulas.pair_cost
 
     @abstractmethod
     def rows(self, rows: Any) -> Bound:
