@@ -18,6 +18,7 @@ from gpattr._core.array import Array, cholesky, product, solve_upper, to_numpy
 from gpattr._core.memory import blocks
 from gpattr._core.validation import beside
 from gpattr.posteriors import AffinePosterior, EncodedPosterior, FunctionSpacePosterior, Posterior
+from gpattr.posteriors.wrapper import WrapperPosterior
 
 CANDIDATES, MOST = 512, 160  # rows among which X_M are chosen, and how many at most
 LEFT = 1e-4  # the share of the variance that r may have
@@ -52,7 +53,7 @@ class DrawnFunctions:
     @property
     def cost(self) -> float:
         """The work for one row, in entries of a covariance matrix."""
-        size = sum(max(part.size, 64) for _, part in self.posterior.components)
+        size = sum(_entries(part) for _, part in self.posterior.components)
         return size + (0.0 if len(self) == 1 else 256.0 + 5.0 * len(self))
 
     def __call__(self, X: Array) -> Array:
@@ -115,7 +116,7 @@ class KernelFunctions(DrawnFunctions):
 
     @property
     def cost(self) -> float:
-        return max(self.posterior.size, 64) + 4.0 * len(self)
+        return _entries(self.posterior) + 4.0 * len(self)
 
     def __call__(self, X: Array) -> Array:
         inner, X = unwrapped(self.posterior, X)
@@ -146,6 +147,15 @@ def unwrapped(posterior: Posterior, X: Array) -> tuple[Posterior, Array]:
             X = posterior.units.inside(X)
         posterior = posterior.posterior
     return posterior, X
+
+
+def _entries(posterior: Posterior) -> int:
+    """Return the kernel evaluations for one value of the mean; a small model counts as 64 rows."""
+    inner = posterior
+    while isinstance(inner, WrapperPosterior):
+        inner = inner.posterior
+    known = isinstance(inner, FunctionSpacePosterior)
+    return max(posterior.size, 64) * (len(list(inner.kernel.leaves())) if known else 1)
 
 
 def pivots(C: Array, most: int = MOST) -> list[int]:

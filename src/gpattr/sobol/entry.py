@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gpattr._core.array import EPS, Array, to_numpy
+from gpattr._core.array import Array
 from gpattr._core.memory import check_memory
 from gpattr._core.randomness import RandomLike, random_generator
-from gpattr._core.validation import Names, beside, check_count, check_text
+from gpattr._core.validation import Names, check_count, check_text
 from gpattr.adapters import as_posterior
 from gpattr.exceptions import InvalidIndexError, InvalidInputError, SeveralOutputsError
 from gpattr.explainer.results import words
@@ -20,7 +20,12 @@ from gpattr.sobol.effects import Effects
 from gpattr.sobol.indices import SobolIndices
 from gpattr.sobol.inputs import Distribution, Empirical, Inputs
 from gpattr.sobol.product_effects import product_effects
-from gpattr.sobol.quasi_random import plug_in_effects, quasi_random_effects
+from gpattr.sobol.quasi_random import (
+    plug_in_effects,
+    pooled_scatter,
+    quasi_random_effects,
+    rounding_of,
+)
 from gpattr.sobol.reading import read_inputs
 
 FEWEST_DRAWS = 100  # fewer do not give an interval
@@ -210,14 +215,19 @@ def effects_of(
         own = effects_of(part, inputs, subsets, max(count, 1), generator, weight)
         found.append((weight, own, own.draws[:count]))
     plug_in, error = plug_in_effects(posterior, inputs, subsets, generator)
+    expected = np.sum([weight * own.expected for weight, own, _ in found], axis=0)
+    scattered = [(w, own.replicates) for w, own, _ in found if own.replicates is not None]
+    bounds = [w * own.error for w, own, _ in found if own.replicates is None]
+    own_error = np.sum(bounds, axis=0) + (pooled_scatter(scattered) if scattered else 0.0)
+    rounding = rounding_of(posterior, inputs, float(expected.max()), generator)
     # Without the number of points, which differs.
     names = " + ".join(dict.fromkeys(own.method.partition(" (")[0] for _, own, _ in found))
     return Effects(
         subsets,
         plug_in,
-        np.sum([weight * own.expected for weight, own, _ in found], axis=0),
+        expected,
         np.concatenate([draws for _, _, draws in found]),
-        np.maximum(error, np.sum([w * own.error for w, own, _ in found], axis=0)),
+        np.maximum(error, own_error) + rounding,
         f"mixture of {len(found)} models; {names}",
     )
 
@@ -226,9 +236,7 @@ def require_variance(effects: Effects, posterior: Posterior, inputs: Inputs) -> 
     """Refuse indices of a function that does not vary, or by no more than rounding."""
     whole = effects.subsets.index(tuple(range(inputs.n_players)))
     V, error = float(effects.expected[whole]), float(effects.error[whole])
-    X = beside("inputs", inputs.points(256, np.random.default_rng(0)), posterior.like)
-    mean = to_numpy(posterior.moments(X))
-    floor = max(error, 64 * EPS * (float((mean**2).mean()) * max(V, 0.0)) ** 0.5)
+    floor = max(error, rounding_of(posterior, inputs, V, np.random.default_rng(0)))
     if not abs(V) < 1.0 / SMALLEST or 0.0 < V < SMALLEST:
         raise InvalidInputError(
             f"model: expected a function whose variance is between {SMALLEST:.0e} and"

@@ -9,6 +9,8 @@ too small by the share of r, at most `drawn_functions.LEFT` unless that takes to
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.special import stdtrit
 
@@ -21,7 +23,7 @@ from gpattr.sobol.inputs import Inputs
 from gpattr.sobol.pick_freeze import Plan, Subset
 from gpattr.sobol.slices import Slice, whole_form
 
-REPLICATES = 8
+REPLICATES, FEWEST_REPLICATES = 8, 2  # of a model alone, and of a model with little weight
 CONFIDENCE = 0.99  # that the error of a mean over replicates is below the one reported
 # Entries of covariance matrices that are evaluated, for the mean and for all functions: seconds.
 MEAN_WORK, WORK = 2e8, 1.5e8
@@ -39,16 +41,19 @@ def quasi_random_effects(
 ) -> Effects:
     """Return V_S for subsets S of the players, with a numerical error that is estimated.
 
-    ``share`` is that of the work which one model of a mixture gets: its weight.
+    ``share`` is that of the work which one model of a mixture gets: its weight. A model with little
+    weight has few replicates, whose scatter tells its error only together with other models'
+    (`pooled_scatter`).
     """
     plan = Plan.of(subsets, inputs.n_players)
     functions = DrawnFunctions.of(posterior, inputs.points(CANDIDATES, generator))
     alone, q = mean_function(posterior, inputs.n_columns), len(functions)
     check_memory("subsets: the quadratic forms", (len(subsets), q, q), "ask for fewer pairs")
     forms = np.zeros((len(subsets), q, q))
-    plug_in, expected = np.empty((2, REPLICATES, len(subsets)))
+    replicates = max(FEWEST_REPLICATES, round(share * REPLICATES))
+    plug_in, expected = np.empty((2, replicates, len(subsets)))
     points = 0
-    for replicate in range(REPLICATES):
+    for replicate in range(replicates):
         slices = [Slice.of(inputs, own, replicate, generator) for own in plan.evaluated]
         own, _ = integrated(plan, slices, inputs, functions, share * WORK, generator)
         # Most of V_S is that of the mean, which is quicker to evaluate: it gets more rows.
@@ -57,13 +62,12 @@ def quasi_random_effects(
         plug_in[replicate] = mean[:, 0, 0]
         expected[replicate] = np.einsum("kii->k", own)
         expected[replicate] += rest(plan, inputs, functions, generator, share)
-        forms += own / REPLICATES
+        forms += own / replicates
         points += count
     centre = expected.mean(axis=0)
     weights = np.column_stack([np.ones(n_draws), generator.standard_normal((n_draws, q - 1))])
     draws = quadratic(weights, forms)
-    size = float((alone(inputs.points(256, generator)) ** 2).mean() * max(centre.max(), 0.0))
-    rounding = 64 * EPS * size**0.5
+    rounding = rounding_of(posterior, inputs, float(centre.max()), generator)
     return Effects(
         subsets,
         plug_in.mean(axis=0),
@@ -138,6 +142,22 @@ def quadratic(weights: Array, forms: Array) -> Array:
 
 def scatter(replicates: Array) -> Array:
     """Return the error of a mean over independent replicates (c, …), by Student's t."""
-    c = len(replicates)
-    width = stdtrit(c - 1, 0.5 * (1.0 + CONFIDENCE))
-    return width * replicates.std(axis=0, ddof=1) / np.sqrt(c)
+    return pooled_scatter([(1.0, replicates)])
+
+
+def pooled_scatter(parts: Sequence[tuple[float, Array]]) -> Array:
+    """Return the error of Σ weight × (mean over independent replicates (c, …)), by Student's t.
+
+    All parts tell the scatter together: their degrees of freedom add up.
+    """
+    variance = sum(w**2 * own.var(axis=0, ddof=1) / len(own) for w, own in parts)
+    width = stdtrit(sum(len(own) - 1 for _, own in parts), 0.5 * (1.0 + CONFIDENCE))
+    return width * np.sqrt(variance)
+
+
+def rounding_of(
+    posterior: Posterior, inputs: Inputs, V: float, generator: np.random.Generator
+) -> float:
+    """Return what rounding makes of V, the variance of a function that may be far from zero."""
+    mean = mean_function(posterior, inputs.n_columns)(inputs.points(256, generator))
+    return 64 * EPS * float((mean**2).mean() * max(V, 0.0)) ** 0.5
