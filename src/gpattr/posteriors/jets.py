@@ -6,7 +6,6 @@ each feature adds to the function on each panel of the path.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -128,60 +127,48 @@ def increments(
     added up by ``gathering`` (d, G) over the columns of each feature. The mean is
     (r, J, 1 + KG), the covariance (r, J(1 + KG), J(1 + KG)).
     """
-    (r, J, d), T, K = start.shape, len(nodes), len(panels)
+    (r, J, d), T, K = start.shape, len(nodes) - 1, len(panels)
     xp = namespace(posterior.inputs)
     start = posterior.rows("X", start.reshape(-1, d)).reshape(r, J, 1, d)
     stop = posterior.rows("X", stop.reshape(-1, d)).reshape(r, J, 1, d)
-    t, P, step = xp.asarray(nodes)[:, None], xp.asarray(panels), stop - start
+    t, step = xp.asarray(nodes[1:])[:, None], stop - start
     points = xp.where(t < 0.5, start + t * step, stop - (1.0 - t) * step)
-    flat = points.reshape(-1, d)
+    flat, first = points.reshape(-1, d), start.reshape(-1, d)
     posterior.check_range(flat)
-
-    def gathered(slopes: Array) -> Array:
-        return slopes if gathering is None else slopes @ xp.asarray(gathering)
-
-    inputs = posterior.inputs
-    left = differentiate(posterior.kernel, flat[:, None, :], inputs)
-    moved = left.left.reshape(r, J, T, -1, d) * step[:, :, :, None]
-    slopes = gathered(moved)  # (r, J, T, m, G)
-    m, G = slopes.shape[3:]
-    added = xp.swapaxes((P @ slopes.reshape(r, J, T, m * G)).reshape(r, J, K, m, G), 3, 4)
-    values = left.value.reshape(r, J, T, m)[:, :, :1]
-    cross = xp.concatenate([values, added.reshape(r, J, K * G, m)], axis=2)
+    posterior.check_range(first)
+    G = d if gathering is None else gathering.shape[1]
+    # From ∂ᵢf at all nodes to hₖᵢ: one product serves all rows.
+    S = xp.asarray(np.kron(panels[:, 1:], np.eye(d) if gathering is None else gathering.T))
+    inputs, m, q = posterior.inputs, len(posterior.inputs), 1 + K * G
+    slopes = differentiate(posterior.kernel, flat[:, None, :], inputs).left.reshape(r, J, T, m, d)
+    moved = xp.swapaxes(slopes * step[:, :, :, None], 3, 4).reshape(r, J, T * d, m)
+    cross = xp.empty((r, J, q, m))
+    cross[:, :, 0] = posterior.kernel(first, inputs).reshape(r, J, m)
+    cross[:, :, 1:] = S @ moved
     slope = apply_to_mean(Gradient(), posterior.mean, flat).value.reshape(r, J, T, d) * step
-    known = xp.concatenate(
-        [
-            posterior.mean(points[:, :, 0].reshape(-1, d)).reshape(r, J, 1),
-            (P @ gathered(slope)).reshape(r, J, K * G),
-        ],
-        axis=2,
-    )
-    mean = known + product(cross.reshape(-1, m), posterior.alpha).reshape(known.shape)
-    q = J * (1 + K * G)
-    V = posterior.solve(cross.reshape(-1, m)).reshape(r, q, m)
-    prior = _prior_increments(posterior, points, step, gathered, P).reshape(r, q, q)
+    mean = product(cross.reshape(-1, m), posterior.alpha).reshape(r, J, q)
+    mean[:, :, 0] += posterior.mean(first).reshape(r, J)
+    mean[:, :, 1:] += slope.reshape(r, J, T * d) @ S.T
+    V = posterior.solve(cross.reshape(-1, m)).reshape(r, J * q, m)
+    prior = _prior_increments(posterior, start, points, step, S).reshape(r, J * q, J * q)
     return to_numpy(mean), to_numpy(prior - posterior.explained(V))
 
 
 def _prior_increments(
-    posterior: FunctionSpacePosterior,
-    points: Array,
-    step: Array,
-    gathered: Callable[[Array], Array],
-    P: Array,
+    posterior: FunctionSpacePosterior, start: Array, points: Array, step: Array, S: Array
 ) -> Array:
     """Return the prior's covariance of `increments`, (r, J, 1 + KG, J, 1 + KG)."""
-    (r, J, T, _), K, xp = points.shape, len(P), namespace(points)
-    jet = differentiate(posterior.kernel, points[:, :, :, None, None], points[:, None, None], True)
-    mixed = jet.mixed * step[:, :, :, None, None, :, None] * step[:, None, None, :, :, None]
-    mixed = gathered(xp.swapaxes(gathered(mixed), 5, 6))  # (r, J, T, J, T, G, G), transposed
-    G = mixed.shape[6]
-    mixed = P @ xp.swapaxes(mixed, 5, 6).reshape(r, J, T, J, T, G * G)
-    mixed = (P @ mixed.reshape(r, J, T, -1)).reshape(r, J, K, J, K, G, G)
-    beside = P @ gathered(jet.right[:, :, 0] * step[:, None])
-    block = xp.empty((r, J, 1 + K * G, J, 1 + K * G))
-    block[:, :, 0, :, 0] = jet.value[:, :, 0, :, 0]
-    block[:, :, 0, :, 1:] = beside.reshape(r, J, J, K * G)
-    block[:, :, 1:, :, 0] = xp.moveaxis(block[:, :, 0, :, 1:], 1, 3)
-    block[:, :, 1:, :, 1:] = xp.moveaxis(mixed, 5, 3).reshape(r, J, K * G, J, K * G)
+    (r, J, T, d), KG, xp = points.shape, len(S), namespace(points)
+    kernel, away = posterior.kernel, points[:, :, :, None, None]
+    jet = differentiate(kernel, away, points[:, None, None], True)
+    moves = step[:, :, :, :, None, None, None] * step[:, None, None, None]  # (r, J, 1, d, J, 1, d)
+    mixed = (xp.moveaxis(jet.mixed, 5, 3) * moves).reshape(r, J, T * d, J * T * d)
+    mixed = (S @ mixed).reshape(r, J, KG, J, T * d) @ S.T
+    beside = differentiate(kernel, away[:, :, :, :, 0], start[:, None, None, :, 0]).left
+    beside = xp.moveaxis(beside * step[:, :, :, None], 3, 2).reshape(r, J, J, T * d) @ S.T
+    block = xp.empty((r, J, 1 + KG, J, 1 + KG))
+    block[:, :, 0, :, 0] = differentiate(kernel, start, start[:, None, :, 0]).value
+    block[:, :, 1:, :, 1:] = mixed
+    block[:, :, 1:, :, 0] = xp.moveaxis(beside, 3, 2)
+    block[:, :, 0, :, 1:] = xp.moveaxis(block[:, :, 1:, :, 0], 3, 1)
     return block
