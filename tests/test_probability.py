@@ -546,7 +546,7 @@ def test_bad_input_is_named():
         Explainer(posterior, b, output="probability", random_state="seed")(X)
     with pytest.raises(
         ToleranceError,
-        match=r"tolerance: attributions of the probability of row 0 are accurate only to",
+        match=r"tolerance: attributions of the probability of row \d are accurate only to",
     ):
         Explainer(POSTERIORS["rough"], b, output="probability", tolerance=1e-18)(X)
     with pytest.raises(InvalidInputError, match="draws: expected at least 2"):

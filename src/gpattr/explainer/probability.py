@@ -45,9 +45,11 @@ PIECES, MOST_PIECES = 4, 4096
 # The largest change of the log odds within a panel, whose rule is then off by 1e-5, and the most
 # panels.
 UNITS, MOST_FINE = 8.0, 256
-TARGET = 1e-9  # of a probability: where nodes stop doubling
+# Where nodes stop doubling: completeness to so much of a probability, and a change by less than
+# this share of the tolerance. What is left is about the square of the change.
+TARGET, SETTLED = 1e-9, 0.1
 # Panels of drawn increments: for each length-scale, and at least.
-PANELS, LEAST_PANELS = 4.0, 8
+PANELS, LEAST_PANELS = 2.0, 4
 # of the draws' standard deviation: an error of their sums over panels that adds 1e-3 to their
 # variance
 NEGLIGIBLE = 0.03
@@ -90,7 +92,7 @@ def mean_attributions(
     values, error = np.zeros(X.shape), np.zeros(len(X))
     for weight, part in posterior.components:
         for share, paths in terms:
-            value, off = _means(part, paths)
+            value, off = _means(part, paths, max(SETTLED * tolerance, 100.0 * EPS))
             values += weight * share * value
             error += abs(weight * share) * off
     if not (error <= tolerance).all():
@@ -210,10 +212,11 @@ def _length(posterior: Posterior, terms: list[tuple[float, Any]]) -> np.ndarray:
     )
 
 
-def _means(part: Posterior, paths: Any) -> tuple[np.ndarray, np.ndarray]:
+def _means(part: Posterior, paths: Any, settled: float) -> tuple[np.ndarray, np.ndarray]:
     """Return E[A] along each path, (n, d), and an estimate of its error, (n,).
 
-    Chebyshev nodes are nested: where they are doubled, f is needed only between the old ones.
+    Chebyshev nodes are nested: where they are doubled, f is needed only between the old ones. They
+    are doubled until the result changes by less than ``settled``.
     """
     n, d = paths.shape
     values, error = np.empty((n, d)), np.full(n, np.inf)
@@ -228,15 +231,16 @@ def _means(part: Posterior, paths: Any) -> tuple[np.ndarray, np.ndarray]:
                 chosen = finer == times
                 some_known = tuple(each[chosen] for each in known)
                 where = rows[some][chosen]
-                _refine(part, paths, int(size), int(times), where, some_known, values, error)
+                counts = int(size), int(times)
+                _refine(part, paths, counts, settled, where, some_known, values, error)
     return values, error
 
 
 def _refine(
     part: Posterior,
     paths: Any,
-    pieces: int,
-    finer: int,
+    counts: tuple[int, int],
+    settled: float,
     rows: np.ndarray,
     known: tuple[np.ndarray, ...],
     values: np.ndarray,
@@ -244,9 +248,10 @@ def _refine(
 ) -> None:
     """Fill in ``values`` and ``error`` of some rows; double the nodes until the error is small.
 
-    The rule of the integral is ``finer`` than the nodes, as the link needs it.
+    ``counts`` are the pieces between nodes at first, and how much finer the rule of the integral
+    is, as the link needs it.
     """
-    before = None
+    before, (pieces, finer) = None, counts
     while True:
         gain = _gain(known)
         now = _contracted(known, finer * max(1, pieces // PIECES)) * paths[rows].step
@@ -255,7 +260,7 @@ def _refine(
             changed, gap = np.abs(now - before).max(axis=1), np.abs(now.sum(axis=1) - gain)
             # Rounding: of probabilities, which are at most 1, and of the sum of attributions.
             error[rows] = changed + gap + 4 * EPS * (1.0 + np.abs(now).sum(axis=1))
-            still = error[rows] > TARGET
+            still = (changed > settled) | (gap > TARGET)
             rows, now, known = rows[still], now[still], tuple(each[still] for each in known)
         pieces *= 2
         if not len(rows) or pieces > MOST_PIECES:
@@ -343,10 +348,10 @@ def first_panels(posterior: Posterior, terms: list[tuple[float, Any]]) -> np.nda
 
 @lru_cache(maxsize=64)
 def panel_rule(panels: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return nodes, (1 + K,), and weights for the integrals over K panels of [0, 1], (K, 1 + K).
+    """Return nodes, (K,), and weights for the integrals over K panels of [0, 1], (s, s).
 
-    The first node is 0 and has no weight. Four panels share the four nodes of a Gauss-Legendre
-    rule: their weights are integrals of the polynomials that interpolate there.
+    Each s = 4 panels share the four nodes of a Gauss-Legendre rule: their weights are integrals of
+    the polynomials that interpolate there.
     """
     size = min(panels, 4)
     t, _ = gauss_legendre(size)
@@ -354,10 +359,7 @@ def panel_rule(panels: int) -> tuple[np.ndarray, np.ndarray]:
     ends = np.linspace(0.0, 1.0, size + 1)[:, None] ** powers / powers
     own = np.linalg.solve((t[:, None] ** (powers - 1)).T, np.diff(ends, axis=0).T).T
     pieces = panels // size
-    nodes = (np.arange(pieces)[:, None] + t).ravel() / pieces
-    weights = np.zeros((panels, 1 + panels))
-    weights[:, 1:] = np.kron(np.eye(pieces), own / pieces)
-    return np.concatenate([[0.0], nodes]), weights
+    return (np.arange(pieces)[:, None] + t).ravel() / pieces, own / pieces
 
 
 def path_draws(drawn: np.ndarray, share: np.ndarray, features: int) -> tuple[np.ndarray, ...]:

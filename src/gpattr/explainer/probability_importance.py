@@ -1,6 +1,6 @@
 """Importance of features for a probability, with joint draws of some rows.
 
-What features add on the panels of several rows' paths is drawn together, as many as make `LARGEST`
+What features add on the panels of several rows' paths is drawn together, as many as make `TOGETHER`
 numbers, and each draw is summed up as in `gpattr.explainer.probability`: what rows share is kept.
 The rest is scaled as for other models (`Importance`).
 """
@@ -29,10 +29,12 @@ from gpattr.explainer.importance_measures import (
     variance_of,
 )
 from gpattr.explainer.importance_request import ImportanceRequest
-from gpattr.explainer.probability import LARGEST, ends_of, first_panels, panel_rule, path_draws
+from gpattr.explainer.probability import ends_of, first_panels, panel_rule, path_draws
 from gpattr.explanation.importance import Importance
 from gpattr.operators import IntegratedGradients
 from gpattr.posteriors import Posterior
+
+TOGETHER = 2000  # increments that are drawn together
 
 
 def draw_probability_importance(
@@ -149,7 +151,7 @@ def _fitting(part: Posterior, operator: IntegratedGradients, X: Array, order: Ar
     terms = operator.rows(few).terms(X[few])
     panels = np.maximum.accumulate(first_panels(part, terms))
     numbers = (1 + panels * X.shape[1]) * len(terms) * np.arange(1, len(few) + 1)
-    return few[numbers <= LARGEST]
+    return few[numbers <= TOGETHER]
 
 
 def _drawn(

@@ -170,7 +170,7 @@ class AffinePosterior(WrapperPosterior):
         stop: Array,
         gathering: Array | None,
         nodes: np.ndarray,
-        panels: np.ndarray,
+        weights: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:
         r, J, d = start.shape
         start, stop = (
@@ -178,7 +178,7 @@ class AffinePosterior(WrapperPosterior):
         )
         feeds = to_numpy(self.units.feeds(start))
         G = feeds if gathering is None else feeds @ gathering
-        return self.posterior.increments(start, stop, G, nodes, panels)
+        return self.posterior.increments(start, stop, G, nodes, weights)
 
     def __repr__(self) -> str:
         return f"AffinePosterior({self.posterior!r})"

@@ -284,7 +284,7 @@ class Posterior(Checked, Frozen, ABC):
         stop: Array,
         gathering: Array | None,
         nodes: np.ndarray,
-        panels: np.ndarray,
+        weights: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and covariance of f(b) and of what each feature adds on panels of paths.
 

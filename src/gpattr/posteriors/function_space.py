@@ -253,9 +253,9 @@ class FunctionSpacePosterior(Posterior):
         stop: Array,
         gathering: Array | None,
         nodes: np.ndarray,
-        panels: np.ndarray,
+        weights: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:
-        return increments(self, start, stop, gathering, nodes, panels)
+        return increments(self, start, stop, gathering, nodes, weights)
 
     def check_range(self, X: Array, name: str = "X") -> None:
         """Raise `InvalidInputError` for rows too far out for float64."""

@@ -114,61 +114,68 @@ def increments(
     stop: Array,
     gathering: Array | None,
     nodes: np.ndarray,
-    panels: np.ndarray,
+    weights: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and covariance of f(b) and of what each feature adds on K panels of a path.
 
     They are those of J straight paths together, for each of r rows, from ``start`` to ``stop``,
-    both (r, J, d). The nodes (T,) of all panels follow a first one at the start; ``panels`` (K, T)
-    has their weights:
+    both (r, J, d). There are as many ``nodes`` (K,) as panels; s of them in a row serve s panels,
+    by their ``weights`` (s, s):
 
         hₖᵢ = Σₜ Pₖₜ (xᵢ − bᵢ) ∂ᵢf(γ(t)),
 
     added up by ``gathering`` (d, G) over the columns of each feature. The mean is
     (r, J, 1 + KG), the covariance (r, J(1 + KG), J(1 + KG)).
     """
-    (r, J, d), T, K = start.shape, len(nodes) - 1, len(panels)
-    xp = namespace(posterior.inputs)
+    (r, J, d), K, xp = start.shape, len(nodes), namespace(posterior.inputs)
     start = posterior.rows("X", start.reshape(-1, d)).reshape(r, J, 1, d)
     stop = posterior.rows("X", stop.reshape(-1, d)).reshape(r, J, 1, d)
-    t, step = xp.asarray(nodes[1:])[:, None], stop - start
+    t, step = xp.asarray(nodes)[:, None], stop - start
     points = xp.where(t < 0.5, start + t * step, stop - (1.0 - t) * step)
     flat, first = points.reshape(-1, d), start.reshape(-1, d)
     posterior.check_range(flat)
     posterior.check_range(first)
-    G = d if gathering is None else gathering.shape[1]
-    # From ∂ᵢf at all nodes to hₖᵢ: one product serves all rows.
-    S = xp.asarray(np.kron(panels[:, 1:], np.eye(d) if gathering is None else gathering.T))
+    # From s nodes' ∂ᵢf to s panels' hₖᵢ, (sG, sd): one small matrix serves all rows.
+    S = xp.asarray(np.kron(weights, np.eye(d) if gathering is None else to_numpy(gathering).T))
+    G = S.shape[0] // len(weights)
     inputs, m, q = posterior.inputs, len(posterior.inputs), 1 + K * G
-    slopes = differentiate(posterior.kernel, flat[:, None, :], inputs).left.reshape(r, J, T, m, d)
-    moved = xp.swapaxes(slopes * step[:, :, :, None], 3, 4).reshape(r, J, T * d, m)
+    slopes = differentiate(posterior.kernel, flat[:, None, :], inputs).left.reshape(r, J, K, m, d)
+    moved = xp.swapaxes(slopes * step[:, :, :, None], 3, 4).reshape(r, J, K * d, m)
     cross = xp.empty((r, J, q, m))
     cross[:, :, 0] = posterior.kernel(first, inputs).reshape(r, J, m)
-    cross[:, :, 1:] = S @ moved
-    slope = apply_to_mean(Gradient(), posterior.mean, flat).value.reshape(r, J, T, d) * step
+    cross[:, :, 1:] = _summed(S, moved)
+    slope = apply_to_mean(Gradient(), posterior.mean, flat).value.reshape(r, J, K, d) * step
     mean = product(cross.reshape(-1, m), posterior.alpha).reshape(r, J, q)
     mean[:, :, 0] += posterior.mean(first).reshape(r, J)
-    mean[:, :, 1:] += slope.reshape(r, J, T * d) @ S.T
+    mean[:, :, 1:] += _summed(S, slope.reshape(r, J, K * d, 1))[:, :, :, 0]
     V = posterior.solve(cross.reshape(-1, m)).reshape(r, J * q, m)
     prior = _prior_increments(posterior, start, points, step, S).reshape(r, J * q, J * q)
     return to_numpy(mean), to_numpy(prior - posterior.explained(V))
+
+
+def _summed(S: Array, values: Array) -> Array:
+    """Return the increments (…, KG, N) of values (…, Kd, N) at the nodes of all panels."""
+    *shape, length, N = values.shape
+    parts = S @ values.reshape(*shape, length // S.shape[1], S.shape[1], N)
+    return parts.reshape(*shape, -1, N)
 
 
 def _prior_increments(
     posterior: FunctionSpacePosterior, start: Array, points: Array, step: Array, S: Array
 ) -> Array:
     """Return the prior's covariance of `increments`, (r, J, 1 + KG, J, 1 + KG)."""
-    (r, J, T, d), KG, xp = points.shape, len(S), namespace(points)
+    (r, J, K, d), xp = points.shape, namespace(points)
     kernel, away = posterior.kernel, points[:, :, :, None, None]
     jet = differentiate(kernel, away, points[:, None, None], True)
     moves = step[:, :, :, :, None, None, None] * step[:, None, None, None]  # (r, J, 1, d, J, 1, d)
-    mixed = (xp.moveaxis(jet.mixed, 5, 3) * moves).reshape(r, J, T * d, J * T * d)
-    mixed = (S @ mixed).reshape(r, J, KG, J, T * d) @ S.T
+    mixed = (xp.moveaxis(jet.mixed, 5, 3) * moves).reshape(r, J, K * d, J * K * d)
+    mixed = _summed(S, mixed)
+    KG = mixed.shape[2]
     beside = differentiate(kernel, away[:, :, :, :, 0], start[:, None, None, :, 0]).left
-    beside = xp.moveaxis(beside * step[:, :, :, None], 3, 2).reshape(r, J, J, T * d) @ S.T
+    beside = xp.swapaxes(beside * step[:, :, :, None], 3, 4).reshape(r, J, K * d, J)
     block = xp.empty((r, J, 1 + KG, J, 1 + KG))
     block[:, :, 0, :, 0] = differentiate(kernel, start, start[:, None, :, 0]).value
-    block[:, :, 1:, :, 1:] = mixed
-    block[:, :, 1:, :, 0] = xp.moveaxis(beside, 3, 2)
+    block[:, :, 1:, :, 1:] = (mixed.reshape(-1, S.shape[1]) @ S.T).reshape(r, J, KG, J, KG)
+    block[:, :, 1:, :, 0] = _summed(S, beside)
     block[:, :, 0, :, 1:] = xp.moveaxis(block[:, :, 1:, :, 0], 3, 1)
     return block
