@@ -30,11 +30,11 @@ from gpattr.means import Constant, Expansion, Mean, Polynomial
 from gpattr.posteriors import (
     CombinationPosterior,
     ExactPosterior,
-    LaplacePosterior,
     MixturePosterior,
     MultiOutputPosterior,
     Posterior,
 )
+from gpattr.posteriors.classification import ClassificationPosterior
 from gpattr.posteriors.wrapper import WrapperPosterior
 
 LOG_ODDS = 4.0  # a typical variance of log odds
@@ -131,12 +131,12 @@ def _integrated(
         result = MixturePosterior(parts, weights)
     elif type(posterior) is ExactPosterior:
         result = _mixture(*_of_targets(posterior, facts), families, priors, facts)
-    elif type(posterior) is LaplacePosterior:
+    elif isinstance(posterior, ClassificationPosterior):
         result = _mixture(*_of_labels(posterior, facts), families, priors, facts)
     else:
         raise UnsupportedModelError(
             f"model: hyperparameters of a {type(posterior).__name__} are not integrated; only those"
-            " of exact regression and of Laplace's approximation are"
+            " of exact regression and of classification are"
         )
     return posterior.described(result)
 
@@ -201,7 +201,7 @@ def _of_targets(posterior: ExactPosterior, facts: Learned) -> tuple[Training, An
     return training, lambda kernel, noise: conditioned(kernel, X, y, noise, mean)
 
 
-def _of_labels(posterior: LaplacePosterior, facts: Learned) -> tuple[Training, Any]:
+def _of_labels(posterior: ClassificationPosterior, facts: Learned) -> tuple[Training, Any]:
     """Return what there is to learn about a classification, and how it is conditioned."""
     kernel, X, y, mean = posterior.kernel, posterior.inputs, posterior.y, posterior.mean
     start = _free(kernel, hyperparameters(posterior), facts)
@@ -210,9 +210,7 @@ def _of_labels(posterior: LaplacePosterior, facts: Learned) -> tuple[Training, A
     training = Training(
         units, objective, kernel, None, None, {}, [start], LOG_ODDS, LOG_ODDS_SPREAD
     )
-    return training, lambda kernel, _: LaplacePosterior(
-        kernel, X, y, mean=mean, label=posterior.label
-    )
+    return training, lambda kernel, _: posterior.given(kernel)
 
 
 def _free(kernel: Kernel, values: Values, facts: Learned) -> Values:
@@ -234,7 +232,7 @@ def _values_of(model: Any, data: Any) -> Values:
     found: Values = {}
 
     def visit(posterior: Posterior) -> None:
-        if isinstance(posterior, (ExactPosterior, LaplacePosterior)):
+        if isinstance(posterior, (ExactPosterior, ClassificationPosterior)):
             for name, value in hyperparameters(posterior).items():
                 found.setdefault(name, value)
             if isinstance(posterior, ExactPosterior) and isinstance(posterior.mean, Constant):

@@ -2,6 +2,7 @@
 explanations, files.
 """
 
+import json
 import warnings
 
 import mpmath
@@ -15,10 +16,16 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gpattr import Explainer, GPClassifier
+from gpattr._core import documents
 from gpattr.kernels import Matern52, SquaredExponential
 from gpattr.means import Constant
+from gpattr.posteriors import ExpectationPropagationPosterior, LaplacePosterior
 from gpattr.special.logistic import expected_probability
 
+KINDS = {
+    "expectation-propagation": ExpectationPropagationPosterior,
+    "laplace": LaplacePosterior,
+}
 RNG = np.random.default_rng(1)
 N, D = 90, 3
 X = RNG.normal(size=(N, D)) * [1.0, 10.0, 0.1]
@@ -38,11 +45,12 @@ def test_training_finds_what_scikit_learn_finds():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a length-scale at its bound
         theirs = GaussianProcessClassifier(kernel, max_iter_predict=1000).fit(Z, Y)
-    ours = GPClassifier(hyperparameters="optimal").fit(X, Y)
+    ours = GPClassifier(approximation="laplace", hyperparameters="optimal").fit(X, Y)
     assert ours.log_marginal_likelihood_ >= theirs.log_marginal_likelihood_value_ - 1e-3
     np.testing.assert_array_equal(ours.classes_, theirs.classes_)
     same = GPClassifier(
         SquaredExponential(theirs.kernel_.k2.length_scale, theirs.kernel_.k1.constant_value),
+        approximation="laplace",
         optimize=False,
     ).fit(Z, Y)
     assert same.log_marginal_likelihood_ == pytest.approx(
@@ -142,6 +150,37 @@ def test_files_and_progress(tmp_path, capsys):
     np.testing.assert_array_equal(Explainer(loaded)(frame[:3]).cov, Explainer(model)(frame[:3]).cov)
 
 
+def test_approximations_and_their_files(tmp_path):
+    """Files of older versions, which name no approximation, have Laplace's."""
+    models = {kind: GPClassifier(approximation=kind).fit(X, Y) for kind in KINDS}
+    for kind, model in models.items():
+        assert all(type(part) is KINDS[kind] for _, part in model.posterior_.components)
+        model.save(tmp_path / "m.json")
+        loaded = GPClassifier.load(tmp_path / "m.json")
+        assert loaded.approximation == kind
+        np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+        again = model.conditioned(X, Y)
+        np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    file = json.loads((tmp_path / "m.json").read_text())
+    del file["content"]["approximation"], file["content"]["options"]["approximation"]
+    file["sha256"] = documents._digest(documents._canonical(file["content"]))
+    (tmp_path / "m.json").write_text(json.dumps(file))
+    older = GPClassifier.load(tmp_path / "m.json")
+    np.testing.assert_array_equal(older.predict_proba(X), models["laplace"].predict_proba(X))
+
+
+def test_classes_that_separate_are_told_apart_with_confidence():
+    """On unseen rows too: Laplace's approximation calls every one of them uncertain."""
+    data = load_breast_cancer()
+    rows, labels = data.data[:300, 20:25], data.target[:300]
+    losses = {}
+    for kind in KINDS:
+        model = GPClassifier(approximation=kind).fit(rows[::2], labels[::2])
+        chances = model.predict_proba(rows[1::2])[np.arange(150), labels[1::2]]
+        losses[kind] = -np.log(chances).mean()
+    assert losses["expectation-propagation"] < 0.97 * losses["laplace"], losses
+
+
 def test_restarts_and_bounds():
     fixed = GPClassifier(bounds={"variance": (4.0, 4.0)}).fit(X, Y)
     assert fixed.kernel_.variance == pytest.approx(4.0, rel=1e-12)
@@ -159,6 +198,7 @@ def test_restarts_and_bounds():
         ),
         ({"mean": "constant"}, Y, "mean: expected 'zero' or a gpattr mean, got 'constant'"),
         ({"kernel": "SE"}, Y, "kernel: expected a gpattr kernel"),
+        ({"approximation": "ep"}, Y, "approximation: expected one of 'expectation-propagation', "),
         ({"n_restarts": -1}, Y, "n_restarts: expected an integer of 0 to 1000000"),
         ({}, RNG.normal(size=N), "Unknown label type: continuous"),
         (

@@ -1,4 +1,4 @@
-"""Gaussian-process classification by Laplace's approximation, one against the rest."""
+"""Gaussian-process classification, one against the rest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 from gpattr._core import documents
 from gpattr._core.array import to_numpy
 from gpattr._core.randomness import RandomLike
-from gpattr._core.validation import Names, as_matrix, check_flag, is_frame, refuse_lazy
+from gpattr._core.validation import (
+    Names,
+    as_matrix,
+    check_choice,
+    check_flag,
+    is_frame,
+    refuse_lazy,
+)
 from gpattr.estimators import storage
 from gpattr.estimators.base import (
     KernelOptions,
@@ -44,21 +51,30 @@ from gpattr.estimators.training import DEFAULT_FAMILIES, Training, has_family
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel, Radial
 from gpattr.means import Mean, Zero
-from gpattr.posteriors import LaplacePosterior, MultiOutputPosterior
+from gpattr.posteriors import (
+    ExpectationPropagationPosterior,
+    LaplacePosterior,
+    MultiOutputPosterior,
+)
+from gpattr.posteriors.classification import ClassificationPosterior
 from gpattr.special.logistic import expected_probability
 
 MOST_INTEGRATED = 400  # rows up to which "auto" integrates
 POINTS = 12  # models of a mixture: probabilities take longer to explain than predictions
+APPROXIMATIONS: dict[str, type[ClassificationPosterior]] = {
+    "expectation-propagation": ExpectationPropagationPosterior,
+    "laplace": LaplacePosterior,
+}
 LOG_ODDS = 4.0  # a typical variance of log odds
 
 
 class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
-    """Gaussian-process classification, trained by Laplace's marginal likelihood.
+    """Gaussian-process classification by expectation propagation.
 
     The log odds of the second of two classes are a Gaussian process; of more classes, the log odds
     of each against all others are, each with hyperparameters of its own. `Explainer` explains these
     latent functions, on the scale of log odds, or with ``output="probability"`` the probabilities
-    that follow from them.
+    that follow from them. Hyperparameters are learned by Laplace's marginal likelihood.
 
     Parameters
     ----------
@@ -68,11 +84,15 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
         As for `GPRegressor`; ``"auto"`` integrates up to 400 rows. A mixture has about 12 models.
     mean : "zero" or Mean
         The prior mean of the log odds.
+    approximation : "expectation-propagation" or "laplace"
+        How the log odds given the labels are approximated by a Gaussian process. Laplace's
+        approximation, of scikit-learn's classifier too, calls classes that separate well too
+        uncertain.
 
     Attributes
     ----------
-    posterior_ : LaplacePosterior or MixturePosterior, or MultiOutputPosterior with one output for
-    each of more than two classes
+    posterior_ : ExpectationPropagationPosterior, LaplacePosterior or MixturePosterior, or
+    MultiOutputPosterior with one output for each of more than two classes
         What `Explainer` explains.
     hyperparameters_ : frame
         Family, weight and hyperparameters of each model, in data units, with a column ``class`` for
@@ -101,6 +121,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
         kernel: Kernel | type[Radial] | None = None,
         *,
         mean: str | Mean = "zero",
+        approximation: str = "expectation-propagation",
         optimize: bool = True,
         hyperparameters: str = "auto",
         n_restarts: int = 0,
@@ -111,6 +132,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
     ) -> None:
         self.kernel = kernel
         self.mean = mean
+        self.approximation = approximation
         self.optimize = optimize
         self.hyperparameters = hyperparameters
         self.n_restarts = n_restarts
@@ -123,6 +145,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
         """Learn the hyperparameters from labelled rows, and condition on them."""
         check_prior(self, ("zero",))
         check_hyperparameters(self)
+        check_choice("approximation", self.approximation, tuple(APPROXIMATIONS))
         with self._unchanged_on_error():
             refuse_dask(X=X, y=y)
             require_numbers(X=X)
@@ -150,8 +173,11 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
                     part.check_features(rows.shape[1])
             inputs = X if is_frame(X) else rows
             targets = self._targets(codes, len(classes))
+            kind = APPROXIMATIONS[self.approximation]
             found = [
-                self._learn(rows, target, mean, _Labels(inputs, target, mean, _label(classes, k)))
+                self._learn(
+                    rows, target, mean, _Labels(kind, inputs, target, mean, _label(classes, k))
+                )
                 for k, target in enumerate(targets)
             ]
         return self._become(found, classes)
@@ -274,7 +300,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
         targets = self._targets(codes, len(self.classes_))
         return self._become(
             [
-                _Labels(X, target, self.mean_, part.heaviest.posterior.label).again(part)
+                _Labels.like(part.heaviest.posterior, X, target).again(part)
                 for part, target in zip(self._integrated, targets, strict=True)
             ],
             self.classes_,
@@ -291,9 +317,8 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
         rows = to_numpy(as_matrix("X", X))
         found = []
         for part, y in zip(self._integrated, self._targets(codes, len(self.classes_)), strict=True):
-            kernel, posterior = part.heaviest.kernel, part.heaviest.posterior
-            new = _Labels(X, y, mean, posterior.label)
-            found.append(self._learn(rows, y, mean, new, near=kernel))
+            new = _Labels.like(part.heaviest.posterior, X, y)
+            found.append(self._learn(rows, y, mean, new, near=part.heaviest.kernel))
         return copy(self)._become(found, self.classes_)
 
     @property
@@ -307,6 +332,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
         content: dict[str, Any] = {
             "kernels": [storage.encode("kernel", posterior.kernel) for posterior in heaviest],
             "mean": storage.encode("mean", self.mean_),
+            "approximation": _name_of(heaviest[0]),
             "classes": self.classes_.tolist(),
             "label_type": self.classes_.dtype.str,
             "arrays": {
@@ -333,7 +359,11 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
             np.array(content["classes"], dtype=content["label_type"]),
         )
         targets = self._targets(y.astype(int), len(classes))
-        labels = [_Labels(X, target, mean, _label(classes, k)) for k, target in enumerate(targets)]
+        self.approximation = content.get("approximation", "laplace")  # older files have none
+        kind = APPROXIMATIONS[self.approximation]
+        labels = [
+            _Labels(kind, X, target, mean, _label(classes, k)) for k, target in enumerate(targets)
+        ]
         if "components" in content:  # older files, and those of one model, have none
             parts = zip(labels, content["components"], strict=True)
             found = [storage.integrated(part, one) for one, part in parts]
@@ -347,13 +377,19 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
 class _Labels:
     """The labels 0 and 1 of one latent function, on which kernels are conditioned."""
 
+    kind: type[ClassificationPosterior]
     X: Any
     y: np.ndarray
     mean: Mean
     label: str
 
-    def __call__(self, kernel: Kernel, noise: Any = None) -> LaplacePosterior:
-        return LaplacePosterior(kernel, self.X, self.y, mean=self.mean, label=self.label)
+    @classmethod
+    def like(cls, posterior: ClassificationPosterior, X: Any, y: np.ndarray) -> _Labels:
+        """Return other rows and labels for the same approximation."""
+        return cls(type(posterior), X, y, posterior.mean, posterior.label)
+
+    def __call__(self, kernel: Kernel, noise: Any = None) -> ClassificationPosterior:
+        return self.kind(kernel, self.X, self.y, mean=self.mean, label=self.label)
 
     def only(self, kernel: Kernel) -> Integrated:
         """Return one model."""
@@ -372,6 +408,11 @@ def mean_probabilities(posterior: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
         none = none + weight * expected_probability(-mean, std)
         one = one + weight * expected_probability(mean, std)
     return none, one
+
+
+def _name_of(posterior: ClassificationPosterior) -> str:
+    """Return the name of an approximation."""
+    return next(name for name, kind in APPROXIMATIONS.items() if type(posterior) is kind)
 
 
 def _start(units: Units, kind: type[Radial] | None) -> Kernel:

@@ -9,6 +9,7 @@ from gpattr.posteriors.deep import DeepPosterior
 from gpattr.posteriors.encoded import EncodedPosterior
 from gpattr.posteriors.evaluation import TOLERANCE, UNCERTAINTY, Evaluation
 from gpattr.posteriors.exact import ExactPosterior
+from gpattr.posteriors.expectation_propagation import ExpectationPropagationPosterior
 from gpattr.posteriors.function_space import FunctionSpacePosterior
 from gpattr.posteriors.laplace import LaplacePosterior
 from gpattr.posteriors.mixture import MixturePosterior
@@ -29,6 +30,7 @@ __all__ = [
     "EncodedPosterior",
     "Evaluation",
     "ExactPosterior",
+    "ExpectationPropagationPosterior",
     "FunctionSpacePosterior",
     "LaplacePosterior",
     "MixturePosterior",

@@ -12,29 +12,16 @@ of K.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from gpattr._core.array import (
-    Array,
-    LinAlgError,
-    cholesky,
-    namespace,
-    product,
-    solve_cholesky,
-    to_numpy,
-)
-from gpattr._core.memory import check_memory
+from gpattr._core.array import Array, namespace, product, solve_cholesky, to_numpy
 from gpattr._core.validation import as_vector, check_text, read_only
-from gpattr.exceptions import (
-    InvalidInputError,
-    NotPositiveDefiniteError,
-    UnsupportedModelError,
-)
 from gpattr.kernels import Kernel
-from gpattr.means import Expansion, Mean
+from gpattr.means import Mean
+from gpattr.posteriors.classification import ClassificationPosterior, factor_at
 from gpattr.posteriors.function_space import FunctionSpacePosterior
 from gpattr.posteriors.matrices import matrix
 from gpattr.posteriors.prior import smooth_prior
@@ -46,7 +33,7 @@ CONVERGED = (
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class LaplacePosterior(FunctionSpacePosterior):
+class LaplacePosterior(ClassificationPosterior):
     """The latent function f ~ GP(mean, kernel) given labels y, 0 or 1, with p(y = 1) = σ(f).
 
     ``X`` (m, d) may be a frame, whose column names are kept. ``log_marginal_likelihood`` is
@@ -65,69 +52,18 @@ class LaplacePosterior(FunctionSpacePosterior):
     array([-0.5,  0.5])
     """
 
-    y: Array = field(kw_only=True)
-    mode: Array = field(kw_only=True)
-    log_marginal_likelihood: float = field(kw_only=True)
-    label: str = field(kw_only=True)
+    @property
+    def mode(self) -> Array:
+        """The most likely latent values at X, (m,)."""
+        K = self.kernel(self.inputs, self.inputs)
+        return read_only(self.mean(self.inputs) + product(K, self.alpha))
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        X: Any,
-        y: Any,
-        *,
-        mean: Mean | None = None,
-        label: str = "1 against 0",
-    ) -> None:
-        kernel, mean, Z, names = smooth_prior(kernel, mean, "X", X)
-        if isinstance(mean, Expansion) and mean.covariance is not None:
-            raise InvalidInputError("mean: expected one with known coefficients")
-        m, xp = len(Z), namespace(Z)
-        if np.asarray(y).dtype.kind in "US":
-            raise InvalidInputError(
-                "y: expected labels 0 and 1, got text; gpattr.GPClassifier takes labels of any kind"
-            )
-        y = read_only(as_vector("y", y, length=m, unit="labels (one per row of X)", like=Z))
-        if not ((y == 0) | (y == 1)).all():
-            raise InvalidInputError(
-                f"y: expected labels 0 and 1, got {float(y[(y != 0) & (y != 1)][0]):g}"
-            )
-        check_memory("The covariance of the latent values", (m, m), "use fewer rows", copies=2)
-        K = kernel(Z, Z)
-        if not xp.isfinite(K).all():
-            raise InvalidInputError(
-                "variance: expected finite prior variances, got one too large for float64"
-            )
-        f = mode(K, y, mean(Z))
-        scale = sqrt_weights(f)
-        factor = factor_at(K, scale)
-        alpha = score(f, y)
-        super().__init__(
-            kernel,
-            Z,
-            read_only(alpha),
-            factor,
-            None,
-            read_only(scale),
-            mean=mean,
-            feature_names=names,
-        )
-        evidence = (
-            log_likelihood(f, y)
-            - 0.5 * float(alpha @ (f - mean(Z)))
-            - float(xp.log(factor.diagonal()).sum())
-        )
-        self._note(y, f, evidence, label)
-
-    def _note(self, y: Array, f: Array, evidence: float, label: str) -> None:
-        check_text("label", label)
-        for name, value in {
-            "y": y,
-            "mode": read_only(f),
-            "log_marginal_likelihood": evidence,
-            "label": label,
-        }.items():
-            object.__setattr__(self, name, value)
+    @staticmethod
+    def _approximated(K: Array, y: Array, mean: Array) -> tuple[Array, Array, Array, float]:
+        f = mode(K, y, mean)
+        scale, alpha = sqrt_weights(f), score(f, y)
+        L = factor_at(K, scale)
+        return alpha, scale, L, evidence_at(f, y, mean, L)
 
     @classmethod
     def from_state(
@@ -158,33 +94,18 @@ class LaplacePosterior(FunctionSpacePosterior):
             self, kernel, Z, weights, L, None, scale, mean=mean, feature_names=names
         )
         y = read_only(as_vector("y", y, length=len(Z)))
-        f = mean(Z) + product(kernel(Z, Z), weights)
-        evidence = (
-            log_likelihood(f, y)
-            - 0.5 * float(weights @ (f - mean(Z)))
-            - float(np.log(L.diagonal()).sum())
-        )
-        self._note(y, f, evidence, label)
+        evidence = evidence_at(self.mode, y, mean(Z), L)
+        self._note(y=y, log_marginal_likelihood=evidence, label=check_text("label", label))
         return self
 
-    @property
-    def training_inputs(self) -> Array:
-        """The inputs the model was trained on, (m, d)."""
-        return self.inputs
 
-    @property
-    def link(self) -> str:
-        return "logistic"
-
-    def conditioned(self, X: Array, y: Array, noise: Any) -> LaplacePosterior:
-        raise UnsupportedModelError(
-            "LaplacePosterior: a label is not a value with Gaussian noise; fit it again with the"
-            " new rows"
-        )
-
-    def __repr__(self) -> str:
-        m, d = self.inputs.shape
-        return f"LaplacePosterior({m} rows × {d} features, kernel={self.kernel!r})"
+def evidence_at(f: Array, y: Array, mean: Array, L: Array) -> float:
+    """Return Laplace's log p(y) at the mode f, with L = chol(I + W^½ K W^½)."""
+    return (
+        log_likelihood(f, y)
+        - 0.5 * float(score(f, y) @ (f - mean))
+        - float(namespace(f).log(L.diagonal()).sum())
+    )
 
 
 def mode(K: Array, y: Array, mean: Array, start: Array | None = None) -> Array:
@@ -214,19 +135,6 @@ def mode(K: Array, y: Array, mean: Array, start: Array | None = None) -> Array:
         if moved <= CONVERGED * (1.0 + size):
             break
     return f
-
-
-def factor_at(K: Array, scale: Array) -> Array:
-    """Return chol(I + W^½ K W^½), whose eigenvalues are 1 or larger."""
-    B = scale[:, None] * K * scale
-    i = namespace(K).arange(len(K))
-    B[i, i] += 1.0
-    try:
-        return cholesky(B)
-    except LinAlgError:  # only where rounding makes K indefinite by far more than 1
-        raise NotPositiveDefiniteError(
-            "kernel: its matrix on these rows is not positive definite"
-        ) from None
 
 
 def score(f: Array, y: Array) -> Array:

@@ -20,11 +20,13 @@ from gpattr.posteriors.wrapper import WrapperPosterior
 from gpattr.tables.held_out import LEVELS, HeldOut
 from gpattr.tables.held_out_classes import HeldOutClasses
 
+CLASSIFIER = "Gaussian process classifier"
 KINDS = {
     "ExactPosterior": "exact Gaussian process",
     "SparsePosterior": "Gaussian process with inducing inputs",
     "WeightSpacePosterior": "weight-space Gaussian process",
-    "LaplacePosterior": "Gaussian process classifier",
+    "ExpectationPropagationPosterior": CLASSIFIER,
+    "LaplacePosterior": CLASSIFIER,
 }
 
 MOST = 12  # length-scales that are listed
@@ -90,7 +92,7 @@ def model_card(
     if len(models) > 1:
         card.append(("hyperparameters", "integrated over; below are those of the heaviest model"))
     if several:
-        card.append(("classes" if name == "LaplacePosterior" else "outputs", ", ".join(several)))
+        card.append(("classes" if KINDS.get(name) == CLASSIFIER else "outputs", ", ".join(several)))
     if rows is not None:
         card.append(("training rows", f"{len(rows):,}"))
     card.append(

@@ -38,9 +38,9 @@ from gpattr.posteriors import (
     AffinePosterior,
     CombinationPosterior,
     ExactPosterior,
-    LaplacePosterior,
     Posterior,
 )
+from gpattr.posteriors.classification import ClassificationPosterior
 from gpattr.posteriors.function_space import FunctionSpacePosterior
 from gpattr.report.packing import packed
 
@@ -329,7 +329,7 @@ def _noise(posterior: FunctionSpacePosterior) -> Array | None:
     scale = np.ones(m) if posterior.column_scale is None else to_numpy(posterior.column_scale)
     if isinstance(posterior, ExactPosterior):
         noise = to_numpy(posterior.noise)
-    elif isinstance(posterior, LaplacePosterior):
+    elif isinstance(posterior, ClassificationPosterior):
         noise = np.ones(m)
     else:
         return None

@@ -26,7 +26,8 @@ from gpattr._core.array import (
 from gpattr.estimators.hyperparameters import likelihood_gradient
 from gpattr.exceptions import NotPositiveDefiniteError
 from gpattr.kernels import Kernel
-from gpattr.posteriors.laplace import factor_at, log_likelihood, mode, score, sqrt_weights
+from gpattr.posteriors.classification import factor_at
+from gpattr.posteriors.laplace import evidence_at, mode, score, sqrt_weights
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,7 @@ class LaplaceEvidence:
             raise LinAlgError(str(error)) from None
         g = score(f, self.y)
         self.last[:] = [g]
-        value = (
-            log_likelihood(f, self.y)
-            - 0.5 * float(g @ (f - self.mean))
-            - float(xp.log(L.diagonal()).sum())
-        )
+        value = evidence_at(f, self.y, self.mean, L)
         T = solve_lower_rows(L, K * scale)  # rows k(xₙ, X)W^½L⁻ᵀ
         half = solve_lower_rows(L, xp.eye(len(K)) * scale)  # rows of W^½L⁻ᵀ: R = half halfᵀ
         R = outer_products(half)
