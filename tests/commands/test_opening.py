@@ -9,10 +9,11 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from gpattr import Explainer
+from gpattr import Baselines, Explainer, GPRegressor
 from gpattr.cli import app
 from gpattr.commands import explainers, notes
 from gpattr.distributions import Gaussian
+from gpattr.kernels import SquaredExponential
 from gpattr.posteriors import MixturePosterior
 from gpattr.tables import Columns, TableModel
 from gpattr.tables.held_out import HeldOut
@@ -116,14 +117,28 @@ def test_the_report_opens_with_it(tmp_path, opened):
     assert ran.exit_code == 0, ran.output
     found = json.loads(ran.stdout)["notes"]
     assert found[0].startswith("The model predicts unseen rows no better than the mean")
-    assert found[1].startswith("What 20 rows can say: ")
-    assert found[2] == "Taken as numbers: b (€)."
+    assert found[1].startswith("The model knows little of the baseline")
+    assert found[2].startswith("What 20 rows can say: ")
+    assert found[3] == "Taken as numbers: b (€)."
     assert len(set(found)) == len(found)
     with opened(tmp_path / "out" / "report.html") as tab:
-        assert tab.locator("#opening p").all_inner_texts() == found[:2]
-        assert not set(tab.locator("#notes li").all_inner_texts()) & set(found[:2])
+        assert tab.locator("#opening p").all_inner_texts() == found[:3]
+        assert not set(tab.locator("#notes li").all_inner_texts()) & set(found[:3])
         after = tab.evaluate("document.querySelector('h1').nextElementSibling.id")
         assert after == "opening"
+
+
+def test_a_baseline_that_the_model_does_not_know():
+    """In two clusters it is the middle, of one model as of a mixture."""
+    rng = np.random.default_rng(1)
+    X = np.concatenate([rng.normal(-9, 1, (30, 1)), rng.normal(9, 1, (30, 1))])
+    y = np.sin(X[:, 0])
+    model = GPRegressor(SquaredExponential(2.0, 4.0), mean="zero", optimize=False).fit(X, y)
+    (said,) = notes.of_unknown_baseline({"": Explainer(model)})
+    assert "standard deviation there is 100% of what it is without any data" in said
+    assert notes.of_unknown_baseline({"": Explainer(model, X[0])}) == []
+    assert notes.of_unknown_baseline({"": Explainer(model, Baselines(X))}) == []
+    assert len(notes.of_unknown_baseline({"": Explainer(GPRegressor().fit(X, y))})) == 1
 
 
 def test_wide_tables_are_explained_without_covariances(line, monkeypatch):

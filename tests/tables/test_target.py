@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
@@ -111,7 +112,7 @@ def test_held_out_rows_are_classified_without_them():
     found = HeldOutClasses.of_folds(model, X, y, 600)
     codes, order = np.searchsorted(model.classes_, y), np.random.default_rng(0).permutation(N)
     order = order[np.argsort(codes[order], kind="stable")]
-    probabilities, regression = np.empty((N, 2)), np.empty(N, dtype=int)
+    probabilities, (regression, forest) = np.empty((N, 2)), np.empty((2, N), dtype=int)
     for k in range(5):
         part = order[k::5]
         rest = np.setdiff1d(np.arange(N), part)
@@ -123,14 +124,19 @@ def test_held_out_rows_are_classified_without_them():
         scaler = StandardScaler().fit(X.iloc[rest])
         peer = LogisticRegression().fit(scaler.transform(X.iloc[rest]), codes[rest])
         regression[part] = peer.predict(scaler.transform(X.iloc[part]))
+        trees = RandomForestClassifier(random_state=0).fit(X.iloc[rest].to_numpy(), codes[rest])
+        forest[part] = trees.predict(X.iloc[part].to_numpy())
     assert found.accuracy == np.mean(model.classes_[probabilities.argmax(axis=1)] == y)
     assert found.log_loss == pytest.approx(
         -np.log(probabilities[np.arange(N), codes]).mean(), rel=1e-9
     )
     assert found.most_frequent == max(np.mean(y == "ill"), np.mean(y == "well"))
     assert sum(rows for *_, rows in found.calibration) == found.rows == N
-    assert found.peers == (("logistic regression", np.mean(regression == codes)),)
-    assert found.best_peer == found.peers[0]
+    assert found.peers == (
+        ("logistic regression", np.mean(regression == codes)),
+        ("a random forest", np.mean(forest == codes)),
+    )
+    assert found.best_peer == max(found.peers, key=lambda each: each[1])
     assert HeldOutClasses.of_content(found.to_content()) == found
     old = {name: value for name, value in found.to_content().items() if name != "peers"}
     assert HeldOutClasses.of_content(old) == replace(found, peers=())

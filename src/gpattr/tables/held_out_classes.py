@@ -87,7 +87,7 @@ class HeldOutClasses:
             if len(few) < len(others):
                 model = model.conditioned(X.iloc[others], y[others])
             found.append(model.predict_proba(X.iloc[part]))
-            guesses.append(predictions(n, X.iloc[others], codes[others], X.iloc[part]))
+            guesses.append(predictions(X.iloc[others], codes[others], X.iloc[part]))
         rows = np.concatenate(parts)
         return cls.of(codes[rows], np.concatenate(found), _shares(codes[rows], guesses))
 
@@ -101,7 +101,7 @@ class HeldOutClasses:
         """
         some = np.random.default_rng(0).permutation(len(X))[:MOST_UNSEEN]
         codes, known = (np.searchsorted(classifier.classes_, each) for each in (y[some], seen[1]))
-        guesses = [predictions(len(known), seen[0], known, X.iloc[some])]
+        guesses = [predictions(seen[0], known, X.iloc[some])]
         return cls.of(codes, classifier.predict_proba(X.iloc[some]), _shares(codes, guesses))
 
     @property
