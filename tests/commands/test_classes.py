@@ -10,9 +10,11 @@ from typer.testing import CliRunner
 
 from gpattr import Explanation, MultiOutputExplanation
 from gpattr.cli import app
+from gpattr.commands import explainers
+from gpattr.commands.explainers import default_rows
 from gpattr.commands.output import OWN
 from gpattr.commands.result_pictures import file_names
-from gpattr.tables import TableModel
+from gpattr.tables import Columns, TableModel
 
 
 def called(*arguments, code=0):
@@ -268,6 +270,22 @@ def test_missing_targets_are_left_out(patients, tmp_path):
         called("explain", data, "--target", "state", "--out", tmp_path / "out", "--json")
     )
     assert found["rows"] == 39
+
+
+def test_rows_that_take_long_to_explain_are_fewer(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
+    y = np.where(X["a"] > 0, "up", "down")
+    model = TableModel.fit(X, y, Columns(tuple(X), {}, "t"), task="classification")
+    assert len(default_rows(model, y, 60)) == 60
+    monkeypatch.setattr(explainers, "FEWEST_ROWS", 10)
+    models = len(model.posterior.components)
+    monkeypatch.setattr(explainers, "MOST_WORK", 30 * 60 * 2 * models)  # thirty rows
+    chosen = default_rows(model, y, 60)
+    assert abs(len(chosen) - 30) <= 1
+    assert 0 < (y[chosen] == "up").sum() < len(chosen)
+    monkeypatch.setattr(explainers, "MOST_WORK", 1)
+    assert abs(len(default_rows(model, y, 60)) - 10) <= 1
 
 
 def test_names_of_files():

@@ -16,7 +16,8 @@ from gpattr.tables import TableModel
 from gpattr.tables.model import stratified
 from gpattr.tables.target import class_words
 
-MOST_ROWS = 2000  # rows × classes explained by default: half a minute per thousand
+MOST_ROWS, FEWEST_ROWS = 2000, 200  # rows × classes explained by default, and rows at least
+MOST_WORK = 60_000_000  # training rows × columns × models, for each row: half a minute
 DRAWS, FEWEST_DRAWS = 500, 100  # per row
 MOST_DRAWN = 10_000_000  # attributions drawn in total: 80 MB
 BATCH = 250  # rows explained between two steps of the progress bar
@@ -59,7 +60,13 @@ def default_rows(model: TableModel, y: Any, n: int) -> np.ndarray:
     """Return the rows explained by default: all, or a random sample for a classifier of many."""
     if model.task == "regression":
         return np.arange(n)
-    most = MOST_ROWS // len(model.posteriors)
+    posteriors = model.posteriors.values()
+    work = sum(
+        len(part.training_inputs) * part.n_columns
+        for posterior in posteriors
+        for _, part in posterior.components
+    )
+    most = min(MOST_ROWS // len(posteriors), max(FEWEST_ROWS, MOST_WORK // work))
     return stratified(np.full(n, "") if y is None else np.asarray(y, dtype=str), most)
 
 
