@@ -55,12 +55,34 @@ def test_importance_is_that_of_many_joint_draws(draws):
 def test_a_sample_of_rows_tells_the_spread(monkeypatch):
     rows = np.random.default_rng(2).normal(size=(60, 2))
     sizes = np.abs(brute_force(rows, 1500, 9)).mean(axis=1)
-    monkeypatch.setattr(module, "LARGEST", 400)
+    monkeypatch.setattr(module, "TOGETHER", 200)
     got = Explainer(MODEL, B, output="probability", n_draws=500).importance(rows)
     assert 10 < got.n_joint_rows < 30
     assert got.note.startswith("spread from ")
     np.testing.assert_allclose(got.values, sizes.mean(axis=0), rtol=0.06)
     np.testing.assert_allclose(got.std, sizes.std(axis=0), rtol=0.4)
+
+
+def test_rows_too_long_to_be_drawn_together(monkeypatch, draws):
+    """Two rows are drawn on fewer panels than they want, or one whose spread is a bound."""
+    sizes = np.abs(draws).mean(axis=1)
+    explainer = Explainer(MODEL, B, output="probability", n_draws=1000)
+    monkeypatch.setattr(module, "TOGETHER", 20)
+    two = explainer.importance(X, n_samples=4000)
+    assert two.n_joint_rows == 2
+    np.testing.assert_allclose(two.values, sizes.mean(axis=0), rtol=0.05)
+    np.testing.assert_allclose(two.std, sizes.std(axis=0), rtol=0.6)
+    monkeypatch.setattr(module, "TOGETHER", 2)
+    one = explainer.importance(X)
+    assert one.n_joint_rows == 1
+    np.testing.assert_allclose(one.values, sizes.mean(axis=0), rtol=0.05)
+    # The standard deviation of a mean is at most the root mean square of those of its terms.
+    bound = np.sqrt(np.abs(draws).var(axis=0).mean(axis=0))
+    np.testing.assert_allclose(one.std, bound, rtol=0.1)
+    assert (one.std > sizes.std(axis=0)).all()
+    assert np.isinf(one.std_error).all()
+    by_variance = explainer.importance(X, by="variance")
+    assert np.isfinite(by_variance.std).all()
 
 
 @pytest.mark.slow

@@ -277,15 +277,20 @@ def test_rows_that_take_long_to_explain_are_fewer(monkeypatch):
     X = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
     y = np.where(X["a"] > 0, "up", "down")
     model = TableModel.fit(X, y, Columns(tuple(X), {}, "t"), task="classification")
-    assert len(default_rows(model, y, 60)) == 60
+    asked = explainers.explainers(model, "mean", "mean", 60)
+    assert len(default_rows(model, asked, X, y)) == 60
     monkeypatch.setattr(explainers, "FEWEST_ROWS", 10)
-    models = len(model.posterior.components)
-    monkeypatch.setattr(explainers, "MOST_WORK", 30 * 60 * 2 * models)  # thirty rows
-    chosen = default_rows(model, y, 60)
+    monkeypatch.setattr(explainers, "MOST_WORK", 30.5 * asked[""]._draw_work(X).mean())
+    chosen = default_rows(model, asked, X, y)
     assert abs(len(chosen) - 30) <= 1
     assert 0 < (y[chosen] == "up").sum() < len(chosen)
     monkeypatch.setattr(explainers, "MOST_WORK", 1)
-    assert abs(len(default_rows(model, y, 60)) - 10) <= 1
+    assert abs(len(default_rows(model, asked, X, y)) - 10) <= 1
+    # Rows far from the baseline take longer than those near to it, and log odds take little.
+    far, near = (asked[""]._draw_work(scale * X) for scale in (50.0, 1.0))
+    assert (far > 4.0 * near).all()
+    latent = explainers.explainers(model, "mean", "mean", 60, "shapley")
+    assert len(default_rows(model, latent, X, y)) == 60
 
 
 def test_names_of_files():

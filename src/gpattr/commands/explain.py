@@ -119,24 +119,25 @@ def run(request: Request, terminal: Terminal) -> Result:
     model = _model(request, table, fitted, terminal)
     known = [*table.notes, *notes.of_model(model)]
     terminal.print(known[len(table.notes) :])
+    attribution = chosen_attribution(request.attribution)
+    asked = explainers(model, baseline, name, len(places), attribution)
     if request.rows is None:
-        places = default_rows(model, table.y, len(table.X))
+        places = default_rows(model, asked, table.X, table.y)
         if len(places) < len(table.X):
             known.append(
                 f"{len(places):,} of {len(table.X):,} rows, chosen at random, are explained; --rows"
                 " all explains every row."
             )
             terminal.print(known[-1:])
+            asked = explainers(model, baseline, name, len(places), attribution)
     chosen = table.X.iloc[places]
     observed = None if table.y is None else table.y[places]
-    attribution = chosen_attribution(request.attribution)
     if attribution == "shapley" and model.task == "classification":
         known.append(LATENT)
         terminal.print(known[-1:])
     if request.baseline == "mean" and attribution != "shapley" and table.columns.categories:
         known.append(MIXED)
         terminal.print(known[-1:])
-    asked = explainers(model, baseline, name, len(chosen), attribution)
     result = Result(model, asked, {}, {}, observed, known)
     result = explain_rows(result, chosen, terminal, level=request.level, full=request.full)
     with terminal.working("averaging the function over the rows"):

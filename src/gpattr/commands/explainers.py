@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,8 @@ from gpattr.tables import TableModel
 from gpattr.tables.model import stratified
 from gpattr.tables.target import class_words
 
-MOST_ROWS, FEWEST_ROWS = 2000, 200  # rows × classes explained by default, and rows at least
-MOST_WORK = 60_000_000  # training rows × columns × models, for each row: half a minute
+MOST_ROWS, FEWEST_ROWS = 2000, 100  # rows × classes explained by default, and rows at least
+MOST_WORK = 7e10  # multiplications for all draws: half a minute
 DRAWS, FEWEST_DRAWS = 500, 100  # per row
 MOST_DRAWN = 10_000_000  # attributions drawn in total: 80 MB
 BATCH = 250  # rows explained between two steps of the progress bar
@@ -56,18 +56,18 @@ def target_words(model: TableModel, label: str) -> str:
     return class_words(target, label) + (" against the rest" if len(model.classes) > 2 else "")
 
 
-def default_rows(model: TableModel, y: Any, n: int) -> np.ndarray:
-    """Return the rows explained by default: all, or a random sample for a classifier of many."""
+def default_rows(model: TableModel, asked: Mapping[str, Explainer], X: Any, y: Any) -> np.ndarray:
+    """Return the rows explained by default: all, or a random sample for a classifier of many.
+
+    Of probabilities there are as many as `MOST_WORK` is enough for, and at least `FEWEST_ROWS`.
+    """
     if model.task == "regression":
-        return np.arange(n)
-    posteriors = model.posteriors.values()
-    work = sum(
-        len(part.training_inputs) * part.n_columns
-        for posterior in posteriors
-        for _, part in posterior.components
-    )
-    most = min(MOST_ROWS // len(posteriors), max(FEWEST_ROWS, MOST_WORK // work))
-    return stratified(np.full(n, "") if y is None else np.asarray(y, dtype=str), most)
+        return np.arange(len(X))
+    most = MOST_ROWS // len(asked)
+    if all(each.output == "probability" for each in asked.values()):
+        work = sum(float(each._draw_work(X).mean()) for each in asked.values())
+        most = min(most, max(FEWEST_ROWS, int(MOST_WORK / work)))
+    return stratified(np.full(len(X), "") if y is None else np.asarray(y, dtype=str), most)
 
 
 def explained(

@@ -37,7 +37,7 @@ from gpattr.explainer.interactions import OPERATORS, check_index, check_size, in
 from gpattr.explainer.marking import explain_and_mark
 from gpattr.explainer.next_measurement import next_measurement
 from gpattr.explainer.players import FeatureGroups, Groups, check_players, column_players
-from gpattr.explainer.probability import require_link
+from gpattr.explainer.probability import draw_work, require_link
 from gpattr.explainer.quantity_attributions import check_quantity, of_quantity
 from gpattr.explainer.results import Setting, mean_values, of_function, of_probability, words
 from gpattr.explainer.row_chunks import Chunk, chunks_of, tables_of
@@ -1019,6 +1019,13 @@ class Explainer:
         what = self._quantity if known is None else known.quantity
         kind = attribution_name(self.attribution)
         return replace(importance, quantity=what, baseline_name=name, attribution=kind)
+
+    def _draw_work(self, X: Any) -> np.ndarray:
+        """Return about how many multiplications the draws of each row take, (n,)."""
+        rows = self._rows.matrix("X", X)
+        operator, features = self._operator(rows, None), len(self._features(X))
+        assert isinstance(operator, IntegratedGradients)
+        return draw_work(self._one.in_columns, operator, rows, features, self.n_draws)
 
     @property
     def _single(self) -> Posterior:

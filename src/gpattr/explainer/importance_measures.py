@@ -142,10 +142,12 @@ def over_all_rows(drawn: Array, scatter: Array, own: Array, s: int, n: int) -> A
     """Return the variance of a mean over n rows from that, ``drawn``, of a mean over s of them.
 
     ``scatter`` and ``own`` are the mean variances of what one row adds, in the sample and in all
-    rows.
+    rows. One row says nothing of what rows share: then it is ``own``, which a mean cannot exceed.
     """
     if s == n:
         return drawn
+    if s < 2:
+        return own
     shared = np.maximum((drawn - scatter / s) / (1.0 - 1.0 / s), LEAST * drawn)
     return shared * (1.0 - 1.0 / n) + own / n
 
@@ -163,6 +165,8 @@ def row_error(influence: Array, n: int) -> Array:
     s = len(influence)
     if s == n:
         return np.zeros(influence.shape[1])
+    if s < 2:
+        return np.full(influence.shape[1], np.inf)
     return influence.var(axis=0, ddof=1) / s * (1.0 - s / n)
 
 

@@ -16,7 +16,6 @@ from gpattr._core.array import Array, product, to_numpy
 from gpattr._core.memory import blocks, check_memory
 from gpattr._core.normal import jittered_root
 from gpattr._core.validation import Names, read_only
-from gpattr.exceptions import UnsupportedModelError
 from gpattr.explainer.importance import ROWS
 from gpattr.explainer.importance_measures import (
     MEASURES,
@@ -55,13 +54,8 @@ def draw_probability_importance(
     check_memory("n_samples: the draws", (n_samples, len(names)), "use fewer draws")
     X, variance = to_numpy(X), request.by == "variance"
     order = generator.permutation(n)
-    chosen = [_fitting(part, operator, X, order) for _, part in posterior.components]
-    s = min(map(len, chosen))
-    if s < 2 <= n:
-        raise UnsupportedModelError(
-            "importance: the paths of two rows are too long to be drawn together; choose a nearer"
-            " baseline"
-        )
+    few = order[:ROWS]
+    s = min(_fitting(part, operator.rows(few), X[few]) for _, part in posterior.components)
     rows, found, reached, taken = order[:s], [], 0.0, 0
     for weight, part in posterior.components:
         reached += weight
@@ -142,16 +136,22 @@ def _between(A: Array, n: int) -> tuple[Array, Array]:
     return shares.mean(axis=0), squared
 
 
-def _fitting(part: Posterior, operator: IntegratedGradients, X: Array, order: Array) -> Array:
-    """Return as many of the first rows in ``order`` as can be drawn together, `ROWS` at most.
+def _panels(part: Posterior, terms: list[tuple[float, Any]]) -> np.ndarray:
+    """Return the panels of each path, (n,): no more than with which two rows are drawn together."""
+    each = TOGETHER / 2 / len(terms) - 1
+    most = max(2, int(each / terms[0][1].shape[1]) // 4 * 4)
+    return np.minimum(first_panels(part, terms), most)
+
+
+def _fitting(part: Posterior, operator: IntegratedGradients, X: Array) -> int:
+    """Return how many of the first rows of X can be drawn together, at least one.
 
     All have as many panels as the longest of their paths wants.
     """
-    few = order[:ROWS]
-    terms = operator.rows(few).terms(X[few])
-    panels = np.maximum.accumulate(first_panels(part, terms))
-    numbers = (1 + panels * X.shape[1]) * len(terms) * np.arange(1, len(few) + 1)
-    return few[numbers <= TOGETHER]
+    terms = operator.terms(X)
+    panels = np.maximum.accumulate(_panels(part, terms))
+    numbers = (1 + panels * X.shape[1]) * len(terms) * np.arange(1, len(X) + 1)
+    return max(1, int((numbers <= TOGETHER).sum()))
 
 
 def _drawn(
@@ -167,7 +167,7 @@ def _drawn(
     terms: list[Any] = operator.rows(rows).terms(X[rows])
     s, J, features = len(rows), len(terms), gathering.shape[1]
     share = np.array([weight for weight, _ in terms])
-    panels = int(first_panels(part, terms).max())
+    panels = int(_panels(part, terms).max())
     start, stop = (ends.reshape(1, s * J, -1) for ends in ends_of(terms))
     mean, cov = part.increments(start, stop, gathering, *panel_rule(panels))
     root, centre = jittered_root(cov[0]), mean[0].ravel()[:, None]
