@@ -20,6 +20,7 @@ from gpattr import Baselines, Explainer, RandomFeatureGPRegressor, memory_budget
 from gpattr.bases import Fourier
 from gpattr.closed_forms import apply_to_basis
 from gpattr.explainer import importance
+from gpattr.explainer.calibration import calibrated
 from gpattr.explainer.importance_measures import folded_mean, folded_var
 from gpattr.kernels import Matern52, SquaredExponential
 from gpattr.means import Linear
@@ -33,6 +34,16 @@ TARGETS = np.sin(TRAIN[:, 0]) + TRAIN[:, 1] * TRAIN[:, 2]
 EXPLAINER = Explainer(
     ExactPosterior(SquaredExponential(np.linspace(1.5, 6.0, D)), TRAIN, TARGETS, noise=0.05)
 )
+
+
+def test_what_remains_of_a_row_is_its_deviation_from_the_slope_of_the_others():
+    known, influence = (RNG.normal(size=8) for _ in range(2))
+    known, influence = known - known.mean(), influence - influence.mean()
+    _, rest = calibrated(np.zeros(1), influence[:, None], known[None, :, None], np.zeros((1, 1)))
+    for row, each in enumerate(rest[:, 0]):
+        others = np.arange(8) != row
+        slope = known[others] @ influence[others] / (known[others] @ known[others])
+        assert each == pytest.approx(influence[row] - slope * known[row], rel=1e-12)
 
 
 @pytest.fixture
@@ -77,6 +88,7 @@ def test_features_drawn_one_by_one(brute, limits):
         np.testing.assert_allclose(mine, theirs, atol=0.25 * brute.std(axis=0).max())
 
 
+@pytest.mark.slow
 def test_what_features_share_is_kept(brute, limits):
     limits(600)
     got = EXPLAINER.importance(ROWS, n_samples=4000)
@@ -91,6 +103,7 @@ def test_what_features_share_is_kept(brute, limits):
     np.testing.assert_allclose(alone.std, got.std, rtol=1e-12)  # the same draws in another order
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("together", [600, 1300])
 def test_rows_that_are_sampled(brute, limits, together):
     """With 1300 the rows of the sample are drawn with all features together, with 600 feature by
@@ -133,6 +146,7 @@ def test_rows_that_share_nothing_average_out(limits):
     )  # a hundredth of the sample's variance is kept in any case
 
 
+@pytest.mark.slow
 def test_it_covers_the_truth(limits):
     """Functions drawn from the prior: their own mean |attribution| over all rows is in 90 % of the
     90 % intervals.
@@ -212,6 +226,7 @@ def cases():
 CASES = {name: case for name, *case in cases()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_every_model_is_drawn_alike_in_parts(name, limits):
     explainer, X, baselines = CASES[name]

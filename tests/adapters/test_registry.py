@@ -17,6 +17,7 @@ from tests.adapters.test_gpytorch import Exact, shaken
 import gpattr
 from gpattr import Explainer
 from gpattr.adapters import Adapted, registry
+from gpattr.adapters.verification import verify
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.kernels import SquaredExponential
 from gpattr.posteriors import ExactPosterior
@@ -63,6 +64,26 @@ def test_adapters_of_ones_own(kind):
     with pytest.raises(UnsupportedModelError, match="the predictive mean"):
         check_adapter(kind(1.0001), X[:8])
     assert gpattr.as_posterior(kind(2.0), check=False) is not None
+
+
+@pytest.mark.parametrize(
+    ("noise", "scale", "accepted"),
+    [(1.0, 1.001, False), (1e-4, 1.001, True), (1e-4, 1.05, False)],
+)
+def test_predictions_may_differ_by_rounding(noise, scale, accepted):
+    """A model with little noise has lost four digits of single precision; none has lost all."""
+    posterior = ExactPosterior(SquaredExponential(), X, Y, noise=noise)
+
+    def predict(rows):
+        mean, std = posterior.predict(rows, return_std=True)
+        return scale * mean, std**2
+
+    adapted = Adapted(posterior, predict, X, accuracy=float(np.finfo(np.float32).eps))
+    if accepted:
+        verify(adapted, "Foreign")
+    else:
+        with pytest.raises(UnsupportedModelError, match="the predictive mean of this Foreign"):
+            verify(adapted, "Foreign")
 
 
 @pytest.mark.parametrize(
@@ -142,6 +163,7 @@ def test_models_of_known_libraries_conform():
     )
 
 
+@pytest.mark.slow
 def test_nothing_is_imported_that_is_not_needed():
     code = (
         "import sys, numpy as np, gpattr\nfrom sklearn.gaussian_process import"

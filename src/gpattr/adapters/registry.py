@@ -38,7 +38,10 @@ class Adapted:
     >>> from gpattr.posteriors import ExactPosterior
     >>> X = np.random.default_rng(0).normal(size=(10, 2))
     >>> posterior = ExactPosterior(SquaredExponential(), X, X[:, 0], noise=0.1)
-    >>> adapted = Adapted(posterior, lambda rows: posterior.predict(rows, return_var=True), X)
+    >>> def predict(rows):
+    ...     mean, std = posterior.predict(rows, return_std=True)
+    ...     return mean, std**2
+    >>> adapted = Adapted(posterior, predict, X)
     >>> adapted.mixable
     True
     """
