@@ -26,7 +26,8 @@ from gpattr.sobol.slices import Slice, whole_form
 REPLICATES, FEWEST_REPLICATES = 8, 2  # of a model alone, and of a model with little weight
 CONFIDENCE = 0.99  # that the error of a mean over replicates is below the one reported
 # Entries of covariance matrices that are evaluated, for the mean and for all functions: seconds.
-MEAN_WORK, WORK = 2e8, 1.5e8
+# The mean of a mixture has as many matrices as models, of which few rows would be left.
+MEAN_WORK, WORK, MIXTURE_WORK = 2e8, 1.5e8, 8e8
 FEWEST, MOST = 8, 1024  # rows of each half of a replicate, which slices go through
 LEFT_POINTS = 2048  # points of a replicate at which the covariance of r is evaluated
 
@@ -92,7 +93,7 @@ def plug_in_effects(
     mean, found = mean_function(posterior, inputs.n_columns), np.empty((REPLICATES, len(subsets)))
     for replicate in range(REPLICATES):
         slices = [Slice.of(inputs, own, replicate, generator) for own in plan.evaluated]
-        forms, _ = integrated(plan, slices, inputs, mean, MEAN_WORK, generator)
+        forms, _ = integrated(plan, slices, inputs, mean, MIXTURE_WORK, generator)
         found[replicate] = forms[:, 0, 0]
     return found.mean(axis=0), scatter(found)
 
