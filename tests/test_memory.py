@@ -82,6 +82,7 @@ CLASSES = Explainer(
     LaplacePosterior(SquaredExponential(2.0), Z[:60], Z[:60, 0] > 0),
     np.zeros(D),
     output="probability",
+    n_draws=50,
 )
 EXPLANATION = SE(X)
 CASES = {  # beyond a few times the budget: what is known to be held besides the result
@@ -105,6 +106,7 @@ CASES = {  # beyond a few times the budget: what is known to be held besides the
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_temporaries_keep_to_the_budget(name):
     call, besides = CASES[name]
@@ -127,6 +129,7 @@ def test_the_memory_of_a_stream_does_not_grow_with_its_rows():
     assert 40 * 500 * D * 8 > 2 * BUDGET  # the rows would not fit into the difference
 
 
+@pytest.mark.slow
 def test_batches_are_held_one_at_a_time():
     def total(rows):
         return sum(float(part.cov.sum()) for part in SE.batches(rows, batch_size=50))
@@ -136,6 +139,7 @@ def test_batches_are_held_one_at_a_time():
     assert many < few + 0.4 * (peak - beyond)
 
 
+@pytest.mark.slow
 def test_the_memory_of_an_importance_does_not_grow_with_its_rows(monkeypatch):
     """The joint distribution is that of some rows; of all there are moments, block by block."""
     for limit, value in {"TOGETHER": 200, "GUIDE": 100, "ROWS": 50, "FEWEST": 20}.items():
