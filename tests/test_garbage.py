@@ -416,6 +416,7 @@ GOOD = {
     "CombinationPosterior.coefficients": [1.0],
     "FunctionSpacePosterior.inputs": X,
     "LaplacePosterior.y": LABELS,
+    "ExpectationPropagationPosterior.y": LABELS,
     "LaplacePosterior.from_state.y": LABELS,
     "LaplacePosterior.from_state.column_scale": np.ones(6),
     "ExactPosterior.from_state.factor": np.eye(6),
@@ -915,6 +916,7 @@ def check(name, options=None):
     assert not wrong, "\n".join([f"{name}:", *wrong])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_garbage(name):
     check(name)
