@@ -2,6 +2,8 @@
 the latent function.
 """
 
+import tracemalloc
+
 import mpmath
 import numpy as np
 import pandas as pd
@@ -407,6 +409,7 @@ def test_tensors():
     np.testing.assert_allclose(one.draws, two.draws, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_sure_and_steep_classifiers():
     """A latent function that crosses ±40 within a fraction of the path; one that knows nothing;
     fifty features.
@@ -473,12 +476,28 @@ def test_rows_that_cannot_be_explained_are_marked(tmp_path):
     assert "5 rows" in repr(ex)
     assert ex.to_frame()["std"].isna().sum() == 6
     table = pd.DataFrame(rows, columns=["a", "b", "c"])
-    parts = list(Explainer(posterior, start, errors="mark", **options).batches(table, batch_size=2))
-    np.testing.assert_array_equal(np.concatenate([part.marked for part in parts]), ex.marked)
-    with pytest.raises(ToleranceError, match="row 0"):  # nothing at all can be explained
-        Explainer(posterior, start, errors="mark", **options)(rows[[3]])
+    for size in (1, 2):  # also where nothing at all in a batch can be explained
+        explainer = Explainer(posterior, start, errors="mark", **options)
+        whole = Explanation.concatenate(explainer.batches(table, batch_size=size))
+        np.testing.assert_array_equal(whole.marked, ex.marked)
+        np.testing.assert_array_equal(np.isnan(whole.std), np.isnan(ex.std))
+        np.testing.assert_allclose(whole.values, ex.values, atol=1e-12)
     with pytest.raises(InvalidInputError, match="errors: expected"):
         Explainer(posterior, start, errors="ignore")
+
+
+@pytest.mark.slow
+def test_memory_of_long_paths_is_bounded():
+    """A sentinel in one cell, far away, takes neither gigabytes nor minutes."""
+    tracemalloc.start()
+    try:
+        Explainer(POSTERIORS["smooth"], b, errors="mark", output="probability")(
+            np.full((1, 3), -400.0), uncertainty="none"
+        )
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 3e8
 
 
 def test_rows_at_and_near_the_baseline_are_quick_and_exact():

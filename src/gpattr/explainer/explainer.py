@@ -931,7 +931,16 @@ class Explainer:
                 operator = operator.rows(first + some)
             return self._setting(X, operator, own is not None, names, texts).shared
 
-        return explain_and_mark(explain, describe, len(rows), evaluation.uncertainty)
+        def of_baseline() -> Any:
+            one, own = slice(first, first + 1), None if baselines is None else baselines[:1]
+            operator = self._made(own)
+            if not isinstance(self.attribution, str):
+                operator = operator.rows(one)
+            reference = operator.reference
+            point = rows[:1] if reference is None else reference.points[:1]
+            return strict._explain(point, own, evaluation, names, (labels[0],), one)
+
+        return explain_and_mark(explain, describe, of_baseline, len(rows), evaluation.uncertainty)
 
     def _answers(self, operator: Operator, evaluation: Evaluation, rows: Array) -> dict[str, Any]:
         """Return the attributions of every output by name."""

@@ -20,12 +20,17 @@ Explain = Callable[[np.ndarray, str], Any]
 
 
 def explain_and_mark(
-    explain: Explain, describe: Callable[[np.ndarray], dict[str, Any]], n: int, uncertainty: str
+    explain: Explain,
+    describe: Callable[[np.ndarray], dict[str, Any]],
+    of_baseline: Callable[[], Any],
+    n: int,
+    uncertainty: str,
 ) -> Any:
     """Return the explanation of n rows, those marked that raise `ToleranceError`.
 
     ``explain`` is given rows and what uncertainty is asked for; ``describe`` returns the fields of
-    an explanation that say which rows they are. If no row can be explained, neither can these.
+    an explanation that say which rows they are. ``of_baseline`` is the explanation of a baseline
+    itself, which has what the others have, where no row can be explained.
     """
     whole, failed = _tried(lambda rows: explain(rows, uncertainty), np.arange(n))
     if not failed:
@@ -34,9 +39,7 @@ def explain_and_mark(
         means, lost = [], failed
     else:
         means, lost = _tried(lambda rows: explain(rows, "none"), np.array(list(failed)))
-    if not whole and not means:
-        raise next(iter(lost.values()))
-    template = (whole or means)[0][1]
+    template = whole[0][1] if whole else of_baseline()
     parts = whole + [(rows, _like(template, known)) for rows, known in means]
     parts += [(np.array([row]), _blank(template, describe(np.array([row])))) for row in lost]
     return _joined(parts)

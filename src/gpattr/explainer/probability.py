@@ -22,6 +22,7 @@ is complete for each draw, however steep σ is: the panels need be no shorter th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -45,6 +46,9 @@ PIECES, MOST_PIECES = 4, 4096
 # The largest change of the log odds within a panel, whose rule is then off by 1e-5, and the most
 # panels.
 UNITS, MOST_FINE = 8.0, 256
+# Entries of the matrix from Chebyshev nodes to those of a rule: of a part, of which the latest are
+# kept, and at most, which takes seconds.
+ENTRIES, MOST_ENTRIES = 2.0**20, 2.0**27
 # Where nodes stop doubling: completeness to so much of a probability, and a change by less than
 # this share of the tolerance. What is left is about the square of the change.
 TARGET, SETTLED = 1e-9, 0.1
@@ -219,7 +223,7 @@ def _means(part: Posterior, paths: Any, settled: float) -> tuple[np.ndarray, np.
     are doubled until the result changes by less than ``settled``.
     """
     n, d = paths.shape
-    values, error = np.empty((n, d)), np.full(n, np.inf)
+    values, error = np.zeros((n, d)), np.full(n, np.inf)
     pieces = first_pieces(part, [(1.0, paths)])
     for size in np.unique(pieces[pieces < MOST_PIECES]):
         rows = np.flatnonzero(pieces == size)
@@ -252,7 +256,7 @@ def _refine(
     is, as the link needs it.
     """
     before, (pieces, finer) = None, counts
-    while True:
+    while ORDER * finer * pieces / PIECES * (pieces + 1) <= MOST_ENTRIES:
         gain = _gain(known)
         now = _contracted(known, finer * max(1, pieces // PIECES)) * paths[rows].step
         if before is not None:
@@ -297,18 +301,17 @@ def _contracted(known: tuple[np.ndarray, ...], panels: int) -> np.ndarray:
     ``known`` are the moments of f at Chebyshev nodes.
     """
     mean, var, gradient, cov = known
-    P, w = _interpolation(mean.shape[1] - 1, panels)
-    result = np.empty((len(mean), gradient.shape[2]))
-    # The link's own integrals take 200 nodes a point.
-    for rows in blocks(len(mean), 10000.0 * len(w)):
-        centre, spread = mean[rows] @ P.T, np.sqrt(np.maximum(var[rows] @ P.T, 0.0))
-        first, second = (
-            w * each.reshape(centre.shape) @ P
-            for each in expected_slopes(centre.ravel(), spread.ravel())
-        )
-        result[rows] = np.einsum("nt,nti->ni", first, gradient[rows]) + np.einsum(
-            "nt,nti->ni", second, cov[rows]
-        )
+    result = np.zeros((len(mean), gradient.shape[2]))
+    for P, w in _interpolations(mean.shape[1] - 1, panels):
+        # The link's own integrals take 200 nodes a point.
+        for rows in blocks(len(mean), 10000.0 * len(w)):
+            centre, spread = mean[rows] @ P.T, np.sqrt(np.maximum(var[rows] @ P.T, 0.0))
+            first, second = (
+                w * each.reshape(centre.shape) @ P
+                for each in expected_slopes(centre.ravel(), spread.ravel())
+            )
+            result[rows] += np.einsum("nt,nti->ni", first, gradient[rows])
+            result[rows] += np.einsum("nt,nti->ni", second, cov[rows])
     return result
 
 
@@ -326,14 +329,25 @@ def nodes(pieces: int) -> np.ndarray:
     return 0.5 - 0.5 * np.cos(np.pi * np.arange(pieces + 1) / pieces)
 
 
-@lru_cache(maxsize=64)
-def _interpolation(pieces: int, panels: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the matrix from values at the Chebyshev nodes to those at the nodes of a rule, (Q, T).
+def _interpolations(pieces: int, panels: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield matrices from values at the Chebyshev nodes to those at nodes of a rule, (Q, T).
 
-    The rule's weights, (Q,), come with it. By the barycentric formula; no node of an even rule is a
-    Chebyshev node.
+    The rule's weights, (Q,), come with each part of it.
     """
-    t, w = gauss_legendre(ORDER, panels)
+    size = max(1, int(ENTRIES) // (pieces + 1))
+    for first in range(0, ORDER * panels, size):
+        yield _interpolation(pieces, panels, first, size)
+
+
+@lru_cache(maxsize=16)
+def _interpolation(
+    pieces: int, panels: int, first: int, size: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a part of the matrix, for ``size`` nodes of the rule, with their weights.
+
+    By the barycentric formula; no node of an even rule is a Chebyshev node.
+    """
+    t, w = (each[first : first + size] for each in gauss_legendre(ORDER, panels))
     signs = (-1.0) ** np.arange(pieces + 1)
     signs[[0, -1]] *= 0.5
     ratios = signs / (t[:, None] - nodes(pieces))
