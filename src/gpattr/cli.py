@@ -235,7 +235,7 @@ def fit(
             typer.echo(f"Model: {out}")
             return
         table = read_training(data, target, drop=drop or (), strict=strict, sheet=sheet, task=task)
-        table.notes.extend(notes.of_few_rows(table.X))
+        table.notes.extend(notes.of_training_rows(table.X, table.y))
         estimator, chosen = resolved_estimator(estimator, len(table.X), table.task)
         terminal.print([*table.notes, chosen])
         model = train(table, estimator=estimator, kernel=kernel, verbose=not quiet)

@@ -39,6 +39,7 @@ def table(folder, frame, target, name="table.csv"):
     return folder / name
 
 
+@pytest.mark.slow
 def test_two_classes_of_text(patients, tmp_path):
     frame, ill = patients
     data = table(tmp_path, frame, np.where(ill, "ill", "healthy"))
@@ -63,6 +64,7 @@ def test_two_classes_of_text(patients, tmp_path):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("labels", "quantity", "override"),
     [
@@ -81,6 +83,7 @@ def test_two_values(patients, tmp_path, labels, quantity, override):
     assert Explanation.load(tmp_path / "out" / "explanation.json").quantity == quantity
 
 
+@pytest.mark.slow
 def test_booleans_of_parquet(patients, tmp_path):
     frame, ill = patients
     frame.assign(state=ill).to_parquet(tmp_path / "table.parquet")
@@ -137,6 +140,7 @@ def test_several_classes(tmp_path):
         assert (tmp_path / "out" / f"beeswarm_{name}.png").exists()
 
 
+@pytest.mark.slow
 def test_whole_numbers_are_a_quantity_unless_told_otherwise(patients, tmp_path):
     frame, _ = patients
     marks = np.clip(((frame["size"] - 150) / 12).round(), 0, 3).astype(int)
@@ -162,6 +166,7 @@ def test_whole_numbers_are_a_quantity_unless_told_otherwise(patients, tmp_path):
         assert found["classes"] == sorted(map(str, marks.unique()))
 
 
+@pytest.mark.slow
 def test_two_numbers_as_a_quantity(patients, tmp_path):
     frame, ill = patients
     data = table(tmp_path, frame, ill.astype(int))
@@ -230,6 +235,7 @@ def test_refused_targets_leave_the_old_output(patients, tmp_path, target, option
     assert len(list(tmp_path.iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_a_model_of_a_file(patients, tmp_path):
     frame, ill = patients
     data = table(tmp_path, frame, np.where(ill, "ill", "healthy"))
@@ -260,6 +266,7 @@ def test_a_model_of_a_file(patients, tmp_path):
     assert "--task: the given model is for classification" in wrong
 
 
+@pytest.mark.slow
 def test_missing_targets_are_left_out(patients, tmp_path):
     frame, ill = patients
     data = table(tmp_path, frame, np.where(ill, "ill", "healthy"))

@@ -79,6 +79,7 @@ def test_a_table_is_explained_in_one_command(prices, tmp_path):
     assert list(tmp_path.iterdir()) == [out]
 
 
+@pytest.mark.slow
 def test_importance_is_of_all_rows(prices, model, tmp_path, monkeypatch):
     for name, value in {"TOGETHER": 60, "ROWS": 20, "FEWEST": 10}.items():
         monkeypatch.setattr(importance, name, value)
@@ -97,6 +98,7 @@ def test_importance_is_of_all_rows(prices, model, tmp_path, monkeypatch):
     assert (found["rows"], found["importance_drawn_from_rows"]) == (40, 20)
 
 
+@pytest.mark.slow
 def test_parquet_in_and_out(prices, tmp_path):
     frame = pd.read_csv(prices / "houses.csv", sep=";")
     frame["kind"], frame["age"] = frame["kind"].astype("category"), frame["age"].astype("Int64")
@@ -137,6 +139,7 @@ def test_parquet_in_and_out(prices, tmp_path):
     called(*arguments, "--impute")  # as in earlier versions, without any effect
 
 
+@pytest.mark.slow
 def test_a_model_of_a_file_explains_another_table(prices, model, tmp_path):
     new = tmp_path / "new.csv"
     new.write_text("age,kind,area\n10,flat,80\n20,house,120\n")
@@ -168,6 +171,7 @@ def test_a_model_of_a_file_explains_another_table(prices, model, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_baselines(prices, model, tmp_path):
     table = [
         "explain",
@@ -205,6 +209,7 @@ def test_baselines(prices, model, tmp_path):
     np.testing.assert_allclose(values[2], 0.5 * (values[0] + values[1]), rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_baselines_of_several_rows_are_averaged(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(20, 2)), columns=["a", "b"]).assign(
@@ -230,6 +235,7 @@ def test_baselines_of_several_rows_are_averaged(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_models_of_other_kinds(prices, tmp_path, monkeypatch):
     options = ["--target", "price", "--drop", "kind", "--out", tmp_path / "model.json", "--force"]
     output = called(
@@ -373,6 +379,7 @@ def test_a_baseline_between_categories_is_named(prices, model, tmp_path):
     assert "The baseline averages over the labels" not in called(*table, "--attribution", "shapley")
 
 
+@pytest.mark.slow
 def test_what_is_said_of_a_table(prices, tmp_path):
     frame = pd.read_csv(prices / "houses.csv", sep=";").assign(
         price=np.random.default_rng(7).normal(size=40)
@@ -469,6 +476,7 @@ def messy(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_a_table_as_people_have_it(messy, tmp_path):
     out = tmp_path / "out"
     options = ("--target", "price", "--rows", "2-12,14", "--baseline", "row:5", "--out", out)
@@ -521,6 +529,7 @@ def test_a_table_as_people_have_it(messy, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_strict_decides_nothing(messy, tmp_path):
     arguments = [
         "explain",
@@ -630,6 +639,7 @@ def test_commands_that_are_shown_run(page, prices, tmp_path, monkeypatch):
         called(*shlex.split(line)[1:])
 
 
+@pytest.mark.slow
 def test_covariances_are_left_out_of_a_large_file(prices, model, tmp_path, monkeypatch):
     monkeypatch.setattr(result_tables, "MOST_COVARIANCES", 40)
     for rows, kept in (("1-4", True), ("1-5", False)):  # 9 covariances a row

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from gpattr import Explainer, Explanation
 from gpattr.cli import app
 from gpattr.commands import result_tables
-from gpattr.commands.notes import of_few_rows
+from gpattr.commands.notes import of_training_rows
 from gpattr.explainer import importance
 from gpattr.tables import TableModel, choice
 
@@ -150,6 +150,7 @@ def test_exact_models_of_too_many_rows_are_refused(table, monkeypatch, tmp_path)
     assert "quicker" not in said
 
 
+@pytest.mark.slow
 def test_few_rows_are_warned_of(tmp_path):
     few = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0, 5.5], "price": [1.0, 2.1, 2.9, 4.2, 5.0]})
     few.to_csv(tmp_path / "few.csv", index=False)
@@ -157,8 +158,18 @@ def test_few_rows_are_warned_of(tmp_path):
     assert "Only 5 rows: too few to tell effects from chance" in said
     assert "Held-out" not in said  # of so few nothing can be learned without some
     assert "Only 5 rows" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert of_few_rows(np.zeros((20, 3))) == []
-    assert of_few_rows(np.zeros((30, 40)))[0].startswith("Only 30 rows for 40 features: ")
+
+
+def test_warnings_of_training_rows():
+    rng = np.random.default_rng(0)
+    X, wide = pd.DataFrame(rng.normal(size=(20, 3))), pd.DataFrame(rng.normal(size=(30, 40)))
+    assert of_training_rows(X, rng.normal(size=20)) == []
+    assert of_training_rows(wide, rng.normal(size=30))[0].startswith(
+        "Only 30 rows for 40 features: "
+    )
+    thrice, y = pd.concat([X] * 3, ignore_index=True), np.tile(rng.normal(size=20), 3)
+    assert of_training_rows(thrice, y)[0].startswith("40 of 60 rows repeat others, with their ")
+    assert of_training_rows(thrice, rng.normal(size=60)) == []  # measured three times
 
 
 def test_rounding_keeps_six_digits():

@@ -48,6 +48,7 @@ def written(date, form):
     return date.strftime(form.replace("%Y", f"{date.year:04d}"))
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.datetimes(LONG_AGO, FAR_AHEAD), min_size=1, max_size=8),

@@ -206,12 +206,31 @@ def test_of_many_rows_one_fifth_is_held_out(monkeypatch):
 
 def test_many_rows_train_on_a_sample(monkeypatch):
     monkeypatch.setattr(model_file, "MOST_CLASSIFIED", 40)
+    monkeypatch.setattr(model_file, "FEWEST_UNSEEN", 10)
     columns = Columns.of(FRAME.assign(t=THREE), "t")
     model = TableModel.fit(FRAME, THREE, columns, task="classification")
     trained = sum(model.class_counts.values())
     assert 36 <= trained <= 42
     assert min(model.class_counts.values()) >= 2
     assert model.held_out.rows == N - trained
+    # Few rows left over would be a poor judge: folds of the others are.
+    monkeypatch.setattr(model_file, "FEWEST_UNSEEN", N)
+    model = TableModel.fit(FRAME, THREE, columns, task="classification")
+    assert model.held_out.rows == sum(model.class_counts.values()) == trained
+
+
+def test_classifiers_of_huge_numbers():
+    X = 1e39 * FRAME[["a", "b"]]  # beyond single precision, which forests compute in
+    y = np.where(SCORE > 0, "ill", "well")
+    model = TableModel.fit(X, y, Columns(("a", "b"), {}, "t"), task="classification")
+    assert model.held_out.best_peer[1] > 0.7
+
+
+def test_targets_of_several_currencies():
+    amounts = [f"${3 * i}" if i % 2 else f"€{i}" for i in range(40)]
+    frame = pd.DataFrame({"a": np.arange(40.0), "t": amounts})
+    with pytest.raises(InvalidInputError, match="same sign or unit in every row of column 't'"):
+        Target.of(frame, Columns.of(frame, "t"))
 
 
 def test_hyperparameters_of_fewer_rows(monkeypatch):

@@ -51,6 +51,7 @@ def test_signs_and_units(values, expected, unit):
     assert Columns.of_content(columns.to_content()) == columns
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.decimals(-(10**9), 10**9, allow_nan=False, places=2), min_size=3, max_size=20),

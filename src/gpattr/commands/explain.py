@@ -205,7 +205,7 @@ def _model(
     if fitted is not None:
         terminal.print(table.notes)
         return fitted
-    table.notes.extend(notes.of_few_rows(table.X))
+    table.notes.extend(notes.of_training_rows(table.X, table.y))
     estimator, choice = resolved_estimator(request.estimator, len(table.X), table.task)
     terminal.print([*table.notes, choice])
     return train(table, estimator=estimator, kernel=request.kernel, verbose=not terminal.quiet)

@@ -27,6 +27,8 @@ FEW_ROWS = 20  # fewer give a warning
 MOST_NAMED = 6  # columns, or rows, that a note names
 SMALL = 50  # with fewer rows, a report opens with what can be said at all
 UNKNOWN = 0.5  # share of the prior's standard deviation from which a baseline is unknown
+COPIES = 0.1  # share of rows that repeat others from which a note says so
+TARGET = "\0target"  # no column is called so
 WORSE = 0.05  # accuracy by which a peer must be better to be named
 
 
@@ -91,7 +93,23 @@ def _shown(value: Any) -> str:
     return value if isinstance(value, str) else readable(value)
 
 
-def of_few_rows(X: Any) -> list[str]:
+def of_training_rows(X: Any, y: Any) -> list[str]:
+    """Return warnings of very few rows, and of rows that are there twice."""
+    return [*_of_few_rows(X), *_of_copies(X, y)]
+
+
+def _of_copies(X: Any, y: Any) -> list[str]:
+    """Return how many rows are copies of others, which a model trained on these has seen."""
+    copies = int(X.assign(**{TARGET: y}).duplicated().sum())
+    if copies < COPIES * len(X):
+        return []
+    return [
+        f"{copies:,} of {len(X):,} rows repeat others, with their target: if they are copies rather"
+        " than measurements of their own, figures of held-out rows are too good."
+    ]
+
+
+def _of_few_rows(X: Any) -> list[str]:
     """Return a warning if there are very few rows, or fewer rows than features."""
     n, d = X.shape
     if n >= FEW_ROWS and n >= d:
@@ -138,14 +156,18 @@ def of_doubts(model: TableModel) -> list[str]:
 
 def _no_better(model: TableModel, judged: HeldOutClasses) -> list[str]:
     """Return that a classifier is no better than a constant, to one standard error."""
-    doubt = (judged.accuracy * (1.0 - judged.accuracy) / judged.rows) ** 0.5
-    if judged.accuracy - judged.most_frequent > doubt:
+    if judged.accuracy - judged.most_frequent > _doubt(judged):
         return []
     most = max(model.classes, key=model.class_counts.__getitem__)
     return [
         f"The model predicts unseen rows no better than always predicting {most} does: do not rely"
         " on its explanations."
     ]
+
+
+def _doubt(judged: HeldOutClasses) -> float:
+    """Return the standard error of the accuracy."""
+    return (judged.accuracy * (1.0 - judged.accuracy) / judged.rows) ** 0.5
 
 
 def _of_peers(judged: HeldOutClasses) -> list[str]:
@@ -175,10 +197,12 @@ def of_unknown_baseline(asked: Mapping[str, Explainer]) -> list[str]:
         weights, mean, var, prior = np.array(moments).T
         std = (weights @ (var + mean**2) - (weights @ mean) ** 2) ** 0.5
         if std > UNKNOWN * (weights @ prior) ** 0.5:
+            median = explainer.baseline_name.startswith("median")
             return [
                 "The model knows little of the baseline, with which all rows are compared: its"
                 f" standard deviation there is {std / (weights @ prior) ** 0.5:.0%} of what it is"
-                " without any data. Choose one nearer to the rows, such as --baseline median."
+                " without any data. Choose one nearer to the rows"
+                + ("." if median else ", such as --baseline median.")
             ]
     return []
 
@@ -219,8 +243,8 @@ def _of_unseen(model: TableModel) -> str:
     if judged is None:
         return "there are too few to test the model on some of them"
     if isinstance(judged, HeldOutClasses):
-        doubt = (judged.accuracy * (1.0 - judged.accuracy) / judged.rows) ** 0.5
-        return f"the class of an unseen row is found in {judged.accuracy:.0%} ± {doubt:.0%}"
+        share = f"{judged.accuracy:.0%} ± {_doubt(judged):.0%}"
+        return f"the class of an unseen row is found in {share}"
     if judged.width is None or judged.alone is None:
         return f"predictions of unseen rows are off by {readable(judged.error, 2)}"
     return (
@@ -237,7 +261,7 @@ def of_marked(rows: Sequence[Any]) -> str:
     return (
         f"{len(rows):,} row{'s' * (len(rows) > 1)} ({named}{more}) cannot be explained accurately:"
         " the path from the baseline is too many length-scales long. What is not known is missing"
-        " in attributions.csv, and left out of the pictures and the report."
+        " in attributions.csv, and left out of explanation.json, the pictures and the report."
     )
 
 
@@ -274,7 +298,7 @@ def _of_classes(model: TableModel, held_out: HeldOutClasses) -> list[str]:
     place = max(k for k, edge in enumerate(EDGES[:-1]) if probability >= edge)
     calibration = (
         f"of predictions with a probability of {EDGES[place]:.0%} to {EDGES[place + 1]:.0%},"
-        f" {share:.0%} are correct ({rows} rows)"
+        f" {share:.0%} are correct ({rows} row{'s' * (rows > 1)})"
     )
     notes.append(f"Held-out rows: {words}; {calibration}.")
     return notes

@@ -133,7 +133,7 @@ def _save(path: Path, ex: Explanation, shown: np.ndarray, full: bool) -> list[st
     left_out = []
     some = len(shown) < len(ex)
     saved = ex[shown] if some else ex
-    if some:
+    if len(shown) < len(ex) - ex.marked.sum():
         left_out.append(
             f"The report and explanation.json have {len(shown):,} of {len(ex):,} rows: the"
             f" {EXTREME_ROWS} with the highest and the {EXTREME_ROWS} with the lowest predictions,"

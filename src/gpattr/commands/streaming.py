@@ -278,7 +278,7 @@ def trained(
     training: Training, estimator: str, kernel: str | None, terminal: Terminal
 ) -> tuple[TableModel, list[str]]:
     """Return a model of a table in parts, and notes on it; print them."""
-    known = [*training.table.notes, *notes.of_few_rows(training.table.X)]
+    known = [*training.table.notes, *notes.of_training_rows(training.table.X, training.table.y)]
     estimator, choice = training.chosen(estimator)
     terminal.print([*known, choice])
     with terminal.progress() as bar:

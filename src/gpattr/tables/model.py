@@ -43,6 +43,7 @@ KERNELS = {
 }
 MOST_ROWS = 5000  # of an exact model: minutes and 0.6 GB
 MOST_CLASSIFIED = 2000  # rows that a classifier is conditioned on
+FEWEST_UNSEEN = 200  # rows left over by which it is judged; of fewer, folds of the others judge it
 MOST_LEARNED = 600  # of them that hyperparameters are learned from: half a minute
 FORMAT = "gpattr.table_model"
 
@@ -99,7 +100,7 @@ class TableModel:
 
         With ``task="classification"`` y are labels, and the model is an exact `GPClassifier`; of
         more than 2000 rows it is trained on a stratified random sample of 2000, and judged by the
-        others. Hyperparameters are learned from at most 600 rows.
+        others if they are 200 or more. Hyperparameters are learned from at most 600 rows.
         """
         check_choice("task", task, TASKS)
         for name, value, known in (
@@ -159,7 +160,7 @@ class TableModel:
         if len(few) < len(chosen):
             classifier = classifier.conditioned(rows.iloc[chosen], labels[chosen])
         others = np.delete(np.arange(len(X)), chosen)
-        if len(others):
+        if len(others) >= FEWEST_UNSEEN:
             return cls(
                 classifier,
                 columns,
@@ -170,7 +171,9 @@ class TableModel:
                     (rows.iloc[chosen], labels[chosen]),
                 ),
             )
-        judged = HeldOutClasses.of_folds(classifier, rows, labels, MOST_LEARNED)
+        judged = HeldOutClasses.of_folds(
+            classifier, rows.iloc[chosen], labels[chosen], MOST_LEARNED
+        )
         return cls(classifier, columns, judged)
 
     @property

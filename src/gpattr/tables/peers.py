@@ -35,4 +35,6 @@ PEERS: dict[str, Callable[[], Any]] = {
 def predictions(X: Any, codes: np.ndarray, new: Any) -> dict[str, np.ndarray]:
     """Return the classes that peers trained on rows X predict for ``new`` rows, (r,) each."""
     rows, others = X.to_numpy(dtype=np.float64), new.to_numpy(dtype=np.float64)
+    size = np.maximum(np.abs(rows).max(axis=0), np.finfo(np.float64).tiny)
+    rows, others = rows / size, others / size  # a forest computes in single precision
     return {name: peer().fit(rows, codes).predict(others) for name, peer in PEERS.items()}

@@ -77,7 +77,8 @@ def _read(name: str, fewest: int, sheet: str | None) -> pd.DataFrame:
     lines = [line for line in text.splitlines() if line.strip()]
     if len(lines) < 2:
         raise InvalidInputError(
-            f"{name}: expected a line of column names and rows below it, got {len(lines)} lines"
+            f"{name}: expected a line of column names and rows below it, got {len(lines)}"
+            f" line{'s' * (len(lines) != 1)}"
         )
     try:
         separator = separator_of(name, text, fewest)

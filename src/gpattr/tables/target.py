@@ -11,7 +11,7 @@ from gpattr._core.validation import check_choice, check_text
 from gpattr.exceptions import InvalidInputError
 from gpattr.tables.columns import Columns, require_frame
 from gpattr.tables.missing import missing
-from gpattr.tables.numbers import read_numbers
+from gpattr.tables.numbers import Numbers, read_numbers, refuse_mixed_units
 
 TASKS = ("regression", "classification")
 MOST_CLASSES = 20
@@ -57,7 +57,7 @@ class Target:
             and found.units.nunique() == 1
         )
         if not numeric and task != "classification":
-            _require_not_mostly_numbers(numbers, known, name, source)
+            _require_not_mostly_numbers(found, known, name, source)
         if task == "regression" and not numeric:
             raise InvalidInputError(
                 f"--task regression: expected numbers in the target {name!r}, got {texts.iloc[0]!r}"
@@ -120,10 +120,14 @@ def class_words(target: str, label: str) -> str:
     return f"{target} = {label}" if plain or _is_number(label) or len(label) < 2 else label
 
 
-def _require_not_mostly_numbers(numbers: Any, known: Any, name: str, source: str) -> None:
-    """Refuse a column of numbers with a few texts, which are more likely errors than classes."""
-    wrong = numbers.isna()
-    if len(known) and wrong.mean() < 0.5 and numbers.nunique() > MOST_CLASSES:
+def _require_not_mostly_numbers(found: Numbers, known: Any, name: str, source: str) -> None:
+    """Refuse a column of numbers with a few texts, or several units: errors rather than classes."""
+    wrong = found.values.isna()
+    if found.values.nunique() <= MOST_CLASSES:
+        return
+    if not wrong.any():
+        refuse_mixed_units(found, known, name, source)
+    elif wrong.mean() < 0.5:
         row, text = wrong.index[wrong.to_numpy().argmax()], known[wrong].iloc[0]
         raise InvalidInputError(
             f"{source}: expected a number in column {name!r}, got {str(text)!r} in row {row}"
