@@ -4,8 +4,10 @@ of their own.
 
 import doctest
 import os
+import re
 import sys
 import tempfile
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 
 if (
@@ -76,7 +78,19 @@ def run_docstring(example):
             )
         finally:
             os.chdir(home)
-    return "".join(found) or None
+    text = "".join(found)
+    skip_without_package(text)
+    return text or None
+
+
+def skip_without_package(text):
+    """Skip a test that failed with this text for want of an optional package, by its name."""
+    needed = re.search(r"needs ([\w-]+), which is not installed", text)
+    if needed:
+        try:
+            distribution(needed[1])
+        except PackageNotFoundError:
+            pytest.skip(needed[0])
 
 
 # Pages whose library most people do not have: they run in the environments that `.ci/run` makes.
@@ -116,6 +130,16 @@ def pytest_configure(config):
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Tests of packages that not everyone has are skipped where these are missing."""
+    try:
+        return (yield)
+    except ImportError as error:
+        skip_without_package(str(error))
+        raise
+
+
 def pytest_runtest_teardown(item):
     """Close the figures of a page or of an example, before pyplot warns of too many."""
     shown = not item.path.is_relative_to(item.config.rootpath / "tests")
@@ -124,12 +148,10 @@ def pytest_runtest_teardown(item):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Skip pages without their library, and mark what the quick run leaves out.
+    """Skip pages without their library, and mark as slow what is slow as a whole.
 
-    It leaves out the pages of the documentation, scikit-learn's checks of all estimators but one,
-    and the tests listed in tests/slow_tests.txt, which took 0.8 s and more.
+    These are the pages of the documentation, and scikit-learn's checks of all estimators but one.
     """
-    listed = set((config.rootpath / "tests" / "slow_tests.txt").read_text("utf-8").split())
     for item in items:
         page = item.path.suffix == ".md" and item.path.parent != config.rootpath
         library = NEEDED.get(item.path.stem) if page else None
@@ -137,8 +159,7 @@ def pytest_collection_modifyitems(config, items):
             reason = f"{library} is tested in an environment of its own"
             item.add_marker(pytest.mark.skip(reason=reason))
         checks = item.name.startswith("test_scikit_learn_checks")
-        long = item.nodeid.partition("[")[0] in listed
-        if page or long or (checks and item.path.stem != "test_gp_regressor"):
+        if page or (checks and item.path.stem != "test_gp_regressor"):
             item.add_marker("slow")
 
 

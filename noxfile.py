@@ -33,7 +33,7 @@ def libraries(name: str) -> list[str]:
 @nox.session(default=True)
 def lint(session: nox.Session) -> None:
     """Check style, format and types."""
-    session.install("-e", ".[test]", "pre-commit")
+    session.install("-e", ".[test-all]", "pre-commit")
     session.run("pre-commit", "run", "--all-files", "--show-diff-on-failure")
     session.run("pyright")
 
@@ -42,15 +42,15 @@ def lint(session: nox.Session) -> None:
 def quick(session: nox.Session) -> None:
     """Run the tests without the slow ones: a few minutes."""
     session.install("-e", ".[test]")
-    session.run("pytest", "-m", "not slow", *session.posargs)
+    session.run("pytest", *session.posargs)
 
 
 @nox.session(default=False)
 def full(session: nox.Session) -> None:
     """Run all tests, the pages of the documentation among them, with coverage."""
-    session.install("-e", ".[test]")
+    session.install("-e", ".[test-all]")
     measured = ("--cov=gpattr", "--cov-report=term-missing:skip-covered")
-    session.run("pytest", *measured, *session.posargs)
+    session.run("pytest", "-m", "", *measured, *session.posargs)
 
 
 @nox.session(default=False)
@@ -69,6 +69,8 @@ def clients(session: nox.Session) -> None:
         "pytest",
         "-p",
         "no:dash",  # Dash brings a plugin for pytest that needs more than Dash
+        "-m",
+        "",
         *libraries("clients"),
         *session.posargs,
         env={"PYTENSOR_FLAGS": "mode=FAST_COMPILE"},
@@ -79,7 +81,7 @@ def clients(session: nox.Session) -> None:
 def gpflow(session: nox.Session) -> None:
     """Test GPflow, GPy and Trieste, which need NumPy 1."""
     session.install("-e", ".[test-gpflow]")
-    session.run("pytest", *libraries("gpflow"), *session.posargs)
+    session.run("pytest", "-m", "", *libraries("gpflow"), *session.posargs)
 
 
 @nox.session(default=False)

@@ -67,6 +67,7 @@ def assert_same(one, two, scale=1.0):
     assert np.abs(one - two.numpy()).max() <= 1e-12 * scale
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mean", MEANS)
 @pytest.mark.parametrize("baseline", BASELINES)
 @pytest.mark.parametrize("method", ["auto", "quadrature"])
@@ -237,6 +238,7 @@ OTHERS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", OTHERS, ids=lambda k: type(k).__name__)
 @pytest.mark.parametrize("baseline", ["point", "weighted"])
 def test_other_kernels(kernel, baseline):

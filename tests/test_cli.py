@@ -1,4 +1,5 @@
 import pandas as pd
+import pytest
 from typer.testing import CliRunner
 
 import gpattr
@@ -7,6 +8,7 @@ from gpattr.cli import app
 RUNNER = CliRunner()
 
 
+@pytest.mark.slow
 def test_demo(tmp_path):
     result = RUNNER.invoke(app, ["demo", "--out", str(tmp_path / "new" / "folder")])
     assert result.exit_code == 0
@@ -59,6 +61,7 @@ def test_the_demo_tells_one_story(tmp_path, monkeypatch, opened):
         assert tab.locator("#rows tbody tr").count() == 1
 
 
+@pytest.mark.slow
 def test_quiet_demo(tmp_path):
     result = RUNNER.invoke(app, ["demo", "--out", str(tmp_path), "--quiet"])
     assert result.exit_code == 0

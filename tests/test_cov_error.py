@@ -30,6 +30,7 @@ def compare(kernel, rows=ROWS, baseline=(0.1, -0.2), noise=1e-3, inputs=X):
     return ex, size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nu", [1.05, 1.2, 1.4, 1.7, 2.2, 3.3, 6.4, 6.6])
 @pytest.mark.parametrize(
     "other",
@@ -44,6 +45,7 @@ def test_products_with_a_singular_kernel_of_one_feature(nu, other):
     assert ex.cov_error.max() <= 1e-9 * size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kernel",
     [
@@ -138,6 +140,7 @@ def test_paths_that_touch():
         ).all(), kernel
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kernel",
     [k.Matern52(1.2), k.Matern32(1.2), k.Matern(1.2, nu=1.3), k.RationalQuadratic(alpha=0.4)],

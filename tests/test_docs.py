@@ -39,6 +39,7 @@ def test_tables_of_the_paper_are_generated(module):
     assert generated("paper.md", f"expected_table({stem!r})") == expected_table(stem)
 
 
+@pytest.mark.slow
 def test_the_picture_of_the_architecture_is_drawn_from_the_imports(monkeypatch):
     monkeypatch.syspath_prepend(str(DOCS / "_ext"))
     import architecture

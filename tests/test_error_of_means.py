@@ -46,6 +46,7 @@ def means_of_a_squared_exponential(posterior, x, targets):
         return [x[i] * mp.quad(lambda t, i=i: slope(t, i), [0, 0.5, 1]) for i in range(len(x))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("uncertainty", ["cov", "std", "none"])
 @pytest.mark.parametrize(
     ("scale", "noise", "row"),

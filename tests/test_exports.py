@@ -8,7 +8,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-import shap
 
 import gpattr
 from gpattr import Explainer, Explanation
@@ -41,6 +40,7 @@ def ex(model):
 
 
 def test_shap_has_codes_and_labels(ex, model):
+    pytest.importorskip("shap")
     exported = ex.to_shap()
     assert np.isfinite(exported.data.astype(float)).all()
     pairs = set(zip(exported.data[:, 1], exported.display_data[:, 1], strict=True))
@@ -54,6 +54,7 @@ def test_shap_has_codes_and_labels(ex, model):
 
 
 def test_plots_of_shap_show_categories(ex):
+    shap = pytest.importorskip("shap")
     exported = ex.to_shap()
     ax = shap.plots.scatter(exported[:, "solvent"], show=False)
     ticks = dict(zip(ax.get_xticks(), [t.get_text() for t in ax.get_xticklabels()], strict=True))

@@ -452,6 +452,7 @@ def test_paths_that_pass_the_data_far_away():
         explainer(np.full((1, 3), 1e6), uncertainty="none")
 
 
+@pytest.mark.slow
 def test_rows_that_cannot_be_explained_are_marked(tmp_path):
     posterior = POSTERIORS["smooth"]
     near = X[1:4]

@@ -16,7 +16,6 @@ from itertools import count
 
 import botorch
 import gpytorch
-import jax
 import linear_operator
 import numpy as np
 import pytest
@@ -47,6 +46,11 @@ from threadpoolctl import ThreadpoolController
 import gpattr
 from gpattr import Explainer
 from gpattr._core import autodiff
+
+try:
+    import jax
+except ModuleNotFoundError:
+    jax = None
 
 # The libraries warn while models are built: of their own deprecations, and of data that are not
 # scaled.
@@ -225,7 +229,7 @@ OBSERVED = {
         warnings._showwarnmsg_impl,
     ),
     "NumPy's error state": np.geterr,
-    "JAX's precision": lambda: jax.config.jax_enable_x64,
+    "JAX's precision": lambda: jax and jax.config.jax_enable_x64,
     "random numbers of NumPy": lambda: str(np.random.get_state(legacy=False)),  # noqa: NPY002
     "random numbers of PyTorch": lambda: torch.random.get_rng_state().numpy().tobytes(),
     "random numbers of Python": random.getstate,
@@ -342,6 +346,7 @@ SETTERS = [
 ]
 
 
+@pytest.mark.slow
 def test_nothing_is_even_changed_and_put_back(cases, monkeypatch):
     """Nothing changes for a time that is too short to be seen."""
     for case in cases.values():
@@ -373,6 +378,7 @@ def test_a_network_is_not_moved_away_from_other_threads():
     np.testing.assert_array_equal(kernel(ROWS, ROWS), before)
 
 
+@pytest.mark.slow
 def test_modules_are_imported_by_many_threads_at_once():
     code = (
         "import threading, numpy as np, gpattr\nX = np.random.default_rng(0).normal(size=(12, 2));"

@@ -178,6 +178,7 @@ def test_variational_models():
 
 @pytest.fixture(scope="module", params=["samples", pytest.param("NUTS", marks=pytest.mark.slow)])
 def saas(request):
+    pytest.importorskip("numpyro")
     model = SaasFullyBayesianSingleTaskGP(
         X, Y, outcome_transform=Standardize(1), input_transform=Normalize(3)
     )
@@ -341,6 +342,7 @@ def test_categories_jump(name):
     np.testing.assert_allclose(back.cov, ex.cov, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_rows_baselines_and_names_of_mixed_models():
     model = mixed()
     explainer = Explainer(model, feature_names=["flow", "temperature", "acid", "solvent", "vessel"])
@@ -405,6 +407,7 @@ def test_mixed_models_of_several_outcomes_and_of_categories_alone():
     assert ex.values[0, 0] == pytest.approx(ex.predictions[0] - ex.base_values[0], abs=1e-10)
 
 
+@pytest.mark.slow
 def test_categories_that_were_not_seen():
     model = mixed()
     row = CODES[:1].clone()

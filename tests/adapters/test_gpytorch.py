@@ -8,7 +8,6 @@ import gpytorch
 import numpy as np
 import pytest
 import torch
-from captum.attr import IntegratedGradients as Captum
 from gpytorch import kernels as k
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.likelihoods import FixedNoiseGaussianLikelihood, GaussianLikelihood
@@ -101,6 +100,7 @@ KERNELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels(name):
     model = shaken(Exact(KERNELS[name](), likelihood=GaussianLikelihood()))
@@ -282,10 +282,11 @@ def test_stale_caches_do_not_matter():
 
 
 def test_captum_agrees_on_the_mean():
+    attr = pytest.importorskip("captum.attr")
     model = shaken(Exact(k.ScaleKernel(k.RBFKernel(ard_num_dims=3)))).eval()
     ex = Explainer(model, b)(x[None])
     with gpytorch.settings.fast_computations(False, False, False):
-        theirs = Captum(lambda rows: model(rows).mean).attribute(
+        theirs = attr.IntegratedGradients(lambda rows: model(rows).mean).attribute(
             torch.tensor(x[None]), torch.tensor(b[None]), n_steps=60
         )
     np.testing.assert_allclose(ex.values, theirs.detach().numpy(), atol=1e-6)
@@ -354,6 +355,7 @@ def random_kernel(generator, d=3, depth=0):
     return k.AdditiveKernel(*parts) if choice < 0.8 else k.ProductKernel(*parts)
 
 
+@pytest.mark.slow
 def test_random_kernels_predict_alike():
     for seed in range(100):
         model = shaken(Exact(random_kernel(np.random.default_rng(seed))), seed)

@@ -149,6 +149,7 @@ def joint_attributions(model, x, b, draws, *, nodes=8, delta=0.005, chunk=500):
 GRID = [(0.7, -0.6, 0.4), (-0.9, 0.9, -0.3), (0.9, 0.9, 0.9)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("x", GRID)
 def test_against_jointly_drawn_functions(model, x):
     x = np.array(x)

@@ -5,11 +5,15 @@ predictive distributions.
 import subprocess
 import sys
 
+import pytest
+
+pytest.importorskip("gpjax")
+pytest.importorskip("tinygp")
+
 import gpjax as gpx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from gpjax import kernels as gk
 from tests.reference.brute_force import assert_same_attributions
 from tinygp import GaussianProcess
@@ -76,6 +80,7 @@ def joint_of_tiny(gp, y=Y):
     return compiled(joint)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", some(TINY, "squared exponential", "Matern52", "one axis"))
 def test_tinygp_kernels(name):
     gp = tiny(TINY[name])
@@ -94,6 +99,7 @@ def test_tinygp_kernels(name):
     )
 
 
+@pytest.mark.slow
 def test_tinygp_in_one_dimension():
     """Inputs without a second axis, noise of each row; the sum of absolute differences is the usual
     distance.
@@ -116,6 +122,7 @@ def called_back(x, y):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
@@ -200,6 +207,7 @@ def joint_of_gpjax(posterior):
     return compiled(joint)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", some(GPJAX, "RBF", "Matern32", "Linear"))
 def test_gpjax_kernels(name):
     model = gpjax_model(GPJAX[name])
@@ -224,6 +232,7 @@ def test_gpjax_kernels(name):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "family",
     some(

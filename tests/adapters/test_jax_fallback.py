@@ -1,10 +1,14 @@
 """Kernels and means of GPJax and tinygp without a formula, by automatic derivatives."""
 
+import pytest
+
+pytest.importorskip("gpjax")
+pytest.importorskip("tinygp")
+
 import gpjax as gpx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from gpjax import kernels as gk
 from tests.reference.brute_force import assert_same_attributions
 from tinygp import GaussianProcess

@@ -7,13 +7,18 @@ import pickle
 import subprocess
 import sys
 
+import pytest
+
+pytest.importorskip("gpjax")
+pytest.importorskip("shap")
+pytest.importorskip("tinygp")
+
 import gpjax as gpx
 import gpytorch
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
-import pytest
 import shap
 import tinygp
 import torch
@@ -233,6 +238,7 @@ def test_a_variational_model_in_float32_keeps_its_own_jitter():
     assert ex.method == "closed form (model in float32, computed in float64)"
 
 
+@pytest.mark.slow
 def test_everything_that_must_be_said_is_said():
     """A second note does not replace the first; likelihoods other than the Gaussian are named."""
     log = SingleTaskGP(X.float(), Y.float()[:, None] + 3, outcome_transform=Log())

@@ -434,6 +434,7 @@ def test_attributions_are_those_of_the_models_own_joint_posterior(name):
 
 def test_fully_bayesian_tasks_are_mixtures():
     """The twenty-fifth: one mixture for each task, of the models of all samples."""
+    pytest.importorskip("numpyro")
     tasks = torch.arange(10)[:, None] % 2.0
     model = SaasFullyBayesianMultiTaskGP(torch.cat([X, tasks], 1), Y + tasks, task_feature=-1)
     with pytest.raises(NotFittedError, match="is not fitted yet; call fit_fully_bayesian_model"):

@@ -75,6 +75,7 @@ def attributions_of(basis, x, b):
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "basis",
     [FOURIER, MONOMIALS, *BOXES, ADDITIVE],

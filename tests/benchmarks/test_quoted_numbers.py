@@ -35,7 +35,7 @@ def test_yardstick_and_contenders_are_timed_in_turn(quoted, monkeypatch):
 
 
 def test_a_part_without_its_library_is_skipped_by_name(quoted, monkeypatch):
-    monkeypatch.setattr(quoted, "PARTS", {quoted.explainers: ("shap", "no_such_library")})
+    monkeypatch.setattr(quoted, "PARTS", {quoted.explainers: ("numpy", "no_such_library")})
     record = quoted.measure(np.ones((9, 2)), np.ones(9), "simulated", quick=True)
     assert record.numbers == []
     assert record.skipped == {"explainers": "no_such_library not installed"}

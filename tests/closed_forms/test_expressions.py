@@ -103,6 +103,7 @@ def examples(count):
     )
 
 
+@pytest.mark.slow
 @given(expressions)
 @examples(8)
 def test_mean_and_covariance(kernel):

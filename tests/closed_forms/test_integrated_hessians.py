@@ -122,6 +122,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kernel", "accuracy", "length", "side"), CASES)
 def test_cross_against_high_precision(kernel, accuracy, length, side):
     """Points on the path and beside it; relative to the largest entry."""
@@ -327,6 +328,7 @@ def by_quadrature(f, slopes, curvatures, b, x):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1e-6, 0.5, 4.0])
 def test_waves(size):
     basis = Fourier(np.array([[1.0, -2.0], [3.0, 0.5], [0.0, 0.0]]), np.array([0.1, 0.2]))

@@ -32,6 +32,7 @@ OPERATOR = IntegratedGradients(np.zeros(1))
 HERE = Path(__file__).parents[1] / "reference"
 
 
+@pytest.mark.slow
 def test_reported_bounds_hold_on_a_thousand_cases():
     truth = np.load(HERE / "kernels.npz")["cross"]
     assert len(truth) == CASES == 1000
@@ -66,6 +67,7 @@ def complete(kernel, X, b, got):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kernel",
     [
@@ -100,6 +102,7 @@ def test_long_paths_that_are_nearly_parallel(kernel, length):
     np.testing.assert_allclose(got[0, :, 3], closed_forms.prior_cov(op, kernel, rows)[0], atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [1e-4, 1e-3, 0.03, 1.0, 1e3])
 def test_every_shape_of_the_rational_quadratic(alpha):
     rows, Z = (
@@ -138,6 +141,7 @@ def circle_slopes(X):
     return np.stack([3 * np.cos(3 * X), -3 * np.sin(3 * X)], axis=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kernel",
     [
@@ -176,6 +180,7 @@ def test_kinks_of_single_features_that_cross(monkeypatch):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kernel",
     [

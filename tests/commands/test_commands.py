@@ -296,6 +296,7 @@ def test_what_is_wrong_is_said_in_one_sentence(prices, tmp_path, options, words)
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_files_that_are_not_there_or_are_in_the_way(prices, model, tmp_path):
     missing = tmp_path / "missing.csv"
     assert f"{missing}: no such file" in called(
@@ -364,6 +365,7 @@ def test_nothing_of_the_users_is_written_over(prices, model, tmp_path):
         pass
 
 
+@pytest.mark.slow
 def test_a_baseline_between_categories_is_named(prices, model, tmp_path):
     table = (
         "explain",

@@ -63,6 +63,7 @@ def facts_of(path):
     return json.loads(text.split('type="application/json">')[1].split("</script>")[0])
 
 
+@pytest.mark.slow
 def test_files_of_the_whole_function(houses, tmp_path):
     said = explain(houses, tmp_path / "out", "--level", 0.9)
     posterior = TableModel.load(houses / "model.json").posterior
@@ -97,6 +98,7 @@ def test_files_of_the_whole_function(houses, tmp_path):
     explain(houses, tmp_path / "out", "--force", "--quiet")  # its own files are known
 
 
+@pytest.mark.slow
 def test_json_has_a_summary(houses, tmp_path):
     found = json.loads(explain(houses, tmp_path / "out", "--json"))
     indices = sobol_indices(TableModel.load(houses / "model.json").posterior)
@@ -113,6 +115,7 @@ def test_json_has_a_summary(houses, tmp_path):
     assert isinstance(found["dependence"]["area, m²"]["lowest"]["at"], float)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -179,6 +182,7 @@ def test_what_cannot_be_had_is_said(houses, tmp_path, monkeypatch):
     assert found["dependence"] is None
 
 
+@pytest.mark.slow
 def test_large_mixtures_have_curves_only(houses, tmp_path, monkeypatch):
     monkeypatch.setattr(whole_function, "MOST_OF_ALL", 100)
     out = tmp_path / "out"
@@ -190,6 +194,7 @@ def test_large_mixtures_have_curves_only(houses, tmp_path, monkeypatch):
     assert not (out / "sobol.csv").exists()
 
 
+@pytest.mark.slow
 def test_many_rows_and_features_are_bounded(houses, tmp_path, monkeypatch):
     monkeypatch.setattr(whole_function, "MOST_AVERAGED", 30)
     monkeypatch.setattr(whole_function, "MOST_CURVES", 2)
@@ -219,6 +224,7 @@ def test_models_without_training_rows_average_over_the_table(houses, tmp_path):
     assert facts["indices"]["inputs"] == "independent draws from 50 rows"
 
 
+@pytest.mark.slow
 def test_several_classes_have_their_own(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(45, 2)).round(3), columns=["length", "width"])

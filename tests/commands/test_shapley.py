@@ -54,6 +54,7 @@ def classification(tmp_path_factory):
     return explained(tmp_path_factory.mktemp("classes"), labels)
 
 
+@pytest.mark.slow
 def test_categories_and_dates_are_players(regression):
     """Against all coalitions of the features, under the joint distribution of the model itself."""
     said, out = regression
@@ -143,6 +144,7 @@ def test_several_classes_share_the_files(tmp_path):
         assert part.quantity.startswith("log odds of ")
 
 
+@pytest.mark.slow
 def test_other_names_of_the_same_attribution_and_its_help(tmp_path):
     said, out = explained(tmp_path, PRICES, "--attribution", "integrated_gradients")
     assert "Shapley" not in said

@@ -102,6 +102,7 @@ def test_importance_is_that_of_all_rows(data, small_parts, tmp_path, monkeypatch
     np.testing.assert_allclose(listed[list(fitted.columns.names)], expected.values, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_parts_have_what_an_explainer_returns(data, small_parts, tmp_path):
     out = tmp_path / "out"
     said = explain(data, out, "--dependence", "none")
@@ -141,6 +142,7 @@ def test_parts_have_what_an_explainer_returns(data, small_parts, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_going_on_gives_the_same_folder(data, small_parts, tmp_path, monkeypatch):
     """Stopped after every step, with the report and all: every file is the same."""
     explain(data, tmp_path / "whole")
@@ -165,6 +167,7 @@ def test_going_on_gives_the_same_folder(data, small_parts, tmp_path, monkeypatch
     assert [name for name in whole if whole[name] != again[name]] == []
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments(data, parts_only, tmp_path, monkeypatch):
     monkeypatch.setattr(records, "PART_ROWS", 5)
     explain(data, tmp_path / "whole")
@@ -227,6 +230,7 @@ def test_a_full_disk(data, parts_only, tmp_path, monkeypatch):
     assert contents(out) == contents(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_what_differs_is_named(data, parts_only, tmp_path):
     out = tmp_path / "out"
     explain(data, out)
@@ -270,6 +274,7 @@ def test_a_folder_with_a_file_of_other_columns(data, parts_only, tmp_path):
     assert list(found["row"]) == list(range(1, 21)) * 3
 
 
+@pytest.mark.slow
 def test_rows_that_cannot_be_explained(data, small_parts, tmp_path):
     frame = made(N)
     frame["a"] = frame["a"].astype(object)
@@ -287,6 +292,7 @@ def test_rows_that_cannot_be_explained(data, small_parts, tmp_path):
     assert list(found.index[found["attribution:a"].isna()]) == [30, 31]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kept", "exact", "words"),
     [

@@ -135,6 +135,7 @@ def test_rows_carry_their_published_names(data_folder):
     assert patients["lymph nodes"].isna().sum() == 4
 
 
+@pytest.mark.slow
 def test_first_use_downloads_and_the_second_does_not(case, server, tmp_path, data_folder):
     name, content, load = case
     answers, asked = server
@@ -157,6 +158,7 @@ def altered(name: str, content: bytes) -> bytes:
     return content[:place] + b"2" + content[place + 1 :]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [

@@ -4,12 +4,16 @@ import os
 import signal
 import time
 
+import pytest
+
+pytest.importorskip("dask.dataframe")
+pytest.importorskip("distributed")
+
 import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
-import pytest
 from distributed.protocol.pickle import dumps
 
 import gpattr

@@ -152,6 +152,7 @@ def test_bad_frames_raise_or_have_missing_rows(explainer, table, word):
     np.testing.assert_allclose(result[usable], good[usable], rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_unknown_categories_and_dates_are_missing_rows():
     rng = np.random.default_rng(0)
     days = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 300, 60), "D")

@@ -1,5 +1,11 @@
 """Lazy tables given where they would have to be collected: refused in one sentence."""
 
+import pytest
+
+pytest.importorskip("dask.dataframe")
+pytest.importorskip("duckdb")
+pytest.importorskip("polars")
+
 import dask.array as da
 import dask.dataframe as dd
 import duckdb
@@ -8,7 +14,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
-import pytest
 
 import gpattr
 from gpattr.exceptions import InvalidInputError

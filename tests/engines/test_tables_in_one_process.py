@@ -2,13 +2,17 @@
 
 import threading
 
+import pytest
+
+pytest.importorskip("duckdb")
+pytest.importorskip("polars")
+
 import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
-import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder

@@ -2,8 +2,11 @@
 mean, with uncertainty.
 """
 
-import numpy as np
 import pytest
+
+pytest.importorskip("captum")
+
+import numpy as np
 import torch
 from captum.attr import IntegratedGradients
 

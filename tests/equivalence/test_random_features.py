@@ -26,6 +26,7 @@ def exact(data):
     return GPRegressor(KERNEL, mean="zero", noise_variance=NOISE, optimize=False).fit(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sampling",
     [SAMPLINGS[0], *(pytest.param(way, marks=pytest.mark.slow) for way in SAMPLINGS[1:])],

@@ -42,6 +42,7 @@ def test_completeness_in_variance(model, explained):
         )
 
 
+@pytest.mark.slow
 def test_every_feature_by_an_integral_that_knows_nothing_of_completeness(model, explained):
     op = IntegratedGradients(explained.baselines[0])
     values = closed_forms.cross_dot(

@@ -65,6 +65,7 @@ def test_one_block_has_all_rows_and_their_constant():
     )
 
 
+@pytest.mark.slow
 def test_default_models_learn_as_exact_ones_and_given_numbers_are_kept():
     exact = GPRegressor(hyperparameters="optimal").fit(X, Y)
     sparse = SparseGPRegressor(random_state=0).fit(X, Y)

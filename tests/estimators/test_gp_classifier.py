@@ -62,6 +62,7 @@ def test_training_finds_what_scikit_learn_finds():
     np.testing.assert_array_equal(same.predict(Z), theirs.predict(Z))
 
 
+@pytest.mark.slow
 def test_probabilities_to_the_last_digits():
     cases = [
         (m, s)
@@ -99,6 +100,7 @@ def test_explanations_are_of_the_log_odds():
     assert model.score(frame, Y) > 0.8
 
 
+@pytest.mark.slow
 def test_several_classes_one_against_the_rest(tmp_path):
     labels = np.array(["low", "middle", "high"])[np.digitize(X[:, 0], [-0.5, 0.5])]
     frame = pd.DataFrame(X, columns=["age", "dose", "rate"])

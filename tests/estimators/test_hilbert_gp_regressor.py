@@ -68,6 +68,7 @@ def test_attributions_are_those_of_the_exact_process():
     assert model.log_marginal_likelihood_ == pytest.approx(exact.log_marginal_likelihood_, abs=0.01)
 
 
+@pytest.mark.slow
 def test_training_finds_what_the_exact_process_finds():
     exact, model = GPRegressor(hyperparameters="optimal").fit(X, Y), HilbertGPRegressor().fit(X, Y)
     assert model.kernel_.lengthscale == pytest.approx(exact.kernel_.lengthscale, rel=0.02)

@@ -173,6 +173,7 @@ def test_training_finds_what_the_exact_process_finds():
     assert other.fit(X, Y).log_marginal_likelihood_ < model.log_marginal_likelihood_
 
 
+@pytest.mark.slow
 def test_the_search_starts_where_an_exact_process_ends():
     """Ten features, a rough kernel: from a guess it would end ten nats below, with standard
     deviations twice as large.

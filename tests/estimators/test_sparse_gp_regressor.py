@@ -126,6 +126,7 @@ def test_training_moves_inducing_inputs_and_gains():
     np.testing.assert_allclose(taken.inducing_, X[:5], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_known_noise_kernel_mean_and_bounds():
     exact = GPRegressor(mean="zero", hyperparameters="optimal").fit(X, Y, noise=LEVELS)
     model = SparseGPRegressor(60, mean="zero", random_state=0).fit(X, Y, noise=LEVELS)
@@ -165,6 +166,7 @@ def test_units_do_not_matter():
     )
 
 
+@pytest.mark.slow
 def test_frames_tensors_files_and_copies(tmp_path):
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     model = SparseGPRegressor(10, random_state=0).fit(frame, Y)

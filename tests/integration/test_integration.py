@@ -370,6 +370,7 @@ def test_a_stack_is_the_loop_over_its_models(monkeypatch):
     assert together.method == one_by_one.method
 
 
+@pytest.mark.slow
 def test_next_measurements_by_brute_force():
     """The mean variance after a measurement, over the outcomes that the models expect."""
     mixture, explainer = MODEL.posterior_, gpattr.Explainer(MODEL, X.mean(axis=0))

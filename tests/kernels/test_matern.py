@@ -38,6 +38,7 @@ def truth(kernel, z):
     return np.array([float(p[i] * along(i)) for i in range(2)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("aside", [0.0, 1e-8, 0.3])
 @pytest.mark.parametrize(
     "nu",

@@ -41,6 +41,7 @@ def out(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("paper")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
@@ -224,6 +225,7 @@ def test_wines_are_read_anew(data_folder, monkeypatch, untrained):
         wines(Setting(reduced=True))
 
 
+@pytest.mark.slow
 def test_the_command_where_text_is_not_utf_8(tmp_path):
     """A terminal without Greek letters gets question marks, and paths with brackets are paths."""
     out = tmp_path / "o[red]x[/b]"
@@ -249,6 +251,7 @@ def test_the_command_where_text_is_not_utf_8(tmp_path):
     assert b"Figure 1: training on 500 samples" in result.stdout  # progress as lines
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path):
     result = RUNNER.invoke(
         app,

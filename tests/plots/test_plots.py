@@ -265,6 +265,7 @@ def test_categories_have_colours_of_their_own(many):
     assert {"kind of wall:", "wood", "3 others"} <= set(texts(ax))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in DRAWN if name != "path"])
 def test_every_picture_names_what_is_explained_and_the_baseline(name, explainer, ex):
     shown = replace(ex, quantity="predicted price (€)", baseline_name="median of the town")
@@ -460,6 +461,7 @@ def test_odd_explanations_of_many_rows(name, ex):
         draw(ex.values)
 
 
+@pytest.mark.slow
 def test_mixtures_and_draws(rows):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(20, 3)), rng.normal(size=20)
@@ -529,8 +531,7 @@ def test_along_leads_from_the_baseline_to_the_row(explainer, ex):
 
 
 def test_shap_draws_what_we_explain(ex):
-    import shap
-
+    shap = pytest.importorskip("shap")
     theirs = ex.to_shap()
     assert isinstance(theirs, shap.Explanation)
     for draw in (shap.plots.bar, shap.plots.beeswarm, shap.plots.heatmap):

@@ -263,6 +263,7 @@ def test_bad_input_is_named():
         check_posterior(POSTERIORS["waves"], X[:4])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "words"), [("scaled", "between an output and itself"), ("indefinite", "eigenvalue")]
 )

@@ -27,6 +27,7 @@ ROWS, B = RNG.normal(size=(6, D)), RNG.normal(size=D)
 KERNEL = SquaredExponential(lengthscale=[1.0, 2.0, 0.7], variance=25.0)
 
 
+@pytest.mark.slow
 def test_slopes_of_the_log_probability():
     with mpmath.workdps(40):
         for m in (-60.0, -8.0, 0.0, 0.7, 12.0):

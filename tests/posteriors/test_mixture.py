@@ -51,6 +51,7 @@ def test_moments_are_those_of_draws(draws):
     assert np.cov(draws.reshape(len(draws), -1).T) == pytest.approx(joint, abs=0.01 * joint.max())
 
 
+@pytest.mark.slow
 def test_quantiles_and_density_are_those_of_draws(draws, ex):
     marginals = MIXTURE.apply(OP, X).components.marginals()
     for level in (0.025, 0.3, 0.5, 0.9, 0.999):
@@ -67,6 +68,7 @@ def test_quantiles_and_density_are_those_of_draws(draws, ex):
     )  # the mixture is not a normal distribution
 
 
+@pytest.mark.slow
 def test_probabilities_are_those_of_draws(draws, ex):
     assert ex.prob_positive() == pytest.approx((draws > 0).mean(axis=0), abs=0.0025)
     assert ex.prob_greater("x0", 2) == pytest.approx(

@@ -51,6 +51,7 @@ def expected(posterior, operator, gather):
     return np.einsum("njmk,ji,ki->inm", np.asarray(posterior.joint(operator, X)), gather, gather)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", OPERATORS)
 @pytest.mark.parametrize("name", POSTERIORS)
 @pytest.mark.parametrize("gather", [None, G])

@@ -113,6 +113,7 @@ def test_a_model_that_predicts_something_else_or_nothing_is_refused(wrong, what)
         verify(adapted, "Model")
 
 
+@pytest.mark.slow
 def test_blocks_keep_to_the_budget():
     """A call takes its result and a few times the working memory, not the (rows, features, data)
     covariances at once.

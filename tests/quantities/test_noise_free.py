@@ -55,6 +55,7 @@ def exact_std_attributions(start, stop):
         return np.array([float(mp.quad(lambda t, i=i: rate(t, i), points)) for i in range(2)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PATHS)
 def test_standard_deviation_against_40_digits(name):
     start, stop = PATHS[name]

@@ -96,6 +96,7 @@ def rows_shown(tmp_path, explanation, **options):
     return [one["rows"] for one in output["counterfactuals"]]
 
 
+@pytest.mark.slow
 def test_contents(houses, changes, tmp_path):
     explainer, X = houses
     facts = shown(tmp_path, explainer(X), explainer=explainer, counterfactuals=changes, level=0.8)
@@ -143,6 +144,7 @@ def test_rows_are_known_by_their_values_and_then_by_their_names(tmp_path):
     assert facts["selected"] == 3
 
 
+@pytest.mark.slow
 def test_tensors(tmp_path):
     torch = pytest.importorskip("torch")
     rows = torch.tensor(Z)
@@ -188,6 +190,7 @@ def test_one_feature_and_features_of_several_columns(tmp_path):
         assert [name for name, *_ in one["options"][0]["changes"]] == list(change.to_frame().index)
 
 
+@pytest.mark.slow
 def test_labels_that_are_numbers(opened, tmp_path):
     posterior, frame = coded()
     explainer = Explainer(posterior, frame.iloc[[0]])
@@ -273,6 +276,7 @@ def test_several_outputs_are_given_by_name(both, tmp_path):
             write_report(tmp_path / "no.html", ex, explainer=explainer, counterfactuals=wrong)
 
 
+@pytest.mark.slow
 def test_buttons_set_the_sliders(houses, changes, opened, tmp_path):
     explainer, X = houses
     path = tmp_path / "report.html"
@@ -324,6 +328,7 @@ def test_buttons_set_the_sliders(houses, changes, opened, tmp_path):
         assert tab.locator("#counterfactuals").is_hidden()
 
 
+@pytest.mark.slow
 def test_sentences_without_sliders(both, opened, tmp_path):
     path = tmp_path / "report.html"
     write_report(path, EXPLAINER(Z), counterfactuals=FOUND)
@@ -342,6 +347,7 @@ def test_sentences_without_sliders(both, opened, tmp_path):
         assert tab.locator("#counterfactuals button").count() == 0
 
 
+@pytest.mark.slow
 def test_probabilities(opened, tmp_path):
     model = GPClassifier(SquaredExponential([1.5, 2.0, 2.0]), optimize=False).fit(Z, Z[:, 0] > 0)
     explainer = Explainer(model, output="probability", n_draws=50)
@@ -355,6 +361,7 @@ def test_probabilities(opened, tmp_path):
         assert f"{one.prediction:.2f}, 95% interval {one.interval()[0]:.2f} to" in text
 
 
+@pytest.mark.slow
 def test_many_features_and_small_changes(opened, tmp_path):
     rng = np.random.default_rng(3)
     wide = pd.DataFrame(rng.normal(size=(40, 60)).round(2), columns=[f"f{i}" for i in range(60)])

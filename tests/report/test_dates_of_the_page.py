@@ -47,6 +47,7 @@ SET = """([label, value]) => {
 }"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("timed", [False, True])
 def test_the_page_asks_the_model_about_other_days(opened, tmp_path, timed):
     rng = np.random.default_rng(0)

@@ -139,6 +139,7 @@ def test_a_small_table_makes_a_small_page(page):
     assert "plotly" not in page.read_text(encoding="utf-8").lower()
 
 
+@pytest.mark.slow
 def test_prices_and_years_are_written_as_such(page, opened):
     with opened(page, viewport={"width": 1280, "height": 900}) as tab:
         text = tab.inner_text("body")
@@ -181,6 +182,7 @@ OVERLAPS = """() => {
 }"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 1280])
 def test_labels_do_not_overlap(page, opened, width):
     with opened(page, viewport={"width": width, "height": 800}) as tab:
@@ -192,6 +194,7 @@ def test_labels_do_not_overlap(page, opened, width):
         assert tab.evaluate("document.documentElement.scrollWidth") == width
 
 
+@pytest.mark.slow
 def test_points_are_asked_and_clicked(page, opened):
     with opened(page, viewport={"width": 1100, "height": 1200}) as tab:
         first = tab.locator("#scatter circle").nth(7)
@@ -236,6 +239,7 @@ def test_unsure_points_are_hollow(opened, tmp_path):
         assert "hollow: sign less than 95% certain" in tab.inner_text("#scatter-legend")
 
 
+@pytest.mark.slow
 def test_more_features_than_fit_are_shown_when_asked(opened, tmp_path):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(30, 20)), columns=[f"feature {i}" for i in range(20)])

@@ -53,6 +53,7 @@ def page(flowers, explainer, tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_the_class_is_chosen_for_the_whole_page(page, flowers, explainer, opened):
     ex = explainer(flowers[0])
     with opened(page, viewport={"width": 1100, "height": 900}) as tab:
@@ -115,6 +116,7 @@ def probability(p):
     )
 
 
+@pytest.mark.slow
 def test_rows_held_out_are_classified(page, opened):
     with opened(page) as tab:
         card = tab.inner_text("#card")

@@ -110,6 +110,7 @@ def test_what_cannot_be_written(ex, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_row_is_clicked_and_its_reasons_are_shown(page, ex, opened):
     with opened(page, viewport={"width": 1100, "height": 900}) as tab:
         assert (
@@ -152,6 +153,7 @@ def test_a_row_is_clicked_and_its_reasons_are_shown(page, ex, opened):
         assert EVIL in tab.inner_text("h1")
 
 
+@pytest.mark.slow
 def test_rows_are_sorted_and_filtered(page, ex, opened):
     with opened(page) as tab:
         tab.click("#rows th:nth-child(2) button")
@@ -182,6 +184,7 @@ def test_rows_are_sorted_and_filtered(page, ex, opened):
         assert tab.inner_text("#count").startswith("26–50 of 80")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_a_phone(page, scheme, opened):
     with opened(page, viewport={"width": 390, "height": 800}, color_scheme=scheme) as tab:
@@ -190,6 +193,7 @@ def test_it_fits_a_phone(page, scheme, opened):
         assert paper == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(15, 20, 25)")
 
 
+@pytest.mark.slow
 def test_ten_thousand_rows(explainer, tmp_path, opened):
     many = explainer(np.random.default_rng(2).normal(size=(10_000, 3)))
     path = tmp_path / "report.html"
@@ -205,6 +209,7 @@ def test_ten_thousand_rows(explainer, tmp_path, opened):
         assert tab.inner_text("#row-title").startswith("Row 4: ")
 
 
+@pytest.mark.slow
 def test_thirty_features_and_ten_thousand_rows_can_be_sent(tmp_path):
     """Digits make up most of the size: random ones stand for those that would take a minute."""
     rng = np.random.default_rng(3)
@@ -227,6 +232,7 @@ def test_thirty_features_and_ten_thousand_rows_can_be_sent(tmp_path):
     assert (tmp_path / "report.html").stat().st_size < 15e6
 
 
+@pytest.mark.slow
 def test_it_says_of_which_rows_the_importance_is(opened, explainer, ex, rows, tmp_path):
     few = explainer.importance(rows[:20])
     parts = {"few": few, "many": replace(few, n_rows=len(ex), n_joint_rows=20), "none": None}
@@ -265,6 +271,7 @@ def test_it_says_of_which_rows_the_importance_is(opened, explainer, ex, rows, tm
 ODD = ["constructor", "__proto__", "toString", "10", "2", "$a$, b > c", "0 ≤ " + "x" * 150]
 
 
+@pytest.mark.slow
 def test_names_that_mean_something_to_a_browser(opened, tmp_path):
     rng = np.random.default_rng(4)
     X = pd.DataFrame(rng.normal(size=(25, len(ODD))), columns=ODD)
@@ -291,6 +298,7 @@ MOVE = """(year) => {
 }"""
 
 
+@pytest.mark.slow
 def test_rows_start_where_they_are(opened, tmp_path):
     """Numbers that are large against their spread keep their digits; a box that is empty keeps its
     value.
@@ -324,6 +332,7 @@ def test_rows_start_where_they_are(opened, tmp_path):
         assert tab.input_value("[aria-label='year, value']") == "2001"  # whole numbers stay whole
 
 
+@pytest.mark.slow
 def test_what_is_said_of_rows(explainer, rows, opened, tmp_path):
     path, point = tmp_path / "report.html", rows.iloc[3]
     ex = Explainer(explainer.posterior, point)(rows)

@@ -296,6 +296,7 @@ def test_what_a_page_cannot_do():
     )
 
 
+@pytest.mark.slow
 def test_factors_are_sent_only_where_the_page_cannot_compute_them():
     rng = np.random.default_rng(1)
     Z = rng.normal(size=(2001, 2))
@@ -324,6 +325,7 @@ def test_factors_are_sent_only_where_the_page_cannot_compute_them():
     assert what_if(explainer, explainer(X[:3]))["noise"] is None
 
 
+@pytest.mark.slow
 def test_two_thousand_rows_with_standard_deviations(opened, tmp_path):
     rng = np.random.default_rng(4)
     Z = pd.DataFrame(rng.normal(size=(2000, 10)), columns=[f"f{i}" for i in range(10)])
@@ -393,6 +395,7 @@ SET = """(settings) => {
 }"""
 
 
+@pytest.mark.slow
 def test_fifty_settings_of_the_sliders(houses, opened, tmp_path):
     columns = Columns.of(houses, "price")
     rows = columns.features(houses)

@@ -371,6 +371,7 @@ def test_no_sections_without_them(houses, tmp_path, opened):
         assert tab.locator("#indices-section").is_hidden()
 
 
+@pytest.mark.slow
 def test_long_grids_are_thinned(houses):
     explainer, _ = houses
     long = explainer.dependence("area", np.linspace(50, 150, 3001), uncertainty="std")
@@ -378,6 +379,7 @@ def test_long_grids_are_thinned(houses):
     assert len(json.dumps(content)) < 40 * MOST_VALUES
 
 
+@pytest.mark.slow
 def test_what_is_refused(houses, curves, indices, tmp_path):
     explainer, X = houses
     ex = explainer(X[:5])

@@ -265,6 +265,7 @@ def test_a_path_needs_one_baseline(model):
     )
 
 
+@pytest.mark.slow
 def test_nothing_is_written_for_an_attribution_without_such_a_name(tmp_path):
     table = tmp_path / "wine.csv"
     pd.DataFrame(X, columns=NAMES).assign(quality=Y).to_csv(table, index=False)

@@ -197,6 +197,7 @@ def test_of_other_kernels(index, kernel):
     check(operator, kernel, X, Z, [b] * 3, range(4), tolerance=2e-13 * scale)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", INDICES)
 @pytest.mark.parametrize("kernel", [kernels.Matern52(2.0), kernels.RationalQuadratic(1.5, 3.0)])
 def test_of_scale_mixtures(index, kernel):

@@ -1,7 +1,10 @@
 """Shapley values of shap on the same scikit-learn model and background."""
 
-import numpy as np
 import pytest
+
+pytest.importorskip("shap")
+
+import numpy as np
 import shap
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel

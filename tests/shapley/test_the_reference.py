@@ -11,7 +11,6 @@ from math import comb
 import mpmath as mp
 import numpy as np
 import pytest
-import shap
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from tests.reference import coalitions, hessians
@@ -91,6 +90,7 @@ def test_backgrounds_by_hand():
 
 
 def test_means_of_shap():
+    shap = pytest.importorskip("shap")
     X = RNG.normal(size=(30, 4))
     model = GaussianProcessRegressor(RBF([1.0, 2.0, 1.5, 3.0]), alpha=0.1, normalize_y=True)
     model.fit(X, 10.0 + X[:, 0] * X[:, 1] + np.sin(X[:, 2] * X[:, 3]) + X[:, 0] * X[:, 2] * X[:, 3])

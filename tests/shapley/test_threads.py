@@ -66,6 +66,7 @@ def in_threads(functions):
     return results
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kernel", "background"), CASES)
 def test_threads_that_share_an_explainer(kernel, background):
     explainer = made(kernel, background)

@@ -189,6 +189,7 @@ def test_ishigami():
     assert found.unknown_share < 0.01
 
 
+@pytest.mark.slow
 def test_sobol_g():
     """g = Π (|4xᵢ − 2| + aᵢ)/(1 + aᵢ), with a kernel as rough as the function."""
     a = np.array([0.0, 1.0, 4.5, 9.0])

@@ -20,6 +20,7 @@ def model(kernel=None, X=X, y=y, noise=0.01):
     return gpattr.GPRegressor(kernel, noise_variance=noise, optimize=False).fit(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [SquaredExponential(0.5), Matern52(0.5)])
 def test_a_large_offset_of_the_target(kernel):
     """Unix times as target: variances do not see the offset."""
@@ -47,6 +48,7 @@ def test_inputs_that_hardly_vary(inputs):
         gpattr.sobol_indices(model(), inputs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "inputs", [Uniform(-1e300, 1e300), Uniform(0, 1e300), Normal(0, 1e300), Normal(1e300, 1)]
 )
@@ -80,6 +82,7 @@ def test_one_feature_has_no_pairs():
     assert repr(found.pairs)
 
 
+@pytest.mark.slow
 def test_plug_in_indices_have_an_error_of_their_own():
     """They are ratios by the variance of the mean, which is small where little is known."""
     rng, wrong = np.random.default_rng(4), 0

@@ -88,6 +88,7 @@ def test_variances_are_those_of_joint_predictions(name):
     )
 
 
+@pytest.mark.slow
 def test_the_error_holds_as_often_as_promised(monkeypatch):
     monkeypatch.setattr(quasi_random, "WORK", 2e6)
     monkeypatch.setattr(quasi_random, "MEAN_WORK", 2e6)

@@ -64,7 +64,7 @@ def test_spaces_quotes_and_a_byte_order_mark(tmp_path):
     ("text", "words"),
     [
         ("", "expected a line of column names and rows below it, got 0 lines"),
-        ("a,b\n", "rows below it, got 1 lines"),
+        ("a,b\n", "rows below it, got 1 line"),
         (
             "a b c\n1 2 3\n",
             (

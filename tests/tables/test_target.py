@@ -143,6 +143,7 @@ def test_held_out_rows_are_classified_without_them():
     assert replace(found, peers=()).best_peer is None
 
 
+@pytest.mark.slow
 def test_hyperparameters_are_learned_without_the_held_out_rows():
     """Those of a fold are where training on the other rows ends, wherever its search starts."""
     X, y = FRAME[["a", "b"]], THREE
@@ -233,6 +234,7 @@ def test_targets_of_several_currencies():
         Target.of(frame, Columns.of(frame, "t"))
 
 
+@pytest.mark.slow
 def test_hyperparameters_of_fewer_rows(monkeypatch):
     monkeypatch.setattr(model_file, "MOST_LEARNED", 30)
     columns = Columns.of(FRAME.assign(t=THREE), "t")

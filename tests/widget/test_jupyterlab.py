@@ -264,6 +264,7 @@ def remove_a_widget(lab):
     )
 
 
+@pytest.mark.slow
 def test_sliders_in_jupyterlab(chromium, tmp_path):
     X, explainers = models()
     with opened_notebook(chromium, tmp_path) as lab:

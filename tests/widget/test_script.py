@@ -98,6 +98,7 @@ MOVE = """([k, name, value]) => {
 ROOT = "document.querySelectorAll('.gpattr-widget')"
 
 
+@pytest.mark.slow
 def test_categories_and_dates(page, monkeypatch):
     monkeypatch.setattr(gp_regressor, "MOST_INTEGRATED", 0)  # one model: the browser computes
     rng = np.random.default_rng(1)
@@ -229,6 +230,7 @@ def test_two_views_of_one_widget(page):
     np.testing.assert_allclose(found, [expected] * 2, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_standard_deviations_of_many_rows_come_later(page):
     tab, show = page
     model, X = explainer(SquaredExponential([1.0, 2.0]), n=900)

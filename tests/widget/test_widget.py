@@ -211,6 +211,7 @@ def test_without_anywidget(monkeypatch):
         Explainer(POSTERIOR).widget(X[:1])
 
 
+@pytest.mark.slow
 def test_a_model_of_tensors():
     torch = pytest.importorskip("torch")
     posterior = ExactPosterior(KERNEL, torch.tensor(X), torch.tensor(Y), noise=0.01)
