@@ -24,7 +24,6 @@ PER_LENGTHSCALE = 12  # points
 LINE, SIDE = 65, 33  # points at least where they can be afforded, along one feature and two
 FLOOR = {1: (65, 17), 2: (9, 5)}  # points that are always taken, in a large model the second
 MOST_SCANNED = 8192  # points along single features, if there are many of these
-WIDER = 1.5  # ratio of bounds to data from which half of the points stay with the data
 PATCHES = 64  # local maxima, and nearest cells, that are looked into
 ROUNDS = {1: 4, 2: 6}  # of patches, by their dimension
 PATCH = {1: np.linspace(-1.0, 1.0, 9), 2: np.linspace(-1.0, 1.0, 5)}
@@ -34,10 +33,10 @@ BISECTIONS = 50
 
 
 class Scans:
-    """The scans in the space of one ``margin``; ``known`` (n, p) are training rows as changes."""
+    """The scans in the space of one ``margin``."""
 
-    def __init__(self, margin: ChangeMargin, known: np.ndarray) -> None:
-        self.margin, self.known = margin, known
+    def __init__(self, margin: ChangeMargin) -> None:
+        self.margin = margin
         self.low, self.high = margin.space.low, margin.space.high
         self.p, self.n_settings = len(self.low), len(margin.space.settings)
         self.affordable = int(min(MOST, WORK / max(margin.posterior.size, 1) ** 2))
@@ -50,9 +49,8 @@ class Scans:
         least = min(FLOOR[1][self.coarse], max(MOST_SCANNED // (c * p), 5))
         wanted = max(LINE, math.ceil(PER_LENGTHSCALE * self.spans.max()))
         count = min(wanted, max(self.affordable // (c * p), least))
-        grid = np.stack([self._axis(i, count) for i in range(p)])  # (p, G)
-        extra = self.known[: self.affordable].T if p == 1 else np.empty((p, 0))
-        grid = np.sort(np.concatenate([grid, np.zeros((p, 1)), extra], axis=1), axis=1)
+        grid = np.linspace(self.low, self.high, count).T  # (p, G)
+        grid = np.sort(np.concatenate([grid, np.zeros((p, 1))], axis=1), axis=1)
         values = np.tile(grid, (c, 1))  # (cp, G), of which the one at 0 is the row itself
         feature, setting = np.tile(np.arange(p), c), np.repeat(np.arange(c), p)
         sets = np.eye(p, dtype=bool)
@@ -84,7 +82,7 @@ class Scans:
         wanted = max(SIDE, math.ceil(PER_LENGTHSCALE * self.spans[pairs].max()))
         side = min(math.isqrt(MOST), wanted, math.isqrt(self.affordable // len(setting)))
         side = max(side, FLOOR[2][self.coarse])
-        axes = np.stack([self._axis(i, side) for i in range(self.p)])  # (p, G)
+        axes = np.linspace(self.low, self.high, side).T  # (p, G)
         u = np.zeros((len(setting), side, side, self.p))
         for plane, (i, j) in enumerate(features):
             u[plane, :, :, i], u[plane, :, :, j] = axes[i][:, None], axes[j]
@@ -133,17 +131,6 @@ class Scans:
             for end in (self.low, self.high)
         )
         return to_numpy(self.margin.posterior.path_lengths(start, stop))
-
-    def _axis(self, i: int, count: int) -> np.ndarray:
-        """Return points between the bounds of a feature, half of them among data that are few."""
-        low, high = self.low[i], self.high[i]
-        if len(self.known):
-            first, last = float(self.known[:, i].min()), float(self.known[:, i].max())
-            if high - low > WIDER * (last - first) > 0:
-                near = np.linspace(first, last, count // 2)
-                far = np.linspace(low, high, count - count // 2)
-                return np.sort(np.concatenate([near, far]))
-        return np.linspace(low, high, count)
 
     def _zoomed(
         self, u: np.ndarray, features: np.ndarray, width: np.ndarray, setting: np.ndarray
