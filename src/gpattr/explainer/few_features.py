@@ -54,7 +54,6 @@ class Search:
             pool = pool + crossings + summits
             if self.p > 1:
                 pool = pool + self._pairs(summits)
-            if self.p > 2:
                 spread = self.scans.volume()
                 pool = pool + spread + self._all(pool, spread)
             if self.p > 3:
@@ -65,10 +64,7 @@ class Search:
         return found, None if found else self._highest(pool)
 
     def _pairs(self, summits: Pool) -> Pool:
-        """Return what is found with two features, and the categories as they are.
-
-        If there are only two, these are tried with all categories.
-        """
+        """Return what is found with two features, and the categories as they are."""
         own = summits[summits.setting == 0]
         leading = np.argsort(-own.g, kind="stable")
         chosen: list[int] = []
@@ -76,8 +72,7 @@ class Search:
             if feature not in chosen and len(chosen) < MOST_PAIRED:
                 chosen.append(int(feature))
         pairs = np.array(list(combinations(sorted(chosen), 2)))
-        settings = np.arange(self.n_settings if self.p == 2 else 1)
-        starts = self.scans.planes(pairs, settings)
+        starts = self.scans.planes(pairs)
         near = self._approached(starts.u, starts.sets, starts.setting)
         return starts + pulled(self.margin, starts) + near
 
