@@ -22,7 +22,7 @@ from gpattr.explainer.scans import Scans
 
 MOST_PAIRED = 12  # features whose pairs are tried, all of them if there are no more
 EXTENDED, BEST = 4, 3  # features up to which sets are extended, and sets that are
-STARTS = 6  # changes from which all features start
+STARTS = 12  # changes from which all features start
 NEARLY = 0.02  # of the missing margin: what refinement makes up for
 CLOSER = 0.05  # a change of more features is kept if it is shorter by this share
 SHORTER = 1e-3  # and the nearest of all by this one

@@ -19,15 +19,12 @@ from gpattr.explainer.change_pool import Pool, pulled
 
 WORK = 4e9  # products that a scan may take: a point takes the square of the model's size
 MOST = 129**2  # points of a scan
-LARGE = 3000  # function values a model is conditioned on, from which scans are coarser
 PER_LENGTHSCALE = 12  # points
-LINE, SIDE = 65, 33  # points at least where they can be afforded, along one feature and two
-FLOOR = {1: (65, 17), 2: (9, 5)}  # points that are always taken, in a large model the second
-MOST_SCANNED = 8192  # points along single features, if there are many of these
+LINE, SIDE = 17, 5  # points that are always taken, along one feature and two
 PATCHES = 64  # local maxima, and nearest cells, that are looked into
 ROUNDS = 6  # of patches
 PATCH = np.linspace(-1.0, 1.0, 5)
-SPREAD, MOST_SPREAD = 4096, 6  # points over all features, and features up to which it is made
+SPREAD = 4096  # points over all features
 NEAREST = 24  # of those that reach the target
 BISECTIONS = 50
 
@@ -40,15 +37,13 @@ class Scans:
         self.low, self.high = margin.space.low, margin.space.high
         self.p, self.n_settings = len(self.low), len(margin.space.settings)
         self.affordable = int(min(MOST, WORK / max(margin.posterior.size, 1) ** 2))
-        self.coarse = margin.posterior.size > LARGE
         self.spans = self._lengthscales()
 
     def lines(self) -> tuple[Pool, Pool]:
         """Return the nearest crossings along single features, and the local maxima of each."""
         c, p = self.n_settings, self.p
-        least = min(FLOOR[1][self.coarse], max(MOST_SCANNED // (c * p), 5))
-        wanted = max(LINE, math.ceil(PER_LENGTHSCALE * self.spans.max()))
-        count = min(wanted, max(self.affordable // (c * p), least))
+        wanted = math.ceil(PER_LENGTHSCALE * self.spans.max())
+        count = max(LINE, min(wanted, self.affordable // (c * p)))
         grid = np.linspace(self.low, self.high, count).T  # (p, G)
         grid = np.sort(np.concatenate([grid, np.zeros((p, 1))], axis=1), axis=1)
         values = np.tile(grid, (c, 1))  # (cp, G), of which the one at 0 is the row itself
@@ -74,9 +69,8 @@ class Scans:
 
     def planes(self, pairs: np.ndarray) -> Pool:
         """Return promising points of the planes of ``pairs`` (k, 2) of features."""
-        wanted = max(SIDE, math.ceil(PER_LENGTHSCALE * self.spans[pairs].max()))
-        side = min(math.isqrt(MOST), wanted, math.isqrt(self.affordable // len(pairs)))
-        side = max(side, FLOOR[2][self.coarse])
+        wanted = math.ceil(PER_LENGTHSCALE * self.spans[pairs].max())
+        side = max(SIDE, min(math.isqrt(self.affordable // len(pairs)), wanted))
         axes = np.linspace(self.low, self.high, side).T  # (p, G)
         u = np.zeros((len(pairs), side, side, self.p))
         for plane, (i, j) in enumerate(pairs):
@@ -95,10 +89,9 @@ class Scans:
     def volume(self) -> Pool:
         """Return the nearest points of a spread over all features that reach the target.
 
-        The spread is additive: multiples of powers of 1/φ modulo 1, where φ^(p + 1) = φ + 1. In
-        many features it is too thin to be of use, and none is made.
+        The spread is additive: multiples of powers of 1/φ modulo 1, where φ^(p + 1) = φ + 1.
         """
-        count = min(SPREAD, self.affordable // 4) if 3 <= self.p <= MOST_SPREAD else 0
+        count = min(SPREAD, self.affordable // 4) if self.p > 2 else 0
         root = 1.5
         for _ in range(60):
             root = (1.0 + root) ** (1.0 / (self.p + 1))
