@@ -606,3 +606,29 @@ def test_units_of_any_size():
     for unit in (1e-12, 1e12):
         found = EXPLAINER.counterfactual(X[1], 1.4, scales=np.full(4, unit), prefer="nearest")
         assert found.found
+
+
+@pytest.mark.parametrize(
+    ("seed", "d", "n_changed", "distance"),
+    [
+        (6, 5, 5, 3.2),  # a training row pulled towards x leads to it
+        (0, 4, 3, 1.802),  # the features that change most when all may
+        (2, 5, 4, 3.324),  # four features, from the second best three, and a finer patch of a plane
+    ],
+)
+def test_fewest_features_that_are_hard_to_find(seed, d, n_changed, distance):
+    """Answers that were found once, and are lost if one part of the search is left out."""
+    posterior, x, target, level = small_model(seed, 12, d, 1.0, half=2.0)
+    found = Explainer(posterior).counterfactual(x, target, level=level)
+    assert found.found
+    assert found.n_changed <= n_changed
+    assert found.distance <= distance
+
+
+def test_two_features_in_wide_bounds():
+    """Points of a plane are far apart there, and lead to the nearest once they are pulled to x."""
+    posterior, x, target, level = small_model(46, 15, 3, 1.0)
+    bounds = np.column_stack([x - 20.0, x + 20.0])
+    found = Explainer(posterior).counterfactual(x, target, level=level, bounds=bounds)
+    assert found.n_changed == 2
+    assert found.distance <= 3.46
