@@ -632,3 +632,28 @@ def test_two_features_in_wide_bounds():
     found = Explainer(posterior).counterfactual(x, target, level=level, bounds=bounds)
     assert found.n_changed == 2
     assert found.distance <= 3.46
+
+
+def test_regions_that_only_a_spread_over_all_features_finds():
+    Z = [
+        [0.2, 0.0, 1.2, 1.4],
+        [0.0, -0.3, 0.5, -1.1],
+        [0.3, -1.0, 0.5, -0.3],
+        [0.5, -0.5, -0.1, 1.3],
+        [0.3, -0.1, 0.0, 0.1],
+        [-2.0, 0.4, 0.4, 1.0],
+        [1.1, -1.9, 0.9, 0.3],
+        [-0.5, 0.6, 1.3, 0.7],
+        [0.5, 0.6, -0.4, 1.0],
+        [0.9, -0.7, -0.8, -0.1],
+        [-1.6, 1.6, -0.2, -1.0],
+        [-0.6, -0.7, 0.2, -0.3],
+        [-0.7, 1.4, -1.4, 1.2],
+        [1.8, 1.8, -1.7, -1.3],
+        [-0.1, 0.6, -1.0, 0.9],
+    ]
+    y = [0.0, -0.7, 0.6, 1.8, -0.2, -0.6, 0.9, 0.7, -0.9, -1.9, 0.2, -1.6, -1.0, -0.7, 1.1]
+    kernel = kernels.Matern52(lengthscale=[1.6, 0.8, 1.9, 1.8])
+    posterior = ExactPosterior(kernel, np.array(Z), np.array(y), noise=1e-3)
+    found = Explainer(posterior).counterfactual(Z[10], 0.2, scales=[1.4, 2.1, 2.8, 2.0])
+    assert found.distance <= 0.948

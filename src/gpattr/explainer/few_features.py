@@ -2,10 +2,9 @@
 
 For each number of changed features the nearest change is wanted. One feature is scanned along all
 of its bounds, two on a grid of both, and the crossings found are refined; three and four extend the
-best of one fewer; all features start from the nearest training rows that reach the target, and from
-what fewer features found. With changed categories one other feature is tried, or all of them.
-Whatever reaches the target, a training row or a point of a scan, stays in the pool to the end, so
-that the answer is never farther.
+best of one fewer; all features start from what fewer features, training rows and a spread of points
+found. With changed categories one other feature is tried, or all of them. Whatever reaches the
+target, a training row or a point of a scan, stays in the pool to the end.
 """
 
 from __future__ import annotations

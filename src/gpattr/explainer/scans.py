@@ -1,8 +1,8 @@
 """Scans of a margin along one feature or across two, dense enough for a model's length-scales.
 
 A scan has several points a length-scale, as far as the size of the model allows. What may lie
-between its points is looked for too: around local maxima that miss the target, by finer and finer
-patches, and in the nearest cells in which the margin may rise to 0.
+between the points of a plane is looked for too, around local maxima that miss the target, by finer
+and finer patches.
 """
 
 from __future__ import annotations
