@@ -16,6 +16,7 @@ import gpattr
 from gpattr import Baselines, Explainer, kernels
 from gpattr.encoders import Dates, Encoder
 from gpattr.exceptions import GpattrError, InvalidInputError, UnsupportedModelError
+from gpattr.explainer import few_features
 from gpattr.explainer.change_margin import ChangeMargin
 from gpattr.explainer.change_space import change_space
 from gpattr.explainer.nearest_points import tangent_solution
@@ -657,3 +658,17 @@ def test_regions_that_only_a_spread_over_all_features_finds():
     posterior = ExactPosterior(kernel, np.array(Z), np.array(y), noise=1e-3)
     found = Explainer(posterior).counterfactual(Z[10], 0.2, scales=[1.4, 2.1, 2.8, 2.0])
     assert found.distance <= 0.948
+
+
+def test_few_of_many_near_misses_are_refined(monkeypatch):
+    """Far from the data the mean is 0 everywhere, a little less than the target."""
+    rng = np.random.default_rng(1)
+    Z = rng.uniform(-3.0, 3.0, (15, 3))
+    posterior = ExactPosterior(
+        kernels.SquaredExponential(np.ones(3)), Z, 0.1 * rng.normal(size=15) - 1.0, noise=0.01
+    )
+    refined = []
+    monkeypatch.setattr(few_features, "refine", lambda *_: refined.append(1) or _[1])
+    wide = np.column_stack([Z[0] - 30.0, Z[0] + 30.0])
+    assert not Explainer(posterior).counterfactual(Z[0], 0.015, level=0.5, bounds=wide).found
+    assert len(refined) <= 36  # twelve of two features, of three, and of any

@@ -25,6 +25,7 @@ STARTS = 12  # changes from which all features start
 NEARLY = 0.02  # of the missing margin: what refinement makes up for
 CLOSER = 0.05  # a change of more features is kept if it is shorter by this share
 SHORTER = 1e-3  # and the nearest of all by this one
+MOST_TRIED = 12  # changes that nearly reach the target and are refined
 NEGLIGIBLE = 1e-6  # of the largest change, below which a feature is left as it was
 
 
@@ -132,10 +133,13 @@ class Search:
     def _nearest(self, pool: Pool, share: float, front: list[Change]) -> Change | None:
         """Return the nearest change, if it is shorter by a ``share`` than those found before.
 
-        Changes that cannot be refined until they reach the target are skipped.
+        Changes that cannot be refined until they reach the target are skipped; where many nearly
+        do, as far from the data, most are not tried.
         """
         limit = (1.0 - share) * front[-1].distance if front else np.inf
-        for i in self._order(pool):
+        order = self._order(pool)
+        first = np.arange(len(pool)) < MOST_TRIED
+        for i in order[first | (pool.g[order] >= 0)]:
             change = self._refined(pool, i)
             if change is not None:
                 return change if change.distance < limit else None

@@ -67,6 +67,7 @@ def tangent_solution(
 
     Where a tangent is negative in the whole box it is the corner at which it is largest.
     """
+    slope = np.where(np.abs(slope) < 1e-100, 0.0, slope)  # far from the data; ratios overflow
     needed = (slope * u).sum(axis=1) - g  # of slope · v
     corner = np.where(slope > 0, high, low)
     with np.errstate(divide="ignore", invalid="ignore"):
