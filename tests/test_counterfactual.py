@@ -16,6 +16,7 @@ import gpattr
 from gpattr import Baselines, Explainer, kernels
 from gpattr.encoders import Dates, Encoder
 from gpattr.exceptions import GpattrError, InvalidInputError, UnsupportedModelError
+from gpattr.explainer import few_features
 from gpattr.explainer.change_margin import ChangeMargin
 from gpattr.explainer.change_space import change_space
 from gpattr.explainer.nearest_points import tangent_solution
@@ -606,3 +607,68 @@ def test_units_of_any_size():
     for unit in (1e-12, 1e12):
         found = EXPLAINER.counterfactual(X[1], 1.4, scales=np.full(4, unit), prefer="nearest")
         assert found.found
+
+
+@pytest.mark.parametrize(
+    ("seed", "d", "n_changed", "distance"),
+    [
+        (6, 5, 5, 3.2),  # a training row pulled towards x leads to it
+        (0, 4, 3, 1.802),  # the features that change most when all may
+        (2, 5, 4, 3.324),  # four features, from the second best three, and a finer patch of a plane
+    ],
+)
+def test_fewest_features_that_are_hard_to_find(seed, d, n_changed, distance):
+    """Answers that were found once, and are lost if one part of the search is left out."""
+    posterior, x, target, level = small_model(seed, 12, d, 1.0, half=2.0)
+    found = Explainer(posterior).counterfactual(x, target, level=level)
+    assert found.found
+    assert found.n_changed <= n_changed
+    assert found.distance <= distance
+
+
+def test_two_features_in_wide_bounds():
+    """Points of a plane are far apart there, and lead to the nearest once they are pulled to x."""
+    posterior, x, target, level = small_model(46, 15, 3, 1.0)
+    bounds = np.column_stack([x - 20.0, x + 20.0])
+    found = Explainer(posterior).counterfactual(x, target, level=level, bounds=bounds)
+    assert found.n_changed == 2
+    assert found.distance <= 3.46
+
+
+def test_regions_that_only_a_spread_over_all_features_finds():
+    Z = [
+        [0.2, 0.0, 1.2, 1.4],
+        [0.0, -0.3, 0.5, -1.1],
+        [0.3, -1.0, 0.5, -0.3],
+        [0.5, -0.5, -0.1, 1.3],
+        [0.3, -0.1, 0.0, 0.1],
+        [-2.0, 0.4, 0.4, 1.0],
+        [1.1, -1.9, 0.9, 0.3],
+        [-0.5, 0.6, 1.3, 0.7],
+        [0.5, 0.6, -0.4, 1.0],
+        [0.9, -0.7, -0.8, -0.1],
+        [-1.6, 1.6, -0.2, -1.0],
+        [-0.6, -0.7, 0.2, -0.3],
+        [-0.7, 1.4, -1.4, 1.2],
+        [1.8, 1.8, -1.7, -1.3],
+        [-0.1, 0.6, -1.0, 0.9],
+    ]
+    y = [0.0, -0.7, 0.6, 1.8, -0.2, -0.6, 0.9, 0.7, -0.9, -1.9, 0.2, -1.6, -1.0, -0.7, 1.1]
+    kernel = kernels.Matern52(lengthscale=[1.6, 0.8, 1.9, 1.8])
+    posterior = ExactPosterior(kernel, np.array(Z), np.array(y), noise=1e-3)
+    found = Explainer(posterior).counterfactual(Z[10], 0.2, scales=[1.4, 2.1, 2.8, 2.0])
+    assert found.distance <= 0.948
+
+
+def test_few_of_many_near_misses_are_refined(monkeypatch):
+    """Far from the data the mean is 0 everywhere, a little less than the target."""
+    rng = np.random.default_rng(1)
+    Z = rng.uniform(-3.0, 3.0, (15, 3))
+    posterior = ExactPosterior(
+        kernels.SquaredExponential(np.ones(3)), Z, 0.1 * rng.normal(size=15) - 1.0, noise=0.01
+    )
+    refined = []
+    monkeypatch.setattr(few_features, "refine", lambda *_: refined.append(1) or _[1])
+    wide = np.column_stack([Z[0] - 30.0, Z[0] + 30.0])
+    assert not Explainer(posterior).counterfactual(Z[0], 0.015, level=0.5, bounds=wide).found
+    assert len(refined) <= 36  # twelve of two features, of three, and of any

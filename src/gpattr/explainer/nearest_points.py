@@ -22,9 +22,6 @@ Margin = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 STEPS = 25  # at most; the nearest are refined afterwards
 CLOSE = 1e-2  # relative change at which a row rests, which changes its length by far less
-STALLED = 2e-3  # relative decrease at which a row rests too, wherever it is
-ENOUGH = 1e-4  # of the predicted decrease
-SHORTEST = 1e-3  # of a step, below which a row rests
 
 
 def approach(
@@ -45,7 +42,6 @@ def approach(
         step = goal - x
         size = np.sqrt((step**2).sum(axis=1))
         rests = size <= CLOSE * (0.01 + np.sqrt((goal**2).sum(axis=1)))
-        rests |= length[a] < SHORTEST
         a, x, step = a[~rests], x[~rests], step[~rests]
         if not len(a):
             break
@@ -53,16 +49,14 @@ def approach(
         trial = np.clip(x + length[a, None] * step, low[a], high[a])
         g_trial, slope_trial = margin(trial, setting[a])
         missing = np.maximum(-g[a], 0.0)
-        gain = penalty[a] * np.minimum(missing, (slope[a] * step).sum(axis=1).clip(0.0))
-        gain -= (x * step).sum(axis=1)
         before = 0.5 * (x**2).sum(axis=1) + penalty[a] * missing
         after = 0.5 * (trial**2).sum(axis=1) + penalty[a] * np.maximum(-g_trial, 0.0)
-        taken = after <= before - ENOUGH * length[a] * np.maximum(gain, 0.0)
+        taken = after <= before
         kept = a[taken]
         u[kept], g[kept], slope[kept] = trial[taken], g_trial[taken], slope_trial[taken]
         length[kept] = np.minimum(2.0 * length[kept], 1.0)
         length[a[~taken]] *= 0.5
-        active = a[~(taken & (before - after <= STALLED * before))]
+        active = a
     return u, g
 
 
@@ -73,6 +67,7 @@ def tangent_solution(
 
     Where a tangent is negative in the whole box it is the corner at which it is largest.
     """
+    slope = np.where(np.abs(slope) < 1e-100, 0.0, slope)  # far from the data; ratios overflow
     needed = (slope * u).sum(axis=1) - g  # of slope · v
     corner = np.where(slope > 0, high, low)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -93,11 +88,7 @@ def tangent_solution(
     multiplier = np.maximum(np.where(short, bend[:, last], multiplier), 0.0)
     goal = np.where(short[:, None], corner, np.clip(multiplier[:, None] * slope, low, high))
     goal = np.where(slope == 0, 0.0, goal)
-    # The corner of a tangent that is short is worth any distance.
-    gain = (slope * (goal - u)).sum(axis=1)
-    rises = gain > 1e-200
-    worth = 0.5 * ((goal**2).sum(axis=1) + 1.0) / np.where(rises, gain, 1.0)
-    return goal, np.where(short & rises, np.maximum(multiplier, worth), multiplier)
+    return goal, multiplier
 
 
 def refine(

@@ -18,15 +18,12 @@ def passing_rows(margin: ChangeMargin, seen: np.ndarray) -> Pool:
     """Return the nearest rows of ``seen`` (n, D) that reach the target, and the highest tried.
 
     Features that may not change keep their values, and rows out of bounds are moved to them. A row
-    keeps its categories where this is allowed, and is tried with those of x too. Means are cheap,
-    and with a level of ½ or more a Gaussian's mean short of the target rules a row out; variances
-    are computed in blocks, the nearest rows first, until some of them pass. All rows are tried if
-    WORK allows.
+    keeps its categories where this is allowed, and else has those of x. Means are cheap, and with a
+    level of ½ or more a Gaussian's mean short of the target rules a row out; variances are computed
+    in blocks, the nearest rows first, until some of them pass. All rows are tried if WORK allows.
     """
     space = margin.space
-    u, own = space.units(seen), own_settings(space, seen)
-    setting = np.concatenate([own, np.zeros((own != 0).sum(), dtype=int)])
-    u = np.concatenate([u, u[own != 0]])
+    u, setting = space.units(seen), own_settings(space, seen)
     distance = space.distances(u, setting)
     order = np.argsort(distance, kind="stable")
     if len(order) > BLOCK:

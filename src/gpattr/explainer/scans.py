@@ -1,8 +1,8 @@
 """Scans of a margin along one feature or across two, dense enough for a model's length-scales.
 
 A scan has several points a length-scale, as far as the size of the model allows. What may lie
-between its points is looked for too: around local maxima that miss the target, by finer and finer
-patches, and in the nearest cells in which the margin may rise to 0.
+between the points of a plane is looked for too, around local maxima that miss the target, by finer
+and finer patches.
 """
 
 from __future__ import annotations
@@ -19,52 +19,42 @@ from gpattr.explainer.change_pool import Pool, pulled
 
 WORK = 4e9  # products that a scan may take: a point takes the square of the model's size
 MOST = 129**2  # points of a scan
-LARGE = 3000  # function values a model is conditioned on, from which scans are coarser
 PER_LENGTHSCALE = 12  # points
-LINE, SIDE = 65, 33  # points at least where they can be afforded, along one feature and two
-FLOOR = {1: (65, 17), 2: (9, 5)}  # points that are always taken, in a large model the second
-MOST_SCANNED = 8192  # points along single features, if there are many of these
-WIDER = 1.5  # ratio of bounds to data from which half of the points stay with the data
+LINE, SIDE = 17, 5  # points that are always taken, along one feature and two
 PATCHES = 64  # local maxima, and nearest cells, that are looked into
-ROUNDS = {1: 4, 2: 6}  # of patches, by their dimension
-PATCH = {1: np.linspace(-1.0, 1.0, 9), 2: np.linspace(-1.0, 1.0, 5)}
-SPREAD, MOST_SPREAD = 4096, 6  # points over all features, and features up to which it is made
+ROUNDS = 6  # of patches
+PATCH = np.linspace(-1.0, 1.0, 5)
+SPREAD = 4096  # points over all features
 NEAREST = 24  # of those that reach the target
 BISECTIONS = 50
 
 
 class Scans:
-    """The scans in the space of one ``margin``; ``known`` (n, p) are training rows as changes."""
+    """The scans in the space of one ``margin``."""
 
-    def __init__(self, margin: ChangeMargin, known: np.ndarray) -> None:
-        self.margin, self.known = margin, known
+    def __init__(self, margin: ChangeMargin) -> None:
+        self.margin = margin
         self.low, self.high = margin.space.low, margin.space.high
         self.p, self.n_settings = len(self.low), len(margin.space.settings)
         self.affordable = int(min(MOST, WORK / max(margin.posterior.size, 1) ** 2))
-        self.coarse = margin.posterior.size > LARGE
         self.spans = self._lengthscales()
 
     def lines(self) -> tuple[Pool, Pool]:
-        """Return the nearest crossings along single features, and the highest point of each."""
+        """Return the nearest crossings along single features, and the local maxima of each."""
         c, p = self.n_settings, self.p
-        least = min(FLOOR[1][self.coarse], max(MOST_SCANNED // (c * p), 5))
-        wanted = max(LINE, math.ceil(PER_LENGTHSCALE * self.spans.max()))
-        count = min(wanted, max(self.affordable // (c * p), least))
-        grid = np.stack([self._axis(i, count) for i in range(p)])  # (p, G)
-        extra = self.known[: self.affordable].T if p == 1 else np.empty((p, 0))
-        grid = np.sort(np.concatenate([grid, np.zeros((p, 1)), extra], axis=1), axis=1)
+        wanted = math.ceil(PER_LENGTHSCALE * self.spans.max())
+        count = max(LINE, min(wanted, self.affordable // (c * p)))
+        grid = np.linspace(self.low, self.high, count).T  # (p, G)
+        grid = np.sort(np.concatenate([grid, np.zeros((p, 1))], axis=1), axis=1)
         values = np.tile(grid, (c, 1))  # (cp, G), of which the one at 0 is the row itself
         feature, setting = np.tile(np.arange(p), c), np.repeat(np.arange(c), p)
         sets = np.eye(p, dtype=bool)
         u = values[:, :, None] * sets[feature][:, None, :]  # (cp, G, p)
         which = np.repeat(setting, values.shape[1])
         g = self.margin.values(u.reshape(-1, p), which).reshape(values.shape)
-        lines, top = np.arange(c * p), g.argmax(axis=1)
-        summits = Pool(u[lines, top], sets[feature], setting, g[lines, top])
-        line, place = _tops_of_lines(g, self._patches(1))
-        width = _gaps(values)[line, place][:, None]
-        peak, height = self._zoomed(u[line, place], feature[line][:, None], width, setting[line])
-        peaks = Pool(peak, sets[feature[line]], setting[line], height)
+        padded = np.pad(g, ((0, 0), (1, 1)), constant_values=-np.inf)
+        line, top = np.nonzero((g > padded[:, :-2]) & (g >= padded[:, 2:]))
+        summits = Pool(u[line, top], sets[feature[line]], setting[line], g[line, top])
         ends = [_crossing(values, g, side) for side in (1, -1)]
         line, inner, outer = (np.concatenate(parts) for parts in zip(*ends, strict=True))
         feature, setting = feature[line], setting[line]
@@ -75,38 +65,33 @@ class Scans:
         crossings = Pool(
             outer[:, None] * sets[feature], sets[feature], setting, np.zeros(len(line))
         )
-        return crossings + pulled(self.margin, peaks), summits + peaks
+        return crossings, summits
 
-    def planes(self, pairs: np.ndarray, settings: np.ndarray) -> Pool:
-        """Return promising points of the planes of ``pairs`` (k, 2) of features, in settings."""
-        setting = np.repeat(settings, len(pairs))  # (k,), one a plane
-        features = np.tile(pairs, (len(settings), 1))
-        wanted = max(SIDE, math.ceil(PER_LENGTHSCALE * self.spans[pairs].max()))
-        side = min(math.isqrt(MOST), wanted, math.isqrt(self.affordable // len(setting)))
-        side = max(side, FLOOR[2][self.coarse])
-        axes = np.stack([self._axis(i, side) for i in range(self.p)])  # (p, G)
-        u = np.zeros((len(setting), side, side, self.p))
-        for plane, (i, j) in enumerate(features):
+    def planes(self, pairs: np.ndarray) -> Pool:
+        """Return promising points of the planes of ``pairs`` (k, 2) of features."""
+        wanted = math.ceil(PER_LENGTHSCALE * self.spans[pairs].max())
+        side = max(SIDE, min(math.isqrt(self.affordable // len(pairs)), wanted))
+        axes = np.linspace(self.low, self.high, side).T  # (p, G)
+        u = np.zeros((len(pairs), side, side, self.p))
+        for plane, (i, j) in enumerate(pairs):
             u[plane, :, :, i], u[plane, :, :, j] = axes[i][:, None], axes[j]
-        which = np.repeat(setting, side**2)
-        g = self.margin.values(u.reshape(-1, self.p), which).reshape(u.shape[:3])
-        sets = np.zeros((len(setting), self.p), dtype=bool)
-        np.put_along_axis(sets, features, True, axis=1)
-        plane, a, b = _tops_of_planes(g, self._patches(2))
-        gaps = _gaps(axes)
-        width = np.stack([gaps[features[plane, 0], a], gaps[features[plane, 1], b]], axis=1)
-        top, height = self._zoomed(u[plane, a, b], features[plane], width, setting[plane])
-        tops = Pool(top, sets[plane], setting[plane], height)
+        setting = np.zeros(u[..., 0].size, dtype=int)
+        g = self.margin.values(u.reshape(-1, self.p), setting).reshape(u.shape[:3])
+        sets = np.zeros((len(pairs), self.p), dtype=bool)
+        np.put_along_axis(sets, pairs, True, axis=1)
+        plane, a, b = _tops_of_planes(g, self._patches())
+        width = (axes[:, 1] - axes[:, 0])[pairs[plane]]
+        top, height = self._zoomed(u[plane, a, b], pairs[plane], width)
+        tops = Pool(top, sets[plane], setting[: len(plane)], height)
         plane, a, b = _nearest_cells(g, (u**2).sum(axis=3))
-        return tops + Pool(u[plane, a, b], sets[plane], setting[plane], g[plane, a, b])
+        return tops + Pool(u[plane, a, b], sets[plane], setting[: len(plane)], g[plane, a, b])
 
     def volume(self) -> Pool:
         """Return the nearest points of a spread over all features that reach the target.
 
-        The spread is additive: multiples of powers of 1/φ modulo 1, where φ^(p + 1) = φ + 1. In
-        many features it is too thin to be of use, and none is made.
+        The spread is additive: multiples of powers of 1/φ modulo 1, where φ^(p + 1) = φ + 1.
         """
-        count = min(SPREAD, self.affordable // 4) if 3 <= self.p <= MOST_SPREAD else 0
+        count = min(SPREAD, self.affordable // 4) if self.p > 2 else 0
         root = 1.5
         for _ in range(60):
             root = (1.0 + root) ** (1.0 / (self.p + 1))
@@ -118,10 +103,10 @@ class Scans:
         near = np.argsort((pool.u**2).sum(axis=1), kind="stable")[:NEAREST]
         return pulled(self.margin, pool[near])
 
-    def _patches(self, q: int) -> int:
+    def _patches(self) -> int:
         """Return how many local maxima can be afforded; where there are more features, fewer."""
-        points = len(PATCH[q]) ** q * ROUNDS[q]
-        return max(min(PATCHES, self.affordable // (points * (1 if self.p <= q else 4))), 1)
+        points = len(PATCH) ** 2 * ROUNDS
+        return max(min(PATCHES, self.affordable // (points * (1 if self.p == 2 else 4))), 1)
 
     def _lengthscales(self) -> np.ndarray:
         """Return how many length-scales lie between the bounds of each feature, (p,)."""
@@ -134,52 +119,26 @@ class Scans:
         )
         return to_numpy(self.margin.posterior.path_lengths(start, stop))
 
-    def _axis(self, i: int, count: int) -> np.ndarray:
-        """Return points between the bounds of a feature, half of them among data that are few."""
-        low, high = self.low[i], self.high[i]
-        if len(self.known):
-            first, last = float(self.known[:, i].min()), float(self.known[:, i].max())
-            if high - low > WIDER * (last - first) > 0:
-                near = np.linspace(first, last, count // 2)
-                far = np.linspace(low, high, count - count // 2)
-                return np.sort(np.concatenate([near, far]))
-        return np.linspace(low, high, count)
-
     def _zoomed(
-        self, u: np.ndarray, features: np.ndarray, width: np.ndarray, setting: np.ndarray
+        self, u: np.ndarray, features: np.ndarray, width: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the highest points (m, p) around u by finer and finer patches, and their margins.
 
-        ``features`` (m, q) are those that move, by at most ``width`` (m, q) at first.
+        ``features`` (m, 2) are those that move, by at most ``width`` (m, 2) at first.
         """
-        q, g = features.shape[1], np.empty(len(u))
-        steps = np.stack(np.meshgrid(*[PATCH[q]] * q), axis=-1).reshape(-1, q)  # (k, q)
-        m, k = np.arange(len(u)), len(steps)
-        for _ in range(ROUNDS[q] if len(u) else 0):
-            trial = np.repeat(u[:, None], k, axis=1)  # (m, k, p)
-            for j in range(q):
+        g, m = np.empty(len(u)), np.arange(len(u))
+        steps = np.stack(np.meshgrid(PATCH, PATCH), axis=-1).reshape(-1, 2)  # (k, 2)
+        for _ in range(ROUNDS if len(u) else 0):
+            trial = np.repeat(u[:, None], len(steps), axis=1)  # (m, k, p)
+            for j in range(2):
                 trial[m, :, features[:, j]] += width[:, j, None] * steps[:, j]
             trial = np.clip(trial, self.low, self.high)
-            values = self.margin.values(trial.reshape(-1, self.p), np.repeat(setting, k))
-            values = values.reshape(-1, k)
+            flat = trial.reshape(-1, self.p)
+            values = self.margin.values(flat, np.zeros(len(flat), dtype=int)).reshape(len(u), -1)
             best = values.argmax(axis=1)
             u, g = trial[m, best], values[m, best]
-            width = width * (PATCH[q][1] - PATCH[q][0])
+            width = width * (PATCH[1] - PATCH[0])
         return u, g
-
-
-def _gaps(axes: np.ndarray) -> np.ndarray:
-    """Return the wider of the gaps beside each point of axes (L, G), which are sorted."""
-    gap = np.diff(axes, axis=1, prepend=axes[:, :1], append=axes[:, -1:])
-    return np.maximum(gap[:, :-1], gap[:, 1:])
-
-
-def _tops_of_lines(g: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return lines and places, (m,), of the highest local maxima of g (L, G) below 0."""
-    padded = np.pad(g, ((0, 0), (1, 1)), constant_values=-np.inf)
-    line, place = np.nonzero((g < 0) & (g >= padded[:, :-2]) & (g >= padded[:, 2:]))
-    chosen = np.argsort(-g[line, place], kind="stable")[:count]
-    return line[chosen], place[chosen]
 
 
 def _tops_of_planes(g: np.ndarray, count: int) -> tuple[np.ndarray, ...]:
@@ -190,25 +149,16 @@ def _tops_of_planes(g: np.ndarray, count: int) -> tuple[np.ndarray, ...]:
 
 
 def _nearest_cells(g: np.ndarray, squares: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return places, (m,) each, in g (k, G, G) that are nearer than all around them, by distance².
+    """Return places, (m,) each, in g (k, G, G) that reach 0 nearer than all around, by distance².
 
-    They are among those that reach 0, and, if there are few planes, also among those from which it
-    may be reached within a cell, as far as the differences between neighbours tell.
+    They are the nearest such places of each plane.
     """
-    window = (1, 3, 3)
-    count = max(PATCHES // len(g), 1)  # of a kind and plane
-    rise = maximum_filter(g, window, mode="nearest") - g
-    rise = np.maximum(rise, g - minimum_filter(g, window, mode="nearest"))
-    near = np.zeros(g.shape, dtype=bool)
-    for reached in (g >= 0, g + rise >= 0)[: 2 if count > 1 else 1]:
-        far = np.where(reached, squares, np.inf)
-        lowest = reached & (far == minimum_filter(far, window, mode="nearest"))
-        far = np.where(lowest, squares, np.inf).reshape(len(g), -1)
-        order = np.argsort(far, axis=1, kind="stable")[:, :count]
-        chosen = np.take_along_axis(np.isfinite(far), order, axis=1)
-        flat = near.reshape(len(g), -1)  # a view
-        flat[np.repeat(np.arange(len(g)), chosen.sum(axis=1)), order[chosen]] = True
-    return np.nonzero(near)
+    far = np.where(g >= 0, squares, np.inf)
+    lowest = (g >= 0) & (far == minimum_filter(far, (1, 3, 3), mode="nearest"))
+    far = np.where(lowest, squares, np.inf).reshape(len(g), -1)
+    order = np.argsort(far, axis=1, kind="stable")[:, : max(PATCHES // len(g), 1)]
+    plane, column = np.nonzero(np.isfinite(np.take_along_axis(far, order, axis=1)))
+    return plane, *np.unravel_index(order[plane, column], g.shape[1:])
 
 
 def _crossing(
