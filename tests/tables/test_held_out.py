@@ -9,10 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import norm, t
+from sklearn.base import clone
 from sklearn.datasets import load_diabetes
+from sklearn.metrics import r2_score
 
 from gpattr.datasets import load_taipei_housing, load_wine_quality
 from gpattr.estimators import GPRegressor
+from gpattr.kernels import SquaredExponential
 from gpattr.posteriors import ExactPosterior
 from gpattr.report.facts import left_out
 from gpattr.tables import Columns, TableModel
@@ -95,6 +98,26 @@ def test_an_exact_model_leaves_each_row_out():
     assert said.rows == 40
     assert said.score == pytest.approx(expected.score, rel=1e-6)
     assert said.inside == expected.inside
+
+
+def test_one_row_that_decides_is_held_out_several_times():
+    """Whether a far row is predicted depends on which others are left out with it."""
+    rng, together = np.random.default_rng(5), np.random.default_rng(0).permutation(40)[:2]
+    X = pd.DataFrame({"a": rng.normal(size=40)})
+    X.loc[together, "a"] = 5.0, 5.2
+    y = X["a"].to_numpy() ** 2 + rng.normal(size=40)
+    model = GPRegressor(SquaredExponential(1.0, 100.0), mean="zero", optimize=False)
+    generator, scores = np.random.default_rng(0), []
+    for _ in range(4):
+        mean = np.empty(40)
+        for fold in np.array_split(generator.permutation(40), 5):
+            others = np.setdiff1d(np.arange(40), fold)
+            mean[fold] = clone(model).fit(X.iloc[others], y[others]).predict(X.iloc[fold])
+        scores.append(r2_score(y, mean))
+    assert np.ptp(scores) > 0.1
+    judged = HeldOut.of_folds(model, X, y)
+    assert judged.rows == 40
+    assert judged.score == pytest.approx(np.mean(scores), rel=1e-9)
 
 
 def test_held_out_rows_are_unknown_to_the_hyperparameters():
