@@ -38,6 +38,9 @@ def script(chromium):
         ("readable(NaN)", "–"),
         ("readable(-Infinity)", "−∞"),
         ("readable(12, 4, { sign: true })", "+12"),
+        ("readable(0, 4, { sign: true })", "0"),
+        ("readable(-0, 4, { sign: true })", "0"),
+        ("fixed(-0.001, 2, { sign: true })", "0.00"),
     ],
 )
 def test_single_numbers(script, call, expected):
