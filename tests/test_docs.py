@@ -50,13 +50,16 @@ def test_the_picture_of_the_architecture_is_drawn_from_the_imports(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "name", ["coverage_table", "failures_table", "other_failures", "others_table", "real_tables"]
+    ("page", "script", "count"),
+    [("intervals.md", "interval_coverage.py", 5), ("real_tables.md", "real_tables.py", 3)],
 )
-def test_tables_of_coverage_are_generated(name):
-    spec = spec_from_file_location("coverage_of_intervals", DOCS / "_ext" / "interval_coverage.py")
+def test_tables_of_benchmarks_are_generated(page, script, count):
+    spec = spec_from_file_location(f"docs_{script[:-3]}", DOCS / "_ext" / script)
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert generated("understand/intervals.md", f"coverage.py, {name}") == module.GENERATED[name]()
+    assert len(module.GENERATED) == count
+    for name, make in module.GENERATED.items():
+        assert generated(f"understand/{page}", f"{script}, {name}") == make()
 
 
 def test_pictures_are_there():

@@ -65,17 +65,16 @@ class HeldOut:
     ) -> HeldOut:
         """Judge predictions by ``below``, the predictive probabilities P(target ≤ y), (n,).
 
-        ``widths`` (n,) are those of the 95 % intervals, if known. Rows that were predicted several
-        times have arrays (K, n).
+        ``widths`` (n,) are those of the 95 % intervals, if known. All but y may be (K, n).
         """
-        off, n = y - mean, len(y)
-        score = None if np.ptp(y) == 0 else 1.0 - float((off**2).mean() / y.var())
+        n, off = len(y), float(((y - mean) ** 2).mean())
+        score = None if np.ptp(y) == 0 else 1.0 - off / float(y.var())
         inside = (float(np.mean(np.abs(below - 0.5) <= 0.5 * level)) for level in LEVELS)
         spread = -2.0 * float(stdtrit(n - 1, TAIL)) * float(y.std(ddof=1)) * (1.0 + 1.0 / n) ** 0.5
         return cls(
             n,
             score,
-            float(np.sqrt((off**2).mean())),
+            off**0.5,
             tuple(inside),
             None if widths is None else float(np.median(widths)),
             None if widths is None else spread,
@@ -95,8 +94,7 @@ class HeldOut:
         found = np.empty((3, times, n))
         for mean, below, width in found.swapaxes(0, 1):
             folds = np.array_split(generator.permutation(n), FOLDS)
-            judged = folds if n <= MOST else folds[:1]
-            for fold in judged:
+            for fold in (judged := folds if n <= MOST else folds[:1]):
                 others = np.setdiff1d(np.arange(n), fold)
                 if np.ptp(y[others]) == 0:
                     return None
