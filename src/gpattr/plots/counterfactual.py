@@ -8,8 +8,7 @@ from matplotlib.axes import Axes
 
 from gpattr._core.readable_numbers import readable
 from gpattr.exceptions import InvalidInputError
-from gpattr.explanation.counterfactual import AT_LEAST, Counterfactual
-from gpattr.explanation.counterfactual_export import order, shown
+from gpattr.explanation.counterfactual import AT_LEAST, Counterfactual, order, shown
 from gpattr.plots.style import BLUE, GREEN, GREY, INK, ORANGE, largest, tidy
 from gpattr.plots.words import share, short
 

@@ -14,8 +14,7 @@ from gpattr._core.array import Array
 from gpattr._core.normal import check_level
 from gpattr._core.validation import check_count
 from gpattr.exceptions import InvalidInputError
-from gpattr.explanation.next_measurement import NextMeasurement
-from gpattr.explanation.next_measurement_text import subject
+from gpattr.explanation.next_measurement import NextMeasurement, subject
 from gpattr.plots.legends import legend
 from gpattr.plots.style import BLUE, INK, largest, tidy
 from gpattr.plots.words import baseline_text, share, short

@@ -8,8 +8,8 @@ import numpy as np
 
 from gpattr._core.array import Array
 from gpattr._core.readable_numbers import readable, readable_all
-from gpattr.explanation.attribution_names import remark
 from gpattr.explanation.explanation import Explanation
+from gpattr.explanation.result import remark
 from gpattr.explanation.text import has_baseline
 
 LETTER = 0.54 / 72  # inches that a letter is wide, about, for each point of its size
