@@ -11,7 +11,7 @@ from gpattr._core.validation import check_count
 from gpattr.exceptions import InvalidInputError
 from gpattr.explanation.baseline_sensitivity import BaselineSensitivity
 from gpattr.plots.legends import legend
-from gpattr.plots.style import BLUE, INK, ORANGE, axes_for, largest, tidy
+from gpattr.plots.style import BLUE, INK, ORANGE, axes_for, check_kind, largest, tidy
 from gpattr.plots.words import baseline_text, short
 
 
@@ -36,11 +36,7 @@ def baseline_sensitivity(
     >>> explainer = gpattr.Explainer(model, baseline="zeros")
     >>> ax = gpattr.plots.baseline_sensitivity(explainer.baseline_sensitivity(X[:1]), row=0)
     """
-    if not isinstance(sensitivity, BaselineSensitivity):
-        raise InvalidInputError(
-            "sensitivity: expected a gpattr BaselineSensitivity, got a"
-            f" {type(sensitivity).__name__}"
-        )
+    check_kind("sensitivity", sensitivity, BaselineSensitivity, "a gpattr BaselineSensitivity")
     at = _position(row, len(sensitivity.values))
     order = largest(np.abs(sensitivity.values[at]), max_display)
     ax = axes_for(ax, 7.0, 1.9 + 0.4 * len(order))

@@ -6,10 +6,20 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from gpattr.exceptions import InvalidInputError
 from gpattr.explanation.comparison import INDEPENDENT, UNKNOWN, Comparison
 from gpattr.plots.legends import legend
-from gpattr.plots.style import BLUE, GREY, INK, ORANGE, axes_for, largest, one_row, tidy, uncertain
+from gpattr.plots.style import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    axes_for,
+    check_kind,
+    largest,
+    one_row,
+    tidy,
+    uncertain,
+)
 from gpattr.plots.words import comma, share, short
 
 
@@ -34,10 +44,7 @@ def comparison(
     >>> mean, zeros = gpattr.Explainer(model), gpattr.Explainer(model, baseline="zeros")
     >>> ax = gpattr.plots.comparison(gpattr.compare(mean, zeros, X[:1]), row=0)
     """
-    if not isinstance(comparison, Comparison):
-        raise InvalidInputError(
-            f"comparison: expected a gpattr Comparison, got a {type(comparison).__name__}"
-        )
+    check_kind("comparison", comparison, Comparison, "a gpattr Comparison")
     first, second = one_row(comparison.first, row), one_row(comparison.second, row)
     at = 0 if row is None else row
     changed = comparison.sign_changed(level)[at]

@@ -7,9 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from gpattr._core.readable_numbers import readable
-from gpattr.exceptions import InvalidInputError
 from gpattr.explanation.counterfactual import AT_LEAST, Counterfactual, order, shown
-from gpattr.plots.style import BLUE, GREEN, GREY, INK, ORANGE, largest, tidy
+from gpattr.plots.style import BLUE, GREEN, GREY, INK, ORANGE, check_kind, largest, tidy
 from gpattr.plots.words import share, short
 
 
@@ -29,11 +28,7 @@ def counterfactual(counterfactual: Counterfactual, *, max_display: int = 10) -> 
     >>> explainer = gpattr.Explainer(model, baseline="zeros")
     >>> changes, prediction = gpattr.plots.counterfactual(explainer.counterfactual([0.0, 0.0], 1.0))
     """
-    if not isinstance(counterfactual, Counterfactual):
-        raise InvalidInputError(
-            "counterfactual: expected a gpattr Counterfactual, got a"
-            f" {type(counterfactual).__name__}"
-        )
+    check_kind("counterfactual", counterfactual, Counterfactual, "a gpattr Counterfactual")
     names = order(counterfactual)
     chosen = largest(np.abs([counterfactual.steps[name] for name in names]), max_display)
     names = [names[i] for i in chosen]

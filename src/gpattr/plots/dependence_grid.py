@@ -16,9 +16,9 @@ from gpattr.exceptions import InvalidInputError
 from gpattr.explainer import Explainer
 from gpattr.explanation.dependence import INDIVIDUAL, Dependence
 from gpattr.explanation.grouping import feature_positions
-from gpattr.plots.data_strip import make_room
-from gpattr.plots.dependence_panel import draw_panel
+from gpattr.plots.dependence_curves import draw_panel
 from gpattr.plots.dependence_words import doubt_words, rows_words, uncertain, value_words
+from gpattr.plots.feature_axis import make_room
 from gpattr.plots.legends import columns_within
 from gpattr.plots.style import largest, tidy
 from gpattr.plots.words import comma, share, short, wrapped

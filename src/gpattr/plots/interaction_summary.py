@@ -14,7 +14,7 @@ from gpattr.distributions.positions import position
 from gpattr.exceptions import InvalidInputError
 from gpattr.explanation.interactions import InteractionExplanation
 from gpattr.explanation.pairs import as_matrices
-from gpattr.plots.style import largest
+from gpattr.plots.style import check_kind, largest
 from gpattr.plots.words import count_of, row_title
 
 
@@ -106,11 +106,8 @@ def _sureness(ex: InteractionExplanation) -> Array:
 
 
 def _checked(explanation: Any) -> InteractionExplanation:
-    if not isinstance(explanation, InteractionExplanation):
-        raise InvalidInputError(
-            "explanation: expected a gpattr InteractionExplanation, the result of"
-            f" explainer.interactions(X), got a {type(explanation).__name__}"
-        )
+    what = "a gpattr InteractionExplanation, the result of explainer.interactions(X)"
+    check_kind("explanation", explanation, InteractionExplanation, what)
     if not len(explanation):
         raise InvalidInputError("explanation: expected at least one row, got none")
     return explanation

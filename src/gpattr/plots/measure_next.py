@@ -13,10 +13,9 @@ from scipy.special import ndtri
 from gpattr._core.array import Array
 from gpattr._core.normal import check_level
 from gpattr._core.validation import check_count
-from gpattr.exceptions import InvalidInputError
 from gpattr.explanation.next_measurement import NextMeasurement, subject
 from gpattr.plots.legends import legend
-from gpattr.plots.style import BLUE, INK, largest, tidy
+from gpattr.plots.style import BLUE, INK, check_kind, largest, tidy
 from gpattr.plots.words import baseline_text, share, short
 
 NOW = "0.78"
@@ -45,11 +44,8 @@ def measure_next(
     >>> measurement = explainer.measure_next([[0.0, 0.0], [3.0, 0.0]], [[2.0, 2.0]])
     >>> ranking, intervals = gpattr.plots.measure_next(measurement)
     """
-    if not isinstance(measurement, NextMeasurement):
-        raise InvalidInputError(
-            "measurement: expected a gpattr.NextMeasurement, as explainer.measure_next(…) returns,"
-            f" got a {type(measurement).__name__}"
-        )
+    what = "a gpattr.NextMeasurement, as explainer.measure_next(…) returns"
+    check_kind("measurement", measurement, NextMeasurement, what)
     check_level(level)
     check_count("max_display", max_display)
     one = measurement.means.size == 1

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
 from gpattr._core.array import Array
-from gpattr.exceptions import InvalidInputError
 from gpattr.plots.legends import legend
-from gpattr.plots.style import BLUE, INK, axes_for, largest, tidy
+from gpattr.plots.style import BLUE, INK, axes_for, check_kind, error_bars, largest, tidy
 from gpattr.plots.words import comma, share, short
 from gpattr.sobol.indices import SobolIndices, variance_words
 
@@ -33,10 +34,7 @@ def sobol_bar(
     >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
     >>> ax = gpattr.plots.sobol_bar(gpattr.sobol_indices(model, gpattr.Uniform(-1.0, 1.0)))
     """
-    if not isinstance(indices, SobolIndices):
-        raise InvalidInputError(
-            f"indices: expected gpattr.SobolIndices, got a {type(indices).__name__}"
-        )
+    check_kind("indices", indices, SobolIndices, "gpattr.SobolIndices")
     order = largest(indices.total, max_display)
     ax = axes_for(ax, 7.0, 1.9 + 0.5 * len(order))
     places = np.arange(len(order))[::-1].astype(float)
@@ -59,8 +57,7 @@ def sobol_bar(
     return ax
 
 
-def _bars(ax: Axes, places: Array, values: Array, ends: list[Array], color: str) -> None:
-    """Draw thin bars with intervals; a mean may lie outside a narrow one."""
+def _bars(ax: Axes, places: Array, values: Array, ends: Sequence[Array], color: str) -> None:
+    """Draw thin bars with intervals."""
     ax.barh(places, values, height=0.36, color=color)
-    spread = np.maximum([values - ends[0], ends[1] - values], 0.0)
-    ax.errorbar(values, places, xerr=spread, fmt="none", ecolor=INK, capsize=2.5, lw=1.1)
+    error_bars(ax, values, places, *ends, capsize=2.5, lw=1.1)

@@ -52,6 +52,12 @@ class ReadableTicks(Formatter):
         return readable_ticks(values)
 
 
+def check_kind(name: str, value: Any, kind: type, what: str) -> None:
+    """Raise `InvalidInputError` unless the argument ``name`` is of this kind, called ``what``."""
+    if not isinstance(value, kind):
+        raise InvalidInputError(f"{name}: expected {what}, got a {type(value).__name__}")
+
+
 def axes_for(ax: Axes | None, width: float, height: float) -> Axes:
     """Return the axes to draw on: those given, or new ones of this size in inches."""
     if ax is not None:
@@ -145,6 +151,16 @@ def color_scale(ax: Axes, colors: Any, name: str, **options: Any) -> Any:
     scale.ax.yaxis.label.set_parse_math(False)
     scale.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
     return scale
+
+
+def error_bars(
+    ax: Axes, x: Array, y: Array, low: Array, high: Array, *, upward: bool = False, **look: Any
+) -> None:
+    """Draw intervals around points, across or upward; an expectation may lie outside its own."""
+    values = y if upward else x
+    spread = np.maximum([values - low, high - values], 0.0)
+    options: dict[str, Any] = {"ecolor": INK, "capsize": 3, "lw": 1.2} | look
+    ax.errorbar(x, y, fmt="none", **{"yerr" if upward else "xerr": spread}, **options)
 
 
 def sampled(ex: Explanation, most: int) -> Explanation:
