@@ -209,12 +209,6 @@ class Explanation(JointResult, StoredResult):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
         >>> dimensions, array = ex.arrays()["cov"]
         >>> dimensions, array.shape
         (('row', 'feature', 'feature'), (2, 2, 2))
@@ -235,12 +229,6 @@ class Explanation(JointResult, StoredResult):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
         >>> ex.dimensions()["values"]
         ('row', 'feature')
         """
@@ -267,12 +255,6 @@ class Explanation(JointResult, StoredResult):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
         >>> ex.axis_labels()
         [('x0', 'x1')]
         """
@@ -358,12 +340,6 @@ class Explanation(JointResult, StoredResult):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
         >>> marginals = ex.mixture()
         >>> marginals.quantile(0.5).round(2)
         array([[ 1.,  0.],
@@ -398,12 +374,6 @@ class Explanation(JointResult, StoredResult):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
         >>> ex.prob_greater("x0", "x1").round(2)
         array([1., 1.])
         """
@@ -422,12 +392,6 @@ class Explanation(JointResult, StoredResult):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
         >>> ex.rank_probabilities()[0].round(2)
         array([[1., 0.],
                [0., 1.]])
@@ -443,12 +407,6 @@ class Explanation(JointResult, StoredResult):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
         >>> ex.sample(100, random_state=0).shape
         (100, 2, 2)
         """
@@ -465,12 +423,6 @@ class Explanation(JointResult, StoredResult):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
         >>> ex.group({"both": ["x0", "x1"]}).values.round(2)
         array([[ 1.],
                [-3.]])
@@ -503,12 +455,6 @@ class Explanation(JointResult, StoredResult):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
         >>> ex[0].shape, ex[:, "x1"].values.shape
         ((1, 2), (2, 1))
         """
@@ -547,11 +493,6 @@ class Explanation(JointResult, StoredResult):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
         >>> parts = explainer.batches(X, batch_size=12)
         >>> gpattr.Explanation.concatenate(parts).shape
         (30, 2)
@@ -570,12 +511,6 @@ class Explanation(JointResult, StoredResult):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
         >>> ex.to_frame()[["row", "feature", "attribution"]].round(2)
            row feature  attribution
         0    0      x0          1.0
@@ -592,12 +527,6 @@ class Explanation(JointResult, StoredResult):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
         >>> ex.to_shap().values.round(2)
         array([[ 1.,  0.],
                [ 1., -4.]])
@@ -635,12 +564,6 @@ class Explanation(JointResult, StoredResult):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
         >>> ex.to_interpret("my model").name
         'my model'
         """
@@ -661,12 +584,6 @@ class Explanation(JointResult, StoredResult):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
         >>> ex.require_features("my_plot")  # raises nothing: the only axis is "feature"
         """
         if self.axes != FEATURES:

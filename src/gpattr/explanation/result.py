@@ -67,7 +67,16 @@ class Result(Frozen, ABC):
 
 
 class JointResult(Result):
-    """A result whose numbers have a joint ``distribution``, which answers in their own shape."""
+    """A result whose numbers have a joint ``distribution``, which answers in their own shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> ex = gpattr.Explainer(model, baseline="zeros")([[1.0, 0.0], [1.0, -2.0]])
+    """
 
     distribution: Any  # a Distribution, which subclasses may narrow
 
@@ -91,12 +100,6 @@ class JointResult(Result):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
         >>> lower, upper = ex.interval(0.9)
         >>> bool((lower <= ex.values).all() and (ex.values <= upper).all())
         True
@@ -110,12 +113,6 @@ class JointResult(Result):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
         >>> ex.prob_positive().round(2)
         array([[1. , 0.5],
                [1. , 0. ]])
@@ -135,7 +132,16 @@ class JointResult(Result):
 
 
 class StoredResult(Result):
-    """A result that can be written to a file; it equals what is read from there."""
+    """A result that can be written to a file; it equals what is read from there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> ex = gpattr.Explainer(model, baseline="zeros")([[1.0, 0.0], [1.0, -2.0]])
+    """
 
     FORMATS: ClassVar[tuple[str, ...]]  # of files: the first is written, all are read
 
@@ -144,11 +150,6 @@ class StoredResult(Result):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> ex = gpattr.Explainer(model, baseline="zeros")([[1.0, 0.0]])
         >>> ex.to_dict()["feature_names"]
         ['x0', 'x1']
         """
@@ -168,11 +169,6 @@ class StoredResult(Result):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> ex = gpattr.Explainer(model, baseline="zeros")([[1.0, 0.0], [1.0, -2.0]])
         >>> ex.save("explanation.json")
         >>> gpattr.Explanation.load("explanation.json") == ex
         True
@@ -185,11 +181,6 @@ class StoredResult(Result):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> ex = gpattr.Explainer(model, baseline="zeros")([[1.0, 0.0], [1.0, -2.0]])
         >>> ex.save("explanation.json")
         >>> gpattr.Explanation.load("explanation.json").shape
         (2, 2)
