@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,14 +39,13 @@ class InteractionSummary:
     def select(self, chosen: Array) -> InteractionSummary:
         """Return the same for some features only."""
         both = np.ix_(chosen, chosen)
-        return InteractionSummary(
-            self.values[both],
-            None if self.std is None else self.std[both],
-            self.sure[both],
-            tuple(self.names[i] for i in chosen),
-            self.title,
-            self.mean,
-            self.size[chosen],
+        return replace(
+            self,
+            values=self.values[both],
+            std=None if self.std is None else self.std[both],
+            sure=self.sure[both],
+            names=tuple(self.names[i] for i in chosen),
+            size=self.size[chosen],
         )
 
     def leading(self, max_display: int, *, keep_order: bool = False) -> InteractionSummary:

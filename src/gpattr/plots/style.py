@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -151,6 +152,14 @@ def color_scale(ax: Axes, colors: Any, name: str, **options: Any) -> Any:
     scale.ax.yaxis.label.set_parse_math(False)
     scale.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
     return scale
+
+
+def lines_of(ax: Axes, names: Sequence[str]) -> Array:
+    """Name the lines of a picture, from top to bottom, and return their places."""
+    places = np.arange(len(names))[::-1].astype(float)
+    ax.set_yticks(places, names)
+    ax.set_ylim(-0.6, len(names) - 0.4)
+    return places
 
 
 def error_bars(

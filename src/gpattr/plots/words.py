@@ -55,6 +55,11 @@ def comma(text: str, more: str) -> str:
     return f"{text}, {more}" if more else text
 
 
+def not_shown(shown: int, total: int, what: str = "smaller") -> str:
+    """Return how many of all are left out: "3 smaller not shown"; "" if none is."""
+    return f"{total - shown:,} {what} not shown" if total > shown else ""
+
+
 def row_title(ex: Explanation) -> str:
     """Return what the only row is called: its number, or its name."""
     name = ex.row_names[0]
