@@ -13,7 +13,7 @@ from gpattr._core.array import Array
 from gpattr._core.readable_numbers import readable
 from gpattr._core.validation import Names, check_names, check_text, read_only
 from gpattr.exceptions import InvalidInputError
-from gpattr.explanation.result import SHOWN, StoredResult, Table, counted
+from gpattr.explanation.result import SHOWN, Forwarded, StoredResult, Table, counted
 from gpattr.sobol.effects import Effects
 from gpattr.sobol.pairs import SobolPairs, central
 from gpattr.sobol.quasi_random import scatter
@@ -111,45 +111,27 @@ class SobolIndices(StoredResult):
         rows = [{self._all: 1.0, self._others(i): -1.0} for i in self._all]
         return Ratios.of(self.effects, self._all, rows)
 
-    @property
-    def first(self) -> Array:
-        """The posterior mean of each first-order index, (P,)."""
-        return self._first.mean
-
-    @property
-    def first_std(self) -> Array:
-        """The posterior standard deviation of each first-order index, (P,)."""
-        return self._first.std
-
-    @property
-    def total(self) -> Array:
-        """The posterior mean of each total index, (P,)."""
-        return self._total.mean
-
-    @property
-    def total_std(self) -> Array:
-        """The posterior standard deviation of each total index, (P,)."""
-        return self._total.std
-
-    @property
-    def first_draws(self) -> Array:
-        """Draws from the joint posterior of the first-order indices, (R, P)."""
-        return self._first.draws
-
-    @property
-    def total_draws(self) -> Array:
-        """Draws from the joint posterior of the total indices, (R, P)."""
-        return self._total.draws
-
-    @property
-    def plug_in_first(self) -> Array:
-        """The first-order indices of the posterior mean function, (P,)."""
-        return self._first.plug_in
-
-    @property
-    def plug_in_total(self) -> Array:
-        """The total indices of the posterior mean function, (P,)."""
-        return self._total.plug_in
+    first = Forwarded[Array]("_first.mean", "The posterior mean of each first-order index, (P,).")
+    first_std = Forwarded[Array](
+        "_first.std", "The posterior standard deviation of each first-order index, (P,)."
+    )
+    first_draws = Forwarded[Array](
+        "_first.draws", "Draws from the joint posterior of the first-order indices, (R, P)."
+    )
+    plug_in_first = Forwarded[Array](
+        "_first.plug_in", "The first-order indices of the posterior mean function, (P,)."
+    )
+    total = Forwarded[Array]("_total.mean", "The posterior mean of each total index, (P,).")
+    total_std = Forwarded[Array](
+        "_total.std", "The posterior standard deviation of each total index, (P,)."
+    )
+    total_draws = Forwarded[Array](
+        "_total.draws", "Draws from the joint posterior of the total indices, (R, P)."
+    )
+    plug_in_total = Forwarded[Array](
+        "_total.plug_in", "The total indices of the posterior mean function, (P,)."
+    )
+    method = Forwarded[str]("effects.method", "How the variances were computed.")
 
     @property
     def error(self) -> Array:
@@ -163,11 +145,6 @@ class SobolIndices(StoredResult):
     def plug_in_error(self) -> Array:
         """The numerical error of each plug-in index, (P,); large where the mean hardly varies."""
         return np.maximum(self._first.plug_in_error, self._total.plug_in_error)
-
-    @property
-    def method(self) -> str:
-        """How the variances were computed."""
-        return self.effects.method
 
     def first_interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Return the ends of the central credible intervals of first-order indices, each (P,)."""
