@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -578,6 +579,20 @@ class Explanation(JointResult, StoredResult):
     @classmethod
     def _of_content(cls, content: Any) -> Any:
         return storage.build(content)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Any:
+        """Read what `save` wrote, of several outputs a `MultiOutputExplanation`.
+
+        A truncated or foreign file is refused.
+
+        Examples
+        --------
+        >>> ex.save("explanation.json")
+        >>> gpattr.Explanation.load("explanation.json").shape
+        (2, 2)
+        """
+        return super().load(path)
 
     def require_features(self, name: str) -> None:
         """Raise `InvalidInputError`, in the name of a method, unless features are the only axis.

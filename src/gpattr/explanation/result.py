@@ -9,7 +9,7 @@ from dataclasses import fields
 from html import escape
 from operator import attrgetter
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, overload
 
 import numpy as np
 
@@ -176,15 +176,8 @@ class StoredResult(Result):
         documents.write(self.FORMATS[0], self.to_dict(), path)
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> Any:
-        """Read what `save` wrote; a truncated or foreign file is refused.
-
-        Examples
-        --------
-        >>> ex.save("explanation.json")
-        >>> gpattr.Explanation.load("explanation.json").shape
-        (2, 2)
-        """
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read what `save` wrote; a truncated or foreign file is refused."""
         return documents.read(cls.FORMATS, path, cls._of_content)
 
     def __eq__(self, other: object) -> bool:
