@@ -2,6 +2,7 @@
 of their own.
 """
 
+import ast
 import doctest
 import os
 import re
@@ -9,6 +10,7 @@ import sys
 import tempfile
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
+from pathlib import Path
 
 if (
     "PYTEST_XDIST_WORKER" in os.environ
@@ -60,10 +62,25 @@ class InOrder(PythonCodeBlockParser):
 
 
 def docstring_examples(docstring):
-    """Find the examples of a docstring: one region, which runs by itself, as it is shown."""
+    """Find the examples of a docstring: one region, which runs by itself, as it is shown.
+
+    A method that imports nothing goes on from the example of its class, above it.
+    """
     if ">>> " in docstring.text:
         test = doctest.DocTestParser().get_doctest(docstring.text, {}, "example", docstring.path, 0)
+        if ">>> import " not in docstring.text:
+            test.examples[:0] = examples_of_class(docstring.path, docstring.text)
         yield Region(0, len(docstring.text), test, run_docstring)
+
+
+def examples_of_class(path, text):
+    """The examples of the class of which a method has this docstring; none for a function."""
+    for node in ast.parse(Path(path).read_text("utf-8")).body:
+        if isinstance(node, ast.ClassDef):
+            methods = [part for part in node.body if isinstance(part, ast.FunctionDef)]
+            if text in [ast.get_docstring(method, clean=False) for method in methods]:
+                return doctest.DocTestParser().get_examples(ast.get_docstring(node) or "")
+    return []
 
 
 def run_docstring(example):

@@ -1,12 +1,16 @@
 import hashlib
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import gpattr
 from gpattr import Baselines, Explainer, Explanation
 from gpattr.exceptions import FileFormatError
+
+SAVED = Path(__file__).parent / "saved_results"  # by gpattr before all results had one type
 
 
 @pytest.fixture
@@ -135,3 +139,14 @@ def test_the_attribution_is_kept_and_older_files_are_of_integrated_gradients(
     document["sha256"] = hashlib.sha256(text.encode()).hexdigest()
     path.write_text(json.dumps(document))
     assert Explanation.load(path).attribution == "integrated gradients"
+
+
+@pytest.mark.parametrize("path", sorted(SAVED.glob("*.json")), ids=lambda path: path.stem)
+def test_files_of_earlier_versions_load_and_are_written_alike(path, tmp_path):
+    document = json.loads(path.read_text())
+    name = document["format"].removeprefix("gpattr.")
+    result = getattr(gpattr, name).load(path)
+    assert type(result).__name__ == name
+    assert result == getattr(gpattr, name).load(path)
+    result.save(tmp_path / "again.json")
+    assert json.loads((tmp_path / "again.json").read_text()) == document

@@ -337,7 +337,7 @@ def test_the_digest_sees_every_value(frame):
 
 
 def test_the_bar_counts_what_came(capsys):
-    from gpattr.datasets.progress import Bar
+    from gpattr.datasets.archive import Bar
 
     with Bar("Downloading") as bar:
         bar.total = 100

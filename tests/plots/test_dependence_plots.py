@@ -33,7 +33,7 @@ from gpattr.encoders import Dates, Encoder
 from gpattr.exceptions import GpattrError, InvalidInputError, MissingUncertaintyError
 from gpattr.explanation.feature_grid import days
 from gpattr.kernels import SquaredExponential
-from gpattr.plots.data_strip import HEIGHT
+from gpattr.plots.feature_axis import STRIP
 from gpattr.plots.style import BLUE, INK, SERIES
 from gpattr.plots.words import short
 from gpattr.posteriors import EncodedPosterior, ExactPosterior
@@ -249,17 +249,17 @@ def test_the_strip_is_the_distribution_of_the_data():
     bars = strip(ax)
     np.testing.assert_allclose([bar.x0 for bar in bars], edges[:-1][counts > 0])
     np.testing.assert_allclose(
-        [bar.height for bar in bars], HEIGHT * counts[counts > 0] / counts.max()
+        [bar.height for bar in bars], STRIP * counts[counts > 0] / counts.max()
     )
     # Nothing else reaches down to it.
     low, high = ax.get_ylim()
     (band,) = bands(ax)
-    assert (band.min() - low) / (high - low) > HEIGHT
+    assert (band.min() - low) / (high - low) > STRIP
     # Few different values have a bar each, few rows a tick each.
     _, ax = drawn("rooms")
     counts = FRAME["rooms"].value_counts().sort_index()
     np.testing.assert_allclose([0.5 * (bar.x0 + bar.x1) for bar in strip(ax)], counts.index)
-    np.testing.assert_allclose([bar.height for bar in strip(ax)], HEIGHT * counts / counts.max())
+    np.testing.assert_allclose([bar.height for bar in strip(ax)], STRIP * counts / counts.max())
     _, ax = drawn(COST, 30, FRAME[:6])
     ticks = [part for part in ax.collections if isinstance(part, LineCollection)]
     np.testing.assert_allclose(
@@ -326,7 +326,7 @@ def test_categories_have_intervals_and_frequencies():
     assert {text.get_text() for text in ax.texts} >= {str(count) for count in counts}
     np.testing.assert_allclose(
         [bar.height for bar in strip(ax)],
-        HEIGHT * counts[["wood", "stone", "brick ($)"]] / counts.max(),
+        STRIP * counts[["wood", "stone", "brick ($)"]] / counts.max(),
     )
     # Straw is no material of the data.
     faces = drawn_points.get_facecolors()

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_plus
 
 import numpy as np
@@ -24,13 +24,18 @@ import pandas as pd
 
 from gpattr._core.files import write_whole
 from gpattr._core.optional import optional
+from gpattr._core.progress_line import ProgressLine
 from gpattr.exceptions import DatasetError, InvalidInputError, OptionalPackageError
+
+if TYPE_CHECKING:
+    from sklearn.utils import Bunch
 
 FOLDER_VARIABLE = "GPATTR_DATA_DIR"
 BY_HAND = (
     "or save it to a folder and set data_home= (--data-home) to that folder, or the environment"
     f" variable {FOLDER_VARIABLE}"
 )
+LICENCE = "CC BY 4.0"
 LARGEST = 1 << 24  # bytes; the largest table has about 250 000
 
 
@@ -143,6 +148,36 @@ class Source:
         return table
 
 
+def as_bunch(
+    frame: pd.DataFrame,
+    features: list[str],
+    target: str,
+    *,
+    units: dict[str, str],
+    about: str,
+    source: str,
+) -> Bunch:
+    """Return frame, data and target with names, units, description, source and licence."""
+    from sklearn.utils import Bunch
+
+    words: dict[str, Any] = {
+        "units": dict(units),
+        "description": about,
+        "DESCR": about,
+        "source": source,
+        "licence": LICENCE,
+    }
+    names = list(features)
+    return Bunch(
+        frame=frame,
+        data=frame[names],
+        target=frame[target],
+        feature_names=names,
+        target_name=target,
+        **words,
+    )
+
+
 def digest(table: pd.DataFrame) -> str:
     """Return the SHA-256 of a table's values, with numbers to ten significant digits."""
     rows = table.to_numpy(object)
@@ -153,12 +188,43 @@ def digest(table: pd.DataFrame) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
+class Bar:
+    """Progress of a download, for pooch, on the error stream if that is a terminal.
+
+    It is for use in a ``with`` block. ``total`` is the number of bytes that are expected, None
+    while it is unknown; ``done`` is how many came.
+    """
+
+    def __init__(self, title: str) -> None:
+        self.total: float | None = None
+        self.done = 0.0
+        self._title = title
+        self._line = ProgressLine(title, terminal_only=True)
+
+    def update(self, size: float) -> None:
+        """Add this many bytes."""
+        self.done += size
+        of = f" of {self.total / 1e6:.1f}" if self.total else ""
+        self._line.update(f"{self._title}: {self.done / 1e6:.1f}{of} MB")
+
+    def reset(self) -> None:
+        """Count from zero again; pooch then adds the true total."""
+        self.done = 0.0
+
+    def close(self) -> None:
+        """Do nothing: the ``with`` block ends the line, even if a download fails."""
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._line.__exit__()
+
+
 def _download(url: str, path: Path) -> None:
     """Download a URL to a new file, with a progress bar on a terminal."""
     pooch = optional("pooch", "Downloading data sets")
     requests = optional("requests", "Downloading data sets")
-    from gpattr.datasets.progress import Bar
-
     with Bar(f"Downloading {unquote_plus(url.rsplit('/', 1)[1])}") as bar:
         try:
             shown: Any = bar  # pooch takes a bar of one's own, which its types do not say

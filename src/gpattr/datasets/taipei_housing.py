@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from gpattr._core.optional import optional
-from gpattr.datasets.archive import Source
-from gpattr.datasets.bunch import as_bunch
+from gpattr.datasets.archive import Source, as_bunch
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch

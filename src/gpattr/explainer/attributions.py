@@ -7,7 +7,7 @@ from typing import Any
 
 from gpattr._core.array import Array
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
-from gpattr.explanation.attribution_names import INTEGRATED_GRADIENTS, SHAPLEY_VALUES
+from gpattr.explanation.result import INTEGRATED_GRADIENTS, SHAPLEY_VALUES
 from gpattr.operators import IntegratedGradients, Operator, Players, Reference, Shapley
 
 # Made of a baseline (a point, one per row, `Baselines` or `Marginals`), the columns that jump, and

@@ -8,21 +8,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpattr._core.array import FloatArray
-from gpattr._core.frozen import Frozen
+from gpattr._core.frozen import FrozenMapping
 from gpattr._core.readable_numbers import readable_all
-from gpattr._core.validation import Names, check_flag, read_only
-from gpattr.explanation.attribution_names import INTEGRATED_GRADIENTS
-from gpattr.explanation.text import Table, as_html, as_lines
+from gpattr._core.validation import Names, check_flag
+from gpattr.explanation.result import (
+    INTEGRATED_GRADIENTS,
+    SHOWN,
+    Result,
+    RowNames,
+    Table,
+    counted,
+    long_frame,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-SHOWN = 10
+OVER_BASELINES = ("lowest", "highest", "mean", "std", "same_sign")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BaselineSensitivity(Frozen):
+class BaselineSensitivity(Result):
     """Mean attributions (n, d) of rows at the explainer's own baseline, and at each of a set.
 
     ``values`` are those at the own baseline, called ``baseline_name``. ``lowest``, ``highest``,
@@ -55,14 +62,12 @@ class BaselineSensitivity(Frozen):
     same_sign: FloatArray
     n_baselines: int
     feature_names: Names
-    row_names: tuple[str | int, ...]
+    row_names: RowNames
     quantity: str = "prediction"
     baseline_name: str = ""
     attribution: str = INTEGRATED_GRADIENTS
 
-    def __post_init__(self) -> None:
-        for name in ("values", "lowest", "highest", "mean", "std", "same_sign"):
-            object.__setattr__(self, name, read_only(vars(self)[name]))
+    DIMENSIONS = FrozenMapping(dict.fromkeys(("values", *OVER_BASELINES), ("row", "feature")))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -80,18 +85,10 @@ class BaselineSensitivity(Frozen):
 
         Its columns are row, feature, value, lowest, highest, mean, std, same_sign and sign_holds.
         """
-        import pandas as pd
-
         check_flag("flipped", flipped)
-        n, d = self.shape
-        columns: dict[str, Any] = {
-            "row": np.repeat(np.array(self.row_names, dtype=object), d),
-            "feature": np.tile(np.array(self.feature_names, dtype=object), n),
-            "value": self.values.ravel(),
-        }
-        for name in ("lowest", "highest", "mean", "std", "same_sign", "sign_holds"):
-            columns[name] = getattr(self, name).ravel()
-        frame = pd.DataFrame(columns)
+        columns = {name: getattr(self, name) for name in (*OVER_BASELINES, "sign_holds")}
+        labels = {"row": self.row_names, "feature": self.feature_names}
+        frame = long_frame(labels, {"value": self.values} | columns)
         return frame.query("not sign_holds").reset_index(drop=True) if flipped else frame
 
     def plot(self, row: int | None = None, **options: Any) -> Axes:
@@ -100,18 +97,12 @@ class BaselineSensitivity(Frozen):
 
         return plots.baseline_sensitivity(self, row, **options)
 
-    def __repr__(self) -> str:
-        return as_lines(self._heading(), self._table(), self._notes())
-
-    def _repr_html_(self) -> str:
-        return as_html(self._heading(), self._table(), self._notes())
-
     def _heading(self) -> list[str]:
         n, d = self.shape
         what = "" if self.quantity == "prediction" else f" of the {self.quantity}"
-        rows, features = f"{n:,} row{'s' * (n != 1)}", f"{d} feature{'s' * (d != 1)}"
+        size = f"{counted(n, 'row')} × {counted(d, 'feature')}"
         return [
-            f"BaselineSensitivity{what}: {rows} × {features}, {self.n_baselines:,} baselines",
+            f"BaselineSensitivity{what}: {size}, {self.n_baselines:,} baselines",
             f"signs at the own baseline, {self.baseline_name or 'given point'}, are kept by all"
             f" baselines in {self.sign_holds.mean():.0%} of the attributions",
         ]

@@ -8,14 +8,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpattr._core.array import Array, FloatArray
-from gpattr._core.frozen import Frozen
+from gpattr._core.frozen import FrozenMapping
 from gpattr._core.normal import check_level, prob_opposite
+from gpattr._core.readable_numbers import readable_all
 from gpattr._core.validation import Names
 from gpattr.distributions import Gaussian
-from gpattr.distributions.base import read_only
 from gpattr.exceptions import MissingUncertaintyError
-from gpattr.explanation import comparison_export
 from gpattr.explanation.explanation import Explanation
+from gpattr.explanation.result import (
+    SHOWN,
+    Forwarded,
+    JointResult,
+    RowNames,
+    Table,
+    counted,
+    long_frame,
+    spread,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +42,7 @@ ASSUMPTIONS = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison(Frozen):
+class Comparison(JointResult):
     """Differences, the ``second`` explanation less the ``first``, of n rows and d features.
 
     ``distribution`` is that of the differences, normal with their mean and variance. ``dependence``
@@ -65,48 +74,19 @@ class Comparison(Frozen):
     dependence: str
     covariance: FloatArray | None = None
 
+    DIMENSIONS = FrozenMapping(covariance=("row", "feature"))
+    feature_names = Forwarded[Names]("first.feature_names", "The names of the features.")
+    row_names = Forwarded[RowNames]("first.row_names", "The names of the rows.")
+    shape = Forwarded[tuple[int, ...]]("first.shape", "The number of rows and of features, (n, d).")
+
     def __post_init__(self) -> None:
-        object.__setattr__(self, "distribution", self.distribution.numpy())
-        if self.covariance is not None:
-            object.__setattr__(self, "covariance", read_only(self.covariance))
-
-    @property
-    def values(self) -> FloatArray:
-        """The mean differences, second less first, (n, d)."""
-        return self.distribution.mean
-
-    @property
-    def std(self) -> FloatArray | None:
-        """The standard deviation of each difference, (n, d)."""
-        return None if self.distribution.var is None else np.sqrt(self.distribution.var)
-
-    @property
-    def feature_names(self) -> Names:
-        """The names of the features."""
-        return self.first.feature_names
-
-    @property
-    def row_names(self) -> tuple[str | int, ...]:
-        """The names of the rows."""
-        return self.first.row_names
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The number of rows and of features, (n, d)."""
-        return self.first.shape
+        super().__post_init__()
+        self._set("distribution", self.distribution.numpy())
 
     @property
     def assumption(self) -> str:
         """What is assumed of the two explanations together, in words."""
         return ASSUMPTIONS[self.dependence]
-
-    def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Return the lower and upper ends, each (n, d), of the central credible intervals."""
-        return self.distribution.interval(level)
-
-    def prob_positive(self) -> FloatArray:
-        """Return P(difference > 0), (n, d): that an attribution has grown."""
-        return self.distribution.prob_positive()
 
     def prob_sign_changed(self) -> FloatArray:
         """Return P(the two attributions have opposite signs), (n, d).
@@ -146,7 +126,13 @@ class Comparison(Frozen):
         Its columns are row, feature, first, second, difference and, if known, std, lower, upper and
         prob_sign_changed; and sign_changed.
         """
-        return comparison_export.to_frame(self, level)
+        changed = self.sign_changed(level)
+        columns = {"first": self.first.values, "second": self.second.values}
+        columns |= {"difference": self.values} | spread(self, level)
+        if self.std is not None:
+            columns["prob_sign_changed"] = self.prob_sign_changed()
+        columns["sign_changed"] = changed
+        return long_frame({"row": self.row_names, "feature": self.feature_names}, columns)
 
     def plot(self, row: int | None = None, **options: Any) -> Axes:
         """Draw one row, as `gpattr.plots.comparison` does."""
@@ -154,8 +140,48 @@ class Comparison(Frozen):
 
         return plots.comparison(self, row, **options)
 
-    def __repr__(self) -> str:
-        return comparison_export.plain(self)
+    def _heading(self) -> list[str]:
+        n, d = self.shape
+        first, second = self.first, self.second
+        what = "" if first.quantity == "prediction" else f" of the {first.quantity}"
+        size = f"{counted(n, 'row')} × {counted(d, 'feature')}"
+        lines = [f"Comparison{what}: {size}, second less first"]
+        if first.baseline_name != second.baseline_name:
+            lines.append(f"baselines: {first.baseline_name}, then {second.baseline_name}")
+        return [*lines, self.assumption]
 
-    def _repr_html_(self) -> str:
-        return comparison_export.html(self)
+    def _table(self) -> Table:
+        """Return the only row feature by feature, or summaries over rows."""
+        values, std = self.values, self.std
+        order = np.argsort(-np.abs(values).mean(axis=0), kind="stable")[:SHOWN]
+        names = [self.feature_names[i] for i in order]
+        changed = self.sign_changed()[:, order]
+        if len(values) == 1:
+            header = ["feature", "first", "second", "difference"]
+            parts = [self.first.values[0, order], self.second.values[0, order]]
+            parts.append(values[0, order])
+        else:
+            header = ["feature", "mean difference", "mean |difference|"]
+            parts = [values.mean(axis=0)[order], np.abs(values).mean(axis=0)[order]]
+        if std is not None:
+            header.append("std" if len(values) == 1 else "mean std")
+            parts.append(std.mean(axis=0)[order])
+        largest = max(float(np.abs(part).max(initial=0.0)) for part in parts)
+        cells = [readable_all(part, largest=largest) for part in parts]
+        if len(values) > 1:
+            header.append("signs that changed")
+            cells.append([f"{count}" for count in changed.sum(axis=0)])
+        elif std is None:
+            header.append("sign changed")
+            cells.append(["yes" if each else "no" for each in changed[0]])
+        else:
+            header.append("P(sign changed)")
+            cells.append([f"{chance:.3f}" for chance in self.prob_sign_changed()[0, order]])
+        return header, [list(line) for line in zip(names, *cells, strict=True)]
+
+    def _notes(self) -> list[str]:
+        hidden = self.shape[1] - SHOWN
+        notes = [f"and {hidden} more features"] if hidden > 0 else []
+        if self.dependence == "unknown":
+            notes.append("(gpattr.compare(explainer_a, explainer_b, X) knows it)")
+        return notes

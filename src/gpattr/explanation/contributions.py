@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpattr.explanation.attribution_names import INTEGRATED_GRADIENTS
+from gpattr.explanation.result import INTEGRATED_GRADIENTS
 
 
 class Contributions(np.ndarray):

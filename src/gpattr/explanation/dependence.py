@@ -4,39 +4,44 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpattr._core import documents
 from gpattr._core.array import Array, FloatArray
-from gpattr._core.frozen import Frozen
+from gpattr._core.frozen import FrozenMapping
 from gpattr._core.randomness import RandomLike
-from gpattr._core.validation import Names, read_only
+from gpattr._core.readable_numbers import readable_all
+from gpattr._core.validation import Names
 from gpattr.distributions import Distribution, Gaussian
 from gpattr.exceptions import (
     InvalidInputError,
     MissingUncertaintyError,
     UnsupportedModelError,
 )
-from gpattr.explanation import dependence_export
-from gpattr.explanation.feature_grid import FeatureGrid
+from gpattr.explanation.feature_grid import DATE, FeatureGrid
+from gpattr.explanation.result import JointResult, RowNames, StoredResult, counted, spread
+from gpattr.explanation.storage import KINDS
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
 AVERAGE, INDIVIDUAL = "average", "individual"
+PLAIN = ("kind", "centred", "derivative", "n_background", "quantity", "method")  # in files
+FEW = 8  # values of a grid that are printed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Dependence(Frozen):
+class Dependence(JointResult, StoredResult):
     """The partial dependence of a prediction on one feature, or two, with its joint posterior.
 
     ``axes`` has the values of each feature. ``kind`` is ``"average"``, over ``n_background`` rows,
     or ``"individual"``: a curve for each of them, called ``row_names``. ``centred`` curves have
     their own average over the data subtracted; of ``derivative`` curves the values are slopes.
 
+    ``values`` is the mean curve, (G,); (n, G) of individual curves; (G, H) of a surface.
     ``distribution`` is the joint distribution of the G values of each curve, that of a surface with
     its second feature running fastest. ``error`` (n,) bounds what the method left out of each
     value, and ``cov_error`` (n,) of each (co)variance; there is one of each for an average.
@@ -55,6 +60,9 @@ class Dependence(Frozen):
     (3,)
     """
 
+    FORMATS = ("gpattr.Dependence",)
+    DIMENSIONS = FrozenMapping(error=("row",), cov_error=("row",))
+
     distribution: Distribution
     axes: tuple[FeatureGrid, ...]
     kind: str
@@ -65,12 +73,7 @@ class Dependence(Frozen):
     method: str
     error: FloatArray
     cov_error: FloatArray | None = None
-    row_names: tuple[str | int, ...] = ()
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "error", read_only(self.error))
-        if self.cov_error is not None:
-            object.__setattr__(self, "cov_error", read_only(self.cov_error))
+    row_names: RowNames = ()
 
     @property
     def features(self) -> Names:
@@ -95,17 +98,6 @@ class Dependence(Frozen):
         return marks[0] if len(marks) == 1 else marks
 
     @property
-    def values(self) -> FloatArray:
-        """The mean curve, (G,); (n, G) of individual curves; (G, H) of a surface."""
-        return self._shaped(self.distribution.mean)
-
-    @property
-    def std(self) -> FloatArray | None:
-        """The standard deviation of each value, in the shape of ``values``."""
-        var = self.distribution.var
-        return None if var is None else self._shaped(np.sqrt(var))
-
-    @property
     def cov(self) -> FloatArray | None:
         """The covariance along the curve, (G, G), (n, G, G) or (G, H, G, H)."""
         cov = self.distribution.cov
@@ -116,11 +108,6 @@ class Dependence(Frozen):
             cov.reshape(-1, *shape, *shape) if self.kind == INDIVIDUAL else cov.reshape(*shape * 2)
         )
 
-    def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Return the lower and upper ends of the credible interval of each value."""
-        lower, upper = self.distribution.interval(level)
-        return self._shaped(lower), self._shaped(upper)
-
     def sample(self, n: int = 1, random_state: RandomLike = None) -> FloatArray:
         """Return n draws of the curve, (n, G), (n, rows, G) or (n, G, H).
 
@@ -130,10 +117,6 @@ class Dependence(Frozen):
         self._require_joint("sample")
         draws = self.distribution.sample(n, random_state)
         return draws.reshape(len(draws), *self.values.shape)
-
-    def prob_positive(self) -> FloatArray:
-        """Return P(value > 0), in the shape of ``values``: of a slope, that the curve rises."""
-        return self._shaped(self.distribution.prob_positive())
 
     def prob_increasing(self, start: Any = None, stop: Any = None) -> Any:
         """Return P(the curve is higher at ``stop`` than at ``start``); (n,) of individual curves.
@@ -161,20 +144,52 @@ class Dependence(Frozen):
         Its columns are the features, value and, if known, std, lower and upper; and ``outside``
         for extrapolation.
         """
-        return dependence_export.to_frame(self, level)
+        import pandas as pd
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the content of the file that `save` writes, as JSON values."""
-        return dependence_export.to_dict(self)
+        places = np.indices([len(axis) for axis in self.axes]).reshape(len(self.axes), -1)
+        rows, entries = self.distribution.shape
+        columns: dict[str, Any] = {}
+        if self.kind == INDIVIDUAL:
+            columns["row"] = np.repeat(np.array(self.row_names, dtype=object), entries)
+        outside = np.zeros(entries, dtype=bool)
+        for axis, place in zip(self.axes, places, strict=True):
+            columns[axis.name] = np.tile(axis.values[place], rows)
+            outside |= axis.outside[place]
+        columns["slope" if self.derivative else "value"] = self.values.ravel()
+        columns |= {name: numbers.ravel() for name, numbers in spread(self, level).items()}
+        columns["outside"] = np.tile(outside, rows)
+        return pd.DataFrame(columns)
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write a JSON file; `Dependence.load` restores it to the last bit."""
-        dependence_export.save(self, path)
+    def _content(self) -> dict[str, Any]:
+        error, cov_error = (
+            None if array is None else documents.encode(array, ("row",))
+            for array in (self.error, self.cov_error)
+        )
+        known = self.distribution
+        return {name: vars(self)[name] for name in PLAIN} | {
+            "axes": [axis.to_content() for axis in self.axes],
+            "row_names": list(self.row_names),
+            "error": error,
+            "cov_error": cov_error,
+            "distribution": type(known).__name__,
+            "arrays": {
+                name: documents.encode(array, known.arrays[name], compact=True)
+                for name, array in known.held().items()
+            },
+        }
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> Dependence:
-        """Read what `save` wrote; a truncated or foreign file is refused."""
-        return dependence_export.load(path)
+    def _of_content(cls, content: Any) -> Dependence:
+        arrays = {name: documents.decode(array) for name, array in content["arrays"].items()}
+        cov_error = content["cov_error"]
+        return cls(
+            KINDS[content["distribution"]](**arrays).numpy(),
+            tuple(FeatureGrid.of_content(axis) for axis in content["axes"]),
+            error=documents.decode(content["error"]),
+            cov_error=None if cov_error is None else documents.decode(cov_error),
+            row_names=tuple(content["row_names"]),
+            **{name: content[name] for name in PLAIN},
+        )
 
     def plot(self, **options: Any) -> Axes:
         """Draw it, as `gpattr.plots.dependence` does: a curve, bars of categories or a surface."""
@@ -182,16 +197,36 @@ class Dependence(Frozen):
 
         return plots.dependence(self, **options)
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Dependence):
-            return NotImplemented
-        return self.distribution == other.distribution and self._facts() == other._facts()
+    def _heading(self) -> list[str]:
+        what = self.quantity
+        if self.derivative:
+            what = f"slope of the {what}"
+        elif self.centred:
+            what = f"centred {what}"
+        over = "average over" if self.kind == AVERAGE else "curves of"
+        rows = counted(self.n_background, "row")
+        return [f"Dependence on {' and '.join(self.features)}: {what}, {over} {rows}"]
 
-    def _facts(self) -> dict[str, Any]:
-        return dependence_export.facts(self)
-
-    def __repr__(self) -> str:
-        return dependence_export.plain(self)
+    def _notes(self) -> list[str]:
+        """Return some values of the curve, one a line."""
+        if self.surface or self.kind == INDIVIDUAL:
+            shape = " × ".join(str(len(axis)) for axis in self.axes)
+            return [f"{shape} values of {', '.join(self.features)}"]
+        axis = self.axes[0]
+        places = np.unique(np.linspace(0, len(axis) - 1, min(FEW, len(axis))).round().astype(int))
+        labels, sizes = _labels(axis, places), readable_all(self.values[places])
+        spreads = [""] * len(places)
+        if self.std is not None:
+            spreads = [f" ± {text}" for text in readable_all(self.std[places])]
+        marks = ["  (outside the data)" if axis.outside[place] else "" for place in places]
+        width, wide = max(map(len, labels)), max(map(len, sizes))
+        lines = [
+            f"{label:>{width}}  {size:>{wide}}{spread}{mark}"
+            for label, size, spread, mark in zip(labels, sizes, spreads, marks, strict=True)
+        ]
+        if len(places) < len(axis):
+            lines.append(f"({len(places)} of {len(axis)} values of the grid)")
+        return lines
 
     def _require_joint(self, what: str) -> None:
         if isinstance(self.distribution, Gaussian) and self.distribution.cov is None:
@@ -210,3 +245,11 @@ class Dependence(Frozen):
                 f"distribution: expected {math.prod(shape)} numbers, got {numbers.size}"
             )
         return numbers.reshape(shape)
+
+
+def _labels(axis: FeatureGrid, places: Array) -> list[str]:
+    if axis.kind == "number":
+        return readable_all(axis.values[places])
+    if axis.kind == DATE:
+        return np.datetime_as_string(axis.values[places], unit="D").tolist()
+    return [str(label) for label in axis.values[places]]

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpattr._core.array import Array, FloatArray
-from gpattr._core.frozen import Frozen, FrozenMapping
+from gpattr._core.frozen import FrozenMapping
 from gpattr._core.randomness import RandomLike
 from gpattr._core.validation import Names, check_names, check_text
 from gpattr.distributions import Distribution, Marginals
 from gpattr.distributions.base import as_array, read_only
 from gpattr.distributions.positions import positions
 from gpattr.exceptions import InvalidIndexError, InvalidInputError
-from gpattr.explanation import export, interpret_export, joining, storage, text
-from gpattr.explanation.attribution_names import INTEGRATED_GRADIENTS
+from gpattr.explanation import exports, joining, storage, text
 from gpattr.explanation.axes import (
     FEATURE,
     FEATURES,
@@ -34,6 +33,14 @@ from gpattr.explanation.grouping import (
     group_matrix,
     group_names,
 )
+from gpattr.explanation.result import (
+    INTEGRATED_GRADIENTS,
+    Dimensions,
+    JointResult,
+    RowNames,
+    StoredResult,
+    Table,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,20 +48,8 @@ if TYPE_CHECKING:
 
     from gpattr.plots.accessor import Plots
 
-Dimensions = tuple[str, ...]
-# The dimensions of every array beside the distribution; exports, storage and slicing go by them.
-DIMENSIONS: dict[str, Dimensions] = {
-    "predictions": ("row",),
-    "base_values": ("row",),
-    "data": ("row", FEATURE),
-    "baselines": ("row", FEATURE),  # ("baseline", "feature") where they are averaged over
-    "baseline_weights": ("baseline",),
-    "error": ("row",),
-    "cov_error": ("row",),
-    "draw_error": ("row",),
-    "delta": ("row",),
-}
 OPTIONAL = ("baseline_weights", "cov_error", "draw_error")
+LABELS = ("labels", "baseline_labels")
 # What the arrays of a distribution are called here.
 NAMES = {
     "mean": "values",
@@ -69,7 +64,7 @@ NAMES = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Explanation(Frozen):
+class Explanation(JointResult, StoredResult):
     """Attributions of n predictions to d features: their joint distribution, row by row.
 
     ``distribution`` is that of the numbers of each row, a `Gaussian`, a `Mixture` of models,
@@ -121,6 +116,19 @@ class Explanation(Frozen):
     ('x0', 'x1')
     """
 
+    FORMATS = ("gpattr.Explanation", "gpattr.MultiOutputExplanation")
+    DIMENSIONS = FrozenMapping(
+        predictions=("row",),
+        base_values=("row",),
+        data=("row", FEATURE),
+        baselines=("row", FEATURE),  # ("baseline", "feature") where they are averaged over
+        baseline_weights=("baseline",),
+        error=("row",),
+        cov_error=("row",),
+        draw_error=("row",),
+        delta=("row",),
+    )
+
     distribution: Distribution
     predictions: FloatArray
     base_values: FloatArray
@@ -133,7 +141,7 @@ class Explanation(Frozen):
     draw_error: FloatArray | None = None
     baseline_weights: FloatArray | None = None
     baseline_name: str = "given point"
-    row_names: tuple[str | int, ...] = ()
+    row_names: RowNames = ()
     method: str = "closed form"
     quantity: str = "prediction"
     attribution: str = INTEGRATED_GRADIENTS
@@ -159,7 +167,7 @@ class Explanation(Frozen):
         q = self.distribution.shape[1]
         self._set("coordinates", check_coordinates(self.axes, self.coordinates, d, q))
         self._set("row_names", _check_row_names(self.row_names, n))
-        for name in ("labels", "baseline_labels"):
+        for name in LABELS:
             self._set(name, _check_labels(name, vars(self)[name], self.feature_names, n))
         self._set("parts", _check_parts(self.parts, self.shape, self.feature_names))
 
@@ -167,7 +175,7 @@ class Explanation(Frozen):
         n, given = self.distribution.shape[0], vars(self)
         arrays = {
             name: as_array(name, given[name])
-            for name in DIMENSIONS
+            for name in self.DIMENSIONS
             if name not in OPTIONAL or given[name] is not None
         }
         if arrays["data"].ndim != 2:
@@ -195,22 +203,13 @@ class Explanation(Frozen):
     def _dimensions_of(self, name: str) -> Dimensions:
         """Return the dimensions of an array beside the distribution."""
         averaged = name == "baselines" and self.baseline_weights is not None
-        return ("baseline", FEATURE) if averaged else DIMENSIONS[name]
-
-    def _set(self, name: str, value: Any) -> None:
-        object.__setattr__(self, name, value)
+        return ("baseline", FEATURE) if averaged else self.DIMENSIONS[name]
 
     def arrays(self) -> dict[str, tuple[Dimensions, FloatArray]]:
         """Return every array this explanation holds, by name, with its named dimensions.
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
         >>> dimensions, array = ex.arrays()["cov"]
         >>> dimensions, array.shape
         (('row', 'feature', 'feature'), (2, 2, 2))
@@ -219,9 +218,9 @@ class Explanation(Frozen):
         for name, array in self.distribution.held().items():
             dimensions = self.distribution.arrays[name]
             expanded = [self.axes if dim == "entry" else (dim,) for dim in dimensions]
-            shaped = self._shaped(array, dimensions)
+            shaped = self._in_axes(array, dimensions)
             found[NAMES[name]] = (tuple(dim for part in expanded for dim in part), shaped)
-        for name in DIMENSIONS:
+        for name in self.DIMENSIONS:
             if vars(self)[name] is not None:
                 found[name] = (self._dimensions_of(name), vars(self)[name])
         return found
@@ -231,12 +230,6 @@ class Explanation(Frozen):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
         >>> ex.dimensions()["values"]
         ('row', 'feature')
         """
@@ -263,12 +256,6 @@ class Explanation(Frozen):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
         >>> ex.axis_labels()
         [('x0', 'x1')]
         """
@@ -277,26 +264,10 @@ class Explanation(Frozen):
         ]
 
     @property
-    def values(self) -> FloatArray:
-        """The mean attributions, (n, d)."""
-        return self._in_axes(self.distribution.mean)
-
-    @property
-    def var(self) -> FloatArray | None:
-        """The variance of each attribution, (n, d)."""
-        var = self.distribution.var
-        return None if var is None else self._in_axes(var)
-
-    @property
     def cov(self) -> FloatArray | None:
         """The covariance between the attributions of each row, (n, d, d)."""
         cov = self.distribution.cov
-        return None if cov is None else self._shaped(cov, ("row", "entry", "entry"))
-
-    @property
-    def std(self) -> FloatArray | None:
-        """The standard deviation of each attribution, (n, d)."""
-        return None if self.var is None else np.sqrt(self.var)
+        return None if cov is None else self._in_axes(cov, ("row", "entry", "entry"))
 
     @property
     def marked(self) -> np.ndarray:
@@ -308,45 +279,27 @@ class Explanation(Frozen):
     @property
     def component_weights(self) -> FloatArray | None:
         """The weights of the models in a mixture, (K,)."""
-        return self._part("weights")
+        return self._array("weights")
 
     @property
     def component_values(self) -> FloatArray | None:
         """The mean attributions of each model in a mixture, (K, n, d)."""
-        return self._part("means")
+        return self._array("means")
 
     @property
     def component_var(self) -> FloatArray | None:
         """The variances of each model in a mixture, (K, n, d)."""
-        return self._part("variances")
+        return self._array("variances")
 
     @property
     def component_cov(self) -> FloatArray | None:
         """The covariances of each model in a mixture, (K, n, d, d)."""
-        return self._part("covs")
+        return self._array("covs")
 
     @property
     def draws(self) -> FloatArray | None:
         """The draws by which a distribution is known, (S, n, d)."""
-        return self._part("draws")
-
-    def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Return the lower and upper ends, each (n, d), of the central credible intervals.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
-        >>> lower, upper = ex.interval(0.9)
-        >>> bool((lower <= ex.values).all() and (ex.values <= upper).all())
-        True
-        """
-        lower, upper = self.distribution.interval(level)
-        return self._in_axes(lower), self._in_axes(upper)
+        return self._array("draws")
 
     def standard_error(self) -> FloatArray:
         """Return the standard error of the mean of the draws, (n, d).
@@ -364,7 +317,7 @@ class Explanation(Frozen):
         >>> bool((ex.standard_error() < 0.1).all())
         True
         """
-        return self._in_axes(self.distribution.standard_error())
+        return self._asked(lambda known: known.standard_error())
 
     def interval_error(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return the standard errors, of draws, of both ends of the interval, each (n, d).
@@ -381,20 +334,13 @@ class Explanation(Frozen):
         >>> lower_error.shape
         (1, 2)
         """
-        lower, upper = self.distribution.interval_error(level)
-        return self._in_axes(lower), self._in_axes(upper)
+        return self._asked(lambda known: known.interval_error(level))
 
     def mixture(self) -> Marginals:
         """Return the distribution of each attribution by itself: density, cdf and quantiles.
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
         >>> marginals = ex.mixture()
         >>> marginals.quantile(0.5).round(2)
         array([[ 1.,  0.],
@@ -422,39 +368,13 @@ class Explanation(Frozen):
         >>> share.shape, bool(0.0 < share.max() < 1.0)
         ((2, 2), True)
         """
-        return self._in_axes(self.distribution.shares_between())
-
-    def prob_positive(self) -> FloatArray:
-        """Return P(attribution > 0), (n, d).
-
-        An attribution that is exactly zero with no variance gives ½: no evidence for either
-        sign.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
-        >>> ex.prob_positive().round(2)
-        array([[1. , 0.5],
-               [1. , 0. ]])
-        """
-        return self._in_axes(self.distribution.prob_positive())
+        return self._asked(lambda known: known.shares_between())
 
     def prob_greater(self, i: str | int, j: str | int) -> FloatArray:
         """Return P(attribution of i > attribution of j) in each row, (n,).
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
         >>> ex.prob_greater("x0", "x1").round(2)
         array([1., 1.])
         """
@@ -473,12 +393,6 @@ class Explanation(Frozen):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
         >>> ex.rank_probabilities()[0].round(2)
         array([[1., 0.],
                [0., 1.]])
@@ -494,12 +408,6 @@ class Explanation(Frozen):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
         >>> ex.sample(100, random_state=0).shape
         (100, 2, 2)
         """
@@ -516,12 +424,6 @@ class Explanation(Frozen):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
         >>> ex.group({"both": ["x0", "x1"]}).values.round(2)
         array([[ 1.],
                [-3.]])
@@ -543,14 +445,7 @@ class Explanation(Frozen):
             feature_names=names,
             error=self.error * largest,
             cov_error=None if self.cov_error is None else self.cov_error * largest**2,
-            **{
-                field: {
-                    name: texts
-                    for name, texts in vars(self)[field].items()
-                    if name in names and name not in groups
-                }
-                for field in ("labels", "baseline_labels")
-            },
+            **self._labels_of([name for name in names if name not in groups], range(len(self))),
             parts={name: part.group(groups) for name, part in self.parts.items()},
         )
 
@@ -561,12 +456,6 @@ class Explanation(Frozen):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
         >>> ex[0].shape, ex[:, "x1"].values.shape
         ((1, 2), (2, 1))
         """
@@ -580,7 +469,7 @@ class Explanation(Frozen):
             FEATURE: feature_positions(features, self.feature_names),
         }
         changes: dict[str, Any] = {}
-        for name in DIMENSIONS:
+        for name in self.DIMENSIONS:
             array = vars(self)[name]
             if array is not None:
                 for axis, dimension in enumerate(self._dimensions_of(name)):
@@ -594,14 +483,7 @@ class Explanation(Frozen):
             **changes,
             distribution=self.distribution.select(chosen["row"], entries),
             feature_names=names,
-            **{
-                field: {
-                    name: tuple(texts[i] for i in chosen["row"])
-                    for name, texts in vars(self)[field].items()
-                    if name in names
-                }
-                for field in ("labels", "baseline_labels")
-            },
+            **self._labels_of(names, chosen["row"]),
             row_names=tuple(self.row_names[i] for i in chosen["row"]),
             parts={name: part[key] for name, part in self.parts.items()},
         )
@@ -612,11 +494,6 @@ class Explanation(Frozen):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
         >>> parts = explainer.batches(X, batch_size=12)
         >>> gpattr.Explanation.concatenate(parts).shape
         (30, 2)
@@ -635,12 +512,6 @@ class Explanation(Frozen):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
         >>> ex.to_frame()[["row", "feature", "attribution"]].round(2)
            row feature  attribution
         0    0      x0          1.0
@@ -648,7 +519,7 @@ class Explanation(Frozen):
         2    1      x0          1.0
         3    1      x1         -4.0
         """
-        return export.to_frame(self, level)
+        return exports.to_frame(self, level)
 
     def to_shap(self, level: float = 0.95) -> Any:
         """Return a ``shap.Explanation`` with standard deviations and the ends of the intervals.
@@ -657,18 +528,12 @@ class Explanation(Frozen):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
         >>> ex.to_shap().values.round(2)
         array([[ 1.,  0.],
                [ 1., -4.]])
         """
         self.require_features("to_shap")
-        return export.to_shap(self, level)
+        return exports.to_shap(self, self, level)
 
     def to_xarray(
         self, n_samples: int | None = None, n_chains: int = 4, random_state: RandomLike = 0
@@ -691,7 +556,7 @@ class Explanation(Frozen):
         >>> dict(ex.to_xarray().sizes)
         {'row': 2, 'feature': 2, 'feature_2': 2}
         """
-        return export.to_xarray(self, n_samples, n_chains, random_state)
+        return exports.to_xarray(self, n_samples, n_chains, random_state)
 
     def to_interpret(self, name: str | None = None) -> Any:
         """Return an explanation that InterpretML shows: ``interpret.show(ex.to_interpret())``.
@@ -700,36 +565,20 @@ class Explanation(Frozen):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
         >>> ex.to_interpret("my model").name
         'my model'
         """
         self.require_features("to_interpret")
         if name is not None:
             check_text("name", name)
-        return interpret_export.to_interpret(self, name)
+        return exports.to_interpret(self, name)
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the explanation to a JSON file; `Explanation.load` restores it to the last bit.
+    def _content(self) -> dict[str, Any]:
+        return storage.content_of(self)
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
-        >>> ex.save("explanation.json")
-        >>> gpattr.Explanation.load("explanation.json") == ex
-        True
-        """
-        storage.save(self, path)
+    @classmethod
+    def _of_content(cls, content: Any) -> Any:
+        return storage.build(content)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Any:
@@ -739,29 +588,17 @@ class Explanation(Frozen):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
         >>> ex.save("explanation.json")
         >>> gpattr.Explanation.load("explanation.json").shape
         (2, 2)
         """
-        return storage.load(path)
+        return super().load(path)
 
     def require_features(self, name: str) -> None:
         """Raise `InvalidInputError`, in the name of a method, unless features are the only axis.
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import gpattr
-        >>> X = np.random.default_rng(0).normal(size=(30, 2))
-        >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
-        >>> explainer = gpattr.Explainer(model, baseline="zeros")
-        >>> ex = explainer([[1.0, 0.0], [1.0, -2.0]])
         >>> ex.require_features("my_plot")  # raises nothing: the only axis is "feature"
         """
         if self.axes != FEATURES:
@@ -769,27 +606,36 @@ class Explanation(Frozen):
                 f"{name}: expected an explanation with the axes {FEATURES}, got {self.axes}"
             )
 
-    def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other):
-            return NotImplemented
-        one, two = vars(self), vars(other)
-        return all(_same(one[field.name], two[field.name]) for field in fields(self))
+    def _heading(self) -> list[str]:
+        return text.heading(self)
 
-    def __repr__(self) -> str:
-        return text.plain(self)
+    def _table(self) -> Table:
+        return text.table(self)
 
-    def _repr_html_(self) -> str:
-        return text.html(self)
+    def _notes(self) -> list[str]:
+        return text.notes(self)
 
-    def _part(self, name: str) -> Array | None:
+    def _labels_of(self, names: Iterable[str], rows: Iterable[int]) -> dict[str, Any]:
+        """Return both kinds of labels, of some features in some rows."""
+        rows = list(rows)
+        return {
+            field: {
+                name: tuple(vars(self)[field][name][i] for i in rows)
+                for name in names
+                if name in vars(self)[field]
+            }
+            for field in LABELS
+        }
+
+    def _array(self, name: str) -> Array | None:
         """Return an array of the distribution in the shape of the axes; None if it has none."""
         array = self.distribution.held().get(name)
-        return None if array is None else self._shaped(array, self.distribution.arrays[name])
+        return None if array is None else self._in_axes(array, self.distribution.arrays[name])
 
-    def _in_axes(self, array: Array) -> Array:
-        return self._shaped(array, ("row", "entry"))
+    def _shaped(self, numbers: Array) -> Array:
+        return self._in_axes(numbers, ("row", "entry"))
 
-    def _shaped(self, array: Array, dimensions: Dimensions) -> Array:
+    def _in_axes(self, array: Array, dimensions: Dimensions) -> Array:
         """Return an array of flat entries with the axes in the place of each."""
         if len(self.axes) == 1:
             return array
@@ -800,7 +646,7 @@ class Explanation(Frozen):
         return array.reshape([size for part in sizes for size in part])
 
 
-def _check_row_names(names: Any, n: int) -> tuple[str | int, ...]:
+def _check_row_names(names: Any, n: int) -> RowNames:
     if not isinstance(names, (list, tuple, np.ndarray)) or np.ndim(names) != 1:
         raise InvalidInputError(f"row_names: expected a list of names, got {names!r}")
     found = tuple(int(name) if isinstance(name, np.integer) else name for name in names)
@@ -840,9 +686,3 @@ def _check_parts(parts: Any, shape: tuple[int, ...], features: Names) -> dict[st
                 f" {name!r}"
             )
     return FrozenMapping(parts)
-
-
-def _same(one: Any, two: Any) -> bool:
-    if isinstance(one, np.ndarray) and isinstance(two, np.ndarray):
-        return np.array_equal(one, two, equal_nan=True)
-    return type(one) is type(two) and bool(one == two)

@@ -38,6 +38,11 @@ class FeatureGrid(Frozen):
     def __len__(self) -> int:
         return len(self.values)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FeatureGrid) and self.to_content() == other.to_content()
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
     @property
     def numbers(self) -> Array:
         """The values as numbers, for axes of pictures: days since 1970 for dates, else places."""

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpattr._core.array import FloatArray
+from gpattr._core.frozen import FrozenMapping
 from gpattr._core.normal import check_level
 from gpattr._core.readable_numbers import readable_all
 from gpattr._core.validation import Names
-from gpattr.explanation.attribution_names import INTEGRATED_GRADIENTS, remark
+from gpattr.explanation.result import INTEGRATED_GRADIENTS, Result, counted, remark
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 MEASURES = {"absolute": "mean |attribution|", "variance": "variance of the attribution"}
 
 
-@dataclass(frozen=True, eq=False)
-class Importance:
+@dataclass(frozen=True, eq=False, repr=False)
+class Importance(Result):
     """Importance over ``n_rows`` rows: its expectation ``values`` (d,) and ``std`` (d,).
 
     ``by`` says what it is, and so does ``measure``, in words: ``"absolute"`` for the mean
@@ -70,6 +71,11 @@ class Importance:
     >>> importance.to_frame().columns.tolist()
     ['importance', 'std', 'lower', 'upper']
     """
+
+    DIMENSIONS = FrozenMapping(
+        dict.fromkeys(("values", "std", "std_error", "error"), ("feature",)),
+        samples=("draw", "feature"),
+    )
 
     values: FloatArray
     samples: FloatArray
@@ -120,20 +126,19 @@ class Importance:
         frame = pd.DataFrame(columns, index=pd.Index(self.feature_names, name="feature"))
         return frame.sort_values("importance", ascending=False)
 
-    def __repr__(self) -> str:
-        order, largest = (
-            np.argsort(-self.values, kind="stable"),
-            float(self.values.max(initial=0.0)),
-        )
-        sizes, spreads = (
-            readable_all(column, largest=largest) for column in (self.values, self.std)
-        )
+    def _heading(self) -> list[str]:
+        kind = f" ({remark(self.attribution)})" if remark(self.attribution) else ""
+        rows = f"{kind} over {counted(self.n_rows, 'row')} ± one standard deviation"
+        note = f" ({self.note})" if self.note else ""
+        return [f"Importance: expected {self.measure}{rows}{note}"]
+
+    def _notes(self) -> list[str]:
+        """Return one line for each feature, and what was added up."""
+        largest = float(self.values.max(initial=0.0))
+        sizes, spreads = (readable_all(part, largest=largest) for part in (self.values, self.std))
         width, wide = max(map(len, self.feature_names)), max(map(len, sizes))
         lines = [
-            f"  {self.feature_names[i]:<{width}}  {sizes[i]:>{wide}} ± {spreads[i]}" for i in order
+            f"{self.feature_names[i]:<{width}}  {sizes[i]:>{wide}} ± {spreads[i]}"
+            for i in np.argsort(-self.values, kind="stable")
         ]
-        rows = f"{self.n_rows:,} row" + "s" * (self.n_rows != 1)
-        kind = f" ({remark(self.attribution)})" if remark(self.attribution) else ""
-        head = f"Importance: expected {self.measure}{kind} over {rows} ± one standard deviation"
-        groups = [f"  ({self.groups_note})"] if self.groups else []
-        return "\n".join([head + (f" ({self.note})" if self.note else ""), *lines, *groups])
+        return [*lines, *([f"({self.groups_note})"] if self.groups else [])]

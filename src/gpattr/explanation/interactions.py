@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
-from os import PathLike
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpattr._core.array import Array, FloatArray
-from gpattr._core.frozen import Frozen
+from gpattr._core.normal import check_count
 from gpattr._core.validation import Names, check_choice
 from gpattr.distributions import Distribution, Gaussian
 from gpattr.distributions.base import as_array
 from gpattr.distributions.positions import position, positions
 from gpattr.exceptions import InvalidIndexError, InvalidInputError
-from gpattr.explanation import interaction_export, interaction_text
+from gpattr.explanation import exports, storage, text
 from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.pairs import PAIR, Pairs, all_pairs, as_matrices, check_pairs, pair_labels
+from gpattr.explanation.result import (
+    SHOWN,
+    Forwarded,
+    JointResult,
+    RowNames,
+    StoredResult,
+    Table,
+    counted,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +42,7 @@ ROUNDING = 1e-9  # of the largest entry: by how much the two halves of given mat
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class InteractionExplanation(Frozen):
+class InteractionExplanation(JointResult, StoredResult):
     """Interactions between d features in n predictions: ``values`` (n, d, d), symmetric.
 
     Every row of a matrix adds up to the attribution of its feature, and the whole matrix to the
@@ -61,9 +69,44 @@ class InteractionExplanation(Frozen):
     ((1, 2, 2), ('x0', 'x1'))
     """
 
+    FORMATS = ("gpattr.InteractionExplanation",)
+
     by_pair: Explanation
     pairs: Pairs
     index: str = "shapley"
+
+    distribution = Forwarded[Distribution](
+        "by_pair.distribution", "The joint distribution of the numbers of the ``pairs``, by row."
+    )
+    cov = Forwarded[FloatArray | None](
+        "by_pair.cov", "The covariance between the ``pairs``, (n, k, k); None where not requested."
+    )
+    predictions = Forwarded[FloatArray]("by_pair.predictions", "The predictions F(x), (n,).")
+    base_values = Forwarded[FloatArray](
+        "by_pair.base_values", "The predictions at the baseline, F(b), (n,)."
+    )
+    data = Forwarded[FloatArray]("by_pair.data", "The rows explained, (n, d).")
+    baselines = Forwarded[FloatArray](
+        "by_pair.baselines", "The baselines, (n, d), or (k, d) where averaged over a set."
+    )
+    baseline_name = Forwarded[str]("by_pair.baseline_name", "What the baseline is.")
+    feature_names = Forwarded[Names]("by_pair.feature_names", "The names of the features.")
+    row_names = Forwarded[RowNames]("by_pair.row_names", "The labels of the rows.")
+    labels = Forwarded[Mapping[str, tuple[str, ...]]](
+        "by_pair.labels", "The categories of the rows, {feature: n texts}."
+    )
+    quantity = Forwarded[str]("by_pair.quantity", "What is explained.")
+    method = Forwarded[str]("by_pair.method", "How the values were computed.")
+    error = Forwarded[FloatArray](
+        "by_pair.error", "A bound of the error that the method made in each value of a row, (n,)."
+    )
+    cov_error = Forwarded[FloatArray | None](
+        "by_pair.cov_error", "A bound of the error of each variance and covariance, (n,)."
+    )
+    delta = Forwarded[FloatArray](
+        "by_pair.delta",
+        "The completeness gap Σᵢⱼ values − (F(x) − F(b)), (n,); NaN for chosen pairs.",
+    )
 
     def __post_init__(self) -> None:
         check_choice("index", self.index, tuple(INDEX_NAMES))
@@ -83,8 +126,8 @@ class InteractionExplanation(Frozen):
             attribution=INDEX_NAMES[self.index],
             coordinates={PAIR: pair_labels(pairs, ex.feature_names)},
         )
-        object.__setattr__(self, "pairs", pairs)
-        object.__setattr__(self, "by_pair", named)
+        self._set("pairs", pairs)
+        self._set("by_pair", named)
 
     @classmethod
     def of_pairs(cls, by_pair: Explanation, pairs: Any, index: str) -> InteractionExplanation:
@@ -157,27 +200,6 @@ class InteractionExplanation(Frozen):
         return len(self), d, d
 
     @property
-    def distribution(self) -> Distribution:
-        """The joint distribution of the numbers of the ``pairs``, row by row."""
-        return self.by_pair.distribution
-
-    @property
-    def values(self) -> FloatArray:
-        """The mean interactions, (n, d, d)."""
-        return self._matrices(self.distribution.mean)
-
-    @property
-    def std(self) -> FloatArray | None:
-        """The standard deviation of each interaction, (n, d, d); None where not requested."""
-        var = self.distribution.var
-        return None if var is None else self._matrices(np.sqrt(var))
-
-    @property
-    def cov(self) -> FloatArray | None:
-        """The covariance between the ``pairs`` of each row, (n, k, k); None where not requested."""
-        return self.distribution.cov
-
-    @property
     def attributions(self) -> FloatArray:
         """The sums of the rows of each matrix, (n, d): the attributions of the features.
 
@@ -195,88 +217,33 @@ class InteractionExplanation(Frozen):
         """What the interactions are called in tables and pictures."""
         return INDEX_NAMES[self.index]
 
-    @property
-    def predictions(self) -> FloatArray:
-        """The predictions F(x), (n,)."""
-        return self.by_pair.predictions
-
-    @property
-    def base_values(self) -> FloatArray:
-        """The predictions at the baseline, F(b), (n,)."""
-        return self.by_pair.base_values
-
-    @property
-    def data(self) -> FloatArray:
-        """The rows explained, (n, d)."""
-        return self.by_pair.data
-
-    @property
-    def baselines(self) -> FloatArray:
-        """The baselines, (n, d), or (k, d) where interactions are averaged over a set."""
-        return self.by_pair.baselines
-
-    @property
-    def baseline_name(self) -> str:
-        """What the baseline is."""
-        return self.by_pair.baseline_name
-
-    @property
-    def feature_names(self) -> Names:
-        """The names of the features."""
-        return self.by_pair.feature_names
-
-    @property
-    def row_names(self) -> tuple[str | int, ...]:
-        """The labels of the rows."""
-        return self.by_pair.row_names
-
-    @property
-    def labels(self) -> Mapping[str, tuple[str, ...]]:
-        """The categories of the rows, {feature: n texts}."""
-        return self.by_pair.labels
-
-    @property
-    def quantity(self) -> str:
-        """What is explained."""
-        return self.by_pair.quantity
-
-    @property
-    def method(self) -> str:
-        """How the values were computed."""
-        return self.by_pair.method
-
-    @property
-    def error(self) -> FloatArray:
-        """A bound of the error that the method made in each value of a row, (n,)."""
-        return self.by_pair.error
-
-    @property
-    def cov_error(self) -> FloatArray | None:
-        """A bound of the error of each variance and covariance of a row, (n,)."""
-        return self.by_pair.cov_error
-
-    @property
-    def delta(self) -> FloatArray:
-        """The completeness gap Σᵢⱼ values − (F(x) − F(b)), (n,); NaN for chosen pairs."""
-        return self.by_pair.delta
-
-    def prob_positive(self) -> FloatArray:
-        """Return P(interaction > 0), (n, d, d); ½ for one that is exactly zero."""
-        return self._matrices(self.distribution.prob_positive())
-
-    def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Return the lower and upper ends, each (n, d, d), of the central credible intervals."""
-        lower, upper = self.distribution.interval(level)
-        return self._matrices(lower), self._matrices(upper)
-
     def strongest(self, row: int | None = None, n: int = 10) -> pd.DataFrame:
         """Return the n strongest interactions of a row, or of all rows by their mean |value|.
 
         Main effects, the diagonal, are not among them.
         """
-        if row is not None:
-            row = position("row", row, len(self))
-        return interaction_export.strongest(self, row, n)
+        import pandas as pd
+
+        check_count("n", n)
+        pairs = np.array(self.pairs)
+        between = np.flatnonzero(pairs[:, 0] != pairs[:, 1])
+        about = self if row is None else self[[position("row", row, len(self))]]
+        values, var = about.distribution.mean[:, between], about.distribution.var
+        size = np.abs(values).mean(axis=0) if len(about) else np.zeros(len(between))
+        order = np.argsort(-size, kind="stable")[:n]
+        one, other = self._members(pairs[between[order]])
+        columns: dict[str, Any] = {"feature": one, "with": other}
+        if len(about) == 1:
+            columns["value"] = values[0, order]
+            if var is not None:
+                columns["std"] = np.sqrt(var[0, between[order]])
+                columns["prob_positive"] = about.distribution.prob_positive()[0, between[order]]
+        else:
+            columns["mean_abs"] = size[order]
+            columns["mean"] = values.mean(axis=0)[order] if len(about) else size[order]
+            if var is not None and len(about):
+                columns["rms_std"] = np.sqrt(var[:, between[order]].mean(axis=0))
+        return pd.DataFrame(columns)
 
     def to_frame(self, level: float = 0.95) -> pd.DataFrame:
         """Return a tidy frame: one line for each row and pair, main effects included.
@@ -284,27 +251,27 @@ class InteractionExplanation(Frozen):
         Its columns are row, feature, with, value and, if known, std, lower, upper and
         prob_positive.
         """
-        return interaction_export.to_frame(self, level)
+        frame = self.by_pair.to_frame(level)
+        one, other = (np.tile(names, len(self)) for names in self._members(np.array(self.pairs)))
+        frame.insert(1, "feature", one)
+        frame.insert(2, "with", other)
+        return frame.drop(columns="pair").rename(columns={"attribution": "value"})
 
     def to_shap(self, level: float = 0.95) -> Any:
         """Return a ``shap.Explanation`` whose values are (n, d, d).
 
         ``shap.summary_plot`` and ``shap.dependence_plot`` read such values as interactions.
         """
-        return interaction_export.to_shap(self, level)
+        return exports.to_shap(self, self.by_pair, level)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the content of the file that `save` writes, as JSON values."""
-        return interaction_export.to_dict(self)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write a JSON file; `InteractionExplanation.load` restores it to the last bit."""
-        interaction_export.save(self, path)
+    def _content(self) -> dict[str, Any]:
+        pairs = [list(pair) for pair in self.pairs]
+        return storage.content_of(self.by_pair) | {"pairs": pairs, "index": self.index}
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> InteractionExplanation:
-        """Read what `save` wrote; a truncated or foreign file is refused."""
-        return interaction_export.load(path)
+    def _of_content(cls, content: Any) -> InteractionExplanation:
+        pairs = tuple(tuple(pair) for pair in content["pairs"])
+        return cls(storage.build(content), pairs, content["index"])
 
     @property
     def plot(self) -> InteractionPlots:
@@ -313,19 +280,34 @@ class InteractionExplanation(Frozen):
 
         return InteractionPlots(self)
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, InteractionExplanation):
-            return NotImplemented
-        one, two = vars(self), vars(other)
-        return all(one[field.name] == two[field.name] for field in fields(self))
+    def _heading(self) -> list[str]:
+        n, d = self.shape[:2]
+        what = "" if self.quantity == "prediction" else f" in the {self.quantity}"
+        size = f"{counted(n, 'row')} × {counted(d, 'feature')}"
+        chosen = "" if self.complete else f", {len(self.pairs)} of {len(all_pairs(d))} pairs"
+        return [f"Interactions{what}: {size}{chosen}", *text.heading(self.by_pair)[1:]]
 
-    def __repr__(self) -> str:
-        return interaction_text.plain(self)
+    def _table(self) -> Table:
+        """Return the pairs of different features: main effects would hide the interactions."""
+        kept = [k for k, (i, j) in enumerate(self.pairs) if i != j]
+        labels = self.by_pair.coordinates[PAIR]
+        between = replace(
+            self.by_pair,
+            distribution=self.distribution.select(slice(None), np.array(kept, dtype=int)),
+            coordinates={PAIR: tuple(labels[k] for k in kept)},
+        )
+        return text.table(between)
 
-    def _repr_html_(self) -> str:
-        return interaction_text.html(self)
+    def _notes(self) -> list[str]:
+        hidden = sum(i != j for i, j in self.pairs) - SHOWN
+        return [f"… and {hidden} smaller"] if hidden > 0 else []
 
-    def _matrices(self, numbers: Array) -> Array:
+    def _members(self, pairs: Array) -> tuple[Array, Array]:
+        """Return the names of the first and of the second feature of each pair."""
+        names = np.array(self.feature_names, dtype=object)
+        return names[pairs[:, 0]], names[pairs[:, 1]]
+
+    def _shaped(self, numbers: Array) -> Array:
         found = as_matrices(numbers, self.pairs, len(self.feature_names))
         found.flags.writeable = False
         return found

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpattr._core.array import Array, FloatArray
-from gpattr._core.frozen import Frozen
+from gpattr._core.array import FloatArray
 from gpattr._core.optional import optional
 from gpattr._core.randomness import RandomLike, random_generator
 from gpattr._core.validation import Names
+from gpattr.distributions import Distribution
 from gpattr.exceptions import InvalidIndexError, InvalidInputError, SeveralOutputsError
 from gpattr.explanation import joining, storage
 from gpattr.explanation.explanation import Explanation
+from gpattr.explanation.result import Forwarded, JointResult, RowNames, StoredResult, same
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +40,7 @@ SHARED = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MultiOutputExplanation(Frozen):
+class MultiOutputExplanation(JointResult, StoredResult):
     """Attributions of n predictions of P outputs to d features.
 
     ``outputs`` are explanations by the name of the output; ``ex["price"]`` is one of them, with all
@@ -60,7 +60,21 @@ class MultiOutputExplanation(Frozen):
     (('y0', 'y1'), array([[0., 1.]]))
     """
 
+    FORMATS = ("gpattr.MultiOutputExplanation", "gpattr.Explanation")
+
     outputs: Mapping[str, Explanation]
+
+    feature_names = Forwarded[Names]("_first.feature_names", "The names of the features.")
+    row_names = Forwarded[RowNames]("_first.row_names", "The labels of the rows.")
+    data = Forwarded[FloatArray]("_first.data", "The rows explained, (n, d).")
+    baselines = Forwarded[FloatArray](
+        "_first.baselines", "Where the paths start, (n, d), or (k, d) where averaged over a set."
+    )
+    baseline_name = Forwarded[str]("_first.baseline_name", "What the baseline is.")
+    attribution = Forwarded[str](
+        "_first.attribution", "What the attributions are, such as integrated gradients."
+    )
+    axes = Forwarded[Names]("_first.axes", "The names of the dimensions between rows and outputs.")
 
     def __post_init__(self) -> None:
         if not isinstance(self.outputs, Mapping) or not self.outputs:
@@ -75,7 +89,7 @@ class MultiOutputExplanation(Frozen):
                 raise InvalidInputError(
                     f"outputs: expected explanations of the same rows, got another in {name!r}"
                 )
-        object.__setattr__(self, "outputs", dict(self.outputs))
+        self._set("outputs", dict(self.outputs))
 
     @property
     def _first(self) -> Explanation:
@@ -87,64 +101,14 @@ class MultiOutputExplanation(Frozen):
         return tuple(self.outputs)
 
     @property
-    def feature_names(self) -> Names:
-        """The names of the features."""
-        return self._first.feature_names
-
-    @property
-    def row_names(self) -> tuple[str | int, ...]:
-        """The labels of the rows."""
-        return self._first.row_names
-
-    @property
-    def data(self) -> FloatArray:
-        """The rows explained, (n, d)."""
-        return self._first.data
-
-    @property
-    def baselines(self) -> FloatArray:
-        """Where the paths start, (n, d), or (k, d) where attributions are averaged over a set."""
-        return self._first.baselines
-
-    @property
-    def baseline_name(self) -> str:
-        """What the baseline is."""
-        return self._first.baseline_name
-
-    @property
-    def attribution(self) -> str:
-        """What the attributions are: integrated gradients, Shapley values, or others."""
-        return self._first.attribution
-
-    @property
-    def axes(self) -> Names:
-        """The names of the dimensions between rows and outputs."""
-        return self._first.axes
-
-    @property
     def shape(self) -> tuple[int, ...]:
         """The number of rows, the sizes of the axes and the number of outputs, (n, d, P)."""
         return (*self._first.shape, len(self.outputs))
 
     @property
-    def values(self) -> FloatArray:
-        """The mean attributions, (n, d, P)."""
-        return self._stack(lambda ex: ex.values)
-
-    @property
-    def var(self) -> FloatArray | None:
-        """Their variances, (n, d, P)."""
-        return None if self._first.var is None else self._stack(lambda ex: ex.var)
-
-    @property
-    def std(self) -> FloatArray | None:
-        """Their standard deviations, (n, d, P)."""
-        return None if self._first.var is None else self._stack(lambda ex: ex.std)
-
-    @property
     def cov(self) -> FloatArray | None:
         """Their covariances between features, (n, d, d, P)."""
-        return None if self._first.cov is None else self._stack(lambda ex: ex.cov)
+        return self._stack(lambda ex: ex.cov)
 
     @property
     def predictions(self) -> FloatArray:
@@ -164,27 +128,16 @@ class MultiOutputExplanation(Frozen):
     @property
     def cov_error(self) -> FloatArray | None:
         """A bound on the error of each covariance, (n, P)."""
-        return None if self._first.cov_error is None else self._stack(lambda ex: ex.cov_error)
+        return self._stack(lambda ex: ex.cov_error)
 
     @property
     def delta(self) -> FloatArray:
         """The completeness gap Σ values − (F(x) − F(b)), (n, P)."""
         return self._stack(lambda ex: ex.delta)
 
-    def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Return the lower and upper ends, each (n, d, P), of the central credible intervals."""
-        ends = [ex.interval(level) for ex in self.outputs.values()]
-        return np.stack([lower for lower, _ in ends], axis=-1), np.stack(
-            [upper for _, upper in ends], axis=-1
-        )
-
     def share_between(self) -> FloatArray:
         """Return the share of each variance from between the models of a mixture, (n, d, P)."""
-        return self._stack(lambda ex: ex.share_between())
-
-    def prob_positive(self) -> FloatArray:
-        """Return P(attribution > 0), (n, d, P)."""
-        return self._stack(lambda ex: ex.prob_positive())
+        return self._asked(lambda known: known.shares_between())
 
     def prob_greater(self, i: str | int, j: str | int) -> FloatArray:
         """Return P(attribution of i > attribution of j) in each row for each output, (n, P)."""
@@ -282,21 +235,12 @@ class MultiOutputExplanation(Frozen):
             return result
         return result.set_coords(set(result.data_vars) - {"attribution"})
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the explanation to a JSON file; `load` restores it to the last bit."""
-        storage.save_outputs(self.outputs, path)
+    def _content(self) -> dict[str, Any]:
+        return {"outputs": [{"name": name, **ex.to_dict()} for name, ex in self.outputs.items()]}
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> Any:
-        """Read what `save` wrote, as `Explanation.load` does."""
-        return storage.load(path)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, MultiOutputExplanation):
-            return NotImplemented
-        return list(self.outputs) == list(other.outputs) and all(
-            self[name] == other[name] for name in self.outputs
-        )
+    def _of_content(cls, content: Any) -> Any:
+        return storage.build(content)
 
     def __repr__(self) -> str:
         return "\n".join(f"Output {name!r}\n{ex!r}" for name, ex in self.outputs.items())
@@ -308,23 +252,35 @@ class MultiOutputExplanation(Frozen):
             f"<h4>{escape(name)}</h4>{ex._repr_html_()}" for name, ex in self.outputs.items()
         )
 
-    def _stack(self, part: Callable[[Explanation], Any]) -> Array:
-        array = np.stack([part(ex) for ex in self.outputs.values()], axis=-1)
-        array.flags.writeable = False
-        return array
+    def _heading(self) -> list[str]:
+        return [f"Outputs {', '.join(self.outputs)}"]
+
+    def _asked(self, question: Callable[[Distribution], Any]) -> Any:
+        """Return what the distributions of all outputs answer, outputs last."""
+        answers = [ex._asked(question) for ex in self.outputs.values()]
+        if isinstance(answers[0], tuple):
+            return tuple(map(_last, zip(*answers, strict=True)))
+        return _last(answers)
+
+    def _stack(self, part: Callable[[Explanation], Any]) -> Any:
+        return _last([part(ex) for ex in self.outputs.values()])
 
     def _each(self, change: Callable[[Explanation], Explanation]) -> MultiOutputExplanation:
         return MultiOutputExplanation({name: change(ex) for name, ex in self.outputs.items()})
 
 
+def _last(answers: Iterable[Any]) -> Any:
+    """Return the answers of all outputs as one array, outputs last; None where one is unknown."""
+    answers = list(answers)
+    if any(answer is None for answer in answers):
+        return None
+    array = np.stack(answers, axis=-1)
+    array.flags.writeable = False
+    return array
+
+
 def _belong_together(one: Explanation, two: Explanation) -> bool:
     """Return whether two explanations are of the same rows and know as much about them."""
     known = [(ex.var is None, ex.cov is None) for ex in (one, two)]
-    same = all(_same(vars(one)[name], vars(two)[name]) for name in SHARED)
-    return same and known[0] == known[1]
-
-
-def _same(one: Any, two: Any) -> bool:
-    if isinstance(one, np.ndarray):
-        return isinstance(two, np.ndarray) and np.array_equal(one, two, equal_nan=True)
-    return bool(one == two)
+    shared = all(same(vars(one)[name], vars(two)[name]) for name in SHARED)
+    return shared and known[0] == known[1]

@@ -18,25 +18,34 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpattr._core.array import EPS, Array, FloatArray, to_numpy
-from gpattr._core.frozen import Frozen
+from gpattr._core.frozen import Frozen, FrozenMapping
 from gpattr._core.normal import check_level
-from gpattr._core.validation import Names, check_count, read_only
-from gpattr.explanation import next_measurement_text, sign_certainty
-from gpattr.explanation.attribution_names import INTEGRATED_GRADIENTS
+from gpattr._core.readable_numbers import readable, readable_all
+from gpattr._core.validation import Names, check_count
+from gpattr.distributions.base import read_only
+from gpattr.explanation import sign_certainty
 from gpattr.explanation.possible_outcomes import PossibleOutcomes
+from gpattr.explanation.result import (
+    INTEGRATED_GRADIENTS,
+    SHOWN,
+    Result,
+    RowNames,
+    Table,
+    remark,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from gpattr.posteriors import Posterior
 
-RowNames = tuple[str | int, ...]
 TOGETHER = 4000  # candidates of which one joint covariance is formed: 128 MB
+LEVEL = 0.95  # of certainty, in the table
 KNOWN = 64 * EPS  # of a variance: what other measurements leave of it below is rounding
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NextMeasurement(Frozen):
+class NextMeasurement(Result):
     """What one measurement at each of c candidates would tell about attributions at n rows.
 
     Numbers are exact and known beforehand. For a mixture of models, whose weights the outcome
@@ -62,6 +71,14 @@ class NextMeasurement(Frozen):
     ((1,), (2,))
     """
 
+    DIMENSIONS = FrozenMapping(
+        covariance=("candidate", "row", "feature"),
+        value_variance=("candidate",),
+        noise=("candidate",),
+        means=("row", "feature"),
+        variances=("row", "feature"),
+    )
+
     posterior: Posterior
     points: Array
     covariance: FloatArray
@@ -77,10 +94,6 @@ class NextMeasurement(Frozen):
     baseline_name: str = ""
     attribution: str = INTEGRATED_GRADIENTS
     outcomes: PossibleOutcomes | None = field(default=None, repr=False)
-
-    def __post_init__(self) -> None:
-        for name in ("covariance", "value_variance", "noise", "means", "variances"):
-            object.__setattr__(self, name, read_only(getattr(self, name)))
 
     def __len__(self) -> int:
         return len(self.covariance)
@@ -223,7 +236,7 @@ class NextMeasurement(Frozen):
         import pandas as pd
 
         index = pd.Index(list(self.candidate_names), name="candidate")
-        frame = pd.DataFrame(next_measurement_text.columns(self, level), index=index)
+        frame = pd.DataFrame(self._columns(level), index=index)
         return frame.sort_values("variance_reduction", ascending=False, kind="stable")
 
     def plot(self, **options: Any) -> Any:
@@ -232,11 +245,54 @@ class NextMeasurement(Frozen):
 
         return plots.measure_next(self, **options)
 
-    def __repr__(self) -> str:
-        return next_measurement_text.plain(self)
+    def _columns(self, level: float) -> dict[str, Array]:
+        """Return what is said about each candidate, (c,) each."""
+        reduction, total = self.total_reduction, self.variances.sum()
 
-    def _repr_html_(self) -> str:
-        return next_measurement_text.html(self)
+        def average(numbers: Array) -> Array:
+            return numbers.reshape(len(self), -1).mean(axis=1)
+
+        return {
+            "variance_reduction": reduction,
+            "share": reduction / total if total > 0 else 0.0 * reduction,
+            "expected_sign_certainty": average(self.expected_sign_certainty),
+            "prob_settled": average(self.prob_settled(level)),
+        }
+
+    def _heading(self) -> list[str]:
+        c = len(self)
+        baseline = f"baseline: {self.baseline_name}" if self.baseline_name else ""
+        kind = "; ".join(filter(None, (remark(self.attribution), baseline)))
+        low, high = (readable(level) for level in (self.noise.min(), self.noise.max()))
+        noise = f"noise variance {low}" + ("" if low == high else f" to {high}")
+        certain = float(np.mean(self.sign_certainty))
+        return [
+            f"Next measurement of the {self.quantity}: {c:,} candidate{'s' * (c != 1)} for"
+            f" {subject(self)}",
+            "; ".join(filter(None, (kind, noise))),
+            f"variance now {readable(float(self.variances.sum()))}, sign certain to {certain:.3f}"
+            + (" on average" if self.means.size != 1 else ""),
+        ]
+
+    def _table(self) -> Table:
+        of = self._columns(LEVEL)
+        order = np.argsort(-of["variance_reduction"], kind="stable")[:SHOWN]
+        header = ["candidate", "reduction", "share", "sign then", f"P(sign > {LEVEL:g})"]
+        sizes = readable_all(of["variance_reduction"][order])
+        return header, [
+            [
+                str(self.candidate_names[i]),
+                size,
+                f"{of['share'][i]:.1%}",
+                f"{of['expected_sign_certainty'][i]:.3f}",
+                f"{of['prob_settled'][i]:.3f}",
+            ]
+            for i, size in zip(order, sizes, strict=True)
+        ]
+
+    def _notes(self) -> list[str]:
+        hidden = len(self) - SHOWN
+        return [f"… and {hidden:,} smaller"] if hidden > 0 else []
 
     @property
     def _between(self) -> Callable[[int], Array]:
@@ -284,6 +340,16 @@ class MeasurementBatch(Frozen):
     def __post_init__(self) -> None:
         for name in ("variance_reduction", "std_after"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
+
+
+def subject(found: NextMeasurement) -> str:
+    """Return whose variance it is: "the attribution of bmi at 3 rows"."""
+    n, d = len(found.row_names), len(found.feature_names)
+    what = f"of {found.feature}" if found.feature is not None else f"of {d} features"
+    plural = "s" * (n * (1 if found.feature is not None else d) != 1)
+    name = found.row_names[0]
+    rows = f"{n:,} rows" if n > 1 else f"row {name}" if isinstance(name, int) else name
+    return f"the attribution{plural} {what} at {rows}"
 
 
 def reductions(covariance: Array, total: Array, variance: Array) -> Array:

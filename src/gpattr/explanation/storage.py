@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,34 +11,14 @@ import numpy as np
 from gpattr._core import documents
 from gpattr.distributions import Distribution, Draws, Gaussian, Mixture, Point
 from gpattr.exceptions import FileFormatError
-from gpattr.explanation.attribution_names import INTEGRATED_GRADIENTS
+from gpattr.explanation.result import INTEGRATED_GRADIENTS
 
 if TYPE_CHECKING:
     from gpattr.explanation.explanation import Explanation
 
-FORMAT, OUTPUTS = "gpattr.Explanation", "gpattr.MultiOutputExplanation"
 KINDS: dict[str, type[Distribution]] = {
     kind.__name__: kind for kind in (Gaussian, Mixture, Draws, Point)
 }
-
-
-def save(ex: Explanation, path: str | PathLike[str]) -> None:
-    """Write ``ex`` to ``path``."""
-    documents.write(FORMAT, content_of(ex), path)
-
-
-def load(path: str | PathLike[str]) -> Any:
-    """Read an explanation, or those of several outputs, from ``path``."""
-    return documents.read((FORMAT, OUTPUTS), path, build)
-
-
-def save_outputs(outputs: Mapping[str, Explanation], path: str | PathLike[str]) -> None:
-    """Write the explanations of several outputs to ``path``."""
-    documents.write(
-        OUTPUTS,
-        {"outputs": [{"name": name, **content_of(ex)} for name, ex in outputs.items()]},
-        path,
-    )
 
 
 def content_of(ex: Explanation) -> dict[str, Any]:

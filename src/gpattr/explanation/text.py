@@ -1,9 +1,8 @@
-"""An explanation as text and as HTML, short enough to read."""
+"""Headings, tables and notes of an explanation, short enough to read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from html import escape
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -11,72 +10,21 @@ import numpy as np
 
 from gpattr._core.readable_numbers import readable, readable_all
 from gpattr.distributions import Draws, Gaussian, Mixture, Point
-from gpattr.explanation.attribution_names import remark
 from gpattr.explanation.axes import FEATURE, FEATURES
+from gpattr.explanation.result import SHOWN, Table, counted, remark
 
 if TYPE_CHECKING:
     from gpattr.explanation.explanation import Explanation
 
-SHOWN = 10
 FEW = 4  # categories of a baseline in a heading
 DOUBTFUL = 0.01  # the share of a variance by which it may be wrong before that is reported
-Table = tuple[list[str], list[list[str]]]  # header, lines
-
-
-def plain(ex: Explanation) -> str:
-    """Return the explanation as lines of text."""
-    return as_lines(heading(ex), table(ex), _notes(ex))
-
-
-def html(ex: Explanation) -> str:
-    """Return the explanation as an HTML table for notebooks."""
-    return as_html(heading(ex), table(ex), _notes(ex))
-
-
-def as_lines(heading: list[str], table: Table, notes: list[str]) -> str:
-    """Return a heading, a table and notes as lines of text."""
-    header, lines = table
-    widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
-    aligned = [
-        "  "
-        + "  ".join(
-            [
-                line[0].ljust(widths[0]),
-                *(cell.rjust(w) for cell, w in zip(line[1:], widths[1:], strict=True)),
-            ]
-        )
-        for line in [header, *lines]
-    ]
-    return "\n".join(
-        [*heading, *(line.rstrip() for line in aligned), *(f"  {note}" for note in notes)]
-    )
-
-
-def as_html(heading: list[str], table: Table, notes: list[str]) -> str:
-    """Return a heading, a table and notes as HTML."""
-
-    def line(cells: list[str], tag: str) -> str:
-        sides = ["left"] + ["right"] * (len(cells) - 1)
-        return "".join(
-            f"<{tag} style='text-align:{s}'>{escape(c)}</{tag}>"
-            for c, s in zip(cells, sides, strict=True)
-        )
-
-    header, lines = table
-    title, *subtitle = heading
-    body = "".join(f"<tr>{line(cells, 'td')}</tr>" for cells in lines)
-    above, below = (
-        "".join(f"<div>{escape(text)}</div>" for text in texts) for texts in (subtitle, notes)
-    )
-    shown = f"<table><thead><tr>{line(header, 'th')}</tr></thead><tbody>{body}</tbody></table>"
-    return f"<div><strong>{escape(title)}</strong>{above}{shown}{below}</div>"
 
 
 def heading(ex: Explanation) -> list[str]:
     """Return the title, and where the numbers come from."""
     n = len(ex)
     what = "" if ex.quantity == "prediction" else f" of the {ex.quantity}"
-    sizes = [f"{n:,} row{'s' * (n != 1)}"]
+    sizes = [counted(n, "row")]
     for axis, size in zip(ex.axes, ex.shape[1:], strict=True):
         sizes.append(f"{size} feature{'s' * (size != 1)}" if axis == FEATURE else f"{size} {axis}")
     baseline = f"baseline: {ex.baseline_name}{_categories(ex)}; " if has_baseline(ex) else ""
@@ -255,14 +203,15 @@ def _lines(ex: Explanation, size: np.ndarray, columns: list[list[str]]) -> list[
     return [[names[i], *(column[i] for column in columns)] for i in order]
 
 
-def _notes(ex: Explanation) -> list[str]:
+def notes(ex: Explanation) -> list[str]:
+    """Return how many entries are not in the table, and what a selection leaves out."""
     hidden = ex.distribution.shape[1] - SHOWN
-    notes = [f"… and {hidden} smaller"] if hidden > 0 else []
+    found = [f"… and {hidden} smaller"] if hidden > 0 else []
     if len(ex) == 1 and ex.axes == FEATURES:
         elsewhere = ex.predictions[0] - ex.base_values[0] + ex.delta[0] - ex.values[0].sum()
         if abs(elsewhere) > ex.error[0] * (1 + ex.shape[1]):
-            notes.append(f"features left out of this selection: {readable(elsewhere, 3, sign='+')}")
-    return notes
+            found.append(f"features left out of this selection: {readable(elsewhere, 3, sign='+')}")
+    return found
 
 
 def _inputs(values: np.ndarray, texts: Iterable[str]) -> list[str]:

@@ -10,8 +10,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from gpattr.paper import demonstrations
-from gpattr.paper.drawing import BLUE, GREY, canvas, tidy
+from gpattr.paper.drawing import canvas, tidy
 from gpattr.paper.experiment import Outcome, Setting
+from gpattr.plots.style import BLUE, GREY
 
 TITLE = "Section 2.2: the seven axioms"
 FLOOR = 1e-18  # the end of the logarithmic axis

@@ -8,9 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
-from gpattr.plots.style import BLUE, GREEN, GREY, ORANGE, PURPLE
-
-__all__ = ["BLUE", "GREEN", "GREY", "ORANGE", "PURPLE", "band", "bars", "canvas", "stacked", "tidy"]
+from gpattr.plots.style import BLUE, ORANGE
 
 
 def canvas(width: float, height: float) -> Figure:
@@ -40,6 +38,14 @@ def band(axes: Axes, x: Any, mean: Any, std: Any, color: str, label: str) -> Non
     for width in (2.0, 1.0):
         axes.fill_between(x, mean - width * std, mean + width * std, color=color, alpha=0.18, lw=0)
     axes.plot(x, mean, color=color, lw=1.6, label=label)
+
+
+def converging(axes: Axes, partitions: Any, rule: Any, exact: Any, **look: Any) -> None:
+    """Draw the right-hand rule, mean and sd by partitions, over the band of the exact result."""
+    mean, std = exact
+    axes.axhspan(mean - std, mean + std, color=BLUE, alpha=0.2, lw=0)
+    axes.axhline(mean, color=BLUE, lw=look.pop("width"), label="exact, ±1 sd")
+    axes.errorbar(partitions, *rule, fmt="o", color=ORANGE, label="right-hand rule, ±1 sd", **look)
 
 
 def bars(axes: Axes, values: Any, std: Any | None, names: list[str]) -> None:

@@ -16,9 +16,10 @@ from gpattr.datasets import make_heteroscedastic, sine_product
 from gpattr.estimators import GPRegressor
 from gpattr.explainer.explainer import Explainer
 from gpattr.explanation.explanation import Explanation
-from gpattr.paper.drawing import BLUE, GREEN, GREY, ORANGE, band, canvas, tidy
+from gpattr.paper.drawing import band, canvas, tidy
 from gpattr.paper.experiment import Outcome, Setting
 from gpattr.paper.models import noise_of, train
+from gpattr.plots.style import BLUE, GREEN, GREY, ORANGE
 
 TITLE = "Figure 1: uncertainty grows with the distance from the baseline"
 PUBLISHED, TEXT = 1.5, 2.0

@@ -14,9 +14,10 @@ from matplotlib.figure import Figure
 from gpattr.datasets import load_breast_cancer_prognostic
 from gpattr.explainer.explainer import Explainer
 from gpattr.explanation.explanation import Explanation
-from gpattr.paper.drawing import BLUE, ORANGE, canvas, stacked, tidy
+from gpattr.paper.drawing import canvas, stacked, tidy
 from gpattr.paper.experiment import Outcome, Setting
-from gpattr.paper.models import normalised, train
+from gpattr.paper.models import normalised, std_of, train
+from gpattr.plots.style import BLUE, ORANGE
 
 TITLE = "Figure 2: breast cancer prognosis"
 SHOWN, FOLLOWED = 6, 50  # patients in the upper and in the lower panels
@@ -46,7 +47,6 @@ def strongest(ex: Explanation) -> np.ndarray:
 
 def measure(ex: Explanation) -> dict[str, float]:
     """Return the numbers behind the figure."""
-    assert ex.std is not None
     order = strongest(ex)
     sizes = np.abs(ex.values).mean(axis=0)[order]
     top = order[:2]
@@ -57,7 +57,7 @@ def measure(ex: Explanation) -> dict[str, float]:
             np.searchsorted(np.cumsum(sizes) / sizes.sum(), 0.95) + 1
         ),
         "correlation of |mean| and sd, smaller of the two features": min(
-            float(np.corrcoef(np.abs(ex.values[:, i]), ex.std[:, i])[0, 1]) for i in top
+            float(np.corrcoef(np.abs(ex.values[:, i]), std_of(ex)[:, i])[0, 1]) for i in top
         ),
         "mean |attribution| of the strongest feature (months)": float(sizes[0]),
         "held-out patient: sum of attributions (months)": float(ex.values[0].sum()),
@@ -76,8 +76,7 @@ def draw(ex: Explanation) -> Figure:
     panels = upper.subplots(2, 3, sharex=True, sharey=True)
     for row, axes in enumerate(panels.flat):
         draw_patient(axes, ex[row], row)
-    assert ex.std is not None
-    significant = (np.abs(ex.values[:SHOWN]) > ex.std[:SHOWN]).sum(axis=0) > SHOWN / 2
+    significant = (np.abs(ex.values[:SHOWN]) > std_of(ex)[:SHOWN]).sum(axis=0) > SHOWN / 2
     sizable = np.abs(ex.values[:SHOWN]).mean(axis=0) > 1.0
     named = np.flatnonzero(significant & sizable)
     for axes in panels[-1]:
@@ -85,10 +84,8 @@ def draw(ex: Explanation) -> Figure:
     for axes in panels[:, 0]:
         axes.set_ylabel("attribution (months)", fontsize=9)
     for axes, i in zip(lower.subplots(1, 2, sharey=True), strongest(ex)[:2], strict=True):
-        places = np.arange(1, len(ex) + 1)
-        axes.errorbar(
-            places, ex.values[:, i], yerr=ex.std[:, i], fmt="_", color=BLUE, ms=6, mew=1.6, lw=1.0
-        )
+        places, look = np.arange(1, len(ex) + 1), {"color": BLUE, "ms": 6, "mew": 1.6, "lw": 1.0}
+        axes.errorbar(places, ex.values[:, i], yerr=std_of(ex)[:, i], fmt="_", **look)
         axes.axhline(0.0, color="0.2", lw=0.8)
         tidy(
             axes,
@@ -101,14 +98,13 @@ def draw(ex: Explanation) -> Figure:
 
 def draw_patient(axes: Axes, ex: Explanation, row: int) -> None:
     """Draw the thirty attributions of one patient."""
-    assert ex.std is not None
-    places, values = np.arange(len(ex.feature_names)), ex.values[0]
+    places, values, std = np.arange(len(ex.feature_names)), ex.values[0], std_of(ex)[0]
     axes.bar(places, values, color=np.where(values < 0, BLUE, ORANGE), alpha=0.85, width=0.8)
-    shown = ex.std[0] > 0.05  # smaller error bars would be invisible
+    shown = std > 0.05  # smaller error bars would be invisible
     axes.errorbar(
         places[shown],
         values[shown],
-        yerr=ex.std[0][shown],
+        yerr=std[shown],
         fmt="none",
         ecolor="0.2",
         capsize=2,

@@ -110,11 +110,11 @@ def draw(raw: Explanation, scaled: Explanation, z: pd.Series, units: dict[str, s
         (below_left, raw, "not normalised"),
         (below_right, scaled, "normalised"),
     ):
-        assert ex.std is not None
-        bars(axes, ex.values[0], ex.std[0], names)
+        values, spread = ex.values[0], std_of(ex)[0]
+        bars(axes, values, spread, names)
         axes.set_xlim(-8.0, 4.0)
         tidy(axes, f"attributions ±1 sd, {title}", f"attribution ({units['price per area']})")
-        for place, mean, std in zip(range(len(names))[::-1], ex.values[0], ex.std[0], strict=True):
+        for place, mean, std in zip(range(len(names))[::-1], values, spread, strict=True):
             text = f"{round(mean, 1) + 0.0:+.1f} ± {std:.1f}"  # adding 0 turns −0 into 0
             axes.annotate(
                 text,

@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from gpattr.estimators import GPRegressor
 from gpattr.explainer.explainer import Explainer
-from gpattr.paper.drawing import BLUE, ORANGE, canvas, tidy
+from gpattr.paper.drawing import canvas, converging, tidy
 from gpattr.paper.experiment import Outcome, Setting
 from gpattr.paper.figure_1 import PUBLISHED, simulated_model
 from gpattr.paper.models import std_of, wines
@@ -48,10 +47,10 @@ def run(setting: Setting) -> Outcome:
     ):
         setting.progress(f"{name}: up to {PARTITIONS[-1]} partitions")
         ex = Explainer(model, baseline)(x)[:, [feature]]
-        assert ex.std is not None
-        exact = float(ex.values[0, 0]), float(ex.std[0, 0])
+        exact = float(ex.values[0, 0]), float(std_of(ex)[0, 0])
         approximate = by_rule(model, x, baseline, feature, "right", PARTITIONS)
-        draw(axes, approximate, exact)
+        converging(axes, PARTITIONS, approximate, exact, width=1.6, ms=3.5, lw=1.0, capsize=2)
+        axes.legend(fontsize=8, loc="lower right")
         tidy(
             axes,
             title,
@@ -89,21 +88,3 @@ def measure(approximate: np.ndarray, exact: tuple[float, float]) -> dict[str, fl
         "exact sd": exact[1],
         "partitions needed for 0.1 sd": float(needed),
     }
-
-
-def draw(axes: Axes, approximate: np.ndarray, exact: tuple[float, float]) -> None:
-    """Draw the approximation with error bars over the band of the exact attribution."""
-    mean, std = exact
-    axes.axhspan(mean - std, mean + std, color=BLUE, alpha=0.2, lw=0)
-    axes.axhline(mean, color=BLUE, lw=1.6, label="exact, ±1 sd")
-    axes.errorbar(
-        PARTITIONS,
-        *approximate,
-        fmt="o",
-        color=ORANGE,
-        ms=3.5,
-        lw=1.0,
-        capsize=2,
-        label="right-hand rule, ±1 sd",
-    )
-    axes.legend(fontsize=8, loc="lower right")

@@ -15,9 +15,10 @@ from scipy.stats import norm
 from gpattr.estimators import RandomFeatureGPRegressor
 from gpattr.explainer.explainer import Explainer
 from gpattr.explanation.explanation import Explanation
-from gpattr.paper.drawing import BLUE, GREY, ORANGE, canvas, tidy
+from gpattr.paper.drawing import canvas, tidy
 from gpattr.paper.experiment import Outcome, Setting
-from gpattr.paper.models import WINE, Wines, wines
+from gpattr.paper.models import WINE, Wines, std_of, wines
+from gpattr.plots.style import BLUE, GREY, ORANGE
 
 TITLE = "Figure 5: random-feature GPs and the exact GP"
 FREQUENCIES = (10, 50, 100)
@@ -62,8 +63,7 @@ def alcohol(data: Wines, model: object, wine: int = WINE) -> Explanation:
 
 def moments(ex: Explanation) -> tuple[float, float]:
     """Return the mean and the standard deviation of the one attribution."""
-    assert ex.std is not None
-    return float(ex.values[0, 0]), float(ex.std[0, 0])
+    return float(ex.values[0, 0]), float(std_of(ex)[0, 0])
 
 
 def measure(mixture: Explanation, exact: Explanation) -> dict[str, float]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpattr.explainer.explainer import Explainer
 from gpattr.kernels import SquaredExponential
-from gpattr.paper.drawing import BLUE, ORANGE, bars, canvas, stacked, tidy
+from gpattr.paper.drawing import bars, canvas, converging, stacked, tidy
 from gpattr.paper.experiment import Outcome, Setting
 from gpattr.paper.models import std_of, wines
 
@@ -34,8 +34,6 @@ def run(setting: Setting) -> Outcome:
     ]
     values = np.array([ex.values[0] for ex in rules])  # (steps, d)
     std = np.array([std_of(ex)[0] for ex in rules])
-    assert exact.std is not None
-
     names = list(exact.feature_names)
     figure = canvas(12.0, 7.8)
     upper, lower = stacked(figure, 2.0, 1.0)
@@ -43,30 +41,19 @@ def run(setting: Setting) -> Outcome:
     for i, (name, axes) in enumerate(
         zip(names, [*upper.subplots(2, 5).flat, alcohol], strict=True)
     ):
-        mean, sd = exact.values[0, i], exact.std[0, i]
-        axes.axhspan(mean - sd, mean + sd, color=BLUE, alpha=0.2, lw=0)
-        axes.axhline(mean, color=BLUE, lw=1.4, label="exact, ±1 sd")
-        axes.errorbar(
-            PARTITIONS,
-            values[:, i],
-            std[:, i],
-            fmt="o",
-            color=ORANGE,
-            ms=3,
-            lw=0.9,
-            label="right-hand rule, ±1 sd",
-        )
+        rule, own = (values[:, i], std[:, i]), (exact.values[0, i], std_of(exact)[0, i])
+        converging(axes, PARTITIONS, rule, own, width=1.4, ms=3, lw=0.9)
         axes.ticklabel_format(axis="y", scilimits=(-3, 3))
         axes.yaxis.get_offset_text().set_size(8)
         tidy(axes, name, "partitions L", "attribution (quality)" if i % 5 == 0 else "")
-    bars(attributions, exact.values[0], exact.std[0], names)
+    bars(attributions, exact.values[0], std_of(exact)[0], names)
     tidy(attributions, "exact attributions, ±1 sd", "quality")
     bars(relevances, relevance, None, names)
     tidy(relevances, "relevance", "1/ℓ of the normalised feature")
     upper.legend(
         *alcohol.get_legend_handles_labels(), loc="outside upper right", ncols=2, fontsize=9
     )
-    return Outcome(figure, measure(names, exact.values[0], exact.std[0], values, relevance))
+    return Outcome(figure, measure(names, exact.values[0], std_of(exact)[0], values, relevance))
 
 
 def measure(

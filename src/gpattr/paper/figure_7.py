@@ -16,10 +16,11 @@ from matplotlib.figure import Figure
 
 from gpattr.closed_forms.quadrature.fixed_rules import nodes_and_weights
 from gpattr.explainer.explainer import Explainer
-from gpattr.paper.drawing import BLUE, GREEN, ORANGE, PURPLE, canvas, tidy
+from gpattr.paper.drawing import canvas, tidy
 from gpattr.paper.experiment import Outcome, Setting
 from gpattr.paper.figure_4 import by_rule
 from gpattr.paper.models import Wines, wines
+from gpattr.plots.style import BLUE, GREEN, ORANGE, PURPLE
 
 TITLE = "Figure 7 (appendix): quadrature rules"
 RULES = {"right": ORANGE, "trapezoid": GREEN, "simpson": PURPLE, "gauss_legendre": BLUE}

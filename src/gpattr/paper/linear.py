@@ -16,13 +16,15 @@ from gpattr.estimators import BayesianLinearRegressor
 from gpattr.explainer.explainer import Explainer
 from gpattr.explanation.explanation import Explanation
 from gpattr.kernels import Linear
-from gpattr.paper.drawing import BLUE, GREEN, ORANGE, bars, canvas, tidy
+from gpattr.paper.drawing import bars, canvas, tidy
 from gpattr.paper.experiment import Outcome, Setting
 from gpattr.paper.figure_3 import HOUSE
-from gpattr.paper.models import normalised
+from gpattr.paper.models import normalised, std_of
+from gpattr.plots.style import BLUE, GREEN, ORANGE
 from gpattr.posteriors import ExactPosterior
 
 TITLE = "Section 2.1: Bayesian linear regression"
+LINEAR = "a GP with a linear kernel"
 NOISE, PRIOR = 75.0, 25.0  # variances of the noise and of a weight, (10 000 TWD per ping)²
 
 
@@ -51,41 +53,33 @@ def measure(
     Z, x = X.to_numpy(), explained.to_numpy()
     cov = np.linalg.inv(np.eye(Z.shape[1]) / PRIOR + Z.T @ Z / NOISE)
     mean = cov @ (Z.T @ y.to_numpy()) / NOISE
-    assert ex.std is not None
-    assert same.std is not None
     house, scale = HOUSE - 1, float(np.abs(ex.values).max())
     metro = list(ex.feature_names).index("distance to MRT")
-    return {
-        "largest distance from the paper's formula, mean": float(np.abs(ex.values - mean * x).max())
-        / scale,
-        "largest distance from the paper's formula, sd": float(
-            np.abs(ex.std - np.sqrt(np.diag(cov)) * np.abs(x)).max()
-        )
-        / scale,
-        "largest distance from a GP with a linear kernel, mean": float(
-            np.abs(ex.values - same.values).max()
-        )
-        / scale,
-        "largest distance from a GP with a linear kernel, sd": float(
-            np.abs(ex.std - same.std).max()
-        )
-        / scale,
+    formula, process = (
+        (mean * x, np.sqrt(np.diag(cov)) * np.abs(x)),
+        (same.values, std_of(same)),
+    )
+    apart = {
+        f"largest distance from {what}, {name}": float(np.abs(own - other).max()) / scale
+        for what, others in (("the paper's formula", formula), (LINEAR, process))
+        for name, own, other in zip(("mean", "sd"), (ex.values, std_of(ex)), others, strict=True)
+    }
+    return apart | {
         "house 262, distance to MRT: mean": float(ex.values[house, metro]),
-        "house 262, distance to MRT: sd": float(ex.std[house, metro]),
+        "house 262, distance to MRT: sd": float(std_of(ex)[house, metro]),
     }
 
 
 def draw(ex: Explanation) -> Figure:
     """Draw the attributions of one house, and the uncertainty of all against the distance."""
-    assert ex.std is not None
-    figure = canvas(10.5, 3.8)
+    std, figure = std_of(ex), canvas(10.5, 3.8)
     one, all_houses = figure.subplots(1, 2)
     house = HOUSE - 1  # houses are numbered from 1
-    bars(one, ex.values[house], ex.std[house], list(ex.feature_names))
+    bars(one, ex.values[house], std[house], list(ex.feature_names))
     tidy(one, f"house {HOUSE}: attributions ±1 sd", "attribution (10 000 TWD per ping)")
     for name, color in (("distance to MRT", ORANGE), ("latitude", BLUE), ("longitude", GREEN)):
         i = list(ex.feature_names).index(name)
-        all_houses.plot(ex.data[:, i], ex.std[:, i], "o", color=color, ms=3, alpha=0.6, label=name)
+        all_houses.plot(ex.data[:, i], std[:, i], "o", color=color, ms=3, alpha=0.6, label=name)
     all_houses.legend(fontsize=8)
     tidy(
         all_houses,

@@ -13,6 +13,7 @@ from gpattr.plots.style import (
     INK,
     ORANGE,
     axes_for,
+    error_bars,
     largest,
     leading,
     one_row,
@@ -98,8 +99,6 @@ def _bars(ax: Axes | None, values, low, high, names: list[str], color) -> Axes:
     ax = axes_for(ax, 7.0, 1.4 + 0.38 * len(values))
     ax.barh(places, values, height=0.62, color=color, alpha=0.85)
     if low is not None:
-        # An expectation may lie outside a narrow interval.
-        spread = np.maximum([values - low, high - values], 0.0)
-        ax.errorbar(values, places, xerr=spread, fmt="none", ecolor=INK, capsize=3, lw=1.2)
+        error_bars(ax, values, places, low, high)
     ax.set_yticks(places, names)
     return ax

@@ -11,8 +11,8 @@ from gpattr._core.validation import check_count
 from gpattr.exceptions import InvalidInputError
 from gpattr.explanation.baseline_sensitivity import BaselineSensitivity
 from gpattr.plots.legends import legend
-from gpattr.plots.style import BLUE, INK, ORANGE, axes_for, largest, tidy
-from gpattr.plots.words import baseline_text, short
+from gpattr.plots.style import BLUE, INK, ORANGE, axes_for, check_kind, largest, lines_of, tidy
+from gpattr.plots.words import baseline_text, not_shown, short
 
 
 def baseline_sensitivity(
@@ -36,29 +36,22 @@ def baseline_sensitivity(
     >>> explainer = gpattr.Explainer(model, baseline="zeros")
     >>> ax = gpattr.plots.baseline_sensitivity(explainer.baseline_sensitivity(X[:1]), row=0)
     """
-    if not isinstance(sensitivity, BaselineSensitivity):
-        raise InvalidInputError(
-            "sensitivity: expected a gpattr BaselineSensitivity, got a"
-            f" {type(sensitivity).__name__}"
-        )
+    check_kind("sensitivity", sensitivity, BaselineSensitivity, "a gpattr BaselineSensitivity")
     at = _position(row, len(sensitivity.values))
     order = largest(np.abs(sensitivity.values[at]), max_display)
     ax = axes_for(ax, 7.0, 1.9 + 0.4 * len(order))
-    places = np.arange(len(order))[::-1].astype(float)
+    share = sensitivity.same_sign[at, order]
+    names = [short(sensitivity.feature_names[i], 26) for i in order]
+    places = lines_of(ax, [f"{n}  {s:.0%}" for n, s in zip(names, share, strict=True)])
     colors = [BLUE if holds else ORANGE for holds in sensitivity.sign_holds[at, order]]
     mean, std = sensitivity.mean[at, order], sensitivity.std[at, order]
     ax.hlines(places, sensitivity.lowest[at, order], sensitivity.highest[at, order], colors, lw=1.2)
     ax.hlines(places, mean - std, mean + std, colors, lw=6, alpha=0.5)
     ax.scatter(sensitivity.values[at, order], places, c=INK, s=30, zorder=3)
     ax.axvline(0.0, color=INK, lw=0.8)
-    share = sensitivity.same_sign[at, order]
-    names = [short(sensitivity.feature_names[i], 26) for i in order]
-    ax.set_yticks(places, [f"{n}  {s:.0%}" for n, s in zip(names, share, strict=True)])
-    ax.set_ylim(-0.6, len(order) - 0.4)
-    hidden = sensitivity.shape[1] - len(order)
     own = baseline_text(sensitivity.baseline_name, sensitivity.attribution)
     title = f"{sensitivity.n_baselines} baselines, row {sensitivity.row_names[at]}"
-    notes = [own, f"{hidden} smaller not shown" if hidden else ""]
+    notes = [own, not_shown(len(order), sensitivity.shape[1])]
     tidy(
         ax,
         title,

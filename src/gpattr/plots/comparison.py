@@ -6,11 +6,22 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from gpattr.exceptions import InvalidInputError
 from gpattr.explanation.comparison import INDEPENDENT, UNKNOWN, Comparison
 from gpattr.plots.legends import legend
-from gpattr.plots.style import BLUE, GREY, INK, ORANGE, axes_for, largest, one_row, tidy, uncertain
-from gpattr.plots.words import comma, share, short
+from gpattr.plots.style import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    axes_for,
+    check_kind,
+    largest,
+    lines_of,
+    one_row,
+    tidy,
+    uncertain,
+)
+from gpattr.plots.words import comma, not_shown, share, short
 
 
 def comparison(
@@ -34,16 +45,13 @@ def comparison(
     >>> mean, zeros = gpattr.Explainer(model), gpattr.Explainer(model, baseline="zeros")
     >>> ax = gpattr.plots.comparison(gpattr.compare(mean, zeros, X[:1]), row=0)
     """
-    if not isinstance(comparison, Comparison):
-        raise InvalidInputError(
-            f"comparison: expected a gpattr Comparison, got a {type(comparison).__name__}"
-        )
+    check_kind("comparison", comparison, Comparison, "a gpattr Comparison")
     first, second = one_row(comparison.first, row), one_row(comparison.second, row)
     at = 0 if row is None else row
     changed = comparison.sign_changed(level)[at]
     order = largest(np.abs(comparison.values[at]), max_display)
     ax = axes_for(ax, 7.0, 1.9 + 0.45 * len(order))
-    places = np.arange(len(order))[::-1].astype(float)
+    places = lines_of(ax, [short(first.feature_names[i]) for i in order])
     for ex, shift, marker, color in ((first, 0.13, "o", GREY), (second, -0.13, "D", BLUE)):
         values = ex.values[0, order]
         colors = [ORANGE if mark else color for mark in changed[order]]
@@ -52,8 +60,6 @@ def comparison(
             ax.hlines(places + shift, low, high, colors=colors, lw=1.6)
         ax.scatter(values, places + shift, c=colors, marker=marker, s=34, zorder=3)
     ax.axvline(0.0, color=INK, lw=0.8)
-    ax.set_yticks(places, [short(first.feature_names[i]) for i in order])
-    ax.set_ylim(-0.6, len(order) - 0.4)
     intervals = f"with {share(level)} intervals" if uncertain(first) else ""
     label = comma(f"attribution to the {first.quantity}", intervals)
     tidy(ax, f"Comparison, row {first.row_names[0]}", label, subtitle=_notes(comparison, order))
@@ -71,8 +77,9 @@ def comparison(
 
 def _notes(comparison: Comparison, order: np.ndarray) -> str:
     """Return what is not shown, and what signs that changed rest on."""
-    hidden = comparison.shape[1] - len(order)
-    notes = [f"{hidden} smaller differences not shown"] if hidden else []
-    if comparison.dependence == UNKNOWN:
-        notes.append("the covariance between the two is not known")
-    return "; ".join(notes)
+    unknown = comparison.dependence == UNKNOWN
+    notes = [
+        not_shown(len(order), comparison.shape[1], "smaller differences"),
+        "the covariance between the two is not known" if unknown else "",
+    ]
+    return "; ".join(filter(None, notes))

@@ -7,11 +7,9 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from gpattr._core.readable_numbers import readable
-from gpattr.exceptions import InvalidInputError
-from gpattr.explanation.counterfactual import AT_LEAST, Counterfactual
-from gpattr.explanation.counterfactual_export import order, shown
-from gpattr.plots.style import BLUE, GREEN, GREY, INK, ORANGE, largest, tidy
-from gpattr.plots.words import share, short
+from gpattr.explanation.counterfactual import AT_LEAST, Counterfactual, order, shown
+from gpattr.plots.style import BLUE, GREEN, GREY, INK, ORANGE, check_kind, largest, tidy
+from gpattr.plots.words import not_shown, share, short
 
 
 def counterfactual(counterfactual: Counterfactual, *, max_display: int = 10) -> np.ndarray:
@@ -30,11 +28,7 @@ def counterfactual(counterfactual: Counterfactual, *, max_display: int = 10) -> 
     >>> explainer = gpattr.Explainer(model, baseline="zeros")
     >>> changes, prediction = gpattr.plots.counterfactual(explainer.counterfactual([0.0, 0.0], 1.0))
     """
-    if not isinstance(counterfactual, Counterfactual):
-        raise InvalidInputError(
-            "counterfactual: expected a gpattr Counterfactual, got a"
-            f" {type(counterfactual).__name__}"
-        )
+    check_kind("counterfactual", counterfactual, Counterfactual, "a gpattr Counterfactual")
     names = order(counterfactual)
     chosen = largest(np.abs([counterfactual.steps[name] for name in names]), max_display)
     names = [names[i] for i in chosen]
@@ -54,8 +48,7 @@ def _changes(ax: Axes, result: Counterfactual, names: list[str]) -> None:
     ends = np.array([steps.min(initial=0.0), steps.max(initial=0.0)])
     ax.set_xlim(*(ends + 0.06 * max(float(np.ptp(ends)), 0.1) * np.array([-1.0, 1.0])))
     ax.axvline(0.0, color=INK, lw=0.8)
-    hidden = result.n_changed - len(names)
-    note = f"{hidden} smaller not shown" if hidden else ""
+    note = not_shown(len(names), result.n_changed)
     title = "Changes" if result.found else "Changes of the highest probability"
     tidy(ax, title, "standard units", subtitle=note)
 

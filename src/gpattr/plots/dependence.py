@@ -11,15 +11,12 @@ from gpattr._core.validation import check_count
 from gpattr.exceptions import InvalidInputError
 from gpattr.explanation.dependence import INDIVIDUAL, Dependence
 from gpattr.explanation.feature_grid import CATEGORY
-from gpattr.plots.data_strip import make_room
-from gpattr.plots.dependence_matrix import dependence_matrix
-from gpattr.plots.dependence_pair import dependence_pair, paired
-from gpattr.plots.dependence_panel import draw_panel
-from gpattr.plots.dependence_surface import dependence_surface
+from gpattr.plots.dependence_curves import dependence_pair, draw_panel, paired
+from gpattr.plots.dependence_surface import dependence_matrix, dependence_surface
 from gpattr.plots.dependence_words import FEW_ROWS, titled
-from gpattr.plots.feature_axis import WIDEST, width_for
+from gpattr.plots.feature_axis import WIDEST, make_room, width_for
 from gpattr.plots.legends import legend_across
-from gpattr.plots.style import axes_for
+from gpattr.plots.style import axes_for, check_kind
 
 MOST_DRAWS = 1000
 
@@ -52,18 +49,16 @@ def dependence(
     >>> explainer = gpattr.Explainer(model, baseline="zeros")
     >>> ax = gpattr.plots.dependence(explainer.dependence("x1", grid=20), draws=3)
     """
-    if not isinstance(dependence, Dependence):
-        raise InvalidInputError(
-            f"dependence: expected gpattr.Dependence, got a {type(dependence).__name__}"
-        )
+    check_kind("dependence", dependence, Dependence, "gpattr.Dependence")
     check_level(level)
     sample = _drawn(dependence, draws, random_state)
     if dependence.surface:
         return _of_two(dependence, ax, level, sample)
-    ax = axes_for(ax, width_for(dependence.axes[0], 7.0), 4.4)
+    axis = dependence.axes[0]
+    ax = axes_for(ax, width_for(axis, 7.0), 4.4)
     handles = draw_panel(ax, dependence, level, sample)
     make_room(ax)
-    titled(ax, dependence, level)
+    titled(ax, dependence, axis, level)
     legend_across(ax, handles)
     return ax
 

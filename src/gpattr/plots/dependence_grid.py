@@ -16,12 +16,12 @@ from gpattr.exceptions import InvalidInputError
 from gpattr.explainer import Explainer
 from gpattr.explanation.dependence import INDIVIDUAL, Dependence
 from gpattr.explanation.grouping import feature_positions
-from gpattr.plots.data_strip import make_room
-from gpattr.plots.dependence_panel import draw_panel
+from gpattr.plots.dependence_curves import draw_panel
 from gpattr.plots.dependence_words import doubt_words, rows_words, uncertain, value_words
+from gpattr.plots.feature_axis import make_room
 from gpattr.plots.legends import columns_within
 from gpattr.plots.style import largest, tidy
-from gpattr.plots.words import comma, share, short, wrapped
+from gpattr.plots.words import comma, not_shown, share, short, wrapped
 
 MOST_COLUMNS = 10
 WIDTH, HEIGHT = 2.7, 2.2  # inches of a panel
@@ -153,9 +153,9 @@ def _words(
         rows.pop() if len(rows) == 1 else "",
         f"with {share(level)} bands" if bands else "",
     )
-    hidden = len(found) - len(shown)
-    if hidden:
-        notes += f"; {hidden} feature{'s' * (hidden > 1)} with smaller effects not shown"
+    features = f"feature{'s' * (len(found) - len(shown) > 1)} with smaller effects"
+    hidden = not_shown(len(shown), len(found), features)
+    notes += f"; {hidden}" if hidden else ""
     notes = wrapped(notes, width, 9)
     # The title keeps the lines below it free for the notes.
     below = "\n " * (notes.count("\n") + 1)

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 
 from gpattr.distributions import Point
 from gpattr.explanation.dependence import INDIVIDUAL, Dependence
-from gpattr.explanation.feature_grid import CATEGORY
+from gpattr.explanation.feature_grid import CATEGORY, FeatureGrid
 from gpattr.plots.style import KNOWN, tidy
 from gpattr.plots.words import LONGEST, comma, count_of, share, short
 
@@ -49,25 +49,19 @@ def doubt_words(dependence: Dependence, level: float) -> str:
     if isinstance(dependence.distribution, Point):
         return KNOWN
     individual = dependence.kind == INDIVIDUAL
-    many = individual and dependence.n_background > FEW_ROWS
-    if dependence.std is None or many:
+    if dependence.std is None or (individual and dependence.n_background > FEW_ROWS):
         return ""
     separate = all(axis.kind == CATEGORY or len(axis) == 1 for axis in dependence.axes)
     what = "interval" if separate else "band"
     several = dependence.surface or (individual and dependence.n_background > 1)
-    if several or (separate and len(dependence.axes[0]) > 1):
-        return f"with {share(level)} {what}s"
     number = share(level)
+    if several or (separate and len(dependence.axes[0]) > 1):
+        return f"with {number} {what}s"
     article = "an" if number.startswith(("8", "11", "18")) else "a"  # eighty, eleven, eighteen
     return f"with {article} {number} {what}"
 
 
-def titled(ax: Axes, dependence: Dependence, level: float) -> Axes:
-    """Write the title, and the names of the axes of one feature."""
-    return tidy(
-        ax,
-        title_words(dependence),
-        short(dependence.features[0], 60),
-        value_words(dependence),
-        subtitle=comma(rows_words(dependence), doubt_words(dependence, level)),
-    )
+def titled(ax: Axes, dependence: Dependence, axis: FeatureGrid, level: float) -> None:
+    """Write the title of curves, and the names of the axes."""
+    what = comma(rows_words(dependence), doubt_words(dependence, level))
+    tidy(ax, title_words(dependence), short(axis.name, 60), value_words(dependence), subtitle=what)

@@ -1,4 +1,4 @@
-"""Axes of pictures that are features: numbers, dates or categories, inside the data and outside."""
+"""Axes that are features: their values, what lies outside the data, and a strip of the data."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.patches import Patch
+from matplotlib.collections import LineCollection, PatchCollection
+from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from gpattr._core.array import Array
@@ -19,6 +20,11 @@ HATCH, GROUND, LINES = "////", "0.965", "0.82"
 WIDEST = 12  # categories of a matrix that has numbers in its cells
 LONGEST, SHORTER = 20, 15  # letters of a category, and where there is little room
 NARROW = 3.0  # inches
+STRIP, FREE = 0.09, 0.16  # of the axes: the strip of the data, and what is kept free for it
+GREY = "0.72"
+FEW = 40  # rows that have a tick each, and different values that have a bar each
+BINS = 40
+COUNTED = 0.3  # inches between categories, so that numbers of rows can be written
 
 
 def width_for(axis: FeatureGrid, least: float) -> float:
@@ -108,3 +114,61 @@ def _name_categories(ax: Axes, axis: FeatureGrid, upward: bool, length: float) -
     wide = sum(map(len, names)) * size * 0.6 / 72 + 0.12 * len(names) > length
     aslant: dict[str, Any] = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
     ax.set_xticks(places[::step], names[::step], fontsize=size, **(aslant if wide else {}))
+
+
+def data_strip(ax: Axes, axis: FeatureGrid) -> Patch:
+    """Draw the strip on axes whose limits are final, and return its entry for a legend."""
+    low, high = ax.get_xlim()
+    data = data_numbers(axis)
+    data = data[(data >= low) & (data <= high)]
+    different, counts = np.unique(data, return_counts=True)
+    if axis.kind == CATEGORY:
+        _bars(ax, different - 0.25, np.full(len(different), 0.5), counts)
+        if room(ax)[0] / len(axis) >= COUNTED:
+            _counts(ax, different, counts)
+    elif len(data) <= FEW and (counts == 1).all():
+        _data_ticks(ax, data)
+    elif len(different) <= FEW:
+        gap = np.diff(different).min(initial=high - low)
+        width = float(np.clip(0.7 * gap, 0.004 * (high - low), 0.02 * (high - low)))
+        _bars(ax, different - 0.5 * width, np.full(len(different), width), counts)
+    else:
+        counts, edges = np.histogram(data, BINS)
+        _bars(ax, edges[:-1], np.diff(edges), counts)
+    return Patch(color=GREY, label="distribution of the data")
+
+
+def make_room(ax: Axes) -> None:
+    """Move the lower limit of the axis upward, so that nothing else covers the strip."""
+    low, high = ax.get_ylim()
+    ax.set_ylim(low - FREE / (1.0 - FREE) * (high - low), high)
+
+
+def _bars(ax: Axes, left: Array, width: Array, counts: Array) -> None:
+    heights = STRIP * counts / counts.max(initial=1)
+    bars = [
+        Rectangle((x, 0.0), w, h) for x, w, h in zip(left, width, heights, strict=True) if h > 0
+    ]
+    strip = PatchCollection(bars, facecolors=GREY, lw=0, transform=ax.get_xaxis_transform())
+    ax.add_collection(strip, autolim=False)
+
+
+def _data_ticks(ax: Axes, data: Array) -> None:
+    lines = [[(x, 0.0), (x, 0.6 * STRIP)] for x in data]
+    strip = LineCollection(lines, colors=GREY, lw=1.2, transform=ax.get_xaxis_transform())
+    ax.add_collection(strip, autolim=False)
+
+
+def _counts(ax: Axes, places: Array, counts: Array) -> None:
+    for place, count in zip(places, counts, strict=True):
+        height = STRIP * count / counts.max()
+        ax.annotate(
+            f"{count:,}",
+            (place, height),
+            (0, 1.5),
+            xycoords=ax.get_xaxis_transform(),
+            textcoords="offset points",
+            ha="center",
+            fontsize=7.5,
+            color="0.4",
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from gpattr.distributions.positions import position
 from gpattr.exceptions import InvalidInputError
 from gpattr.explanation.interactions import InteractionExplanation
 from gpattr.explanation.pairs import as_matrices
-from gpattr.plots.style import largest
+from gpattr.plots.style import check_kind, largest
 from gpattr.plots.words import count_of, row_title
 
 
@@ -39,14 +39,13 @@ class InteractionSummary:
     def select(self, chosen: Array) -> InteractionSummary:
         """Return the same for some features only."""
         both = np.ix_(chosen, chosen)
-        return InteractionSummary(
-            self.values[both],
-            None if self.std is None else self.std[both],
-            self.sure[both],
-            tuple(self.names[i] for i in chosen),
-            self.title,
-            self.mean,
-            self.size[chosen],
+        return replace(
+            self,
+            values=self.values[both],
+            std=None if self.std is None else self.std[both],
+            sure=self.sure[both],
+            names=tuple(self.names[i] for i in chosen),
+            size=self.size[chosen],
         )
 
     def leading(self, max_display: int, *, keep_order: bool = False) -> InteractionSummary:
@@ -106,11 +105,8 @@ def _sureness(ex: InteractionExplanation) -> Array:
 
 
 def _checked(explanation: Any) -> InteractionExplanation:
-    if not isinstance(explanation, InteractionExplanation):
-        raise InvalidInputError(
-            "explanation: expected a gpattr InteractionExplanation, the result of"
-            f" explainer.interactions(X), got a {type(explanation).__name__}"
-        )
+    what = "a gpattr InteractionExplanation, the result of explainer.interactions(X)"
+    check_kind("explanation", explanation, InteractionExplanation, what)
     if not len(explanation):
         raise InvalidInputError("explanation: expected at least one row, got none")
     return explanation

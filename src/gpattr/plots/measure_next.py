@@ -13,12 +13,10 @@ from scipy.special import ndtri
 from gpattr._core.array import Array
 from gpattr._core.normal import check_level
 from gpattr._core.validation import check_count
-from gpattr.exceptions import InvalidInputError
-from gpattr.explanation.next_measurement import NextMeasurement
-from gpattr.explanation.next_measurement_text import subject
+from gpattr.explanation.next_measurement import NextMeasurement, subject
 from gpattr.plots.legends import legend
-from gpattr.plots.style import BLUE, INK, largest, tidy
-from gpattr.plots.words import baseline_text, share, short
+from gpattr.plots.style import BLUE, INK, check_kind, largest, lines_of, tidy
+from gpattr.plots.words import baseline_text, not_shown, share, short
 
 NOW = "0.78"
 LONGEST = 22  # letters of a name, of which two panels have one each
@@ -46,11 +44,8 @@ def measure_next(
     >>> measurement = explainer.measure_next([[0.0, 0.0], [3.0, 0.0]], [[2.0, 2.0]])
     >>> ranking, intervals = gpattr.plots.measure_next(measurement)
     """
-    if not isinstance(measurement, NextMeasurement):
-        raise InvalidInputError(
-            "measurement: expected a gpattr.NextMeasurement, as explainer.measure_next(…) returns,"
-            f" got a {type(measurement).__name__}"
-        )
+    what = "a gpattr.NextMeasurement, as explainer.measure_next(…) returns"
+    check_kind("measurement", measurement, NextMeasurement, what)
     check_level(level)
     check_count("max_display", max_display)
     one = measurement.means.size == 1
@@ -77,7 +72,7 @@ def _ranking(ax: Axes, measurement: NextMeasurement, order: Array) -> None:
     """Draw the share of the variance that each candidate removes."""
     total = measurement.variances.sum()
     shares = measurement.total_reduction[order] / (total if total > 0 else 1.0)
-    places = np.arange(len(order))[::-1]
+    places = lines_of(ax, [_name(measurement.candidate_names[i]) for i in order])
     ax.barh(places, shares, height=0.6, color=BLUE)
     ax.bar_label(
         ax.containers[0],  # pyright: ignore[reportArgumentType]
@@ -86,12 +81,10 @@ def _ranking(ax: Axes, measurement: NextMeasurement, order: Array) -> None:
         padding=3,
         color=INK,
     )
-    ax.set_yticks(places, [_name(measurement.candidate_names[i]) for i in order])
-    _lines(ax, len(order))
+    ax.tick_params(axis="y", length=0)
     ax.set_xlim(0.0, 1.25 * max(float(shares.max()), 1e-6))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: share(value)))
-    hidden = len(measurement) - len(order)
-    smaller = f"{hidden:,} smaller not shown" if hidden else ""
+    smaller = not_shown(len(order), len(measurement))
     title = "What one measurement would tell"
     tidy(ax, title, "share of the variance removed", "candidate", subtitle=smaller)
 
@@ -111,8 +104,9 @@ def _one_attribution(ax: Axes, measurement: NextMeasurement, order: Array, level
         ax.text(1.02, place, _share(chance), va="center", color=INK, **beside)
     ax.text(1.02, len(order) - 0.35, f"P(sign > {share(level)})", color="0.4", **beside)
     ax.set_yticks([])
+    ax.set_ylim(-0.6, len(order) - 0.4)
+    ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
-    _lines(ax, len(order))
     _finish(ax, measurement, level, "after a measurement at the candidate")
 
 
@@ -123,16 +117,14 @@ def _several_attributions(
     d = len(measurement.feature_names)
     falls = measurement.reduction_by_feature[best].ravel()
     order = largest(falls, max_display)
-    places = np.arange(len(order))[::-1]
+    places = lines_of(ax, [_entry(measurement, int(i) // d, int(i) % d) for i in order])
     means, now = measurement.means.ravel()[order], np.sqrt(measurement.variances.ravel()[order])
     after = np.sqrt(np.maximum(measurement.variances.ravel() - falls, 0.0))[order]
     half = _quantile(level)
     ax.hlines(places, means - half * now, means + half * now, color=NOW, lw=9)
     ax.hlines(places, means - half * after, means + half * after, color=BLUE, lw=4)
     ax.plot(means, places, "|", color=INK, ms=9)
-    names = [_entry(measurement, int(i) // d, int(i) % d) for i in order]
-    ax.set_yticks(places, names)
-    _lines(ax, len(order))
+    ax.tick_params(axis="y", length=0)
     _finish(ax, measurement, level, f"after measuring {_name(measurement.candidate_names[best])}")
 
 
@@ -163,11 +155,6 @@ def _share(value: float) -> str:
 
 def _name(name: str | int) -> str:
     return short(str(name), LONGEST)
-
-
-def _lines(ax: Axes, count: int) -> None:
-    ax.set_ylim(-0.6, count - 0.4)
-    ax.tick_params(axis="y", length=0)
 
 
 def _quantile(level: float) -> float:

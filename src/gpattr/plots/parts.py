@@ -16,11 +16,12 @@ from gpattr.plots.style import (
     ORANGE,
     axes_for,
     largest,
+    lines_of,
     one_row,
     tidy,
     uncertainty_words,
 )
-from gpattr.plots.words import baseline_of, comma, named, prediction_title, steps
+from gpattr.plots.words import baseline_of, comma, named, not_shown, prediction_title, steps
 
 SHOWN = {
     "exploit": (BLUE, "exploit: through the mean"),
@@ -57,19 +58,16 @@ def parts(
     both = np.stack([ex.parts[name].values[0] for name in SHOWN])
     order = largest(np.abs(both).sum(axis=0), max_display)
     ax = axes_for(ax, 7.0, 1.9 + 0.5 * len(order))
-    places = np.arange(len(order))[::-1].astype(float)
+    names = named(ex)
+    places = lines_of(ax, [names[i] for i in order])
     for (color, _), values, shift in zip(SHOWN.values(), both, (0.19, -0.19), strict=True):
         ax.barh(places + shift, values[order], height=0.36, color=color, alpha=0.85)
     total = ex.values[0][order]
     ax.vlines(total, places - 0.4, places + 0.4, color=INK, lw=1.6)
     ax.axvline(0.0, color=INK, lw=0.8)
-    names = named(ex)
-    ax.set_yticks(places, [names[i] for i in order])
-    ax.set_ylim(-0.6, len(order) - 0.4)
-    hidden = ex.shape[1] - len(order)
     sums = [f"{name} {text}" for name, text in zip(SHOWN, steps(both.sum(axis=1)), strict=True)]
-    subtitle = [f"in all: {', '.join(sums)}", baseline_of(ex)]
-    subtitle += [f"{hidden} smaller not shown"] if hidden else []
+    hidden = not_shown(len(order), ex.shape[1])
+    subtitle = [f"in all: {', '.join(sums)}", baseline_of(ex), hidden]
     label = comma("attribution", uncertainty_words(ex, ""))
     tidy(ax, prediction_title(ex), label, subtitle="\n".join(filter(None, subtitle)))
     handles = [Patch(color=color, label=words) for color, words in SHOWN.values()]

@@ -17,7 +17,7 @@ from gpattr.plots.style import (
     uncertain,
     uncertainty_words,
 )
-from gpattr.plots.words import baseline_of, comma, names_of, share, short
+from gpattr.plots.words import baseline_of, comma, names_of, not_shown, share, short
 
 
 def path(
@@ -41,7 +41,7 @@ def path(
     t, name = _position(ex)
     order = np.argsort(t, kind="stable")
     shown = largest(np.abs(ex.values).max(axis=0), max_display)
-    hidden = ex.shape[1] - len(shown)
+    hidden = not_shown(len(shown), ex.shape[1])
     ex, t = ex[order, shown], t[order]
     ax = axes_for(ax, 7.0, 4.2)
     bands = ex.interval(level) if uncertain(ex) else None
@@ -52,9 +52,8 @@ def path(
         ax.plot(t, ex.values[:, i], color=color, lw=1.8, label=feature)
     ax.axhline(0.0, color=INK, lw=0.8, zorder=0)
     ax.legend(frameon=False, fontsize=9)
-    more = f"; {hidden} smaller not shown" if hidden else ""
     interval = uncertainty_words(ex, f"with {share(level)} bands")
-    title = comma("Attributions along a path", interval) + more
+    title = "; ".join(filter(None, [comma("Attributions along a path", interval), hidden]))
     return tidy(
         ax, title, short(name, 60), f"attribution to the {ex.quantity}", subtitle=baseline_of(ex)
     )

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
 from gpattr._core.array import Array
-from gpattr.exceptions import InvalidInputError
 from gpattr.plots.legends import legend
-from gpattr.plots.style import BLUE, INK, axes_for, largest, tidy
-from gpattr.plots.words import comma, share, short
-from gpattr.sobol.indices import SobolIndices
-from gpattr.sobol.text import variance_words
+from gpattr.plots.style import BLUE, INK, axes_for, check_kind, error_bars, largest, lines_of, tidy
+from gpattr.plots.words import comma, not_shown, share, short
+from gpattr.sobol.indices import SobolIndices, variance_words
 
 LIGHT_BLUE = "#9CC8E3"
 
@@ -34,24 +33,18 @@ def sobol_bar(
     >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
     >>> ax = gpattr.plots.sobol_bar(gpattr.sobol_indices(model, gpattr.Uniform(-1.0, 1.0)))
     """
-    if not isinstance(indices, SobolIndices):
-        raise InvalidInputError(
-            f"indices: expected gpattr.SobolIndices, got a {type(indices).__name__}"
-        )
+    check_kind("indices", indices, SobolIndices, "gpattr.SobolIndices")
     order = largest(indices.total, max_display)
     ax = axes_for(ax, 7.0, 1.9 + 0.5 * len(order))
-    places = np.arange(len(order))[::-1].astype(float)
+    places = lines_of(ax, [short(indices.feature_names[i]) for i in order])
     total, first = indices.total_interval(level), indices.first_interval(level)
     _bars(ax, places - 0.19, indices.total[order], [end[order] for end in total], LIGHT_BLUE)
     _bars(ax, places + 0.19, indices.first[order], [end[order] for end in first], BLUE)
-    ax.set_yticks(places, [short(indices.feature_names[i]) for i in order])
-    ax.set_ylim(-0.6, len(order) - 0.4)
     lowest = min(0.0, float(first[0].min()), float(total[0].min()))
     ax.set_xlim(1.1 * lowest, 1.05 * max(float(total[1].max()), float(first[1].max()), 1e-3))
     ax.axvline(0.0, color=INK, lw=0.8)
-    hidden = len(indices) - len(order)
     title = f"Sobol indices of the {indices.quantity}"
-    what = comma(indices.inputs, f"{hidden} smaller not shown" if hidden else "")
+    what = comma(indices.inputs, not_shown(len(order), len(indices)))
     label = f"share of the variance, with {share(level)} intervals"
     tidy(ax, title, label, subtitle="\n".join(filter(None, [variance_words(indices), what])))
     alone = Patch(color=BLUE, label="first order: the feature by itself")
@@ -60,8 +53,7 @@ def sobol_bar(
     return ax
 
 
-def _bars(ax: Axes, places: Array, values: Array, ends: list[Array], color: str) -> None:
-    """Draw thin bars with intervals; a mean may lie outside a narrow one."""
+def _bars(ax: Axes, places: Array, values: Array, ends: Sequence[Array], color: str) -> None:
+    """Draw thin bars with intervals."""
     ax.barh(places, values, height=0.36, color=color)
-    spread = np.maximum([values - ends[0], ends[1] - values], 0.0)
-    ax.errorbar(values, places, xerr=spread, fmt="none", ecolor=INK, capsize=2.5, lw=1.1)
+    error_bars(ax, values, places, *ends, capsize=2.5, lw=1.1)

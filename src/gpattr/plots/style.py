@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -50,6 +51,12 @@ class ReadableTicks(Formatter):
     def format_ticks(self, values: list[float]) -> list[str]:
         """Return the texts at all ticks."""
         return readable_ticks(values)
+
+
+def check_kind(name: str, value: Any, kind: type, what: str) -> None:
+    """Raise `InvalidInputError` unless the argument ``name`` is of this kind, called ``what``."""
+    if not isinstance(value, kind):
+        raise InvalidInputError(f"{name}: expected {what}, got a {type(value).__name__}")
 
 
 def axes_for(ax: Axes | None, width: float, height: float) -> Axes:
@@ -145,6 +152,24 @@ def color_scale(ax: Axes, colors: Any, name: str, **options: Any) -> Any:
     scale.ax.yaxis.label.set_parse_math(False)
     scale.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
     return scale
+
+
+def lines_of(ax: Axes, names: Sequence[str]) -> Array:
+    """Name the lines of a picture, from top to bottom, and return their places."""
+    places = np.arange(len(names))[::-1].astype(float)
+    ax.set_yticks(places, names)
+    ax.set_ylim(-0.6, len(names) - 0.4)
+    return places
+
+
+def error_bars(
+    ax: Axes, x: Array, y: Array, low: Array, high: Array, *, upward: bool = False, **look: Any
+) -> None:
+    """Draw intervals around points, across or upward; an expectation may lie outside its own."""
+    values = y if upward else x
+    spread = np.maximum([values - low, high - values], 0.0)
+    options: dict[str, Any] = {"ecolor": INK, "capsize": 3, "lw": 1.2} | look
+    ax.errorbar(x, y, fmt="none", **{"yerr" if upward else "xerr": spread}, **options)
 
 
 def sampled(ex: Explanation, most: int) -> Explanation:

@@ -14,6 +14,7 @@ from gpattr.plots.style import (
     INK,
     ORANGE,
     axes_for,
+    error_bars,
     leading,
     one_row,
     room,
@@ -93,8 +94,7 @@ def _intervals(ax: Axes, ex: Explanation, stops: Array, places: Array, level: fl
     """Draw the intervals and how certain the signs are; return the upper ends of the intervals."""
     values, d = ex.values[0], len(places)
     low, high = (end[0] for end in ex.interval(level))
-    spread = np.maximum([values - low, high - values], 0.0)
-    ax.errorbar(stops, places, xerr=spread, fmt="none", ecolor=INK, capsize=3, lw=1.2)
+    error_bars(ax, stops, places, stops + low - values, stops + high - values)
     # A feature at its baseline contributes nothing, exactly.
     known = (values != 0) | (ex.distribution.need("var")[0] > 0)
     sure = [

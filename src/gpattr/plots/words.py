@@ -8,8 +8,8 @@ import numpy as np
 
 from gpattr._core.array import Array
 from gpattr._core.readable_numbers import readable, readable_all
-from gpattr.explanation.attribution_names import remark
 from gpattr.explanation.explanation import Explanation
+from gpattr.explanation.result import remark
 from gpattr.explanation.text import has_baseline
 
 LETTER = 0.54 / 72  # inches that a letter is wide, about, for each point of its size
@@ -53,6 +53,11 @@ def baseline_of(ex: Explanation, before: str = "") -> str:
 def comma(text: str, more: str) -> str:
     """Return a text, with more of it after a comma if there is more."""
     return f"{text}, {more}" if more else text
+
+
+def not_shown(shown: int, total: int, what: str = "smaller") -> str:
+    """Return how many of all are left out: "3 smaller not shown"; "" if none is."""
+    return f"{total - shown:,} {what} not shown" if total > shown else ""
 
 
 def row_title(ex: Explanation) -> str:

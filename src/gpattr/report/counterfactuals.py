@@ -10,8 +10,7 @@ import numpy as np
 from gpattr._core.array import Array, to_numpy
 from gpattr.exceptions import InvalidInputError
 from gpattr.explainer.explainer import Explainer
-from gpattr.explanation.counterfactual import Counterfactual
-from gpattr.explanation.counterfactual_export import heading, order
+from gpattr.explanation.counterfactual import Counterfactual, heading, order
 from gpattr.explanation.explanation import Explanation
 from gpattr.posteriors import MultiOutputPosterior
 from gpattr.report.whole_function import by_output

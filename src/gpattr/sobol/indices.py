@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpattr._core import documents
 from gpattr._core.array import Array
-from gpattr._core.frozen import Frozen
+from gpattr._core.readable_numbers import readable
 from gpattr._core.validation import Names, check_names, check_text, read_only
 from gpattr.exceptions import InvalidInputError
-from gpattr.sobol import storage, text
+from gpattr.explanation.result import SHOWN, Forwarded, StoredResult, Table, counted
 from gpattr.sobol.effects import Effects
 from gpattr.sobol.pairs import SobolPairs, central
 from gpattr.sobol.quasi_random import scatter
@@ -24,10 +24,18 @@ if TYPE_CHECKING:
 
 NEGLIGIBLE = 1e-12  # of the expected variance
 Subset = tuple[int, ...]
+ARRAYS = {  # in files, with their dimensions
+    "plug_in": ("subset",),
+    "expected": ("subset",),
+    "draws": ("draw", "subset"),
+    "error": ("subset",),
+    "replicates": ("replicate", "subset"),
+    "plug_in_replicates": ("replicate", "subset"),
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SobolIndices(Frozen):
+class SobolIndices(StoredResult):
     """Shares of the variance of f over random inputs, feature by feature, with their posterior.
 
     With V = Var f(x) and V_S = Var E[f(x) | x_S], for independent inputs x,
@@ -55,6 +63,8 @@ class SobolIndices(Frozen):
     >>> indices.total.round(2), indices.feature_names
     (array([0.79, 0.21]), ('x0', 'x1'))
     """
+
+    FORMATS = ("gpattr.SobolIndices",)
 
     effects: Effects
     feature_names: Names
@@ -101,45 +111,27 @@ class SobolIndices(Frozen):
         rows = [{self._all: 1.0, self._others(i): -1.0} for i in self._all]
         return Ratios.of(self.effects, self._all, rows)
 
-    @property
-    def first(self) -> Array:
-        """The posterior mean of each first-order index, (P,)."""
-        return self._first.mean
-
-    @property
-    def first_std(self) -> Array:
-        """The posterior standard deviation of each first-order index, (P,)."""
-        return self._first.std
-
-    @property
-    def total(self) -> Array:
-        """The posterior mean of each total index, (P,)."""
-        return self._total.mean
-
-    @property
-    def total_std(self) -> Array:
-        """The posterior standard deviation of each total index, (P,)."""
-        return self._total.std
-
-    @property
-    def first_draws(self) -> Array:
-        """Draws from the joint posterior of the first-order indices, (R, P)."""
-        return self._first.draws
-
-    @property
-    def total_draws(self) -> Array:
-        """Draws from the joint posterior of the total indices, (R, P)."""
-        return self._total.draws
-
-    @property
-    def plug_in_first(self) -> Array:
-        """The first-order indices of the posterior mean function, (P,)."""
-        return self._first.plug_in
-
-    @property
-    def plug_in_total(self) -> Array:
-        """The total indices of the posterior mean function, (P,)."""
-        return self._total.plug_in
+    first = Forwarded[Array]("_first.mean", "The posterior mean of each first-order index, (P,).")
+    first_std = Forwarded[Array](
+        "_first.std", "The posterior standard deviation of each first-order index, (P,)."
+    )
+    first_draws = Forwarded[Array](
+        "_first.draws", "Draws from the joint posterior of the first-order indices, (R, P)."
+    )
+    plug_in_first = Forwarded[Array](
+        "_first.plug_in", "The first-order indices of the posterior mean function, (P,)."
+    )
+    total = Forwarded[Array]("_total.mean", "The posterior mean of each total index, (P,).")
+    total_std = Forwarded[Array](
+        "_total.std", "The posterior standard deviation of each total index, (P,)."
+    )
+    total_draws = Forwarded[Array](
+        "_total.draws", "Draws from the joint posterior of the total indices, (R, P)."
+    )
+    plug_in_total = Forwarded[Array](
+        "_total.plug_in", "The total indices of the posterior mean function, (P,)."
+    )
+    method = Forwarded[str]("effects.method", "How the variances were computed.")
 
     @property
     def error(self) -> Array:
@@ -153,11 +145,6 @@ class SobolIndices(Frozen):
     def plug_in_error(self) -> Array:
         """The numerical error of each plug-in index, (P,); large where the mean hardly varies."""
         return np.maximum(self._first.plug_in_error, self._total.plug_in_error)
-
-    @property
-    def method(self) -> str:
-        """How the variances were computed."""
-        return self.effects.method
 
     def first_interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Return the ends of the central credible intervals of first-order indices, each (P,)."""
@@ -233,18 +220,33 @@ class SobolIndices(Frozen):
         frame = pd.DataFrame(columns, index=pd.Index(self.feature_names, name="feature"))
         return frame.sort_values("total", ascending=False, kind="stable")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the content of the file that `save` writes, as JSON values."""
-        return storage.to_dict(self)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write a JSON file; `SobolIndices.load` restores it to the last bit."""
-        storage.save(self, path)
+    def _content(self) -> dict[str, Any]:
+        held = {name: vars(self.effects)[name] for name in ARRAYS}
+        return {
+            "feature_names": list(self.feature_names),
+            "quantity": self.quantity,
+            "inputs": self.inputs,
+            "method": self.effects.method,
+            "subsets": [list(subset) for subset in self.effects.subsets],
+            "pairs": [list(pair) for pair in self.pairs_known],
+            "arrays": {
+                name: documents.encode(array, ARRAYS[name], compact=name == "draws")
+                for name, array in held.items()
+                if array is not None
+            },
+        }
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> SobolIndices:
-        """Read what `save` wrote; a truncated or foreign file is refused."""
-        return storage.load(path)
+    def _of_content(cls, content: Any) -> SobolIndices:
+        known = content["arrays"]
+        arrays = {
+            name: read_only(documents.decode(known[name])) for name in ARRAYS if name in known
+        }
+        subsets = tuple(tuple(int(i) for i in subset) for subset in content["subsets"])
+        effects = Effects(subsets, **arrays, method=content["method"])
+        names = tuple(content["feature_names"])
+        pairs = tuple((int(i), int(j)) for i, j in content["pairs"])
+        return cls(effects, names, content["quantity"], content["inputs"], pairs)
 
     def plot(self, *, max_display: int = 10, level: float = 0.95, ax: Axes | None = None) -> Axes:
         """Draw bars of both indices with credible intervals: `gpattr.plots.sobol_bar`."""
@@ -253,17 +255,54 @@ class SobolIndices(Frozen):
         return sobol_bar(self, max_display=max_display, level=level, ax=ax)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SobolIndices):
-            return NotImplemented
-        return self.to_dict() == other.to_dict()
+        return isinstance(other, SobolIndices) and self.to_dict() == other.to_dict()
 
     __hash__ = None  # pyright: ignore[reportAssignmentType]
 
-    def __repr__(self) -> str:
-        return text.plain(self)
+    def _heading(self) -> list[str]:
+        inputs = f", {self.inputs}" if self.inputs else ""
+        error = self.error.max(initial=0.0)
+        spread = np.minimum(self.first_std, self.total_std)
+        more = ", more than some spreads" if (self.error > spread).any() else ""
+        drawn = len(self.first_draws)
+        return [
+            f"Sobol indices of the {self.quantity}: {counted(len(self), 'feature')}{inputs}",
+            variance_words(self),
+            f"{self.method}, error about {error:.0e}{more}; spread from {drawn} draws",
+        ]
 
-    def _repr_html_(self) -> str:
-        return text.html(self)
+    def _table(self) -> Table:
+        header = ["feature", "first", "± std", "plug-in", "total", "± std", "plug-in"]
+        columns = [
+            self.first,
+            self.first_std,
+            self.plug_in_first,
+            self.total,
+            self.total_std,
+            self.plug_in_total,
+        ]
+        order = np.argsort(-self.total, kind="stable")[:SHOWN]
+        names = self.feature_names
+        return header, [[names[i], *(_share(column[i]) for column in columns)] for i in order]
+
+    def _notes(self) -> list[str]:
+        hidden = len(self) - SHOWN
+        return [f"… and {hidden} smaller"] if hidden > 0 else []
+
+
+def variance_words(indices: SobolIndices) -> str:
+    """Return the total variance, and how much of it is unknown, in words."""
+    spread = readable(indices.variance_std, 2)
+    share = indices.unknown_share
+    unknown = "< 0.1%" if share < 1e-3 else f"{share:.1%}" if share < 0.1 else f"{share:.0%}"
+    return f"variance {readable(indices.variance)} ± {spread}, of which {unknown} is not yet known"
+
+
+def _share(value: float) -> str:
+    """Return an index with four decimals, "–" for none; one that rounds to zero has no sign."""
+    if value != value:
+        return "–"
+    return f"{value if abs(value) >= 5e-5 else 0.0:.4f}"
 
 
 @dataclass(frozen=True, eq=False)

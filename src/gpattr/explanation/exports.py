@@ -1,8 +1,7 @@
-"""An explanation as a frame, a SHAP explanation, or an xarray data set."""
+"""Explanations as frames, and as those of SHAP, xarray and InterpretML."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from gpattr._core.randomness import RandomLike
 from gpattr._core.validation import check_count
 from gpattr.distributions import Draws
 from gpattr.explanation.axes import FEATURE, FEATURES, unique
+from gpattr.explanation.result import JointResult, long_frame, spread
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,44 +22,34 @@ if TYPE_CHECKING:
     from gpattr.explanation.explanation import Explanation
 
 
+IN_A_PICTURE = 15  # features that InterpretML draws
+
+
 def to_frame(ex: Explanation, level: float) -> pd.DataFrame:
     """Return one line per row and entry."""
-    import pandas as pd
-
-    n, *sizes = ex.shape
-    q = math.prod(sizes)
-    columns: dict[str, Any] = {"row": np.repeat(np.asarray(ex.row_names, dtype=object), q)}
-    names = zip(unique(ex.axes), ex.axis_labels(), strict=True)
-    for k, (name, labels) in enumerate(names):
-        inner = np.repeat(np.asarray(labels, dtype=object), math.prod(sizes[k + 1 :]))
-        columns[name] = np.tile(inner, n * math.prod(sizes[:k]))
+    labels = dict(zip(unique(ex.axes), ex.axis_labels(), strict=True))
+    columns: dict[str, Any] = {}
     if ex.axes == FEATURES:
         columns |= _inputs(ex)
-    columns["attribution"] = ex.values.ravel()
+    columns |= {"attribution": ex.values} | spread(ex, level)
     if ex.var is not None:
-        lower, upper = ex.interval(level)
-        columns["std"] = np.sqrt(ex.var).ravel()
-        columns["lower"], columns["upper"] = lower.ravel(), upper.ravel()
-        columns["prob_positive"] = ex.prob_positive().ravel()
+        columns["prob_positive"] = ex.prob_positive()
         if isinstance(ex.distribution, Draws):
-            columns["standard_error"] = ex.standard_error().ravel()
-    return pd.DataFrame(columns).infer_objects()
+            columns["standard_error"] = ex.standard_error()
+    return long_frame({"row": ex.row_names} | labels, columns).infer_objects()
 
 
-def to_shap(ex: Explanation, level: float) -> Any:
-    """Return a ``shap.Explanation``."""
+def to_shap(shown: JointResult, ex: Explanation, level: float) -> Any:
+    """Return a ``shap.Explanation`` of the numbers that are shown; ``ex`` says of which rows."""
     shap = optional("shap", "to_shap()")
-    uncertainty = {}
-    if ex.var is not None:
-        lower, upper = ex.interval(level)
-        uncertainty = {"error_std": np.sqrt(ex.var), "lower_bounds": lower, "upper_bounds": upper}
+    names = {"std": "error_std", "lower": "lower_bounds", "upper": "upper_bounds"}
     return shap.Explanation(
-        values=np.array(ex.values),
+        values=np.array(shown.values),
         base_values=np.array(ex.base_values),
         data=coded_data(ex),
         display_data=display_data(ex, None) if ex.labels else None,
         feature_names=list(ex.feature_names),
-        **uncertainty,
+        **{names[name]: np.array(part) for name, part in spread(shown, level).items()},
     )
 
 
@@ -100,15 +90,78 @@ def to_xarray(
     return result if n_samples is None else result.set_coords(set(arrays) - {"attribution"})
 
 
+def to_interpret(ex: Explanation, name: str | None) -> Any:
+    """Return a local explanation of InterpretML, whose bars have standard deviations."""
+    import pandas as pd
+
+    base = optional("interpret.api.templates", "to_interpret()").FeatureValueExplanation
+
+    class GPAttributions(base):
+        """Bars of attributions, with error bars of one standard deviation."""
+
+        def visualize(self, key: Any = None, title: str | None = None) -> Any:
+            """Return a Plotly figure of one row, or of the mean absolute attributions."""
+            figure, data = super().visualize(key, title), self.data(key)
+            if figure is not None and isinstance(key, int) and "std" in data:
+                order = sorted(range(len(data["scores"])), key=lambda i: -abs(data["scores"][i]))
+                std = [data["std"][i] for i in order[:IN_A_PICTURE][::-1]]
+                figure.data[0].error_x = {"type": "data", "array": [*std, 0.0]}
+            return figure
+
+    rows = [_interpreted_row(ex, i) for i in range(len(ex))]
+    overall = {
+        "type": "univariate",
+        "names": list(ex.feature_names),
+        "scores": np.abs(ex.values).mean(axis=0).tolist() if len(ex) else [],
+    }
+    selector = pd.DataFrame(
+        {
+            "Row": list(map(str, ex.row_names)),
+            "Predicted": ex.predictions,
+            "Baseline": ex.base_values,
+        }
+    )
+    return GPAttributions(
+        "local",
+        {"overall": overall if len(ex) else None, "specific": rows},
+        feature_names=list(ex.feature_names),
+        feature_types=[
+            "nominal" if each in ex.labels else "continuous" for each in ex.feature_names
+        ],
+        name=f"{ex.attribution} of the {ex.quantity}" if name is None else name,
+        selector=selector.round(3),
+    )
+
+
+def _interpreted_row(ex: Explanation, i: int) -> dict[str, Any]:
+    """Return one row in the words of InterpretML."""
+    one, prediction = ex[i], float(ex.predictions[i])
+    row = {
+        "type": "univariate",
+        "names": list(ex.feature_names),
+        "scores": one.values[0].tolist(),
+        "values": display_data(one, None)[0].tolist(),
+        "extra": {"names": ["Baseline"], "scores": [float(ex.base_values[i])], "values": [1]},
+        "perf": {
+            "is_classification": False,
+            "actual": np.nan,
+            "predicted": prediction,
+            "actual_score": np.nan,
+            "predicted_score": prediction,
+        },
+    }
+    return row if one.std is None else row | {"std": one.std[0].tolist()}
+
+
 def _inputs(ex: Explanation) -> dict[str, Any]:
     """Return the columns that tell the value of each feature and where it started."""
-    columns: dict[str, Any] = {"data": ex.data.ravel()}
+    columns: dict[str, Any] = {"data": ex.data}
     if ex.labels:
-        columns["label"] = display_data(ex, "").ravel()
+        columns["label"] = display_data(ex, "")
     if ex.baseline_weights is None:
-        columns["baseline"] = ex.baselines.ravel()
+        columns["baseline"] = ex.baselines
         if ex.baseline_labels:
-            columns["baseline_label"] = _texts(ex, ex.baseline_labels, "").ravel()
+            columns["baseline_label"] = _texts(ex, ex.baseline_labels, "")
     return columns
 
 
