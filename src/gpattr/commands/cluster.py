@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -14,30 +14,24 @@ WAITING = 2  # tasks for each thread of the cluster, whose results are not writt
 
 
 def on_cluster(
-    address: str, work: Callable[[int], Any], numbers: Sequence[int]
-) -> Iterator[tuple[int, Any]]:
-    """Yield (number, work(number)) as the workers at ``address`` finish, at most a few ahead."""
+    address: str, work: Callable[[int, Any], Any], frames: Iterable[tuple[int, Any]]
+) -> Iterator[Any]:
+    """Yield work(number, frame) as the workers at ``address`` finish, at most a few ahead."""
     from distributed import as_completed
 
     with _client(address) as client:
         threads = sum(client.nthreads().values())
         try:
             scattered = client.scatter(work, broadcast=True)
-            left = iter(numbers)
-
-            def submitted(number: int) -> Any:
-                key = f"gpattr-part-{number}-{scattered.key}"
-                return client.submit(_task, scattered, number, key=key, retries=3)
-
-            first = [submitted(number) for number in islice(left, WAITING * threads)]
-            running = as_completed(first, with_results=False)
+            submitted = (
+                client.submit(_task, scattered, number, frame, pure=False, retries=3)
+                for number, frame in frames
+            )
+            running = as_completed(islice(submitted, WAITING * threads), with_results=False)
             for future in running:
-                number, result = future.result()
+                yield future.result()
                 future.release()
-                yield number, result
-                following = next(left, None)
-                if following is not None:
-                    running.add(submitted(following))
+                running.update(islice(submitted, 1))
         except GpattrError:
             raise
         except Exception as error:
@@ -70,8 +64,8 @@ def _client(address: str) -> Any:
     return client
 
 
-def _task(work: Callable[[int], Any], number: int) -> tuple[int, Any]:
-    return number, work(number)
+def _task(work: Callable[[int, Any], Any], number: int, frame: Any) -> Any:
+    return work(number, frame)
 
 
 def _first_line(error: BaseException) -> str:

@@ -1,7 +1,7 @@
-"""Explained parts of a table: a part's number in, the bytes of a Parquet file out.
+"""Explained parts of a table: the rows of a part in, the bytes of a Parquet file out.
 
-The work depends on nothing but the files and the model, so whoever does it, and how often, the
-bytes are the same.
+The work depends on nothing but the rows and the model, so whoever does it, and how often, the bytes
+are the same.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class Work:
             for name in function.results
         ]
 
-    def __call__(self, number: int) -> Written:
-        """Return the explanations of the rows of a part."""
-        rows = self.reader.read(number)
+    def __call__(self, number: int, frame: Any) -> Written:
+        """Return the explanations of the rows of a part, from its file."""
+        rows = self.reader.read(number, frame)
         found = {
             label: function(function.empty() if rows.X is None else rows.X)
             for label, function in self.functions.items()

@@ -102,8 +102,8 @@ class Training:
     def _chunks(self, track: Track) -> Iterator[tuple[Any, Any]]:
         """Yield features and targets of the parts, without rows whose target is missing."""
         count = len(self.stream.parts)
-        for number in track(range(count), count):
-            rows = self.reader.read(number)
+        for number, frame in track(self.reader.frames(range(count)), count):
+            rows = self.reader.read(number, frame)
             self.left_out += int((~rows.usable).sum())
             self.problem = self.problem or rows.problem
             if rows.X is None:

@@ -47,7 +47,7 @@ from gpattr.commands.stream_training import Training
 from gpattr.commands.terminal import Terminal
 from gpattr.engines import FrameFunction
 from gpattr.exceptions import FileFormatError, InvalidInputError
-from gpattr.tables import TableModel, records
+from gpattr.tables import TableModel, stream
 from gpattr.tables.part_features import ERRORS, PartReader, decimal_commas
 from gpattr.tables.stream import SAMPLE_ROWS, Stream, stamps_of
 from gpattr.tables.workbooks import ENDINGS, OLD_ENDINGS
@@ -186,7 +186,7 @@ def _options(request: Request) -> dict[str, Any]:
         "--level": request.level,
         "--errors": request.errors,
         "--id": list(request.identifiers),
-        "size of parts": [records.PART_ROWS, records.PART_BYTES],
+        "size of parts": [stream.PART_ROWS, stream.PART_CELLS],
     }
 
 
@@ -372,16 +372,16 @@ def _explain(
 
 def _run(request: Request, manifest: Manifest, work: Work, terminal: Terminal) -> None:
     """Explain and write the parts that are missing, here or on a cluster."""
-    left = manifest.missing()
+    frames = work.reader.frames(manifest.missing())
     with terminal.progress() as bar:
         task = bar.add_task("explaining parts", total=len(manifest.stream.parts))
         bar.update(task, completed=len(manifest.done))
         found = (
-            ((number, work(number)) for number in left)
+            (work(number, frame) for number, frame in frames)
             if request.dask is None
-            else on_cluster(request.dask, work, left)
+            else on_cluster(request.dask, work, frames)
         )
-        for _, written in found:
+        for written in found:
             manifest.add(written.content, written.facts)
             bar.advance(task)
     manifest.save()

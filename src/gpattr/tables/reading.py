@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 THOUSANDS = re.compile(r"[-+(]?\s*[1-9]\d{0,2},\d{3}\s*[%‰]?\)?")
 DECIMAL = r"[-+]?\d*{0}(?:\d{{1,2}}|\d{{4,}})"  # with three digits it might be thousands
 SAMPLE = 20  # lines that determine the separator
+NAMELESS = "The first column was left out because it has no name."
+WINDOWS = "The file is not UTF-8 and was read as Windows-1252: check special characters."
+UNCLOSED = "contains other rows; is a quotation mark not closed?"
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 
 
@@ -90,7 +93,7 @@ def _read(name: str, fewest: int, sheet: str | None) -> pd.DataFrame:
 
 def _without_index(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
     if "" in frame.columns:  # an index that was saved with the table
-        notes.append("The first column was left out because it has no name.")
+        notes.append(NAMELESS)
         frame = frame.drop(columns="")
     frame.attrs["notes"] = notes
     return frame
@@ -120,9 +123,7 @@ def _text(name: str) -> tuple[str, list[str]]:
     except UnicodeDecodeError:
         pass
     try:
-        return content.decode("cp1252"), [
-            "The file is not UTF-8 and was read as Windows-1252: check special characters."
-        ]
+        return content.decode("cp1252"), [WINDOWS]
     except UnicodeDecodeError:
         raise InvalidInputError(
             f"{name}: expected text in UTF-8; save the table as CSV (UTF-8)"
@@ -166,14 +167,7 @@ def _frame(name: str, rows: list[list[str]], separator: str) -> pd.DataFrame:
             f"{name}: expected a line of column names and rows below it, got no rows"
         )
     for number, row in body:
-        if len(row) != len(header):
-            raise wrong_width(name, number, row, header, separator)
-    for number, row in body:
-        if contains_rows(row, separator):
-            raise InvalidInputError(
-                f"{name}: a cell in line {number} contains other rows; is a quotation mark not"
-                " closed?"
-            )
+        refuse_irregular(name, number, row, header, separator)
     cells = [row for _, row in body]
     point = decimal_point(cells)
     if separator != ";":  # with semicolons, commas are decimal points
@@ -183,23 +177,22 @@ def _frame(name: str, rows: list[list[str]], separator: str) -> pd.DataFrame:
     return frame
 
 
-def wrong_width(
+def refuse_irregular(
     name: str, number: int, row: Sequence[str], header: Sequence[str], separator: str
-) -> InvalidInputError:
-    """Return the error for a line with more or fewer cells than there are columns."""
-    return InvalidInputError(
-        f"{name}: expected {len(header)} columns in line {number}, got {len(row)}; columns are"
-        f" separated by {SEPARATORS[separator]}s"
-    )
-
-
-def contains_rows(row: Sequence[str], separator: str) -> bool:
-    """Return whether a line in a cell has as many separators as the row."""
-    return any(
+) -> None:
+    """Refuse a line with more or fewer cells than there are columns, or with rows in a cell."""
+    if len(row) != len(header):
+        raise InvalidInputError(
+            f"{name}: expected {len(header)} columns in line {number}, got {len(row)}; columns are"
+            f" separated by {SEPARATORS[separator]}s"
+        )
+    # Rows in a cell: lines with as many separators.
+    if any(
         "\n" in cell
         and any(line.count(separator) == len(row) - 1 for line in cell.splitlines()[1:])
         for cell in row
-    )
+    ):
+        raise InvalidInputError(f"{name}: a cell in line {number} {UNCLOSED}")
 
 
 def decimal_point(body: list[list[str]]) -> str:
