@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from gpattr._core import files
 from gpattr.cli import app
-from gpattr.commands import cluster, manifest, stream_report, streaming
+from gpattr.commands import explained_parts, manifest, stream_report, streaming
 from gpattr.commands.stream_training import Training
 from gpattr.estimators import RandomFeatureGPRegressor, gp_regressor
 from gpattr.exceptions import InvalidInputError
@@ -146,7 +146,6 @@ def test_parts_have_what_an_explainer_returns(data, small_parts, tmp_path):
 def test_going_on_gives_the_same_folder(data, small_parts, tmp_path, monkeypatch):
     """Stopped after every step, with the report and all: every file is the same."""
     explain(data, tmp_path / "whole")
-    monkeypatch.setattr(manifest, "SHARE", 0.0)  # it is saved after every part, however small
     add, stops = manifest.Manifest.add, []
 
     def stopped(self, content, facts):
@@ -214,7 +213,6 @@ def test_a_full_disk(data, parts_only, tmp_path, monkeypatch):
         written.append(handle)
 
     monkeypatch.setattr(files.os, "fsync", full)
-    monkeypatch.setattr(manifest, "SHARE", 0.0)  # a busy machine would list parts more rarely
     said = explain(data, out, code=1)
     assert "No space left on device" in said
     assert "part-" not in " ".join(str(path) for path in out.rglob("*.tmp"))
@@ -359,7 +357,7 @@ def test_a_cluster_gives_the_same_bytes(data, parts_only, tmp_path):
 
 def test_a_cluster_that_is_not_there(data, parts_only, tmp_path, monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr(cluster, "TIMEOUT", "1s")
+    monkeypatch.setattr(explained_parts, "TIMEOUT", "1s")
     said = explain(data, tmp_path / "out", "--dask", "tcp://127.0.0.1:9", code=1)
     assert "--dask: expected the address of a Dask scheduler that can be reached" in said
     assert not (tmp_path / "out").exists()

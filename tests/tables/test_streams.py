@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpattr.exceptions import InvalidInputError
-from gpattr.tables import Columns, read_table, stream
+from gpattr.tables import Columns, read_table, stream, table_files
 from gpattr.tables.columns import typical_values
 from gpattr.tables.part_features import PartReader, decimal_commas
 from gpattr.tables.stream import Stream
@@ -243,3 +243,29 @@ def test_rows_that_contradict_the_columns(tmp_path):
     blank = reader_of(tmp_path, TRAINING, "a,kind\n,1st\n2,\n", strict=True)
     with pytest.raises(InvalidInputError, match="missing in column 'a', the first in row 1"):
         blank.read(0)
+
+
+def test_parts_wherever_the_bytes_are_cut(tmp_path, monkeypatch):
+    """Blocks of a file end in cells, in line ends and between quotation marks."""
+    path = tmp_path / "t.csv"
+    cells = ["1", '"x, y"', '"of two\r\nlines"', '"""5"""', "é"]
+    rows = [f"{i},{cells[i % 5]},{cells[i // 5 % 5]}\r\n" for i in range(300)]
+    rows.insert(100, ' ,"" ,\r\n')
+    path.write_bytes(b"a,b,c\r\n" + "".join(rows).encode())
+    for size in (97, 128, 1001):
+        monkeypatch.setattr(table_files, "BLOCK", size)
+        same_as_at_once(path)
+
+
+def test_a_mark_that_is_not_closed_in_a_large_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(table_files, "BLOCK", 2**10)
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n" + "1,2\n" * 300 + '3,"4\n' + "5,6\n" * 60_000)
+    with pytest.raises(InvalidInputError, match="a cell in line 302 contains other rows; is a"):
+        Stream.of(path)
+
+
+def test_wide_tables_have_fewer_rows_in_a_part(tmp_path, monkeypatch):
+    monkeypatch.setattr(stream, "PART_CELLS", 6)
+    (tmp_path / "t.csv").write_text("a,b,c\n" + "1,2,3\n" * 5)
+    assert [part.rows for part in Stream.of(tmp_path / "t.csv").parts] == [2, 2, 1]

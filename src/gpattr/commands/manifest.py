@@ -1,13 +1,12 @@
 """The manifest of a table that is explained in parts: what it is made of, and what is done.
 
-It is rewritten, whole, after every part (more rarely once that would take a twentieth of the time),
-so that a run that is killed goes on from there. A part that it lists has been on the disk before.
+It is rewritten, whole, after every part, so that a run that is killed goes on from there. A part
+that it lists has been on the disk before.
 """
 
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +21,6 @@ from gpattr.tables.stream import Stream
 
 NAME = "manifest.json"
 FORMAT = "gpattr.explained_parts"
-SHARE = 20.0  # of the time that a manifest takes to write, at least, between two
 
 
 @dataclass
@@ -39,7 +37,6 @@ class Manifest:
     model: str = ""
     done: dict[int, dict[str, Any]] = field(default_factory=dict)
     finished: bool = False
-    _saved: tuple[float, float] = (0.0, 0.0)  # when, and how long it took
 
     @classmethod
     def load(cls, folder: Path, data: str) -> Manifest | None:
@@ -58,7 +55,6 @@ class Manifest:
 
     def save(self) -> None:
         """Write it to its folder."""
-        started = time.monotonic()
         content = {
             "gpattr": __version__,
             "input": self.stream.to_content(),
@@ -69,17 +65,13 @@ class Manifest:
             "parts": [self.done[number] for number in sorted(self.done)],
         }
         documents.write(FORMAT, content, self.folder / NAME, durable=True)
-        now = time.monotonic()
-        self._saved = (now, now - started)
 
     def add(self, content: bytes, facts: dict[str, Any]) -> None:
         """Write a part, and then the manifest that lists it."""
         number = facts["part"]
         write_whole(content, self.part(number), durable=True)
         self.done[number] = facts | {"file": self.part(number).name}
-        when, took = self._saved
-        if time.monotonic() - when > SHARE * took:
-            self.save()
+        self.save()
 
     def part(self, number: int) -> Path:
         """Return the file of a part."""

@@ -23,14 +23,13 @@ from gpattr._core.memory import available_memory, readable_bytes
 from gpattr._core.normal import check_level
 from gpattr._core.validation import check_choice
 from gpattr.commands import notes, stream_report
-from gpattr.commands.cluster import check_cluster, on_cluster
 from gpattr.commands.explain import (
     LATENT,
     Request,
     Result,
     check_model,
 )
-from gpattr.commands.explained_parts import Work
+from gpattr.commands.explained_parts import Work, check_cluster, on_cluster
 from gpattr.commands.explainers import explainers
 from gpattr.commands.manifest import NAME, Manifest, refuse_other
 from gpattr.commands.output import (
@@ -49,8 +48,8 @@ from gpattr.engines import FrameFunction
 from gpattr.exceptions import FileFormatError, InvalidInputError
 from gpattr.tables import TableModel, stream
 from gpattr.tables.part_features import ERRORS, PartReader, decimal_commas
+from gpattr.tables.reading import ENDINGS, OLD_ENDINGS
 from gpattr.tables.stream import SAMPLE_ROWS, Stream, stamps_of
-from gpattr.tables.workbooks import ENDINGS, OLD_ENDINGS
 
 MODEL = "model.json"
 IN_MEMORY = 16  # bytes of memory for each byte of a file that is read at once: 15 were measured
@@ -381,8 +380,8 @@ def _run(request: Request, manifest: Manifest, work: Work, terminal: Terminal) -
             if request.dask is None
             else on_cluster(request.dask, work, frames)
         )
-        for written in found:
-            manifest.add(written.content, written.facts)
+        for content, facts in found:
+            manifest.add(content, facts)
             bar.advance(task)
     manifest.save()
 

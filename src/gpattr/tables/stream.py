@@ -20,7 +20,7 @@ import numpy as np
 from gpattr._core.optional import optional
 from gpattr._core.validation import check_path
 from gpattr.exceptions import InvalidInputError
-from gpattr.tables import workbooks
+from gpattr.tables.reading import ENDINGS, OLD_ENDINGS
 from gpattr.tables.table_files import CsvFile, ParquetFile
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ def _names(path: str) -> Iterator[str]:
     """Return the names of the files of a table; refuse what is not read in parts."""
     if not os.path.isdir(path):
         ending = os.path.splitext(path)[1].lower()
-        if ending in (*workbooks.ENDINGS, *workbooks.OLD_ENDINGS):
+        if ending in (*ENDINGS, *OLD_ENDINGS):
             raise InvalidInputError(
                 f"{path}: a workbook is not read in parts; save the table as CSV or Parquet, or use"
                 " --no-stream"

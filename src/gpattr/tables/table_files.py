@@ -12,8 +12,8 @@ import io
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 from gpattr.exceptions import InvalidInputError
 from gpattr.tables.reading import (
@@ -38,15 +38,42 @@ Advance = Callable[[int], Any]
 
 
 @dataclass(frozen=True)
-class CsvFile:
-    """A CSV file: the names in its ``header``, which is record number ``line``, and how it is read.
+class TableFile:
+    """A file of a table, with the names of its columns in the ``header``."""
+
+    path: str
+    header: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that have a name."""
+        return tuple(name for name in self.header if name)
+
+    @property
+    def notes(self) -> list[str]:
+        """What to know about the way it is read."""
+        return [NAMELESS] if "" in self.header else []
+
+    def to_content(self) -> dict[str, Any]:
+        """Return it as JSON values, without its path."""
+        content = asdict(self) | {"header": list(self.header)}
+        del content["path"]
+        return content
+
+    @classmethod
+    def of_content(cls, path: str, content: Any) -> Self:
+        """Return what `to_content` returned."""
+        return cls(path, **content | {"header": tuple(content["header"])})
+
+
+@dataclass(frozen=True)
+class CsvFile(TableFile):
+    """A CSV file: its header is record number ``line``.
 
     ``blank`` says whether it has rows of nothing but spaces, which do not count.
     """
 
-    path: str
     separator: str
-    header: tuple[str, ...]
     line: int
     encoding: str = "utf-8"
     blank: bool = False
@@ -72,19 +99,13 @@ class CsvFile:
                 if any(map(str.strip, row)):
                     header = tuple(cell.strip() for cell in row)
                     check_header(path, list(header))
-                    return cls(path, separator, header, line, encoding)
+                    return cls(path, header, separator, line, encoding)
         raise InvalidInputError(f"{path}: expected a line of column names, got none")
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that have a name."""
-        return tuple(name for name in self.header if name)
 
     @property
     def notes(self) -> list[str]:
         """What to know about the way it is read."""
-        nameless = [NAMELESS] if "" in self.header else []
-        return [*([WINDOWS] if self.encoding != "utf-8" else []), *nameless]
+        return [*([WINDOWS] if self.encoding != "utf-8" else []), *super().notes]
 
     def counted(self, advance: Advance) -> tuple[CsvFile, int]:
         """Return the file and the number of its rows; refuse rows that are none.
@@ -162,7 +183,7 @@ class CsvFile:
         )
         done = 0
         try:
-            with open(self.path, "rb") as file, _readable(self.path):
+            with _Blocks(self.path) as file, _readable(self.path):
                 for batch in reader.open_csv(file, *options):
                     advance(file.tell() - done)
                     done = file.tell()
@@ -186,24 +207,10 @@ class CsvFile:
                 raise InvalidInputError(f"{self.path}: a cell in line {n + 1} {UNCLOSED}") from None
         return n - self.line
 
-    def to_content(self) -> dict[str, Any]:
-        """Return it as JSON values, without its path."""
-        content = {name: getattr(self, name) for name in ("separator", "line", "encoding", "blank")}
-        return content | {"header": list(self.header)}
-
-    @classmethod
-    def of_content(cls, path: str, content: Any) -> CsvFile:
-        """Return what `to_content` returned."""
-        return cls(path, **content | {"header": tuple(content["header"])})
-
 
 @dataclass(frozen=True)
-class ParquetFile:
-    """A Parquet file: its ``header`` and the ``types`` of its columns."""
-
-    path: str
-    header: tuple[str, ...]
-    types: tuple[str, ...]
+class ParquetFile(TableFile):
+    """A Parquet file."""
 
     @classmethod
     def open(cls, path: str, fewest: int) -> ParquetFile:
@@ -211,22 +218,11 @@ class ParquetFile:
         schema = _parquet(path).schema_arrow
         known = (schema.pandas_metadata or {}).get("index_columns", [])
         index = {name for name in known if isinstance(name, str)}
-        columns = [column for column in schema if column.name not in index]
-        names = tuple(column.name for column in columns)
+        names = tuple(name for name in schema.names if name not in index)
         if len(names) < fewest:
             raise InvalidInputError(f"{path}: expected at least {fewest} columns, got {len(names)}")
         check_header(path, list(names))
-        return cls(path, names, tuple(str(column.type) for column in columns))
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of its columns."""
-        return self.header
-
-    @property
-    def notes(self) -> list[str]:
-        """What to know about the way it is read: nothing."""
-        return []
+        return cls(path, names)
 
     def counted(self, advance: Advance) -> tuple[ParquetFile, int]:
         """Return the file and the number of its rows; ``advance`` is told the bytes read."""
@@ -249,14 +245,19 @@ class ParquetFile:
         frame.attrs["commas"] = []
         return frame
 
-    def to_content(self) -> dict[str, Any]:
-        """Return it as JSON values, without its path."""
-        return {"header": list(self.header), "types": list(self.types)}
 
-    @classmethod
-    def of_content(cls, path: str, content: Any) -> ParquetFile:
-        """Return what `to_content` returned."""
-        return cls(path, tuple(content["header"]), tuple(content["types"]))
+class _Blocks(io.FileIO):
+    """A file that is not cut between the two letters of a line end.
+
+    In a quoted cell pyarrow (26) would lose the second one.
+    """
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        content = super().read(size) or b""
+        if len(content) > 1 and content.endswith(b"\r"):
+            self.seek(-1, os.SEEK_CUR)
+            return content[:-1]
+        return content
 
 
 @contextmanager
