@@ -222,23 +222,25 @@ def _of_classes(tables: Mapping[str, list[Any]]) -> Any:
 
 
 def _draw_importance(folder: Path, request: Request, result: Result) -> list[str]:
-    lacking = [
-        _draw(folder / f"importance{end}.png", request, result.unmarked[label], plots.bar, each)
-        for (label, end), each in zip(
-            endings(result.importances).items(), result.importances.values(), strict=True
+    ends = endings(result.unmarked)
+    return _notes_on(
+        _draw(
+            folder / f"importance{ends[label]}.png",
+            request,
+            ex,
+            plots.bar,
+            result.importances[label],
         )
-    ]
-    return _notes_on(lacking)
+        for label, ex in result.unmarked.items()
+    )
 
 
 def _draw_beeswarm(folder: Path, request: Request, result: Result) -> list[str]:
-    lacking = [
-        _draw(folder / f"beeswarm{end}.png", request, ex, plots.beeswarm, ex)
-        for (_, end), ex in zip(
-            endings(result.unmarked).items(), result.unmarked.values(), strict=True
-        )
-    ]
-    return _notes_on(lacking)
+    ends = endings(result.unmarked)
+    return _notes_on(
+        _draw(folder / f"beeswarm{ends[label]}.png", request, ex, plots.beeswarm, ex)
+        for label, ex in result.unmarked.items()
+    )
 
 
 def _draw_heatmap(folder: Path, request: Request, result: Result) -> list[str]:
@@ -288,6 +290,7 @@ def _draw(path: Path, request: Request, ex: Explanation, draw: Any, *args: Any) 
 
 
 def _notes_on(lacking: Iterable[bool]) -> list[str]:
+    """Return a note if characters are missing from any picture; all of them are drawn."""
     return [MISSING_LETTERS] if any(list(lacking)) else []
 
 

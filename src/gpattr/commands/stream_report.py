@@ -37,7 +37,7 @@ def write_summary(
     terminal: Terminal,
 ) -> Result:
     """Write tables, pictures and the report of a sample, with importance over all rows."""
-    stream, columns = manifest.stream, asked.model.columns
+    stream, columns = reader.stream, asked.model.columns
     places = np.unique(np.linspace(0, len(sample) - 1, REPORT_ROWS).round().astype(int))
     chosen = sample.iloc[places]
     rows = replace(reader, errors="missing").features(chosen, str(request.data))

@@ -32,7 +32,6 @@ SAMPLE_PARTS = 64  # that they come from
 ENDS = 2**16  # bytes at both ends of a file that tell it from others
 PARQUET = (".parquet", ".pq")
 TEXTS = (".csv", ".tsv", ".txt")
-KINDS = {"csv": CsvFile, "parquet": ParquetFile}
 
 
 @dataclass(frozen=True)
@@ -162,27 +161,6 @@ class Stream:
         whole: pd.DataFrame = pd.concat(found)
         whole.attrs.update(commas=list(commas), notes=self.notes)
         return whole
-
-    def to_content(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        kind = "parquet" if isinstance(self.files[0], ParquetFile) else "csv"
-        return {
-            "kind": kind,
-            "stamps": {name: list(stamp) for name, stamp in self.stamps.items()},
-            "files": [file.to_content() for file in self.files],
-            "parts": [[part.file, part.first, part.rows] for part in self.parts],
-        }
-
-    @classmethod
-    def of_content(cls, path: str, content: Any) -> Stream:
-        """Return what `to_content` returned, for files at the same place."""
-        kind, names = KINDS[content["kind"]], list(content["stamps"])
-        places = [os.path.join(path, name) if os.path.isdir(path) else path for name in names]
-        files = tuple(
-            kind.of_content(place, each)
-            for place, each in zip(places, content["files"], strict=True)
-        )
-        return cls(path, files, content["stamps"], tuple(Part(*part) for part in content["parts"]))
 
     def only(self, parts: Sequence[Part]) -> Stream:
         """Return the same table with some of its parts."""

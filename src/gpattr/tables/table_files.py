@@ -12,8 +12,8 @@ import io
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from gpattr.exceptions import InvalidInputError
 from gpattr.tables.reading import (
@@ -53,17 +53,6 @@ class TableFile:
     def notes(self) -> list[str]:
         """What to know about the way it is read."""
         return [NAMELESS] if "" in self.header else []
-
-    def to_content(self) -> dict[str, Any]:
-        """Return it as JSON values, without its path."""
-        content = asdict(self) | {"header": list(self.header)}
-        del content["path"]
-        return content
-
-    @classmethod
-    def of_content(cls, path: str, content: Any) -> Self:
-        """Return what `to_content` returned."""
-        return cls(path, **content | {"header": tuple(content["header"])})
 
 
 @dataclass(frozen=True)
