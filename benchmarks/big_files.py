@@ -11,6 +11,7 @@ parts must have the same bytes.
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import random
 import signal
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -37,9 +39,8 @@ def measure(folder: Path, gigabytes: float, kills: int) -> tuple[str, list[dict[
     data, model = folder / "big.csv", folder / "model.json"
     rows = make(data, gigabytes)
     some = folder / "some.csv"
-    with open(data, "rb") as file:
-        head = file.read(2**20)
-    some.write_bytes(b"\r\n".join(lines_of(head)[: TRAINED + 1]))
+    with open(data, newline="") as file, open(some, "w", newline="") as head:
+        csv.writer(head).writerows(islice(csv.reader(file), TRAINED + 1))
     gpattr = [sys.executable, "-c", "from gpattr.cli import app; app()"]
     fit = [*gpattr, "fit", some, "--target", "y", "--drop", "text", "--quiet", "--out", model]
     subprocess.run(fit, check=True, stdout=subprocess.DEVNULL)
@@ -95,14 +96,6 @@ def make(path: Path, gigabytes: float) -> int:
             csv.write_csv(pa.table(columns), file, options)
             rows += BLOCK
     return rows
-
-
-def lines_of(content: bytes) -> list[bytes]:
-    """Return the records of the beginning of a file, whose texts may have newlines."""
-    from gpattr.tables.records import records
-
-    stops = [stop for stop, _ in records(content, ",")]
-    return [content[a:b].strip() for a, b in zip([0, *stops], stops, strict=False)]
 
 
 def run(command: list[object], limit: float | None = None) -> tuple[float, float, bool]:

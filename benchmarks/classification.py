@@ -39,7 +39,7 @@ from sklearn.preprocessing import StandardScaler
 
 from gpattr.tables import Columns, TableModel
 from gpattr.tables.missing import missing
-from gpattr.tables.model import _encoded, stratified
+from gpattr.tables.model import encoded, stratified
 from gpattr.tables.target import known_labels
 
 RESULTS = Path(__file__).with_suffix(".json")
@@ -88,13 +88,13 @@ def judge(name: str, target: str, dropped: tuple[str, ...], rows: int) -> dict[s
     chosen = stratified(labels, rows)
     X, y = columns.features(frame).iloc[chosen], labels[chosen]
     classes, codes = np.unique(y, return_inverse=True)
-    encoded = _encoded(columns, X).to_numpy(dtype=float)
+    values = encoded(columns, X).to_numpy(dtype=float)
     found: dict[str, Any] = {"table": name, "rows": len(y), "columns": X.shape[1]}
     found |= {"classes": len(classes), "most frequent": float(np.bincount(codes).max() / len(y))}
     probabilities = {kind: np.zeros((len(y), len(classes))) for kind in NAMES}
     seconds = dict.fromkeys(NAMES, 0.0)
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
-    for train, test in folds.split(encoded, codes):
+    for train, test in folds.split(values, codes):
         for kind in NAMES:
             start = time.process_time()
             if kind == "gpattr":
@@ -102,8 +102,8 @@ def judge(name: str, target: str, dropped: tuple[str, ...], rows: int) -> dict[s
                 of, known = model.predict_proba(X.iloc[test]), np.array(model.classes)
             else:
                 model = make_pipeline(StandardScaler(), OTHERS[kind]())
-                model.fit(encoded[train], y[train])
-                of, known = model.predict_proba(encoded[test]), model.classes_
+                model.fit(values[train], y[train])
+                of, known = model.predict_proba(values[test]), model.classes_
             seconds[kind] += (time.process_time() - start) / FOLDS
             probabilities[kind][np.ix_(test, np.searchsorted(classes, known))] = of
     for kind in NAMES:

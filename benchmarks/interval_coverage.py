@@ -238,13 +238,13 @@ def judge_table(source: str, name: str, target: str) -> dict[str, Any]:
     from sklearn.model_selection import KFold
 
     from gpattr.tables import Columns, TableModel
-    from gpattr.tables.model import _encoded, _label_columns
+    from gpattr.tables.model import encoded, label_columns
 
     frame = read(source, name)
     frame = frame[frame[target].notna()].reset_index(drop=True)
     columns = Columns.of(frame, target)
-    features, labels = columns.features(frame), _label_columns(columns)
-    X = _encoded(columns, features).to_numpy(dtype=float)
+    features, labels = columns.features(frame), label_columns(columns)
+    X = encoded(columns, features).to_numpy(dtype=float)
     y = np.asarray(columns.targets(frame), dtype=float)
     sums: dict[str, list[np.ndarray]] = {}
     for train, test in KFold(5, shuffle=True, random_state=0).split(X):

@@ -29,7 +29,7 @@ import gpattr
 from gpattr.kernels import SquaredExponential
 from gpattr.posteriors import EncodedPosterior
 from gpattr.tables import Columns, TableModel
-from gpattr.tables.model import _encoded, _label_columns
+from gpattr.tables.model import encoded, label_columns
 
 RESULTS = Path(__file__).with_suffix(".json")
 TABLES = (
@@ -56,7 +56,7 @@ def judge(name: str, target: str) -> dict[str, Any]:
     frame = frame[frame[target].notna()].reset_index(drop=True)
     columns = Columns.of(frame, target)
     X, y = columns.features(frame), np.asarray(columns.targets(frame), dtype=float)
-    rows, encoder = _encoded(columns, X), columns.encoder
+    rows, encoder = encoded(columns, X), columns.encoder
     model = TableModel.fit(X, y, columns)
     found: dict[str, Any] = {"table": name, "rows": len(y), "target": target}
     found["gpattr"] = _leading(gpattr.Explainer(model.posterior), X)
@@ -68,7 +68,7 @@ def judge(name: str, target: str) -> dict[str, Any]:
         for feature, of in _places(columns, rows).items()
     }
     found["forest"] = sorted(totals, key=totals.__getitem__, reverse=True)[:LEADING]
-    labels = [i for of in _label_columns(columns) or [] for i in of]
+    labels = [i for of in label_columns(columns) or [] for i in of]
     for scale in SCALES:
         spread = rows.to_numpy().std(axis=0)
         start = np.where(spread > 0, 2.0 * spread, 1.0)

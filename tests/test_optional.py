@@ -17,7 +17,7 @@ from gpattr._core import optional as module
 from gpattr._core.optional import PACKAGES, is_usable, optional, version_numbers
 from gpattr._core.progress_line import ProgressLine
 from gpattr.adapters import registry
-from gpattr.commands.result_tables import _write_attributions
+from gpattr.commands.outputs import write_attributions
 from gpattr.exceptions import GpattrError, OptionalPackageError, UnsupportedModelError
 
 ROOT = Path(__file__).parents[1]
@@ -127,7 +127,7 @@ def test_broken_packages_leave_the_rest_alone(broken):
 def test_a_broken_pyarrow_leaves_the_csv_file(broken, tmp_path):
     frame = pd.DataFrame({"row": [0, 1], "attribution": [0.5, -0.5]})
     broken("pyarrow", "raise ImportError('built for another Python')")
-    _write_attributions(tmp_path, frame)
+    write_attributions(tmp_path, frame)
     assert (tmp_path / "attributions.csv").is_file()
     assert not (tmp_path / "attributions.parquet").exists()
 

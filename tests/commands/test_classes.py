@@ -13,7 +13,7 @@ from gpattr.cli import app
 from gpattr.commands import explainers
 from gpattr.commands.explainers import default_rows
 from gpattr.commands.output import OWN
-from gpattr.commands.result_pictures import file_names
+from gpattr.commands.outputs import endings
 from gpattr.tables import Columns, TableModel
 
 
@@ -137,7 +137,7 @@ def test_several_classes(tmp_path):
     assert len(importance) == 12
     for name in ex.output_names:
         assert (tmp_path / "out" / f"importance_{name}.png").exists()
-        assert (tmp_path / "out" / f"beeswarm_{name}.png").exists()
+        assert (tmp_path / "out" / f"beeswarm{name}.png").exists()
 
 
 @pytest.mark.slow
@@ -301,14 +301,14 @@ def test_rows_that_take_long_to_explain_are_fewer(monkeypatch):
 
 
 def test_names_of_files():
-    names = file_names(["a b", "a/b", "ä", "..", "A_B", "x" * 80])
+    names = endings(["a b", "a/b", "ä", "..", "A_B", "x" * 80])
     assert len(set(map(str.lower, names.values()))) == 6
-    assert names["ä"] == "ä"
+    assert names["ä"] == "_ä"
     for name in names.values():
-        assert OWN.fullmatch(f"beeswarm_{name}.png")
+        assert OWN.fullmatch(f"beeswarm{name}.png")
         assert "/" not in name
 
 
 def test_pictures_of_classes_have_names_of_their_own():
-    names = file_names(["!a_3", "a", "a!", "A"])
+    names = endings(["!a_3", "a", "a!", "A"])
     assert len({name.lower() for name in names.values()}) == 4

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from gpattr import Explainer, Explanation
 from gpattr.cli import app
-from gpattr.commands import result_tables
+from gpattr.commands import outputs
 from gpattr.commands.output import whole_folder
 from gpattr.exceptions import InvalidInputError
 from gpattr.explainer import importance
@@ -643,7 +643,7 @@ def test_commands_that_are_shown_run(page, prices, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_covariances_are_left_out_of_a_large_file(prices, model, tmp_path, monkeypatch):
-    monkeypatch.setattr(result_tables, "MOST_COVARIANCES", 40)
+    monkeypatch.setattr(outputs, "MOST_COVARIANCES", 40)
     for rows, kept in (("1-4", True), ("1-5", False)):  # 9 covariances a row
         out = tmp_path / rows
         said = json.loads(

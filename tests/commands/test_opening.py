@@ -16,8 +16,7 @@ from gpattr.distributions import Gaussian
 from gpattr.kernels import SquaredExponential
 from gpattr.posteriors import MixturePosterior
 from gpattr.tables import Columns, TableModel
-from gpattr.tables.held_out import HeldOut
-from gpattr.tables.held_out_classes import HeldOutClasses
+from gpattr.tables.held_out import HeldOut, HeldOutClasses
 
 RNG = np.random.default_rng(0)
 

@@ -189,3 +189,20 @@ def test_what_is_read_is_not_replaced(tmp_path):
         InvalidInputError, match=r"contains files not written by gpattr, such as row_1\.png"
     ):
         require_own(folder)
+
+
+def test_a_folder_of_another_version_is_recognised(tmp_path):
+    """By its list, whatever its files are called; of a folder without one, by their names."""
+    out = tmp_path / "out"
+    with whole_folder(out, force=False) as folder:
+        (folder / "report.html").write_text("new")
+        (folder / "made by a newer version.bin").write_bytes(b"")
+    with whole_folder(out, force=True) as folder:
+        (folder / "report.html").write_text("newer")
+    assert names(out) == [".gpattr", "report.html"]
+    (out / "made by a newer version.bin").write_bytes(b"")
+    with pytest.raises(InvalidInputError, match="such as made by a newer version"):
+        require_own(out)
+    (out / "made by a newer version.bin").unlink()
+    (out / ".gpattr").unlink()
+    require_own(out)

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from gpattr import Explainer, Explanation
 from gpattr.cli import app
-from gpattr.commands import result_tables
+from gpattr.commands import outputs
 from gpattr.commands.notes import of_training_rows
 from gpattr.explainer import importance
 from gpattr.tables import TableModel, choice
@@ -40,7 +40,7 @@ def small_limits(monkeypatch):
         "FEWEST_SHOWN": 60,
         "EXTREME_ROWS": 10,
     }.items():
-        monkeypatch.setattr(result_tables, name, value)
+        monkeypatch.setattr(outputs, name, value)
     monkeypatch.setattr(choice, "EXACT_ROWS", 300)
     for name, value in {"TOGETHER": 60, "ROWS": 60, "FEWEST": 10}.items():
         monkeypatch.setattr(importance, name, value)
@@ -127,10 +127,10 @@ def test_fewer_rows_are_shown_of_many_features(small_limits, n, d, shown):
         values, predictions, shape = np.zeros((n, d)), np.arange(n), (n, d)
         __len__ = lambda self: n  # noqa: E731
 
-    chosen = result_tables.shown_rows(Sized(), full=False)
+    chosen = outputs.shown_rows(Sized(), full=False)
     assert len(np.unique(chosen)) == shown
     assert {0, 9, n - 10, n - 1} <= set(chosen)
-    np.testing.assert_array_equal(result_tables.shown_rows(Sized(), full=True), np.arange(n))
+    np.testing.assert_array_equal(outputs.shown_rows(Sized(), full=True), np.arange(n))
 
 
 def test_exact_models_of_too_many_rows_are_refused(table, monkeypatch, tmp_path):
@@ -174,6 +174,6 @@ def test_warnings_of_training_rows():
 
 def test_rounding_keeps_six_digits():
     values = np.array([0.0, 1.23456789, -123456.789, 1e-300, 1.23456789e-5, 5e-324, -1e300])
-    rounded = result_tables._rounded(values)
+    rounded = outputs.rounded(values)
     np.testing.assert_allclose(rounded, values, rtol=5e-6)
     np.testing.assert_array_equal(rounded[:3], [0.0, 1.23457, -123457.0])

@@ -19,20 +19,20 @@ from typer.testing import CliRunner
 
 from gpattr._core import files
 from gpattr.cli import app
-from gpattr.commands import cluster, manifest, stream_report, streaming
+from gpattr.commands import explained_parts, manifest, stream_report, streaming
 from gpattr.commands.stream_training import Training
 from gpattr.estimators import RandomFeatureGPRegressor, gp_regressor
 from gpattr.exceptions import InvalidInputError
 from gpattr.explainer.explainer import Explainer
-from gpattr.tables import TableModel, choice, read_table, records
+from gpattr.tables import TableModel, choice, read_table, stream
 from gpattr.tables.stream import Stream
 
 N, PART = 230, 20
 DRIVER = """
 import sys
 from gpattr.commands import stream_report
-from gpattr.tables import records
-records.PART_ROWS = int(sys.argv.pop(1))
+from gpattr.tables import stream
+stream.PART_ROWS = int(sys.argv.pop(1))
 stream_report.write_summary = lambda request, manifest, asked, *rest: asked
 from gpattr.cli import app
 app()
@@ -59,7 +59,7 @@ def data(tmp_path_factory):
 
 @pytest.fixture
 def small_parts(monkeypatch):
-    monkeypatch.setattr(records, "PART_ROWS", PART)
+    monkeypatch.setattr(stream, "PART_ROWS", PART)
     monkeypatch.setattr(stream_report, "REPORT_ROWS", 25)
 
 
@@ -146,7 +146,6 @@ def test_parts_have_what_an_explainer_returns(data, small_parts, tmp_path):
 def test_going_on_gives_the_same_folder(data, small_parts, tmp_path, monkeypatch):
     """Stopped after every step, with the report and all: every file is the same."""
     explain(data, tmp_path / "whole")
-    monkeypatch.setattr(manifest, "SHARE", 0.0)  # it is saved after every part, however small
     add, stops = manifest.Manifest.add, []
 
     def stopped(self, content, facts):
@@ -169,7 +168,7 @@ def test_going_on_gives_the_same_folder(data, small_parts, tmp_path, monkeypatch
 
 @pytest.mark.slow
 def test_killed_at_random_moments(data, parts_only, tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "PART_ROWS", 5)
+    monkeypatch.setattr(stream, "PART_ROWS", 5)
     explain(data, tmp_path / "whole")
     out, rng, kills = tmp_path / "out", random.Random(1), 0
     command = [sys.executable, "-c", DRIVER, "5", "explain", data / "data.csv", "--stream"]
@@ -214,7 +213,6 @@ def test_a_full_disk(data, parts_only, tmp_path, monkeypatch):
         written.append(handle)
 
     monkeypatch.setattr(files.os, "fsync", full)
-    monkeypatch.setattr(manifest, "SHARE", 0.0)  # a busy machine would list parts more rarely
     said = explain(data, out, code=1)
     assert "No space left on device" in said
     assert "part-" not in " ".join(str(path) for path in out.rglob("*.tmp"))
@@ -223,7 +221,7 @@ def test_a_full_disk(data, parts_only, tmp_path, monkeypatch):
         content = (out / "parts" / part["file"]).read_bytes()
         assert hashlib.sha256(content).hexdigest() == part["sha256"]
     monkeypatch.undo()
-    monkeypatch.setattr(records, "PART_ROWS", PART)
+    monkeypatch.setattr(stream, "PART_ROWS", PART)
     monkeypatch.setattr(stream_report, "write_summary", lambda request, of, asked, *rest: asked)
     assert "Going on after" in explain(data, out)
     explain(data, tmp_path / "whole")
@@ -321,8 +319,7 @@ def test_the_model_is_trained_first(data, parts_only, tmp_path, monkeypatch, kep
 
 def test_random_features_learn_from_every_row(data, small_parts):
     """The sums of the parts are those of the rows at once, given the same kernel."""
-    stream = Stream.of(data / "data.csv")
-    training = Training(stream, "y")
+    training = Training(Stream.of(data / "data.csv"), "y")
     model = training.train("random-features", None, verbose=False, track=lambda parts, n: parts)
     columns = model.columns
     frame = read_table(data / "data.csv")
@@ -360,7 +357,7 @@ def test_a_cluster_gives_the_same_bytes(data, parts_only, tmp_path):
 
 def test_a_cluster_that_is_not_there(data, parts_only, tmp_path, monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr(cluster, "TIMEOUT", "1s")
+    monkeypatch.setattr(explained_parts, "TIMEOUT", "1s")
     said = explain(data, tmp_path / "out", "--dask", "tcp://127.0.0.1:9", code=1)
     assert "--dask: expected the address of a Dask scheduler that can be reached" in said
     assert not (tmp_path / "out").exists()

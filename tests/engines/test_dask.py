@@ -21,7 +21,7 @@ from engines.conftest import N, only_missing, same, write_files
 from gpattr._core import workers
 from gpattr._core.memory import budget_in_force
 from gpattr.engines import FrameFunction
-from gpattr.engines.parcel import pack
+from gpattr.engines.tasks import pack
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 
 

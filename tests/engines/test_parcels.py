@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 import gpattr
 from gpattr.engines import FrameFunction
-from gpattr.engines.parcel import pack, unpack, unpack_once
+from gpattr.engines.tasks import pack, unpack, unpack_once
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.tables import Columns, TableModel
 

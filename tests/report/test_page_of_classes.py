@@ -11,7 +11,7 @@ from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import SquaredExponential
 from gpattr.report import write_report
 from gpattr.report.facts import model_card
-from gpattr.tables.held_out_classes import HeldOutClasses
+from gpattr.tables.held_out import HeldOutClasses
 
 SPECIES = ["setosa", "versi </script> color", "virginica"]
 BINS = ((0.55, 0.5, 40), (0.7, 0.7, 0), (0.984, 0.99, 1460))

@@ -8,7 +8,7 @@ import pytest
 
 from gpattr.exceptions import InvalidInputError
 from gpattr.tables import Columns, TableModel
-from gpattr.tables.identifiers import looks_like_identifier
+from gpattr.tables.decisions import looks_like_identifier
 
 
 def frame_of(**columns):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpattr.exceptions import InvalidInputError
-from gpattr.tables import Columns, read_table, records
+from gpattr.tables import Columns, read_table, stream, table_files
 from gpattr.tables.columns import typical_values
 from gpattr.tables.part_features import PartReader, decimal_commas
 from gpattr.tables.stream import Stream
@@ -22,14 +22,13 @@ CELLS = st.sampled_from(
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    monkeypatch.setattr(records, "PART_ROWS", 4)
-    monkeypatch.setattr(records, "PART_BYTES", 60)
+    monkeypatch.setattr(stream, "PART_ROWS", 4)
 
 
 def in_parts(path, numbers=()):
-    stream = Stream.of(path, fewest=1)
-    parts = [stream.read(part, stream.columns, numbers) for part in stream.parts]
-    assert [part.rows for part in stream.parts] == [len(part) for part in parts]
+    table = Stream.of(path, fewest=1)
+    parts = list(table.read(table.parts, table.columns, numbers))
+    assert [part.rows for part in table.parts] == [len(part) for part in parts]
     return pd.concat(parts)
 
 
@@ -103,10 +102,11 @@ def test_unusual_files(tmp_path, text):
 def test_windows_encoding_of_a_late_row(tmp_path):
     path = tmp_path / "table.csv"
     path.write_bytes(b"a,b\n" + b"1,x\n" * 400_000 + "2,é\n".encode("cp1252"))
-    records.PART_ROWS, records.PART_BYTES = 2**16, 2**20  # restored by the fixture
-    stream = Stream.of(path)
-    assert "Windows-1252" in stream.notes[0]
-    assert stream.read(stream.parts[-1], ["b"])["b"].iloc[-1] == "é"
+    stream.PART_ROWS = 2**16  # restored by the fixture
+    table = Stream.of(path)
+    assert "Windows-1252" in table.notes[0]
+    (last,) = table.read(table.parts[-1:], ["b"])
+    assert last["b"].iloc[-1] == "é"
 
 
 @settings(max_examples=200, deadline=None)
@@ -114,8 +114,8 @@ def test_windows_encoding_of_a_late_row(tmp_path):
 def test_numbers_are_the_same_to_the_last_bit(tmp_path_factory, number):
     import pyarrow as pa
 
-    from gpattr.tables.csv_parts import _numbers
     from gpattr.tables.numbers import read_numbers
+    from gpattr.tables.table_files import _numbers
 
     text = str(number)
     quick = _numbers(pa.chunked_array([[text]]))
@@ -131,37 +131,38 @@ def test_parquet_in_parts_and_from_the_middle(tmp_path):
     frame["kind"], frame["day"] = "x", pd.Timestamp("2024-01-01")
     frame.to_parquet(tmp_path / "t.parquet", row_group_size=10)
     whole = read_table(tmp_path / "t.parquet")
-    stream = Stream.of(tmp_path / "t.parquet")
-    assert [part.rows for part in stream.parts] == [4, 4, 4, 4, 4, 3]
-    for part in [*stream.parts, *stream.parts[::-1]]:  # in order, and not
-        got = stream.read(part, stream.columns)
-        expected = whole.loc[part.first : part.last]
-        np.testing.assert_array_equal(got["a"], expected["a"])
-        np.testing.assert_array_equal(
-            got["n"].astype(float), expected["n"].to_numpy(dtype=float, na_value=np.nan)
-        )
-        assert list(got["day"]) == list(expected["day"])
+    table = Stream.of(tmp_path / "t.parquet")
+    assert [part.rows for part in table.parts] == [4, 4, 4, 4, 4, 3]
+    each = ([part] for part in table.parts[::-1])
+    for some in (table.parts, *each, table.parts[1::2]):  # in order, and not
+        for part, got in zip(some, table.read(some, table.columns), strict=True):
+            expected = whole.loc[part.first : part.last]
+            np.testing.assert_array_equal(got["a"], expected["a"])
+            np.testing.assert_array_equal(
+                got["n"].astype(float), expected["n"].to_numpy(dtype=float, na_value=np.nan)
+            )
+            assert list(got["day"]) == list(expected["day"])
 
 
 def test_the_sample_is_of_all_parts_and_always_the_same(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b\n" + "".join(f"{i},{i}\n" for i in range(100)))
-    stream = Stream.of(path)
-    sample = stream.sample(50)
+    table = Stream.of(path)
+    sample = table.sample(50)
     assert sample["a"].astype(int).min() == 0
     assert sample["a"].astype(int).max() > 95
     assert 50 <= len(sample) <= 2 * 50
     pd.testing.assert_frame_equal(sample, Stream.of(path).sample(50))
-    assert len(stream.sample(10_000)) == 100
+    assert len(table.sample(10_000)) == 100
 
 
 def test_a_file_that_changes(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b\n" + "1,2\n" * 20)
-    stream = Stream.of(path)
+    table = Stream.of(path)
     path.write_text("a,b\n" + "1,2\n" * 10 + "3,4\n" * 10)
     with pytest.raises(InvalidInputError, match="changed while it was read"):
-        stream.read(stream.parts[-1], ["a"])
+        list(table.read(table.parts[-1:], ["a"]))
 
 
 @pytest.mark.parametrize(
@@ -185,21 +186,21 @@ def test_files_without_rows_and_texts_about_the_tables_are_passed_over(tmp_path)
     (tmp_path / "a.csv").write_text("a,b\n")
     (tmp_path / "b.csv").write_text("a,b\n1,2\n")
     (tmp_path / "readme.txt").write_text("These are measurements, of two kinds\n")
-    stream = Stream.of(tmp_path)
-    assert stream.names == ("a.csv", "b.csv")
-    assert [(part.file, part.rows) for part in stream.parts] == [(1, 1)]
-    assert stream.sample(10)["b"].tolist() == ["2"]
+    table = Stream.of(tmp_path)
+    assert table.names == ("a.csv", "b.csv")
+    assert [(part.file, part.rows) for part in table.parts] == [(1, 1)]
+    assert table.sample(10)["b"].tolist() == ["2"]
 
 
 def reader_of(tmp_path, training, text, **options):
     path = tmp_path / "t.csv"
     path.write_text(text)
     columns = Columns.of(training, "y")
-    stream = Stream.of(path)
-    sample = stream.sample(10_000)
+    table = Stream.of(path)
+    sample = table.sample(10_000)
     typical = typical_values(columns, columns.features(training))
-    decimal = decimal_commas(stream, sample)
-    return PartReader(stream, columns, typical, decimal=decimal, **options)
+    decimal = decimal_commas(table, sample)
+    return PartReader(table, columns, typical, decimal=decimal, **options)
 
 
 TRAINING = pd.DataFrame(
@@ -242,3 +243,29 @@ def test_rows_that_contradict_the_columns(tmp_path):
     blank = reader_of(tmp_path, TRAINING, "a,kind\n,1st\n2,\n", strict=True)
     with pytest.raises(InvalidInputError, match="missing in column 'a', the first in row 1"):
         blank.read(0)
+
+
+def test_parts_wherever_the_bytes_are_cut(tmp_path, monkeypatch):
+    """Blocks of a file end in cells, in line ends and between quotation marks."""
+    path = tmp_path / "t.csv"
+    cells = ["1", '"x, y"', '"of two\r\nlines"', '"""5"""', "é"]
+    rows = [f"{i},{cells[i % 5]},{cells[i // 5 % 5]}\r\n" for i in range(300)]
+    rows.insert(100, ' ,"" ,\r\n')
+    path.write_bytes(b"a,b,c\r\n" + "".join(rows).encode())
+    for size in (97, 128, 1001):
+        monkeypatch.setattr(table_files, "BLOCK", size)
+        same_as_at_once(path)
+
+
+def test_a_mark_that_is_not_closed_in_a_large_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(table_files, "BLOCK", 2**10)
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n" + "1,2\n" * 300 + '3,"4\n' + "5,6\n" * 60_000)
+    with pytest.raises(InvalidInputError, match="a cell in line 302 contains other rows; is a"):
+        Stream.of(path)
+
+
+def test_wide_tables_have_fewer_rows_in_a_part(tmp_path, monkeypatch):
+    monkeypatch.setattr(stream, "PART_CELLS", 6)
+    (tmp_path / "t.csv").write_text("a,b,c\n" + "1,2,3\n" * 5)
+    assert [part.rows for part in Stream.of(tmp_path / "t.csv").parts] == [2, 2, 1]

@@ -14,9 +14,9 @@ from sklearn.preprocessing import StandardScaler
 from gpattr import GPClassifier
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import SquaredExponential
-from gpattr.tables import Columns, TableModel, held_out_classes
+from gpattr.tables import Columns, TableModel, held_out
 from gpattr.tables import model as model_file
-from gpattr.tables.held_out_classes import HeldOutClasses, folds
+from gpattr.tables.held_out import HeldOutClasses, folds
 from gpattr.tables.target import Target, class_words, known_labels
 
 RNG = np.random.default_rng(0)
@@ -199,7 +199,7 @@ def test_folds_keep_every_class():
 
 
 def test_of_many_rows_one_fifth_is_held_out(monkeypatch):
-    monkeypatch.setattr(held_out_classes, "MOST", 50)
+    monkeypatch.setattr(held_out, "MOST", 50)
     X, y = FRAME[["a", "b"]], np.where(SCORE > 0, "ill", "well")
     model = GPClassifier(SquaredExponential(1.0, 4.0), optimize=False).fit(X, y)
     assert HeldOutClasses.of_folds(model, X, y, 30).rows == N / 5

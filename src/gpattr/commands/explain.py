@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +22,7 @@ from gpattr.commands.output import (
     require_own,
     whole_folder,
 )
-from gpattr.commands.result_pictures import (
-    draw_pictures,
-    draw_pictures_of_classes,
-    draw_whole_function,
-)
-from gpattr.commands.result_tables import (
-    shown_rows,
-    write_tables,
-    write_tables_of_classes,
-    write_whole_function,
-)
+from gpattr.commands.outputs import write_outputs
 from gpattr.commands.selection import chosen_attribution, chosen_baseline, chosen_rows
 from gpattr.commands.terminal import Terminal
 from gpattr.commands.whole_function import WholeFunction, chosen_features, whole_function
@@ -39,7 +30,6 @@ from gpattr.exceptions import InvalidInputError
 from gpattr.explainer.explainer import Explainer
 from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.importance import Importance
-from gpattr.report import write_report
 from gpattr.tables import TableModel
 from gpattr.tables.choice import resolved_estimator
 
@@ -102,10 +92,23 @@ class Result:
         return next(iter(self.explanations.values()))
 
     @property
+    def several(self) -> bool:
+        """Whether there are several classes."""
+        return len(self.explanations) > 1
+
+    @cached_property
     def good(self) -> np.ndarray:
         """The positions of the rows that are not marked in any class."""
         marked = np.any([each.marked for each in self.explanations.values()], axis=0)
         return np.flatnonzero(~marked)
+
+    @cached_property
+    def unmarked(self) -> dict[str, Explanation]:
+        """The explanations of the rows that are not marked."""
+        whole = len(self.good) == len(self.first)
+        return {
+            label: each if whole else each[self.good] for label, each in self.explanations.items()
+        }
 
 
 def run(request: Request, terminal: Terminal) -> Result:
@@ -147,7 +150,7 @@ def run(request: Request, terminal: Terminal) -> Result:
     with whole_folder(request.out, force=request.force) as folder, terminal.working("drawing"):
         if request.model is None:
             result.model.save(folder / "model.json")
-        written = write_result(folder, request, result)
+        written = write_outputs(folder, request, result)
     result.notes.extend(written)
     terminal.print(written)
     return result
@@ -229,8 +232,7 @@ def explain_rows(
         }
     result = replace(asked, explanations=found)
     good = result.good
-    shown = {label: each[good] for label, each in found.items()}
-    small = notes.of_small_table(asked.model, shown, level)
+    small = notes.of_small_table(asked.model, result.unmarked, level)
     terminal.print(small)
     unknown = notes.of_unknown_baseline(asked.explainers)
     terminal.print(unknown)
@@ -243,53 +245,6 @@ def explain_rows(
     with terminal.working("estimating the uncertainty of the importance"):
         importances = {
             label: importance_of(asked.explainers[label], X.iloc[good], each)
-            for label, each in shown.items()
+            for label, each in result.unmarked.items()
         }
     return replace(result, importances=importances)
-
-
-def write_result(folder: Path, request: Request, result: Result) -> list[str]:
-    """Write tables, pictures and report; return notes on them."""
-    found, importances, level = result.explanations, result.importances, request.level
-    if len(found) == 1:
-        ex, (importance,) = result.first, importances.values()
-        shown = result.good[shown_rows(ex[result.good], request.full)]
-        written = write_tables(folder, ex, importance, level, shown, request.full)
-        written += draw_pictures(folder, ex[result.good], importance, level)
-    else:
-        shown = result.good
-        written = write_tables_of_classes(folder, found, importances, level)
-        good = {label: each[shown] for label, each in found.items()}
-        written += draw_pictures_of_classes(folder, good, importances, level)
-    write_whole_function(folder, result.whole, level)
-    written += draw_whole_function(folder, result.whole, level)
-    written = list(dict.fromkeys(written))  # both may lack letters
-    _write_report(folder / "report.html", request, result, shown, [*result.notes, *written])
-    return written
-
-
-def _write_report(
-    path: Path, request: Request, result: Result, shown: np.ndarray, notes_shown: list[str]
-) -> None:
-    """Write the report on the ``shown`` rows, of one explanation or of several classes."""
-    page = {
-        label: each if len(shown) == len(each) else each[shown]
-        for label, each in result.explanations.items()
-    }
-    several = len(page) > 1
-    label = next(iter(page))
-    write_report(
-        path,
-        page if several else page[label],
-        importance=result.importances if several else result.importances[label],
-        dependence=dict(result.whole.curves),
-        indices=dict(result.whole.indices),
-        explainer=result.explainers[label],
-        held_out=result.model.held_out,
-        measured=None if result.observed is None else result.observed[shown],
-        opening=result.opening,
-        notes=[note for note in notes_shown if note not in result.opening],
-        title=f"Predictions of {result.model.columns.target}, explained",
-        level=request.level,
-        data_name=request.data.name,
-    )

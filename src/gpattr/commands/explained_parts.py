@@ -1,31 +1,28 @@
-"""Explained parts of a table: a part's number in, the bytes of a Parquet file out.
+"""Explained parts of a table: the rows of a part in, the bytes of a Parquet file out.
 
-The work depends on nothing but the files and the model, so whoever does it, and how often, the
-bytes are the same.
+The work depends on nothing but the rows and the model, so whoever does it, and how often, the bytes
+are the same. On a Dask cluster each part is a task, with its rows, and the model is sent once.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from gpattr._core.optional import optional
 from gpattr.engines import FrameFunction
+from gpattr.exceptions import GpattrError, InvalidInputError
 from gpattr.explainer.importance_measures import folded_mean
 from gpattr.tables.part_features import PartReader, Read
 
 FILE, ROW = "file", "row"
-
-
-@dataclass(frozen=True)
-class Written:
-    """The bytes of an explained part, and what its manifest says of it."""
-
-    content: bytes
-    facts: dict[str, Any]
+TIMEOUT = "10s"  # to find the scheduler of a cluster
+WAITING = 2  # tasks for each thread of the cluster, whose results are not written yet
 
 
 @dataclass(frozen=True)
@@ -54,9 +51,9 @@ class Work:
             for name in function.results
         ]
 
-    def __call__(self, number: int) -> Written:
-        """Return the explanations of the rows of a part."""
-        rows = self.reader.read(number)
+    def __call__(self, number: int, frame: Any) -> tuple[bytes, dict[str, Any]]:
+        """Return the bytes of an explained part, and what its manifest says of it."""
+        rows = self.reader.read(number, frame)
         found = {
             label: function(function.empty() if rows.X is None else rows.X)
             for label, function in self.functions.items()
@@ -71,7 +68,7 @@ class Work:
             "sums": {label: self._sums(label, table) for label, table in found.items()},
         }
         facts["missing"] += int(next(iter(found.values())).isna().any(axis=1).sum())
-        return Written(content, facts)
+        return content, facts
 
     def _content(self, number: int, rows: Read, found: Mapping[str, Any]) -> bytes:
         import pyarrow as pa
@@ -116,3 +113,62 @@ def _texts(values: Any) -> Any:
 
     column = pd.Series(values, dtype=object)
     return pa.array(column.where(column.isna(), column.astype(str)), pa.string(), from_pandas=True)
+
+
+def on_cluster(
+    address: str, work: Callable[[int, Any], Any], frames: Iterable[tuple[int, Any]]
+) -> Iterator[Any]:
+    """Yield work(number, frame) as the workers at ``address`` finish, at most a few ahead."""
+    from distributed import as_completed
+
+    with _client(address) as client:
+        threads = sum(client.nthreads().values())
+        try:
+            scattered = client.scatter(work, broadcast=True)
+            submitted = (
+                client.submit(_task, scattered, number, frame, pure=False, retries=3)
+                for number, frame in frames
+            )
+            running = as_completed(islice(submitted, WAITING * threads), with_results=False)
+            for future in running:
+                yield future.result()
+                future.release()
+                running.update(islice(submitted, 1))
+        except GpattrError:
+            raise
+        except Exception as error:
+            raise InvalidInputError(
+                f"--dask: the cluster at {address} failed ({type(error).__name__}:"
+                f" {_first_line(error)}); what is done stays, and the same command goes on"
+            ) from None
+
+
+def check_cluster(address: str) -> None:
+    """Refuse an address where there is no cluster, or one without workers."""
+    with _client(address):
+        pass
+
+
+def _client(address: str) -> Any:
+    """Return a client of a cluster that has workers."""
+    distributed = optional("distributed", "--dask")
+    client: Any
+    try:
+        client = distributed.Client(address, timeout=TIMEOUT)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise InvalidInputError(
+            "--dask: expected the address of a Dask scheduler that can be reached, such as"
+            f" tcp://127.0.0.1:8786, got {address!r} ({_first_line(error)})"
+        ) from None
+    if not client.nthreads():
+        client.close()
+        raise InvalidInputError(f"--dask: the cluster at {address} has no workers")
+    return client
+
+
+def _task(work: Callable[[int, Any], Any], number: int, frame: Any) -> Any:
+    return work(number, frame)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]

@@ -1,13 +1,12 @@
 """The manifest of a table that is explained in parts: what it is made of, and what is done.
 
-It is rewritten, whole, after every part (more rarely once that would take a twentieth of the time),
-so that a run that is killed goes on from there. A part that it lists has been on the disk before.
+It is rewritten, whole, after every part, so that a run that is killed goes on from there. A part
+that it lists has been on the disk before.
 """
 
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,68 +17,61 @@ from gpattr._core import documents
 from gpattr._core.files import write_whole
 from gpattr.commands.output import PARTS
 from gpattr.exceptions import InvalidInputError
-from gpattr.tables.stream import Stream
 
 NAME = "manifest.json"
 FORMAT = "gpattr.explained_parts"
-SHARE = 20.0  # of the time that a manifest takes to write, at least, between two
 
 
 @dataclass
 class Manifest:
-    """What is in ``folder``: the ``stream`` explained, with ``options``, by a ``model``.
+    """What is in ``folder``: a table explained in ``parts``, with ``options``, by a ``model``.
 
-    ``model`` is the digest of its file, "" as long as it is not trained. ``done`` are facts on the
-    finished parts by their numbers, and ``finished`` whether everything is there.
+    ``stamps`` are those of the files of the table. ``model`` is the digest of its file, "" as long
+    as it is not trained. ``done`` are facts on the finished parts by their numbers, and
+    ``finished`` whether everything is there.
     """
 
     folder: Path
-    stream: Stream
+    stamps: Mapping[str, Any]
+    parts: int
     options: Mapping[str, Any]
     model: str = ""
     done: dict[int, dict[str, Any]] = field(default_factory=dict)
     finished: bool = False
-    _saved: tuple[float, float] = (0.0, 0.0)  # when, and how long it took
 
     @classmethod
-    def load(cls, folder: Path, data: str) -> Manifest | None:
-        """Return the manifest of a folder, of a table at ``data``; None if there is none."""
+    def load(cls, folder: Path) -> Manifest | None:
+        """Return the manifest of a folder; None if there is none."""
         if not (folder / NAME).exists():
             return None
 
         def build(content: Any) -> Manifest:
-            stream = Stream.of_content(data, content["input"])
+            known, options, model = (content[name] for name in ("input", "options", "model"))
             done = {int(facts["part"]): facts for facts in content["parts"]}
-            return cls(
-                folder, stream, content["options"], content["model"], done, content["finished"]
-            )
+            found = cls(folder, known["stamps"], known["parts"], options, model, done)
+            found.finished = content["finished"]
+            return found
 
         return documents.read(FORMAT, folder / NAME, build)
 
     def save(self) -> None:
         """Write it to its folder."""
-        started = time.monotonic()
         content = {
             "gpattr": __version__,
-            "input": self.stream.to_content(),
-            "input_sha256": digest_of(self.stream.stamps),
+            "input": {"stamps": dict(self.stamps), "parts": self.parts},
             "model": self.model,
             "options": dict(self.options),
             "finished": self.finished,
             "parts": [self.done[number] for number in sorted(self.done)],
         }
         documents.write(FORMAT, content, self.folder / NAME, durable=True)
-        now = time.monotonic()
-        self._saved = (now, now - started)
 
     def add(self, content: bytes, facts: dict[str, Any]) -> None:
         """Write a part, and then the manifest that lists it."""
         number = facts["part"]
         write_whole(content, self.part(number), durable=True)
         self.done[number] = facts | {"file": self.part(number).name}
-        when, took = self._saved
-        if time.monotonic() - when > SHARE * took:
-            self.save()
+        self.save()
 
     def part(self, number: int) -> Path:
         """Return the file of a part."""
@@ -100,13 +92,13 @@ class Manifest:
 
     def missing(self) -> list[int]:
         """Return the numbers of the parts that are not done."""
-        return [number for number in range(len(self.stream.parts)) if number not in self.done]
+        return [number for number in range(self.parts) if number not in self.done]
 
     def differences(
         self, stamps: Mapping[str, Any], options: Mapping[str, Any], model: str
     ) -> list[str]:
         """Return what is not as it was, in words; ``model`` is "" for one that is trained here."""
-        found = _of_files(self.stream.stamps, stamps)
+        found = _of_files(self.stamps, stamps)
         if model and model != self.model:
             found.append("--model (another model)")
         for name in dict.fromkeys((*self.options, *options)):
@@ -114,11 +106,6 @@ class Manifest:
             if before != now:
                 found.append(f"{name} ({_shown(before)} before, {_shown(now)} now)")
         return found
-
-
-def digest_of(value: Any) -> str:
-    """Return the digest of JSON values."""
-    return hashlib.sha256(repr(value).encode()).hexdigest()
 
 
 def refuse_other(path: Path, differences: list[str]) -> None:

@@ -17,8 +17,7 @@ from gpattr.operators import Baselines
 from gpattr.posteriors.function_space import FunctionSpacePosterior
 from gpattr.report.facts import innermost
 from gpattr.tables import Columns, TableModel
-from gpattr.tables.held_out import LEVELS
-from gpattr.tables.held_out_classes import EDGES, HeldOutClasses
+from gpattr.tables.held_out import EDGES, LEVELS, HeldOutClasses
 from gpattr.tables.missing import missing
 from gpattr.tables.model import MOST_CLASSIFIED, MOST_LEARNED
 

@@ -26,8 +26,11 @@ try:
 except ImportError:  # not available on Windows
     fcntl = None
 
+LIST = ".gpattr"  # of the files that were written, by which any version knows them
+ALL = "*"  # in a list: every file
+# Names of files in folders of versions without such a list, which do not change any more.
 OWN = re.compile(
-    r"(explanation|model|manifest)\.json|(attributions|importance|dependence|sobol)\.csv|"
+    r"\.gpattr|(explanation|model|manifest)\.json|(attributions|importance|dependence|sobol)\.csv|"
     r"attributions\.(csv\.gz|parquet)|report\.html|"
     r"((importance|beeswarm|dependence|sobol)(_\w+)?|heatmap|row_.*)\.png"
 )
@@ -48,11 +51,8 @@ def require_own(path: Path) -> None:
     """Refuse to replace a folder with files that no earlier run wrote."""
     if path.exists() and not path.is_dir():
         raise InvalidInputError(f"{path}: expected a folder, got a file")
-    others = sorted(
-        inside.name
-        for inside in path.glob("*")
-        if not _is_parts(inside) and (not OWN.fullmatch(inside.name) or not inside.is_file())
-    )
+    listed = _listed(path)
+    others = sorted(inside.name for inside in path.glob("*") if not _is_own(inside, listed))
     if others:
         raise InvalidInputError(
             f"{path}: contains files not written by gpattr, such as {others[0]}; choose another"
@@ -101,7 +101,9 @@ def whole_folder(path: Path, *, force: bool) -> Iterator[Path]:
     with ExitStack() as stack:
         temporary = _new_folder(path, stack)
         try:
+            (temporary / LIST).write_text(ALL)  # of a run that is killed, everything
             yield temporary
+            list_files(temporary)
             require_new(path, force)  # another run may have written it in the meantime
             _replace(path, temporary)
         finally:
@@ -163,11 +165,30 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[bool]:
         os.close(handle)
 
 
+def list_files(folder: Path) -> None:
+    """Write the list of the files in a folder, which only has those of gpattr."""
+    names = sorted(inside.name for inside in folder.iterdir() if inside.is_file())
+    (folder / LIST).write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
+
+
+def _listed(folder: Path) -> frozenset[str]:
+    """Return the names in the list of a folder; none of those of earlier versions."""
+    try:
+        return frozenset((folder / LIST).read_text(encoding="utf-8").splitlines())
+    except (OSError, ValueError):
+        return frozenset()
+
+
+def _is_own(path: Path, listed: frozenset[str], ending: str = "") -> bool:
+    """Return whether gpattr has written a file, perhaps with another ``ending``, or its parts."""
+    if listed & {path.name, ALL} or re.fullmatch(f"({OWN.pattern}){ending}", path.name):
+        return path.is_file()
+    return _is_parts(path)
+
+
 def _only_own(folder: Path) -> bool:
-    return all(
-        re.fullmatch(f"({OWN.pattern}){UNFINISHED}", inside.name) or _is_parts(inside)
-        for inside in folder.iterdir()
-    )
+    listed = _listed(folder)
+    return all(_is_own(inside, listed, UNFINISHED) for inside in folder.iterdir())
 
 
 def _is_parts(folder: Path) -> bool:

@@ -16,7 +16,7 @@ from gpattr.explanation.importance import Importance
 from gpattr.report.whole_function import extremes
 from gpattr.sobol import SobolIndices
 from gpattr.tables import TableModel
-from gpattr.tables.held_out_classes import HeldOutClasses
+from gpattr.tables.held_out import HeldOutClasses
 
 MOST_SENTENCES = 3  # rows that are printed
 MOST_SHARES = 3  # features whose index is printed

@@ -13,8 +13,10 @@ import numpy as np
 
 from gpattr._core.files import sync_folder
 from gpattr._core.validation import read_only
-from gpattr.commands.explain import Request, Result, explain_rows, write_result
+from gpattr.commands.explain import Request, Result, explain_rows
 from gpattr.commands.manifest import Manifest
+from gpattr.commands.output import list_files
+from gpattr.commands.outputs import write_outputs
 from gpattr.commands.terminal import Terminal
 from gpattr.commands.whole_function import chosen_features, whole_function
 from gpattr.distributions import Mixture
@@ -35,7 +37,7 @@ def write_summary(
     terminal: Terminal,
 ) -> Result:
     """Write tables, pictures and the report of a sample, with importance over all rows."""
-    stream, columns = manifest.stream, asked.model.columns
+    stream, columns = reader.stream, asked.model.columns
     places = np.unique(np.linspace(0, len(sample) - 1, REPORT_ROWS).round().astype(int))
     chosen = sample.iloc[places]
     rows = replace(reader, errors="missing").features(chosen, str(request.data))
@@ -69,7 +71,8 @@ def write_summary(
     temporary.mkdir()
     try:
         with terminal.working("drawing"):
-            result.notes.extend(write_result(temporary, request, result))
+            result.notes.extend(write_outputs(temporary, request, result))
+        list_files(temporary)
         for path in sorted(temporary.iterdir()):
             os.replace(path, manifest.folder / path.name)
         sync_folder(manifest.folder)

@@ -17,7 +17,7 @@ from gpattr._core.memory import check_memory
 from gpattr.commands.fit import Table, train, training_table
 from gpattr.tables import TableModel
 from gpattr.tables.choice import resolved_estimator
-from gpattr.tables.columns import typical_values
+from gpattr.tables.columns import targets_of_part, typical_values
 from gpattr.tables.model import fit_chunks
 from gpattr.tables.part_features import PartReader, decimal_commas
 from gpattr.tables.stream import SAMPLE_ROWS, Stream
@@ -102,18 +102,14 @@ class Training:
     def _chunks(self, track: Track) -> Iterator[tuple[Any, Any]]:
         """Yield features and targets of the parts, without rows whose target is missing."""
         count = len(self.stream.parts)
-        for number in track(range(count), count):
-            rows = self.reader.read(number)
+        for number, frame in track(self.reader.frames(range(count)), count):
+            rows = self.reader.read(number, frame)
             self.left_out += int((~rows.usable).sum())
             self.problem = self.problem or rows.problem
             if rows.X is None:
                 continue
-            y = self.table.columns._numbers(
-                rows.frame[self.target][rows.usable],
-                self.target,
-                self.reader.name_of(number),
-                fixed=True,
-            ).to_numpy()
+            used, source = rows.frame[rows.usable], self.reader.name_of(number)
+            y = targets_of_part(self.table.columns, used, source)
             known = ~np.isnan(y)
             self.left_out += int((~known).sum())
             yield rows.X[known], y[known]

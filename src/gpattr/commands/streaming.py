@@ -23,14 +23,13 @@ from gpattr._core.memory import available_memory, readable_bytes
 from gpattr._core.normal import check_level
 from gpattr._core.validation import check_choice
 from gpattr.commands import notes, stream_report
-from gpattr.commands.cluster import check_cluster, on_cluster
 from gpattr.commands.explain import (
     LATENT,
     Request,
     Result,
     check_model,
 )
-from gpattr.commands.explained_parts import Work
+from gpattr.commands.explained_parts import Work, check_cluster, on_cluster
 from gpattr.commands.explainers import explainers
 from gpattr.commands.manifest import NAME, Manifest, refuse_other
 from gpattr.commands.output import (
@@ -47,10 +46,10 @@ from gpattr.commands.stream_training import Training
 from gpattr.commands.terminal import Terminal
 from gpattr.engines import FrameFunction
 from gpattr.exceptions import FileFormatError, InvalidInputError
-from gpattr.tables import TableModel, records
+from gpattr.tables import TableModel, stream
 from gpattr.tables.part_features import ERRORS, PartReader, decimal_commas
+from gpattr.tables.reading import ENDINGS, OLD_ENDINGS
 from gpattr.tables.stream import SAMPLE_ROWS, Stream, stamps_of
-from gpattr.tables.workbooks import ENDINGS, OLD_ENDINGS
 
 MODEL = "model.json"
 IN_MEMORY = 16  # bytes of memory for each byte of a file that is read at once: 15 were measured
@@ -126,14 +125,21 @@ def run(request: Request, terminal: Terminal) -> Streamed:
         manifest = None
         try:
             given = "" if request.model is None else _digest(request.model)
-            manifest = _manifest(request, folder, stamps, given, terminal)
-            if manifest.finished:
+            manifest = _earlier(request, folder, stamps, given, terminal)
+            if manifest is not None and manifest.finished:
                 terminal.print(
                     [f"All {len(manifest.done):,} parts are there: nothing is left to do."]
                 )
                 return _summary(manifest, None)
-            model, known = _model(request, manifest, fitted, terminal)
-            return _explain(request, manifest, model, known, terminal)
+            found = _found(request.data, terminal, fewest=2 if fitted is None else 1)
+            if found.stamps != stamps:
+                raise InvalidInputError(f"{request.data}: changed while it was read; try again")
+            if manifest is None:
+                manifest = Manifest(folder, stamps, len(found.parts), _options(request), given)
+                manifest.save()
+            (folder / PARTS).mkdir(exist_ok=True)
+            model, known = _model(request, manifest, found, fitted, terminal)
+            return _explain(request, manifest, found, model, known, terminal)
         except InvalidInputError:
             _remove_unused(folder, manifest)
             raise
@@ -186,47 +192,40 @@ def _options(request: Request) -> dict[str, Any]:
         "--level": request.level,
         "--errors": request.errors,
         "--id": list(request.identifiers),
-        "size of parts": [records.PART_ROWS, records.PART_BYTES],
+        "size of parts": [stream.PART_ROWS, stream.PART_CELLS],
     }
 
 
-def _manifest(
+def _earlier(
     request: Request, folder: Path, stamps: Mapping[str, Any], given: str, terminal: Terminal
-) -> Manifest:
-    """Return the manifest of an earlier run that is gone on with, or a new one."""
-    options = _options(request)
-    found = _earlier(request, folder)
-    differences = [] if found is None else found.differences(stamps, options, given)
-    if found is not None and not request.force:
-        refuse_other(request.out, differences)
-    if found is not None and not differences and not (found.finished and request.force):
-        return _gone_on(found, terminal)
+) -> Manifest | None:
+    """Return the manifest of an earlier run that is gone on with; None in an empty folder.
+
+    With --force one that differs, or cannot be read, is removed with everything else.
+    """
+    try:
+        found = Manifest.load(folder)
+    except FileFormatError:
+        if not request.force:
+            raise
+        found = None
+    if found is not None:
+        differences = found.differences(stamps, _options(request), given)
+        if not request.force:
+            refuse_other(request.out, differences)
+        if not differences and not (found.finished and request.force):
+            return _gone_on(found, terminal)
     if any(folder.iterdir()) and not request.force:
         raise InvalidInputError(
             f"{request.out}: already exists; choose another name, or overwrite it with --force"
         )
     for inside in folder.iterdir():
         shutil.rmtree(inside) if inside.is_dir() else inside.unlink()
-    stream = _found(request.data, terminal, fewest=2 if request.model is None else 1)
-    (folder / PARTS).mkdir(exist_ok=True)
-    manifest = Manifest(folder, stream, options, given)
-    manifest.save()
-    return manifest
-
-
-def _earlier(request: Request, folder: Path) -> Manifest | None:
-    """Return the manifest of an earlier run; one that cannot be read is ignored with --force."""
-    try:
-        return Manifest.load(folder, str(request.data))
-    except FileFormatError:
-        if request.force:
-            return None
-        raise
+    return None
 
 
 def _gone_on(found: Manifest, terminal: Terminal) -> Manifest:
     """Return the manifest of an earlier run without the parts that are not what they were."""
-    (found.folder / PARTS).mkdir(exist_ok=True)
     damaged = found.forget_damaged()
     if found.finished and not damaged and not _whole(found):
         found.finished = False
@@ -235,8 +234,7 @@ def _gone_on(found: Manifest, terminal: Terminal) -> Manifest:
         found.finished = False
         terminal.print([f"{len(damaged):,} parts are damaged or gone, and are made again."])
     elif found.done and not found.finished:
-        done, all_parts = len(found.done), len(found.stream.parts)
-        terminal.print([f"Going on after {done:,} of {all_parts:,} parts."])
+        terminal.print([f"Going on after {len(found.done):,} of {found.parts:,} parts."])
     return found
 
 
@@ -247,17 +245,21 @@ def _whole(found: Manifest) -> bool:
 
 
 def _model(
-    request: Request, manifest: Manifest, fitted: TableModel | None, terminal: Terminal
+    request: Request,
+    manifest: Manifest,
+    found: Stream,
+    fitted: TableModel | None,
+    terminal: Terminal,
 ) -> tuple[TableModel, list[str]]:
     """Return the model that is given, or was trained before, or is trained now, with notes."""
     if fitted is not None:
-        return fitted, manifest.stream.notes
+        return fitted, found.notes
     path = manifest.folder / MODEL
     if manifest.model and path.exists() and _digest(path) == manifest.model:
-        return TableModel.load(path), manifest.stream.notes
+        return TableModel.load(path), found.notes
     assert request.target is not None
     training = Training(
-        manifest.stream,
+        found,
         request.target,
         drop=request.drop,
         strict=request.strict,
@@ -308,15 +310,15 @@ def fit_stream(
     if sheet is not None:
         raise InvalidInputError("--sheet: only Excel workbooks have sheets, and not in parts")
     check_choice("--errors", errors, ERRORS)
-    stream = _found(data, terminal, fewest=2)
-    training = Training(stream, errors=errors, **chosen)
+    found = _found(data, terminal, fewest=2)
+    training = Training(found, errors=errors, **chosen)
     model, _ = trained(training, estimator, kernel, terminal)
     model.save(out)
     score = "R²" if model.task == "regression" else "accuracy"
     X, y = training.table.X, training.table.y
     terminal.print(
         [
-            f"{stream.n_rows:,} rows × {X.shape[1]} features; {score} on {len(X):,} of them"
+            f"{found.n_rows:,} rows × {X.shape[1]} features; {score} on {len(X):,} of them"
             f" {model.score(X, y):.3f}",
             *notes.of_model(model),
         ]
@@ -332,12 +334,16 @@ def _found(data: Path, terminal: Terminal, fewest: int) -> Stream:
 
 
 def _explain(
-    request: Request, manifest: Manifest, model: TableModel, known: list[str], terminal: Terminal
+    request: Request,
+    manifest: Manifest,
+    found: Stream,
+    model: TableModel,
+    known: list[str],
+    terminal: Terminal,
 ) -> Streamed:
     """Explain the parts that are missing, and then a sample of the rows for the report."""
-    stream = manifest.stream
     reader = PartReader(
-        stream,
+        found,
         model.columns,
         model.typical,
         beside=tuple(request.identifiers),
@@ -354,7 +360,7 @@ def _explain(
     quality = notes.of_model(model)
     terminal.print([*known, *quality])
     baseline, name = _baseline(request, reader)
-    asked = explainers(model, baseline, name, stream.n_rows, attribution)
+    asked = explainers(model, baseline, name, found.n_rows, attribution)
     functions = {
         label: FrameFunction(explainer, errors=request.errors) for label, explainer in asked.items()
     }
@@ -372,17 +378,17 @@ def _explain(
 
 def _run(request: Request, manifest: Manifest, work: Work, terminal: Terminal) -> None:
     """Explain and write the parts that are missing, here or on a cluster."""
-    left = manifest.missing()
+    frames = work.reader.frames(manifest.missing())
     with terminal.progress() as bar:
-        task = bar.add_task("explaining parts", total=len(manifest.stream.parts))
+        task = bar.add_task("explaining parts", total=manifest.parts)
         bar.update(task, completed=len(manifest.done))
         found = (
-            ((number, work(number)) for number in left)
+            (work(number, frame) for number, frame in frames)
             if request.dask is None
-            else on_cluster(request.dask, work, left)
+            else on_cluster(request.dask, work, frames)
         )
-        for _, written in found:
-            manifest.add(written.content, written.facts)
+        for content, facts in found:
+            manifest.add(content, facts)
             bar.advance(task)
     manifest.save()
 

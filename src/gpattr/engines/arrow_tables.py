@@ -1,4 +1,8 @@
-"""Arrow tables, record batches and readers of them; readers are explained as they are read."""
+"""Arrow tables, batches, readers and datasets; readers and datasets are explained as they are read.
+
+A dataset is files, and results are none yet: its result is a reader, which
+`pyarrow.dataset.write_dataset` and others take.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,10 @@ from gpattr.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow.dataset as ds
 
 ROWS = 2**16  # of a batch
+AHEAD = {"batch_size": ROWS, "batch_readahead": 2, "fragment_readahead": 2}  # bounds memory
 
 
 def header(table: Any) -> pd.DataFrame:
@@ -23,7 +29,7 @@ def header(table: Any) -> pd.DataFrame:
 
 
 def run(table: Any, function: FrameFunction) -> Any:
-    """Return the results: a table for a table, a batch for a batch, a reader for a reader."""
+    """Return the results: a table for a table, a batch for a batch, a reader for others."""
     import pyarrow as pa
 
     schema = result_schema(table.schema, function)
@@ -35,8 +41,9 @@ def run(table: Any, function: FrameFunction) -> Any:
         return pa.Table.from_batches(parts, schema)
 
     def explain() -> Iterator[Any]:
-        for number, batch in enumerate(table):
-            with naming(f"batch {number}"):
+        is_reader = isinstance(table, pa.RecordBatchReader)
+        for name, batch in enumerate(table) if is_reader else _batches(table):
+            with naming(f"batch {name}" if is_reader else f"partition {name!r}"):
                 yield explained(batch, function, schema)
 
     return pa.RecordBatchReader.from_batches(schema, explain())
@@ -71,3 +78,32 @@ def explained(batch: Any, function: FrameFunction, schema: Any) -> Any:
                 continue
             raise InvalidInputError(f"keep: column {name!r}: {error}") from error
     return pa.record_batch([*kept, *computed], schema=schema)
+
+
+def _batches(table: ds.Dataset) -> Iterator[tuple[Any, Any]]:
+    """Yield the record batches of a dataset, each with the name of the file it is from.
+
+    Files are read one by one with their own types, so that one with others can be named, or passed
+    over; those of a filtered dataset only together, as Arrow keeps its filter to itself.
+    """
+    if getattr(table, "_scan_options", None):
+        for tagged in table.scanner(**AHEAD).scan_batches():
+            yield _name(tagged.fragment), tagged.record_batch
+        return
+    for fragment in table.get_fragments():
+        for batch in fragment.to_batches(schema=_own_types(table, fragment), **AHEAD):
+            yield _name(fragment), batch
+
+
+def _name(fragment: ds.Fragment) -> str:
+    return getattr(fragment, "path", "in memory")
+
+
+def _own_types(table: ds.Dataset, fragment: ds.Fragment) -> Any:
+    """Return the dataset's schema, with the types that a file has itself."""
+    import pyarrow as pa
+
+    own = fragment.physical_schema
+    return pa.schema(
+        [own.field(field.name) if field.name in own.names else field for field in table.schema]
+    )

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import cached_property
+from math import isfinite
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,13 +22,15 @@ from gpattr._core.validation import (
     NotNumericError,
     check_choice,
     check_names,
+    column_values,
     positions_of,
 )
 from gpattr.distributions.positions import listed
-from gpattr.engines.usable_rows import usable_rows
+from gpattr.encoders.dates import are_dates
 from gpattr.exceptions import InvalidInputError, ToleranceError
 from gpattr.explainer.attributions import require_features
 from gpattr.explainer.explainer import Explainer
+from gpattr.explainer.rows import Rows
 from gpattr.posteriors import Posterior
 
 if TYPE_CHECKING:
@@ -193,7 +198,7 @@ class FrameFunction:
         values = np.full((len(X), len(self.results)), np.nan)
         try:
             X = self._aligned(X)
-            rows = np.flatnonzero(usable_rows(self.explainer._rows, X))
+            rows = np.flatnonzero(_usable_rows(self.explainer._rows, X))
             if len(rows):
                 self.explainer._rows.matrix("X", X.iloc[rows])
         except InvalidInputError:
@@ -293,3 +298,36 @@ def _may_be_numbers(dtype: Any) -> bool:
         return dtype.kind in "buif" or "decimal" in str(dtype) or "null" in str(dtype)
     texts = isinstance(dtype, (pd.StringDtype, pd.CategoricalDtype))
     return not texts and getattr(dtype, "kind", "O") in "buifO"
+
+
+def _usable_rows(rows: Rows, X: pd.DataFrame) -> np.ndarray:
+    """Return which rows of X have a usable value in every column, (n,).
+
+    Other columns than the model's, and columns of other types, raise `InvalidInputError`.
+    """
+    encoder = rows.encoder
+    names = rows.columns if encoder is None else (encoder.names if encoder.named else None)
+    if names is not None:
+        X = X.iloc[:, positions_of("X", list(map(str, X.columns)), names)]
+    keys = names or (() if encoder is None else encoder.names) or tuple(map(str, X.columns))
+    usable = np.ones(len(X), dtype=bool)
+    for i, name in enumerate(keys[: X.shape[1]]):
+        column = X.iloc[:, i]
+        if encoder is not None and name in encoder.unused:
+            continue
+        if encoder is not None and name in encoder.categories:
+            usable &= column.isin(encoder.categories[name]).to_numpy()
+        elif encoder is not None and name in encoder.dates:
+            usable &= are_dates(column)
+        else:
+            usable &= _finite(name, column.infer_objects())
+    return usable
+
+
+def _finite(name: str, column: pd.Series) -> np.ndarray:
+    """Return which values of a column are finite numbers, (n,); text among them is not."""
+    if column.dtype != object:
+        return np.isfinite(column_values("X", name, column))
+    return np.array(
+        [isinstance(value, (Real, Decimal)) and isfinite(value) for value in column], dtype=bool
+    )

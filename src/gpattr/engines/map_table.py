@@ -8,21 +8,19 @@ from typing import Any
 
 from gpattr._core.optional import optional
 from gpattr._core.table_kinds import KINDS, table_kind
-from gpattr.engines.dask_arrays import as_frame
 from gpattr.engines.frame_function import FrameFunction
 from gpattr.exceptions import InvalidInputError
 from gpattr.explainer.explainer import Explainer
 
 # Each module has `header(table)`, a pandas frame with the table's columns, and `run(table,
-# function)`.
+# function)`; a pandas frame needs neither.
 ENGINES = {
-    "pandas DataFrame": "pandas_frames",
     "Polars DataFrame": "polars_frames",
     "Polars LazyFrame": "polars_frames",
     "Arrow Table": "arrow_tables",
     "Arrow RecordBatch": "arrow_tables",
     "Arrow RecordBatchReader": "arrow_tables",
-    "Arrow Dataset": "arrow_datasets",
+    "Arrow Dataset": "arrow_tables",
     "DuckDB relation": "duckdb_relations",
     "Dask DataFrame": "dask_frames",
     "Dask Array": "dask_frames",
@@ -44,9 +42,11 @@ def map_table(
             f"table: expected one of {', '.join(dict.fromkeys(KINDS.values()))}; got a"
             f" {type(table).__module__}.{type(table).__qualname__}"
         )
-    if kind == "Dask Array":
-        table = as_frame(table, function.inputs)
+    if kind == "pandas DataFrame":
+        return function.for_table(table.iloc[:0])(table)
     if ENGINES[kind] in NEEDED:
         optional(NEEDED[ENGINES[kind]], f"map_table of a {kind}")
     engine = import_module(f"gpattr.engines.{ENGINES[kind]}")
+    if kind == "Dask Array":
+        table = engine.as_frame(table, function.inputs)
     return engine.run(table, function.for_table(engine.header(table)))

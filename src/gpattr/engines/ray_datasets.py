@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gpattr.engines.frame_function import FrameFunction
-from gpattr.engines.parcel import pack, unpack_once
-from gpattr.engines.tasks import task
+from gpattr.engines.tasks import pack, task, unpack_once
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,8 +7,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from gpattr.engines.frame_function import FrameFunction
-from gpattr.engines.parcel import Parcel, pack, unpack_once
-from gpattr.engines.tasks import task
+from gpattr.engines.tasks import Parcel, pack, task, unpack_once
 
 if TYPE_CHECKING:
     import pandas as pd

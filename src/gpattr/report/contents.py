@@ -20,8 +20,7 @@ from gpattr.report.packing import packed
 from gpattr.report.what_if import what_if
 from gpattr.report.whole_function import curve_content, indices_content
 from gpattr.sobol import SobolIndices
-from gpattr.tables.held_out import HeldOut
-from gpattr.tables.held_out_classes import HeldOutClasses
+from gpattr.tables.held_out import HeldOut, HeldOutClasses
 
 NO_MODEL = "sliders need the model, which a saved explanation does not contain"
 SEVERAL = "sliders need a single latent output, and there are several classes or outputs"

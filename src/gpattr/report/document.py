@@ -29,8 +29,7 @@ from gpattr.report.contents import content
 from gpattr.report.counterfactuals import Placed, placed
 from gpattr.report.whole_function import by_output, curves_of, indices_of
 from gpattr.sobol import SobolIndices
-from gpattr.tables.held_out import HeldOut
-from gpattr.tables.held_out_classes import HeldOutClasses
+from gpattr.tables.held_out import HeldOut, HeldOutClasses
 
 LARGEST = 14_900_000  # bytes, the e-mail attachment limit; larger pages drop the factor
 TITLE = "Predictions, explained"

@@ -17,8 +17,7 @@ from gpattr.posteriors import (
 )
 from gpattr.posteriors.function_space import FunctionSpacePosterior
 from gpattr.posteriors.wrapper import WrapperPosterior
-from gpattr.tables.held_out import LEVELS, HeldOut
-from gpattr.tables.held_out_classes import HeldOutClasses
+from gpattr.tables.held_out import LEVELS, HeldOut, HeldOutClasses
 
 CLASSIFIER = "Gaussian process classifier"
 KINDS = {

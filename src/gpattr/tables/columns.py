@@ -281,6 +281,12 @@ def typical_values(columns: Columns, X: Any) -> dict[str, Any]:
     return {name: columns._usual(X[name], name) for name in columns.names}
 
 
+def targets_of_part(columns: Columns, frame: Any, source: str) -> Array:
+    """Return the targets of some rows as numbers, NaN where they are missing."""
+    column = frame[columns.target]
+    return columns._numbers(column, columns.target, source, fixed=True).to_numpy()
+
+
 def require_frame(name: str, frame: Any) -> Any:
     """Return ``frame`` if it is a data frame."""
     if not is_frame(frame):

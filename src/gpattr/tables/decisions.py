@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from itertools import chain, count
 from typing import Any
+
+import numpy as np
 
 from gpattr.encoders.dates import Dates
 from gpattr.exceptions import InvalidInputError
-from gpattr.tables.categories import FEWEST_ROWS, frequent_labels
 from gpattr.tables.dates import PIVOT, DateTexts, chosen_order, wall_clock
-from gpattr.tables.identifiers import looks_like_identifier, looks_numbered
 from gpattr.tables.missing import missing
 from gpattr.tables.numbers import Numbers, read_numbers, refuse_mixed_units, refuse_text
 
 FEW_NUMBERS, FEW_WORDS = 10, 3
+MOST_CATEGORIES = 30
+FEWEST_ROWS = 5  # of a category that is kept if not all can be
+NEARLY_ALL = 0.9  # share of distinct texts among many in an identifier
+FEWEST_NAMED = 10  # rows; fewer may all be distinct by chance
+NAMED = re.compile(r"(?:.*[_\s.-])?(?i:id|index|idx|nr|no|number|key|uuid)|.*[a-z](?:Id|ID|Nr|No)")
 RARE = 0.05  # share of words among numbers that count as missing values, however many they are
 ALMOST_ALL = 0.95  # share of missing values from which a column is left out
 
@@ -200,3 +207,46 @@ class Decisions:
         if self.strict:
             advice = f"{advice} (--drop {shlex.quote(name)} leaves it out), or run without --strict"
             raise InvalidInputError(f"{self.source}: the column {name!r} {problem}; {advice}")
+
+
+def frequent_labels(texts: Any) -> tuple[tuple[str, ...], str | None]:
+    """Return the sorted labels of a column, and the one that stands for all others, or None.
+
+    Of more than 30 texts, the 29 most frequent with at least 5 rows each are kept, and "other" is
+    the last label. If no text has 5 rows, "other" is the only one.
+    """
+    counts = texts.value_counts()
+    if len(counts) <= MOST_CATEGORIES:
+        return tuple(sorted(counts.index)), None
+    # Ties are broken by name, since the order of the rows is arbitrary.
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    kept = [label for label, rows in ranked[: MOST_CATEGORIES - 1] if rows >= FEWEST_ROWS]
+    taken = {label.casefold() for label in counts.index}
+    names = chain(("other", "all others"), (f"all others ({i})" for i in count(2)))
+    other = next(name for name in names if name not in taken)
+    return (*sorted(kept), other), other
+
+
+def looks_like_identifier(column: Any) -> bool:
+    """Return whether texts are all distinct, or nearly so if there are many."""
+    known = column[~missing(column)].astype(str).str.strip()
+    different = known.nunique()
+    if different == len(known):
+        return len(known) >= FEWEST_NAMED
+    return different > MOST_CATEGORIES and different >= NEARLY_ALL * len(known)
+
+
+def looks_numbered(values: Any, name: str) -> bool:
+    """Return whether distinct integers count the rows, or are named like an identifier."""
+    values = np.asarray(values, dtype=np.float64)
+    values = values[~np.isnan(values)]
+    if (
+        len(values) < FEWEST_NAMED
+        or (values != np.floor(values)).any()
+        or len(np.unique(values)) < len(values)
+    ):
+        return False
+    return (
+        bool(values[0] in (0, 1) and (np.diff(values) == 1).all())
+        or NAMED.fullmatch(name.strip()) is not None
+    )

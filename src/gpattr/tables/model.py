@@ -23,8 +23,7 @@ from gpattr.estimators import (
 from gpattr.exceptions import InvalidInputError
 from gpattr.posteriors import EncodedPosterior, Posterior
 from gpattr.tables.columns import Columns, require_frame
-from gpattr.tables.held_out import HeldOut
-from gpattr.tables.held_out_classes import HeldOutClasses, stratified
+from gpattr.tables.held_out import HeldOut, HeldOutClasses, stratified
 from gpattr.tables.target import TASKS
 
 if TYPE_CHECKING:
@@ -129,8 +128,8 @@ class TableModel:
             )
         options = _options(X, columns, kernel, verbose)
         if estimator != "random-features":  # which are waves: categories are numbers to them
-            options["categories"] = _label_columns(columns)
-        rows = _encoded(columns, X)
+            options["categories"] = label_columns(columns)
+        rows = encoded(columns, X)
         regressor = ESTIMATORS[estimator](**options).fit(rows, y)
         judge = HeldOut.of_folds if estimator == "exact" else HeldOut.of_model
         return cls(regressor, columns, judge(regressor, rows, y))
@@ -152,8 +151,8 @@ class TableModel:
                 f"y: expected {len(X)} labels as text, one per row of X, got {y!r:.60}"
             )
         labels = labels.astype(str)
-        options, rows = _options(X, columns, kernel, verbose), _encoded(columns, X)
-        options["categories"] = _label_columns(columns)
+        options, rows = _options(X, columns, kernel, verbose), encoded(columns, X)
+        options["categories"] = label_columns(columns)
         chosen = stratified(labels, MOST_CLASSIFIED)
         few = chosen[stratified(labels[chosen], MOST_LEARNED)]
         classifier = GPClassifier(**options).fit(rows.iloc[few], labels[few])
@@ -238,17 +237,17 @@ class TableModel:
 
     def predict(self, X: Any, **options: Any) -> Any:
         """Return predictions, or labels, for features as `Columns.features` returns them."""
-        return self.regressor.predict(_encoded(self.columns, X), **options)
+        return self.regressor.predict(encoded(self.columns, X), **options)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probabilities of the classes, (n, K), in the order of `classes`."""
         if self.task == "regression":
             raise InvalidInputError("predict_proba: the model is a regressor, not a classifier")
-        return self.regressor.predict_proba(_encoded(self.columns, X))
+        return self.regressor.predict_proba(encoded(self.columns, X))
 
     def score(self, X: Any, y: Any) -> float:
         """Return R² of the predictions, or the accuracy of a classifier."""
-        rows = _encoded(self.columns, X)
+        rows = encoded(self.columns, X)
         if self.task == "classification":
             return float(
                 np.mean(np.asarray(y, dtype=object) == self.regressor.predict(rows).astype(object))
@@ -303,9 +302,9 @@ def fit_chunks(
     sample = TableModel.fit(X, y, columns, estimator="random-features", kernel=kernel)
     options = {"kernel": sample.regressor.kernel_, "optimize": "amplitude", "random_state": 0}
     regressor = RandomFeatureGPRegressor(**options, verbose=verbose).fit_chunks(
-        (_encoded(columns, rows), targets) for rows, targets in chunks
+        (encoded(columns, rows), targets) for rows, targets in chunks
     )
-    rows = _encoded(columns, X)
+    rows = encoded(columns, X)
     # Sums do not tell the median, which missing values are filled with.
     regressor._stream.median, regressor._cache = rows.median().to_numpy(), None
     return TableModel(regressor, columns, HeldOut.of_model(regressor, rows, y))
@@ -321,13 +320,14 @@ def _options(X: Any, columns: Columns, kernel: str | None, verbose: int) -> dict
     return options if kernel is None else options | {"kernel": KERNELS[kernel]}
 
 
-def _label_columns(columns: Columns) -> list[list[int]] | None:
+def label_columns(columns: Columns) -> list[list[int]] | None:
     """Return the one-hot columns of each category."""
     encoder = columns.encoder
     return [encoder.places(name) for name in columns.categories] or None if encoder else None
 
 
-def _encoded(columns: Columns, X: Any) -> pd.DataFrame:
+def encoded(columns: Columns, X: Any) -> pd.DataFrame:
+    """Return features as numbers, with one-hot columns of categories."""
     import pandas as pd
 
     require_frame("X", X)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -64,14 +64,19 @@ class PartReader:
         path = self.stream.files[part.file].path
         return f"{path}, part {number} (rows {part.first:,} to {part.last:,})"
 
-    def read(self, number: int) -> Read:
-        """Return the rows of a part."""
-        part = self.stream.parts[number]
-        columns, source = self.stream.files[part.file].columns, self.name_of(number)
-        wanted = dict.fromkeys((*self.columns.names, *self.beside))
-        frame = self.stream.read(part, [name for name in wanted if name in columns], self._numbers)
+    def frames(self, numbers: Sequence[int]) -> Iterator[tuple[int, pd.DataFrame]]:
+        """Yield parts, in ascending order, as they are in the files."""
+        wanted = list(dict.fromkeys((*self.columns.names, *self.beside)))
+        parts = [self.stream.parts[number] for number in numbers]
+        return zip(numbers, self.stream.read(parts, wanted, self._numbers), strict=True)
+
+    def read(self, number: int, frame: Any = None) -> Read:
+        """Return the rows of a part, whose ``frame`` is that of `frames`."""
+        if frame is None:
+            ((_, frame),) = self.frames([number])
+        file, source = self.stream.files[self.stream.parts[number].file], self.name_of(number)
         try:
-            self._check(source, columns)
+            self._check(source, file.columns)
         except InvalidInputError as error:
             if self.errors == "raise":
                 raise

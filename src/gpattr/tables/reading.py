@@ -6,15 +6,15 @@ import csv
 import io
 import os
 import re
+import warnings
 from collections.abc import Sequence
 from itertools import islice
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpattr._core.optional import optional
 from gpattr._core.validation import check_count, check_path, check_text
 from gpattr.exceptions import InvalidInputError
-from gpattr.tables import workbooks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 THOUSANDS = re.compile(r"[-+(]?\s*[1-9]\d{0,2},\d{3}\s*[%‰]?\)?")
 DECIMAL = r"[-+]?\d*{0}(?:\d{{1,2}}|\d{{4,}})"  # with three digits it might be thousands
 SAMPLE = 20  # lines that determine the separator
+ENDINGS = (".xlsx", ".xlsm")
+OLD_ENDINGS = (".xls", ".xlsb", ".ods")
+NAMELESS = "The first column was left out because it has no name."
+WINDOWS = "The file is not UTF-8 and was read as Windows-1252: check special characters."
+UNCLOSED = "contains other rows; is a quotation mark not closed?"
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 
 
@@ -60,14 +65,13 @@ def read_table(
 
 def _read(name: str, fewest: int, sheet: str | None) -> pd.DataFrame:
     ending = os.path.splitext(name)[1].lower()
-    if ending in workbooks.ENDINGS:
+    if ending in ENDINGS:
         return _workbook(name, sheet)
     if sheet is not None:
         raise InvalidInputError(
-            f"--sheet: only Excel workbooks ({', '.join(workbooks.ENDINGS)}) have sheets, got"
-            f" {name}"
+            f"--sheet: only Excel workbooks ({', '.join(ENDINGS)}) have sheets, got {name}"
         )
-    if ending in workbooks.OLD_ENDINGS:
+    if ending in OLD_ENDINGS:
         raise InvalidInputError(
             f"{name}: expected a CSV, Parquet or .xlsx file; save the table as one of them"
         )
@@ -90,14 +94,14 @@ def _read(name: str, fewest: int, sheet: str | None) -> pd.DataFrame:
 
 def _without_index(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
     if "" in frame.columns:  # an index that was saved with the table
-        notes.append("The first column was left out because it has no name.")
+        notes.append(NAMELESS)
         frame = frame.drop(columns="")
     frame.attrs["notes"] = notes
     return frame
 
 
 def _workbook(name: str, sheet: str | None) -> pd.DataFrame:
-    header, frame = workbooks.read_workbook(name, sheet)
+    header, frame = _cells_of(name, sheet)
     check_header(name, header)
     texts = [
         [cell if isinstance(cell, str) else "" for cell in row] for row in frame.to_numpy().tolist()
@@ -120,9 +124,7 @@ def _text(name: str) -> tuple[str, list[str]]:
     except UnicodeDecodeError:
         pass
     try:
-        return content.decode("cp1252"), [
-            "The file is not UTF-8 and was read as Windows-1252: check special characters."
-        ]
+        return content.decode("cp1252"), [WINDOWS]
     except UnicodeDecodeError:
         raise InvalidInputError(
             f"{name}: expected text in UTF-8; save the table as CSV (UTF-8)"
@@ -166,14 +168,7 @@ def _frame(name: str, rows: list[list[str]], separator: str) -> pd.DataFrame:
             f"{name}: expected a line of column names and rows below it, got no rows"
         )
     for number, row in body:
-        if len(row) != len(header):
-            raise wrong_width(name, number, row, header, separator)
-    for number, row in body:
-        if contains_rows(row, separator):
-            raise InvalidInputError(
-                f"{name}: a cell in line {number} contains other rows; is a quotation mark not"
-                " closed?"
-            )
+        refuse_irregular(name, number, row, header, separator)
     cells = [row for _, row in body]
     point = decimal_point(cells)
     if separator != ";":  # with semicolons, commas are decimal points
@@ -183,23 +178,22 @@ def _frame(name: str, rows: list[list[str]], separator: str) -> pd.DataFrame:
     return frame
 
 
-def wrong_width(
+def refuse_irregular(
     name: str, number: int, row: Sequence[str], header: Sequence[str], separator: str
-) -> InvalidInputError:
-    """Return the error for a line with more or fewer cells than there are columns."""
-    return InvalidInputError(
-        f"{name}: expected {len(header)} columns in line {number}, got {len(row)}; columns are"
-        f" separated by {SEPARATORS[separator]}s"
-    )
-
-
-def contains_rows(row: Sequence[str], separator: str) -> bool:
-    """Return whether a line in a cell has as many separators as the row."""
-    return any(
+) -> None:
+    """Refuse a line with more or fewer cells than there are columns, or with rows in a cell."""
+    if len(row) != len(header):
+        raise InvalidInputError(
+            f"{name}: expected {len(header)} columns in line {number}, got {len(row)}; columns are"
+            f" separated by {SEPARATORS[separator]}s"
+        )
+    # Rows in a cell: lines with as many separators.
+    if any(
         "\n" in cell
         and any(line.count(separator) == len(row) - 1 for line in cell.splitlines()[1:])
         for cell in row
-    )
+    ):
+        raise InvalidInputError(f"{name}: a cell in line {number} {UNCLOSED}")
 
 
 def decimal_point(body: list[list[str]]) -> str:
@@ -275,3 +269,53 @@ def _parquet(name: str) -> pd.DataFrame:
     frame.columns = [str(label) for label in frame.columns]
     check_header(name, list(frame.columns))
     return frame.reset_index(drop=True).set_axis(range(1, len(frame) + 1))
+
+
+def _cells_of(name: str, sheet: str | None = None) -> tuple[list[str], pd.DataFrame]:
+    """Return the column names and cells of a ``sheet``, by default the only one not empty."""
+    import pandas as pd
+
+    optional("openpyxl", f"{name}: reading a workbook")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # openpyxl warns about styles and controls it drops
+        try:
+            with pd.ExcelFile(name, engine="openpyxl") as book:
+                cells = _cells(book, _chosen(name, book, sheet))
+        except (InvalidInputError, FileNotFoundError):
+            raise
+        except Exception as error:  # zip, XML and cells may be broken
+            raise InvalidInputError(
+                f"{name}: expected an Excel workbook, but it cannot be read: {error}"
+            ) from None
+    if len(cells) < 2:
+        raise InvalidInputError(
+            f"{name}: expected a row of column names and rows below it, got {len(cells)} rows"
+        )
+    header = ["" if pd.isna(label) else str(label).strip() for label in cells.iloc[0]]
+    body = cells.iloc[1:].set_axis(header, axis=1).set_axis(range(1, len(cells)), axis=0)
+    return (
+        header,
+        body.map(lambda cell: cell.strip() if isinstance(cell, str) else cell).infer_objects(),
+    )
+
+
+def _chosen(name: str, book: Any, sheet: str | None) -> str:
+    sheets = [str(label) for label in book.sheet_names]
+    if sheet is not None:
+        if sheet not in sheets:
+            raise InvalidInputError(
+                f"--sheet: expected one of {', '.join(map(repr, sheets))} in {name}, got {sheet!r}"
+            )
+        return sheet
+    full = [label for label in sheets if len(sheets) == 1 or not _cells(book, label, 5).empty]
+    if len(full) > 1:
+        raise InvalidInputError(
+            f"{name}: has {len(full)} sheets, {', '.join(map(repr, full))}; choose one with --sheet"
+        )
+    return full[0] if full else sheets[0]
+
+
+def _cells(book: Any, sheet: str, rows: int | None = None) -> pd.DataFrame:
+    """Return the cells of a sheet without empty rows and columns."""
+    cells = book.parse(sheet, header=None, dtype=object, nrows=rows).dropna(how="all")
+    return cells.dropna(axis=1, how="all")

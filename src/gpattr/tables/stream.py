@@ -1,16 +1,18 @@
 """Tables in parts: a CSV or Parquet file, or a folder of them, of any size.
 
-The parts are found once, by the files alone: who reads them, when and in which order changes
-nothing. What each column is has been decided before, by a model or from a sample of the rows, and
-no part decides it again.
+A part is a number of rows, which depends on the width of the table alone. The files are read from
+the beginning, and parts that are not wanted are passed over, which takes seconds for gigabytes.
+What each column is has been decided before, by a model or from a sample of the rows, and no part
+decides it again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,20 +20,32 @@ import numpy as np
 from gpattr._core.optional import optional
 from gpattr._core.validation import check_path
 from gpattr.exceptions import InvalidInputError
-from gpattr.tables import workbooks
-from gpattr.tables.csv_parts import CsvFile
-from gpattr.tables.parquet_parts import ParquetFile
-from gpattr.tables.records import Part
+from gpattr.tables.reading import ENDINGS, OLD_ENDINGS
+from gpattr.tables.table_files import CsvFile, ParquetFile
 
 if TYPE_CHECKING:
     import pandas as pd
 
+PART_ROWS, PART_CELLS = 2**16, 2**20  # of a part, at most
 SAMPLE_ROWS = 20_000  # that tell what the columns are
 SAMPLE_PARTS = 64  # that they come from
 ENDS = 2**16  # bytes at both ends of a file that tell it from others
 PARQUET = (".parquet", ".pq")
 TEXTS = (".csv", ".tsv", ".txt")
-KINDS = {"csv": CsvFile, "parquet": ParquetFile}
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of one file: ``rows`` of them from number ``first``, counted from 1 below the header."""
+
+    file: int
+    first: int
+    rows: int
+
+    @property
+    def last(self) -> int:
+        """The number of its last row."""
+        return self.first + self.rows - 1
 
 
 @dataclass(frozen=True)
@@ -62,9 +76,11 @@ class Stream:
         for number, inside in enumerate(stamps):
             place = os.path.join(name, inside) if os.path.isdir(name) else name
             kind = ParquetFile if is_parquet(place) else CsvFile
-            file, found = kind.open(place, fewest).scanned(number, advance)
+            file, n = kind.open(place, fewest).counted(advance)
             files.append(file)
-            parts += found
+            size = max(1, min(PART_ROWS, PART_CELLS // len(file.header)))
+            firsts = range(1, n + 1, size)
+            parts += [Part(number, first, min(size, n + 1 - first)) for first in firsts]
         if not parts:
             raise InvalidInputError(
                 f"{name}: expected a line of column names and rows below it, got no rows"
@@ -98,16 +114,24 @@ class Stream:
         """The names of the files, in the folder if it is one."""
         return tuple(self.stamps)
 
-    def name_of(self, part: Part) -> str:
-        """Return the file and rows of a part, in words."""
-        path = self.files[part.file].path
-        return f"{path}, part {self.parts.index(part)} (rows {part.first:,} to {part.last:,})"
-
     def read(
-        self, part: Part, columns: Sequence[str], numbers: Collection[str] = ()
-    ) -> pd.DataFrame:
-        """Return the rows of a part, numbered from 1 in their file; some columns as numbers."""
-        return self.files[part.file].read(part, columns, numbers)
+        self, parts: Iterable[Part], columns: Sequence[str], numbers: Collection[str] = ()
+    ) -> Iterator[pd.DataFrame]:
+        """Yield the rows of parts, in the order of the files; those of ``numbers`` as numbers.
+
+        Rows are numbered from 1 in their file. Columns that a file does not have are left out.
+        """
+        for number, some in groupby(parts, lambda part: part.file):
+            file = self.files[number]
+            there = [name for name in columns if name in file.columns]
+            for part, batches in _cut(file.batches(there), some, file.path):
+                status = os.stat(file.path)
+                if [status.st_size, status.st_mtime_ns] != list(
+                    self.stamps[self.names[number]][:2]
+                ):
+                    raise _changed(file.path)
+                frame = file.frame(batches, there, numbers)
+                yield frame.set_axis(range(part.first, part.last + 1))
 
     def sample(self, rows: int, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Return about ``rows`` rows from across the table, always the same; all of a small one."""
@@ -115,10 +139,10 @@ class Stream:
 
         columns = self.columns if columns is None else columns
         count = min(len(self.parts), SAMPLE_PARTS)
-        chosen = np.unique(np.linspace(0, len(self.parts) - 1, count).round().astype(int))
-        each, found = -(-rows // len(chosen)), []
-        for place in chosen:
-            part = self.parts[place]
+        places = np.unique(np.linspace(0, len(self.parts) - 1, count).round().astype(int))
+        each = -(-rows // len(places))
+        chosen = [self.parts[place] for place in places]
+        for part in chosen:
             file = self.files[part.file]
             absent = [name for name in columns if name not in file.columns]
             if absent:
@@ -126,42 +150,46 @@ class Stream:
                     f"{file.path}: expected a column {absent[0]!r}, as in {self.names[0]}; the"
                     f" columns are {list(file.columns)}"
                 )
-            frame = file.head(part, each, columns)
+        heads = [replace(part, rows=min(part.rows, each)) for part in chosen]
+        found, commas = [], {}
+        for part, frame in zip(heads, self.read(heads, columns), strict=True):
             if self.is_folder:
                 frame.index = [f"{row} of {self.names[part.file]}" for row in frame.index]
-            found.append(frame)
-        commas = list(dict.fromkeys(name for frame in found for name in frame.attrs["commas"]))
-        for frame in found:
+            commas |= dict.fromkeys(frame.attrs["commas"])
             frame.attrs = {}
+            found.append(frame)
         whole: pd.DataFrame = pd.concat(found)
-        whole.attrs.update(commas=commas, notes=self.notes)
+        whole.attrs.update(commas=list(commas), notes=self.notes)
         return whole
-
-    def to_content(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        kind = "parquet" if isinstance(self.files[0], ParquetFile) else "csv"
-        fields = ("file", "start", "stop", "first", "rows", "line", "checksum", "regular")
-        return {
-            "kind": kind,
-            "stamps": {name: list(stamp) for name, stamp in self.stamps.items()},
-            "files": [file.to_content() for file in self.files],
-            "parts": [[getattr(part, name) for name in fields] for part in self.parts],
-        }
-
-    @classmethod
-    def of_content(cls, path: str, content: Any) -> Stream:
-        """Return what `to_content` returned, for files at the same place."""
-        kind, names = KINDS[content["kind"]], list(content["stamps"])
-        places = [os.path.join(path, name) if os.path.isdir(path) else path for name in names]
-        files = tuple(
-            kind.of_content(place, each)
-            for place, each in zip(places, content["files"], strict=True)
-        )
-        return cls(path, files, content["stamps"], tuple(Part(*part) for part in content["parts"]))
 
     def only(self, parts: Sequence[Part]) -> Stream:
         """Return the same table with some of its parts."""
         return replace(self, parts=tuple(parts))
+
+
+def _cut(
+    batches: Iterable[Any], parts: Iterable[Part], path: str
+) -> Iterator[tuple[Part, list[Any]]]:
+    """Yield the rows of each part of a file, as batches; those between them are passed over."""
+    source, batch, before = iter(batches), None, 0  # rows before the batch
+    for part in parts:
+        found = []
+        while True:
+            if batch is not None:
+                stop = before + len(batch)
+                if stop >= part.first:
+                    found.append(batch[max(part.first - 1 - before, 0) : part.last - before])
+                if stop >= part.last:
+                    break
+                before = stop
+            batch = next(source, None)
+            if batch is None:
+                raise _changed(path)
+        yield part, found
+
+
+def _changed(path: str) -> InvalidInputError:
+    return InvalidInputError(f"{path}: changed while it was read; try again when it is complete")
 
 
 def stamps_of(path: str) -> dict[str, list[Any]]:
@@ -182,7 +210,7 @@ def _names(path: str) -> Iterator[str]:
     """Return the names of the files of a table; refuse what is not read in parts."""
     if not os.path.isdir(path):
         ending = os.path.splitext(path)[1].lower()
-        if ending in (*workbooks.ENDINGS, *workbooks.OLD_ENDINGS):
+        if ending in (*ENDINGS, *OLD_ENDINGS):
             raise InvalidInputError(
                 f"{path}: a workbook is not read in parts; save the table as CSV or Parquet, or use"
                 " --no-stream"

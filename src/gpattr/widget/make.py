@@ -1,23 +1,28 @@
-"""The widget of an explainer and rows: what it can show, and its contents."""
+"""The widget of an explainer and rows: what it can show, its contents, and what it is answered."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
-from gpattr._core.array import Array
+from gpattr._core.array import Array, to_numpy
 from gpattr._core.optional import optional
 from gpattr._core.validation import Names
+from gpattr.distributions import Point
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.explainer.explainer import Explainer
 from gpattr.explainer.rows import RowNames, Rows
+from gpattr.explanation.explanation import Explanation
 from gpattr.report.what_if import ARRAYS, slider_model
-from gpattr.widget.answers import Answers
-from gpattr.widget.columns import control_columns
+from gpattr.widget.columns import ControlColumns, control_columns
 
 LEVEL = 0.95
+# What an answer has of its uncertainty; nothing where it is known without.
+SPREAD = ("std", "stds", "low", "high", "positive")
 
 
 def make_widget(
@@ -80,3 +85,39 @@ def _packed(arrays: dict[str, Array | None]) -> tuple[dict[str, list[int]], byte
             places[name] = [start, array.size]
             start += array.size
     return places, b"".join(parts)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What an explainer says about rows given by values of their columns."""
+
+    explainer: Explainer
+    reader: Rows
+    columns: ControlColumns
+    level: float
+
+    def explain(self, values: Mapping[str, Any]) -> Explanation:
+        """Return the explanation of one row."""
+        return self.explainer(self.columns.table(values), uncertainty="std")
+
+    def answer(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return it as JSON values: prediction, baseline, attributions, and their uncertainty."""
+        ex = self.explain(values)
+        numbers = {
+            "prediction": float(ex.predictions[0]),
+            "base": float(ex.base_values[0]),
+            "values": ex.values[0].tolist(),
+        }
+        if ex.std is None or isinstance(ex.distribution, Point):
+            return numbers | dict.fromkeys(SPREAD)
+        spread = ex.std, *ex.interval(self.level), ex.prob_positive()
+        rows = (part[0].tolist() for part in spread)
+        return numbers | dict(zip(SPREAD, (self._std(values), *rows), strict=True))
+
+    def _std(self, values: Mapping[str, Any]) -> float | None:
+        """Return the standard deviation of the function; that of a probability is not known."""
+        if self.explainer.output != "latent":
+            return None
+        rows = self.reader.matrix("X", self.columns.table(values))
+        _, std = self.explainer.posterior.in_columns.moments(rows, return_std=True)
+        return float(to_numpy(std)[0])

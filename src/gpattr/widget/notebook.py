@@ -1,16 +1,45 @@
-"""The widget itself, on anywidget: it runs in Jupyter, VS Code, Colab and marimo."""
+"""The widget itself, on anywidget: it runs in Jupyter, VS Code, Colab and marimo.
+
+Its script and style are those of the report's sliders, and a few of its own.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 
 import anywidget
 import traitlets
 
 from gpattr._core.validation import check_count
 from gpattr.exceptions import GpattrError
-from gpattr.widget.answers import Answers
-from gpattr.widget.scripts import widget_script, widget_style
+from gpattr.report.document import SHARED_SCRIPTS, parts_of
+
+if TYPE_CHECKING:
+    from gpattr.widget.make import Answers
+
+
+def widget_script() -> str:
+    """Return the module that a notebook loads."""
+    return parts_of("js", SHARED_SCRIPTS) + "\n" + _own("widget.js")
+
+
+def widget_style() -> str:
+    """Return styles that apply inside of the widget only.
+
+    Notebooks choose their colours themselves, and a cell may be narrower than the window.
+    """
+    light, dark = re.findall(r":root \{([^}]*)\}", parts_of("css", ["colors"]))[:2]
+    shared = parts_of("css", ["shared"]).replace("@media (max-width", "@container (max-width")
+    return (
+        f".gpattr {{{light}}}\n.gpattr[data-scheme=dark] {{{dark}}}\n"
+        f".gpattr {{\n{shared}\n}}\n{_own('widget.css')}"
+    )
+
+
+def _own(name: str) -> str:
+    return (files("gpattr.widget") / name).read_text(encoding="utf-8")
 
 
 class WhatIfWidget(anywidget.AnyWidget):
