@@ -114,7 +114,10 @@ def write_report(
         outputs, importances, explainer, level, held_out, targets, classes, curves, shares, changes
     )
     remarks = [*map(known_note, outputs.values()), *map(variance_note, outputs.values())]
-    remarks = [*remarks, interval_note(first)] if len(outputs) == 1 else remarks
+    intervals = interval_note(first) if len(outputs) == 1 else ""
+    remarks.append(intervals)
+    if intervals:  # the command says the same, without numbers
+        notes = [note for note in notes if not note.startswith("Intervals ")]
     doubts = dict.fromkeys(filter(None, remarks))
     facts |= {"title": title, "data_name": data_name}
     facts |= {"opening": list(opening), "notes": [*notes, *doubts]}
