@@ -31,7 +31,7 @@ from torch.nn.functional import one_hot
 
 import gpattr
 from gpattr import Explainer
-from gpattr.adapters import scalar_maps
+from gpattr.adapters import columns
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 
 IGNORED = ("botorch.exceptions.warnings.BotorchWarning", "UserWarning", "DeprecationWarning")
@@ -284,10 +284,11 @@ def test_logarithms_of_what_is_not_positive():
 @pytest.mark.parametrize(
     "part",
     [
-        scalar_maps.Affine(0.3, -2.0),
-        scalar_maps.Log10("x0"),
-        scalar_maps.Kumaraswamy(0.6, 1.7, 1e-7),
-        scalar_maps.Inverse(scalar_maps.Kumaraswamy(0.6, 1.7, 1e-7)),
+        columns.Affine(0.3, -2.0),
+        columns.Log("x0"),
+        columns.Logit("x0"),
+        columns.Kumaraswamy(0.6, 1.7, 1e-7),
+        columns.Inverse(columns.Kumaraswamy(0.6, 1.7, 1e-7)),
     ],
     ids=lambda part: type(part).__name__,
 )
