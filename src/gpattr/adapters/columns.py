@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from gpattr.adapters.kernels import (
     hamming_as_squares,
     mapped,
 )
+from gpattr.encoders import Encoder
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.kernels import Constant, Kernel, Linear, Product, Select, Warped
 from gpattr.means import Constant as ConstantMean
@@ -32,10 +34,12 @@ from gpattr.means import Linear as LinearMean
 from gpattr.posteriors import (
     AffinePosterior,
     CombinationPosterior,
+    EncodedPosterior,
     ExactPosterior,
     MixturePosterior,
     MultiOutputPosterior,
     Posterior,
+    WrappedOutputs,
 )
 
 LOG_10 = math.log(10.0)
@@ -76,9 +80,10 @@ class Affine(ScalarMap):
 
 @dataclass(frozen=True)
 class Log(ScalarMap):
-    """u = ln x of the column called ``name``, larger than 0."""
+    """u = ln x of the column called ``name``, larger than 0; of an axis that is ``searched``."""
 
     name: str
+    searched: bool = False
 
     def value(self, x: Array) -> Array:
         return namespace(x).log(self._inside(x))
@@ -90,12 +95,19 @@ class Log(ScalarMap):
         return namespace(u).exp(u)
 
     def _inside(self, x: Array) -> Array:
-        return _within(x, x > 0, f"the logarithm of column {self.name}", "larger than 0")
+        if self.searched:
+            return _searched(x, x > 0, self.name, "larger than 0", "log")
+        if not bool((x > 0).all()):
+            raise InvalidInputError(
+                f"X: the model takes the logarithm of column {self.name}; expected values larger"
+                f" than 0 on the whole path, got {float(to_numpy(x).min()):.3g}"
+            )
+        return x
 
 
 @dataclass(frozen=True)
 class Logit(ScalarMap):
-    """u = ln(x/(1 − x)) of the column called ``name``, between 0 and 1."""
+    """u = ln(x/(1 − x)) of the column called ``name``, between 0 and 1, of a searched axis."""
 
     name: str
 
@@ -111,13 +123,13 @@ class Logit(ScalarMap):
         return 1.0 / (1.0 + namespace(u).exp(-u))
 
     def _inside(self, x: Array) -> Array:
-        return _within(x, (x > 0) & (x < 1), f"the logit of column {self.name}", "between 0 and 1")
+        return _searched(x, (x > 0) & (x < 1), self.name, "between 0 and 1", "logit")
 
 
-def _within(x: Array, inside: Array, what: str, bounds: str) -> Array:
+def _searched(x: Array, inside: Array, name: str, bounds: str, kind: str) -> Array:
     if not bool(inside.all()):
         raise InvalidInputError(
-            f"X: the model takes {what}; expected values {bounds} on the whole path, got"
+            f"X: expected values of {name!r} {bounds}, as it is searched on a {kind} axis, got"
             f" {float(to_numpy(x[~inside])[0]):.3g}"
         )
     return x
@@ -422,3 +434,39 @@ def _behind_scaler(posterior: AffinePosterior, maps: Mapping[int, Maps]) -> Post
         n_features=posterior.width,
         feature_names=posterior.feature_names,
     )
+
+
+def of_features(
+    posterior: Posterior,
+    source: Sequence[int],
+    shift: Any,
+    scale: Any,
+    names: Sequence[str],
+    encoder: Encoder | None = None,
+    *,
+    named: bool = True,
+) -> Posterior:
+    """Return a posterior of columns, of one output or several, as one of features called ``names``.
+
+    The j-th column is (z[source[j]] − shift[j])/scale[j] of features z, or of encoded ones.
+    """
+    labels = tuple(names) if named else None
+    labels = labels if encoder is None else encoder.encoded_names
+    width = len(names) if encoder is None else len(encoder.columns)
+
+    def placed(part: Any) -> Posterior:
+        return AffinePosterior(
+            part, shift, scale, source=source, n_features=width, feature_names=labels
+        )
+
+    result = _each_output(posterior, placed)
+    if encoder is None:
+        return result
+    return _each_output(result, lambda part: EncodedPosterior(part, encoder))
+
+
+def _each_output(posterior: Posterior, wrap: Callable[[Any], Any]) -> Posterior:
+    if not isinstance(posterior, MultiOutputPosterior):
+        return wrap(posterior)
+    outputs = {name: wrap(part) for name, part in posterior.outputs.items()}
+    return WrappedOutputs(posterior, outputs, next(iter(outputs.values())))

@@ -8,7 +8,7 @@ from gpattr.adapters.registry import BUILT_IN
 
 # Library: package, and module of its kernels.
 LIBRARIES: dict[str, tuple[str, str]] = {
-    "scikit-learn": ("sklearn", "scikit_learn.kernels"),
+    "scikit-learn": ("sklearn", "scikit_learn.models"),
     "GPyTorch": ("gpytorch", "pytorch.kernels"),
     "BoTorch": ("botorch", "pytorch.kernels"),
     "GPJax": ("gpjax", "jax_models.gpjax_models"),

@@ -6,7 +6,7 @@ GPU that a model is on, where its posterior is then computed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from typing import Any
@@ -29,6 +29,13 @@ def with_note(posterior: Posterior, note: str) -> Posterior:
     result = copy(posterior)
     object.__setattr__(result, "note", f"{posterior.note}; {note}".removeprefix("; "))
     return result
+
+
+def side_by_side(answers: Iterable[tuple[Any, Any]]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the means and the variances that several models predict, (n, outputs) each."""
+    pairs = [tuple(np.reshape(part, (len(part), -1)) for part in answer) for answer in answers]
+    mean, var = (np.concatenate(parts, axis=1) for parts in zip(*pairs, strict=True))
+    return mean, var
 
 
 def one_or_several(posteriors: Sequence[Posterior]) -> Posterior:

@@ -25,8 +25,8 @@ ENTRY_POINTS = "gpattr.adapters"
 class Adapted:
     """A posterior, with the foreign library's own predictions for comparison.
 
-    ``predict(X)`` returns mean and variance of f, (n,) or (n, P) each. ``points`` (n, d) are rows
-    where the two are compared. ``accuracy`` is the relative accuracy of the library's own
+    ``predict(X)`` returns mean and variance of f, (n,) or (n, outputs) each. ``points`` (n, d) are
+    rows where the two are compared. ``accuracy`` is the relative accuracy of the library's own
     arithmetic on a perfectly conditioned model. Points that are ``mixable`` are also compared
     between and beyond each other. ``joint(X)`` returns the covariance of f, (n, n), where the
     library has it for one output; it is compared too.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpattr.adapters.foreign import FLOAT32, with_note
+from gpattr.adapters.foreign import FLOAT32, one_or_several, with_note
 from gpattr.adapters.registry import Adapted
 from gpattr.adapters.translation import (
     Here,
@@ -37,12 +37,17 @@ from gpattr.kernels.white import fold_white
 from gpattr.means import Constant as ConstantMean
 from gpattr.means import Linear as LinearMean
 from gpattr.means import Mean, Zero
-from gpattr.posteriors import ExactPosterior, MultiOutputPosterior, Posterior, SparsePosterior
+from gpattr.posteriors import ExactPosterior, SparsePosterior
+
+
+def array(tensor: Any) -> np.ndarray:
+    """Return a tensor in float64."""
+    return np.asarray(tensor).astype(np.float64)  # asarray with a dtype fails on a parameter
 
 
 def exact(model: Any, data: Any = None) -> Adapted:
     """Return the posterior of a `GPR`; of several columns of targets, one output for each."""
-    X, Y = (value(part) for part in model.data)
+    X, Y = (array(part) for part in model.data)
     kernel = KERNELS.translate(model.kernel, X.shape[1])
     first = ExactPosterior(
         kernel, X, Y[:, 0], noise=_noise(model, X), mean=_mean(model.mean_function, 0)
@@ -55,7 +60,7 @@ def exact(model: Any, data: Any = None) -> Adapted:
 
 def collapsed(model: Any, data: Any = None) -> Adapted:
     """Return the posterior of an `SGPR`: the best q(u), in closed form."""
-    X, Y = (value(part) for part in model.data)
+    X, Y = (array(part) for part in model.data)
     Z, kernel = _inducing(model), KERNELS.translate(model.kernel, X.shape[1])
     smooth, jitter = _smooth(kernel, Z)
     noise = _noise(model, X)
@@ -74,10 +79,10 @@ def variational(model: Any, data: Any = None) -> Adapted:
     The inducing inputs of a `VGP` are its training inputs.
     """
     at_rows = hasattr(model, "data")
-    Z = value(model.data[0]) if at_rows else _inducing(model)
+    Z = array(model.data[0]) if at_rows else _inducing(model)
     kernel = KERNELS.translate(model.kernel, Z.shape[1])
     smooth, jitter = _smooth(kernel, Z)
-    q_mean, root = value(model.q_mu), value(model.q_sqrt)
+    q_mean, root = array(model.q_mu), array(model.q_sqrt)
     whitened = at_rows or bool(model.whiten)
     reference_points = {"mean": Z.mean(axis=0), "median": np.median(Z, axis=0)} if at_rows else None
     posteriors = []
@@ -152,7 +157,7 @@ KERNELS = KernelTable(
 
 
 def _noise(model: Any, X: np.ndarray) -> np.ndarray:
-    return value(model.likelihood.variance_at(model.data[0])).reshape(len(X))
+    return array(model.likelihood.variance_at(model.data[0])).reshape(len(X))
 
 
 def _mean(mean: Any, output: int) -> Mean:
@@ -160,10 +165,10 @@ def _mean(mean: Any, output: int) -> Mean:
     if name == "Zero":
         return Zero()
     if name == "Constant":
-        values = np.atleast_1d(value(mean.c))
+        values = np.atleast_1d(array(mean.c))
         return ConstantMean(float(values[output if len(values) > 1 else 0]))
     if name == "Linear":
-        A, b = value(mean.A), np.atleast_1d(value(mean.b))
+        A, b = array(mean.A), np.atleast_1d(array(mean.b))
         return LinearMean(
             A[:, output if A.shape[1] > 1 else 0], float(b[output if len(b) > 1 else 0])
         )
@@ -176,7 +181,7 @@ def _inducing(model: Any) -> np.ndarray:
         raise UnsupportedModelError(
             f"inducing_variable: {type(variable).__name__} is not supported; use InducingPoints"
         )
-    return value(variable.Z)
+    return array(variable.Z)
 
 
 def _smooth(kernel: Kernel, Z: np.ndarray) -> tuple[Kernel, float]:
@@ -193,19 +198,16 @@ def _smooth(kernel: Kernel, Z: np.ndarray) -> tuple[Kernel, float]:
 
 
 def _finished(model: Any, kernel: Kernel, posteriors: list[Any], points: np.ndarray) -> Adapted:
-    several = len(posteriors) > 1
     dtype = np.dtype(
         next(part.dtype for part in model.parameters if part.dtype.is_floating).as_numpy_dtype
     )
 
     def predict(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mean, var = (value(part) for part in model.predict_f(rows.astype(dtype)))
+        mean, var = (array(part) for part in model.predict_f(rows.astype(dtype)))
         var = var - fold_white(kernel, rows)[1][:, None]  # which the library adds to variances
-        return (mean, var) if several else (mean[:, 0], var[:, 0])
+        return mean, var
 
-    result: Posterior | MultiOutputPosterior = (
-        MultiOutputPosterior(posteriors) if several else posteriors[0]
-    )
+    result = one_or_several(posteriors)
     if dtype == np.float32:
         result = with_note(result, FLOAT32)
     return Adapted(result, predict, points, accuracy=float(np.finfo(dtype).eps))

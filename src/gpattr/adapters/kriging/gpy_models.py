@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from gpattr.adapters.adapt import adapt
+from gpattr.adapters.foreign import one_or_several
 from gpattr.adapters.registry import Adapted
 from gpattr.adapters.translation import (
     Here,
@@ -41,8 +42,6 @@ from gpattr.means import Mean, Zero
 from gpattr.posteriors import (
     CombinationPosterior,
     ExactPosterior,
-    MultiOutputPosterior,
-    Posterior,
     SparsePosterior,
 )
 
@@ -97,12 +96,8 @@ def simple(model: Any, data: Any = None) -> Adapted:
     kernel = SquaredExponential(float(model.lengthscale), float(model.kernel_variance))
     noise = float(model.likelihood_variance) + float(model.jitter)
 
-    def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mean, variance = model.predict(points)
-        return mean[:, 0], variance[:, 0]
-
     posterior = ExactPosterior(kernel, X, np.asarray(model.y)[:, 0], noise=noise)
-    return Adapted(posterior, predict, X)
+    return Adapted(posterior, model.predict, X)
 
 
 def _require(model: Any, *methods: str) -> None:
@@ -128,7 +123,7 @@ def _noise(model: Any) -> np.ndarray:
 
 def _finished(model: Any, kernel: Kernel, posteriors: list[Any], X: np.ndarray) -> Adapted:
     """Return the posteriors of normalised targets in the units of y."""
-    P, norm = len(posteriors), model.normalizer
+    norm = model.normalizer
     if norm is not None:
         if type(norm).__name__ != "Standardize":
             raise UnsupportedModelError(f"normalizer: {type(norm).__name__} is not supported")
@@ -137,16 +132,15 @@ def _finished(model: Any, kernel: Kernel, posteriors: list[Any], X: np.ndarray) 
             CombinationPosterior([posterior], [float(std)], mean=ConstantMean(float(centre)))
             for posterior, centre, std in units
         ]
-    scale = np.ones(P) if norm is None else np.ravel(norm.std)
+    scale = np.ones(len(posteriors)) if norm is None else np.ravel(norm.std)
 
     def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean, var = model.predict_noiseless(points)
         white = fold_white(kernel, points)[1][:, None]  # which GPy adds to variances
         var = np.broadcast_to(var, mean.shape) - scale**2 * white
-        return (mean, var) if P > 1 else (mean[:, 0], var[:, 0])
+        return mean, var
 
-    result: Posterior = MultiOutputPosterior(posteriors) if P > 1 else posteriors[0]
-    return Adapted(result, predict, X)
+    return Adapted(one_or_several(posteriors), predict, X)
 
 
 def _rational_quadratic(kernel: Any, here: Here) -> Kernel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from operator import mul
 from typing import Any
@@ -74,9 +75,7 @@ def _adapted(model: Any, predictions: Any, noise: Any, factor: np.ndarray | None
         )
     d, names = X.shape[1], list(model.getInputSample().getDescription())
     model_of = model.getCovarianceModel()
-    # Without its nugget; parts of products have amplitudes of 1.
-    inner = model_of.getImplementation() if hasattr(model_of, "getImplementation") else model_of
-    kernel = float(inner.getAmplitude()[0]) ** 2 * KERNELS.translate(inner, d)
+    kernel = _covariance(model_of, lambda inner: KERNELS.translate(inner, d))
     nugget = float(model_of.getNuggetFactor()) * float(kernel.diagonal(X[:1])[0])
     rows, mean = _named(X, names), _trend(model.getBasis(), X)
     posterior = (
@@ -132,6 +131,12 @@ def _trend(basis: Any, X: np.ndarray) -> Mean:
     return Polynomial(np.zeros(p), powers, covariance="flat")
 
 
+def _covariance(model: Any, translated: Callable[[Any], Kernel]) -> Kernel:
+    """Return a covariance model, without its nugget, from what its correlation is translated to."""
+    inner = model.getImplementation() if hasattr(model, "getImplementation") else model
+    return float(inner.getAmplitude()[0]) ** 2 * translated(inner)
+
+
 def _matern(model: Any, here: Here) -> Kernel:
     nu = float(model.getNu())
     if nu in MATERN:
@@ -163,8 +168,8 @@ def _product(model: Any, here: Here) -> Kernel:
     start = 0
     for part in model.getCollection():
         width = int(part.getInputDimension())
-        inner = here.part(part.getImplementation(), width)
-        parts.append(Select(inner, list(range(start, start + width))))
+        kernel = _covariance(part, lambda inner, width=width: here.part(inner, width))
+        parts.append(Select(kernel, list(range(start, start + width))))
         start += width
     return parts[0].kernel if len(parts) == 1 else reduce(mul, parts)
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from gpattr.adapters.foreign import with_note
+from gpattr.adapters.foreign import one_or_several, with_note
 from gpattr.adapters.kernels import product_of, product_of_squares
 from gpattr.adapters.registry import Adapted
 from gpattr.adapters.translation import Here, KernelTable, Rule, combined, rule
@@ -29,7 +29,6 @@ from gpattr.means import Polynomial
 from gpattr.posteriors import (
     AffinePosterior,
     ExactPosterior,
-    MultiOutputPosterior,
     Posterior,
     SparsePosterior,
 )
@@ -86,7 +85,7 @@ def kriging(model: Any, data: Any = None) -> Adapted:
     theirs = np.reshape(model._predict_variances(aside), (len(aside), -1))[:, 0] / sigma2[0]
     if np.abs(theirs - _variances(model, aside)).max() > 1e-6 * theirs.max():
         posteriors = [with_note(posterior, SOLVED) for posterior in posteriors]
-    return _finished(posteriors, predict, rows)
+    return Adapted(one_or_several(posteriors), predict, rows)
 
 
 def _variances(model: Any, points: np.ndarray) -> np.ndarray:
@@ -147,16 +146,6 @@ def _require_trained(model: Any) -> None:
             f"model: this {type(model).__name__} is not trained yet; call set_training_values and"
             " train first"
         )
-
-
-def _finished(posteriors: list[Any], predict: Any, points: np.ndarray) -> Adapted:
-    several = len(posteriors) > 1
-
-    def one(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mean, variance = predict(rows)
-        return (mean, variance) if several else (mean[:, 0], variance[:, 0])
-
-    return Adapted(MultiOutputPosterior(posteriors) if several else posteriors[0], one, points)
 
 
 def _exponential(corr: Any, here: Here) -> Kernel:

@@ -13,16 +13,13 @@ from typing import Any
 import numpy as np
 
 from gpattr.adapters.adapt import adapt
-from gpattr.adapters.foreign import on_host, with_note
-from gpattr.adapters.optimisers.parameters import (
-    Category,
-    Number,
+from gpattr.adapters.foreign import on_host, side_by_side, with_note
+from gpattr.adapters.optimisers.search_spaces import (
+    PROBES,
     Parameter,
-    Parameters,
-    category,
-    described,
-    number,
-    rows_of,
+    Surrogate,
+    by_columns,
+    explained,
 )
 from gpattr.adapters.registry import Adapted
 from gpattr.exceptions import NotFittedError, UnsupportedModelError
@@ -34,7 +31,7 @@ from gpattr.posteriors import (
     Posterior,
 )
 
-PROBES = np.array([0.0, 1.0, -3.0, 7.0])  # of outcomes; the first two say what a straight line is
+TRIED = np.array([0.0, 1.0, -3.0, 7.0])  # of outcomes; the first two say what a straight line is
 
 
 def client(model: Any, data: Any = None) -> Adapted:
@@ -56,7 +53,7 @@ def client(model: Any, data: Any = None) -> Adapted:
 def adapter(model: Any, data: Any = None) -> Adapted:
     """Return the posterior of a `TorchAdapter`'s BoTorch model, one output for each outcome."""
     surrogate = _surrogate(model)
-    searched = _parameters(model)
+    parameters = _parameters(model)
     outcomes = [_Outcome.of(model, i) for i in range(len(model.outcomes))]
     inner = adapt(surrogate)
     latent = list(inner.posterior.outputs.values())
@@ -68,25 +65,19 @@ def adapter(model: Any, data: Any = None) -> Adapted:
     outcomes = _ordered(outcomes, model._experiment)
     posteriors = {outcome.name: outcome.in_units(latent[outcome.position]) for outcome in outcomes}
     one = next(iter(posteriors.values()))
-    records = _records(model, searched)
-    posterior = searched.posterior(one if len(outcomes) == 1 else MultiOutputPosterior(posteriors))
+    posterior = one if len(outcomes) == 1 else MultiOutputPosterior(posteriors)
 
-    def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        rows = searched.records(points)
-        parts = [outcome.predicted(model, rows) for outcome in outcomes]
-        mean, var = (np.stack([part[i] for part in parts], axis=-1) for i in (0, 1))
-        return (mean, var) if len(outcomes) > 1 else (mean[:, 0], var[:, 0])
+    def seen(frame: Any) -> np.ndarray:
+        return on_host(model.transform_observation_features(_features(frame)))
 
-    points = searched.completed(posterior.reference_points) | {"centre": searched.centre()}
-    best = _best(model)
-    if best is not None:
-        points["best"] = searched.encoded([best])[0]
-    return Adapted(
-        described(posterior, points, outcomes[0].name),
-        predict,
-        searched.comparison_rows(records),
-        accuracy=inner.accuracy,
-        mixable=False,
+    def predict(frame: Any) -> tuple[np.ndarray, np.ndarray]:
+        return side_by_side(outcome.predicted(model, _features(frame)) for outcome in outcomes)
+
+    return explained(
+        parameters,
+        [Surrogate(tuple(posteriors), seen, predict, by_columns(posterior))],
+        rows=_records(model, [part.name for part in parameters]),
+        best=_best(model),
     )
 
 
@@ -119,68 +110,43 @@ def _independent(posterior: Posterior) -> bool:
     return not isinstance(posterior, MultiOutputPosterior) or posterior.independent
 
 
-def _features(rows: Sequence[dict[str, Any]]) -> list[Any]:
+def _features(frame: Any) -> list[Any]:
     from ax.core.observation import (  # pyright: ignore[reportMissingImports]
         ObservationFeatures,
     )
 
-    return [ObservationFeatures(parameters=dict(row)) for row in rows]
+    return [ObservationFeatures(parameters=row) for row in frame.to_dict("records")]
 
 
-def _parameters(model: Any) -> Parameters:
-    """Return the parameters of an adapter from what its own transforms make of some values."""
+def _parameters(model: Any) -> list[Parameter]:
     space = model.model_space
     if space.is_hierarchical:
         raise UnsupportedModelError("search space: hierarchical parameters are not supported")
-    known = {
-        name: part
-        for name, part in space.parameters.items()
+    return [
+        _parameter(part)
+        for part in space.parameters.values()
         if type(part).__name__ != "DerivedParameter"  # a function of the others
-    }
-    values = {name: _values(part) for name, part in known.items()}
-    base = {name: some[0] for name, some in values.items()}
-
-    def transform(rows: list[dict[str, Any]]) -> np.ndarray:
-        return on_host(model.transform_observation_features(_features(rows)))
-
-    def rows(name: str) -> np.ndarray:
-        return rows_of(transform, base, name, values[name])
-
-    found = [_parameter(part, values[name], rows(name)) for name, part in known.items()]
-    return Parameters(tuple(found), len(model.parameters))
+    ]
 
 
-def _values(part: Any) -> list[Any]:
-    """Return values of a parameter at which to ask for its columns: all, or some of a range."""
-    kind = type(part).__name__
-    if kind == "FixedParameter":
-        return [part.value]
-    if kind == "ChoiceParameter":
-        return list(part.values)
-    if kind != "RangeParameter":
-        raise UnsupportedModelError(f"search space: a {kind} is not supported")
-    values = np.linspace(float(part.lower), float(part.upper), 7)
-    if part.parameter_type.name == "INT":
-        return np.unique(np.round(values)).astype(int).tolist()
-    return values.tolist() if part.digits is None else np.unique(values.round(part.digits)).tolist()
-
-
-def _parameter(part: Any, values: list[Any], rows: np.ndarray) -> Parameter:
-    """Return a parameter; a choice between ordered numbers is a number, if its column is too."""
-    name = str(part.name)
-    if type(part).__name__ == "RangeParameter":
+def _parameter(part: Any) -> Parameter:
+    """Return a parameter; a choice between ordered numbers is one if the model's column is."""
+    name, kind = str(part.name), type(part).__name__
+    if kind == "RangeParameter":
+        values = np.linspace(float(part.lower), float(part.upper), PROBES)
         digits = 0 if part.parameter_type.name == "INT" else part.digits
-        return number(name, values, rows, digits=digits)
-    numeric = all(isinstance(value, (int, float)) for value in values)
-    if numeric and not any(isinstance(value, bool) for value in values):
-        if len(values) == 1:
-            return Number(name, values[0], values[0])
-        if part.is_ordered:
-            try:
-                return number(name, values, rows, steps=tuple(values))
-            except UnsupportedModelError:
-                pass
-    return category(name, values, rows) if len(values) > 1 else Category(name, tuple(values))
+        if digits is not None:
+            values = np.unique(values.round(digits)).astype(float if digits else int)
+        return Parameter(name, tuple(values.tolist()), digits=digits)
+    if kind not in ("FixedParameter", "ChoiceParameter"):
+        raise UnsupportedModelError(f"search space: a {kind} is not supported")
+    values = [part.value] if kind == "FixedParameter" else list(part.values)
+    numeric = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
+    if numeric and len(values) == 1:
+        return Parameter(name, tuple(values))
+    if numeric and part.is_ordered:
+        return Parameter(name, tuple(values), labels=tuple(values), discrete=True)
+    return Parameter(name, labels=tuple(values))
 
 
 class _Outcome:
@@ -197,9 +163,9 @@ class _Outcome:
         names = {getattr(metric, "signature", metric.name): metric.name for metric in metrics}
         result = cls(position, signature, str(names.get(signature, signature)))
         for name, transform in reversed(list(model.transforms.items())):
-            values = result._untransformed(model, transform, result.shift + result.scale * PROBES)
+            values = result._untransformed(model, transform, result.shift + result.scale * TRIED)
             scale = values[1] - values[0]
-            line = values[0] + scale * PROBES
+            line = values[0] + scale * TRIED
             if not np.abs(line - values).max() <= 1e-9 * np.abs(values).max():
                 result.behind = str(name)
                 break
@@ -211,6 +177,7 @@ class _Outcome:
         from ax.core.observation import (  # pyright: ignore[reportMissingImports]
             Observation,
             ObservationData,
+            ObservationFeatures,
         )
 
         count = len(model.outcomes)
@@ -218,7 +185,7 @@ class _Outcome:
             ObservationData(list(model.outcomes), np.full(count, value), np.zeros((count, count)))
             for value in values.tolist()
         ]
-        features = _features([{}] * len(values))
+        features = [ObservationFeatures({}) for _ in values]
         made = transform.untransform_observations(
             [Observation(*pair) for pair in zip(features, data, strict=True)]
         )
@@ -236,34 +203,35 @@ class _Outcome:
             result = with_note(result, note)
         return result
 
-    def predicted(self, model: Any, rows: list[dict[str, Any]]) -> tuple[np.ndarray, np.ndarray]:
+    def predicted(self, model: Any, features: list[Any]) -> tuple[np.ndarray, np.ndarray]:
         """Return the adapter's own means and variances, (n,) each."""
         if not self.behind:
-            means, covariances = model.predict(_features(rows))
+            means, covariances = model.predict(features)
             own = means[self.signature], covariances[self.signature][self.signature]
             return np.asarray(own[0]), np.asarray(own[1])
         i = self.position
-        data = model._predict_observation_data(_features(rows), untransform=False)
+        data = model._predict_observation_data(features, untransform=False)
         mean = np.array([part.means[i] for part in data])
         var = np.array([part.covariance[i, i] for part in data])
         return self.shift + self.scale * mean, self.scale**2 * var
 
 
-def _records(model: Any, searched: Parameters) -> list[dict[str, Any]]:
-    """Return the parameters that were measured."""
+def _records(model: Any, searched: Sequence[str]) -> Any:
+    """Return the frame of the parameters that were measured."""
     rows = model.get_training_data().arm_data
-    names = [name for name in searched.names if name in rows.columns]
+    names = [name for name in searched if name in rows.columns]
     rows = rows[names].dropna()
-    if len(names) < len(searched.names) or rows.empty:
+    if len(names) < len(searched) or rows.empty:
         raise UnsupportedModelError(
-            f"model: expected measurements of all of the parameters {list(searched.names)}, found"
+            f"model: expected measurements of all of the parameters {list(searched)}, found"
             f" {len(rows)} of {names}"
         )
-    return rows.to_dict("records")
+    return rows
 
 
-def _best(model: Any) -> dict[str, Any] | None:
-    """Return the parameters measured to be best; None if there is no single objective."""
+def _best(model: Any) -> Any:
+    """Return the parameters measured to be best as a frame; None without a single objective."""
+    import pandas as pd
     from ax.service.utils.best_point import (  # pyright: ignore[reportMissingImports]
         get_best_raw_objective_point_with_trial_index as best_point,
     )
@@ -272,6 +240,6 @@ def _best(model: Any) -> dict[str, Any] | None:
     if config is None or config.is_moo_problem:
         return None
     try:
-        return dict(best_point(model._experiment, config)[1])
+        return pd.DataFrame([dict(best_point(model._experiment, config)[1])])
     except (ValueError, KeyError):  # nothing complete, or nothing that keeps to the constraints
         return None

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gpattr.adapters.optimisers.search_spaces import Modelled, Parameter, explained, interval
+from gpattr.adapters.optimisers.botorch_surrogates import of_botorch
+from gpattr.adapters.optimisers.search_spaces import Parameter, explained, interval
 from gpattr.adapters.registry import Adapted
 from gpattr.exceptions import InvalidInputError, NotFittedError, UnsupportedModelError
 
@@ -83,9 +84,9 @@ def _untrained(name: str) -> NotFittedError:
 def _adapted(members: Sequence[Any], rows: Any, best: Any) -> Adapted:
     space = members[0]._searchspace
     targets = [target for member in members for target in member._objective._modeled_quantities]
-    models = [
-        Modelled(
-            tuple(member._objective._modeled_quantity_names),
+    surrogates = [
+        of_botorch(
+            member._objective._modeled_quantity_names,
             member.to_botorch(),
             lambda frame: space.transform(frame, allow_extra=True).to_numpy(dtype=np.float64),
         )
@@ -93,10 +94,11 @@ def _adapted(members: Sequence[Any], rows: Any, best: Any) -> Adapted:
     ]
     return explained(
         [_parameter(parameter) for parameter in space.parameters],
-        models,
+        surrogates,
         rows=rows,
         best=best,
         target_names={target.name: _with_unit(target) for target in targets},
+        anywhere=True,
     )
 
 

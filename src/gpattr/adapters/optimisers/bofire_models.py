@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gpattr.adapters.optimisers.search_spaces import Modelled, Parameter, explained, interval
+from gpattr.adapters.optimisers.botorch_surrogates import of_botorch
+from gpattr.adapters.optimisers.search_spaces import Parameter, Surrogate, explained, interval
 from gpattr.adapters.registry import Adapted
 from gpattr.exceptions import InvalidInputError, NotFittedError, UnsupportedModelError
 
@@ -63,19 +64,19 @@ def _all_inputs(members: Sequence[Any]) -> list[Any]:
 def _adapted(
     members: Sequence[Any], inputs: Sequence[Any], rows: Any = None, best: Any = None
 ) -> Adapted:
-    models = [_modelled(member) for member in members]
     return explained(
         [_parameter(feature, members) for feature in inputs],
-        models,
+        [_surrogate(member) for member in members],
         rows=rows,
         best=best,
         target_names={
             output.key: _with_unit(output) for member in members for output in member.outputs
         },
+        anywhere=True,
     )
 
 
-def _modelled(member: Any) -> Modelled:
+def _surrogate(member: Any) -> Surrogate:
     """Return a surrogate's model, and the columns that it takes."""
     name = type(member).__name__
     if getattr(member, "model", None) is None:
@@ -96,7 +97,7 @@ def _modelled(member: Any) -> Modelled:
         wide[:, selected] = own
         return wide
 
-    return Modelled(tuple(output.key for output in member.outputs), member.model, columns)
+    return of_botorch([output.key for output in member.outputs], member.model, columns)
 
 
 def _selected(member: Any) -> list[int] | None:

@@ -14,8 +14,14 @@ from typing import Any
 import numpy as np
 
 from gpattr.adapters.adapt import adapt
-from gpattr.adapters.foreign import with_note
-from gpattr.adapters.optimisers.parameters import Parameter, Parameters, category, described, number
+from gpattr.adapters.foreign import side_by_side, with_note
+from gpattr.adapters.optimisers.search_spaces import (
+    PROBES,
+    Parameter,
+    Surrogate,
+    by_columns,
+    explained,
+)
 from gpattr.adapters.registry import Adapted, find_adapter
 from gpattr.adapters.scikit_learn.models import regressor as sklearn_regressor
 from gpattr.adapters.scikit_learn.models import require_fitted
@@ -62,34 +68,35 @@ def optimizer(model: Any, data: Any = None) -> Adapted:
 
 
 def _optimised(space: Any, models: Any, X: Sequence[Any], y: Any) -> Adapted:
+    import pandas as pd
+
     if not models:
         raise NotFittedError(
             f"model: no surrogate was fitted to these {len(X)} points, which were drawn without"
             " one; measure more than n_initial_points"
         )
-    inner = _surrogate(models[-1])
-    names = _names(space)
-    searched = _space(space, names)
-    records = searched.rows_as_records(X)
+    inner, names = _surrogate(models[-1]), _names(space)
 
-    def transform(rows: list[dict[str, Any]]) -> np.ndarray:
-        values = [[row[name] for name in names] for row in rows]
+    def seen(frame: Any) -> np.ndarray:
+        values = frame[names].to_numpy(dtype=object).tolist()
         return np.asarray(space.transform(values), dtype=np.float64)
 
-    def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return inner.predict(transform(searched.records(points)))
-
+    rows = pd.DataFrame(list(X), columns=names)
     objective = np.asarray(y, dtype=np.float64).reshape(len(X), -1)[:, 0]
-    points = {
-        "best": searched.encoded([records[int(objective.argmin())]])[0],
-        "centre": searched.centre(),
-    }
-    return replace(
-        inner,
-        posterior=described(searched.posterior(inner.posterior), points),
-        predict=predict,
-        points=searched.comparison_rows(records),
-        mixable=False,
+    outputs = OUTCOMES[: len(inner.posterior.outputs)]
+    return explained(
+        [_parameter(*pair) for pair in zip(names, space.dimensions, strict=True)],
+        [
+            Surrogate(
+                outputs,
+                seen,
+                lambda frame: inner.predict(seen(frame)),
+                by_columns(inner.posterior),
+            )
+        ],
+        rows=rows,
+        best=rows.iloc[[int(objective.argmin())]],
+        target_names=dict.fromkeys(outputs),
     )
 
 
@@ -110,9 +117,7 @@ def _surrogate(model: Any) -> Adapted:
         }
 
         def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            moments = [part.predict(points) for part in parts]
-            means, variances = (np.stack([pair[i] for pair in moments], axis=-1) for i in (0, 1))
-            return means, variances
+            return side_by_side(part.predict(points) for part in parts)
 
         return replace(parts[0], posterior=MultiOutputPosterior(posteriors), predict=predict)
     if find_adapter(model) is None:
@@ -126,36 +131,13 @@ def _surrogate(model: Any) -> Adapted:
 OUTCOMES = ("objective", "log time")
 
 
-def _space(space: Any, names: list[str]) -> Parameters:
-    parameters: list[Parameter] = []
-    start = 0
-    for name, dimension in zip(names, space.dimensions, strict=True):
-        width = int(dimension.transformed_size)
-        columns = range(start, start + width)
-        parameters.append(_parameter(name, dimension, columns))
-        start += width
-    return Parameters(tuple(parameters), start)
-
-
-def _parameter(name: str, dimension: Any, columns: range) -> Parameter:
-    """Return a dimension from what its own transformer makes of some of its values."""
-
-    def made(values: list[Any]) -> np.ndarray:
-        rows = np.zeros((len(values), columns.stop))
-        rows[:, columns] = np.asarray(dimension.transform(values), dtype=np.float64).reshape(
-            len(values), len(columns)
-        )
-        return rows
-
+def _parameter(name: str, dimension: Any) -> Parameter:
     kind = type(dimension).__name__
     if kind == "Categorical":
-        labels = list(dimension.categories)
-        return category(name, labels, made(labels), columns)
+        return Parameter(name, labels=tuple(dimension.categories))
     if kind not in ("Real", "Integer"):
         raise UnsupportedModelError(f"space: a {kind} dimension is not supported")
-    ends = float(dimension.low), float(dimension.high)
-    values = np.linspace(*ends, 7)
+    values = np.linspace(float(dimension.low), float(dimension.high), PROBES)
     if kind == "Integer" and dimension.prior != "log-uniform":  # of which the others are rounded
         values = np.unique(np.round(values)).astype(int)
-    digits = 0 if kind == "Integer" else None
-    return number(name, values.tolist(), made(values.tolist()), digits=digits)
+    return Parameter(name, tuple(values.tolist()), digits=0 if kind == "Integer" else None)

@@ -12,18 +12,16 @@ from typing import Any
 import numpy as np
 
 from gpattr.adapters.adapt import adapt
-from gpattr.adapters.kriging.gpflow_models import value
-from gpattr.adapters.optimisers.parameters import (
-    Category,
-    Number,
+from gpattr.adapters.kriging.gpflow_models import array
+from gpattr.adapters.optimisers.search_spaces import (
     Parameter,
-    Parameters,
-    category,
-    described,
+    Surrogate,
+    by_columns,
+    explained,
+    interval,
 )
 from gpattr.adapters.registry import Adapted, find_adapter
 from gpattr.exceptions import NotFittedError, UnsupportedModelError
-from gpattr.posteriors import MultiOutputPosterior, Posterior
 
 
 def wrapper(model: Any, data: Any = None) -> Adapted:
@@ -60,39 +58,41 @@ def _explained(models: Mapping[Any, Any], datasets: Mapping[Any, Any], space: An
                 f"models[{str(tag)!r}]: a {type(model).__name__} is not supported; supported are"
                 " Trieste's wrappers of GPflow's GPR, SGPR, SVGP and VGP"
             )
-    points = [value(part.query_points) for part in datasets.values()]
+    points = [array(part.query_points) for part in datasets.values()]
     if not points or not len(points[0]):
         raise NotFittedError("model: expected data, got none")
-    rows = points[0]
-    encoders = [_encoder(model) for model in models.values()]
-    parameters = _parameters(encoders[0], rows, space)
-    inner = [adapt(model.model) for model in models.values()]
-    outputs = {str(tag): part.posterior for tag, part in zip(models, inner, strict=True)}
-    one = next(iter(outputs.values()))
-    posterior: Posterior = one if len(outputs) == 1 else MultiOutputPosterior(outputs)
-    named: dict[str, np.ndarray] = {}
-    records = parameters.rows_as_records(rows)
-    if len(datasets) == 1 and not one.several_outputs and len(outputs) == 1:
-        observed = value(next(iter(datasets.values())).observations)
-        named["best"] = parameters.encoded([records[int(observed[:, 0].argmin())]])[0]
-    if space is not None:
-        named["centre"] = parameters.centre()
+    import pandas as pd
 
-    def predict(encoded: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        query = np.array([list(row.values()) for row in parameters.records(encoded)])
-        moments = [
-            tuple(value(part).reshape(len(query), -1) for part in model.predict(query))
-            for model in models.values()
-        ]
-        mean, var = (np.concatenate([pair[i] for pair in moments], axis=1) for i in (0, 1))
-        return (mean, var) if mean.shape[1] > 1 else (mean[:, 0], var[:, 0])
+    encoder = _encoder(next(iter(models.values())))
+    frame = pd.DataFrame(points[0], columns=[f"x{j}" for j in range(points[0].shape[1])])
 
-    return Adapted(
-        described(parameters.posterior(posterior), named),
-        predict,
-        parameters.comparison_rows(records),
-        accuracy=max(part.accuracy for part in inner),
-        mixable=False,
+    def seen(frame: Any) -> np.ndarray:
+        query = frame.to_numpy(dtype=np.float64)
+        return query if encoder is None else array(encoder(query))
+
+    def surrogate(tag: Any, model: Any) -> Surrogate:
+        def predict(frame: Any) -> tuple[np.ndarray, np.ndarray]:
+            query = frame.to_numpy(dtype=np.float64)
+            mean, var = (array(part).reshape(len(query), -1) for part in model.predict(query))
+            return mean, var
+
+        posterior = adapt(model.model).posterior
+        names = tuple(posterior.outputs) if posterior.several_outputs else (str(tag),)
+        return Surrogate(names, seen, predict, by_columns(posterior))
+
+    surrogates = [surrogate(tag, model) for tag, model in models.items()]
+    best, names = None, [name for part in surrogates for name in part.names]
+    if len(datasets) == 1 and len(names) == 1:
+        observed = array(next(iter(datasets.values())).observations)
+        best = frame.iloc[[int(observed[:, 0].argmin())]]
+    return explained(
+        _parameters(encoder, points[0], space),
+        surrogates,
+        rows=frame,
+        best=best,
+        target_names=dict.fromkeys(names),
+        named=False,
+        centred=space is not None,
     )
 
 
@@ -100,38 +100,19 @@ def _encoder(model: Any) -> Any:
     return getattr(model, "encoder", None)
 
 
-def _parameters(encoder: Any, rows: np.ndarray, space: Any) -> Parameters:
-    """Return the columns of query points, and what an encoder makes of them.
-
-    A column that comes out as it is, is a number; of others, every number is a label.
-    """
-    d = rows.shape[1]
-    ends = (rows.min(axis=0), rows.max(axis=0))
-    if space is not None:
-        ends = _bounds(space)
-    if encoder is None:
-        parts: list[Parameter] = [
-            Number(f"x{j}", float(ends[0][j]), float(ends[1][j]), j) for j in range(d)
-        ]
-        return Parameters(tuple(parts), d, named=False)
-    found: list[Parameter] = []
-    for j in range(d):
+def _parameters(encoder: Any, rows: np.ndarray, space: Any) -> list[Parameter]:
+    """Return the columns of query points; behind an encoder whole numbers may be labels."""
+    low, high = (rows.min(axis=0), rows.max(axis=0)) if space is None else _bounds(space)
+    found = []
+    for j in range(rows.shape[1]):
+        part = interval(f"x{j}", float(low[j]), float(high[j]))
         values = np.unique(rows[:, j])
-        whole = bool((values == np.round(values)).all())
-        if space is not None and whole:
-            values = np.arange(ends[0][j], ends[1][j] + 1.0)
-        asked = np.repeat(rows[:1], len(values), axis=0)
-        asked[:, j] = values
-        made = value(encoder(asked))
-        changed = np.flatnonzero(np.ptp(made, axis=0) > 0)
-        if len(changed) == 1 and np.array_equal(made[:, changed[0]], values):
-            low, high = float(ends[0][j]), float(ends[1][j])
-            found.append(Number(f"x{j}", low, high, int(changed[0])))
-        elif whole and len(changed):
-            found.append(category(f"x{j}", [int(v) for v in values], made))
-        else:
-            found.append(Category(f"x{j}", tuple(values.tolist())))
-    return Parameters(tuple(found), value(encoder(rows[:1])).shape[1], named=False)
+        if encoder is not None and bool((values == np.round(values)).all()):
+            values = values if space is None else np.arange(low[j], high[j] + 1.0)
+            numbers = tuple(map(int, values.tolist()))
+            part = Parameter(f"x{j}", numbers, labels=numbers)
+        found.append(part)
+    return found
 
 
 def _bounds(space: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -140,7 +121,7 @@ def _bounds(space: Any) -> tuple[np.ndarray, np.ndarray]:
         highest = np.array([len(tags) - 1.0 for tags in space.tags])
         return 0.0 * highest, highest
     if hasattr(space, "lower"):
-        return value(space.lower).reshape(-1), value(space.upper).reshape(-1)
+        return array(space.lower).reshape(-1), array(space.upper).reshape(-1)
     parts = [_bounds(space.get_subspace(tag)) for tag in space.subspace_tags]
     low, high = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     return low, high

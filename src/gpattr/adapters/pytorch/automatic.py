@@ -35,7 +35,7 @@ def _distances(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = None)
     return torch.where(apart, torch.where(apart, squares, 1.0).sqrt(), 0.0)
 
 
-class Matrix(torch.nn.Module):
+class KernelMatrix(torch.nn.Module):
     """k(xₙ, zₘ) of a kernel's forward, (..., n, m)."""
 
     def __init__(self, kernel: Any) -> None:
@@ -124,7 +124,7 @@ def kernel_of(kernel: Any, batch: int | None) -> Differentiated:
     hint = None
     if kernel.has_lengthscale:
         hint = float(kernel.lengthscale.detach().min())
-    return differentiated(name, evaluated(Matrix(kernel)), lengthscale=hint)
+    return differentiated(name, evaluated(KernelMatrix(kernel)), lengthscale=hint)
 
 
 def mean_of_module(mean: Any, batch: int | None) -> Function:

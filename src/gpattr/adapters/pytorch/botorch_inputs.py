@@ -20,8 +20,8 @@ from gpattr.adapters.foreign import on_host, with_note
 from gpattr.adapters.kernels import columns_of_codes
 from gpattr.adapters.pytorch.botorch_transforms import (
     Atom,
-    Reading,
     Seen,
+    TransformChain,
     chain,
     raw_rows,
     read,
@@ -38,14 +38,14 @@ CODE_DIGITS = 6  # of codes, which scaling changes in the last places
 
 
 @dataclass(frozen=True, eq=False)
-class Inputs:
+class ModelInputs:
     """The map from rows to a model's inputs: encoded, then scaled, then ``columns`` of the result.
 
     w = (v − ``shift``)/``scale`` for encoded rows v. ``rows`` are the training rows, encoded, and
     ``inputs`` what the model sees in them.
     """
 
-    reading: Reading
+    reading: TransformChain
     atoms: tuple[Atom, ...]
     columns: tuple[Column, ...]
     shift: np.ndarray
@@ -155,7 +155,7 @@ def inputs_of(
     categories: Mapping[int, Sequence[float]] | None = None,
     raw: np.ndarray | None = None,
     task: int | None = None,
-) -> Inputs:
+) -> ModelInputs:
     """Return the map from rows to the inputs of a copy of a model in evaluation mode.
 
     ``U`` (n, D) are its training inputs as it sees them, ``raw`` as they were given, where that is
@@ -192,7 +192,7 @@ def inputs_of(
     places = _places(atoms, encoder)
     columns, shift, scale = _scaled(reading, places, frozenset(codes))
     rows = encoded_rows(raw, atoms, encoder)
-    return Inputs(reading, atoms, columns, shift, scale, rows, U, encoder, width)
+    return ModelInputs(reading, atoms, columns, shift, scale, rows, U, encoder, width)
 
 
 def _width(model: Any, D: int) -> tuple[int, bool]:
@@ -209,8 +209,8 @@ def _width(model: Any, D: int) -> tuple[int, bool]:
 
 
 def _without(
-    task: int, reading: Reading, raw: np.ndarray, U: np.ndarray
-) -> tuple[Reading, np.ndarray, np.ndarray]:
+    task: int, reading: TransformChain, raw: np.ndarray, U: np.ndarray
+) -> tuple[TransformChain, np.ndarray, np.ndarray]:
     """Return the same without the column that says the task."""
     column = reading.seen[task]
     if as_affine(column.maps) != Affine(0.0, 1.0) or column.table is not None:
@@ -226,7 +226,7 @@ def _without(
         if j != task
     )
     whole = tuple(replace(part, places=moved(part.places)) for part in reading.whole)
-    return Reading(seen, whole), np.delete(raw, at, axis=1), np.delete(U, task, axis=1)
+    return TransformChain(seen, whole), np.delete(raw, at, axis=1), np.delete(U, task, axis=1)
 
 
 def task_place(model: Any, task: int) -> int:
@@ -244,7 +244,7 @@ def _original(model: Any) -> np.ndarray | None:
     return rows if rows.ndim == 2 else rows.reshape(-1, *rows.shape[-2:])[0]
 
 
-def _same_rows(raw: np.ndarray, U: np.ndarray, reading: Reading) -> bool:
+def _same_rows(raw: np.ndarray, U: np.ndarray, reading: TransformChain) -> bool:
     """Return whether a model sees its training rows as it would see new ones."""
     if len(raw) != len(U):
         return False
@@ -256,12 +256,12 @@ def _same_rows(raw: np.ndarray, U: np.ndarray, reading: Reading) -> bool:
     return bool(np.allclose(seen, U, rtol=1e-9, atol=1e-9 * max(1.0, float(np.abs(U).max()))))
 
 
-def _of_codes(kernel: Kernel | None, reading: Reading) -> bool:
+def _of_codes(kernel: Kernel | None, reading: TransformChain) -> bool:
     return kernel is not None and bool(columns_of_codes(kernel, range(len(reading.seen))))
 
 
 def _codes(
-    kernel: Kernel | None, reading: Reading, categories: Any, raw: np.ndarray
+    kernel: Kernel | None, reading: TransformChain, categories: Any, raw: np.ndarray
 ) -> dict[tuple[int, ...], Atom]:
     """Return the columns of which a kernel sees codes only, with their labels."""
     D = len(reading.seen)
@@ -298,7 +298,7 @@ def _given_codes(categories: Any, codes: list[int], d: int) -> dict[int, np.ndar
     return given
 
 
-def _atoms(reading: Reading, width: int) -> tuple[Atom, ...]:
+def _atoms(reading: TransformChain, width: int) -> tuple[Atom, ...]:
     """Return the user's columns in their order, those that the model drops among them."""
     found = {seen.atom.raw: seen.atom for seen in reading.seen}
     used = {i for raw in found for i in raw}
@@ -327,7 +327,7 @@ def _places(atoms: Sequence[Atom], encoder: Encoder | None) -> dict[tuple[int, .
 
 
 def _scaled(
-    reading: Reading,
+    reading: TransformChain,
     places: Mapping[tuple[int, ...], list[int]],
     jumping: frozenset[tuple[int, ...]],
 ) -> tuple[tuple[Column, ...], np.ndarray, np.ndarray]:

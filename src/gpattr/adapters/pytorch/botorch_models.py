@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gpattr.adapters.foreign import beside, on_host, with_note
-from gpattr.adapters.pytorch.botorch_inputs import Inputs, inputs_of
+from gpattr.adapters.foreign import beside, on_host, one_or_several, side_by_side, with_note
+from gpattr.adapters.pytorch.botorch_inputs import ModelInputs, inputs_of
 from gpattr.adapters.pytorch.gpytorch_models import copy_of, in_double, inducing, noise_of, sparse
 from gpattr.adapters.pytorch.gpytorch_variational import innermost, latent
 from gpattr.adapters.pytorch.kernels import called, mean_of, number
@@ -65,7 +65,9 @@ def single_task(
     return _finished(model, copy, result, outcomes, inputs)
 
 
-def _member(model: Any, inputs: Inputs, X: np.ndarray, y: np.ndarray, i: int | None) -> Posterior:
+def _member(
+    model: Any, inputs: ModelInputs, X: np.ndarray, y: np.ndarray, i: int | None
+) -> Posterior:
     """Return the posterior of the i-th model of a batch, in the user's units of its inputs."""
     d, given = X.shape[1], model.train_targets
     mean, noise = inputs.mean(mean_of(model.mean_module, d, i)), noise_of(model, i)
@@ -77,13 +79,18 @@ def _member(model: Any, inputs: Inputs, X: np.ndarray, y: np.ndarray, i: int | N
     return inputs.around(ExactPosterior(kernel, rows, targets, noise=noise, mean=mean))
 
 
-def fully_bayesian(model: Any, data: Any = None) -> Adapted:
-    """Return the equally weighted mixture of a fully Bayesian fit's models, or of an ensemble's."""
+def require_sampled(model: Any) -> None:
+    """Raise `NotFittedError` for a fully Bayesian model without a fit."""
     if model.covar_module is None:
         raise NotFittedError(
             f"model: this {type(model).__name__} is not fitted yet; call"
             " fit_fully_bayesian_model_nuts first"
         )
+
+
+def fully_bayesian(model: Any, data: Any = None) -> Adapted:
+    """Return the equally weighted mixture of a fully Bayesian fit's models, or of an ensemble's."""
+    require_sampled(model)
     copy = copy_of(model)
     X, y = map(on_host, (copy.train_inputs[0], copy.train_targets))
     U = X if X.ndim == 2 else X[0]
@@ -132,9 +139,7 @@ def model_list(model: Any, data: Any = None) -> Adapted:
         parts = [adapt(part, categories=every) for part in model.models]
 
     def predict(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        results = [part.predict(rows) for part in parts]
-        means, variances = (np.stack([result[i] for result in results], axis=-1) for i in (0, 1))
-        return means, variances
+        return side_by_side(part.predict(rows) for part in parts)
 
     posteriors: Any = [part.posterior for part in parts]
     return Adapted(
@@ -154,7 +159,7 @@ def single_task_variational(model: Any, data: Any = None) -> Adapted:
     parts = list(function.outputs.values())
     outcomes = outcome_units(copy, len(parts))
     outputs = [in_units(part, outcomes, i) for i, part in enumerate(parts)]
-    result = MultiOutputPosterior(outputs) if function.several_outputs else outputs[0]
+    result = one_or_several(outputs)
     likelihood = type(model.likelihood).__name__
     if likelihood != "GaussianLikelihood":
         result = with_note(result, f"of the latent function: the likelihood is {likelihood}")
@@ -173,18 +178,15 @@ def _finished(
     copy: Any,
     posterior: Any,
     outcomes: Any,
-    inputs: Inputs,
+    inputs: ModelInputs,
     moments: Callable[[Any, Any], Moments] = exact_moments,
 ) -> Adapted:
     def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         seen = copy.transform_inputs(inputs.tensor(points, copy))
-        if outcomes is None:
-            mean, var = (on_host(part).T.reshape(len(points), -1) for part in moments(copy, seen))
-        else:
-            mean, var = untransformed(copy, seen, moments)
-        return (
-            (mean, var) if isinstance(posterior, MultiOutputPosterior) else (mean[:, 0], var[:, 0])
-        )
+        if outcomes is not None:
+            return untransformed(copy, seen, moments)
+        mean, var = (on_host(part).T.reshape(len(points), -1) for part in moments(copy, seen))
+        return mean, var
 
     def joint(points: np.ndarray) -> np.ndarray:
         seen = on_host(copy.transform_inputs(inputs.tensor(points, copy)))

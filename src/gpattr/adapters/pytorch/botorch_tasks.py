@@ -12,10 +12,15 @@ import numpy as np
 
 from gpattr._core.array import to_numpy
 from gpattr.adapters.foreign import beside, on_host
-from gpattr.adapters.pytorch.botorch_inputs import Inputs, as_tensor, inputs_of, task_place
-from gpattr.adapters.pytorch.botorch_models import in_units, outcome_units, untransformed
+from gpattr.adapters.pytorch.botorch_inputs import ModelInputs, as_tensor, inputs_of, task_place
+from gpattr.adapters.pytorch.botorch_models import (
+    in_units,
+    outcome_units,
+    require_sampled,
+    untransformed,
+)
 from gpattr.adapters.pytorch.gpytorch_models import copy_of, in_double
-from gpattr.adapters.pytorch.gpytorch_tasks import Term, conditioned, coupled, joined
+from gpattr.adapters.pytorch.gpytorch_tasks import TaskTerm, conditioned, coupled, joined
 from gpattr.adapters.pytorch.kernels import called, forward, mean_of, number
 from gpattr.adapters.pytorch.predictions import (
     DoubleByDefault,
@@ -25,7 +30,7 @@ from gpattr.adapters.pytorch.predictions import (
     multitask_moments,
 )
 from gpattr.adapters.registry import Adapted
-from gpattr.exceptions import NotFittedError, UnsupportedModelError
+from gpattr.exceptions import UnsupportedModelError
 from gpattr.kernels import Constant as ConstantKernel
 from gpattr.kernels import Kernel, Select
 from gpattr.means import Constant, Zero
@@ -43,11 +48,7 @@ from gpattr.posteriors.pinned import PinnedPosterior
 def multi_task(model: Any, data: Any = None) -> Adapted:
     """Return one output for each task of a `MultiTaskGP`, in original units."""
     copy = copy_of(model)
-    task, outcomes = int(copy._task_feature), outcome_units(copy, 1)
-    if outcomes is None:
-        raise UnsupportedModelError(
-            "outcome_transform: only affine transforms of tasks are supported"
-        )
+    task, outcomes = int(copy._task_feature), _affine_units(copy, 1)
     inputs = inputs_of(copy, on_host(copy.train_inputs[0]), task=task)
     codes = sorted(int(value) for value in copy._expected_task_values)
     tasks = _tasks(copy, inputs, codes, None)
@@ -61,17 +62,9 @@ def multi_task(model: Any, data: Any = None) -> Adapted:
 
 def fully_bayesian_multi_task(model: Any, data: Any = None) -> Adapted:
     """Return, for each task, the equally weighted mixture of a fully Bayesian fit's models."""
-    if model.covar_module is None:
-        raise NotFittedError(
-            f"model: this {type(model).__name__} is not fitted yet; call"
-            " fit_fully_bayesian_model_nuts first"
-        )
+    require_sampled(model)
     copy = copy_of(model)
-    task, outcomes = int(copy._task_feature), outcome_units(copy, 1)
-    if outcomes is None:
-        raise UnsupportedModelError(
-            "outcome_transform: only affine transforms of tasks are supported"
-        )
+    task, outcomes = int(copy._task_feature), _affine_units(copy, 1)
     inputs = inputs_of(copy, on_host(copy.train_inputs[0]), task=task)
     codes = sorted(int(value) for value in copy._expected_task_values)
     members = [_tasks(copy, inputs, codes, s) for s in range(int(copy.num_mcmc_samples))]
@@ -86,6 +79,16 @@ def fully_bayesian_multi_task(model: Any, data: Any = None) -> Adapted:
     return Adapted(in_double(result, model), predict, inputs.points, mixable=inputs.mixable)
 
 
+def _affine_units(copy: Any, outputs: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return shift and scale of outcomes that are affine in what the model predicts."""
+    units = outcome_units(copy, outputs)
+    if units is None:
+        raise UnsupportedModelError(
+            "outcome_transform: only affine transforms of tasks are supported"
+        )
+    return units
+
+
 def kronecker(model: Any, data: Any = None) -> Adapted:
     """Return one output for each task of a `KroneckerMultiTaskGP`, in original units."""
     copy = copy_of(model)
@@ -93,12 +96,7 @@ def kronecker(model: Any, data: Any = None) -> Adapted:
     if U.ndim != 2:
         raise UnsupportedModelError(f"model: batch shape {U.shape[:-2]} is not supported")
     P = Y.shape[1]
-    inputs, outcomes = inputs_of(copy, U), outcome_units(copy, P)
-    if outcomes is None:
-        raise UnsupportedModelError(
-            "outcome_transform: only affine transforms of tasks are supported"
-        )
-    shift, scale = outcomes
+    inputs, (shift, scale) = inputs_of(copy, U), _affine_units(copy, P)
     latents, mixing, means = coupled(copy, U, Y, inputs)
     if not all(isinstance(mean, (Constant, Zero)) for mean in means):
         raise UnsupportedModelError("mean_module: expected constant means of tasks")
@@ -158,13 +156,12 @@ def heterogeneous(model: Any, data: Any = None) -> Adapted:
 
     def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         full = copy.map_to_full_tensor(as_tensor(points, copy), 0)
-        mean, var = untransformed(copy, full, exact_moments)
-        return mean[:, 0], var[:, 0]
+        return untransformed(copy, full, exact_moments)
 
     return Adapted(in_double(result, model), predict, X[at == 0][:, own])
 
 
-def _conditional_terms(model: Any, order: Sequence[int]) -> list[Term]:
+def _conditional_terms(model: Any, order: Sequence[int]) -> list[TaskTerm]:
     """Return the terms of a kernel of tasks with features of their own, of columns so ordered."""
     import torch
 
@@ -184,13 +181,13 @@ def _conditional_terms(model: Any, order: Sequence[int]) -> list[Term]:
         seen = [order.index(int(i)) for i in part.active_dims.tolist()]
         shared = on_host(has)[:, subset]
         kernel = Select(forward(part, len(seen)), seen)
-        terms.append(Term(kernel, B * np.outer(shared, shared)))
+        terms.append(TaskTerm(kernel, B * np.outer(shared, shared)))
     if conditional.use_combinatorial_kernel:
-        terms.append(Term(ConstantKernel(), B * C))
+        terms.append(TaskTerm(ConstantKernel(), B * C))
     return terms
 
 
-def _predictions(copy: Any, inputs: Inputs, task: int, codes: Sequence[int]) -> Any:
+def _predictions(copy: Any, inputs: ModelInputs, task: int, codes: Sequence[int]) -> Any:
     """Return a function that predicts every task, (n, tasks)."""
     place, mixture = task_place(copy, task), hasattr(copy, "num_mcmc_samples")
 
@@ -214,7 +211,7 @@ def _predictions(copy: Any, inputs: Inputs, task: int, codes: Sequence[int]) -> 
 
 
 def _tasks(
-    model: Any, inputs: Inputs, codes: Sequence[int], batch: int | None
+    model: Any, inputs: ModelInputs, codes: Sequence[int], batch: int | None
 ) -> MultiTaskPosterior:
     """Return the posterior of a multi-task model in its own units; of a batch, of one member.
 

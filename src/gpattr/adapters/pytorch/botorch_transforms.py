@@ -76,16 +76,16 @@ class Whole:
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class TransformChain:
     """A chain of transforms as it was read: what the model sees, and what it rounds."""
 
     seen: tuple[Seen, ...]
     whole: tuple[Whole, ...] = ()
 
 
-def read(model: Any, d: int) -> Reading:
+def read(model: Any, d: int) -> TransformChain:
     """Return what a model sees of d raw columns; refuse transforms that are not supported."""
-    reading = Reading(tuple(Seen(Atom((i,))) for i in range(d)))
+    reading = TransformChain(tuple(Seen(Atom((i,))) for i in range(d)))
     for part in chain(getattr(model, "input_transform", None)):
         name = type(part).__name__
         if name not in TRANSFORMS or not type(part).__module__.startswith("botorch."):
@@ -108,13 +108,15 @@ def chain(transform: Any) -> Iterator[Any]:
         yield transform
 
 
-def _at(part: Any, reading: Reading) -> list[int]:
+def _at(part: Any, reading: TransformChain) -> list[int]:
     """Return the columns that a transform acts on."""
     at = getattr(part, "indices", None)
     return list(range(len(reading.seen))) if at is None else [int(i) for i in on_host(at)]
 
 
-def _each(part: Any, reading: Reading, make: Callable[[int, int], Sequence[ScalarMap]]) -> Reading:
+def _each(
+    part: Any, reading: TransformChain, make: Callable[[int, int], Sequence[ScalarMap]]
+) -> TransformChain:
     """Return what is seen after maps of columns: ``make`` takes a place among them and a column."""
     seen = list(reading.seen)
     for k, j in enumerate(_at(part, reading)):
@@ -124,7 +126,7 @@ def _each(part: Any, reading: Reading, make: Callable[[int, int], Sequence[Scala
     return replace(reading, seen=tuple(seen))
 
 
-def _affine(part: Any, reading: Reading) -> Reading:
+def _affine(part: Any, reading: TransformChain) -> TransformChain:
     width = len(_at(part, reading))
     shift, scale = (
         np.broadcast_to(number(tensor, 1, None), (width,)).tolist()
@@ -133,14 +135,14 @@ def _affine(part: Any, reading: Reading) -> Reading:
     return _each(part, reading, lambda k, j: [Affine(shift[k], scale[k])])
 
 
-def _log10(part: Any, reading: Reading) -> Reading:
+def _log10(part: Any, reading: TransformChain) -> TransformChain:
     def make(k: int, j: int) -> list[ScalarMap]:
         return [Log(f"x{reading.seen[j].atom.raw[0]}"), Affine(0.0, LOG_10)]
 
     return _each(part, reading, make)
 
 
-def _warp(part: Any, reading: Reading) -> Reading:
+def _warp(part: Any, reading: TransformChain) -> TransformChain:
     within = part._normalize
     shift, scale = (number(tensor, 1, None) for tensor in (within.offset, within.coefficient))
     b, a = (number(tensor, 1, None) for tensor in (part.concentration0, part.concentration1))
@@ -152,7 +154,7 @@ def _warp(part: Any, reading: Reading) -> Reading:
     return _each(part, reading, make)
 
 
-def _round(part: Any, reading: Reading) -> Reading:
+def _round(part: Any, reading: TransformChain) -> TransformChain:
     seen, whole = list(reading.seen), list(reading.whole)
 
     for j in (int(i) for i in on_host(part.integer_indices)):
@@ -169,15 +171,15 @@ def _round(part: Any, reading: Reading) -> Reading:
             )
         places = tuple(column.atom.raw[0] for column in group)
         whole.append(Whole(places, tuple(column.maps for column in group)))
-    return Reading(tuple(seen), tuple(whole))
+    return TransformChain(tuple(seen), tuple(whole))
 
 
-def _filter(part: Any, reading: Reading) -> Reading:
+def _filter(part: Any, reading: TransformChain) -> TransformChain:
     kept = [int(i) for i in on_host(part.feature_indices)]
     return replace(reading, seen=tuple(reading.seen[j] for j in kept))
 
 
-def _encode(part: Any, reading: Reading) -> Reading:
+def _encode(part: Any, reading: TransformChain) -> TransformChain:
     """Return what is seen once codes 0, 1, … are replaced by the vectors of their categories."""
     import torch
 
@@ -195,7 +197,7 @@ def _encode(part: Any, reading: Reading) -> Reading:
     return replace(reading, seen=tuple(seen))
 
 
-def _decode(part: Any, reading: Reading) -> Reading:
+def _decode(part: Any, reading: TransformChain) -> TransformChain:
     """Return what is seen once columns of 0 and 1 are replaced by codes 0, 1, …"""
     seen: list[Seen] = []
     inside = {
@@ -224,7 +226,7 @@ def _require_untouched(part: Any, column: Seen) -> None:
         )
 
 
-TRANSFORMS: dict[str, Callable[[Any, Reading], Reading]] = {
+TRANSFORMS: dict[str, Callable[[Any, TransformChain], TransformChain]] = {
     "Normalize": _affine,
     "InputStandardize": _affine,
     "AffineInputTransform": _affine,
@@ -242,7 +244,7 @@ REASONS = {
 }
 
 
-def raw_rows(U: np.ndarray, reading: Reading, width: int) -> np.ndarray:
+def raw_rows(U: np.ndarray, reading: TransformChain, width: int) -> np.ndarray:
     """Return rows as the model takes them, (n, width), that it sees as U; what it drops is 0."""
     raw = np.zeros((len(U), width))
     tables: dict[Atom, list[int]] = {}
@@ -260,7 +262,7 @@ def raw_rows(U: np.ndarray, reading: Reading, width: int) -> np.ndarray:
     return raw
 
 
-def seen_rows(raw: np.ndarray, reading: Reading) -> np.ndarray:
+def seen_rows(raw: np.ndarray, reading: TransformChain) -> np.ndarray:
     """Return what a model sees in rows as it takes them."""
     for whole in reading.whole:
         raw = whole(raw)

@@ -16,7 +16,7 @@ import numpy as np
 from gpattr._core.array import Array, solve_lower_rows, to_numpy
 from gpattr.adapters.foreign import FLOAT32, beside, on_host, with_note
 from gpattr.adapters.kernels import Hamming, columns_of_codes
-from gpattr.adapters.pytorch.botorch_inputs import Inputs
+from gpattr.adapters.pytorch.botorch_inputs import ModelInputs
 from gpattr.adapters.pytorch.kernels import called, mean_of, number
 from gpattr.adapters.pytorch.predictions import (
     DoubleByDefault,
@@ -241,7 +241,7 @@ def sparse(
     noise: np.ndarray,
     mean: Mean,
     *,
-    inputs: Inputs | None = None,
+    inputs: ModelInputs | None = None,
     batch: int | None = None,
 ) -> Posterior:
     """Return the posterior of a model with an `InducingPointKernel` (SGPR).

@@ -24,7 +24,7 @@ from torch import Tensor
 from gpattr._core.array import to_numpy
 from gpattr.adapters.foreign import on_host
 from gpattr.adapters.pytorch.automatic import differentiated
-from gpattr.adapters.pytorch.botorch_inputs import Inputs
+from gpattr.adapters.pytorch.botorch_inputs import ModelInputs
 from gpattr.adapters.pytorch.gpytorch_models import copy_of, in_double, predictor
 from gpattr.adapters.pytorch.kernels import forward, lengthscale, mean_of, number
 from gpattr.adapters.pytorch.predictions import (
@@ -38,6 +38,7 @@ from gpattr.exceptions import NotPositiveDefiniteError, UnsupportedModelError
 from gpattr.kernels import Constant as ConstantKernel
 from gpattr.kernels import Kernel, Linear, Select
 from gpattr.means import Constant, Mean, Zero
+from gpattr.means import Linear as LinearMean
 from gpattr.posteriors import CombinationPosterior, MultiOutputPosterior, Posterior
 from gpattr.posteriors.matrices import root_of
 from gpattr.posteriors.pinned import PinnedOutputs, PinnedPosterior
@@ -47,7 +48,7 @@ GRADIENTS = ("RBFKernelGrad", "RBFKernelGradGrad", "Matern52KernelGrad", "Polyno
 
 
 @dataclass(frozen=True, eq=False)
-class Term:
+class TaskTerm:
     """One term k_q B^q: a kernel of d columns, and the covariance of the outputs, (P, P)."""
 
     kernel: Kernel
@@ -86,7 +87,7 @@ def outputs_of(
 
 
 def coupled(
-    model: Any, X: np.ndarray, Y: np.ndarray, inputs: Inputs | None = None
+    model: Any, X: np.ndarray, Y: np.ndarray, inputs: ModelInputs | None = None
 ) -> tuple[list[Posterior], np.ndarray | None, list[Mean]]:
     """Return the functions of which the outputs of a copy of a model are made, with their means.
 
@@ -112,7 +113,7 @@ def coupled(
     if own is None:
         terms = list(terms_of(model.covar_module, d))
         if inputs is not None:
-            terms = [Term(inputs.kernel(term.kernel), term.covariance) for term in terms]
+            terms = [TaskTerm(inputs.kernel(term.kernel), term.covariance) for term in terms]
             X = inputs.inside(X)
             d = X.shape[1]
         if len(terms) == 1:
@@ -130,25 +131,26 @@ def coupled(
     return [PinnedPosterior(whole, point) for point in held], None, means
 
 
-def terms_of(kernel: Any, d: int) -> Sequence[Term]:
+def terms_of(kernel: Any, d: int) -> Sequence[TaskTerm]:
     """Return the terms of which a kernel of tasks is the sum."""
     name = type(kernel).__name__
     if name == "MultitaskKernel":
         B = number(dense(kernel.task_covar_module.covar_matrix), 2, None)
-        return [Term(forward(kernel.data_covar_module, d), 0.5 * (B + B.T))]
+        return [TaskTerm(forward(kernel.data_covar_module, d), 0.5 * (B + B.T))]
     if name in ("LCMKernel", "AdditiveKernel"):
         parts = kernel.covar_module_list if name == "LCMKernel" else kernel.kernels
         return [term for part in parts for term in terms_of(part, d)]
     if name == "ScaleKernel":
         scale = float(number(kernel.outputscale, 0, None))
         return [
-            Term(term.kernel, scale * term.covariance) for term in terms_of(kernel.base_kernel, d)
+            TaskTerm(term.kernel, scale * term.covariance)
+            for term in terms_of(kernel.base_kernel, d)
         ]
     raise UnsupportedModelError(f"covar_module: a {name} of several tasks is not supported")
 
 
 def rotated(
-    term: Term, X: np.ndarray, residual: np.ndarray, noise: np.ndarray
+    term: TaskTerm, X: np.ndarray, residual: np.ndarray, noise: np.ndarray
 ) -> tuple[list[Posterior], np.ndarray]:
     """Return independent functions and their mixing (P, Q), for noise with a covariance (P, P).
 
@@ -167,7 +169,7 @@ def rotated(
     return list(inner.latents), R @ inner.mixing
 
 
-def joined(terms: Sequence[Term], d: int) -> tuple[Kernel, np.ndarray]:
+def joined(terms: Sequence[TaskTerm], d: int) -> tuple[Kernel, np.ndarray]:
     """Return one kernel of d columns and those that say the output, and their values, (P, k)."""
     kernels, roots, at = [], [], d
     for term in terms:
@@ -208,17 +210,11 @@ def task_means(mean: Any, d: int, P: int) -> list[Mean]:
         return [Constant(float(number(mean.constant, 1, None)[0])), *[Zero()] * (P - 1)]
     if name == "LinearMeanGrad":
         weights = number(mean.weights, 2, None).reshape(-1)
-        return [mean_of_linear(mean, weights), *(Constant(float(w)) for w in weights)]
+        bias = 0.0 if mean.bias is None else float(number(mean.bias, 1, None)[0])
+        return [LinearMean(weights, bias), *(Constant(float(w)) for w in weights)]
     if name == "ZeroMean":
         return [Zero()] * P
     raise UnsupportedModelError(f"mean_module: a {name} of several outputs is not supported")
-
-
-def mean_of_linear(mean: Any, weights: np.ndarray) -> Mean:
-    """Return a linear mean with these weights."""
-    from gpattr.means import Linear as LinearMean
-
-    return LinearMean(weights, 0.0 if mean.bias is None else float(number(mean.bias, 1, None)[0]))
 
 
 def gradient_kernel(kernel: Any, d: int) -> Kernel:

@@ -13,7 +13,7 @@ import numpy as np
 
 from gpattr._core.array import to_numpy
 from gpattr.adapters.foreign import beside, on_host
-from gpattr.adapters.pytorch.botorch_inputs import Inputs
+from gpattr.adapters.pytorch.botorch_inputs import ModelInputs
 from gpattr.adapters.pytorch.gpytorch_models import copy_of, in_double, predictor
 from gpattr.adapters.pytorch.kernels import called, mean_of, number
 from gpattr.adapters.pytorch.predictions import variational_moments
@@ -48,7 +48,7 @@ def variational(model: Any, data: Any = None) -> Adapted:
     return Adapted(in_double(posterior, model), predictor(copy, variational_moments), points)
 
 
-def latent(copy: Any, model: Any, inputs: Inputs | None = None) -> Posterior:
+def latent(copy: Any, model: Any, inputs: ModelInputs | None = None) -> Posterior:
     """Return the posterior of a copy of a model, in the units of ``inputs`` or in its own."""
     strategy = copy.variational_strategy
     # A hundred times larger in float32, so taken from the original.
@@ -118,7 +118,7 @@ def _require_trained(strategy: Any, name: str, kind: str) -> None:
 
 
 def _members(
-    copy: Any, strategy: Any, batch: Sequence[int], inputs: Inputs | None
+    copy: Any, strategy: Any, batch: Sequence[int], inputs: ModelInputs | None
 ) -> list[Posterior]:
     if len(batch) > 1:
         raise UnsupportedModelError(
@@ -140,7 +140,7 @@ def _q(strategy: Any) -> tuple[np.ndarray, np.ndarray | None]:
     return on_host(q.mean), on_host(q.covariance_matrix)
 
 
-def _member(copy: Any, strategy: Any, i: int | None, inputs: Inputs | None) -> Posterior:
+def _member(copy: Any, strategy: Any, i: int | None, inputs: ModelInputs | None) -> Posterior:
     """Return the posterior of the i-th function of a batch."""
     if type(strategy).__name__ == ORTHOGONAL:
         inner = _sparse(copy, strategy.model, i, inputs)
@@ -150,12 +150,12 @@ def _member(copy: Any, strategy: Any, i: int | None, inputs: Inputs | None) -> P
     return result if inputs is None else inputs.around(result)
 
 
-def _inducing(strategy: Any, i: int | None, inputs: Inputs | None) -> Any:
+def _inducing(strategy: Any, i: int | None, inputs: ModelInputs | None) -> Any:
     Z = number(strategy.inducing_points, 2, i)
     return beside(Z if inputs is None else inputs.inside(Z), strategy.inducing_points)
 
 
-def _sparse(copy: Any, strategy: Any, i: int | None, inputs: Inputs | None) -> SparsePosterior:
+def _sparse(copy: Any, strategy: Any, i: int | None, inputs: ModelInputs | None) -> SparsePosterior:
     Z, like = number(strategy.inducing_points, 2, i), strategy.inducing_points
     kernel, mean = (
         called(copy.covar_module, Z.shape[1], i),
@@ -188,7 +188,7 @@ def _sparse(copy: Any, strategy: Any, i: int | None, inputs: Inputs | None) -> S
 
 
 def _decoupled(
-    inner: SparsePosterior, strategy: Any, i: int | None, inputs: Inputs | None
+    inner: SparsePosterior, strategy: Any, i: int | None, inputs: ModelInputs | None
 ) -> FunctionSpacePosterior:
     """Return g plus Σⱼ aⱼ Cov[g(x), g(zⱼ)] for the posterior of g: only the mean is changed.
 

@@ -276,7 +276,7 @@ def _infinite_width(kernel: Any, here: Here) -> Kernel:
     kernel = _member(kernel, here.state)
     unguarded = deepcopy(kernel)
     unguarded.acos_eps = 0.0
-    values, pairs = (evaluated(automatic.Matrix(part)) for part in (kernel, unguarded))
+    values, pairs = (evaluated(automatic.KernelMatrix(part)) for part in (kernel, unguarded))
     return automatic.differentiated(type(kernel).__name__, values, pairs)
 
 

@@ -1,20 +1,36 @@
-"""Fitted Gaussian processes of scikit-learn."""
+"""Fitted Gaussian processes of scikit-learn, and its kernels."""
 
 from __future__ import annotations
 
 from copy import copy
+from functools import reduce
+from operator import add, mul
 from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from gpattr.adapters.foreign import FLOAT32, with_columns, with_note
+from gpattr.adapters.foreign import FLOAT32, side_by_side, with_columns, with_note
 from gpattr.adapters.registry import Adapted
-from gpattr.adapters.scikit_learn.kernels import translate
+from gpattr.adapters.translation import Here, KernelTable, combined, rule
 from gpattr.bases import Monomials
 from gpattr.exceptions import NotFittedError, UnsupportedModelError
+from gpattr.kernels import (
+    Constant,
+    Kernel,
+    Linear,
+    Matern,
+    Matern12,
+    Matern32,
+    Matern52,
+    Periodic,
+    Polynomial,
+    RationalQuadratic,
+    SquaredExponential,
+    White,
+)
 from gpattr.kernels.white import fold_white
-from gpattr.means import Constant
+from gpattr.means import Constant as ConstantMean
 from gpattr.posteriors import (
     CombinationPosterior,
     ExactPosterior,
@@ -48,14 +64,14 @@ def regressor(model: Any, data: Any = None) -> Adapted:
             X,
             centre + unit * targets,
             noise=unit**2 * np.asarray(model.alpha),
-            mean=Constant(centre) if centre else None,
+            mean=ConstantMean(centre) if centre else None,
         )
     else:  # all share one kernel and one noise: one factorisation
         first = ExactPosterior(kernel, X, targets[:, 0], noise=np.asarray(model.alpha))
         normalised = [first, *(first.given(y) for y in targets.T[1:])]
         result = MultiOutputPosterior(
             [
-                CombinationPosterior([posterior], [unit], mean=Constant(centre))
+                CombinationPosterior([posterior], [unit], mean=ConstantMean(centre))
                 for posterior, centre, unit in zip(
                     normalised, shift.tolist(), scale.tolist(), strict=True
                 )
@@ -131,9 +147,7 @@ def classifier(model: Any, data: Any = None) -> Adapted:
     ]
 
     def predict(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        parts = [binary.latent_mean_and_variance(points) for binary in binaries]
-        means, variances = (np.stack([part[i] for part in parts], axis=-1) for i in (0, 1))
-        return (means, variances) if several else (means[:, 0], variances[:, 0])
+        return side_by_side(binary.latent_mean_and_variance(points) for binary in binaries)
 
     names = [str(label) for label in model.classes_.tolist()]
     result = (
@@ -168,7 +182,7 @@ def linear(model: Any, data: Any = None) -> Adapted:
         Monomials.up_to(1, d, constant=False, origin=origin),
         model.coef_,
         _weight_covariance(model, single),
-        mean=Constant(level),
+        mean=ConstantMean(level),
         feature_names=None if names is None else tuple(map(str, names)),
         reference_points={"mean": origin} if model.fit_intercept else {},
     )
@@ -224,3 +238,130 @@ def _points_around(origin: np.ndarray, model: Any) -> np.ndarray:
         np.abs(model.coef_), 1e-8 * np.abs(model.coef_).max() + 1e-300
     )
     return origin + np.minimum(scale, 1e6) * generator.normal(size=(8, len(origin)))
+
+
+MATERN = {0.5: Matern12, 1.5: Matern32, 2.5: Matern52, np.inf: SquaredExponential}
+
+
+def translate(kernel: Any, d: int) -> Kernel:
+    """Return a fitted scikit-learn kernel on d features; raise for one without an equivalent."""
+    if vanishes(kernel):
+        raise UnsupportedModelError(f"kernel: this {type(kernel).__name__} is zero everywhere")
+    return KERNELS.translate(kernel, d)
+
+
+def _other(kernel: Any, here: Here) -> Kernel:
+    name, module = type(kernel).__name__, type(kernel).__module__
+    if module.startswith("sklearn."):
+        raise here.refusal(f"scikit-learn's {name} is not supported")
+    raise here.refusal(
+        f"{module}.{name}, which is not scikit-learn's, is not supported;"
+        " gpattr.kernels.Function takes a kernel with its derivatives"
+    )
+
+
+def vanishes(kernel: Any) -> bool:
+    """Return whether a kernel is zero everywhere, as noise of the level 0 is."""
+    name = type(kernel).__name__
+    if name == "WhiteKernel":
+        return kernel.noise_level == 0
+    if name == "ConstantKernel":
+        return kernel.constant_value == 0
+    if name == "Exponentiation":
+        return kernel.exponent > 0 and vanishes(kernel.kernel)
+    if name == "Product":
+        return vanishes(kernel.k1) or vanishes(kernel.k2)
+    return name == "Sum" and vanishes(kernel.k1) and vanishes(kernel.k2)
+
+
+def _sum(kernel: Any, here: Here) -> Kernel:
+    parts: list[Any] = [here.part(part) for part in (kernel.k1, kernel.k2) if not vanishes(part)]
+    return reduce(add, parts)
+
+
+def _pairwise(kernel: Any, here: Here) -> Kernel:
+    """One of `sklearn.metrics.pairwise`: γ is used by those that have it."""
+    options = dict(kernel.pairwise_kernels_kwargs or {})
+    gamma = float(kernel.gamma)
+    if kernel.metric == "linear" and not options:
+        return Linear()
+    if kernel.metric == "rbf" and not options:
+        return SquaredExponential((0.5 / gamma) ** 0.5)
+    if kernel.metric in ("poly", "polynomial") and set(options) <= {"degree", "coef0"}:
+        degree, offset = float(options.get("degree", 3)), float(options.get("coef0", 1))
+        if degree == round(degree) and degree > 1 and offset > 0:
+            return Polynomial(gamma, degree=int(degree), offset=offset)
+    raise UnsupportedModelError(
+        f"kernel: PairwiseKernel with metric='{kernel.metric}'"
+        f"{f' and {options}' if options else ''} is not supported; supported are 'linear', 'rbf'"
+        " and 'poly' with a positive coef0"
+    )
+
+
+def _matern(kernel: Any, here: Here) -> Kernel:
+    if kernel.nu in MATERN:
+        return MATERN[kernel.nu](kernel.length_scale)
+    if kernel.nu <= 1:
+        raise UnsupportedModelError(
+            f"kernel: functions of a Matern with nu={kernel.nu:g} have no gradients; only nu=0.5"
+            " is supported, for prediction"
+        )
+    return Matern(kernel.length_scale, nu=kernel.nu)
+
+
+def _periodic(kernel: Any, here: Here) -> Kernel:
+    here.require_one_column("ExpSineSquared")
+    return Periodic(kernel.length_scale, kernel.periodicity)
+
+
+def _dot_product(kernel: Any, here: Here) -> Kernel:
+    return Linear() + Constant(kernel.sigma_0**2) if kernel.sigma_0**2 else Linear()
+
+
+def _power(kernel: Any, here: Here) -> Kernel:
+    return _powered(kernel.kernel, float(kernel.exponent), here)
+
+
+def _powered(kernel: Any, exponent: float, here: Here) -> Kernel:
+    """Return kernel**exponent: in closed form where its family allows, else a repeated product."""
+    name = type(kernel).__name__
+    if name == "Exponentiation":
+        return _powered(kernel.kernel, exponent * float(kernel.exponent), here)
+    if name == "Product":
+        return _powered(kernel.k1, exponent, here) * _powered(kernel.k2, exponent, here)
+    if exponent > 0 and name == "ConstantKernel":
+        return Constant(kernel.constant_value**exponent)
+    if exponent > 0 and name == "RBF":
+        return SquaredExponential(np.asarray(kernel.length_scale) / exponent**0.5)
+    if exponent > 0 and name == "ExpSineSquared" and here.d == 1:
+        return Periodic(kernel.length_scale / exponent**0.5, kernel.periodicity)
+    if exponent > 0 and name == "RationalQuadratic":
+        return RationalQuadratic(kernel.length_scale / exponent**0.5, alpha=kernel.alpha * exponent)
+    power = here.whole_power(f"{name} to the power", exponent, "power")
+    # Without an offset it is a product of linear kernels.
+    if name == "DotProduct" and power > 1 and kernel.sigma_0**2:
+        return Polynomial(degree=power, offset=kernel.sigma_0**2)
+    return reduce(mul, [here.part(kernel)] * power)
+
+
+KERNELS = KernelTable(
+    "scikit-learn's",
+    {
+        "RBF": rule(SquaredExponential, lengthscale="length_scale"),
+        "Matern": _matern,
+        "RationalQuadratic": rule(RationalQuadratic, lengthscale="length_scale", alpha="alpha"),
+        "ExpSineSquared": _periodic,
+        "DotProduct": _dot_product,
+        "ConstantKernel": rule(Constant, variance="constant_value"),
+        "WhiteKernel": rule(White, variance="noise_level"),
+        "PairwiseKernel": _pairwise,
+        "Sum": _sum,
+        "Product": combined(mul, "k1", "k2"),
+        # exp(−Σᵢ ℓᵢ[xᵢ ≠ x'ᵢ]) of scikit-optimize: of columns of 0 and 1, a squared exponential
+        "HammingKernel": rule(
+            SquaredExponential, lengthscale=("length_scale", lambda rates: (2.0 * rates) ** -0.5)
+        ),
+        "Exponentiation": _power,
+    },
+    other=_other,
+)

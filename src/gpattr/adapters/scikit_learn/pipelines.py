@@ -13,24 +13,21 @@ from typing import Any
 import numpy as np
 
 from gpattr.adapters.adapt import adapt
-from gpattr.adapters.foreign import with_note
+from gpattr.adapters.columns import of_features
+from gpattr.adapters.foreign import with_columns, with_note
 from gpattr.adapters.registry import Adapted
 from gpattr.adapters.scikit_learn.models import require_fitted
 from gpattr.encoders.encoder import Encoder
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.means import Constant
 from gpattr.posteriors import (
-    AffinePosterior,
     CombinationPosterior,
-    EncodedPosterior,
     MultiOutputPosterior,
-    Posterior,
-    WrappedOutputs,
 )
 
 
 @dataclass(frozen=True)
-class Column:
+class FeatureColumn:
     """(feature − shift)/scale, or of a category: ([feature is category] − shift)/scale."""
 
     feature: int
@@ -39,7 +36,7 @@ class Column:
     category: Any = None
     categories: tuple[Any, ...] | None = None
 
-    def then(self, shift: Any, scale: Any) -> Column:
+    def then(self, shift: Any, scale: Any) -> FeatureColumn:
         """Return the column shifted and scaled once more."""
         return replace(
             self, shift=self.shift + self.scale * float(shift), scale=self.scale * float(scale)
@@ -47,139 +44,63 @@ class Column:
 
 
 def pipeline(model: Any, data: Any = None) -> Adapted:
-    """Return the posterior of a `Pipeline`'s last step as a function of the first one's inputs."""
+    """Return the posterior of a `Pipeline`'s last step as a function of the first one's inputs.
+
+    It is compared through the model's own transformers.
+    """
     *steps, (_, last) = model.steps
-    inner = adapt(last, data=data)
-    width = _width(model)
-    names = [
-        str(name) for name in getattr(model, "feature_names_in_", [f"x{i}" for i in range(width)])
-    ]
-    columns = [Column(i) for i in range(width)]
+    inner, transformer = adapt(last, data=data), model[:-1]
+    named, width = hasattr(model, "feature_names_in_"), _width(model)
+    own = model.feature_names_in_ if named else [f"x{i}" for i in range(width)]
+    names, columns = list(map(str, own)), [FeatureColumn(i) for i in range(width)]
     for _, step in steps:
         columns = transformed(step, columns)
-    return behind(inner, columns, names, hasattr(model, "feature_names_in_"), model[:-1])
+    encoder = _encoder(columns, names, named)
+    encoded = [(name, None) for name in names] if encoder is None else encoder.columns
+    source = [encoded.index((names[column.feature], column.category)) for column in columns]
+    shift, scale = (
+        np.array([getattr(column, part) for column in columns]) for part in ("shift", "scale")
+    )
 
-
-def behind(
-    inner: Adapted, columns: Sequence[Column], names: list[str], named: bool, transformer: Any
-) -> Adapted:
-    """Return an adapted model as a function of the features that its columns are made of.
-
-    It is compared through the model's own transformer.
-    """
-    features = _Features.of(columns, names, named)
+    def table(X: np.ndarray) -> Any:
+        """Return encoded features as the transformers take them."""
+        if encoder is not None:
+            rows = encoder.decode(X)
+            return rows if named else rows.to_numpy(dtype=object)
+        return with_columns(X, model)
 
     def predict(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        rows = features.table(X)
-        made: Any = transformer.transform(rows) if len(transformer) else rows
-        return inner.predict(
-            np.asarray(made.toarray() if hasattr(made, "toarray") else made, dtype=np.float64)
-        )
+        made: Any = transformer.transform(table(X)) if len(transformer) else table(X)
+        made = made.toarray() if hasattr(made, "toarray") else made
+        return inner.predict(np.asarray(made, dtype=np.float64))
 
+    points = np.zeros((len(inner.points), len(encoded)))  # of features that the model does not see
+    points[:, source] = shift + scale * inner.points
     return replace(
         inner,
-        posterior=features.pulled_back(inner.posterior),
-        points=features.points(inner.points),
+        posterior=of_features(inner.posterior, source, shift, scale, names, encoder, named=named),
+        points=points if encoder is None else encoder.nearest_one_hot(points),
         predict=predict,
-        mixable=inner.mixable and features.encoder is None,
+        mixable=inner.mixable and encoder is None,
     )
 
 
-@dataclass(frozen=True)
-class _Features:
-    """The features of a pipeline, and how the columns that its model sees are made of them.
-
-    Categories are encoded first, if there are any; then column i is (z[source[i]] − shift[i]) /
-    scale[i]. Tables have the feature ``names`` as columns if ``named``.
-    """
-
-    names: list[str]
-    named: bool
-    encoder: Encoder | None
-    source: list[int]
-    shift: np.ndarray
-    scale: np.ndarray
-
-    @classmethod
-    def of(cls, columns: Sequence[Column], names: list[str], named: bool) -> _Features:
-        shift = np.array([column.shift for column in columns])
-        scale = np.array([column.scale for column in columns])
-        categories = {
-            names[column.feature]: column.categories for column in columns if column.categories
-        }
-        if not categories:
-            source = [column.feature for column in columns]
-            return cls(names, named, None, source, shift, scale)
-        unused = frozenset(names) - {names[column.feature] for column in columns}
-        encoder = Encoder(tuple(names), categories, named=named, unused=unused)
-        places = {key: position for position, key in enumerate(encoder.columns)}
-        source = [places[names[column.feature], column.category] for column in columns]
-        return cls(names, named, encoder, source, shift, scale)
-
-    @property
-    def width(self) -> int:
-        """The number of features after encoding."""
-        return len(self.names) if self.encoder is None else len(self.encoder.columns)
-
-    def pulled_back(self, posterior: Any) -> Posterior:
-        """Return a posterior of columns, of one output or several, as one of features."""
-        if not isinstance(posterior, MultiOutputPosterior):
-            result: Posterior = self._of_encoded(posterior)
-        else:
-            outputs = {name: self._of_encoded(part) for name, part in posterior.outputs.items()}
-            result = WrappedOutputs(posterior, outputs, next(iter(outputs.values())))
-        return result if self.encoder is None else of_features(result, self.encoder)
-
-    def _of_encoded(self, posterior: Any) -> AffinePosterior:
-        if self.encoder is None:
-            labels = tuple(self.names) if self.named else None
-        else:
-            labels = self.encoder.encoded_names
-        return AffinePosterior(
-            posterior,
-            self.shift,
-            self.scale,
-            source=self.source,
-            n_features=self.width,
-            feature_names=labels,
-        )
-
-    def points(self, columns: np.ndarray) -> np.ndarray:
-        """Return encoded features that make these columns; those that make none are zero."""
-        points = np.zeros((len(columns), self.width))
-        points[:, self.source] = self.shift + self.scale * columns
-        return points if self.encoder is None else self.encoder.nearest_one_hot(points)
-
-    def table(self, X: np.ndarray) -> Any:
-        """Return encoded features as the model's transformer takes them."""
-        if self.encoder is None:
-            return _frame(X, self.names) if self.named else X
-        rows = self.encoder.decode(X)
-        return rows if self.named else rows.to_numpy(dtype=object)
-
-
-def of_features(posterior: Posterior, encoder: Encoder) -> Posterior:
-    """Return a posterior of encoded columns, of one output or several, as one of features."""
-    if not isinstance(posterior, MultiOutputPosterior):
-        return EncodedPosterior(posterior, encoder)
-    outputs = {name: EncodedPosterior(part, encoder) for name, part in posterior.outputs.items()}
-    return WrappedOutputs(posterior, outputs, next(iter(outputs.values())))
-
-
-def _frame(X: np.ndarray, names: list[str]) -> Any:
-    import pandas as pd
-
-    return pd.DataFrame(X, columns=names)
+def _encoder(columns: Sequence[FeatureColumn], names: list[str], named: bool) -> Encoder | None:
+    """Return what encodes the categories among the features; None if there are none."""
+    categories = {
+        names[column.feature]: column.categories for column in columns if column.categories
+    }
+    unused = frozenset(names) - {names[column.feature] for column in columns}
+    return Encoder(tuple(names), categories, named=named, unused=unused) if categories else None
 
 
 def target(model: Any, data: Any = None) -> Adapted:
     """Return the posterior of a `TransformedTargetRegressor`, in the user's units if affine."""
     require_fitted(model, "regressor_")
     inner = adapt(model.regressor_, data=data)
-    several = isinstance(inner.posterior, MultiOutputPosterior)
-    width = len(inner.posterior.outputs) if isinstance(inner.posterior, MultiOutputPosterior) else 1
+    parts = inner.posterior.outputs
     try:
-        columns = transformed(model.transformer_, [Column(i) for i in range(width)])
+        columns = transformed(model.transformer_, [FeatureColumn(i) for i in range(len(parts))])
     except (UnsupportedModelError, ValueError):
         name = type(model.transformer_).__name__
         return replace(
@@ -194,11 +115,7 @@ def target(model: Any, data: Any = None) -> Adapted:
 
     def back(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean, var = inner.predict(X)
-        return (
-            (shift + scale * mean, scale**2 * var)
-            if several
-            else (shift[0] + scale[0] * mean, scale[0] ** 2 * var)
-        )
+        return shift + scale * mean, scale**2 * var
 
     def in_units(posterior: Any, i: int) -> CombinationPosterior:
         return CombinationPosterior([posterior], [float(scale[i])], mean=Constant(float(shift[i])))
@@ -208,10 +125,7 @@ def target(model: Any, data: Any = None) -> Adapted:
             raise UnsupportedModelError(
                 "transformer_: transformed targets of correlated outputs are not supported"
             )
-        outputs = {
-            name: in_units(output, i)
-            for i, (name, output) in enumerate(inner.posterior.outputs.items())
-        }
+        outputs = {name: in_units(output, i) for i, (name, output) in enumerate(parts.items())}
         return replace(inner, posterior=MultiOutputPosterior(outputs), predict=back)
     return replace(inner, posterior=in_units(inner.posterior, 0), predict=back)
 
@@ -222,7 +136,7 @@ def search(model: Any, data: Any = None) -> Adapted:
     return adapt(model.best_estimator_, data=data)
 
 
-def transformed(step: Any, columns: Sequence[Column]) -> list[Column]:
+def transformed(step: Any, columns: Sequence[FeatureColumn]) -> list[FeatureColumn]:
     """Return the columns that a fitted transformer makes of these; raise for an unsupported one."""
     if step is None or step == "passthrough":
         return list(columns)
@@ -235,7 +149,7 @@ def transformed(step: Any, columns: Sequence[Column]) -> list[Column]:
     return TRANSFORMERS[name](step, list(columns))
 
 
-def _each(columns: list[Column], shifts: Any, scales: Any) -> list[Column]:
+def _each(columns: list[FeatureColumn], shifts: Any, scales: Any) -> list[FeatureColumn]:
     shifts = np.zeros(len(columns)) if shifts is None else np.asarray(shifts)
     scales = np.ones(len(columns)) if scales is None else np.asarray(scales)
     return [
@@ -244,25 +158,25 @@ def _each(columns: list[Column], shifts: Any, scales: Any) -> list[Column]:
     ]
 
 
-def _standard(step: Any, columns: list[Column]) -> list[Column]:
+def _standard(step: Any, columns: list[FeatureColumn]) -> list[FeatureColumn]:
     return _each(columns, step.mean_ if step.with_mean else None, step.scale_)
 
 
-def _min_max(step: Any, columns: list[Column]) -> list[Column]:
+def _min_max(step: Any, columns: list[FeatureColumn]) -> list[FeatureColumn]:
     if step.clip:
         raise UnsupportedModelError("pipeline: MinMaxScaler(clip=True) is not affine")
     return _each(columns, -step.min_ / step.scale_, 1.0 / step.scale_)
 
 
-def _robust(step: Any, columns: list[Column]) -> list[Column]:
+def _robust(step: Any, columns: list[FeatureColumn]) -> list[FeatureColumn]:
     return _each(columns, step.center_, step.scale_)
 
 
-def _max_abs(step: Any, columns: list[Column]) -> list[Column]:
+def _max_abs(step: Any, columns: list[FeatureColumn]) -> list[FeatureColumn]:
     return _each(columns, None, step.scale_)
 
 
-def _identity(step: Any, columns: list[Column]) -> list[Column]:
+def _identity(step: Any, columns: list[FeatureColumn]) -> list[FeatureColumn]:
     if step.func is not None:
         raise UnsupportedModelError(
             "pipeline: a FunctionTransformer with a user-defined function is not supported"
@@ -270,7 +184,7 @@ def _identity(step: Any, columns: list[Column]) -> list[Column]:
     return columns
 
 
-def _imputer(step: Any, columns: list[Column]) -> list[Column]:
+def _imputer(step: Any, columns: list[FeatureColumn]) -> list[FeatureColumn]:
     if not (step.missing_values is None or step.missing_values != step.missing_values):
         raise UnsupportedModelError(
             f"pipeline: a SimpleImputer(missing_values={step.missing_values!r}) is not supported"
@@ -283,11 +197,11 @@ def _imputer(step: Any, columns: list[Column]) -> list[Column]:
     return columns  # rows to explain have no missing values
 
 
-def _selector(step: Any, columns: list[Column]) -> list[Column]:
+def _selector(step: Any, columns: list[FeatureColumn]) -> list[FeatureColumn]:
     return [columns[i] for i in step.get_support(indices=True)]
 
 
-def _one_hot(step: Any, columns: list[Column]) -> list[Column]:
+def _one_hot(step: Any, columns: list[FeatureColumn]) -> list[FeatureColumn]:
     result = []
     dropped = getattr(step, "drop_idx_", None)
     if (
@@ -309,8 +223,8 @@ def _one_hot(step: Any, columns: list[Column]) -> list[Column]:
     return result
 
 
-def _column_transformer(step: Any, columns: list[Column]) -> list[Column]:
-    result: list[Column] = []
+def _column_transformer(step: Any, columns: list[FeatureColumn]) -> list[FeatureColumn]:
+    result: list[FeatureColumn] = []
     for name, part, _ in step.transformers_:
         if isinstance(part, str) and part == "drop":
             continue
@@ -319,13 +233,13 @@ def _column_transformer(step: Any, columns: list[Column]) -> list[Column]:
     return result
 
 
-def _pipeline(step: Any, columns: list[Column]) -> list[Column]:
+def _pipeline(step: Any, columns: list[FeatureColumn]) -> list[FeatureColumn]:
     for _, part in step.steps:
         columns = transformed(part, columns)
     return columns
 
 
-TRANSFORMERS: dict[str, Callable[[Any, list[Column]], list[Column]]] = {
+TRANSFORMERS: dict[str, Callable[[Any, list[FeatureColumn]], list[FeatureColumn]]] = {
     "StandardScaler": _standard,
     "MinMaxScaler": _min_max,
     "RobustScaler": _robust,
